@@ -1,0 +1,65 @@
+/**
+ * Who may import whom. Stages meet in model/: a method never imports another method nor ingest, ingest
+ * never imports a method. Anything not in the table fails `npm test`.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  model: ["base"],
+  maths: ["base"],
+  ingest: ["model", "base"],
+  "methods/*": ["model", "base", "maths"],
+  "methods.ts": ["methods/*", "model"],
+  verdict: ["model", "base"],
+  report: ["model", "base"],
+  simulate: ["model", "base"],
+  "pipeline.ts": ["ingest", "methods.ts", "verdict", "model", "base"],
+  cli: ["pipeline.ts", "report", "simulate", "model", "base"],
+};
+
+/** Only the edges touch the world; ingest/sources and workers are handed paths by them. */
+const WORLD = ["node:fs", "node:fs/promises", "node:net", "node:http", "node:child_process"];
+const MAY_TOUCH_WORLD = /^(cli\/|ingest\/(sources|job-file)\.ts$)/;
+
+const src = fileURLToPath(new URL("../src", import.meta.url));
+
+/** "methods/hang/x.ts" → "methods/hang"; "pipeline.ts" → itself. */
+function folderOf(file: string): string {
+  const parts = file.split(sep);
+  if (parts[0] === "methods") return parts.length > 2 ? `methods/${parts[1]}` : "methods.ts";
+  return parts[0]!;
+}
+
+function allowed(from: string, to: string): boolean {
+  if (from === to) return true;
+  const rule =
+    MAY_IMPORT[from] ?? (from.startsWith("methods/") ? MAY_IMPORT["methods/*"] : undefined);
+  if (!rule) return false;
+  return rule.includes(to) || (to.startsWith("methods/") && rule.includes("methods/*"));
+}
+
+const problems: string[] = [];
+for (const entry of readdirSync(src, { recursive: true, withFileTypes: true })) {
+  if (!entry.isFile() || !entry.name.endsWith(".ts")) continue;
+  const path = join(entry.parentPath, entry.name);
+  const file = relative(src, path);
+  if (file.endsWith(".test.ts")) continue;
+  const text = readFileSync(path, "utf8");
+  for (const [, target] of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
+    if (target!.startsWith(".")) {
+      const to = folderOf(relative(src, join(dirname(path), target!)));
+      if (!allowed(folderOf(file), to)) problems.push(`${file} may not import ${target}`);
+    } else if (WORLD.includes(target!) && !MAY_TOUCH_WORLD.test(file)) {
+      problems.push(`${file} may not touch the world (${target})`);
+    }
+  }
+}
+if (problems.length > 0) {
+  console.error(problems.join("\n"));
+  process.exitCode = 1;
+} else {
+  console.log("imports follow the table");
+}

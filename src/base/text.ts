@@ -1,0 +1,32 @@
+/** Words and numbers for people. */
+
+/** [0, 1, 2, 5] → "0–2, 5"; cut after `most` parts. */
+export function ranges(numbers: readonly number[], most = 12): string {
+  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let i = 0; i < sorted.length;) {
+    let j = i;
+    while (j + 1 < sorted.length && sorted[j + 1] === sorted[j]! + 1) j++;
+    if (j - i >= 2) parts.push(`${sorted[i]}–${sorted[j]}`);
+    else for (let k = i; k <= j; k++) parts.push(String(sorted[k]));
+    i = j + 1;
+  }
+  if (parts.length <= most) return parts.join(", ");
+  return `${parts.slice(0, most).join(", ")}, … (${sorted.length} in all)`;
+}
+
+/** "rank 3", "ranks 3 and 5", "ranks 0–7". */
+export function rankWords(ranks: readonly number[]): string {
+  if (ranks.length === 1) return `rank ${ranks[0]}`;
+  if (ranks.length === 2) return `ranks ${ranks[0]} and ${ranks[1]}`;
+  return `ranks ${ranges(ranks)}`;
+}
+
+/** "1 rank", "3 ranks". */
+export function count(n: number, noun: string): string {
+  return `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+export function cutText(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}

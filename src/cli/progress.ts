@@ -1,0 +1,42 @@
+/** Progress on stderr: a line that redraws itself on a terminal, a line now and then elsewhere. */
+export interface Progress {
+  update(what: string, done: number, total: number): void;
+  end(): void;
+}
+
+const QUIET: Progress = { update: () => undefined, end: () => undefined };
+const FIRST_MS = 400;
+const REDRAW_MS = 100;
+const PLAIN_MS = 5000;
+
+export function makeProgress(
+  stream: NodeJS.WriteStream,
+  quiet: boolean,
+  now: () => number,
+): Progress {
+  if (quiet) return QUIET;
+  const started = now();
+  let last = started - PLAIN_MS;
+  let drawn = false;
+  return {
+    update(what, done, total) {
+      const time = now();
+      // Short work needs no progress.
+      if (time - started < FIRST_MS) return;
+      if (time - last < (stream.isTTY ? REDRAW_MS : PLAIN_MS)) return;
+      last = time;
+      if (!stream.isTTY) {
+        stream.write(`${what} ${done}/${total}\n`);
+        return;
+      }
+      const full = total > 0 ? Math.round((24 * done) / total) : 0;
+      stream.write(
+        `\r\x1b[K${what} [${"#".repeat(full)}${"-".repeat(24 - full)}] ${done}/${total}`,
+      );
+      drawn = true;
+    },
+    end() {
+      if (drawn) stream.write("\r\x1b[K");
+    },
+  };
+}

@@ -1,0 +1,215 @@
+/**
+ * Puts the readings of many files together into one job: which rank wrote which dump, which groups
+ * there are, which machine a rank runs on. What does not fit is said in `missing`, never dropped.
+ */
+import { rankWords } from "../base/text.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job, RankDump, RankInfo } from "../model/job.ts";
+import type { NcclProcess, RankLog } from "../model/log.ts";
+import type { FlightDump } from "../model/operators.ts";
+import type { Reading } from "../model/reading.ts";
+import type { StackDump } from "../model/stacks.ts";
+import { GroupTable } from "./group-table.ts";
+import type { JobFile } from "./job-file.ts";
+
+export function buildJob(readings: readonly Reading[], jobFile: JobFile | null): Job {
+  const missing: string[] = [];
+  for (const reading of readings) {
+    for (const defect of reading.defects) {
+      const at = defect.line === undefined ? "" : `:${defect.line}`;
+      missing.push(`${defect.file}${at}: ${defect.what}`);
+    }
+  }
+  const dumpByRank = chooseDumps(readings, missing);
+  const groups = new GroupTable();
+  const dumps = new Map<Rank, RankDump>();
+  for (const [rank, dump] of sortedEntries(dumpByRank)) {
+    dumps.set(rank, { rank, dump, groupIds: groups.map(rank, dump) });
+  }
+  groups.markP2p(dumps.values());
+  groups.addFromLogs(readings.flatMap((reading) => reading.logGroups ?? []));
+
+  const processes = new Map<string, Rank>();
+  const machines = readProcesses(readings, processes);
+  const stacks = new Map<Rank, StackDump>();
+  const strayStacks: StackDump[] = [];
+  for (const reading of readings) {
+    for (const dump of reading.stacks ?? []) {
+      const rank = reading.rank ?? rankOfPid(processes, dump.pid);
+      if (rank === null) strayStacks.push(dump);
+      else stacks.set(rank, dump);
+    }
+  }
+  const logs = new Map<Rank, RankLog>();
+  for (const log of readings.flatMap((reading) => reading.rankLogs ?? [])) {
+    if (log.rank === null) continue;
+    const known = logs.get(log.rank);
+    if (!known || log.lines > known.lines) logs.set(log.rank, log);
+  }
+  const failures = readings.flatMap((reading) => reading.failures ?? []);
+  const watchdog = readings.flatMap((reading) => reading.watchdog ?? []);
+  const torchrun = readings.flatMap((reading) => reading.torchrun ?? []);
+
+  const seen = new Set<Rank>([...dumps.keys(), ...stacks.keys(), ...logs.keys()]);
+  for (const failure of failures) if (failure.rank !== null) seen.add(failure.rank);
+  for (const failure of torchrun) seen.add(failure.rank);
+  for (const group of groups.groups) for (const rank of group.ranks) seen.add(rank);
+  const worldSize =
+    jobFile?.worldSize ??
+    Math.max(
+      0,
+      ...[...seen].map((rank) => rank + 1),
+      ...readings.map((reading) => reading.worldSize ?? 0),
+    );
+  const ranks = new Map<Rank, RankInfo>();
+  for (let rank = 0; rank < Math.min(worldSize, MAX_RANKS); rank++) {
+    const process = machines.get(rank);
+    const given = jobFile?.ranks.get(rank);
+    ranks.set(rank, {
+      rank,
+      machine: given?.machine ?? process?.hostId ?? null,
+      gpu: given?.gpu ?? process?.gpu ?? null,
+      pid: process?.pid ?? null,
+    });
+  }
+  nameAbsent("flight-recorder dump", dumps, worldSize, missing);
+  if (logs.size >= worldSize / 2) nameAbsent("log", logs, worldSize, missing);
+
+  return {
+    name: jobFile?.name ?? "",
+    worldSize,
+    ranks,
+    groups: groups.groups,
+    dumps,
+    stacks,
+    strayStacks,
+    ras: readings.flatMap((reading) => (reading.ras ? [reading.ras] : [])),
+    failures,
+    watchdog,
+    torchrun,
+    logs,
+    processes,
+    inputs: readings.map(({ file, format, rank, records }) => ({
+      path: file,
+      format,
+      rank,
+      records,
+    })),
+    missing,
+    places: new Map([...dumps].map(([rank, { dump }]) => [rank, { file: dump.file }])),
+  };
+}
+
+const MAX_RANKS = 1 << 20;
+
+function sortedEntries<T>(map: ReadonlyMap<Rank, T>): [Rank, T][] {
+  return [...map].sort((a, b) => a[0] - b[0]);
+}
+
+function nameAbsent(
+  what: string,
+  have: ReadonlyMap<Rank, unknown>,
+  worldSize: number,
+  missing: string[],
+): void {
+  if (have.size === 0 || have.size >= worldSize) return;
+  const absent: Rank[] = [];
+  for (let rank = 0; rank < worldSize; rank++) if (!have.has(rank)) absent.push(rank);
+  missing.push(`${rankWords(absent)} left no ${what}`);
+}
+
+/**
+ * One dump a rank. A folder may hold several sets (a dump at the end and one at the timeout, two
+ * incidents): the newest set wins, and older sets only fill in ranks that it lacks.
+ */
+function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank, FlightDump> {
+  const sets = new Map<string, { newestNs: bigint; dumps: [Rank, FlightDump][] }>();
+  for (const reading of readings) {
+    for (const dump of reading.dumps ?? []) {
+      const rank = rankOfDump(reading.rank, dump);
+      if (rank === null) {
+        missing.push(
+          `${dump.file}: which rank wrote it cannot be told; put the rank into its name`,
+        );
+        continue;
+      }
+      if (reading.rank !== null && reading.rank !== rank) {
+        missing.push(
+          `${dump.file}: by its groups this is rank ${rank}, not ${reading.rank} as named`,
+        );
+      }
+      // The set's name: the path with the rank's number taken out.
+      const key = dump.file.replace(/\d+(?=\D*$)/, "");
+      const set = sets.get(key) ?? { newestNs: 0n, dumps: [] };
+      const newest = newestNs(dump);
+      if (newest > set.newestNs) set.newestNs = newest;
+      set.dumps.push([rank, dump]);
+      sets.set(key, set);
+    }
+  }
+  const ordered = [...sets.values()].sort((a, b) => (a.newestNs < b.newestNs ? 1 : -1));
+  const chosen = new Map<Rank, FlightDump>();
+  const twice: Rank[] = [];
+  for (const set of ordered) {
+    for (const [rank, dump] of set.dumps) {
+      const known = chosen.get(rank);
+      if (known) twice.push(rank);
+      if (!known || (set.dumps.some(([, d]) => d === known) && newestNs(dump) > newestNs(known))) {
+        chosen.set(rank, dump);
+      }
+    }
+  }
+  if (twice.length > 0) {
+    const what = twice.length === 1 ? "has more than one dump" : "have more than one dump";
+    missing.push(`${rankWords([...new Set(twice)])} ${what}; the newest set was used`);
+  }
+  return chosen;
+}
+
+function newestNs(dump: FlightDump): bigint {
+  let newest = -Infinity;
+  const { createdNs, count } = dump.ops;
+  for (let i = 0; i < count; i++) if (createdNs[i]! > newest) newest = createdNs[i]!;
+  return Number.isFinite(newest) ? dump.epochNs + BigInt(Math.round(newest)) : 0n;
+}
+
+/**
+ * A rank belongs to every group of its dump: their intersection names it without trusting the file's
+ * name (host and local rank are put there as well as the global rank).
+ */
+function rankOfDump(named: Rank | null, dump: FlightDump): Rank | null {
+  let common: Set<Rank> | null = null;
+  for (const { ranks } of dump.groups) {
+    if (!ranks) continue;
+    const members = new Set(ranks);
+    common = common ? new Set([...common].filter((rank: Rank) => members.has(rank))) : members;
+  }
+  if (!common || common.size === 0) return named;
+  if (named !== null && common.has(named)) return named;
+  return common.size === 1 ? [...common][0]! : null;
+}
+
+function readProcesses(
+  readings: readonly Reading[],
+  processes: Map<string, Rank>,
+): Map<Rank, NcclProcess> {
+  const all = readings.flatMap((reading) => reading.ncclProcesses ?? []);
+  const world = Math.max(0, ...all.map((process) => process.commSize));
+  const byRank = new Map<Rank, NcclProcess>();
+  for (const process of all) {
+    // Only in the communicator of the whole job is the communicator's rank the global one.
+    if (process.commSize !== world) continue;
+    byRank.set(process.commRank, process);
+    processes.set(`${process.host}:${process.pid}`, process.commRank);
+    const pid = String(process.pid);
+    const other = processes.get(pid);
+    // A bare pid is of use only while it is unique among the hosts.
+    processes.set(pid, other === undefined || other === process.commRank ? process.commRank : -1);
+  }
+  return byRank;
+}
+
+function rankOfPid(processes: ReadonlyMap<string, Rank>, pid: number | null): Rank | null {
+  const rank = pid === null ? undefined : processes.get(String(pid));
+  return rank === undefined || rank < 0 ? null : rank;
+}

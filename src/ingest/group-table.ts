@@ -1,0 +1,100 @@
+/**
+ * The process groups of a job. A group is its name and its members together: names are reused after
+ * split_group, and local ids differ from rank to rank, so neither alone identifies a group.
+ */
+import type { Rank } from "../model/ids.ts";
+import type { Group, RankDump } from "../model/job.ts";
+import type { LogGroup } from "../model/log.ts";
+import type { FlightDump } from "../model/operators.ts";
+
+export class GroupTable {
+  readonly groups: Group[] = [];
+  readonly #byKey = new Map<string, number>();
+  /** Groups whose members no dump spells out (Gloo): name → members that mention it so far. */
+  readonly #mentioned = new Map<string, number>();
+
+  /** Dump group index → job group id. */
+  map(rank: Rank, dump: FlightDump): Int32Array {
+    const ids = new Int32Array(dump.groups.length);
+    for (const [index, group] of dump.groups.entries()) {
+      ids[index] = group.ranks
+        ? this.#withMembers(group.name, group.desc, group.ranks)
+        : this.#mention(group.name, group.desc, rank);
+    }
+    return ids;
+  }
+
+  /** Groups that only logs tell of; their members are whoever introduced itself, in group order. */
+  addFromLogs(logGroups: readonly LogGroup[]): void {
+    const byName = new Map<string, LogGroup[]>();
+    for (const group of logGroups) {
+      const list = byName.get(group.name) ?? [];
+      list.push(group);
+      byName.set(group.name, list);
+    }
+    for (const [name, list] of byName) {
+      if (this.groups.some((group) => group.name === name)) continue;
+      const members = new Map(list.map((group) => [group.rank, group.groupRank]));
+      const ranks = [...members.keys()].sort((a, b) => members.get(a)! - members.get(b)! || a - b);
+      const desc = list.find((group) => group.desc !== "")?.desc ?? "";
+      // A group with members that nobody introduced is of no use: we would not know whom it waits for.
+      const size = Math.max(...list.map((group) => group.size));
+      if (size > 0 && ranks.length !== size) continue;
+      this.#withMembers(name, desc, ranks);
+    }
+  }
+
+  /** Marks the groups that carry P2P, and those of the same role: a dump may show it in just one. */
+  markP2p(dumps: Iterable<RankDump>): void {
+    const roles = new Set<string>();
+    for (const { dump, groupIds } of dumps) {
+      const { ops } = dump;
+      for (let i = 0; i < ops.count; i++) {
+        if (ops.isP2p[i]) roles.add(this.groups[groupIds[ops.group[i]!]!]!.role);
+      }
+    }
+    for (const [id, group] of this.groups.entries()) {
+      const carriesP2p = roles.has(group.role) || /PIPELINE/i.test(group.desc);
+      if (carriesP2p) this.groups[id] = { ...group, carriesP2p };
+    }
+  }
+
+  #withMembers(name: string, desc: string, ranks: readonly Rank[]): number {
+    const key = `${name}|${ranks.join()}`;
+    const known = this.#byKey.get(key);
+    if (known !== undefined) return known;
+    return this.#add(key, name, desc, ranks);
+  }
+
+  #mention(name: string, desc: string, rank: Rank): number {
+    const known = this.#mentioned.get(name);
+    if (known === undefined) {
+      const id = this.#add(`${name}|?`, name, desc, [rank]);
+      this.#mentioned.set(name, id);
+      return id;
+    }
+    const group = this.groups[known]!;
+    this.groups[known] = { ...group, ranks: [...group.ranks, rank] };
+    return known;
+  }
+
+  #add(key: string, name: string, desc: string, ranks: readonly Rank[]): number {
+    const id = this.groups.length;
+    this.#byKey.set(key, id);
+    this.groups.push({
+      id,
+      name,
+      desc,
+      ranks,
+      role: roleOf(desc, ranks.length),
+      carriesP2p: false,
+    });
+    return id;
+  }
+}
+
+/** "TENSOR_PARALLEL_3" → "TENSOR_PARALLEL"; groups without a description are told apart by size. */
+function roleOf(desc: string, size: number): string {
+  const role = desc.replace(/[-_:]?\d+/g, "").trim();
+  return role === "" || role === "undefined" ? `group of ${size}` : role;
+}

@@ -1,0 +1,28 @@
+/** One thread of a large ingest: reads its share of the files and hands the columns over uncopied. */
+import { parentPort, workerData } from "node:worker_threads";
+import type { Env } from "../model/job.ts";
+import { readHere } from "./ingest.ts";
+import type { FoundFile } from "./sources.ts";
+
+let reported = 0;
+const env: Env = {
+  signal: new AbortController().signal,
+  progress(_what, done) {
+    if (done - reported < 16) return;
+    parentPort?.postMessage(done - reported);
+    reported = done;
+  },
+};
+
+const files = workerData as readonly FoundFile[];
+const ingested = await readHere(files, env);
+parentPort?.postMessage(files.length - reported);
+const columns = new Set<ArrayBuffer>();
+for (const reading of ingested.readings) {
+  for (const { ops } of reading.dumps ?? []) {
+    for (const column of Object.values(ops)) {
+      if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);
+    }
+  }
+}
+parentPort?.postMessage(ingested, [...columns]);

@@ -1,0 +1,146 @@
+/**
+ * Reads everything under the given paths. Each file goes to the reader that recognises it; what none
+ * recognises is counted, not guessed at. Large inputs are spread over worker threads, a file each.
+ */
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import { UserError } from "../base/errors.ts";
+import type { Env } from "../model/job.ts";
+import type { Defect, Reading } from "../model/reading.ts";
+import { recognise } from "./formats.ts";
+import { findFiles, openFile, type FoundFile } from "./sources.ts";
+
+export interface Ingested {
+  readonly readings: readonly Reading[];
+  /** Paths of files that no reader recognised. */
+  readonly unrecognised: readonly string[];
+}
+
+/** Below this a worker costs more than it saves. */
+const BYTES_WORTH_A_WORKER = 24 * 1024 * 1024;
+const MAX_WORKERS = 8;
+
+export async function ingest(paths: readonly string[], env: Env): Promise<Ingested> {
+  const files = await findFiles(paths);
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const workers = Math.min(
+    availableParallelism(),
+    MAX_WORKERS,
+    files.length,
+    Math.floor(totalBytes / BYTES_WORTH_A_WORKER),
+  );
+  const parts =
+    workers > 1 && isCompiled
+      ? await readInWorkers(files, workers, env)
+      : [await readHere(files, env)];
+  const readings = parts.flatMap((part) => part.readings);
+  const unrecognised = parts.flatMap((part) => part.unrecognised);
+  if (files.length === 0) {
+    throw new UserError(`${paths.join(", ")}: there is no file in it`, WHAT_WE_READ, 3);
+  }
+  if (readings.length === 0) {
+    const what =
+      files.length === 1 ? `${files[0]!.path} is` : `none of the ${files.length} files is`;
+    throw new UserError(`${what} in a format that Faultline reads`, WHAT_WE_READ, 3);
+  }
+  if (!readings.some(holdsSomething)) {
+    const defect = readings.flatMap((reading) => reading.defects)[0];
+    const what = defect
+      ? `${defect.file}: ${defect.what}`
+      : `${readings[0]!.file}: nothing of use in it`;
+    throw new UserError(what, WHAT_WE_READ, 3);
+  }
+  const order = (a: Reading, b: Reading): number =>
+    a.file < b.file ? -1 : a.file > b.file ? 1 : 0;
+  return { readings: readings.sort(order), unrecognised: unrecognised.sort() };
+}
+
+function holdsSomething(reading: Reading): boolean {
+  const { dumps, stacks, ras, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
+  const lists = [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses];
+  return ras !== undefined || lists.some((list) => (list?.length ?? 0) > 0);
+}
+
+const WHAT_WE_READ =
+  "give it flight-recorder dumps, rank logs, Python stacks, ncclras output or NCCL_DEBUG logs";
+
+/** Workers need plain JavaScript; under a TypeScript loader (tests) everything is read here. */
+const isCompiled = import.meta.url.endsWith(".js");
+
+export async function readHere(files: readonly FoundFile[], env: Env): Promise<Ingested> {
+  const readings: Reading[] = [];
+  const unrecognised: string[] = [];
+  for (const [index, file] of files.entries()) {
+    if (env.signal.aborted) break;
+    await readFile(file.path, readings, unrecognised);
+    env.progress("reading", index + 1, files.length);
+  }
+  return { readings, unrecognised };
+}
+
+async function readFile(path: string, readings: Reading[], unrecognised: string[]): Promise<void> {
+  const wrapping: Defect[] = [];
+  await openFile(
+    path,
+    async (file) => {
+      const reader = recognise(file.head);
+      if (!reader) {
+        if (file.head.bytes.length === 0) readings.push(emptyFile(file.path));
+        else unrecognised.push(file.path);
+        return;
+      }
+      const sink = reader.open(file.path);
+      for await (const chunk of file.chunks) sink.push(chunk);
+      readings.push(sink.end());
+    },
+    (defect) => wrapping.push(defect),
+  );
+  for (const defect of wrapping) {
+    readings.push({
+      file: defect.file,
+      format: "archive",
+      rank: null,
+      records: 0,
+      defects: [defect],
+    });
+  }
+}
+
+/** An empty file says something too: the rank opened its dump or log and wrote nothing. */
+function emptyFile(file: string): Reading {
+  return { file, format: "empty", rank: null, records: 0, defects: [{ file, what: "is empty" }] };
+}
+
+async function readInWorkers(
+  files: readonly FoundFile[],
+  count: number,
+  env: Env,
+): Promise<Ingested[]> {
+  // Round robin over files sorted by size: parts of about equal bytes.
+  const bySize = [...files].sort((a, b) => b.sizeBytes - a.sizeBytes);
+  const parts = Array.from({ length: count }, (_, part) =>
+    bySize.filter((_, index) => index % count === part),
+  );
+  let done = 0;
+  return await Promise.all(
+    parts.map(
+      async (part) =>
+        await new Promise<Ingested>((resolve, reject) => {
+          const worker = new Worker(new URL("./ingest-worker.js", import.meta.url), {
+            workerData: part,
+          });
+          worker.on("message", (message: Ingested | number) => {
+            if (typeof message === "number") {
+              done += message;
+              env.progress("reading", done, files.length);
+            } else {
+              resolve(message);
+              void worker.terminate();
+            }
+          });
+          worker.on("error", reject);
+          env.signal.addEventListener("abort", () => void worker.terminate(), { once: true });
+        }),
+    ),
+  );
+}

@@ -1,0 +1,168 @@
+/**
+ * What `ncclras -f json` prints about a job (NCCL 2.28 and later).
+ * Defined in NVIDIA/nccl: src/ras/client_support.cc, the jsonWrite… functions.
+ */
+import type { RasCommunicator, RasMissing, RasProcess } from "../model/ras.ts";
+import type { Defect, Reading } from "../model/reading.ts";
+import { JsonObjects } from "./json-objects.ts";
+import { commHash } from "./ras-report.ts";
+import type { Head, Reader, Sink } from "./reader.ts";
+
+const FORMAT = "nccl-ras";
+/** ncclResult_t (nccl.h) as the text form words it; 0 and 7 (in progress) are not errors. */
+const ERRORS: Readonly<Record<number, string>> = {
+  1: "Unhandled CUDA error",
+  2: "System error",
+  3: "Internal error",
+  4: "Invalid argument",
+  5: "Invalid usage",
+  6: "Remote process error",
+};
+const IN_PROGRESS = 7;
+/** Where the version stands: before the list of communicators. */
+const HEADER_BYTES = 2048;
+
+export const ncclRasJson: Reader = {
+  format: FORMAT,
+  sniff(head: Head): boolean {
+    return (
+      /^\s*(?:OK\s+)?\{/.test(head.text) &&
+      head.text.includes('"nccl_version"') &&
+      head.text.includes('"communicators')
+    );
+  },
+  open(file: string): Sink {
+    return new RasJsonSink(file);
+  },
+};
+
+class RasJsonSink implements Sink {
+  readonly #file: string;
+  readonly #documents: JsonObjects;
+  readonly #header: Buffer[] = [];
+  #headerBytes = 0;
+  readonly #comms = new Map<string, RasCommunicator>();
+  #bad = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#documents = new JsonObjects(2, (text, line) => this.#communicator(text, line));
+  }
+
+  push(chunk: Uint8Array): void {
+    if (this.#headerBytes < HEADER_BYTES) {
+      this.#header.push(Buffer.from(chunk.subarray(0, HEADER_BYTES)));
+      this.#headerBytes += chunk.length;
+    }
+    this.#documents.push(chunk);
+  }
+
+  end(): Reading {
+    const defects: Defect[] = [];
+    const say = (what: string): void => void defects.push({ file: this.#file, what });
+    if (this.#bad > 0) say(`${this.#bad} communicators of the RAS report cannot be read`);
+    if (this.#documents.unfinished) say("the RAS report is cut off");
+    const header = Buffer.concat(this.#header).toString("latin1").slice(0, HEADER_BYTES);
+    const missing = new Map<string, RasMissing>();
+    for (const comm of this.#comms.values()) {
+      for (const m of comm.missing) {
+        // A rank that answers but has left one communicator is not a missing process.
+        if (m.state !== "missing") missing.set(`${m.host}:${m.pid}`, { ...m, commRank: -1 });
+      }
+    }
+    return {
+      file: this.#file,
+      format: FORMAT,
+      rank: null,
+      records: this.#comms.size,
+      defects,
+      ras: {
+        file: this.#file,
+        ncclVersion: /"nccl_version"\s*:\s*"([^"]{0,40})"/.exec(header)?.[1] ?? "",
+        communicators: [...this.#comms.values()],
+        missingProcesses: [...missing.values()],
+      },
+    };
+  }
+
+  #communicator(text: string, line: number): void {
+    let comm: Record<string, unknown> | null = null;
+    try {
+      comm = object(JSON.parse(text));
+    } catch {
+      // Counted below.
+    }
+    if (!comm || typeof comm["hash"] !== "string") {
+      this.#bad++;
+      return;
+    }
+    const ranks = objects(comm["ranks"]);
+    const read: RasCommunicator = {
+      hash: commHash(comm["hash"]),
+      size: number(comm["size"], 0),
+      missing: objects(comm["missing_ranks"]).map((m) => ({ ...process(m), state: stateOf(m) })),
+      asyncErrors: ranks.flatMap(errorsOf),
+      counts: countsOf(ranks),
+      line,
+    };
+    // Several answers in one file (a watch loop): the later one replaces what was known of a communicator.
+    this.#comms.set(read.hash, read);
+  }
+}
+
+function stateOf(missing: Record<string, unknown>): RasMissing["state"] {
+  const status = object(missing["status"]) ?? {};
+  if (status["considered_dead"] === true) return "dead";
+  return status["unresponsive"] === true ? "unresponsive" : "missing";
+}
+
+function errorsOf(rank: Record<string, unknown>): (RasProcess & { error: string })[] {
+  const status = object(rank["status"]) ?? {};
+  const errors: (RasProcess & { error: string })[] = [];
+  for (const [field, prefix] of [
+    ["init_state", "initialization: "],
+    ["async_error", ""],
+  ] as const) {
+    const code = number(status[field], 0);
+    if (code === 0 || code === IN_PROGRESS) continue;
+    errors.push({ ...process(rank), error: prefix + (ERRORS[code] ?? "Unexpected error") });
+  }
+  return errors;
+}
+
+/** Only collectives that some rank has launched; NCCL lists all it knows. */
+function countsOf(ranks: readonly Record<string, unknown>[]): RasCommunicator["counts"] {
+  const counts = ranks.flatMap((rank) =>
+    Object.entries(object(rank["collective_counts"]) ?? {}).map(([collective, launched]) => ({
+      ...process(rank),
+      collective,
+      launched: number(launched, 0),
+    })),
+  );
+  const used = new Set(counts.filter((c) => c.launched > 0).map((c) => c.collective));
+  return counts.filter((c) => used.has(c.collective));
+}
+
+function process(value: Record<string, unknown>): RasProcess {
+  const host = value["host"];
+  return {
+    commRank: number(value["rank"], -1),
+    host: typeof host === "string" && host !== "unknown" ? host : "",
+    pid: number(value["pid"], -1),
+    gpu: number(value["cuda_dev"], -1),
+  };
+}
+
+function number(value: unknown, otherwise: number): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : otherwise;
+}
+
+function object(value: unknown): Record<string, unknown> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+function objects(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.map(object).filter((v) => v !== null) : [];
+}

@@ -1,0 +1,44 @@
+import { Needles } from "../needles.ts";
+import { FINISHED_NEEDLES, ITERATION_NEEDLES } from "./iterations.ts";
+import { LINE_NEEDLES } from "./signatures.ts";
+
+/** Every line that is more than a line: what tells of failures, and what the parts beside this need to see. */
+export const NOTEWORTHY = new Needles([
+  ...LINE_NEEDLES,
+  ...FINISHED_NEEDLES,
+  ...ITERATION_NEEDLES,
+  // tracebacks
+  "Traceback (most recent call last)",
+  'File "',
+  "Error:",
+  "Exception:",
+  "Exception ignored in",
+  "terminate called",
+  "Fatal Python error",
+  // watchdog
+  "PG GUID ",
+  "[PG 0 ",
+  "WorkNCCL(",
+  "NCCL work: ",
+  "debug info",
+  // NCCL's own lines
+  " NCCL WARN ",
+  "NCCL_HOSTID",
+  "- Init START",
+  "- Init COMPLETE",
+  // torchrun
+  "(first observed failure)",
+  "Failures:",
+  "failed (exitcode",
+  // the size of the job
+  "orld size",
+  "orld_size",
+  "WORLD_SIZE",
+]);
+
+/** "world size 8", not "data parallel world size 2". */
+export const WORLD_SIZE =
+  /(?:^|[^\w ]|(?<!parallel|group) |using |torch_)world[ _]size[ =:]{1,3}(\d{1,7})\b/i;
+
+/** That the process was told to write a flight-recorder dump, or writes one. */
+export const DUMP = /dump signal|dump debug info|[Ff]light [Rr]ecorder debug info|debug info to/;

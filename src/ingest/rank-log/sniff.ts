@@ -1,0 +1,80 @@
+/** Whether a text is a job's log. It is asked last, after every stricter format, so it must refuse all else. */
+import { iterationOf } from "./iterations.ts";
+import { stripAnsi } from "./prefixes.ts";
+
+/** What hardly any other text has at the beginning of a line. */
+const MARKS: readonly RegExp[] = [
+  /^(?:\d{1,6}: )?\[(?:rank|default)\d{1,6}\]:/,
+  /^\[\d{1,6},\d{1,6}\]<std(?:out|err)>:/,
+  /^.{0,80}\[rank:? ?\d{1,6}\] /,
+  /^.{0,40}\[?[EWIF]\d{3,4} \d\d:\d\d:\d\d\.\d/,
+  /\[[EWIF] (?:ProcessGroup|socket|TCPStore)/,
+  /ProcessGroup(?:NCCL|Gloo)\.cpp:\d/,
+  /^(?:\[?[^\s\]]{0,60}\]?:? {0,4})Traceback \(most recent call last\):$/,
+  /^\S{0,60}\s{0,4}File "[^"]{1,400}", line \d{1,9}(?:, in |$)/,
+  /^(?:\S{1,60} )?\S{1,60}:\d{1,10}:\d{1,10} \[\d{1,3}\] .{0,80}NCCL (?:INFO|WARN) /,
+  /^(?:srun|slurmstepd): /,
+  /NVRM: |oom-kill|Out of memory: Kill|blocked for more than \d+ seconds/,
+  /\[\s{0,8}\d{1,9}\.\d{6}\] \S|mlx5_core/,
+  /\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] \[[A-Z]{4,8}\]/,
+  /\d{1,3}%\|.{0,400}\| \d{1,12}\/\d{1,12} \[\d\d:\d\d/,
+  /^(?:WARNING|ERROR|INFO):torch\.distributed/,
+  /torch\.distributed\.(?:elastic|DistBackendError|launcher)/,
+  /(?:CUDA out of memory|CUDA error: |NCCL error)/,
+  /terminate called after throwing an instance/,
+  /Watchdog caught collective operation timeout/,
+  /^\s{0,2}(?:time|host|rank|exitcode|error_file)\s{0,6}: /,
+  /size mismatch for \S+ copying a param/,
+  /^Setting OMP_NUM_THREADS environment variable for each process/,
+  // Megatron's table of arguments, and its first words.
+  /^ {2}[a-z]\w{2,60} \.{3,} ?\S/,
+  /^(?:using world size: \d|> initializing )/,
+];
+/** What `set -x` of a job script prints; a patch has such lines too. */
+const SHELL_TRACE = /^\+{1,8} ['\w./]/;
+const PATCH = /^(?:diff |@@ |--- a\/|\+\+\+ b\/)/;
+const TIMED =
+  /^.{0,30}?(?:\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{3})|^\[\s{0,8}\d{1,9}\.\d{6}\]|^\[?\w{3} \w{3} {1,2}\d{1,2} \d\d:\d\d:\d\d/;
+const LEVEL = /\b(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b/;
+/** Lines of programs and of configuration files. */
+const SOURCE =
+  /^\s*(?:import |from \S+ import|def |class |return\b|const |let |export |function |#include|if \(|for \(|@\w+$|"[\w-]+":\s)|[;{]$/;
+const MARKED_SHARE = 0.05;
+const TIMED_SHARE = 0.3;
+const SOURCE_SHARE = 0.15;
+const MAX_LINES = 400;
+
+export function looksLikeLog(head: string): boolean {
+  // A zero byte is not text; a brace or an angle bracket begins JSON or markup.
+  if (head.includes("\0") || /^\s*[{<]/.test(head)) return false;
+  let lines = 0;
+  let marked = 0;
+  let timed = 0;
+  let source = 0;
+  let isPatch = false;
+  let traced = 0;
+  const commas = new Map<number, number>();
+  for (const raw of head.split(/[\n\r]/, MAX_LINES * 4)) {
+    const line = stripAnsi(raw.slice(0, 600)).trimEnd();
+    if (line === "") continue;
+    if (++lines > MAX_LINES) break;
+    if (PATCH.test(line)) isPatch = true;
+    if (SHELL_TRACE.test(line)) traced++;
+    if (MARKS.some((mark) => mark.test(line)) || (iterationOf(line) >= 0 && /[|=]|loss/.test(line)))
+      marked++;
+    else if (TIMED.test(line) && (LEVEL.test(line) || /[a-z]{3}/.test(line))) timed++;
+    else if (SOURCE.test(line)) source++;
+    const n = line.split(/[,;\t]/).length;
+    commas.set(n, (commas.get(n) ?? 0) + 1);
+  }
+  if (!isPatch && traced > 0 && traced >= TIMED_SHARE * lines) return true;
+  if (lines === 0 || source >= SOURCE_SHARE * lines + 1) return false;
+  if (marked > 0 && marked >= MARKED_SHARE * lines) return true;
+  return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
+}
+
+/** Columns: nearly all lines have the same number of fields, and more than prose has. */
+function isTable(commas: ReadonlyMap<number, number>, lines: number): boolean {
+  for (const [fields, count] of commas) if (fields >= 3 && count >= 0.9 * lines) return true;
+  return false;
+}

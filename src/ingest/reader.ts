@@ -1,0 +1,36 @@
+import type { Reading } from "../model/reading.ts";
+
+/** The beginning of a file, enough to recognise its format. */
+export interface Head {
+  /** Base name of the file, with compression endings removed. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** The same bytes as text (bytes above 127 are kept one to one, so that patterns stay cheap). */
+  readonly text: string;
+}
+
+/** Takes a file's bytes as they come. Never throws for bad data: what is wrong goes into defects. */
+export interface Sink {
+  push(chunk: Uint8Array): void;
+  end(): Reading;
+}
+
+/** One file format. */
+export interface Reader {
+  readonly format: string;
+  /** Whether the file is of this format. The first reader that says yes gets it. */
+  sniff(head: Head): boolean;
+  open(file: string): Sink;
+}
+
+/** How many bytes a sniffer may see. */
+export const HEAD_BYTES = 65536;
+
+/** "dumps/rank_12.log" → 12: the last number of a file's name, the way ranks are put there everywhere. */
+export function rankFromName(file: string): number | null {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  const marked = /rank[-_.]?(\d{1,6})(?!\d)/i.exec(name);
+  if (marked) return Number(marked[1]);
+  const last = /(\d{1,6})(?!.*\d)/.exec(name.replace(/\.(json|pkl|pickle|txt|log|out|err)$/i, ""));
+  return last ? Number(last[1]) : null;
+}

@@ -1,0 +1,165 @@
+/**
+ * From paths to streams of bytes: folders are walked, .gz is unpacked, .tar members become files of
+ * their own. Recognised by content, never by ending. Everything streams; nothing is unpacked to disk.
+ */
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { UserError } from "../base/errors.ts";
+import type { Defect } from "../model/reading.ts";
+import { HEAD_BYTES, type Head } from "./reader.ts";
+import { looksLikeTar, tarMembers } from "./tar.ts";
+
+/** A file on disk that was found under the paths the user gave. */
+export interface FoundFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** A stream of bytes whose format is to be told. */
+export interface SourceFile {
+  readonly path: string;
+  readonly head: Head;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** Folders that hold nothing of a job and may hold millions of files. */
+const SKIPPED_FOLDERS = new Set([".git", "node_modules", "__pycache__"]);
+const MAX_FILES = 1_000_000;
+/** A gzip that grows beyond this factor, and beyond the size, is a bomb. */
+const MAX_EXPANSION = 2000;
+const EXPANSION_FREE_BYTES = 1024 ** 3;
+const MAX_NESTING = 4;
+
+/** Every plain file under the paths, sorted, each once. */
+export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
+  const found = new Map<string, FoundFile>();
+  const visit = async (path: string, isGiven: boolean): Promise<void> => {
+    const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
+      if (!isGiven) return null;
+      const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
+      throw new UserError(`${path}: ${why}`, "check the path; give files or folders of a job", 3);
+    });
+    if (info?.isDirectory()) {
+      const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+      for (const entry of entries) {
+        if (entry.isDirectory() && SKIPPED_FOLDERS.has(entry.name)) continue;
+        if (entry.isSymbolicLink() || (!entry.isFile() && !entry.isDirectory())) continue;
+        await visit(join(path, entry.name), false);
+      }
+    } else if (info?.isFile() && found.size < MAX_FILES) {
+      found.set(path, { path, sizeBytes: info.size });
+    }
+  };
+  for (const path of paths) await visit(path, true);
+  return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+}
+
+/** Opens a file, through gzip and tar, and hands each plain stream inside it to `visit`. */
+export async function openFile(
+  path: string,
+  visit: (file: SourceFile) => Promise<void>,
+  onDefect: (defect: Defect) => void,
+): Promise<void> {
+  await unwrap(path, createReadStream(path, { highWaterMark: 1 << 18 }), 0, visit, onDefect);
+}
+
+async function unwrap(
+  path: string,
+  bytes: AsyncIterable<Uint8Array>,
+  nesting: number,
+  visit: (file: SourceFile) => Promise<void>,
+  onDefect: (defect: Defect) => void,
+): Promise<void> {
+  const defect = (what: string): void => onDefect({ file: path, what });
+  const { head, chunks } = await peek(bytes, defect);
+  if (head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b && nesting < MAX_NESTING) {
+    const inner = gunzip(chunks, defect);
+    await unwrap(path.replace(/\.gz$/, ""), inner, nesting + 1, visit, onDefect);
+  } else if (looksLikeTar(head) && nesting < MAX_NESTING) {
+    for await (const member of tarMembers(chunks, defect)) {
+      await unwrap(`${path}/${member.name}`, member.chunks, nesting + 1, visit, onDefect);
+    }
+  } else {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString("latin1");
+    await visit({ path, head: { name, bytes: head, text }, chunks });
+  }
+}
+
+/** The first bytes of a stream, and the stream with them still in it. A read error ends it. */
+async function peek(
+  bytes: AsyncIterable<Uint8Array>,
+  onDefect: (what: string) => void,
+): Promise<{ head: Uint8Array; chunks: AsyncIterable<Uint8Array> }> {
+  const iterator = bytes[Symbol.asyncIterator]();
+  const next = async (): Promise<Uint8Array | null> => {
+    try {
+      const { value, done } = await iterator.next();
+      return done ? null : value;
+    } catch (error) {
+      onDefect(
+        `cannot be read to the end: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      return null;
+    }
+  };
+  const first: Uint8Array[] = [];
+  let have = 0;
+  let ended = false;
+  while (have < HEAD_BYTES && !ended) {
+    const chunk = await next();
+    if (chunk === null) ended = true;
+    else {
+      first.push(chunk);
+      have += chunk.length;
+    }
+  }
+  const head = first.length === 1 ? first[0]! : Buffer.concat(first);
+  async function* whole(): AsyncGenerator<Uint8Array> {
+    if (head.length > 0) yield head;
+    while (!ended) {
+      const chunk = await next();
+      if (chunk === null) return;
+      yield chunk;
+    }
+  }
+  return { head: head.subarray(0, HEAD_BYTES), chunks: whole() };
+}
+
+async function* gunzip(
+  chunks: AsyncIterable<Uint8Array>,
+  onDefect: (what: string) => void,
+): AsyncGenerator<Uint8Array> {
+  let packed = 0;
+  let unpacked = 0;
+  const counted = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      packed += chunk.length;
+      yield chunk;
+    }
+  };
+  const source = Readable.from(counted());
+  const stream = createGunzip({ chunkSize: 1 << 18 });
+  source.on("error", (error) => stream.destroy(error));
+  source.pipe(stream);
+  try {
+    for await (const chunk of stream) {
+      unpacked += (chunk as Buffer).length;
+      if (unpacked > EXPANSION_FREE_BYTES && unpacked > packed * MAX_EXPANSION) {
+        onDefect("grows without end when unpacked; stopped there");
+        return;
+      }
+      yield chunk as Buffer;
+    }
+  } catch (error) {
+    onDefect(
+      `gzip is damaged or cut off: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  } finally {
+    source.destroy();
+    stream.destroy();
+  }
+}

@@ -1,0 +1,132 @@
+import { gzipSync } from "node:zlib";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { findFiles, openFile } from "./sources.ts";
+import { looksLikeTar, tarMembers } from "./tar.ts";
+
+function tarFile(name: string, content: Uint8Array, type = "0"): Buffer {
+  const header = Buffer.alloc(512);
+  header.write(name, 0);
+  header.write("0000644\0", 100);
+  header.write(content.length.toString(8).padStart(11, "0") + "\0", 124);
+  header.write("        ", 148);
+  header.write(type, 156);
+  header.write("ustar\u000000", 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(sum.toString(8).padStart(6, "0") + "\0 ", 148);
+  const padding = Buffer.alloc((512 - (content.length % 512)) % 512);
+  return Buffer.concat([header, content, padding]);
+}
+
+const END = Buffer.alloc(1024);
+const LONG = `${"deep/".repeat(30)}rank_7`;
+const archive = Buffer.concat([
+  tarFile("a.log", Buffer.from("alpha\n")),
+  tarFile("folder/", Buffer.alloc(0), "5"),
+  tarFile("empty", Buffer.alloc(0)),
+  tarFile("././@LongLink", Buffer.from(`${LONG}\0`), "L"),
+  tarFile("cut-name", Buffer.alloc(3000, 7)),
+  END,
+]);
+
+async function* inChunks(bytes: Buffer, size: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+async function members(bytes: Buffer, size: number, readAll = true): Promise<[string, number][]> {
+  const found: [string, number][] = [];
+  const defects: string[] = [];
+  for await (const member of tarMembers(inChunks(bytes, size), (what) => defects.push(what))) {
+    let length = 0;
+    if (readAll) for await (const chunk of member.chunks) length += chunk.length;
+    found.push([member.name, length]);
+  }
+  for (const defect of defects) found.push([defect, -1]);
+  return found;
+}
+
+describe("a tar archive", () => {
+  const whole: [string, number][] = [
+    ["a.log", 6],
+    ["empty", 0],
+    [LONG, 3000],
+  ];
+  it("gives its files whatever the size of the chunks", async () => {
+    expect(looksLikeTar(archive)).toBe(true);
+    for (const size of [1, 2, 3, 7, 64, 513, archive.length]) {
+      expect(await members(archive, size)).toEqual(whole);
+    }
+  });
+
+  it("skips what a reader leaves unread", async () => {
+    const names = (await members(archive, 100, false)).map(([name]) => name);
+    expect(names).toEqual(whole.map(([name]) => name));
+  });
+
+  it("that is cut or damaged ends with a defect, not an exception", async () => {
+    const cut = await members(archive.subarray(0, archive.length - 2600), 64);
+    expect(cut.at(-1)).toEqual([expect.stringContaining("cut off inside"), -1]);
+    await fc.assert(
+      fc.asyncProperty(fc.nat(archive.length - 1), fc.nat(255), async (at, byte) => {
+        const bytes = Buffer.from(archive);
+        bytes[at] = byte;
+        await members(bytes.subarray(0, at + 700), 300);
+      }),
+      { numRuns: 200, seed: 4 },
+    );
+  });
+});
+
+describe("files of a job", () => {
+  const folder = mkdtempSync(join(tmpdir(), "faultline-sources-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, "sub/node_modules"), { recursive: true });
+  writeFileSync(join(folder, "job.tar.gz"), gzipSync(archive));
+  writeFileSync(join(folder, "sub/plain.log"), "one\ntwo\n");
+  writeFileSync(join(folder, "sub/node_modules/noise.log"), "noise");
+  writeFileSync(join(folder, "cut.log.gz"), gzipSync(Buffer.alloc(100_000, 65)).subarray(0, 60));
+
+  it("are found once, sorted, without the folders of tools", async () => {
+    const found = await findFiles([folder, join(folder, "sub/plain.log")]);
+    expect(found.map(({ path }) => path.slice(folder.length + 1))).toEqual([
+      "cut.log.gz",
+      "job.tar.gz",
+      "sub/plain.log",
+    ]);
+  });
+
+  it("inside a compressed archive become files of their own", async () => {
+    const seen: string[] = [];
+    await openFile(
+      join(folder, "job.tar.gz"),
+      async (file) => {
+        let size = 0;
+        for await (const chunk of file.chunks) size += chunk.length;
+        seen.push(`${file.path.slice(folder.length + 1, folder.length + 20)} ${size}`);
+      },
+      () => expect.unreachable(),
+    );
+    expect(seen).toEqual(["job.tar/a.log 6", "job.tar/empty 0", "job.tar/deep/deep/d 3000"]);
+  });
+
+  it("that are cut off are read as far as they go, and named", async () => {
+    const defects: string[] = [];
+    let size = 0;
+    await openFile(
+      join(folder, "cut.log.gz"),
+      async (file) => {
+        for await (const chunk of file.chunks) size += chunk.length;
+      },
+      (defect) => defects.push(defect.what),
+    );
+    expect(defects).toEqual([expect.stringContaining("damaged or cut off")]);
+    expect(size).toBeGreaterThan(0);
+  });
+
+  it("that are not there are an error the user can mend", async () => {
+    await expect(findFiles([join(folder, "nowhere")])).rejects.toMatchObject({ exitCode: 3 });
+  });
+});

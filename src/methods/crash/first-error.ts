@@ -1,0 +1,235 @@
+/**
+ * crash/first-error: the process whose own error came first in cause, not in clock. Most of what a
+ * crashed job prints are echoes (watchdogs, closed connections, aborts) of one process that died;
+ * clocks of different hosts do not order them, and torchrun's "first observed failure" is the first
+ * that one agent happened to see. So: own errors before echoes, a specific error before a generic
+ * GPU error, and a process that fell silent while others report its connection closed.
+ */
+import { count, cutText, rankWords } from "../../base/text.ts";
+import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "../../model/connections.ts";
+import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
+import type { Place, Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { LogFailure } from "../../model/log.ts";
+import type { Method } from "../../model/method.ts";
+
+export const firstError: Method = {
+  id: "crash/first-error",
+  applies: (job) => job.failures.length > 0 || job.torchrun.length > 0,
+  *run(job) {
+    const own = ownFailures(job);
+    const echoes = job.failures.filter((failure) => failure.role === "echo");
+    const root = chooseRoot(job, own, echoes);
+    if (root) yield root;
+    const victims = new Set(job.failures.flatMap((failure) => failure.rank ?? []));
+    for (const rank of root?.accuses.flatMap((accusation) => accusation.ranks) ?? []) {
+      victims.delete(rank);
+    }
+    if (echoes.length > 0) {
+      const ranks = [...victims].sort((a, b) => a - b);
+      const where = ranks.length > 0 ? ` on ${rankWords(ranks)}` : "";
+      yield {
+        says: `${count(echoes.length, "message")}${where} only report that another process is late or gone, first: ${cutText(echoes[0]!.text, 120)}`,
+        weight: 0.3,
+        at: echoes.slice(0, 3).map(placeOf),
+        data: { echoes: echoes.length, ranks },
+        accuses: [],
+        clears: ranks,
+      };
+    }
+  },
+};
+
+/** The first own failure of each rank; a rank dies once. */
+function ownFailures(job: Job): LogFailure[] {
+  const first = new Map<string, LogFailure>();
+  for (const failure of job.failures) {
+    if (failure.role !== "own") continue;
+    const key = failure.rank === null ? failure.file : String(failure.rank);
+    const known = first.get(key);
+    if (!known || specificity(failure) > specificity(known)) first.set(key, failure);
+  }
+  return [...first.values()];
+}
+
+/** How much an error says about its own process: a generic GPU error is often somebody else's. */
+function specificity(failure: LogFailure): number {
+  if (failure.cause === "gpu-error") return 1;
+  if (failure.cause === "process-gone" || failure.cause === "unknown") return 2;
+  return 3;
+}
+
+function chooseRoot(
+  job: Job,
+  own: readonly LogFailure[],
+  echoes: readonly LogFailure[],
+): NewFinding | null {
+  const best = Math.max(0, ...own.map(specificity));
+  const candidates = own.filter((failure) => specificity(failure) === best);
+  const silent = best === 3 ? [] : silentDeaths(job, own, echoes);
+  // A generic GPU error beside a silent process: who shares a GPU or a kernel with it suffers that too.
+  if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
+    return silentFinding(job, silent, echoes);
+  }
+  if (candidates.length > 0) return ownFinding(job, candidates);
+  return torchrunFinding(job);
+}
+
+/**
+ * Ranks whose log simply ends (no error, no echo, no answer to a call for dumps) while others report
+ * a closed connection before any operator timed out: killed from outside.
+ */
+function silentDeaths(job: Job, own: readonly LogFailure[], echoes: readonly LogFailure[]): Rank[] {
+  if (connectionsClosedFirst(job) !== true) return [];
+  const heard = new Set<Rank>();
+  for (const failure of [...own, ...echoes]) if (failure.rank !== null) heard.add(failure.rank);
+  for (const report of job.watchdog) if (report.rank !== null) heard.add(report.rank);
+  return [...job.logs.values()]
+    .filter(
+      (log) => log.rank !== null && !heard.has(log.rank) && !log.finished && log.dumpLine <= 0,
+    )
+    .map((log) => log.rank!)
+    .sort((a, b) => a - b);
+}
+
+function cameBeforeClosing(own: readonly LogFailure[], echoes: readonly LogFailure[]): boolean {
+  const first = earliest(own);
+  const closed = echoes.filter((failure) => failure.cause === "process-gone");
+  return closed.length > 0 && clearlyLater(earliest(closed), first);
+}
+
+function silentFinding(
+  job: Job,
+  ranks: readonly Rank[],
+  echoes: readonly LogFailure[],
+): NewFinding {
+  const closed = echoes.filter((failure) => failure.cause === "process-gone");
+  const why = `the log of ${rankWords(ranks)} ends without a word, and then other ranks report that a connection was closed by its peer: the process was killed from outside`;
+  const weight = ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3;
+  return {
+    says: why,
+    weight,
+    at: [
+      ...ranks.slice(0, 4).flatMap((rank) => endOfLog(job, rank)),
+      ...closed.slice(0, 2).map(placeOf),
+    ],
+    data: { silent: ranks },
+    accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
+    clears: [],
+  };
+}
+
+function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
+  const ranks = [...new Set(candidates.flatMap((failure) => failure.rank ?? []))].sort(
+    (a, b) => a - b,
+  );
+  const first = earliest(candidates);
+  const at = candidates.slice(0, 6).map(placeOf);
+  const common = candidates.every(
+    (failure) => failure.signature === first.signature && failure.at === first.at,
+  );
+  const where = first.at ? ` at ${first.at}` : "";
+  const quote = cutText(first.text, 160);
+  if (common && ranks.length > 2 && ranks.length > job.worldSize / 2) {
+    const why = `${count(ranks.length, "rank")} died of the same error${where}: ${quote}`;
+    const weight = 0.85;
+    const type: SuspectType = first.cause === "user-config" ? "config" : "code";
+    return {
+      says: why,
+      weight,
+      at,
+      data: { signature: first.signature, code: first.at },
+      accuses: [accuse(type, ranks, first.cause, weight, why)],
+      clears: [],
+    };
+  }
+  // Several ranks with errors of their own: the ones that nothing else explains share the blame,
+  // unless the clock of one host, or a clear second between hosts, orders them.
+  const suspects = candidates.filter(
+    (failure) => failure === first || !clearlyLater(failure, first),
+  );
+  const weight = suspects.length === 1 ? (specificity(first) === 3 ? 0.92 : 0.8) : 0.75;
+  const accuses = suspects.map((failure) =>
+    accuse(
+      "rank",
+      failure.rank === null ? [] : [failure.rank],
+      failure.cause,
+      weight,
+      `${failure.rank === null ? "a process" : `rank ${failure.rank}`} died of its own error${failure.at ? ` at ${failure.at}` : ""}: ${cutText(failure.text, 160)}`,
+    ),
+  );
+  return {
+    says: accuses[0]!.why,
+    weight,
+    at,
+    data: { signature: first.signature, code: first.at, ranks },
+    accuses,
+    clears: [],
+  };
+}
+
+function earliest(failures: readonly LogFailure[]): LogFailure {
+  return failures.reduce((first, next) =>
+    (next.timeMs ?? Infinity) < (first.timeMs ?? Infinity) ? next : first,
+  );
+}
+
+function clearlyLater(failure: LogFailure, first: LogFailure): boolean {
+  if (failure.timeMs === null || first.timeMs === null) return false;
+  return failure.timeMs > first.timeMs + CLOCK_TOLERANCE_MS;
+}
+
+/** Exit codes alone: what is neither a clean-up by the launcher nor an abort after a watchdog. */
+function torchrunFinding(job: Job): NewFinding | null {
+  const telling = job.torchrun.filter((failure) => !/SIGTERM|SIGABRT/.test(failure.signal));
+  const candidates = telling.length > 0 ? telling : job.torchrun;
+  if (candidates.length === 0) return null;
+  const killed = candidates.filter((failure) => failure.signal === "SIGKILL");
+  const chosen = killed.length > 0 ? killed : candidates.filter((failure) => failure.isFirst);
+  const roots = chosen.length > 0 ? chosen : candidates.slice(0, 1);
+  const weight = roots.length === 1 ? 0.6 : 0.4;
+  const accuses = roots.slice(0, 4).map((failure) => {
+    const end = failure.signal
+      ? `ended by ${failure.signal}`
+      : `left with exit code ${failure.exitCode}`;
+    const cause = failure.signal ? "process-gone" : "user-program";
+    return accuse(
+      "rank",
+      [failure.rank],
+      cause,
+      weight,
+      `the process of rank ${failure.rank} was ${end}, by torchrun's report`,
+    );
+  });
+  return {
+    says: accuses[0]!.why,
+    weight,
+    at: roots.slice(0, 4).map(({ file, line }) => ({ file, line })),
+    data: {
+      exitCodes: Object.fromEntries(
+        job.torchrun.map((failure) => [failure.rank, failure.exitCode]),
+      ),
+    },
+    accuses,
+    clears: [],
+  };
+}
+
+function accuse(
+  type: SuspectType,
+  ranks: readonly Rank[],
+  cause: Accusation["cause"],
+  weight: number,
+  why: string,
+): Accusation {
+  return { kind: "crash", type, ranks, link: null, cause, weight, why };
+}
+
+function placeOf(failure: LogFailure): Place {
+  return { file: failure.file, line: failure.line };
+}
+
+function endOfLog(job: Job, rank: Rank): Place[] {
+  const log = job.logs.get(rank);
+  return log ? [{ file: log.file, line: log.lastLine }] : [];
+}

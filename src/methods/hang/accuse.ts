@@ -1,0 +1,63 @@
+/** How the wait graph's findings are put into words. */
+import { rankWords } from "../../base/text.ts";
+import type { Accusation, NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { Mismatch } from "./mismatch.ts";
+import { codeLine } from "./words.ts";
+
+export function mismatchFinding(job: Job, mismatch: Mismatch): NewFinding {
+  const { ranks, weight } = mismatch;
+  const at = ranks.map((rank, i) => codeLine(job, rank, mismatch.ops[i] ?? -1));
+  const where = at.find((line) => line !== null);
+  const why = `${rankWords(ranks)} ${mismatch.why}${where ? ` (${where})` : ""}`;
+  return {
+    says: why,
+    weight,
+    at: placesOf(job, ranks),
+    data: { side: "program", code: where ?? null },
+    accuses: ranks.map((rank) => ({
+      kind: "hang",
+      type: "rank",
+      ranks: [rank],
+      link: null,
+      cause: "collective-mismatch",
+      weight,
+      why,
+    })),
+    clears: [],
+  };
+}
+
+export function accusing(
+  job: Job,
+  rank: Rank,
+  cause: Accusation["cause"],
+  weight: number,
+  reason: string,
+  data: Record<string, unknown>,
+): NewFinding {
+  const why = `rank ${rank} is what the others wait for: ${reason}`;
+  return {
+    says: why,
+    weight,
+    at: placesOf(job, [rank]),
+    data,
+    accuses: [
+      {
+        kind: "hang",
+        type: cause === "cpu-stall" ? "rank" : "gpu",
+        ranks: [rank],
+        link: null,
+        cause,
+        weight,
+        why,
+      },
+    ],
+    clears: [],
+  };
+}
+
+export function placesOf(job: Job, ranks: readonly Rank[]): { file: string }[] {
+  return ranks.slice(0, 8).flatMap((rank) => job.places.get(rank) ?? []);
+}

@@ -1,0 +1,110 @@
+/**
+ * Culprits that the ends of the wait graph do not show: ranks without a dump, which have no arrows of
+ * their own, and ranks for which nobody waits yet.
+ */
+import { count } from "../../base/text.ts";
+import { connectionsClosedFirst } from "../../model/connections.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import { accusing, mismatchFinding } from "./accuse.ts";
+import type { RankState } from "./frontier.ts";
+import { findOutOfStep, mismatchInOp } from "./mismatch.ts";
+import { findOrderBreaker } from "./order.ts";
+import { chooseSilent } from "./silent.ts";
+import type { WaitGraph } from "./wait-graph.ts";
+import { lastOperator } from "./words.ts";
+
+/**
+ * All arrows end at ranks without a dump. Before these are blamed: does a rank that is there and late
+ * run another program than its peers? Then the missing dumps are only that.
+ */
+export function outOfStepAnywhere(job: Job, graph: WaitGraph): NewFinding[] {
+  const late = new Set<Rank>();
+  for (const { absent } of graph.ops) {
+    for (const { rank, why } of absent) if (why !== "silent") late.add(rank);
+  }
+  for (const op of graph.ops) {
+    if (op.isP2p || op.arrived.length < 2) continue;
+    const mismatch = mismatchInOp(job, op.group, op.seq);
+    if (mismatch && mismatch.weight > 0.8) return [mismatchFinding(job, mismatch)];
+  }
+  const suspects = [...late].sort((a, b) => a - b).slice(0, MAX_COMPARED);
+  const outOfStep = suspects.length > 0 ? findOutOfStep(job, suspects, false) : null;
+  if (outOfStep && outOfStep.ranks.length <= 4) return [mismatchFinding(job, outOfStep)];
+  const all = { ranks: suspects, ops: graph.ops.map((_, index) => index) };
+  const breaker = suspects.length > 0 ? findOrderBreaker(job, graph, all) : null;
+  return breaker && breaker.weight > 0.8 ? [mismatchFinding(job, breaker)] : [];
+}
+
+const MAX_COMPARED = 256;
+
+/**
+ * A second culprit may hide behind the first: nobody waits for it yet. It has nothing pending, so nothing
+ * holds its CPU, and still it issued less than another member of its group.
+ */
+export function idleAndBehind(
+  job: Job,
+  graph: WaitGraph,
+  found: readonly NewFinding[],
+): NewFinding[] {
+  const accused = new Set(found.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
+  const hidden = idleStates(job, graph).filter(({ rank }) => !accused.has(rank));
+  return hidden.flatMap((state) => {
+    for (const [id, own] of state.enqueued) {
+      const group = job.groups[id]!;
+      if (group.carriesP2p) continue;
+      const ahead = group.ranks.find(
+        (rank) => (graph.states.get(rank)?.enqueued.get(id) ?? 0) > own,
+      );
+      if (ahead === undefined) continue;
+      const outOfStep = findOutOfStep(job, [state.rank], false);
+      if (outOfStep) return [mismatchFinding(job, outOfStep)];
+      const last = lastOperator(job, state.rank);
+      const reason = `it has nothing pending, and yet rank ${ahead} issued more operators of ${group.desc || group.name}`;
+      return [accusing(job, state.rank, "cpu-stall", 0.85, reason, { side: "cpu", ...last })];
+    }
+    return [];
+  });
+}
+
+/** Ranks with nothing pending that have not finished in order. */
+function idleStates(job: Job, graph: WaitGraph): RankState[] {
+  return [...graph.states.values()].filter(
+    ({ rank, heads, hiddenP2p }) =>
+      heads.length === 0 && hiddenP2p.length === 0 && !job.logs.get(rank)?.finished,
+  );
+}
+
+/**
+ * A rank with nothing pending in a job that hangs: whoever waits for it left no dump, but a rank that
+ * waits itself has something pending.
+ */
+export function idleRanks(job: Job, graph: WaitGraph): NewFinding[] {
+  const open = idleStates(job, graph);
+  if (open.length === 0 || open.length > graph.stuckIn.size) return [];
+  return open.map(({ rank }) => {
+    const last = lastOperator(job, rank);
+    const reason = `it has nothing pending while ${count(graph.stuckIn.size, "rank")} that left a dump wait`;
+    return accusing(job, rank, "cpu-stall", 0.6, reason, { side: "cpu", ...last });
+  });
+}
+
+/** Ranks that left no dump: the only explanation, one of several, or needless beside a certain one. */
+export function silentFindings(
+  job: Job,
+  graph: WaitGraph,
+  silent: readonly Rank[],
+  certain: boolean,
+): NewFinding[] {
+  const choice = chooseSilent(job, graph, silent, certain);
+  const cause = connectionsClosedFirst(job) === false ? "process-stopped" : "process-gone";
+  return choice.map(({ rank, weight, why }) => ({
+    says: why,
+    weight,
+    at: [],
+    data: { side: "process" },
+    accuses: [{ kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why }],
+    clears: [],
+  }));
+}

@@ -1,0 +1,131 @@
+/** What each end of the wait graph means: a rank, an operator or a circle. */
+import { ranges, rankWords } from "../../base/text.ts";
+import type { Accusation, NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import { accusing, mismatchFinding, placesOf } from "./accuse.ts";
+import type { Terminal } from "./components.ts";
+import { findOddCounter } from "./counters.ts";
+import { callsAt, findOutOfStep, findUnlikeItself, mismatchInOp } from "./mismatch.ts";
+import { findOrderBreaker } from "./order.ts";
+import type { StuckOp, WaitGraph } from "./wait-graph.ts";
+import { codeLine, describeOp, lastOperator } from "./words.ts";
+
+export function findingFor(job: Job, graph: WaitGraph, end: Terminal): NewFinding {
+  switch (end.kind) {
+    case "rank":
+      return rankFinding(job, graph, end.rank);
+    case "op":
+      return opFinding(job, graph, graph.ops[end.op]!);
+    case "cycle":
+      return cycleFinding(job, graph, end);
+  }
+}
+
+/** A rank that waits for nobody: its GPU stopped, its program left the path, or its CPU did. */
+function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
+  const waiters = graph.ops
+    .filter((op) => op.absent.some((absent) => absent.rank === rank))
+    .sort((a, b) => b.arrived.length - a.arrived.length)[0];
+  const waiting = waiters
+    ? `${rankWords(waiters.arrived.toSorted((a, b) => a - b))} ${waiters.arrived.length === 1 ? "waits" : "wait"} for it in ${describeOp(job, waiters)}`
+    : "others wait for it";
+  const gpu = graph.ownGpu.get(rank);
+  if (gpu) {
+    const head = describeOp(job, gpu.head);
+    const reason =
+      gpu.completedBy === null
+        ? `${head} was issued but never started on its GPU, and no other operator runs there`
+        : `${head} is still pending here although rank ${gpu.completedBy} has completed it`;
+    const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
+    return accusing(job, rank, cause, gpu.completedBy === null ? 0.9 : 0.93, reason, {
+      side: "gpu",
+      at: codeLine(job, rank, gpu.head.op),
+      ...lastOperator(job, rank),
+    });
+  }
+  const outOfStep = findOutOfStep(job, [rank], false);
+  if (outOfStep) return mismatchFinding(job, outOfStep);
+  const last = lastOperator(job, rank);
+  const after = last.last ? ` after ${last.last}` : "";
+  const reason = `its CPU issued nothing more${after}: all it had issued is complete, and ${waiting}`;
+  return accusing(job, rank, "cpu-stall", 0.92, reason, { side: "cpu", ...last });
+}
+
+/** All have entered, none leaves: they call different things, or the communication itself is stuck. */
+function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
+  if (!op.isP2p) {
+    const mismatch = mismatchInOp(job, op.group, op.seq);
+    if (mismatch) return mismatchFinding(job, mismatch);
+    const outOfStep = findOutOfStep(job, op.arrived, false);
+    if (outOfStep) return mismatchFinding(job, outOfStep);
+    const odd = findOddCounter(job, graph, op.group);
+    if (odd) return mismatchFinding(job, odd);
+  }
+  const unseen = !op.isP2p && callsAt(job, op.group, op.seq).size < op.arrived.length;
+  const timing = op.arrived.every((rank) => job.dumps.get(rank)?.dump.timing);
+  const ranks = op.arrived.toSorted((a, b) => a - b);
+  const what = describeOp(job, op);
+  const why = timing
+    ? `${what} runs on the GPUs of all its members and completes on none`
+    : `${what} was issued by all its members and completes on none; without operator timing a stuck GPU and a stuck network look the same`;
+  const accusation: Accusation = {
+    kind: "hang",
+    type: "link",
+    ranks,
+    link: ranks.length === 2 ? [`rank:${ranks[0]}`, `rank:${ranks[1]}`] : null,
+    cause: "network-hang",
+    weight: timing && !unseen ? 0.8 : 0.5,
+    why,
+  };
+  return {
+    says: why,
+    weight: accusation.weight,
+    at: placesOf(job, ranks),
+    data: { side: timing ? "communication" : "gpu or communication", timing },
+    accuses: [accusation],
+    clears: [],
+  };
+}
+
+function cycleFinding(
+  job: Job,
+  graph: WaitGraph,
+  cycle: Extract<Terminal, { kind: "cycle" }>,
+): NewFinding {
+  for (const index of cycle.ops) {
+    const op = graph.ops[index]!;
+    const mismatch = op.isP2p ? null : mismatchInOp(job, op.group, op.seq);
+    if (mismatch && mismatch.weight > 0.6) return mismatchFinding(job, mismatch);
+  }
+  const outOfStep = findOutOfStep(job, cycle.ranks, false) ?? findOutOfStep(job, cycle.ranks, true);
+  if (outOfStep) return mismatchFinding(job, outOfStep);
+  const breaker = findOrderBreaker(job, graph, cycle);
+  if (breaker) return mismatchFinding(job, breaker);
+  for (const index of cycle.ops) {
+    const op = graph.ops[index]!;
+    const odd = op.isP2p ? null : findOddCounter(job, graph, op.group);
+    if (odd) return mismatchFinding(job, odd);
+  }
+  const unlikeItself = findUnlikeItself(job, cycle.ranks);
+  if (unlikeItself) return mismatchFinding(job, unlikeItself);
+  const why = `ranks ${ranges(cycle.ranks)} wait for each other in a circle: the order of their operators differs, but the records do not show whose is wrong`;
+  return {
+    says: why,
+    weight: 0.5,
+    at: placesOf(job, cycle.ranks),
+    data: { cycle: cycle.ranks },
+    accuses: [
+      {
+        kind: "hang",
+        type: "code",
+        ranks: cycle.ranks,
+        link: null,
+        cause: "collective-mismatch",
+        weight: 0.4,
+        why,
+      },
+    ],
+    clears: [],
+  };
+}

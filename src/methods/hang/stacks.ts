@@ -1,0 +1,112 @@
+/**
+ * hang/stacks: FLARE's call-stack analysis (§5.1). When a job hangs, the ranks that wait sit in a
+ * communication function or wait for their GPU; the one that holds them up sits anywhere else. It
+ * says nothing when all wait (a communication hang), and little when many are elsewhere.
+ */
+import { count, rankWords } from "../../base/text.ts";
+import type { Cause } from "../../model/cause.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Place, Rank } from "../../model/ids.ts";
+import type { Method } from "../../model/method.ts";
+import type { Frame } from "../../model/operators.ts";
+import type { StackDump, ThreadStack } from "../../model/stacks.ts";
+import { ownLine } from "./words.ts";
+
+export type Whereabouts = "communicates" | "waits-for-gpu" | "elsewhere" | "unknown";
+
+export const stacks: Method = {
+  id: "hang/stacks",
+  applies: (job) => job.stacks.size > 1,
+  *run(job) {
+    const places = new Map<
+      Rank,
+      { where: Whereabouts; thread: ThreadStack | null; dump: StackDump }
+    >();
+    for (const [rank, dump] of job.stacks) {
+      const thread = mainThread(dump);
+      places.set(rank, { where: thread ? whereabouts(thread.frames) : "unknown", thread, dump });
+    }
+    const known = [...places].filter(([, { where }]) => where !== "unknown");
+    const outside = known.filter(([, { where }]) => where === "elsewhere");
+    const waiting = known.filter(([, { where }]) => where !== "elsewhere").map(([rank]) => rank);
+    const at: Place[] = outside
+      .slice(0, 8)
+      .map(([, { dump, thread }]) => ({ file: dump.file, line: thread?.line ?? 1 }));
+    if (outside.length === 0 || waiting.length === 0) {
+      const says =
+        waiting.length > 0
+          ? `the stacks of all ${count(waiting.length, "rank")} stand in a communication function or wait for the GPU: no CPU is the culprit`
+          : "the stacks do not show who waits";
+      yield { says, weight: 0.4, at, data: { waiting }, accuses: [], clears: [] };
+      return;
+    }
+    // One of many outside is telling; half of them outside is not.
+    const share = outside.length / known.length;
+    const weight = share <= 0.25 ? 0.7 : share <= 0.5 ? 0.4 : 0.15;
+    const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
+    const lines = new Map(outside.map(([rank, { thread }]) => [rank, ownLine(thread!.frames)]));
+    yield {
+      says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
+      weight,
+      at,
+      data: { outside: Object.fromEntries(lines), waiting },
+      accuses: outside.map(([rank, { thread }]) => ({
+        kind: "hang",
+        type: "rank",
+        ranks: [rank],
+        link: null,
+        cause: causeOf(thread!.frames),
+        weight,
+        why: `rank ${rank}'s Python stands at ${lines.get(rank) ?? "an unknown line"}, outside communication`,
+      })),
+      clears: [],
+    } satisfies NewFinding;
+  },
+};
+
+function mainThread(dump: StackDump): ThreadStack | null {
+  const withFrames = dump.threads.filter((thread) => thread.frames.length > 0);
+  return withFrames.find((thread) => thread.isMain) ?? withFrames.at(-1) ?? null;
+}
+
+/** Only the inner part of the stack counts: every training step is below some trainer's frame. */
+export function whereabouts(frames: readonly Frame[]): Whereabouts {
+  for (const { file, func } of frames.slice(0, INNER_FRAMES)) {
+    if (
+      /torch\/distributed\/(?!run|launch|elastic)|torch\/_C\/_distributed|deepspeed\/comm\/|\bc10d\b|mpi4py|horovod/.test(
+        file,
+      )
+    ) {
+      return "communicates";
+    }
+    if (
+      /^(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier|broadcast|batch_isend_irecv)/.test(
+        func,
+      )
+    ) {
+      return "communicates";
+    }
+    if (/torch\/cuda\//.test(file) && /synchronize|wait/.test(func)) return "waits-for-gpu";
+    if (/^(item|cpu|synchronize|_local_scalar_dense)$/.test(func) && /torch/.test(file))
+      return "waits-for-gpu";
+  }
+  return frames.length > 0 ? "elsewhere" : "unknown";
+}
+
+const INNER_FRAMES = 6;
+
+function causeOf(frames: readonly Frame[]): Cause {
+  const inner = frames.slice(0, INNER_FRAMES);
+  if (inner.some(({ file }) => /torch\/utils\/data\/|dataloader|dataset/i.test(file)))
+    return "dataloader";
+  if (
+    inner.some(
+      ({ file, func }) =>
+        /torch\/serialization|checkpoint/i.test(file) ||
+        /save_checkpoint|load_checkpoint/.test(func),
+    )
+  ) {
+    return "storage";
+  }
+  return "cpu-stall";
+}

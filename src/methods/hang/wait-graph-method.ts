@@ -1,0 +1,86 @@
+/**
+ * hang/wait-graph: what holds the job up, from flight-recorder dumps. Each end of the wait graph
+ * becomes a finding; the ranks that lead to it are cleared.
+ */
+import { count, rankWords } from "../../base/text.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { Method } from "../../model/method.ts";
+import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-ends.ts";
+import { terminals } from "./components.ts";
+import { findingFor } from "./ends.ts";
+import { rankStates } from "./frontier.ts";
+import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
+import { describeOp, waitingSince } from "./words.ts";
+
+export const waitGraph: Method = {
+  id: "hang/wait-graph",
+  applies: (job) => job.dumps.size > 0,
+  *run(job) {
+    const graph = buildWaitGraph(job, rankStates(job));
+    if (graph.stuckIn.size === 0 && graph.ownGpu.size === 0) {
+      yield nothingPending(job);
+      return;
+    }
+    const ends = terminals(graph);
+    const findings: NewFinding[] = [];
+    const silent: Rank[] = [];
+    for (const end of ends) {
+      if (end.kind === "rank" && !graph.states.has(end.rank)) silent.push(end.rank);
+      else findings.push(findingFor(job, graph, end));
+    }
+    findings.push(...idleAndBehind(job, graph, findings));
+    if (findings.length === 0) findings.push(...outOfStepAnywhere(job, graph));
+    if (findings.length === 0) findings.push(...idleRanks(job, graph));
+    const certain = findings.some((finding) => finding.weight >= 0.5);
+    if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
+    const accused = new Set(findings.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
+    const waiting = [...graph.stuckIn.keys()].filter((rank) => !accused.has(rank));
+    yield overview(job, graph, waiting, accused);
+    yield* findings;
+  },
+};
+
+function nothingPending(job: Job): NewFinding {
+  return {
+    says: `no operator is pending on any of the ${count(job.dumps.size, "rank")} that left a dump`,
+    weight: 0.6,
+    at: [],
+    data: { pending: 0 },
+    accuses: [],
+    clears: [],
+  };
+}
+
+function overview(
+  job: Job,
+  graph: WaitGraph,
+  waiting: readonly Rank[],
+  accused: ReadonlySet<Rank>,
+): NewFinding {
+  // What waits for a culprit first, then what most ranks wait in.
+  const near = (op: StuckOp): number => (op.absent.some(({ rank }) => accused.has(rank)) ? 1 : 0);
+  const ops = graph.ops
+    .toSorted((a, b) => near(b) - near(a) || b.arrived.length - a.arrived.length)
+    .slice(0, MAX_OPS_SHOWN)
+    .map((op) => ({
+      what: describeOp(job, op),
+      role: job.groups[op.group]?.role ?? "",
+      group: job.groups[op.group]?.name ?? "",
+      seq: op.seq,
+      p2p: op.isP2p,
+      arrived: op.arrived,
+      absent: op.absent,
+    }));
+  return {
+    says: `${rankWords(waiting.toSorted((a, b) => a - b))} ${waiting.length === 1 ? "waits" : "wait"} in ${count(graph.ops.length, "operator")} that cannot finish`,
+    weight: 0.9,
+    at: [],
+    data: { ops, stuckOps: graph.ops.length, since: waitingSince(job, graph) },
+    accuses: [],
+    clears: waiting,
+  };
+}
+
+const MAX_OPS_SHOWN = 400;

@@ -1,0 +1,168 @@
+/**
+ * Who waits for whom. Nodes are ranks and the operators in which they are stuck; a rank points at its
+ * operator, the operator points at the members that have not arrived. Following the arrows ends in
+ * what holds everybody up: a rank that waits for nobody, an operator that all have entered and none
+ * leaves, or a circle. A `max()` over counters would blame ranks that only wait (FLARE §5.1 goes no
+ * further than the call stack; NVRx and torchfrtrace stop at "missing from this collective").
+ *
+ * Operators are nodes of their own so that a collective of n ranks costs n arrows, not n².
+ */
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { Head, RankState } from "./frontier.ts";
+import { opKey, p2pRanks } from "./op-key.ts";
+import { isUncertain, placeUncertain } from "./uncertain.ts";
+
+export interface StuckOp {
+  readonly key: string;
+  readonly group: number;
+  readonly seq: number;
+  readonly isP2p: boolean;
+  /** Ranks that are in it. */
+  readonly arrived: Rank[];
+  /** Members that are not, and how far they got. */
+  readonly absent: { readonly rank: Rank; readonly why: Absence }[];
+}
+
+/** silent: no dump; not-enqueued: its CPU never issued the operator; behind: issued, stuck earlier. */
+export type Absence = "silent" | "not-enqueued" | "behind";
+
+export interface WaitGraph {
+  readonly states: ReadonlyMap<Rank, RankState>;
+  readonly ops: readonly StuckOp[];
+  /** Rank → indices of the operators that it is stuck in. */
+  readonly stuckIn: ReadonlyMap<Rank, readonly number[]>;
+  /** Ranks whose own GPU stopped: operator pending here that a peer has completed, or that never started. */
+  readonly ownGpu: ReadonlyMap<Rank, OwnGpu>;
+}
+
+export interface OwnGpu {
+  readonly head: Head;
+  /** A member that completed the operator; null where the reason is that nothing starts any more. */
+  readonly completedBy: Rank | null;
+}
+
+export function buildWaitGraph(job: Job, states: ReadonlyMap<Rank, RankState>): WaitGraph {
+  const ownGpu = new Map<Rank, OwnGpu>();
+  const blocking = new Map<Rank, readonly Head[]>();
+  const uncertain: RankState[] = [];
+  for (const state of states.values()) {
+    const own = ownTrouble(job, states, state);
+    if (own) ownGpu.set(state.rank, own);
+    else if (isUncertain(state)) uncertain.push(state);
+    else blocking.set(state.rank, blockingHeads(state));
+  }
+  placeUncertain(job, states, blocking, uncertain);
+  for (const [rank, heads] of blocking) {
+    const state = states.get(rank)!;
+    if (heads.length > 0 || state.heads.length === 0) continue;
+    blocking.delete(rank);
+    ownGpu.set(rank, { head: state.heads[0]!, completedBy: null });
+  }
+  const ops: StuckOp[] = [];
+  const index = new Map<string, number>();
+  const stuckIn = new Map<Rank, number[]>();
+  for (const [rank, heads] of blocking) {
+    for (const head of heads) {
+      const key = opKey(rank, head);
+      let at = index.get(key);
+      if (at === undefined) {
+        at = ops.length;
+        index.set(key, at);
+        const { group, seq, isP2p } = head;
+        ops.push({ key, group, seq, isP2p, arrived: [], absent: [] });
+      }
+      ops[at]!.arrived.push(rank);
+      const own = stuckIn.get(rank);
+      if (own) own.push(at);
+      else stuckIn.set(rank, [at]);
+    }
+  }
+  for (const op of ops) {
+    findAbsent(job, states, op);
+    // Without timing only a rank's first head is certain. All others there, it may be that it is not.
+    if (op.absent.length > 0) continue;
+    for (const rank of op.arrived) {
+      const heads = blocking.get(rank)!;
+      const isFirst = opKey(rank, heads[0]!) === op.key;
+      const isGuess = heads.some((head) => head.isP2p && head.op < 0);
+      if (isGuess || !(isFirst || states.get(rank)!.timing))
+        op.absent.push({ rank, why: "behind" });
+    }
+  }
+  return { states, ops, stuckIn, ownGpu };
+}
+
+/**
+ * The heads in which the rank really is. With timing those that have started; none of them means that
+ * its GPU does not get that far. Without timing, the first in issue order, and the sends before it
+ * (asynchronous: they may be pending without blocking, but show a receiver that is behind).
+ */
+function blockingHeads(state: RankState): readonly Head[] {
+  if (state.timing) return state.heads.filter((head) => head.started);
+  const heads: Head[] = [];
+  for (const head of state.heads) {
+    heads.push(head);
+    if (!(head.isP2p && head.isSend)) break;
+  }
+  return heads;
+}
+
+/**
+ * Pending operators that need nobody else: a collective that a peer has completed (all have done their
+ * part in it, only this rank's GPU has not noticed), or the first one being of a group of one.
+ */
+function ownTrouble(
+  job: Job,
+  states: ReadonlyMap<Rank, RankState>,
+  state: RankState,
+): OwnGpu | null {
+  for (const head of state.heads) {
+    if (head.isP2p || isRooted(job, state, head)) continue;
+    for (const member of job.groups[head.group]?.ranks ?? []) {
+      if (member === state.rank) continue;
+      const done = states.get(member)?.completed.get(head.group);
+      if (done !== undefined && done >= head.seq) return { head, completedBy: member };
+    }
+  }
+  if (isUncertain(state)) return null;
+  const blocking = blockingHeads(state);
+  // Without timing only the first is certain: a send before it may be what blocks.
+  const alone = (state.timing ? blocking : blocking.slice(0, 1)).find(
+    (head) => !head.isP2p && job.groups[head.group]?.ranks.length === 1,
+  );
+  return alone ? { head: alone, completedBy: null } : null;
+}
+
+/** In these the ranks do not finish together even when all is well. */
+function isRooted(job: Job, state: RankState, head: Head): boolean {
+  const ops = job.dumps.get(state.rank)?.dump.ops;
+  const name = ops && head.op >= 0 ? ops.names[ops.name[head.op]!]! : "";
+  return (
+    /broadcast|^reduce$|gather_into|^gather|scatter$/.test(name) &&
+    !/all_gather|reduce_scatter/.test(name)
+  );
+}
+
+function findAbsent(job: Job, states: ReadonlyMap<Rank, RankState>, op: StuckOp): void {
+  const here = new Set(op.arrived);
+  const members = op.isP2p ? p2pRanks(op.key) : (job.groups[op.group]?.ranks ?? []);
+  for (const rank of members) {
+    if (here.has(rank)) continue;
+    const state = states.get(rank);
+    if (!state) {
+      op.absent.push({ rank, why: "silent" });
+      continue;
+    }
+    if (op.isP2p) {
+      const posted = state.heads.some((head) => head.isP2p && opKey(rank, head) === op.key);
+      op.absent.push({ rank, why: posted ? "behind" : "not-enqueued" });
+      continue;
+    }
+    const completed = state.completed.get(op.group);
+    if (completed !== undefined && completed >= op.seq) continue;
+    const enqueued = state.enqueued.get(op.group);
+    if (enqueued !== undefined && enqueued >= op.seq) op.absent.push({ rank, why: "behind" });
+    else op.absent.push({ rank, why: "not-enqueued" });
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * hang/watchdog: the culprit from logs alone, when there are no dumps. Every rank that waits is told
+ * so by PyTorch's watchdog; the one it waits for has nothing pending and stays quiet. Where all
+ * report, the group counters in the same lines show who lags.
+ */
+import { count, rankWords } from "../../base/text.ts";
+import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import type { Accusation, NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { WatchdogReport } from "../../model/log.ts";
+import type { Method } from "../../model/method.ts";
+
+export const watchdog: Method = {
+  id: "hang/watchdog",
+  applies: (job) => timeouts(job).length > 0,
+  *run(job) {
+    const reports = timeouts(job);
+    const reporting = [...new Set(reports.map((report) => report.rank!))].sort((a, b) => a - b);
+    const at = reports.slice(0, 4).map(({ file, line }) => ({ file, line }));
+    const first = reports[0]!;
+    const says = `PyTorch's watchdog saw operators time out on ${rankWords(reporting)}, first ${first.op || "one"} #${first.seq} of ${first.desc || first.group}`;
+    const accuses =
+      job.dumps.size > 0 ? [] : (quietRanks(job, reporting) ?? laggingRanks(job, reports));
+    const accused = new Set(accuses.flatMap((accusation) => accusation.ranks));
+    yield {
+      says: accuses.length > 0 ? `${says}; ${accuses[0]!.why}` : says,
+      weight: Math.max(0.3, ...accuses.map((accusation) => accusation.weight)),
+      at,
+      data: { reporting },
+      accuses,
+      clears: accuses.length > 0 ? reporting.filter((rank) => !accused.has(rank)) : [],
+    } satisfies NewFinding;
+  },
+};
+
+/**
+ * Reports of operators that timed out. Calls for a dump and closed connections print counters too, also
+ * on ranks that wait for nothing.
+ */
+function timeouts(job: Job): WatchdogReport[] {
+  const ranks = new Set(
+    job.failures.flatMap((f) => (f.signature === WATCHDOG_TIMEOUT ? (f.rank ?? []) : [])),
+  );
+  return job.watchdog.filter((report) => report.op !== "" && ranks.has(report.rank ?? -1));
+}
+
+/** Ranks with a log in which no operator timed out, while those of most others did. */
+function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
+  const waits = new Set(reporting);
+  const quiet = [...job.logs.values()].filter(
+    (log) => log.rank !== null && !waits.has(log.rank) && !log.finished,
+  );
+  if (quiet.length === 0 || quiet.length > reporting.length) return null;
+  return quiet.map((log) => {
+    const alive = log.dumpLine > 0;
+    const state = alive
+      ? "was alive and answered the call for a dump, yet"
+      : "wrote nothing more, and";
+    return {
+      kind: "hang",
+      type: "rank",
+      ranks: [log.rank!],
+      link: null,
+      cause: alive ? "cpu-stall" : "process-stopped",
+      weight: quiet.length === 1 ? 0.75 : 0.6,
+      why: `rank ${log.rank} ${state} no operator of its own timed out, as one did on ${count(reporting.length, "other rank")}`,
+    };
+  });
+}
+
+/** In groups whose members all report, those that completed (else enqueued) fewer collectives. */
+function laggingRanks(job: Job, reports: readonly WatchdogReport[]): Accusation[] {
+  const byGroup = new Map<string, WatchdogReport[]>();
+  for (const report of reports) {
+    if (/SEND|RECV|COALESCED/.test(report.op) || /PIPELINE/i.test(report.desc)) continue;
+    byGroup.set(report.group, [...(byGroup.get(report.group) ?? []), report]);
+  }
+  const slow = new Map<Rank, "completed" | "enqueued">();
+  const fast = new Set<Rank>();
+  for (const members of byGroup.values()) {
+    for (const field of ["completed", "enqueued"] as const) {
+      const known = members.filter((report) => report[field] >= 0);
+      const most = Math.max(...known.map((report) => report[field]));
+      const behind = known.filter((report) => report[field] < most);
+      for (const report of behind) {
+        if (slow.get(report.rank!) !== "completed") slow.set(report.rank!, field);
+      }
+      if (behind.length > 0) {
+        for (const report of known) if (report[field] === most) fast.add(report.rank!);
+        break;
+      }
+    }
+  }
+  const ranks = [...slow.keys()].filter((rank) => !fast.has(rank)).sort((a, b) => a - b);
+  return ranks.slice(0, 8).map((rank) => ({
+    kind: "hang",
+    type: "rank",
+    ranks: [rank],
+    link: null,
+    cause: slow.get(rank) === "completed" ? "gpu-hang" : "cpu-stall",
+    weight: slow.get(rank) === "completed" ? 0.7 : 0.45,
+    why: `rank ${rank} ${slow.get(rank)} fewer operators of a group than its other members`,
+  }));
+}

@@ -1,0 +1,9 @@
+/** Every question we ask of a job, in the order in which they are asked. */
+import type { Method } from "../model/method.ts";
+import { firstError } from "./crash/first-error.ts";
+import { ras } from "./hang/ras.ts";
+import { stacks } from "./hang/stacks.ts";
+import { waitGraph } from "./hang/wait-graph-method.ts";
+import { watchdog } from "./hang/watchdog.ts";
+
+export const METHODS: readonly Method[] = [waitGraph, stacks, ras, watchdog, firstError];

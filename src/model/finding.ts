@@ -1,0 +1,58 @@
+import type { Cause } from "./cause.ts";
+import type { Place, Rank } from "./ids.ts";
+
+/** What one method saw, where, and how sure it is. */
+export interface Finding {
+  /** "f1", "f2", … given by the pipeline. */
+  readonly id: string;
+  /** "hang/wait-graph" */
+  readonly method: string;
+  /** One sentence. */
+  readonly says: string;
+  /** 0..1: how much the method would bet on what `accuses` says. */
+  readonly weight: number;
+  readonly at: readonly Place[];
+  /** Figures behind the sentence; free form. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** The hypotheses that the finding supports; empty for context. */
+  readonly accuses: readonly Accusation[];
+  /** Ranks that the finding shows to be waiting, not at fault. */
+  readonly clears: readonly Rank[];
+}
+
+/** (component, cause): who, and what is wrong with it. */
+export interface Accusation {
+  readonly kind: VerdictKind;
+  readonly type: SuspectType;
+  readonly ranks: readonly Rank[];
+  readonly link: readonly [string, string] | null;
+  readonly cause: Cause;
+  /** 0..1 */
+  readonly weight: number;
+  readonly why: string;
+}
+
+/** A finding as a method hands it over, before the pipeline numbers it. */
+export type NewFinding = Omit<Finding, "id" | "method">;
+
+export type SuspectType =
+  | "rank"
+  | "gpu"
+  | "machine"
+  | "nic"
+  | "link"
+  | "switch"
+  | "stage"
+  | "code"
+  | "data"
+  | "config"
+  | "storage";
+
+export type VerdictKind =
+  | "hang"
+  | "crash"
+  | "fail-slow"
+  | "regression"
+  | "faulty-machine"
+  | "healthy"
+  | "undetermined";

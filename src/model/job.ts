@@ -1,0 +1,76 @@
+import type { Place, Rank } from "./ids.ts";
+import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
+import type { FlightDump } from "./operators.ts";
+import type { RasReport } from "./ras.ts";
+import type { StackDump } from "./stacks.ts";
+import type { VerdictInput } from "./verdict.ts";
+
+/**
+ * A process group, identified by name and members: the same name can denote different rank sets
+ * (split_group), and the same ranks can form several groups.
+ */
+export interface Group {
+  /** Index in `Job.groups`. */
+  readonly id: number;
+  readonly name: string;
+  readonly desc: string;
+  /** Global ranks in group order. */
+  readonly ranks: readonly Rank[];
+  /**
+   * The description without its numbers, for people and for comparing groups of the same role:
+   * "TENSOR_PARALLEL".
+   */
+  readonly role: string;
+  /**
+   * Whether point-to-point operators run in it (or in groups of the same role). Its counters then mix
+   * both kinds and legitimately differ between pipeline stages.
+   */
+  readonly carriesP2p: boolean;
+}
+
+export interface RankInfo {
+  readonly rank: Rank;
+  readonly machine: string | null;
+  readonly gpu: number | null;
+  readonly pid: number | null;
+}
+
+/** A dump whose groups have been mapped to the job's. */
+export interface RankDump {
+  readonly rank: Rank;
+  readonly dump: FlightDump;
+  /** Dump group index → job group id; -1 where the members are unknown. */
+  readonly groupIds: Int32Array;
+}
+
+/** Everything that the inputs hold about one job. */
+export interface Job {
+  readonly name: string;
+  /** Ranks that the job should have, from the inputs or the job file; 0 where nothing says. */
+  readonly worldSize: number;
+  readonly ranks: ReadonlyMap<Rank, RankInfo>;
+  readonly groups: readonly Group[];
+  readonly dumps: ReadonlyMap<Rank, RankDump>;
+  readonly stacks: ReadonlyMap<Rank, StackDump>;
+  /** Stacks of processes whose rank nothing tells. */
+  readonly strayStacks: readonly StackDump[];
+  readonly ras: readonly RasReport[];
+  readonly failures: readonly LogFailure[];
+  readonly watchdog: readonly WatchdogReport[];
+  readonly torchrun: readonly TorchrunFailure[];
+  readonly logs: ReadonlyMap<Rank, RankLog>;
+  /** (host, pid) as "host:pid" → rank, where NCCL's logs tell. */
+  readonly processes: ReadonlyMap<string, Rank>;
+  readonly inputs: readonly VerdictInput[];
+  /** What was broken, missing or odd in the inputs, a sentence each. */
+  readonly missing: readonly string[];
+  /** Where each rank's dump lies, for evidence. */
+  readonly places: ReadonlyMap<Rank, Place>;
+}
+
+/** Handed to everything that needs more than its arguments; so that a run can be repeated exactly. */
+export interface Env {
+  readonly signal: AbortSignal;
+  /** One line of progress; `done` and `total` in the same unit. */
+  progress(what: string, done: number, total: number): void;
+}

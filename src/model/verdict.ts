@@ -1,0 +1,54 @@
+import type { Cause, Owner } from "./cause.ts";
+import type { Finding, SuspectType, VerdictKind } from "./finding.ts";
+import type { Rank } from "./ids.ts";
+
+export interface Suspect {
+  readonly type: SuspectType;
+  /** Every rank that the suspect covers. */
+  readonly ranks: readonly Rank[];
+  readonly machine: string | null;
+  readonly link: readonly [string, string] | null;
+  readonly cause: Cause;
+  /** Scores of all suspects add up to at most 1. */
+  readonly score: number;
+  readonly why: string;
+  /** Ids of findings. */
+  readonly evidence: readonly string[];
+}
+
+export interface Action {
+  /** A word for machines: "restart-job", "replace-machine", "fix-code", … */
+  readonly do: string;
+  readonly target: string;
+  readonly why: string;
+}
+
+export interface VerdictInput {
+  readonly path: string;
+  readonly format: string;
+  readonly rank: Rank | null;
+  readonly records: number;
+}
+
+/** The document of `diagnose --json`; its names are fixed by the contract. */
+export interface Verdict {
+  readonly schema: "faultline.verdict/1";
+  readonly kind: VerdictKind;
+  readonly summary: string;
+  /** 0..1, calibrated: of the verdicts at 0.9, nine in ten are right. */
+  readonly confidence: number;
+  readonly when: {
+    readonly iteration: number | null;
+    readonly from: string | null;
+    readonly to: string | null;
+  };
+  readonly suspects: readonly Suspect[];
+  /** Ranks that show symptoms but are not to blame. */
+  readonly victims: readonly Rank[];
+  readonly owner: Owner | null;
+  readonly actions: readonly Action[];
+  readonly findings: readonly Omit<Finding, "accuses" | "clears">[];
+  readonly inputs: readonly VerdictInput[];
+  readonly missing: readonly string[];
+  readonly wouldHelp: readonly string[];
+}

@@ -1,0 +1,46 @@
+/**
+ * Finds the shell commands and settings inside a sentence of advice, so that they can be shown as code
+ * and copied. Text between backquotes is a command; so is what begins with a tool that our advice names
+ * and goes on with options.
+ */
+import { html, type Markup, type Part } from "./escape.ts";
+
+const TOOLS =
+  "py-spy|nvidia-smi|dmesg|ps|kill|ncclras|dcgmi|ibstat|ethtool|journalctl|sacct|scontrol";
+const WORD = String.raw`(?:dump|diag|show)\b|<\w+>|\w+(?:,\w+)+|-{1,2}[A-Za-z][\w-]*(?:=\S+)?|\| grep -i \w+`;
+const COMMAND = new RegExp(
+  String.raw`${"`"}([^${"`"}]+)${"`"}|(?<![\w-])((?:${TOOLS})(?: (?:${WORD}))+|[A-Z][A-Z0-9]*_[A-Z0-9_]*=[^\s,;)]+)`,
+  "g",
+);
+
+export interface Piece {
+  readonly text: string;
+  readonly isCommand: boolean;
+}
+
+export function splitCommands(text: string): Piece[] {
+  const pieces: Piece[] = [];
+  let end = 0;
+  for (const match of text.matchAll(COMMAND)) {
+    if (match.index > end) pieces.push({ text: text.slice(end, match.index), isCommand: false });
+    pieces.push({ text: match[1] ?? match[2]!, isCommand: true });
+    end = match.index + match[0].length;
+  }
+  if (end < text.length) pieces.push({ text: text.slice(end), isCommand: false });
+  return pieces;
+}
+
+/** The sentence with its commands as code; `pid` stands in for "<pid>" where it is known. */
+export function renderAdvice(text: string, pid: number | null): Part {
+  return splitCommands(text).map(({ text: piece, isCommand }) => {
+    if (!isCommand) return piece;
+    return copyable(pid === null ? piece : piece.replace("<pid>", String(pid)));
+  });
+}
+
+function copyable(command: string): Markup {
+  return html`<span class="command">
+    <code>${command}</code>
+    <button type="button" data-copy aria-label="Copy ${command}">Copy</button>
+  </span>`;
+}

@@ -1,0 +1,128 @@
+/**
+ * The verdict for a tired person: at most one screen. The answer first, then why, then where to look,
+ * then what to do. Colour is handed in, so that the same text serves terminals and files.
+ */
+import { cutText, ranges } from "../base/text.ts";
+import type { Verdict } from "../model/verdict.ts";
+
+export interface Colours {
+  readonly bold: (text: string) => string;
+  readonly dim: (text: string) => string;
+  readonly red: (text: string) => string;
+  readonly green: (text: string) => string;
+  readonly yellow: (text: string) => string;
+  readonly cyan: (text: string) => string;
+}
+
+const MAX_SUSPECTS = 4;
+const MAX_EVIDENCE = 5;
+const MAX_MISSING = 4;
+
+export function renderTerminal(verdict: Verdict, colours: Colours, width: number): string {
+  const { bold, dim, red, green, yellow, cyan } = colours;
+  const kind = verdict.kind.toUpperCase();
+  const paint = verdict.kind === "healthy" ? green : verdict.suspects.length > 0 ? red : yellow;
+  const lines: string[] = [];
+  lines.push(
+    `${bold(paint(kind))}  ${dim(`confidence ${percent(verdict.confidence)}`)}${whenText(verdict, dim)}`,
+  );
+  lines.push(...wrap(verdict.summary, width).map((line) => bold(line)), "");
+
+  if (verdict.suspects.length > 0) {
+    lines.push(dim("suspects"));
+    for (const suspect of verdict.suspects.slice(0, MAX_SUSPECTS)) {
+      const who = suspect.ranks.length > 0 ? `rank ${ranges(suspect.ranks, 6)}` : suspect.type;
+      const machine = suspect.machine ? ` on ${suspect.machine}` : "";
+      lines.push(
+        `  ${bold(who + machine)}  ${yellow(suspect.cause)}  ${dim(`${percent(suspect.score)} · ${suspect.evidence.join(", ")}`)}`,
+      );
+      lines.push(
+        ...wrap(suspect.why, width - 4)
+          .slice(0, 3)
+          .map((line) => `    ${line}`),
+      );
+    }
+    more(lines, verdict.suspects.length - MAX_SUSPECTS, "more suspects", dim);
+    lines.push("");
+  }
+  if (verdict.victims.length > 0) {
+    lines.push(
+      `${dim("waiting")}   ${cutText(`rank ${ranges(verdict.victims, 10)}`, width - 10)}`,
+      "",
+    );
+  }
+  const evidence = verdict.findings.toSorted((a, b) => b.weight - a.weight).slice(0, MAX_EVIDENCE);
+  if (evidence.length > 0) {
+    lines.push(dim("evidence"));
+    for (const finding of evidence) {
+      const [first = "", ...rest] = wrap(finding.says, width - 6);
+      lines.push(
+        `  ${dim(finding.id.padEnd(3))} ${first}`,
+        ...rest.slice(0, 1).map((line) => `      ${line}`),
+      );
+      const places = finding.at
+        .slice(0, 2)
+        .map(({ file, line }) => (line === undefined ? file : `${file}:${line}`));
+      if (places.length > 0) lines.push(`      ${cyan(cutText(places.join("  "), width - 6))}`);
+    }
+    more(lines, verdict.findings.length - evidence.length, "more findings in verdict.json", dim);
+    lines.push("");
+  }
+  if (verdict.actions.length > 0) {
+    lines.push(dim(`what to do${verdict.owner ? ` (${verdict.owner})` : ""}`));
+    for (const action of verdict.actions) {
+      const [first = "", ...rest] = wrap(`${action.do} ${action.target}: ${action.why}`, width - 4);
+      lines.push(`  ${first}`, ...rest.map((line) => `    ${line}`));
+    }
+    lines.push("");
+  }
+  if (verdict.missing.length > 0) {
+    lines.push(dim("missing or odd"));
+    for (const text of verdict.missing.slice(0, MAX_MISSING))
+      lines.push(`  ${cutText(text, width - 2)}`);
+    more(lines, verdict.missing.length - MAX_MISSING, "more in verdict.json", dim);
+    lines.push("");
+  }
+  if (verdict.wouldHelp.length > 0) {
+    lines.push(dim("would help"));
+    for (const text of verdict.wouldHelp)
+      lines.push(...wrap(text, width - 2).map((line) => `  ${line}`));
+    lines.push("");
+  }
+  return lines.map(plainText).join("\n");
+}
+
+function more(lines: string[], rest: number, what: string, dim: (text: string) => string): void {
+  if (rest > 0) lines.push(dim(`  … ${rest} ${what}`));
+}
+
+function percent(value: number): string {
+  return `${Math.round(value * 100)} %`;
+}
+
+function whenText(verdict: Verdict, dim: (text: string) => string): string {
+  const { iteration, from } = verdict.when;
+  const parts = [iteration === null ? "" : `iteration ${iteration}`, from ?? ""].filter(
+    (part) => part !== "",
+  );
+  return parts.length > 0 ? dim(` · ${parts.join(" · ")}`) : "";
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/\s+/)) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  if (line !== "") lines.push(line);
+  return lines;
+}
+
+/** A log line must not drive the terminal: control characters become visible, our own colours stay. */
+function plainText(line: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return line.replace(/\x1b(?!\[\d{1,2}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g, "�");
+}

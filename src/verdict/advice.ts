@@ -1,0 +1,179 @@
+/** What to do about each cause, and whose it is (FLARE routes by cause: §5.1, Table 1). */
+import type { Cause, Owner } from "../model/cause.ts";
+import type { Action } from "../model/verdict.ts";
+
+interface Advice {
+  readonly owner: Owner;
+  /** What is wrong, in a few words after "rank 3": "has stopped on the CPU". */
+  readonly is: string;
+  readonly actions: readonly (readonly [action: string, why: string])[];
+}
+
+const RESTART = [
+  "restart-job",
+  "the other ranks only wait; they are fine once this is mended",
+] as const;
+
+const ADVICE: Partial<Record<Cause, Advice>> = {
+  "cpu-stall": {
+    owner: "operations",
+    is: "stopped issuing work: its CPU is stuck",
+    actions: [
+      ["dump-stacks", "py-spy dump --pid <pid> shows the line it is stuck in"],
+      [
+        "restart-job",
+        "if the stack is in the user's code fix that first; else restart without this machine",
+      ],
+    ],
+  },
+  dataloader: {
+    owner: "user",
+    is: "is stuck in its data loader",
+    actions: [
+      [
+        "check-storage",
+        "the data loader waits for its input: look at the file system and the loader's workers",
+      ],
+      RESTART,
+    ],
+  },
+  storage: {
+    owner: "operations",
+    is: "is stuck in, or failed at, storage",
+    actions: [
+      ["check-storage", "free space, quota and health of the file system in the message"],
+      RESTART,
+    ],
+  },
+  "gpu-hang": {
+    owner: "operations",
+    is: "has a GPU that stopped working",
+    actions: [
+      ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
+      ["replace-machine", "take the machine out and restart the job without it"],
+    ],
+  },
+  "gpu-error": {
+    owner: "operations",
+    is: "hit a GPU error",
+    actions: [
+      ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
+      [
+        "rerun-blocking",
+        "if no Xid is there, rerun with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+      ],
+    ],
+  },
+  "gpu-memory": {
+    owner: "user",
+    is: "ran out of GPU memory",
+    actions: [
+      [
+        "reduce-memory",
+        "smaller micro-batch or sequence, activation checkpointing, or look for a leak on this rank",
+      ],
+      RESTART,
+    ],
+  },
+  "host-memory": {
+    owner: "user",
+    is: "ran out of host memory",
+    actions: [
+      [
+        "reduce-memory",
+        "fewer data-loader workers, a smaller prefetch, or more memory per process",
+      ],
+      RESTART,
+    ],
+  },
+  "process-gone": {
+    owner: "operations",
+    is: "is gone: its process died without a word",
+    actions: [
+      ["check-machine", "dmesg (OOM killer, Xid), the scheduler's log and the machine's health"],
+      ["replace-machine", "if the machine is unwell, restart the job without it"],
+    ],
+  },
+  "process-stopped": {
+    owner: "operations",
+    is: "does not answer: its process is stopped or its machine frozen",
+    actions: [
+      [
+        "check-machine",
+        "ps -o stat,wchan -p <pid>: T is stopped (kill -CONT), D waits in the kernel",
+      ],
+      ["replace-machine", "if the machine does not answer, restart the job without it"],
+    ],
+  },
+  "network-hang": {
+    owner: "operations",
+    is: "cannot communicate",
+    actions: [
+      [
+        "check-network",
+        "link state and error counters of the NICs of these ranks; run an NCCL test between them",
+      ],
+      RESTART,
+    ],
+  },
+  "collective-mismatch": {
+    owner: "algorithm",
+    is: "called a different collective than its peers",
+    actions: [
+      [
+        "fix-code",
+        "the ranks of a group must call the same collectives in the same order, with the same sizes",
+      ],
+    ],
+  },
+  numerical: {
+    owner: "algorithm",
+    is: "got a loss that is not a number",
+    actions: [
+      [
+        "check-data",
+        "the batch of this iteration on this rank; lower the learning rate or skip the batch",
+      ],
+      ["check-gpu", "if the same rank repeats it, test its GPU for silent errors"],
+    ],
+  },
+  "user-program": {
+    owner: "user",
+    is: "died of an error in the program",
+    actions: [["fix-code", "the exception and its line are in the evidence"]],
+  },
+  "user-config": {
+    owner: "user",
+    is: "died of its configuration",
+    actions: [["fix-config", "the message names the setting"]],
+  },
+  "software-version": {
+    owner: "infrastructure",
+    is: "died of mismatched software",
+    actions: [["fix-environment", "make the versions equal on all machines"]],
+  },
+  scheduler: {
+    owner: "operations",
+    is: "was ended by the scheduler",
+    actions: [["resume-job", "from the last checkpoint; ask for more time if it was a limit"]],
+  },
+  platform: {
+    owner: "infrastructure",
+    is: "was ended by the platform",
+    actions: [["check-platform", "the message names the service"]],
+  },
+};
+
+const UNKNOWN: Advice = {
+  owner: "operations",
+  is: "is where the trouble starts",
+  actions: [["look-closer", "the evidence does not tell the cause; see what would help"]],
+};
+
+export function adviceFor(cause: Cause): Advice {
+  return ADVICE[cause] ?? UNKNOWN;
+}
+
+export function actionsFor(cause: Cause, target: string): Action[] {
+  return adviceFor(cause).actions.map(([action, why]) => ({ do: action, target, why }));
+}

@@ -1,0 +1,166 @@
+/** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
+import { rankWords } from "../base/text.ts";
+import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect, Verdict } from "../model/verdict.ts";
+import { actionsFor, adviceFor } from "./advice.ts";
+import { hypotheses, type Hypothesis } from "./hypotheses.ts";
+import { wouldHelp } from "./would-help.ts";
+import { whenDidItHappen } from "./when.ts";
+
+/** A second suspect counts as a further culprit when it is nearly as well supported as the first. */
+const CO_CULPRIT_SHARE = 0.6;
+const MIN_WEIGHT = 0.3;
+const MAX_SUSPECTS = 64;
+
+export function fuse(
+  job: Job,
+  findings: readonly Finding[],
+  didNotRun: readonly string[],
+): Verdict {
+  const ranked = hypotheses(job, findings).filter(({ weight }) => weight >= MIN_WEIGHT);
+  const best = ranked[0];
+  const crash = ranked.find(
+    ({ kind, weight }) => kind === "crash" && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
+  );
+  const lead = crash ?? best;
+  const culprits = lead
+    ? ranked.filter((other) => sharesBlame(other, lead)).slice(0, MAX_SUSPECTS)
+    : [];
+  const kind = lead ? lead.kind : kindWithoutSuspect(job, findings);
+  const total = culprits.reduce((sum, { weight }) => sum + weight, 0);
+  const suspects: Suspect[] = culprits.map((culprit) => ({
+    type: culprit.type,
+    ranks: culprit.ranks,
+    machine: machineOf(job, culprit.ranks),
+    link: culprit.link,
+    cause: culprit.cause,
+    score: round(culprit.weight / Math.max(1, total)),
+    why: culprit.why,
+    evidence: culprit.evidence,
+  }));
+  const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
+  const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
+    .filter((rank) => !blamed.has(rank))
+    .sort((a, b) => a - b);
+  const confidence = confidenceOf(job, culprits, kind);
+  return {
+    schema: "faultline.verdict/1",
+    kind,
+    summary: summarise(kind, suspects, victims, job),
+    confidence,
+    when: whenDidItHappen(job, findings, kind, suspects),
+    suspects,
+    victims,
+    owner: lead ? adviceFor(lead.cause).owner : null,
+    actions: lead ? actionsFor(lead.cause, targetOf(job, culprits)) : [],
+    findings: findings.map(({ id, method, says, weight, at, data }) => ({
+      id,
+      method,
+      says,
+      weight: round(weight),
+      at,
+      data,
+    })),
+    inputs: job.inputs,
+    missing: [...job.missing, ...didNotRun],
+    wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
+  };
+}
+
+function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
+  if (other === lead) return true;
+  if (other.weight < CO_CULPRIT_SHARE * lead.weight) return false;
+  if (other.kind !== lead.kind) return false;
+  // A set that contains a culprit found on its own adds nothing.
+  return !other.ranks.some((rank) => lead.ranks.includes(rank));
+}
+
+function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind {
+  if (findings.some((finding) => finding.method.startsWith("hang/") && finding.clears.length > 0))
+    return "hang";
+  const idle = findings.some((finding) => finding.data["pending"] === 0);
+  const finished = job.logs.size > 0 && [...job.logs.values()].every((log) => log.finished);
+  if (job.failures.length === 0 && (finished || idle)) return "healthy";
+  return "undetermined";
+}
+
+/**
+ * The weights are the methods' own success rates on cases like this one; what is missing lowers them:
+ * ranks without any trace may hide a second culprit.
+ */
+function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKind): number {
+  if (culprits.length === 0) return kind === "healthy" ? 0.7 : 0.2;
+  const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
+  const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
+  const unseen = [...job.ranks.keys()].filter(
+    (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !blamed.has(rank),
+  ).length;
+  const share = job.worldSize > 0 ? unseen / job.worldSize : 0;
+  return round(Math.min(0.97, mean * (1 - 0.4 * share)));
+}
+
+function machineOf(job: Job, ranks: readonly Rank[]): string | null {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  return machines.size === 1 ? [...machines][0]! : null;
+}
+
+function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
+  const ranks = culprits.flatMap((culprit) => culprit.ranks).sort((a, b) => a - b);
+  const machine = machineOf(job, ranks);
+  if (ranks.length === 0) return "the job";
+  return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
+}
+
+function summarise(
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+  victims: readonly Rank[],
+  job: Job,
+): string {
+  const first = suspects[0];
+  if (!first) {
+    if (kind === "healthy")
+      return "Nothing is wrong in these files: no operator is pending and no process failed.";
+    if (kind === "hang")
+      return `The job hangs, and these files do not show on whom the ${victims.length} waiting ranks wait.`;
+    return "These files do not show what is wrong, if anything is.";
+  }
+  const ranks = suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
+  const machine = machineOf(job, ranks);
+  const who =
+    ranks.length === 0
+      ? "A process"
+      : capital(rankWords(ranks)) + (machine ? ` on ${machine}` : "");
+  const is = adviceFor(first.cause).is;
+  const verb = ranks.length > 1 ? plural(is) : is;
+  const others =
+    victims.length === 0
+      ? ""
+      : `; ${victims.length === 1 ? "1 other rank only waits" : `the other ${victims.length} ranks only wait`}`;
+  if (kind === "hang") return `${who} ${verb}, and that hangs the job${others}.`;
+  return `${who} ${verb}, and that ended the job${others}.`;
+}
+
+function plural(is: string): string {
+  return is
+    .replace(/^is /, "are ")
+    .replace(/^has a GPU that/, "have GPUs that")
+    .replace(/^does /, "do ")
+    .replace("its CPU is stuck", "their CPUs are stuck")
+    .replace("its process died", "their processes died")
+    .replace(
+      "its process is stopped or its machine",
+      "their processes are stopped or their machines",
+    )
+    .replace("its peers", "their peers");
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

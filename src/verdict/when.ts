@@ -1,0 +1,83 @@
+/** When it happened: the iteration in which the job stopped, and the time of the first symptom. */
+import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect, Verdict } from "../model/verdict.ts";
+
+export function whenDidItHappen(
+  job: Job,
+  findings: readonly Finding[],
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+): Verdict["when"] {
+  if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
+  return {
+    iteration: iterationOf(job, suspects),
+    from: since(job, findings, kind, suspects),
+    to: null,
+  };
+}
+
+/** The first iteration that not everybody who reports iterations has finished. */
+function iterationOf(job: Job, suspects: readonly Suspect[]): number | null {
+  const last = [...job.logs.values()].map((log) => log.lastIteration).filter((n) => n >= 0);
+  if (last.length === 0) return null;
+  const least = last.reduce((a, b) => Math.min(a, b));
+  // A loss that is not a number is printed with the iteration that produced it.
+  const own = suspects[0]?.ranks.map((rank) => job.logs.get(rank)?.lastIteration ?? -1) ?? [];
+  if (suspects[0]?.cause === "numerical") return own.find((n) => n >= 0) ?? least;
+  const counted = iterationsByCounters(job);
+  return (counted === null ? least : Math.min(least, counted)) + 1;
+}
+
+/**
+ * Pipeline stages report iterations that other stages have not finished. Where the collectives that a
+ * reporting rank completed are a whole multiple of the iterations it reports, the same counter of the
+ * rank that is furthest behind says how many iterations everybody has finished.
+ */
+function iterationsByCounters(job: Job): number | null {
+  const perIteration = new Map<string, number>();
+  for (const [rank, { dump, groupIds }] of job.dumps) {
+    const reported = job.logs.get(rank)?.lastIteration ?? -1;
+    if (reported < MIN_ITERATIONS) continue;
+    for (const [index, group] of dump.groups.entries()) {
+      const role = job.groups[groupIds[index]!]!.role;
+      const each = group.completed / reported;
+      const whole = group.completed > 0 && Number.isInteger(each) ? each : 0;
+      if (perIteration.get(role) === undefined) perIteration.set(role, whole);
+      else if (perIteration.get(role) !== whole) perIteration.set(role, 0);
+    }
+  }
+  let least: number | null = null;
+  for (const { dump, groupIds } of job.dumps.values()) {
+    for (const [index, group] of dump.groups.entries()) {
+      const each = perIteration.get(job.groups[groupIds[index]!]!.role) ?? 0;
+      if (each === 0 || group.completed < 0) continue;
+      const finished = Math.floor(group.completed / each);
+      least = least === null ? finished : Math.min(least, finished);
+    }
+  }
+  return least;
+}
+
+/** Below this a multiple is likely to be chance. */
+const MIN_ITERATIONS = 4;
+
+function since(
+  job: Job,
+  findings: readonly Finding[],
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+): string | null {
+  const waiting = findings
+    .map((finding) => finding.data["since"])
+    .find((value): value is string => typeof value === "string");
+  if (kind === "hang") return waiting ?? null;
+  const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
+  const times = job.failures
+    .filter(
+      (failure) => failure.role === "own" && failure.rank !== null && blamed.has(failure.rank),
+    )
+    .flatMap((failure) => failure.timeMs ?? []);
+  if (times.length > 0) return new Date(times.reduce((a, b) => Math.min(a, b))).toISOString();
+  return waiting ?? null;
+}

@@ -1,0 +1,170 @@
+/** The command as a user calls it: exit status, what goes where, and what bad input does. */
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import type { Verdict } from "../src/model/verdict.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const hang3 = join(root, "fixtures/recordings/hang3.tar.gz");
+const folder = mkdtempSync(join(tmpdir(), "faultline-cli-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Result {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function faultline(...args: string[]): Promise<Result> {
+  return await new Promise((resolve) => {
+    execFile(join(root, "faultline"), args, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
+    });
+  });
+}
+
+function put(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+describe("faultline diagnose", () => {
+  it("prints a verdict of one screen for people", async () => {
+    const { status, stdout, stderr } = await faultline("diagnose", hang3);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^HANG {2}confidence 9\d %/);
+    expect(stdout).toContain("Rank 3 on node003");
+    expect(stdout.split("\n").length).toBeLessThanOrEqual(45);
+    // oxlint-disable-next-line no-control-regex
+    expect(stdout).not.toMatch(/\x1b/);
+    expect(stderr).not.toMatch(/error/i);
+  });
+
+  it("prints one JSON document and nothing else with --json", async () => {
+    const { status, stdout } = await faultline("diagnose", hang3, "--json");
+    expect(status).toBe(0);
+    const verdict = JSON.parse(stdout) as Verdict;
+    expect(verdict.schema).toBe("faultline.verdict/1");
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [3], cause: "cpu-stall" });
+    const ids = new Set(verdict.findings.map((finding) => finding.id));
+    expect(verdict.suspects.flatMap((s) => s.evidence).every((id) => ids.has(id))).toBe(true);
+  });
+
+  it("gives the same answer twice", async () => {
+    const [first, second] = await Promise.all([
+      faultline("diagnose", hang3, "--json"),
+      faultline("diagnose", hang3, "--json"),
+    ]);
+    expect(first.stdout).toBe(second.stdout);
+  });
+
+  it("writes report.html and verdict.json with --out", async () => {
+    const out = join(folder, "new/report");
+    const { stdout } = await faultline("diagnose", hang3, "--out", out);
+    expect(stdout).toContain("report.html");
+    const html = readFileSync(join(out, "report.html"), "utf8");
+    expect(html).toMatch(/^<!doctype html>/i);
+    expect(html).not.toMatch(/(?:src|href)="https?:/);
+    const verdict = JSON.parse(readFileSync(join(out, "verdict.json"), "utf8")) as Verdict;
+    expect(verdict.kind).toBe("hang");
+  });
+
+  it("exits with 10 when asked to and something is wrong", async () => {
+    expect((await faultline("diagnose", hang3, "--exit-code", "--quiet")).status).toBe(10);
+  });
+
+  it("takes machines from the job file", async () => {
+    const job = put(
+      "job.json",
+      JSON.stringify({ worldSize: 8, ranks: [{ rank: 3, machine: "gpu-17" }] }),
+    );
+    const { stdout } = await faultline("diagnose", hang3, "--job", job, "--json");
+    expect((JSON.parse(stdout) as Verdict).suspects[0]?.machine).toBe("gpu-17");
+  });
+});
+
+describe("a wrong call", () => {
+  const oneLine = (text: string): void => expect(text.trim().split("\n").length).toBe(1);
+
+  it("with a path that is not there is one line and exit 3", async () => {
+    const { status, stderr, stdout } = await faultline(
+      "diagnose",
+      join(folder, "nowhere"),
+      "--json",
+    );
+    expect(status).toBe(3);
+    expect(stdout).toBe("");
+    oneLine(stderr);
+    expect(stderr).toContain("nowhere");
+  });
+
+  it("with an unknown option or command, or no path, is exit 2", async () => {
+    expect((await faultline("diagnose", hang3, "--nonsense")).status).toBe(2);
+    expect((await faultline("diagnos", hang3)).status).toBe(2);
+    expect((await faultline("diagnose")).status).toBe(2);
+  });
+
+  it("with a job file that is none is exit 2", async () => {
+    const { status, stderr } = await faultline("diagnose", hang3, "--job", put("bad.json", "{"));
+    expect(status).toBe(2);
+    expect(stderr).toContain("bad.json");
+  });
+
+  it("with --out where no folder can be is exit 1", async () => {
+    const { status, stderr } = await faultline(
+      "diagnose",
+      hang3,
+      "--out",
+      join(put("file", "x"), "sub"),
+    );
+    expect(status).toBe(1);
+    oneLine(stderr);
+  });
+});
+
+describe("bad input", () => {
+  it("alone is an error that names the file and what is wrong, exit 3", async () => {
+    const cases: [string, string | Uint8Array, RegExp][] = [
+      [
+        "evil/nccl_trace_rank_0",
+        Buffer.from("80028c026f738c0673797374656d932e", "hex"),
+        /refused.*STACK_GLOBAL/,
+      ],
+      ["none/nccl_trace_rank_0", "", /empty/],
+      ["cut/nccl_trace_rank_0", Buffer.from("80027d", "hex"), /cut off/],
+      ["prose/notes.txt", "We met on Tuesday and had lunch.\n", /format that Faultline reads/],
+    ];
+    for (const [name, content, expected] of cases) {
+      const { status, stderr, stdout } = await faultline("diagnose", put(name, content));
+      expect([name, status]).toEqual([name, 3]);
+      expect(stderr).toMatch(expected);
+      expect(stderr).not.toMatch(/ at .*\.js:\d+/);
+      expect(stdout).toBe("");
+    }
+  });
+
+  it("beside good input is named in missing and does not change the answer", async () => {
+    const evil = put(
+      "mixed/fr_timeout_rank_9",
+      Buffer.from("80028c026f738c0673797374656d932e", "hex"),
+    );
+    const empty = put("mixed/fr_timeout_rank_8", "");
+    const notes = put("mixed/notes.txt", "nothing of a job\n");
+    const { status, stdout } = await faultline("diagnose", hang3, evil, empty, notes, "--json");
+    expect(status).toBe(0);
+    const verdict = JSON.parse(stdout) as Verdict;
+    expect(verdict.suspects.map((s) => s.ranks)).toEqual([[3]]);
+    expect(verdict.missing.join("\n")).toMatch(/refused/);
+    expect(verdict.missing.join("\n")).toMatch(/is empty/);
+  });
+
+  it("given twice is read once", async () => {
+    const { stdout } = await faultline("diagnose", hang3, hang3, "--json");
+    expect((JSON.parse(stdout) as Verdict).missing).toEqual([]);
+  });
+});

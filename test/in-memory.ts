@@ -1,0 +1,28 @@
+/** Diagnoses files that were never on disk: the same path as the command from the readers on. */
+import { buildJob } from "../src/ingest/build-job.ts";
+import { recognise } from "../src/ingest/formats.ts";
+import type { Reading } from "../src/model/reading.ts";
+import type { Verdict } from "../src/model/verdict.ts";
+import { ask } from "../src/pipeline.ts";
+import { fuse } from "../src/verdict/fuse.ts";
+
+export const quietEnv = { signal: new AbortController().signal, progress: () => undefined };
+
+export function readFiles(files: readonly { name: string; bytes: Uint8Array }[]): Reading[] {
+  return files.flatMap(({ name, bytes }) => {
+    const text = Buffer.from(bytes.subarray(0, 65536)).toString("latin1");
+    const reader = recognise({ name, bytes: bytes.subarray(0, 65536), text });
+    if (!reader) return [];
+    const sink = reader.open(name);
+    sink.push(bytes);
+    return [sink.end()];
+  });
+}
+
+export async function diagnoseFiles(
+  files: readonly { name: string; bytes: Uint8Array }[],
+): Promise<Verdict> {
+  const job = buildJob(readFiles(files), null);
+  const { findings, didNotRun } = await ask(job, quietEnv);
+  return fuse(job, findings, didNotRun);
+}

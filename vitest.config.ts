@@ -1,0 +1,9 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    // Property tests over generated jobs take their time on a busy machine.
+    testTimeout: 120_000,
+  },
+});
