@@ -1,5 +1,5 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
-import { rankWords } from "../base/text.ts";
+import { rankWords, thousands } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
@@ -138,7 +138,7 @@ function summarise(
   const others =
     victims.length === 0
       ? ""
-      : `; ${victims.length === 1 ? "1 other rank only waits" : `the other ${victims.length} ranks only wait`}`;
+      : `; ${victims.length === 1 ? "1 other rank only waits" : `the other ${thousands(victims.length)} ranks only wait`}`;
   if (kind === "hang") return `${who} ${verb}, and that hangs the job${others}.`;
   return `${who} ${verb}, and that ended the job${others}.`;
 }
