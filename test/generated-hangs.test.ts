@@ -5,8 +5,8 @@
  * something wrong.
  */
 import { describe, expect, it } from "vitest";
-import { writeCase } from "../src/simulate/hang-case.ts";
-import { randomHangCase } from "../src/simulate/random-case.ts";
+import { writeCase } from "../src/simulate/hang-cases/hang-case.ts";
+import { randomHangCase } from "../src/simulate/hang-cases/random-case.ts";
 import { diagnoseFiles } from "./in-memory.ts";
 
 interface Tally {

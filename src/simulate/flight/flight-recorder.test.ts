@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { DumpOptions } from "./flight-recorder.ts";
 import { FLIGHT_VERSIONS, flightDump } from "./flight-recorder.ts";
 import { flightJson } from "./flight-json.ts";
-import type { HangCase } from "./hang-case.ts";
-import { makeHangCase } from "./hang-case.ts";
+import type { HangCase } from "../hang-cases/hang-case.ts";
+import { makeHangCase } from "../hang-cases/hang-case.ts";
 import type { PyRecord, PyTuple } from "./pickle-writer.ts";
 
 const hang = makeHangCase({

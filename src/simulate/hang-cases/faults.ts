@@ -1,10 +1,10 @@
-import type { Random } from "../base/random.ts";
-import { pick, randomInt } from "../base/random.ts";
+import type { Random } from "../../base/random.ts";
+import { pick, randomInt } from "../../base/random.ts";
 import type { Execution, Faults } from "./execute.ts";
 import { noFaults } from "./execute.ts";
-import type { SimGroup } from "./layout.ts";
-import type { Op } from "./op.ts";
-import { isP2p } from "./op.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Op } from "../flight/op.ts";
+import { isP2p } from "../flight/op.ts";
 import type { RankRun } from "./rank-run.ts";
 
 export const FAULT_KINDS = [

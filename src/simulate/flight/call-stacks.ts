@@ -1,4 +1,4 @@
-import type { Frame } from "../model/operators.ts";
+import type { Frame } from "../../model/operators.ts";
 import type { Kind, Op, Site } from "./op.ts";
 
 const TORCH = "/opt/venv/lib/python3.12/site-packages/torch";

@@ -1,6 +1,7 @@
-import type { Layout, Membership, SimGroup } from "./layout.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Layout, Membership } from "./layout.ts";
 import { buildGroups, memberships } from "./layout.ts";
-import type { Op } from "./op.ts";
+import type { Op } from "../flight/op.ts";
 import type { ProgramOptions } from "./program.ts";
 import { rankProgram } from "./program.ts";
 

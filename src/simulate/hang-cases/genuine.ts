@@ -1,8 +1,8 @@
 import type { Broken } from "./break-job.ts";
 import type { RankRun } from "./rank-run.ts";
 import type { FaultKind } from "./faults.ts";
-import type { Op } from "./op.ts";
-import { isP2p } from "./op.ts";
+import type { Op } from "../flight/op.ts";
+import { isP2p } from "../flight/op.ts";
 import { openWaits } from "./waits.ts";
 
 /**

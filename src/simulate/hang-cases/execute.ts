@@ -1,7 +1,7 @@
-import type { SimGroup } from "./layout.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
 import { noise } from "./noise.ts";
-import type { Op } from "./op.ts";
-import { isP2p, opBytes, pairs } from "./op.ts";
+import type { Op } from "../flight/op.ts";
+import { isP2p, opBytes, pairs } from "../flight/op.ts";
 import type { RankRun, RankState } from "./rank-run.ts";
 import { advance, hasEnded, link } from "./rank-run.ts";
 

@@ -1,8 +1,8 @@
-import type { Random } from "../base/random.ts";
-import { pick, randomInt } from "../base/random.ts";
-import type { SimGroup } from "./layout.ts";
-import type { Kind, Op, Shape } from "./op.ts";
-import { isP2p, shapeOf } from "./op.ts";
+import type { Random } from "../../base/random.ts";
+import { pick, randomInt } from "../../base/random.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Kind, Op, Shape } from "../flight/op.ts";
+import { isP2p, shapeOf } from "../flight/op.ts";
 
 export const MISMATCH_VARIANTS = ["skip", "type", "size", "dtype", "swap", "extra"] as const;
 export type MismatchVariant = (typeof MISMATCH_VARIANTS)[number];

@@ -1,6 +1,6 @@
 import { noise } from "./noise.ts";
-import type { Op } from "./op.ts";
-import { isP2p, WAIT_ALL } from "./op.ts";
+import type { Op } from "../flight/op.ts";
+import { isP2p, WAIT_ALL } from "../flight/op.ts";
 
 /** What happened on one rank. Times are nanoseconds since the job's epoch, NaN for what did not happen. */
 export interface RankRun {

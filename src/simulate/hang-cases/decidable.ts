@@ -1,10 +1,10 @@
-import type { Cause } from "../model/cause.ts";
+import type { Cause } from "../../model/cause.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Culprit, FaultKind } from "./faults.ts";
-import type { SimGroup } from "./layout.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
 import type { Deviation } from "./mismatch.ts";
-import type { Op } from "./op.ts";
-import type { RankRecords } from "./records.ts";
+import type { Op } from "../flight/op.ts";
+import type { RankRecords } from "../flight/rank-records.ts";
 
 /**
  * Why the files do not tell who is at fault; "" where a careful reader can know. A reader is granted

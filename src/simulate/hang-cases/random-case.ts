@@ -1,5 +1,5 @@
-import type { Random } from "../base/random.ts";
-import { pick, randomInt, seeded } from "../base/random.ts";
+import type { Random } from "../../base/random.ts";
+import { pick, randomInt, seeded } from "../../base/random.ts";
 import { FAULT_KINDS } from "./faults.ts";
 import type { HangCase, HangOptions } from "./hang-case.ts";
 import { tryHangCase } from "./hang-case.ts";

@@ -1,7 +1,7 @@
-import type { Random } from "../base/random.ts";
-import { pick, seeded } from "../base/random.ts";
-import type { Cause } from "../model/cause.ts";
-import type { Rank } from "../model/ids.ts";
+import type { Random } from "../../base/random.ts";
+import { pick, seeded } from "../../base/random.ts";
+import type { Cause } from "../../model/cause.ts";
+import type { Rank } from "../../model/ids.ts";
 import type { Broken } from "./break-job.ts";
 import { breakProgram, breakRanks } from "./break-job.ts";
 import { confusable, obstacle } from "./decidable.ts";
@@ -9,19 +9,20 @@ import { Evidence } from "./evidence.ts";
 import type { Execution } from "./execute.ts";
 import { execute, noFaults } from "./execute.ts";
 import type { Culprit, FaultKind } from "./faults.ts";
-import { flightJson } from "./flight-json.ts";
-import { flightDump } from "./flight-recorder.ts";
+import { flightJson } from "../flight/flight-json.ts";
+import { flightDump } from "../flight/flight-recorder.ts";
 import { isGenuine } from "./genuine.ts";
 import type { SimJob } from "./job.ts";
 import { buildJob, DEFAULT_PROGRAM } from "./job.ts";
-import type { Layout, SimGroup } from "./layout.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Layout } from "./layout.ts";
 import type { MismatchVariant } from "./mismatch.ts";
 import { noise } from "./noise.ts";
 import type { FilePlan, Nuisances } from "./nuisance.ts";
 import { NO_NUISANCES, planFiles } from "./nuisance.ts";
-import { pickle } from "./pickle-writer.ts";
+import { pickle } from "../flight/pickle-writer.ts";
 import type { ProgramOptions } from "./program.ts";
-import type { RankRecords } from "./records.ts";
+import type { RankRecords } from "../flight/rank-records.ts";
 import { recordRank } from "./records.ts";
 
 export interface HangOptions extends Layout {

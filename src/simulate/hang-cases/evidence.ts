@@ -1,12 +1,13 @@
 import type { Execution, Meeting } from "./execute.ts";
-import { visibleRecords } from "./flight-recorder.ts";
+import { visibleRecords } from "../flight/flight-recorder.ts";
 import type { SimJob } from "./job.ts";
-import type { Layout, SimGroup } from "./layout.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Layout } from "./layout.ts";
 import { stageOf } from "./layout.ts";
 import type { FilePlan } from "./nuisance.ts";
-import type { Op } from "./op.ts";
-import { pairs } from "./op.ts";
-import type { RankRecords } from "./records.ts";
+import type { Op } from "../flight/op.ts";
+import { pairs } from "../flight/op.ts";
+import type { RankRecords } from "../flight/rank-records.ts";
 import type { Wait } from "./waits.ts";
 import { notCome, openWaits } from "./waits.ts";
 

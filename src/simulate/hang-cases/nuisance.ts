@@ -1,11 +1,11 @@
-import type { Random } from "../base/random.ts";
-import { pick, randomInt, sample } from "../base/random.ts";
-import { COMPLETED } from "../model/operators.ts";
-import type { DumpOptions, FlightVersion } from "./flight-recorder.ts";
-import { FLIGHT_VERSIONS, visibleRecords } from "./flight-recorder.ts";
+import type { Random } from "../../base/random.ts";
+import { pick, randomInt, sample } from "../../base/random.ts";
+import { COMPLETED } from "../../model/operators.ts";
+import type { DumpOptions, FlightVersion } from "../flight/flight-recorder.ts";
+import { FLIGHT_VERSIONS, visibleRecords } from "../flight/flight-recorder.ts";
 import type { Membership } from "./layout.ts";
 import { noise } from "./noise.ts";
-import type { RankRecords } from "./records.ts";
+import type { RankRecords } from "../flight/rank-records.ts";
 
 /** What makes dumps hard to read without being a fault of the job. */
 export interface Nuisances {

@@ -4,9 +4,10 @@ import type { Execution } from "./execute.ts";
 import { execute, noFaults } from "./execute.ts";
 import type { SimJob } from "./job.ts";
 import { buildJob, DEFAULT_PROGRAM } from "./job.ts";
-import type { Layout, SimGroup } from "./layout.ts";
-import type { Op } from "./op.ts";
-import { isP2p } from "./op.ts";
+import type { SimGroup } from "../flight/rank-records.ts";
+import type { Layout } from "./layout.ts";
+import type { Op } from "../flight/op.ts";
+import { isP2p } from "../flight/op.ts";
 import type { ProgramOptions } from "./program.ts";
 import { notCome, openWaits } from "./waits.ts";
 

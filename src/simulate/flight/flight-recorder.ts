@@ -1,12 +1,12 @@
-import type { Frame } from "../model/operators.ts";
-import { COMPLETED, STARTED } from "../model/operators.ts";
+import type { Frame } from "../../model/operators.ts";
+import { COMPLETED, STARTED } from "../../model/operators.ts";
 import { callStack, isAutograd } from "./call-stacks.ts";
-import type { SimGroup } from "./layout.ts";
+import type { SimGroup } from "./rank-records.ts";
 import type { Kind, Op } from "./op.ts";
 import { isP2p } from "./op.ts";
 import type { PyRecord, PyValue } from "./pickle-writer.ts";
 import { PyFloat, PyShared, PyTuple } from "./pickle-writer.ts";
-import type { RankRecords } from "./records.ts";
+import type { RankRecords } from "./rank-records.ts";
 
 export const FLIGHT_VERSIONS = ["2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10"] as const;
 export type FlightVersion = (typeof FLIGHT_VERSIONS)[number];

@@ -1,22 +1,11 @@
-import type { Rank } from "../model/ids.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Role, SimGroup } from "../flight/rank-records.ts";
 
 /** Sizes of the three dimensions; ranks count through tp first, then dp, then pp, as Megatron has it. */
 export interface Layout {
   readonly tp: number;
   readonly pp: number;
   readonly dp: number;
-}
-
-export type Role = "default" | "tp" | "dp" | "pp" | "embedding" | "expert" | "unused";
-
-/** A process group; its index in the job's list is also its name, because names count creations. */
-export interface SimGroup {
-  readonly index: number;
-  readonly name: string;
-  readonly desc: string;
-  readonly role: Role;
-  /** Global ranks in group order. */
-  readonly ranks: readonly Rank[];
 }
 
 export interface GroupChoice {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { COMPLETED, STARTED } from "../model/operators.ts";
+import { COMPLETED, STARTED } from "../../model/operators.ts";
 import { FAULT_KINDS } from "./faults.ts";
 import type { HangCase, HangOptions } from "./hang-case.ts";
 import { makeHangCase, tryHangCase, writeCase } from "./hang-case.ts";

@@ -1,5 +1,5 @@
-import type { Random } from "../base/random.ts";
-import { pick } from "../base/random.ts";
+import type { Random } from "../../base/random.ts";
+import { pick } from "../../base/random.ts";
 import type { Engine, Execution } from "./execute.ts";
 import { execute, noFaults } from "./execute.ts";
 import type { Culprit, RankFault } from "./faults.ts";

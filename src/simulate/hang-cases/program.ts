@@ -1,8 +1,9 @@
-import type { Layout, Membership, Role } from "./layout.ts";
+import type { Role } from "../flight/rank-records.ts";
+import type { Layout, Membership } from "./layout.ts";
 import { stageOf } from "./layout.ts";
 import { noise } from "./noise.ts";
-import type { Kind, Op, Shape, Site } from "./op.ts";
-import { shapeOf, WAIT_ALL } from "./op.ts";
+import type { Kind, Op, Shape, Site } from "../flight/op.ts";
+import { shapeOf, WAIT_ALL } from "../flight/op.ts";
 import type { Action, Schedule } from "./schedule.ts";
 import { stageActions } from "./schedule.ts";
 
