@@ -1,0 +1,169 @@
+/** `--fault CAUSE:KEY=VALUE:…`: the words of the contract. */
+import { UserError } from "../../base/errors.ts";
+import { CAUSES, type Cause } from "../../model/cause.ts";
+
+export type FaultShape = "steady" | "spike" | "fluctuation" | "ramp";
+const SHAPES: readonly FaultShape[] = ["steady", "spike", "fluctuation", "ramp"];
+
+export interface FaultSpec {
+  readonly cause: Cause;
+  /** The rank(s) concerned; empty where a machine, link or switch is. */
+  readonly ranks: readonly number[];
+  readonly machine: string | null;
+  readonly link: readonly [string, string] | null;
+  readonly switch: string | null;
+  /** Iterations as the log prints them, from 1; `to` is the last slow one. */
+  readonly from: number;
+  readonly to: number;
+  /** A factor on the time of what is slow; at least 1. */
+  readonly severity: number;
+  readonly shape: FaultShape;
+  /** Metric signature of a hardware fault: "ecc", "pcie", "nic-drop", "card-drop", "nvlink"; "" for none. */
+  readonly signature: string;
+}
+
+/** What the simulator can break, and what each needs to be told. */
+export const SIMULATED_CAUSES: readonly Cause[] = [
+  "gpu-slow",
+  "cpu-stall",
+  "network-slow",
+  "network-hang",
+  "gpu-hang",
+  "gpu-error",
+  "gpu-memory",
+  "process-gone",
+  "process-stopped",
+  "dataloader",
+  "garbage-collection",
+  "synchronization",
+  "minority-kernels",
+  "gemm-layout",
+  "slow-kernel",
+  "numerical",
+  "user-program",
+];
+
+/** Causes after which the job does not go on. */
+export const ENDING_CAUSES: readonly Cause[] = [
+  "network-hang",
+  "gpu-hang",
+  "gpu-error",
+  "gpu-memory",
+  "process-gone",
+  "process-stopped",
+  "numerical",
+  "user-program",
+];
+
+const KEYS = [
+  "rank",
+  "ranks",
+  "machine",
+  "link",
+  "switch",
+  "from",
+  "to",
+  "severity",
+  "shape",
+  "signature",
+  "hang",
+];
+const SIGNATURES = ["ecc", "pcie", "nic-drop", "card-drop", "nvlink"];
+
+export function parseFault(text: string): FaultSpec {
+  const [cause = "", ...pairs] = text.split(":");
+  if (
+    !(CAUSES as readonly string[]).includes(cause) ||
+    !SIMULATED_CAUSES.includes(cause as Cause)
+  ) {
+    throw new UserError(
+      `--fault ${text}: unknown cause "${cause}"`,
+      `allowed: ${SIMULATED_CAUSES.join(", ")}`,
+      2,
+    );
+  }
+  const values = new Map<string, string>();
+  for (const pair of pairs) {
+    const at = pair.indexOf("=");
+    const key = at < 0 ? pair : pair.slice(0, at);
+    if (at < 0 || !KEYS.includes(key)) {
+      throw new UserError(
+        `--fault ${text}: "${pair}" is not KEY=VALUE`,
+        `keys: ${KEYS.slice(0, -1).join(", ")}`,
+        2,
+      );
+    }
+    values.set(key, pair.slice(at + 1));
+  }
+  const number = (key: string, otherwise: number, least: number): number => {
+    const given = values.get(key);
+    if (given === undefined) return otherwise;
+    const value = given === "inf" ? Infinity : Number(given);
+    if (given === "" || Number.isNaN(value) || value < least) {
+      throw new UserError(
+        `--fault ${text}: ${key} must be a number of at least ${least}`,
+        `it is "${given}"`,
+        2,
+      );
+    }
+    return value;
+  };
+  const shape = (values.get("shape") ?? "steady") as FaultShape;
+  if (!SHAPES.includes(shape)) {
+    throw new UserError(
+      `--fault ${text}: unknown shape "${shape}"`,
+      `allowed: ${SHAPES.join(", ")}`,
+      2,
+    );
+  }
+  const signature = values.get("signature") ?? "";
+  if (signature !== "" && !SIGNATURES.includes(signature)) {
+    throw new UserError(
+      `--fault ${text}: unknown signature "${signature}"`,
+      `allowed: ${SIGNATURES.join(", ")}`,
+      2,
+    );
+  }
+  const from = Math.round(number("from", 1, 1));
+  const to = Math.round(number("to", Infinity, from));
+  return {
+    cause: cause as Cause,
+    ranks: rankList(text, values.get("ranks") ?? values.get("rank")),
+    machine: values.get("machine") ?? null,
+    link: linkOf(text, values.get("link")),
+    switch: values.get("switch") ?? null,
+    from,
+    to,
+    severity: number("severity", 2, 1),
+    shape,
+    signature,
+  };
+}
+
+function rankList(text: string, given: string | undefined): number[] {
+  if (given === undefined) return [];
+  return given.split(",").map((part) => {
+    const rank = Number(part);
+    if (part === "" || !Number.isSafeInteger(rank) || rank < 0) {
+      throw new UserError(
+        `--fault ${text}: "${part}" is no rank`,
+        "give a whole number, several by comma",
+        2,
+      );
+    }
+    return rank;
+  });
+}
+
+function linkOf(text: string, given: string | undefined): [string, string] | null {
+  if (given === undefined) return null;
+  const ends = given.split("-");
+  if (ends.length !== 2 || ends.some((end) => end === "")) {
+    throw new UserError(
+      `--fault ${text}: a link is A-B`,
+      "two ranks (link=3-7) or a machine and a leaf (link=node003-leaf0)",
+      2,
+    );
+  }
+  return [ends[0]!, ends[1]!];
+}

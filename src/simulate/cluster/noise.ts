@@ -1,0 +1,127 @@
+/**
+ * Noise by coordinates: every random number is a hash of what it belongs to (seed, rank, operator,
+ * iteration), never of the order of calls. So a fault changes what it touches and nothing else, and
+ * removing it gives back the healthy run bit by bit.
+ *
+ * Levels as in the field, at `noise: 1`:
+ * - compute jitter 1.2 %: median robust variation of 134 healthy Megatron series
+ *   (iterations-megatron-golden; p90 is 5.4 %);
+ * - common drift: our own healthy recording slow-none wanders by 10 to 20 % on a shared GPU; a quiet
+ *   cluster less, 2 % here, as a slow sum of waves;
+ * - network jitter 3 %, now and then a congested operator;
+ * - garbage collection: one pause of 10 to 30 ms a rank in about 50 iterations (Megatron and FLARE §5.2
+ *   both found gen-2 collections of this size);
+ * - data loader: 1 % of fetches take 10 times as long;
+ * - sequence-length imbalance: ±4 % of compute by micro-batch and replica; experts ±15 % by layer.
+ */
+
+/** 32 bits out of four numbers. */
+export function hash(a: number, b: number, c: number, d: number): number {
+  let h = Math.imul(a ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(b + 0x165667b1, 0xc2b2ae35);
+  h ^= Math.imul(c ^ 0x27d4eb2f, 0x9e3779b1) ^ Math.imul(d + 0x85ebca77, 0x2c1b3c6d);
+  h ^= h >>> 15;
+  h = Math.imul(h, 0x2c1b3c6d);
+  h ^= h >>> 12;
+  h = Math.imul(h, 0x297a2d39);
+  return (h ^ (h >>> 15)) >>> 0;
+}
+
+/** In [0, 1). */
+export function uniform(a: number, b: number, c: number, d: number): number {
+  return hash(a, b, c, d) / 4294967296;
+}
+
+export const COMPUTE_JITTER = 0.012;
+export const NETWORK_JITTER = 0.03;
+const CONGESTED_SHARE = 0.002;
+const CONGESTED_FACTOR = 3;
+const GC_SHARE = 0.02;
+const SLOW_FETCH_SHARE = 0.01;
+
+/** Streams of random numbers: one per purpose, so that none disturbs another. */
+export const STREAM = {
+  compute: 1,
+  network: 2,
+  gc: 3,
+  load: 4,
+  sequence: 5,
+  expert: 6,
+  drift: 7,
+  hang: 8,
+  clock: 9,
+  spike: 10,
+} as const;
+
+/** Compute of all ranks together: temperature, power, other load. */
+export function commonDrift(seed: number, iteration: number, level: number): number {
+  const phase = 2 * Math.PI * uniform(seed, STREAM.drift, 0, 0);
+  const slow = Math.sin(iteration / 37 + phase) + 0.6 * Math.sin(iteration / 11 + 2 * phase);
+  return 1 + level * (0.008 * slow + 0.004 * (uniform(seed, STREAM.drift, iteration, 1) - 0.5));
+}
+
+/** Factor on one transfer. */
+export function networkNoise(
+  seed: number,
+  group: number,
+  op: number,
+  iteration: number,
+  level: number,
+): number {
+  if (level === 0) return 1;
+  const u = uniform(seed ^ STREAM.network, group, op, iteration);
+  const congested = u < CONGESTED_SHARE * level ? CONGESTED_FACTOR : 1;
+  return (1 + level * NETWORK_JITTER * 3.46 * (u - 0.5)) * congested;
+}
+
+/** Longer and shorter sequences: the same for all ranks that work on one micro-batch of one replica. */
+export function sequenceFactor(
+  seed: number,
+  replica: number,
+  microBatch: number,
+  iteration: number,
+  level: number,
+): number {
+  return level === 0
+    ? 1
+    : 1 + level * 0.08 * (uniform(seed ^ STREAM.sequence, replica, microBatch, iteration) - 0.5);
+}
+
+export function expertFactor(
+  seed: number,
+  rank: number,
+  layer: number,
+  iteration: number,
+  level: number,
+): number {
+  return level === 0
+    ? 1
+    : 1 + level * 0.3 * (uniform(seed ^ STREAM.expert, rank, layer, iteration) - 0.5);
+}
+
+/** Garbage collection: the operator at which a rank pauses in this iteration, and for how long; -1 for none. */
+export function gcPause(
+  seed: number,
+  rank: number,
+  iteration: number,
+  ops: number,
+  level: number,
+): { op: number; ns: number } | null {
+  const u = uniform(seed ^ STREAM.gc, rank, iteration, 0);
+  if (u >= GC_SHARE * level) return null;
+  return {
+    op: hash(seed ^ STREAM.gc, rank, iteration, 1) % ops,
+    ns: 1e7 + (2e7 * u) / (GC_SHARE * level),
+  };
+}
+
+/** Time of one fetch from a data loader that has its next batch ready, nearly always. */
+export function fetchNs(
+  seed: number,
+  rank: number,
+  microBatch: number,
+  iteration: number,
+  level: number,
+): number {
+  const u = uniform(seed ^ STREAM.load, rank, microBatch, iteration);
+  return 2e5 * (u < SLOW_FETCH_SHARE * level ? 10 : 1);
+}

@@ -1,0 +1,159 @@
+/**
+ * What a simulated job is made of. Sizes default to a Llama-like model on H100 machines; every default
+ * that imitates reality says where its number comes from.
+ */
+import { UserError } from "../../base/errors.ts";
+import type { FaultSpec } from "./fault-spec.ts";
+
+export type ScheduleName = "1f1b" | "interleaved" | "gpipe";
+
+export interface ClusterSpec {
+  readonly name: string;
+  readonly gpus: number;
+  readonly tp: number;
+  readonly pp: number;
+  readonly dp: number;
+  /** Experts are spread over this many data-parallel ranks; 1 for a dense model. */
+  readonly ep: number;
+  /** Context parallelism: one sequence over this many ranks. */
+  readonly cp: number;
+  readonly microBatches: number;
+  readonly schedule: ScheduleName;
+  /** Model chunks of a stage under the interleaved schedule. */
+  readonly chunks: number;
+  /** Transformer layers of one stage (over all its chunks). */
+  readonly layersPerStage: number;
+  readonly hidden: number;
+  readonly sequence: number;
+  /** Gather and scatter around each block instead of an all-reduce after it. */
+  readonly sequenceParallel: boolean;
+  /** Gradient reduction overlaps the last backward pass. */
+  readonly overlapGradients: boolean;
+  readonly iterations: number;
+  readonly seed: number;
+  readonly gpusPerMachine: number;
+  /** Machines under one leaf switch of a rail. */
+  readonly machinesPerLeaf: number;
+  readonly spines: number;
+  /** 0: none, 1: as in the field (noise.ts). */
+  readonly noise: number;
+  readonly faults: readonly FaultSpec[];
+  /** Nanoseconds since 1970 at which the job starts. */
+  readonly epochNs: bigint;
+}
+
+export const DEFAULT_SPEC: ClusterSpec = {
+  name: "simulated",
+  gpus: 16,
+  tp: 2,
+  pp: 2,
+  dp: 4,
+  ep: 1,
+  cp: 1,
+  microBatches: 8,
+  schedule: "1f1b",
+  chunks: 2,
+  layersPerStage: 4,
+  hidden: 4096,
+  sequence: 4096,
+  sequenceParallel: true,
+  overlapGradients: true,
+  iterations: 20,
+  seed: 1,
+  gpusPerMachine: 8,
+  machinesPerLeaf: 32,
+  spines: 4,
+  noise: 1,
+  faults: [],
+  // 2026-11-15T00:00:00Z
+  epochNs: 1_794_700_800_000_000_000n,
+};
+
+const HINT = "see faultline simulate --help";
+
+/** Fills the defaults in and refuses what cannot be. */
+export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
+  const { tp, pp, dp, cp } = given;
+  const spec = { ...DEFAULT_SPEC, ...withoutUndefined(given) };
+  const whole: [string, number, number][] = [
+    ["gpus", spec.gpus, 1],
+    ["tp", spec.tp, 1],
+    ["pp", spec.pp, 1],
+    ["dp", spec.dp, 1],
+    ["ep", spec.ep, 1],
+    ["cp", spec.cp, 1],
+    ["micro-batches", spec.microBatches, 1],
+    ["iterations", spec.iterations, 1],
+    ["layers", spec.layersPerStage, 1],
+    ["gpus-per-machine", spec.gpusPerMachine, 1],
+  ];
+  for (const [name, value, least] of whole) {
+    if (!Number.isSafeInteger(value) || value < least) {
+      throw new UserError(
+        `--${name} must be a whole number of at least ${least}, not ${value}`,
+        HINT,
+        2,
+      );
+    }
+  }
+  const shape = { tp: spec.tp, pp: spec.pp, dp: spec.dp, cp: spec.cp, gpus: spec.gpus };
+  // What was not given follows from what was: gpus from the dimensions, or dp from gpus.
+  if (given.gpus === undefined) shape.gpus = shape.tp * shape.pp * shape.dp * shape.cp;
+  else if (dp === undefined) {
+    if (tp === undefined) shape.tp = largestDivisor(shape.gpus, shape.tp);
+    if (pp === undefined) shape.pp = largestDivisor(shape.gpus / shape.tp, shape.pp);
+    if (cp === undefined) shape.cp = 1;
+    shape.dp = shape.gpus / (shape.tp * shape.pp * shape.cp);
+  }
+  const product = shape.tp * shape.pp * shape.dp * shape.cp;
+  if (product !== shape.gpus || !Number.isInteger(shape.dp)) {
+    const dims = `tp ${shape.tp} × cp ${shape.cp} × dp ${shape.dp} × pp ${shape.pp}`;
+    const hint = `tp × cp × dp × pp must be the number of GPUs; leave --dp away to have it computed`;
+    throw new UserError(`${dims} is ${product}, not ${shape.gpus} GPUs`, hint, 2);
+  }
+  const complete: ClusterSpec = { ...spec, ...shape };
+  if ((complete.dp * complete.cp) % complete.ep !== 0) {
+    throw new UserError(
+      `--ep ${complete.ep} does not divide dp × cp = ${complete.dp * complete.cp}`,
+      `allowed: ${divisors(complete.dp * complete.cp).join(", ")}`,
+      2,
+    );
+  }
+  if (!["1f1b", "interleaved", "gpipe"].includes(complete.schedule)) {
+    throw new UserError(
+      `--schedule ${complete.schedule} is unknown`,
+      "allowed: 1f1b, interleaved, gpipe",
+      2,
+    );
+  }
+  if (complete.schedule === "interleaved") {
+    if (complete.pp === 1)
+      throw new UserError("the interleaved schedule needs --pp of at least 2", HINT, 2);
+    if (complete.microBatches % complete.pp !== 0) {
+      const hint = `allowed: multiples of ${complete.pp}`;
+      throw new UserError(
+        `the interleaved schedule needs --micro-batches to be a multiple of --pp`,
+        hint,
+        2,
+      );
+    }
+    if (complete.layersPerStage < complete.chunks)
+      return { ...complete, layersPerStage: complete.chunks };
+  }
+  return complete;
+}
+
+function withoutUndefined<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+}
+
+function divisors(n: number): number[] {
+  const all: number[] = [];
+  for (let d = 1; d <= n; d++) if (n % d === 0) all.push(d);
+  return all;
+}
+
+function largestDivisor(n: number, most: number): number {
+  for (let d = Math.min(n, most); d > 1; d--) if (n % d === 0) return d;
+  return 1;
+}
