@@ -1,7 +1,7 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
-import { readJobFile } from "./ingest/job-file.ts";
+import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import { METHODS } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
@@ -22,11 +22,18 @@ export interface DiagnoseOptions {
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
-  const jobFile = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
+  const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
   const { readings, unrecognised } = await ingest(options.paths, env);
+  const jobFile = given ?? (await findJobFile(unrecognised));
   const job = buildJob(readings, jobFile);
   const { findings, didNotRun } = await ask(job, env);
   return { job, verdict: fuse(job, findings, didNotRun), findings, unrecognised };
+}
+
+/** A job.json that lies among the inputs is used without being asked for, if it is one. */
+async function findJobFile(files: readonly string[]): Promise<JobFile | null> {
+  const path = files.find((file) => /(^|\/)job\.json$/.test(file));
+  return path === undefined ? null : await readJobFile(path).catch(() => null);
 }
 
 /** Runs every method that the inputs allow. One that fails is reported; the others go on. */

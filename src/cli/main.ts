@@ -2,6 +2,7 @@
 import { Command, CommanderError } from "commander";
 import { UserError } from "../base/errors.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
+import type { SimulateFlags } from "./simulate.ts";
 
 const VERSION = "0.1.0";
 const WRONG_WORDS = 2;
@@ -42,6 +43,39 @@ async function main(argv: readonly string[]): Promise<number> {
       status = await runDiagnose(paths, flags);
     });
 
+  const number = (text: string): number => Number(text);
+  program
+    .command("simulate")
+    .description("a simulated job with faults to order, in the real formats, with its ground truth")
+    .requiredOption("--out <dir>", "folder for truth.json, job.json and what --emit names")
+    .option("--gpus <n>", "GPUs of the job (default: what the dimensions multiply to, 16)", number)
+    .option("--tp <n>", "tensor parallel (2)", number)
+    .option("--pp <n>", "pipeline stages (2)", number)
+    .option("--dp <n>", "data-parallel replicas (computed from --gpus where absent)", number)
+    .option("--ep <n>", "expert parallel, a divisor of dp × cp (1)", number)
+    .option("--cp <n>", "context parallel (1)", number)
+    .option("--micro-batches <n>", "micro-batches of an iteration (8)", number)
+    .option("--schedule <name>", "1f1b, interleaved or gpipe (1f1b)")
+    .option("--layers <n>", "layers of one stage (4)", number)
+    .option("--iterations <n>", "iterations (20)", number)
+    .option("--gpus-per-machine <n>", "GPUs of one machine (8)", number)
+    .option("--fault <spec...>", "CAUSE:KEY=VALUE:…, repeatable")
+    .option("--noise <level>", "0 for none, 1 as in the field (1)", number)
+    .option("--seed <n>", "same seed, same bytes (1)", number)
+    .option(
+      "--emit <list>",
+      "operators, flight-recorder, logs, metrics, kineto, by comma (flight-recorder,logs)",
+    )
+    .option("--json", "print one JSON document on stdout, nothing else")
+    .option("--quiet", "no progress on stderr")
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", SIMULATE_EXAMPLES)
+    .exitOverride()
+    .action(async (flags: SimulateFlags) => {
+      const { runSimulate } = await import("./simulate.ts");
+      status = runSimulate(flags);
+    });
+
   if (argv.length === 0) {
     program.outputHelp();
     return WRONG_WORDS;
@@ -62,6 +96,18 @@ Examples:
 
 Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,
 2 wrong words on the command line, 3 no input could be read, 1 anything else.`;
+
+const SIMULATE_EXAMPLES = `
+Faults: CAUSE is one of gpu-slow, cpu-stall, network-slow, network-hang, gpu-hang, gpu-error, gpu-memory,
+process-gone, process-stopped, dataloader, garbage-collection, synchronization, minority-kernels,
+gemm-layout, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7 or
+link=node003-leaf0, switch=leaf0|spine1, from=N, to=N (iterations as the log prints them), severity=F
+(a factor; cpu-stall:severity=inf never goes on), shape=steady|spike|fluctuation|ramp,
+signature=ecc|pcie|nic-drop|card-drop|nvlink.
+
+Examples:
+  faultline simulate --out /tmp/job --gpus 64 --tp 4 --pp 4 --fault gpu-slow:rank=17:from=6:severity=2
+  faultline simulate --out /tmp/hang --fault gpu-hang:rank=5:from=12 && faultline diagnose /tmp/hang`;
 
 /** One line on stderr that says what is wrong and what to do. */
 function report(error: unknown, debug: boolean): number {

@@ -26,7 +26,10 @@ export function fuse(
   );
   const lead = crash ?? best;
   const culprits = lead
-    ? ranked.filter((other) => sharesBlame(other, lead)).slice(0, MAX_SUSPECTS)
+    ? wholeMachines(
+        job,
+        ranked.filter((other) => sharesBlame(other, lead)),
+      ).slice(0, MAX_SUSPECTS)
     : [];
   const kind = lead ? lead.kind : kindWithoutSuspect(job, findings);
   const total = culprits.reduce((sum, { weight }) => sum + weight, 0);
@@ -67,6 +70,27 @@ export function fuse(
     missing: [...job.missing, ...didNotRun],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
+}
+
+/** Every rank of a machine with the same trouble is one suspect: the machine. */
+function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] {
+  const sizes = new Map<string, number>();
+  for (const { machine } of job.ranks.values()) {
+    if (machine !== null) sizes.set(machine, (sizes.get(machine) ?? 0) + 1);
+  }
+  const byMachine = new Map<string, Hypothesis[]>();
+  for (const culprit of culprits) {
+    const key = `${machineOf(job, culprit.ranks)}/${culprit.cause}`;
+    byMachine.set(key, [...(byMachine.get(key) ?? []), culprit]);
+  }
+  return [...byMachine].flatMap(([key, list]) => {
+    const ranks = list.flatMap((culprit) => culprit.ranks).sort((a, b) => a - b);
+    const machine = key.slice(0, key.lastIndexOf("/"));
+    if (list.length < 2 || ranks.length !== sizes.get(machine)) return list;
+    const evidence = [...new Set(list.flatMap((culprit) => culprit.evidence))];
+    const why = `all ${ranks.length} ranks of ${machine} are in the same trouble; ${list[0]!.why}`;
+    return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why }];
+  });
 }
 
 function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {

@@ -8,7 +8,7 @@
  * All lanes of a stage do the same, so the inner loops run over lanes, on typed arrays, without an
  * object or a branch on the kind of operator: 8,192 GPUs × 4,000 operators in seconds.
  */
-import { assert } from "../../base/errors.ts";
+import { assert, UserError } from "../../base/errors.ts";
 import { devicesAt, healthyDevices, NEVER, type DeviceState } from "./faults.ts";
 import { makeLanes, type LaneGroups, type Lanes } from "./lanes.ts";
 import {
@@ -87,6 +87,7 @@ export function simulate(spec: ClusterSpec): Simulation {
   const topology = makeTopology(spec);
   checkFaults(spec, topology);
   const lanes = makeLanes(spec);
+  checkLinksAreUsed(spec, lanes);
   const programs = makePrograms(spec);
   return {
     spec,
@@ -227,11 +228,15 @@ class Engine {
           const via = this.#topology.spineOf(this.#topology.leafOf(previous), here, at);
           worst = Math.max(worst, nic[rank]!, leaf[here]!, via >= 0 ? spine[via]! : 1);
         }
-        if (pair.size > 0)
-          worst = Math.max(worst, pair.get(previous * this.#spec.gpus + rank) ?? 1);
         previous = rank;
       }
       factor[at] = worst;
+    }
+    // A link between two members is on some ring or tree of their group.
+    for (const [key, severity] of pair) {
+      const [a, b] = [Math.floor(key / this.#spec.gpus), key % this.#spec.gpus];
+      const at = sharedGroup(this.#lanes, groups, a, b);
+      if (at >= 0) factor[at] = Math.max(factor[at]!, severity);
     }
   }
 
@@ -442,6 +447,33 @@ class Engine {
       const noise = networkNoise(this.#spec.seed, lane, ops[0]!, iteration, this.#spec.noise);
       settle(lane, this.#transfer(a * lanes + lane, b * lanes + lane, start, wire, noise));
     }
+  }
+}
+
+/** Group (over all stages) that two ranks share in a role, -1 where they share none. */
+function sharedGroup({ lanes }: Lanes, groups: LaneGroups, a: number, b: number): number {
+  const stage = Math.floor(a / lanes);
+  if (groups.size === 1 || stage !== Math.floor(b / lanes)) return -1;
+  const group = groups.groupOf[a % lanes]!;
+  return group === groups.groupOf[b % lanes] ? stage * groups.count + group : -1;
+}
+
+/** A rehearsal of a fault on a link that carries nothing would rehearse nothing. */
+function checkLinksAreUsed(spec: ClusterSpec, lanes: Lanes): void {
+  for (const { cause, link } of spec.faults) {
+    if (link === null || !link.every((end) => /^\d+$/.test(end))) continue;
+    const [a, b] = link.map(Number) as [number, number];
+    const isLane = a % lanes.lanes === b % lanes.lanes;
+    const apart = Math.abs(Math.floor(a / lanes.lanes) - Math.floor(b / lanes.lanes));
+    const isPipeline = isLane && (apart === 1 || apart === spec.pp - 1);
+    const roles = [lanes.tp, lanes.cp, lanes.dp, lanes.ep];
+    if (isPipeline || roles.some((role) => sharedGroup(lanes, role, a, b) >= 0)) continue;
+    const hint = `ranks that share a group, or neighbours in a pipeline such as ${a}-${(a + lanes.lanes) % spec.gpus}`;
+    throw new UserError(
+      `--fault ${cause}: nothing runs between ranks ${a} and ${b} in this layout`,
+      hint,
+      2,
+    );
   }
 }
 

@@ -101,7 +101,15 @@ function dumpEntries(
   const absolute = (ns: number): bigint => epochNs + BigInt(Math.round(ns));
   const frames = new FrameTable();
   // Sizes and group tuples are not memoised by PyTorch, so sharing the JavaScript objects is safe.
-  const names = groups.map((group) => new PyTuple([group.name, group.desc]));
+  const names = new Map<number, PyTuple>();
+  const nameOf = (index: number): PyTuple => {
+    const known = names.get(index);
+    if (known) return known;
+    const group = groups[index] as SimGroup;
+    const name = new PyTuple([group.name, group.desc]);
+    names.set(index, name);
+    return name;
+  };
   // Numbers as pthread_self gives them; the threads of one process lie some gigabytes apart.
   const mainThread = 139_000_000_000_000 + records.rank * 1_048_576 * 257;
   const threads = [String(mainThread), String(mainThread - 15_167_848_000)];
@@ -114,9 +122,9 @@ function dumpEntries(
     const isStarted = timing && (isCompleted || records.state[i] === STARTED);
     return {
       frames: options.stacks ? frames.stack(op) : undefined,
-      record_id: i,
+      record_id: records.firstId + i,
       pg_id: options.localIds.get(op.group),
-      process_group: names[op.group],
+      process_group: nameOf(op.group),
       thread_name: hasThreads ? (autograd ? "pt_autograd_0" : "python3") : undefined,
       thread_id: hasThreads ? threads[autograd ? 1 : 0] : undefined,
       collective_seq_id: records.seq[i],

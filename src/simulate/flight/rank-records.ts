@@ -1,7 +1,7 @@
 import type { Rank } from "../../model/ids.ts";
 import type { Op } from "./op.ts";
 
-export type Role = "default" | "tp" | "dp" | "pp" | "embedding" | "expert" | "unused";
+export type Role = "default" | "tp" | "cp" | "dp" | "pp" | "embedding" | "expert" | "unused";
 
 /** A process group; its index in the job's list is also its name, because names count creations. */
 export interface SimGroup {
@@ -23,6 +23,8 @@ export interface GroupStatus {
 /** What one rank's flight recorder holds when it is dumped, with timing on and nothing overwritten. */
 export interface RankRecords {
   readonly rank: number;
+  /** record_id of the first one: how many were overwritten before. */
+  readonly firstId: number;
   /** Operators issued, in program order; the columns below run parallel to them. */
   readonly ops: readonly Op[];
   readonly seq: Int32Array;

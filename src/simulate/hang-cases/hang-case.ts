@@ -23,7 +23,7 @@ import { NO_NUISANCES, planFiles } from "./nuisance.ts";
 import { pickle } from "../flight/pickle-writer.ts";
 import type { ProgramOptions } from "./program.ts";
 import type { RankRecords } from "../flight/rank-records.ts";
-import { recordRank } from "./records.ts";
+import { recordRank } from "../flight/record-rank.ts";
 
 export interface HangOptions extends Layout {
   readonly seed: number;

@@ -1,9 +1,19 @@
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
-import type { GroupStatus, RankRecords } from "../flight/rank-records.ts";
-import type { RankRun } from "./rank-run.ts";
-import { noise } from "./noise.ts";
-import type { Op } from "../flight/op.ts";
-import { isP2p } from "../flight/op.ts";
+import type { GroupStatus, RankRecords } from "./rank-records.ts";
+import { uniform } from "../cluster/noise.ts";
+import type { Op } from "./op.ts";
+import { isP2p } from "./op.ts";
+
+/** What happened on one rank, NaN for what did not; or the last part of it. */
+export interface RankHistory {
+  readonly ops: readonly Op[];
+  readonly issued: number;
+  readonly createdNs: Float64Array;
+  readonly startNs: Float64Array;
+  readonly endNs: Float64Array;
+  /** Operators of each group before the first of these; absent where the history is whole. */
+  readonly before?: ReadonlyMap<number, { readonly collectives: number; readonly p2p: number }>;
+}
 
 /** How a rank's process sees its own GPU. */
 export interface Observer {
@@ -26,11 +36,14 @@ const POLL_NS = 100_000_000;
  * is found at the watchdog's next poll, start and end at once, and one that never ends is found to have
  * started only when the dump is written. All recordings look like that.
  */
-export function recordRank(rank: number, run: RankRun, observer: Observer): RankRecords {
+export function recordRank(rank: number, run: RankHistory, observer: Observer): RankRecords {
   const count = run.issued;
   const { skewNs, dumpNs, seed } = observer;
+  let firstId = 0;
+  for (const { collectives, p2p } of run.before?.values() ?? []) firstId += collectives + p2p;
   const records = {
     rank,
+    firstId,
     ops: run.ops.slice(0, count),
     seq: new Int32Array(count),
     p2pSeq: new Int32Array(count),
@@ -47,7 +60,7 @@ export function recordRank(rank: number, run: RankRun, observer: Observer): Rank
     const op = records.ops[i] as Op;
     let watchdog = watchdogs.get(op.group);
     if (watchdog === undefined) {
-      watchdog = newWatchdog(POLL_NS * noise(seed, rank, op.group, 4));
+      watchdog = newWatchdog(POLL_NS * uniform(seed, rank, op.group, 4), run.before?.get(op.group));
       watchdogs.set(op.group, watchdog);
       records.status.set(op.group, watchdog.status);
     }
@@ -92,13 +105,16 @@ interface Watchdog {
   discover(endNs: number): number;
 }
 
-function newWatchdog(phaseNs: number): Watchdog {
+function newWatchdog(
+  phaseNs: number,
+  before: { readonly collectives: number; readonly p2p: number } | undefined,
+): Watchdog {
   let poll = -1;
   let found = 0;
   return {
     status: { enqueued: -1, started: -1, completed: -1 },
-    collectives: 0,
-    p2p: 0,
+    collectives: before?.collectives ?? 0,
+    p2p: before?.p2p ?? 0,
     lastSeenNs: 0,
     discover(endNs) {
       const at = Math.ceil((endNs - phaseNs) / POLL_NS);
