@@ -21,6 +21,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     }
   }
   const dumpByRank = chooseDumps(readings, missing);
+  const mixesRuns = nameOldDumps(dumpByRank, missing);
   const groups = new GroupTable();
   const dumps = new Map<Rank, RankDump>();
   for (const [rank, dump] of sortedEntries(dumpByRank)) {
@@ -96,6 +97,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
       records,
     })),
     missing,
+    mixesRuns,
     places: new Map([...dumps].map(([rank, { dump }]) => [rank, { file: dump.file }])),
   };
 }
@@ -126,6 +128,7 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
   const sets = new Map<string, { newestNs: bigint; dumps: [Rank, FlightDump][] }>();
   for (const reading of readings) {
     for (const dump of reading.dumps ?? []) {
+      if (dump.isCut && dump.groups.every((group) => group.enqueued < 0)) continue;
       const rank = rankOfDump(reading.rank, dump);
       if (rank === null) {
         missing.push(
@@ -166,6 +169,21 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
   return chosen;
 }
 
+/** Dumps that end long before the others: of an earlier run, or of a machine whose clock is off. */
+function nameOldDumps(dumps: ReadonlyMap<Rank, FlightDump>, missing: string[]): boolean {
+  const times = [...dumps]
+    .map(([rank, dump]) => ({ rank, at: newestNs(dump) }))
+    .filter(({ at }) => at > 0n);
+  const newest = times.reduce((latest, { at }) => (at > latest ? at : latest), 0n);
+  const old = times.filter(({ at }) => newest - at > OLD_NS).map(({ rank }) => rank);
+  if (old.length === 0) return false;
+  missing.push(
+    `the dumps of ${rankWords(old)} end more than 20 minutes before the others: of an earlier run, or a clock is off`,
+  );
+  return true;
+}
+
+const OLD_NS = 20n * 60n * 1_000_000_000n;
 function newestNs(dump: FlightDump): bigint {
   let newest = -Infinity;
   const { createdNs, count } = dump.ops;

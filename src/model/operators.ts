@@ -70,6 +70,10 @@ export interface FlightDump {
   readonly epochNs: bigint;
   /** Whether the job recorded when operators start on the GPU (TORCH_NCCL_ENABLE_TIMING). */
   readonly timing: boolean;
+  /** The longest timeout of its operators; 0 where the dump does not say. */
+  readonly timeoutMs: number;
+  /** Whether the file was cut off: its last entries, the ones that matter, are lost. */
+  readonly isCut: boolean;
   /** Python stacks, innermost frame first, of the operators a report may name; by record index. */
   readonly frames: ReadonlyMap<number, readonly Frame[]>;
 }

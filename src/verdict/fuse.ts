@@ -1,10 +1,10 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
-import { rankWords, thousands } from "../base/text.ts";
+import { rankWords } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
-import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
+import { machineOf, summarise } from "./summary.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
@@ -39,7 +39,7 @@ export function fuse(
     machine: machineOf(job, culprit.ranks),
     link: culprit.link,
     cause: culprit.cause,
-    score: round(culprit.weight / Math.max(1, total)),
+    score: Math.floor((culprit.weight / Math.max(1, total)) * 1000) / 1000,
     why: culprit.why,
     evidence: culprit.evidence,
   }));
@@ -51,7 +51,7 @@ export function fuse(
   return {
     schema: "faultline.verdict/1",
     kind,
-    summary: summarise(kind, suspects, victims, job),
+    summary: summarise(job, kind, suspects, victims, confidence),
     confidence,
     when: whenDidItHappen(job, findings, kind, suspects),
     suspects,
@@ -102,7 +102,12 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
 }
 
 function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind {
-  if (findings.some((finding) => finding.method.startsWith("hang/") && finding.clears.length > 0))
+  if (
+    findings.some(
+      (finding) =>
+        finding.method.startsWith("hang/") && finding.weight >= 0.5 && finding.clears.length > 0,
+    )
+  )
     return "hang";
   const idle = findings.some((finding) => finding.data["pending"] === 0);
   const finished = job.logs.size > 0 && [...job.logs.values()].every((log) => log.finished);
@@ -122,12 +127,7 @@ function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKi
     (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !blamed.has(rank),
   ).length;
   const share = job.worldSize > 0 ? unseen / job.worldSize : 0;
-  return round(Math.min(0.97, mean * (1 - 0.4 * share)));
-}
-
-function machineOf(job: Job, ranks: readonly Rank[]): string | null {
-  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
-  return machines.size === 1 ? [...machines][0]! : null;
+  return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1)));
 }
 
 function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
@@ -135,54 +135,6 @@ function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
   const machine = machineOf(job, ranks);
   if (ranks.length === 0) return "the job";
   return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
-}
-
-function summarise(
-  kind: VerdictKind,
-  suspects: readonly Suspect[],
-  victims: readonly Rank[],
-  job: Job,
-): string {
-  const first = suspects[0];
-  if (!first) {
-    if (kind === "healthy")
-      return "Nothing is wrong in these files: no operator is pending and no process failed.";
-    if (kind === "hang")
-      return `The job hangs, and these files do not show on whom the ${victims.length} waiting ranks wait.`;
-    return "These files do not show what is wrong, if anything is.";
-  }
-  const ranks = suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
-  const machine = machineOf(job, ranks);
-  const who =
-    ranks.length === 0
-      ? "A process"
-      : capital(rankWords(ranks)) + (machine ? ` on ${machine}` : "");
-  const is = adviceFor(first.cause).is;
-  const verb = ranks.length > 1 ? plural(is) : is;
-  const others =
-    victims.length === 0
-      ? ""
-      : `; ${victims.length === 1 ? "1 other rank only waits" : `the other ${thousands(victims.length)} ranks only wait`}`;
-  if (kind === "hang") return `${who} ${verb}, and that hangs the job${others}.`;
-  return `${who} ${verb}, and that ended the job${others}.`;
-}
-
-function plural(is: string): string {
-  return is
-    .replace(/^is /, "are ")
-    .replace(/^has a GPU that/, "have GPUs that")
-    .replace(/^does /, "do ")
-    .replace("its CPU is stuck", "their CPUs are stuck")
-    .replace("its process died", "their processes died")
-    .replace(
-      "its process is stopped or its machine",
-      "their processes are stopped or their machines",
-    )
-    .replace("its peers", "their peers");
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function round(value: number): number {

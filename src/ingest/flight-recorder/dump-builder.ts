@@ -24,6 +24,7 @@ export interface RawEntry {
   inputNumel: number;
   outputNumel: number;
   dtype: string;
+  timeoutMs: number;
 }
 
 export function emptyEntry(): RawEntry {
@@ -45,6 +46,7 @@ export function emptyEntry(): RawEntry {
     inputNumel: NaN,
     outputNumel: NaN,
     dtype: "",
+    timeoutMs: 0,
   };
 }
 
@@ -66,6 +68,7 @@ export function clearEntry(entry: RawEntry): void {
   entry.inputNumel = NaN;
   entry.outputNumel = NaN;
   entry.dtype = "";
+  entry.timeoutMs = 0;
 }
 
 interface GroupDraft {
@@ -79,6 +82,8 @@ export class DumpBuilder {
   version = "";
   library = "";
   epochNs = 0n;
+  isCut = false;
+  #timeoutMs = 0;
   readonly #groups: GroupDraft[] = [];
   readonly #groupByName = new Map<string, number>();
   readonly #status = new Map<number, { enqueued: number; started: number; completed: number }>();
@@ -107,6 +112,7 @@ export class DumpBuilder {
   }
 
   add(raw: RawEntry): void {
+    if (raw.timeoutMs > this.#timeoutMs) this.#timeoutMs = raw.timeoutMs;
     const t = this.#table;
     const i = this.#count++;
     const group = this.#group(raw.groupName, raw.groupDesc);
@@ -170,6 +176,8 @@ export class DumpBuilder {
       ops,
       epochNs: this.epochNs,
       timing: hasTiming(groups, ops),
+      timeoutMs: this.#timeoutMs,
+      isCut: this.isCut,
       frames,
     };
   }

@@ -60,6 +60,7 @@ export function decodeJsonDump(root: unknown, file: string): FlightDump | null {
     raw.inputNumel = numel(entry["input_sizes"]);
     raw.outputNumel = numel(entry["output_sizes"]);
     raw.dtype = Array.isArray(entry["input_dtypes"]) ? text(entry["input_dtypes"][0]) : "";
+    raw.timeoutMs = number(entry["timeout_ms"], 0);
     if (raw.profilingName !== "" || raw.groupName !== "") builder.add(raw);
   }
   return builder.build(file, new Map());

@@ -21,9 +21,10 @@ const INPUT_SIZES = 14;
 const OUTPUT_SIZES = 15;
 const INPUT_DTYPES = 16;
 const FRAMES = 17;
-const FRAME_FUNC = 18;
-const FRAME_FILE = 19;
-const FRAME_LINE = 20;
+const TIMEOUT = 18;
+const FRAME_FUNC = 19;
+const FRAME_FILE = 20;
+const FRAME_LINE = 21;
 
 const FIELDS = new Map<string, number>([
   ["record_id", RECORD_ID],
@@ -43,6 +44,7 @@ const FIELDS = new Map<string, number>([
   ["output_sizes", OUTPUT_SIZES],
   ["input_dtypes", INPUT_DTYPES],
   ["frames", FRAMES],
+  ["timeout_ms", TIMEOUT],
   ["name", FRAME_FUNC],
   ["filename", FRAME_FILE],
   ["line", FRAME_LINE],
@@ -66,6 +68,7 @@ export function decodePickleDump(data: PickleData, file: string): FlightDump | n
     textAt(data, data.lookup(root, "comm_lib_version")) ||
     textAt(data, data.lookup(root, "nccl_version"));
   builder.epochNs = data.base;
+  builder.isCut = data.problem !== null;
   readConfig(data, config, builder);
   readStatus(data, status, builder);
 
@@ -181,6 +184,9 @@ function readEntry(data: PickleData, entry: number, fieldOf: Uint8Array, raw: Ra
           break;
         case INPUT_DTYPES:
           raw.dtype = firstText(data, at);
+          break;
+        case TIMEOUT:
+          raw.timeoutMs = numberAt(data, at, 0);
           break;
         case FRAMES:
           frames = at;

@@ -44,12 +44,27 @@ export const firstError: Method = {
 function ownFailures(job: Job): LogFailure[] {
   const first = new Map<string, LogFailure>();
   for (const failure of job.failures) {
-    if (failure.role !== "own") continue;
+    if (failure.role !== "own" || wasSurvived(job, failure) || isAftermath(job, failure)) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
     if (!known || specificity(failure) > specificity(known)) first.set(key, failure);
   }
   return [...first.values()];
+}
+
+/** A rank that reports iterations again after its error got over it, or was started anew. */
+function wasSurvived(job: Job, failure: LogFailure): boolean {
+  const log = failure.rank === null ? undefined : job.logs.get(failure.rank);
+  if (log?.finished && log.file === failure.file) return true;
+  return log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line;
+}
+
+/** In a merged log without prefixes nobody's GPU error that follows a timeout belongs to the timeout. */
+function isAftermath(job: Job, failure: LogFailure): boolean {
+  if (failure.rank !== null || specificity(failure) > 2) return false;
+  return job.failures.some(
+    (other) => other.file === failure.file && other.line < failure.line && other.role === "echo",
+  );
 }
 
 /** How much an error says about its own process: a generic GPU error is often somebody else's. */
@@ -71,7 +86,7 @@ function chooseRoot(
   if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
     return silentFinding(job, silent, echoes);
   }
-  if (candidates.length > 0) return ownFinding(job, candidates);
+  if (candidates.length > 0) return ownFinding(job, withRank(job, candidates, echoes));
   return torchrunFinding(job);
 }
 
@@ -104,8 +119,10 @@ function silentFinding(
   echoes: readonly LogFailure[],
 ): NewFinding {
   const closed = echoes.filter((failure) => failure.cause === "process-gone");
-  const why = `the log of ${rankWords(ranks)} ends without a word, and then other ranks report that a connection was closed by its peer: the process was killed from outside`;
-  const weight = ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3;
+  const logged = ranks.every((rank) => job.logs.has(rank));
+  const what = logged ? "ends without a word" : "is missing";
+  const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
+  const weight = (ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3) * (logged ? 1 : 0.8);
   return {
     says: why,
     weight,
@@ -117,6 +134,20 @@ function silentFinding(
     accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
     clears: [],
   };
+}
+
+/** An error that names no rank (the kernel's log of a machine) is that of the one process that was killed. */
+function withRank(
+  job: Job,
+  failures: readonly LogFailure[],
+  echoes: readonly LogFailure[],
+): readonly LogFailure[] {
+  if (failures.some((failure) => failure.rank !== null)) return failures;
+  const killed = job.torchrun
+    .filter((failure) => failure.signal === "SIGKILL")
+    .map(({ rank }) => rank);
+  const gone = killed.length > 0 ? killed : silentDeaths(job, failures, echoes);
+  return gone.length === 1 ? failures.map((failure) => ({ ...failure, rank: gone[0]! })) : failures;
 }
 
 function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {

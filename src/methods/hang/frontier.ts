@@ -4,6 +4,7 @@
  */
 import type { Rank } from "../../model/ids.ts";
 import type { Job, RankDump } from "../../model/job.ts";
+import type { FlightDump } from "../../model/operators.ts";
 import { COMPLETED, STARTED } from "../../model/operators.ts";
 
 /** The first uncompleted operator of a rank in one group (or, for P2P, with one peer). */
@@ -37,6 +38,11 @@ export interface RankState {
 export function rankStates(job: Job): Map<Rank, RankState> {
   const states = new Map<Rank, RankState>();
   for (const dump of job.dumps.values()) states.set(dump.rank, stateFromDump(job, dump));
+  // Pending operators everywhere and not one of them running: the starts were not recorded after all.
+  const stuck = [...states.values()].filter(({ heads }) => heads.length > 0);
+  if (stuck.length > 1 && !stuck.some(({ heads }) => heads.some(({ started }) => started))) {
+    for (const [rank, state] of states) states.set(rank, { ...state, timing: false });
+  }
   return states;
 }
 
@@ -48,46 +54,52 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
   const heads: Head[] = [];
   const headOf = new Set<string>();
   const firstPending = new Map<number, number>();
-  for (let i = 0; i < ops.count; i++) {
+  const hasEntries = new Set<number>();
+  let anyCompleted = false;
+  for (let i = 0; i < entryCount(dump); i++) {
     const group = groupIds[ops.group[i]!]!;
     const isP2p = ops.isP2p[i] === 1;
+    hasEntries.add(group);
     if (!isP2p) enqueued.set(group, Math.max(enqueued.get(group) ?? 0, ops.seq[i]!));
-    if (ops.state[i] === COMPLETED) continue;
-    const key = isP2p ? `${group}/${ops.peer[i]}/${ops.isSend[i]}` : String(group);
+    if (ops.state[i] === COMPLETED) {
+      anyCompleted = true;
+      continue;
+    }
+    const peer = isP2p ? (job.groups[group]?.ranks[ops.peer[i]!] ?? -1) : -1;
+    // The closing record of a batch has no peer; its parts stand before it.
+    if (isP2p && peer < 0) continue;
+    const key = isP2p ? `${group}/${peer}/${ops.isSend[i]}` : String(group);
     if (headOf.has(key)) continue;
     headOf.add(key);
     if (!isP2p) firstPending.set(group, ops.seq[i]!);
-    heads.push({
-      group,
-      seq: isP2p ? ops.p2pSeq[i]! : ops.seq[i]!,
-      isP2p,
-      peer: isP2p ? (job.groups[group]?.ranks[ops.peer[i]!] ?? -1) : -1,
-      isSend: ops.isSend[i] === 1,
-      op: i,
-      started: ops.state[i] === STARTED,
-    });
+    const seq = isP2p ? ops.p2pSeq[i]! : ops.seq[i]!;
+    const started = ops.state[i] === STARTED;
+    heads.push({ group, seq, isP2p, peer, isSend: ops.isSend[i] === 1, op: i, started });
   }
+  // The watchdog moves the counters when it lets go of an operator, up to a second after its end: where
+  // entries tell of a group, they know better. A dump of active entries only has none of those that ended.
+  const onlyActive = hasEntries.size > 0 && !anyCompleted;
   const hiddenP2p: number[] = [];
   for (const [index, group] of dump.groups.entries()) {
     const id = groupIds[index]!;
-    if (
-      job.groups[id]!.carriesP2p &&
-      group.enqueued > group.completed &&
-      !heads.some((head) => head.group === id)
-    ) {
+    const { carriesP2p } = job.groups[id]!;
+    const entriesTell = hasEntries.has(id) || onlyActive;
+    if (carriesP2p && !entriesTell && group.enqueued > group.completed) {
       if (!dump.timing || group.started > group.completed) hiddenP2p.push(id);
     }
-    if (!job.groups[id]!.carriesP2p && group.enqueued >= 0) {
+    if (!carriesP2p && group.enqueued >= 0) {
       enqueued.set(id, Math.max(enqueued.get(id) ?? 0, group.enqueued));
     }
     const last = enqueued.get(id);
     if (last === undefined) continue;
     const pending = firstPending.get(id);
-    const counter = job.groups[id]!.carriesP2p || group.completed < 0 ? Infinity : group.completed;
-    const done = Math.min(counter, pending === undefined ? last : pending - 1, last);
+    const useCounter = !carriesP2p && !entriesTell && group.completed >= 0;
+    const done =
+      pending !== undefined ? pending - 1 : useCounter ? Math.min(group.completed, last) : last;
     completed.set(id, done);
     // Entries may be gone (only a counter was dumped): the counter still says what is pending.
     if (pending === undefined && done < last) {
+      const started = group.started > done;
       heads.push({
         group: id,
         seq: done + 1,
@@ -95,9 +107,14 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
         peer: -1,
         isSend: false,
         op: -1,
-        started: group.started > done,
+        started,
       });
     }
   }
   return { rank, timing: dump.timing, enqueued, completed, heads, hiddenP2p };
+}
+
+/** A file that was cut off lost its newest entries: only its counters, which stand before, are of use. */
+function entryCount(dump: FlightDump): number {
+  return dump.isCut ? 0 : dump.ops.count;
 }

@@ -29,12 +29,15 @@ export function chooseSilent(
     for (const { rank } of op.absent) if (!waitingInLog.has(rank)) implicated.add(rank);
   }
   const chosen = silent.filter((rank) => implicated.has(rank));
+  // The fewer dumps there are, the more likely a missing one is just not here.
+  const present =
+    job.worldSize > 0 ? Math.min(1, (job.dumps.size + chosen.length) / job.worldSize) : 1;
   return chosen.map((rank) => {
     const op = graph.ops.find((stuck) => stuck.absent.some((absent) => absent.rank === rank));
     const where = op ? `, and others wait for it in ${describeOp(job, op)}` : "";
     return {
       rank,
-      weight: chosen.length === 1 ? 0.8 : 0.65,
+      weight: (chosen.length === 1 ? 0.8 : 0.65) * present,
       why: `rank ${rank} left no flight-recorder dump${where}`,
     };
   });

@@ -11,6 +11,7 @@ import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./b
 import { terminals } from "./components.ts";
 import { findingFor } from "./ends.ts";
 import { rankStates } from "./frontier.ts";
+import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
 
@@ -37,10 +38,51 @@ export const waitGraph: Method = {
     if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
     const accused = new Set(findings.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
     const waiting = [...graph.stuckIn.keys()].filter((rank) => !accused.has(rank));
-    yield overview(job, graph, waiting, accused);
-    yield* findings;
+    const doubt = doubtOf(job, findings);
+    yield weakened(overview(job, graph, waiting, accused), doubt);
+    for (const finding of findings) yield weakened(finding, doubt);
   },
 };
+
+interface Doubt {
+  readonly factor: number;
+  readonly because: string;
+}
+
+/** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */
+function doubtOf(job: Job, findings: readonly NewFinding[]): Doubt {
+  const ranks = [...job.dumps.keys()];
+  if (ranks.every((rank) => job.logs.get(rank)?.finished)) {
+    return { factor: 0.1, because: "but all logs say that training finished" };
+  }
+  const complete = job.dumps.size >= job.worldSize;
+  if (complete && job.failures.length === 0 && staleness(job) === "fresh") {
+    return { factor: 0.3, because: "but none for longer than two seconds: the job may be running" };
+  }
+  const accusing = findings.filter(({ accuses }) =>
+    accuses.some((accusation) => accusation.ranks.some((rank) => job.dumps.has(rank))),
+  ).length;
+  if (accusing > 2 && accusing > ranks.length * 0.4) {
+    return {
+      factor: 0.3,
+      because: "but too many ranks look guilty: the dumps may be of different moments",
+    };
+  }
+  return { factor: 1, because: "" };
+}
+
+function weakened(finding: NewFinding, { factor, because }: Doubt): NewFinding {
+  if (factor === 1) return finding;
+  return {
+    ...finding,
+    says: `${finding.says}, ${because}`,
+    weight: finding.weight * factor,
+    accuses: finding.accuses.map((accusation) => ({
+      ...accusation,
+      weight: accusation.weight * factor,
+    })),
+  };
+}
 
 function nothingPending(job: Job): NewFinding {
   return {

@@ -78,9 +78,23 @@ export function buildWaitGraph(job: Job, states: ReadonlyMap<Rank, RankState>): 
       else stuckIn.set(rank, [at]);
     }
   }
+  for (const op of ops) findAbsent(job, states, op);
+  holdUp(ops, stuckIn, states, blocking);
+  return { states, ops, stuckIn, ownGpu };
+}
+
+/**
+ * Operators that all have entered: one of the ranks may be held up elsewhere all the same. Without
+ * timing only its first head is certain, a guess is none, and a batch of P2P operators ends as a whole,
+ * so that what holds up one part of it holds up the others, from rank to rank.
+ */
+function holdUp(
+  ops: readonly StuckOp[],
+  stuckIn: ReadonlyMap<Rank, readonly number[]>,
+  states: ReadonlyMap<Rank, RankState>,
+  blocking: ReadonlyMap<Rank, readonly Head[]>,
+): void {
   for (const op of ops) {
-    findAbsent(job, states, op);
-    // Without timing only a rank's first head is certain. All others there, it may be that it is not.
     if (op.absent.length > 0) continue;
     for (const rank of op.arrived) {
       const heads = blocking.get(rank)!;
@@ -90,7 +104,17 @@ export function buildWaitGraph(job: Job, states: ReadonlyMap<Rank, RankState>): 
         op.absent.push({ rank, why: "behind" });
     }
   }
-  return { states, ops, stuckIn, ownGpu };
+  for (let moved = true; moved;) {
+    moved = false;
+    for (const op of ops) {
+      if (!op.isP2p || op.absent.length > 0) continue;
+      const held = op.arrived.filter((rank) =>
+        stuckIn.get(rank)!.some((other) => ops[other]!.isP2p && ops[other]!.absent.length > 0),
+      );
+      for (const rank of held) op.absent.push({ rank, why: "behind" });
+      moved ||= held.length > 0;
+    }
+  }
 }
 
 /**

@@ -45,28 +45,44 @@ function timeouts(job: Job): WatchdogReport[] {
   return job.watchdog.filter((report) => report.op !== "" && ranks.has(report.rank ?? -1));
 }
 
-/** Ranks with a log in which no operator timed out, while those of most others did. */
+/**
+ * Ranks with a log in which no operator timed out and no connection failed, while those of most others
+ * did. A rank whose log is missing is as suspect.
+ */
 function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const waits = new Set(reporting);
+  for (const { rank, role, signature } of job.failures) {
+    if (rank !== null && role === "echo" && !/dump-signal|abort/.test(signature)) waits.add(rank);
+  }
   const quiet = [...job.logs.values()].filter(
     (log) => log.rank !== null && !waits.has(log.rank) && !log.finished,
   );
-  if (quiet.length === 0 || quiet.length > reporting.length) return null;
-  return quiet.map((log) => {
+  const unlogged = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !waits.has(rank));
+  const suspects = quiet.length + unlogged.length;
+  if (suspects === 0 || suspects > reporting.length) return null;
+  const weight = suspects === 1 ? 0.75 : 0.75 / suspects;
+  const others = count(reporting.length, "other rank");
+  const loud = quiet.map((log): Accusation => {
     const alive = log.dumpLine > 0;
     const state = alive
       ? "was alive and answered the call for a dump, yet"
       : "wrote nothing more, and";
-    return {
-      kind: "hang",
-      type: "rank",
-      ranks: [log.rank!],
-      link: null,
-      cause: alive ? "cpu-stall" : "process-stopped",
-      weight: quiet.length === 1 ? 0.75 : 0.6,
-      why: `rank ${log.rank} ${state} no operator of its own timed out, as one did on ${count(reporting.length, "other rank")}`,
-    };
+    const why = `rank ${log.rank} ${state} no operator of its own timed out, as one did on ${others}`;
+    return accuse(log.rank!, alive ? "cpu-stall" : "process-stopped", weight, why);
   });
+  const silent = unlogged.map((rank) =>
+    accuse(
+      rank,
+      "unknown",
+      weight * 0.8,
+      `rank ${rank} left no log, and an operator timed out on ${others}`,
+    ),
+  );
+  return [...loud, ...silent];
+}
+
+function accuse(rank: Rank, cause: Accusation["cause"], weight: number, why: string): Accusation {
+  return { kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why };
 }
 
 /** In groups whose members all report, those that completed (else enqueued) fewer collectives. */
@@ -93,13 +109,9 @@ function laggingRanks(job: Job, reports: readonly WatchdogReport[]): Accusation[
     }
   }
   const ranks = [...slow.keys()].filter((rank) => !fast.has(rank)).sort((a, b) => a - b);
-  return ranks.slice(0, 8).map((rank) => ({
-    kind: "hang",
-    type: "rank",
-    ranks: [rank],
-    link: null,
-    cause: slow.get(rank) === "completed" ? "gpu-hang" : "cpu-stall",
-    weight: slow.get(rank) === "completed" ? 0.7 : 0.45,
-    why: `rank ${rank} ${slow.get(rank)} fewer operators of a group than its other members`,
-  }));
+  return ranks.slice(0, 8).map((rank) => {
+    const isGpu = slow.get(rank) === "completed";
+    const why = `rank ${rank} ${slow.get(rank)} fewer operators of a group than its other members`;
+    return accuse(rank, isGpu ? "gpu-hang" : "unknown", isGpu ? 0.7 : 0.35, why);
+  });
 }

@@ -61,6 +61,7 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     logs: new Map(),
     processes: new Map(),
     inputs,
+    mixesRuns: false,
     missing: [text("rank 6 left no flight-recorder dump")],
     places: new Map(),
   };
@@ -128,6 +129,8 @@ function makeDump(
       ops: NO_OPERATORS,
       epochNs: 0n,
       timing: false,
+      timeoutMs: 600_000,
+      isCut: false,
       frames: new Map(),
     },
   };

@@ -54,7 +54,7 @@ export interface StageTimes {
 export interface IterationTimes {
   /** As the log prints it, from 1. */
   readonly iteration: number;
-  /** When the first rank began, and when the last was done; Infinity when the job stopped in it. */
+  /** When the iteration before was done on all ranks, and when this one was; Infinity when the job stopped in it. */
   readonly startNs: number;
   readonly endNs: number;
   /** By rank: when it was done with the iteration. */
@@ -79,7 +79,7 @@ const NIC_BYTES_PER_NS = 46;
 const NVLINK_LATENCY_NS = 8_000;
 const NETWORK_LATENCY_NS = 20_000;
 /** CPU time to issue the kernels up to and including one operator. */
-const ISSUE_NS = 30_000;
+export const ISSUE_NS = 30_000;
 /** From the end of an iteration to the CPU's first call of the next: logging, the Python loop. */
 const HOST_GAP_NS = 1_000_000;
 
@@ -117,11 +117,15 @@ class Engine {
   readonly #roles: (RoleGroups | null)[];
   readonly #healthy: DeviceState;
   #devices: DeviceState;
+  /** Slowest NIC or switch of the job: what the operators of all ranks have to pass. */
+  #slowestOfAll = 1;
   /** By rank: when the compute stream, the gradient stream, the CPU and the NIC are free. */
   readonly #gpu: Float64Array;
   readonly #stream: Float64Array;
   readonly #cpu: Float64Array;
   readonly #nic: Float64Array;
+  /** By rank: since when the NIC has been busy without a break. */
+  readonly #nicSince: Float64Array;
   readonly #gcOp: Int32Array;
   readonly #gcNs: Float64Array;
 
@@ -152,6 +156,7 @@ class Engine {
     this.#stream = new Float64Array(spec.gpus);
     this.#cpu = new Float64Array(spec.gpus);
     this.#nic = new Float64Array(spec.gpus);
+    this.#nicSince = new Float64Array(spec.gpus);
     this.#gcOp = new Int32Array(spec.gpus);
     this.#gcNs = new Float64Array(spec.gpus);
   }
@@ -188,6 +193,12 @@ class Engine {
     if (acting !== null || this.#devices !== this.#healthy || iteration === 1) {
       this.#devices = acting ?? this.#healthy;
       for (const role of this.#roles) if (role) this.#slowestOnTheWay(role);
+      this.#slowestOfAll = 1;
+      if (this.#topology.machines > 1) {
+        const { nic, leaf, spine } = this.#devices;
+        for (const column of [nic, leaf, spine])
+          for (const factor of column) this.#slowestOfAll = Math.max(this.#slowestOfAll, factor);
+      }
     }
     for (let rank = 0; rank < spec.gpus; rank++) {
       const pause = gcPause(spec.seed, rank, iteration, opsOf(rank), spec.noise);
@@ -249,8 +260,11 @@ class Engine {
     const { gpu: gpuFactor, cpu: cpuFactor, pauseNs, sync, gpuEnds, cpuEnds } = this.#devices;
     const base = stage * lanes;
     const at = op * lanes;
-    const async = program.async[op] === 1;
-    const needsGradients = program.role[op] === WORLD || program.role[op] === EMBEDDING;
+    // Sends have a stream of their own: they wait for no gradients.
+    const gradientStream =
+      (program.async[op] === 1 && program.kind[op] !== SEND) ||
+      program.role[op] === WORLD ||
+      program.role[op] === EMBEDDING;
     const jitter = noise * COMPUTE_JITTER * 3.46;
     const computeNs = program.computeNs[op]! * commonDriftCached(seed, iteration, noise);
     const streamSeed = seed ^ STREAM.compute;
@@ -260,9 +274,11 @@ class Engine {
     if (program.loads[op]) this.#load(stage, microBatch, iteration);
     for (let lane = 0; lane < lanes; lane++) {
       const rank = base + lane;
-      let cpu = this.#cpu[rank]! + ISSUE_NS * cpuFactor[rank]! + pauseNs[rank]!;
-      if (this.#gcOp[rank] === op) cpu += this.#gcNs[rank]!;
+      let cpu = this.#cpu[rank]!;
+      // First the wait, then the issuing: meanwhile the GPU has nothing to do (FLARE §5.2.2, ④-2).
       if (sync[rank] && this.#gpu[rank]! > cpu) cpu = this.#gpu[rank]!;
+      cpu = cpu + ISSUE_NS * cpuFactor[rank]! + pauseNs[rank]!;
+      if (this.#gcOp[rank] === op) cpu += this.#gcNs[rank]!;
       if (op >= cpuEnds[rank]!) cpu = Infinity;
       this.#cpu[rank] = cpu;
       issueNs[at + lane] = cpu;
@@ -285,7 +301,7 @@ class Engine {
       const free = this.#gpu[rank]!;
       let ready = (cpu > free ? cpu : free) + work;
       this.#gpu[rank] = ready;
-      if ((async || needsGradients) && this.#stream[rank]! > ready) ready = this.#stream[rank]!;
+      if (gradientStream && this.#stream[rank]! > ready) ready = this.#stream[rank]!;
       startNs[at + lane] = ready;
     }
   }
@@ -356,15 +372,27 @@ class Engine {
       via >= 0 ? spine[via]! : 1,
       link,
     );
-    // A NIC serves one transfer after the other.
-    const free = Math.max(this.#nic[from]!, this.#nic[to]!);
-    const end =
-      Math.max(readyNs, free) + (NETWORK_LATENCY_NS + (bytes / NIC_BYTES_PER_NS) * noise) * factor;
+    const begin = this.#afterNic(to, readyNs, this.#afterNic(from, readyNs, readyNs));
+    const end = begin + (NETWORK_LATENCY_NS + (bytes / NIC_BYTES_PER_NS) * noise) * factor;
     if (end !== Infinity) {
-      this.#nic[from] = end;
-      this.#nic[to] = end;
+      this.#occupyNic(from, begin, end);
+      this.#occupyNic(to, begin, end);
     }
     return end;
+  }
+
+  /**
+   * A NIC serves one transfer after the other. Stages are worked off one after the other too, so what
+   * holds a NIC may lie later in time than what asks for it: then there is nothing to wait for.
+   */
+  #afterNic(rank: number, readyNs: number, begin: number): number {
+    const free = this.#nic[rank]!;
+    return this.#nicSince[rank]! <= readyNs && free > begin ? free : begin;
+  }
+
+  #occupyNic(rank: number, begin: number, end: number): void {
+    if (begin > this.#nic[rank]!) this.#nicSince[rank] = begin;
+    if (end > this.#nic[rank]!) this.#nic[rank] = end;
   }
 
   #collective(
@@ -382,6 +410,8 @@ class Engine {
     const wire = wireBytes(program.kind[op]!, program.bytes[op]!, size);
     const async = program.async[op] === 1;
     const clock = async ? this.#stream : this.#gpu;
+    const nic = this.#nic;
+    const nicSince = this.#nicSince;
     for (let g = 0; g < count; g++) {
       const first = g * size;
       let latest = 0;
@@ -395,13 +425,18 @@ class Engine {
       if (intra[where]) {
         end = latest + (NVLINK_LATENCY_NS + (wire / NVLINK_BYTES_PER_NS) * noise) * factor[where]!;
       } else {
+        // As in #transfer, written out: a call a member would cost as much as all the rest.
+        let begin = latest;
         for (let m = first; m < first + size; m++) {
-          const free = this.#nic[base + members[m]!]!;
-          if (free > latest) latest = free;
+          const rank = base + members[m]!;
+          if (nic[rank]! > begin && nicSince[rank]! <= latest) begin = nic[rank]!;
         }
-        end = latest + (NETWORK_LATENCY_NS + (wire / NIC_BYTES_PER_NS) * noise) * factor[where]!;
-        if (end !== Infinity)
-          for (let m = first; m < first + size; m++) this.#nic[base + members[m]!] = end;
+        end = begin + (NETWORK_LATENCY_NS + (wire / NIC_BYTES_PER_NS) * noise) * factor[where]!;
+        for (let m = first; m < first + size && end !== Infinity; m++) {
+          const rank = base + members[m]!;
+          if (begin > nic[rank]!) nicSince[rank] = begin;
+          if (end > nic[rank]!) nic[rank] = end;
+        }
       }
       for (let m = first; m < first + size; m++) {
         endNs[at + members[m]!] = end;
@@ -432,8 +467,9 @@ class Engine {
       });
       const end =
         latest +
-        2 * NETWORK_LATENCY_NS * Math.ceil(Math.log2(this.#spec.gpus + 1)) +
-        wire / NIC_BYTES_PER_NS;
+        (2 * NETWORK_LATENCY_NS * Math.ceil(Math.log2(this.#spec.gpus + 1)) +
+          wire / NIC_BYTES_PER_NS) *
+          this.#slowestOfAll;
       for (let lane = 0; lane < lanes; lane++) settle(lane, end);
       return;
     }

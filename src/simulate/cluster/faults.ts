@@ -217,6 +217,7 @@ export function checkFaults(spec: ClusterSpec, topology: Topology): void {
       throw new UserError(`--fault ${fault.cause}: there is no switch ${fault.switch}`, hint, 2);
     }
     if (fault.link !== null) checkLink(spec, topology, fault, fault.link);
+    checkItCanAct(spec, topology, fault);
     const needsPlace = ["gpu-hang", "process-gone", "process-stopped", "gpu-error", "gpu-memory"];
     if (needsPlace.includes(fault.cause) && fault.ranks.length === 0 && fault.machine === null) {
       throw new UserError(
@@ -232,6 +233,28 @@ export function checkFaults(spec: ClusterSpec, topology: Topology): void {
         2,
       );
     }
+  }
+}
+
+/** A rehearsal of a fault that touches nothing would rehearse nothing. */
+function checkItCanAct(spec: ClusterSpec, topology: Topology, fault: FaultSpec): void {
+  const isNetwork = fault.cause === "network-slow" || fault.cause === "network-hang";
+  const isPair = fault.link?.every((end) => /^\d+$/.test(end)) === true;
+  if (isNetwork && !isPair && topology.machines === 1) {
+    throw new UserError(
+      `--fault ${fault.cause}: all ranks sit in one machine, nothing passes a NIC or a switch`,
+      `take more than ${spec.gpusPerMachine} GPUs, or a link between two ranks (link=0-1)`,
+      2,
+    );
+  }
+  const loading = spec.gpus / spec.pp;
+  const ranks = faultRanks(spec, topology, fault);
+  if (fault.cause === "dataloader" && ranks.every((rank) => rank >= loading)) {
+    throw new UserError(
+      `--fault dataloader: only the first pipeline stage loads data`,
+      `allowed: ranks 0 to ${loading - 1}`,
+      2,
+    );
   }
 }
 

@@ -50,6 +50,8 @@ export const STREAM = {
   hang: 8,
   clock: 9,
   spike: 10,
+  logs: 11,
+  metrics: 12,
 } as const;
 
 /** Compute of all ranks together: temperature, power, other load. */

@@ -194,6 +194,8 @@ class StageDraft {
     const next = this.#neighbour(pass, true);
     if (next) this.#send(pass, next);
     else this.#computeNs += LOSS_LAYERS * this.#layerNs;
+    // Without an operator in between, the fetches of all micro-batches would melt into one.
+    if (this.#loads) this.#push(COMPUTE, NO_GROUP, 0, FORWARD, pass);
   }
 
   #backward(pass: Pass, isLast: boolean): void {

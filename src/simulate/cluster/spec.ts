@@ -106,7 +106,14 @@ export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
     shape.dp = shape.gpus / (shape.tp * shape.pp * shape.cp);
   }
   const product = shape.tp * shape.pp * shape.dp * shape.cp;
-  if (product !== shape.gpus || !Number.isInteger(shape.dp)) {
+  if (dp === undefined && !Number.isInteger(shape.dp)) {
+    throw new UserError(
+      `${shape.gpus} GPUs cannot be shared out to tp ${shape.tp} × cp ${shape.cp} × pp ${shape.pp}`,
+      `tp × cp × pp must divide the number of GPUs; its divisors are ${divisors(shape.gpus).join(", ")}`,
+      2,
+    );
+  }
+  if (product !== shape.gpus) {
     const dims = `tp ${shape.tp} × cp ${shape.cp} × dp ${shape.dp} × pp ${shape.pp}`;
     const hint = `tp × cp × dp × pp must be the number of GPUs; leave --dp away to have it computed`;
     throw new UserError(`${dims} is ${product}, not ${shape.gpus} GPUs`, hint, 2);
@@ -154,6 +161,6 @@ function divisors(n: number): number[] {
 }
 
 function largestDivisor(n: number, most: number): number {
-  for (let d = Math.min(n, most); d > 1; d--) if (n % d === 0) return d;
+  for (let d = Math.min(Math.floor(n), most); d > 1; d--) if (n % d === 0) return d;
   return 1;
 }

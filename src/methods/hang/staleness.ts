@@ -1,0 +1,31 @@
+/**
+ * Is this a hang, or a running job that was dumped? A dump looks the same for both but for one thing:
+ * an operator that has not ended is found to have started when the dump is written, so that its age then
+ * is known. The age of the oldest is compared with the operators' timeout.
+ */
+import type { Job } from "../../model/job.ts";
+import { STARTED } from "../../model/operators.ts";
+
+/** stale: pending for so long that it hangs; fresh: it may be running; unknown: nothing tells. */
+export type Staleness = "stale" | "fresh" | "unknown";
+
+/** Whatever the timeout, nobody waits a minute in a healthy step. */
+const SURELY_STALE_MS = 60_000;
+const FRESH_MS = 2_000;
+
+export function staleness(job: Job): Staleness {
+  let oldestMs = -1;
+  let timeoutMs = 0;
+  for (const { dump } of job.dumps.values()) {
+    const { ops } = dump;
+    timeoutMs = Math.max(timeoutMs, dump.timeoutMs);
+    for (let i = ops.count - 1; i >= 0; i--) {
+      if (ops.state[i] !== STARTED) continue;
+      const ageMs = (ops.startedNs[i]! - ops.createdNs[i]!) / 1e6;
+      if (ageMs > oldestMs) oldestMs = ageMs;
+    }
+  }
+  if (oldestMs < 0) return "unknown";
+  if (oldestMs >= SURELY_STALE_MS || (timeoutMs > 0 && oldestMs >= timeoutMs / 2)) return "stale";
+  return oldestMs < FRESH_MS ? "fresh" : "unknown";
+}

@@ -1,0 +1,85 @@
+/** The verdict in one sentence that a tired engineer can act on. */
+import { rankWords, thousands } from "../base/text.ts";
+import type { Cause } from "../model/cause.ts";
+import type { VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect } from "../model/verdict.ts";
+import { adviceFor } from "./advice.ts";
+
+/** Below this the sentence says "probably". */
+const SURE = 0.7;
+
+export function summarise(
+  job: Job,
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+  victims: readonly Rank[],
+  confidence: number,
+): string {
+  if (suspects.length === 0) return withoutSuspects(kind, victims);
+  const byCause = new Map<Cause, Rank[]>();
+  for (const { cause, ranks } of suspects)
+    byCause.set(cause, [...(byCause.get(cause) ?? []), ...ranks]);
+  const parts = [...byCause].slice(0, 3).map(([cause, ranks]) => clause(job, kind, cause, ranks));
+  const sentence = parts.join(", and ");
+  const probably = confidence < SURE ? "Probably " : "";
+  const start = probably ? sentence : capital(sentence);
+  const end = kind === "crash" ? "ended the job" : "hangs the job";
+  return `${probably}${start}, and that ${end}${waiting(victims)}.`;
+}
+
+function withoutSuspects(kind: VerdictKind, victims: readonly Rank[]): string {
+  if (kind === "healthy")
+    return "Nothing is wrong in these files: no operator is pending and no process failed.";
+  if (kind === "hang") {
+    return `The job hangs, and these files do not show for whom the ${thousands(victims.length)} waiting ranks wait.`;
+  }
+  return "These files do not show what is wrong, if anything is.";
+}
+
+function clause(job: Job, kind: VerdictKind, cause: Cause, ranks: readonly Rank[]): string {
+  const sorted = ranks.toSorted((a, b) => a - b);
+  const machine = machineOf(job, sorted);
+  const who =
+    sorted.length === 0
+      ? "a process"
+      : rankWords(sorted) + (machine === null ? "" : ` on ${machine}`);
+  // Of a hang, a missing dump alone proves no death.
+  const is =
+    cause === "process-gone" && kind === "hang"
+      ? "left no trace: its process is gone, or its files are missing"
+      : adviceFor(cause).is;
+  return `${who} ${sorted.length > 1 ? plural(is) : is}`;
+}
+
+function waiting(victims: readonly Rank[]): string {
+  if (victims.length === 0) return "";
+  if (victims.length === 1) return "; 1 other rank only waits";
+  return `; the other ${thousands(victims.length)} ranks only wait`;
+}
+
+/** The machine that all these ranks share, null where they do not or nothing tells. */
+export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  return machines.size === 1 ? [...machines][0]! : null;
+}
+
+function plural(is: string): string {
+  return is
+    .replace(/^is /, "are ")
+    .replace(/^has a GPU that/, "have GPUs that")
+    .replace(/^does /, "do ")
+    .replace("its CPU is", "their CPUs are")
+    .replace("its process is", "their processes are")
+    .replace("its process died", "their processes died")
+    .replace(/\bits machine\b/, "their machines")
+    .replace("its files", "their files")
+    .replace("its data loader", "their data loaders")
+    .replace("its configuration", "their configuration")
+    .replace("its peers", "their peers");
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
