@@ -7,7 +7,7 @@ import { isEnding } from "../cluster/faults.ts";
 import { clusterGroups } from "../cluster/groups.ts";
 import { hash, STREAM, uniform } from "../cluster/noise.ts";
 import type { Emitter, Output } from "./emitter.ts";
-import { writeEnding } from "./logs/ending.ts";
+import { endingsAt, writeEnding } from "./logs/ending.ts";
 import { ranksOfInterest } from "./logs/interest.ts";
 import { iterationLine, validationLines } from "./logs/iteration-lines.ts";
 import { KernelLogs } from "./logs/kernel-log.ts";
@@ -42,6 +42,8 @@ export function emitLogs(
   const first = files.get(0)!;
   const last = files.get(spec.gpus - 1)!;
   let before = 0;
+  /** What the last whole iteration took. */
+  let usualNs = 1e9;
   let stopped = false;
   return {
     iteration(times: IterationTimes): void {
@@ -54,6 +56,7 @@ export function emitLogs(
       const doneNs = times.rankEndNs[spec.gpus - 1]!;
       if (doneNs !== Infinity) {
         last.megatron(doneNs, iterationLine(simulation, iteration, (doneNs - before) / 1e6));
+        usualNs = doneNs - before;
         before = doneNs;
         if (iteration % validateEvery === 0)
           for (const line of validationLines(spec, iteration)) last.plain(line);
@@ -69,12 +72,19 @@ export function emitLogs(
       }
       if (times.endNs !== Infinity) return;
       stopped = true;
-      writeEnding(simulation, groups, times, files, kernels);
+      const isNan = endingsAt(simulation, iteration).some(
+        ({ fault }) => fault.cause === "numerical",
+      );
+      // The loss is printed at the end of the iteration that produced it; then the check stops the job.
+      if (isNan) {
+        last.megatron(startNs + usualNs, iterationLine(simulation, iteration, usualNs / 1e6, true));
+      }
+      writeEnding(simulation, groups, times, files, kernels, usualNs);
     },
     end(): void {
       // Only rank 0 says so (print_datetime); the processes of the others just leave.
       if (!stopped) {
-        first.info(before + 5e8, "[after training is done]");
+        first.plain(`[after training is done] datetime: ${first.stamp(before + 5e8)} `);
       }
       for (const file of files.values()) file.end();
       kernels.end(output);

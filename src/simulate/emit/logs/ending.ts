@@ -53,6 +53,7 @@ export function writeEnding(
   times: IterationTimes,
   files: ReadonlyMap<number, RankFile>,
   kernels: KernelLogs,
+  usualNs: number,
 ): void {
   const { spec } = simulation;
   const frontierOf = frontiers(simulation, times);
@@ -62,7 +63,11 @@ export function writeEnding(
     for (const rank of ranks) {
       if (STOPPED.includes(fault.cause)) stopped.add(rank);
       if (STOPPED.includes(fault.cause) || STUCK.includes(fault.cause)) continue;
-      const atNs = frontierOf(rank).lastIssueNs + 2e7;
+      // A loss that is not a number is found at the end of the iteration, everything else on the way.
+      const atNs = Math.max(
+        frontierOf(rank).lastIssueNs + 2e7,
+        fault.cause === "numerical" ? times.startNs + usualNs + 5e6 : 0,
+      );
       dead.set(rank, atNs);
       const file = files.get(rank);
       if (file) writeOwnError(file, fault, times.iteration, spec.seed, atNs);

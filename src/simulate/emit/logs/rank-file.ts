@@ -10,8 +10,8 @@ import { glogStamp, isoStamp } from "./stamps.ts";
 
 const FLUSH_CHARS = 1 << 16;
 
-/** Where the job's Python lives; the lab's recordings have it there too. */
-export const SITE = "/opt/torch/.venv/lib/python3.12/site-packages";
+/** Where the job's Python lives; the stacks in the dumps say so too (flight/call-stacks.ts). */
+export const SITE = "/opt/venv/lib/python3.12/site-packages";
 
 export class RankFile {
   readonly rank: number;
@@ -69,6 +69,11 @@ export class RankFile {
   ncclWarn(jobNs: number, source: string, text: string): void {
     const head = `${this.host}:${this.pid}:${this.pid + 400} [${this.gpu}]`;
     this.plain(`\n[${isoStamp(this.#ns(jobNs), 0)}] ${head} ${source} NCCL WARN ${text}`);
+  }
+
+  /** "2026-11-15 10:11:12" on the machine's clock. */
+  stamp(jobNs: number): string {
+    return isoStamp(this.#ns(jobNs), 0);
   }
 
   end(): void {

@@ -7,10 +7,16 @@ import {
   ALL_GATHER,
   ALL_REDUCE,
   ALL_TO_ALL,
+  BACKWARD,
+  EMBEDDING,
+  EP,
+  GRADIENTS,
+  OPTIMIZER,
   RECV,
   REDUCE_SCATTER,
   SEND,
   WORLD,
+  type StageProgram,
 } from "../../cluster/program.ts";
 import { callStack } from "../../flight/call-stacks.ts";
 import { shapeOf, type Kind, type Site } from "../../flight/op.ts";
@@ -28,14 +34,27 @@ const OP_TYPES: Readonly<Record<number, string>> = {
   [RECV]: "RECV",
 };
 
-const CALLS: Readonly<Record<number, readonly [Kind, Site]>> = {
-  [ALL_GATHER]: ["_all_gather_base", "forward"],
-  [REDUCE_SCATTER]: ["_reduce_scatter_base", "gradients"],
-  [ALL_REDUCE]: ["all_reduce", "norm"],
-  [ALL_TO_ALL]: ["all_to_all", "experts-forward"],
-  [SEND]: ["send", "send"],
-  [RECV]: ["recv", "recv"],
+const KINDS: Readonly<Record<number, Kind>> = {
+  [ALL_GATHER]: "_all_gather_base",
+  [REDUCE_SCATTER]: "_reduce_scatter_base",
+  [ALL_REDUCE]: "all_reduce",
+  [ALL_TO_ALL]: "all_to_all",
+  [SEND]: "send",
+  [RECV]: "recv",
 };
+
+/** Where in the script an operator is called. */
+function siteOf({ role, kind, phase }: StageProgram, op: number): Site {
+  if (kind[op] === SEND) return "send";
+  if (kind[op] === RECV) return "recv";
+  if (role[op] === EMBEDDING) return "embedding";
+  if (role[op] === WORLD) return "norm";
+  if (phase[op] === GRADIENTS) return "gradients";
+  if (phase[op] === OPTIMIZER) return "parameters";
+  const backward = phase[op] === BACKWARD;
+  if (role[op] === EP) return backward ? "experts-backward" : "experts-forward";
+  return backward ? "backward" : "forward";
+}
 
 /** "WorkNCCL(SeqNum=241, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000)". */
 export function workText(
@@ -122,10 +141,10 @@ function writeFailure(
     `${tag}  failure detected by watchdog at work sequence id: ${seq} PG status: last enqueued work: ${enqueued}, last completed work: ${completed}`,
   );
   file.c10d(atNs + 3e5, "E", "ProcessGroupNCCL.cpp:733", "Stack trace of the failed collective: ");
-  const [kind, site] = CALLS[programs[Math.floor(file.rank / lanes.lanes)]!.kind[op]!]!;
+  const program = programs[Math.floor(file.rank / lanes.lanes)]!;
   const frames = callStack({
     group: 0,
-    kind,
+    kind: KINDS[program.kind[op]!]!,
     peer: -1,
     shape: shapeOf([1]),
     dtype: "BFloat16",
@@ -133,7 +152,7 @@ function writeFailure(
     hostWait: 0,
     gapNs: 0,
     iteration: 0,
-    site,
+    site: siteOf(program, op),
   });
   frames.forEach((frame, i) => file.plain(`#${i} ${frame.func} from ${frame.file}:${frame.line}`));
   file.plain("");
