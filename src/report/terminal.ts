@@ -62,7 +62,7 @@ export function renderTerminal(verdict: Verdict, colours: Colours, width: number
       );
       const places = finding.at
         .slice(0, 2)
-        .map(({ file, line }) => (line === undefined ? file : `${file}:${line}`));
+        .map(({ file, line }) => (line ? `${file}:${line}` : file));
       if (places.length > 0) lines.push(`      ${cyan(cutText(places.join("  "), width - 6))}`);
     }
     more(lines, verdict.findings.length - evidence.length, "more findings in verdict.json", dim);

@@ -63,7 +63,8 @@ export function fuse(
       method,
       says,
       weight: round(weight),
-      at,
+      // A dump has no lines: 0 means the file.
+      at: at.map(({ file, line = 0 }) => ({ file, line })),
       data,
     })),
     inputs: job.inputs,

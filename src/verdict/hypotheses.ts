@@ -64,13 +64,22 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
           votes.map((vote) => vote.accusation),
         ),
         weight: Math.min(0.99, 1 - doubt),
-        why: lead.accusation.why,
+        why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
         evidence: strongest
           .map(({ finding }) => finding.id)
           .filter((id, i, all) => all.indexOf(id) === i),
       };
     })
     .sort((a, b) => b.weight - a.weight || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
+}
+
+/** The line that a stack shows belongs into the sentence, whoever leads it. */
+function codePlace(
+  lead: Finding,
+  votes: readonly { finding: Finding; accusation: Accusation; weight: number }[],
+): string[] {
+  const stack = votes.find(({ finding }) => finding.method === "hang/stacks");
+  return stack && stack.finding !== lead && stack.weight >= 0.2 ? [stack.accusation.why] : [];
 }
 
 /** Ranks that the wait graph accuses with certainty. */

@@ -99,12 +99,15 @@ function silentDeaths(job: Job, own: readonly LogFailure[], echoes: readonly Log
   const heard = new Set<Rank>();
   for (const failure of [...own, ...echoes]) if (failure.rank !== null) heard.add(failure.rank);
   for (const report of job.watchdog) if (report.rank !== null) heard.add(report.rank);
-  return [...job.logs.values()]
+  const ended = [...job.logs.values()]
     .filter(
       (log) => log.rank !== null && !heard.has(log.rank) && !log.finished && log.dumpLine <= 0,
     )
-    .map((log) => log.rank!)
-    .sort((a, b) => a - b);
+    .map((log) => log.rank!);
+  if (ended.length > 0) return ended.sort((a, b) => a - b);
+  // All logs that are here speak: then a missing one is that of the process that is gone.
+  const unlogged = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !heard.has(rank));
+  return unlogged.length * 4 <= job.worldSize ? unlogged : [];
 }
 
 function cameBeforeClosing(own: readonly LogFailure[], echoes: readonly LogFailure[]): boolean {

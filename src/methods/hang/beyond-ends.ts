@@ -16,20 +16,16 @@ import type { WaitGraph } from "./wait-graph.ts";
 import { lastOperator } from "./words.ts";
 
 /**
- * All arrows end at ranks without a dump. Before these are blamed: does a rank that is there and late
+ * All arrows end at ranks without a dump. Before these are blamed: does a rank that is there
  * run another program than its peers? Then the missing dumps are only that.
  */
 export function outOfStepAnywhere(job: Job, graph: WaitGraph): NewFinding[] {
-  const late = new Set<Rank>();
-  for (const { absent } of graph.ops) {
-    for (const { rank, why } of absent) if (why !== "silent") late.add(rank);
-  }
   for (const op of graph.ops) {
     if (op.isP2p || op.arrived.length < 2) continue;
     const mismatch = mismatchInOp(job, op.group, op.seq);
     if (mismatch && mismatch.weight > 0.8) return [mismatchFinding(job, mismatch)];
   }
-  const suspects = [...late].sort((a, b) => a - b).slice(0, MAX_COMPARED);
+  const suspects = [...graph.stuckIn.keys()].sort((a, b) => a - b).slice(0, MAX_COMPARED);
   const outOfStep = suspects.length > 0 ? findOutOfStep(job, suspects, false) : null;
   if (outOfStep && outOfStep.ranks.length <= 4) return [mismatchFinding(job, outOfStep)];
   const all = { ranks: suspects, ops: graph.ops.map((_, index) => index) };

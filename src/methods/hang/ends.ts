@@ -38,11 +38,18 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
         ? `${head} was issued but never started on its GPU, and no other operator runs there`
         : `${head} is still pending here although rank ${gpu.completedBy} has completed it`;
     const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
-    return accusing(job, rank, cause, gpu.completedBy === null ? 0.9 : 0.93, reason, {
-      side: "gpu",
-      at: codeLine(job, rank, gpu.head.op),
-      ...lastOperator(job, rank),
-    });
+    return accusing(
+      job,
+      rank,
+      cause,
+      gpu.completedBy === null ? 0.9 : job.dumps.get(rank)!.dump.timing ? 0.93 : 0.88,
+      reason,
+      {
+        side: "gpu",
+        at: codeLine(job, rank, gpu.head.op),
+        ...lastOperator(job, rank),
+      },
+    );
   }
   const outOfStep = findOutOfStep(job, [rank], false);
   if (outOfStep) return mismatchFinding(job, outOfStep);

@@ -57,7 +57,7 @@ function doubtOf(job: Job, findings: readonly NewFinding[]): Doubt {
   }
   const complete = job.dumps.size >= job.worldSize;
   if (complete && job.failures.length === 0 && staleness(job) === "fresh") {
-    return { factor: 0.3, because: "but none for longer than two seconds: the job may be running" };
+    return { factor: 0.6, because: "but none for longer than two seconds: the job may be running" };
   }
   const accusing = findings.filter(({ accuses }) =>
     accuses.some((accusation) => accusation.ranks.some((rank) => job.dumps.has(rank))),

@@ -104,13 +104,20 @@ function holdUp(
         op.absent.push({ rank, why: "behind" });
     }
   }
+  // The parts of a batch share their number; operators issued one by one do not.
+  const batchOf = (rank: Rank, op: StuckOp): number =>
+    blocking.get(rank)!.find((head) => opKey(rank, head) === op.key)?.seq ?? -1;
   for (let moved = true; moved;) {
     moved = false;
     for (const op of ops) {
       if (!op.isP2p || op.absent.length > 0) continue;
-      const held = op.arrived.filter((rank) =>
-        stuckIn.get(rank)!.some((other) => ops[other]!.isP2p && ops[other]!.absent.length > 0),
-      );
+      const held = op.arrived.filter((rank) => {
+        const batch = batchOf(rank, op);
+        return stuckIn.get(rank)!.some((index) => {
+          const other = ops[index]!;
+          return other.isP2p && other.absent.length > 0 && batchOf(rank, other) === batch;
+        });
+      });
       for (const rank of held) op.absent.push({ rank, why: "behind" });
       moved ||= held.length > 0;
     }

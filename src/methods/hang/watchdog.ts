@@ -60,7 +60,8 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const unlogged = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !waits.has(rank));
   const suspects = quiet.length + unlogged.length;
   if (suspects === 0 || suspects > reporting.length) return null;
-  const weight = suspects === 1 ? 0.75 : 0.75 / suspects;
+  // One quiet log among many is telling; a log that is not here may just not be here.
+  const weight = (quiet.length === 1 ? 0.75 : 0.6 / quiet.length) * (unlogged.length > 0 ? 0.7 : 1);
   const others = count(reporting.length, "other rank");
   const loud = quiet.map((log): Accusation => {
     const alive = log.dumpLine > 0;
@@ -74,12 +75,14 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
     accuse(
       rank,
       "unknown",
-      weight * 0.8,
+      MISSING_LOG_WEIGHT,
       `rank ${rank} left no log, and an operator timed out on ${others}`,
     ),
   );
   return [...loud, ...silent];
 }
+
+const MISSING_LOG_WEIGHT = 0.3;
 
 function accuse(rank: Rank, cause: Accusation["cause"], weight: number, why: string): Accusation {
   return { kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why };

@@ -57,5 +57,5 @@ ${json.slice(0, MAX_DATA_CHARS)}${isCut && "\n… cut; the whole is in verdict.j
 }
 
 function renderPlace({ file, line }: Place): Markup {
-  return html`<code>${cutText(file, MAX_PATH_CHARS)}${line !== undefined && `:${line}`}</code>`;
+  return html`<code>${cutText(file, MAX_PATH_CHARS)}${line ? `:${line}` : ""}</code>`;
 }

@@ -65,6 +65,7 @@ export function clusterGroups({ spec, lanes }: Simulation): ClusterGroups {
       if (role === WORLD) return 0;
       if (role === PP || role === EMBEDDING) return firstOf[role]! + lane;
       const of = byRole[role];
+      if (of?.size === 1 && role !== TP && role !== DP) return -1;
       return of ? firstOf[role]! + stage * of.count + of.groupOf[lane]! : -1;
     },
   };

@@ -50,6 +50,7 @@ export const STREAM = {
   hang: 8,
   clock: 9,
   spike: 10,
+  kernel: 11,
   logs: 11,
   metrics: 12,
 } as const;

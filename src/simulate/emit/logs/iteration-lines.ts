@@ -67,6 +67,6 @@ function pad(value: number, width: number): string {
 
 /** Python's {:.6E}: at least two digits in the exponent. */
 function scientific(value: number): string {
-  const [mantissa, exponent = "+0"] = value.toExponential(6).split("e") as [string, string];
+  const [mantissa, exponent] = value.toExponential(6).split("e") as [string, string];
   return `${mantissa}E${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
 }

@@ -9,8 +9,8 @@ import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks } from "../../cluster/faults.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
 import type { Output } from "../emitter.ts";
+import { busOf } from "../pci.ts";
 import { kernelStamp } from "./stamps.ts";
-import { busOf } from "./startup.ts";
 
 /** Adds the lines of one fault; `fatal` where the job ends of it. */
 export class KernelLogs {

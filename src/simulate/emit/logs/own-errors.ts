@@ -5,6 +5,7 @@
  */
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
+import type { Cause } from "../../../model/cause.ts";
 import type { RankFile } from "./rank-file.ts";
 
 const SCRIPT = "/srv/job/train.py";
@@ -17,44 +18,43 @@ export function writeOwnError(
   seed: number,
   atNs: number,
 ): void {
-  switch (fault.cause) {
-    case "gpu-memory":
-      traceback(file, atNs, outOfMemory(file, seed));
-      break;
-    case "gpu-error":
-      traceback(file, atNs, cudaError(fault.signature));
-      break;
-    case "numerical": {
-      const where = `Rank ${file.rank}, node ${file.host}, device ${file.gpu}, iteration ${iteration}`;
-      const what = "(message='found NaN in local forward loss calculation')";
-      file.info(
-        atNs - 2e6,
-        `Unexpected result nan on rank ${file.rank} at iteration #${iteration} invocation #1 ${what}`,
-        "WARNING",
-      );
-      traceback(file, atNs, {
-        frames: [
-          ['pretrain_gpt.py", line 141, in loss_func', "rerun_state_machine.validate_result("],
-          [
-            'megatron/core/rerun_state_machine.py", line 488, in validate_result',
-            "raise RuntimeError(full_message)",
-          ],
-        ],
-        error: [`RuntimeError: ${where}: Unexpected result nan ${what}`],
-      });
-      break;
-    }
-    case "user-program":
-      traceback(file, atNs, {
-        frames: [
-          ['data/mixture.py", line 88, in __getitem__', "source = self.sources[self.order[index]]"],
-        ],
-        error: ["KeyError: 'books-v2'"],
-      });
-      break;
-    default:
+  if (fault.cause === "numerical") {
+    file.info(
+      atNs - 2e6,
+      `Unexpected result nan on rank ${file.rank} at iteration #${iteration} invocation #1 ${FOUND_NAN}`,
+      "WARNING",
+    );
   }
+  const raised = ERRORS[fault.cause]?.(file, fault, iteration, seed);
+  if (raised) traceback(file, atNs, raised);
 }
+
+const FOUND_NAN = "(message='found NaN in local forward loss calculation')";
+
+type MakeError = (file: RankFile, fault: FaultSpec, iteration: number, seed: number) => Raised;
+
+const ERRORS: Readonly<Partial<Record<Cause, MakeError>>> = {
+  "gpu-memory": (file, _fault, _iteration, seed) => outOfMemory(file, seed),
+  "gpu-error": (_file, { signature }) => cudaError(signature),
+  numerical: ({ rank, host, gpu }, _fault, iteration) => ({
+    frames: [
+      ['pretrain_gpt.py", line 141, in loss_func', "rerun_state_machine.validate_result("],
+      [
+        'megatron/core/rerun_state_machine.py", line 488, in validate_result',
+        "raise RuntimeError(full_message)",
+      ],
+    ],
+    error: [
+      `RuntimeError: Rank ${rank}, node ${host}, device ${gpu}, iteration ${iteration}: Unexpected result nan ${FOUND_NAN}`,
+    ],
+  }),
+  "user-program": () => ({
+    frames: [
+      ['data/mixture.py", line 88, in __getitem__', "source = self.sources[self.order[index]]"],
+    ],
+    error: ["KeyError: 'books-v2'"],
+  }),
+};
 
 interface Raised {
   /** File, line and function after `File "/srv/job/`, and the source line. */

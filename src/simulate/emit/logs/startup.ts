@@ -5,6 +5,7 @@
  */
 import type { Simulation } from "../../cluster/engine.ts";
 import { hash, STREAM, uniform } from "../../cluster/noise.ts";
+import { busOf } from "../pci.ts";
 import type { Membership } from "./memberships.ts";
 import { SITE, type RankFile } from "./rank-file.ts";
 
@@ -90,13 +91,6 @@ function megatronBanner({ spec }: Simulation, file: RankFile): void {
   file.plain(`> initialized tensor model parallel with size ${spec.tp}`);
   file.plain(`> initialized pipeline model parallel with size ${spec.pp}`);
   file.plain("> setting random seeds to 1234 ...");
-}
-
-/** PCI buses of the GPUs of an HGX H100 board; made up beyond its eight. */
-const BUSES = ["1b", "43", "52", "61", "9d", "c3", "d1", "df"];
-
-export function busOf(gpu: number): string {
-  return BUSES[gpu] ?? (0x20 + gpu).toString(16).padStart(2, "0");
 }
 
 function hex(value: number): string {

@@ -1,0 +1,62 @@
+// How long one simulated iteration takes and how much memory it needs, by number of GPUs and operators.
+// Run through `npm run bench:simulator`; each row is a process of its own, so that peaks do not mix.
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { simulate } from "../dist/simulate/cluster/engine.js";
+import { completeSpec } from "../dist/simulate/cluster/spec.js";
+
+const given = process.argv[2];
+if (given) {
+  const simulation = simulate(completeSpec(JSON.parse(given)));
+  const times = [];
+  let last = performance.now();
+  for (const iteration of simulation.iterations()) {
+    if (iteration.endNs === Infinity) throw new Error("a healthy job does not stop");
+    times.push(performance.now() - last);
+    last = performance.now();
+  }
+  const operators = simulation.programs.reduce((sum, { count }) => sum + count, 0);
+  console.log(
+    JSON.stringify({
+      perRank: operators / simulation.programs.length,
+      total: operators * simulation.lanes.lanes,
+      ms: Math.min(...times),
+      peakMb: process.resourceUsage().maxRSS / 1024,
+    }),
+  );
+} else {
+  const rows = [
+    ["512 GPUs", { gpus: 512, tp: 8, pp: 8, dp: 8, microBatches: 64, layersPerStage: 7 }, ""],
+    ["2,048 GPUs", { gpus: 2048, tp: 8, pp: 8, dp: 32, microBatches: 64, layersPerStage: 7 }, ""],
+    [
+      "8,192 GPUs",
+      { gpus: 8192, tp: 8, pp: 8, dp: 128, microBatches: 64, layersPerStage: 7 },
+      "6 s, 3,000 MB",
+    ],
+    [
+      "8,192 GPUs, half the operators",
+      { gpus: 8192, tp: 8, pp: 8, dp: 128, microBatches: 32, layersPerStage: 7 },
+      "",
+    ],
+    [
+      "65,536 GPUs",
+      { gpus: 65536, tp: 8, pp: 16, dp: 512, microBatches: 16, layersPerStage: 3 },
+      "completes",
+    ],
+  ];
+  console.log(
+    "| job | operators a rank | million operators | one iteration | ns an operator | peak memory | target |",
+  );
+  console.log("|---|---|---|---|---|---|---|");
+  for (const [name, shape, target] of rows) {
+    const self = fileURLToPath(import.meta.url);
+    const args = ["--max-old-space-size=8192", self, JSON.stringify({ ...shape, iterations: 2 })];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    if (!stdout) throw new Error(stderr);
+    const { perRank, total, ms, peakMb } = JSON.parse(stdout);
+    console.log(
+      `| ${name} | ${perRank.toFixed(0)} | ${(total / 1e6).toFixed(1)} | ${(ms / 1000).toFixed(2)} s | ` +
+        `${((ms * 1e6) / total).toFixed(0)} | ${peakMb.toFixed(0)} MB | ${target} |`,
+    );
+  }
+}
