@@ -25,30 +25,27 @@ if (given) {
     }),
   );
 } else {
+  const eight = { tp: 8, pp: 8, microBatches: 64, layersPerStage: 7 };
   const rows = [
-    ["512 GPUs", { gpus: 512, tp: 8, pp: 8, dp: 8, microBatches: 64, layersPerStage: 7 }, ""],
-    ["2,048 GPUs", { gpus: 2048, tp: 8, pp: 8, dp: 32, microBatches: 64, layersPerStage: 7 }, ""],
-    [
-      "8,192 GPUs",
-      { gpus: 8192, tp: 8, pp: 8, dp: 128, microBatches: 64, layersPerStage: 7 },
-      "6 s, 3,000 MB",
-    ],
-    [
-      "8,192 GPUs, half the operators",
-      { gpus: 8192, tp: 8, pp: 8, dp: 128, microBatches: 32, layersPerStage: 7 },
-      "",
-    ],
-    [
-      "65,536 GPUs",
-      { gpus: 65536, tp: 8, pp: 16, dp: 512, microBatches: 16, layersPerStage: 3 },
-      "completes",
-    ],
+    { name: "512 GPUs", shape: { ...eight, gpus: 512 }, target: "" },
+    { name: "2,048 GPUs", shape: { ...eight, gpus: 2048 }, target: "" },
+    { name: "8,192 GPUs", shape: { ...eight, gpus: 8192 }, target: "6 s, 3,000 MB" },
+    {
+      name: "8,192 GPUs, half the operators",
+      shape: { ...eight, gpus: 8192, microBatches: 32 },
+      target: "",
+    },
+    {
+      name: "65,536 GPUs",
+      shape: { gpus: 65536, tp: 8, pp: 16, microBatches: 16, layersPerStage: 3 },
+      target: "completes",
+    },
   ];
   console.log(
     "| job | operators a rank | million operators | one iteration | ns an operator | peak memory | target |",
   );
   console.log("|---|---|---|---|---|---|---|");
-  for (const [name, shape, target] of rows) {
+  for (const { name, shape, target } of rows) {
     const self = fileURLToPath(import.meta.url);
     const args = ["--max-old-space-size=8192", self, JSON.stringify({ ...shape, iterations: 2 })];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });

@@ -35,3 +35,11 @@ export function thousands(n: number): string {
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
+
+/**
+ * Text from a stranger's file for a terminal: what would move the cursor, change colours, break the line
+ * or turn the reading direction becomes a visible mark.
+ */
+export function harmless(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+}

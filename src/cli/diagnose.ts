@@ -1,9 +1,9 @@
 /** `faultline diagnose`: reads a job's files, prints the verdict, writes the report. */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
-import { count } from "../base/text.ts";
+import { count, harmless } from "../base/text.ts";
 import { diagnose } from "../pipeline.ts";
 import { renderTerminal } from "../report/terminal.ts";
 import { makeProgress } from "./progress.ts";
@@ -39,11 +39,11 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
     const width = Math.min(100, Math.max(60, process.stdout.columns || 100));
     process.stdout.write(`${renderTerminal(verdict, pico.createColors(wantsColour()), width)}\n`);
     if (flags.out !== undefined)
-      process.stdout.write(`report: ${join(flags.out, "report.html")}\n`);
+      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }
   if (!flags.quiet && unrecognised.length > 0) {
     process.stderr.write(
-      `${count(unrecognised.length, "file")} in a format that is not read, for example ${unrecognised[0]}\n`,
+      `${count(unrecognised.length, "file")} in a format that is not read, for example ${harmless(unrecognised[0]!)}\n`,
     );
   }
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
@@ -51,11 +51,15 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
 }
 
 function wantsColour(): boolean {
-  return process.stdout.isTTY && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+  // A plain false, not undefined: picocolors takes that as leave to look for itself.
+  if (!process.stdout.isTTY) return false;
+  return !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
 async function writeReport(folder: string, json: string, html: string): Promise<void> {
   try {
+    // mkdir with recursive never comes back from the kernel's own folders.
+    if (/^\/(proc|sys)(\/|$)/.test(resolve(folder))) throw new Error("a folder of the kernel");
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "verdict.json"), `${json}\n`);
     await writeFile(join(folder, "report.html"), html);

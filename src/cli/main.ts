@@ -1,6 +1,7 @@
 /** The command line: words in, exit status out. Nothing else in the project touches the process. */
 import { Command, CommanderError } from "commander";
 import { UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
 import type { SimulateFlags } from "./simulate.ts";
 
@@ -16,7 +17,15 @@ async function main(argv: readonly string[]): Promise<number> {
     )
     .version(VERSION)
     .option("--debug", "print the stack trace of an error")
-    .showHelpAfterError("(faultline --help shows the words it knows)")
+    .configureOutput({
+      outputError: (text, write) => {
+        const line = text
+          .trim()
+          .replace(/^error: /, "")
+          .replace(/\s*\n\s*/g, " ");
+        write(`faultline: ${harmless(line)}; faultline --help shows the words it knows\n`);
+      },
+    })
     .exitOverride();
 
   program
@@ -114,18 +123,20 @@ function report(error: unknown, debug: boolean): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_WORDS;
   if (debug && error instanceof Error) process.stderr.write(`${error.stack ?? error.message}\n`);
   if (error instanceof UserError) {
-    process.stderr.write(`faultline: ${error.message}; ${error.hint}\n`);
+    process.stderr.write(`faultline: ${harmless(error.message)}; ${harmless(error.hint)}\n`);
     return error.exitCode;
   }
   const why = error instanceof Error ? error.message : String(error);
-  process.stderr.write(
-    `faultline: ${why.replaceAll("\n", " ")}; run again with --debug and report it\n`,
-  );
+  process.stderr.write(`faultline: ${harmless(why)}; run again with --debug and report it\n`);
   return 1;
 }
 
-// A reader that goes away (| head) is no error.
+// A reader that goes away (| head) is no error; output that is lost is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
+  process.stderr.write(
+    `faultline: the output cannot be written: ${error.message}; free some space\n`,
+  );
+  process.exit(1);
 });
 process.exitCode = await main(process.argv.slice(2));

@@ -2,7 +2,9 @@
  * Puts the readings of many files together into one job: which rank wrote which dump, which groups
  * there are, which machine a rank runs on. What does not fit is said in `missing`, never dropped.
  */
+import { largest } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
+import { MAX_RANKS } from "../model/ids.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job, RankDump, RankInfo } from "../model/job.ts";
 import type { NcclProcess, RankLog } from "../model/log.ts";
@@ -55,15 +57,16 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   for (const failure of failures) if (failure.rank !== null) seen.add(failure.rank);
   for (const failure of torchrun) seen.add(failure.rank);
   for (const group of groups.groups) for (const rank of group.ranks) seen.add(rank);
-  const worldSize =
+  const worldSize = Math.min(
+    MAX_RANKS,
     jobFile?.worldSize ??
-    Math.max(
-      0,
-      ...[...seen].map((rank) => rank + 1),
-      ...readings.map((reading) => reading.worldSize ?? 0),
-    );
+      largest(
+        readings.map((reading) => reading.worldSize ?? 0),
+        largest(seen, -1) + 1,
+      ),
+  );
   const ranks = new Map<Rank, RankInfo>();
-  for (let rank = 0; rank < Math.min(worldSize, MAX_RANKS); rank++) {
+  for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
     const given = jobFile?.ranks.get(rank);
     ranks.set(rank, {
@@ -101,8 +104,6 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     places: new Map([...dumps].map(([rank, { dump }]) => [rank, { file: dump.file }])),
   };
 }
-
-const MAX_RANKS = 1 << 20;
 
 function sortedEntries<T>(map: ReadonlyMap<Rank, T>): [Rank, T][] {
   return [...map].sort((a, b) => a[0] - b[0]);
@@ -197,10 +198,12 @@ function newestNs(dump: FlightDump): bigint {
  */
 function rankOfDump(named: Rank | null, dump: FlightDump): Rank | null {
   let common: Set<Rank> | null = null;
+  const seen = new Set<readonly Rank[]>();
   for (const { ranks } of dump.groups) {
-    if (!ranks) continue;
-    const members = new Set(ranks);
-    common = common ? new Set([...common].filter((rank: Rank) => members.has(rank))) : members;
+    if (!ranks || seen.has(ranks)) continue;
+    seen.add(ranks);
+    if (common === null) common = new Set(ranks);
+    else if (common.size > 1) common = new Set(ranks.filter((rank) => common!.has(rank)));
   }
   if (!common || common.size === 0) return named;
   if (named !== null && common.has(named)) return named;
@@ -212,7 +215,10 @@ function readProcesses(
   processes: Map<string, Rank>,
 ): Map<Rank, NcclProcess> {
   const all = readings.flatMap((reading) => reading.ncclProcesses ?? []);
-  const world = Math.max(0, ...all.map((process) => process.commSize));
+  const world = largest(
+    all.map((process) => process.commSize),
+    0,
+  );
   const byRank = new Map<Rank, NcclProcess>();
   for (const process of all) {
     // Only in the communicator of the whole job is the communicator's rank the global one.

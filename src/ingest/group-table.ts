@@ -2,6 +2,7 @@
  * The process groups of a job. A group is its name and its members together: names are reused after
  * split_group, and local ids differ from rank to rank, so neither alone identifies a group.
  */
+import { largest } from "../base/numbers.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Group, RankDump } from "../model/job.ts";
 import type { LogGroup } from "../model/log.ts";
@@ -12,6 +13,10 @@ export class GroupTable {
   readonly #byKey = new Map<string, number>();
   /** Groups whose members no dump spells out (Gloo): name → members that mention it so far. */
   readonly #mentioned = new Map<string, number>();
+
+  readonly #idOfText = new Map<string, number>();
+  readonly #idOfList = new WeakMap<readonly Rank[], number>();
+  #members = 0;
 
   /** Dump group index → job group id. */
   map(rank: Rank, dump: FlightDump): Int32Array {
@@ -38,7 +43,10 @@ export class GroupTable {
       const ranks = [...members.keys()].sort((a, b) => members.get(a)! - members.get(b)! || a - b);
       const desc = list.find((group) => group.desc !== "")?.desc ?? "";
       // A group with members that nobody introduced is of no use: we would not know whom it waits for.
-      const size = Math.max(...list.map((group) => group.size));
+      const size = largest(
+        list.map((group) => group.size),
+        0,
+      );
       if (size > 0 && ranks.length !== size) continue;
       this.#withMembers(name, desc, ranks);
     }
@@ -60,10 +68,23 @@ export class GroupTable {
   }
 
   #withMembers(name: string, desc: string, ranks: readonly Rank[]): number {
-    const key = `${name}|${ranks.join()}`;
+    const key = `${name}|${this.#membersId(ranks)}`;
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
-    return this.#add(key, name, desc, ranks);
+    this.#members += ranks.length;
+    // More members over all groups than any job has: somebody's joke. Such a group waits for nobody.
+    return this.#add(key, name, desc, this.#members > MAX_MEMBERS ? [] : ranks);
+  }
+
+  /** A number for a list of ranks; lists that a reader shares between groups are joined only once. */
+  #membersId(ranks: readonly Rank[]): number {
+    const seen = this.#idOfList.get(ranks);
+    if (seen !== undefined) return seen;
+    const text = ranks.join();
+    const id = this.#idOfText.get(text) ?? this.#idOfText.size;
+    this.#idOfText.set(text, id);
+    this.#idOfList.set(ranks, id);
+    return id;
   }
 
   #mention(name: string, desc: string, rank: Rank): number {
@@ -92,6 +113,8 @@ export class GroupTable {
     return id;
   }
 }
+
+const MAX_MEMBERS = 5_000_000;
 
 /** "TENSOR_PARALLEL_3" → "TENSOR_PARALLEL"; groups without a description are told apart by size. */
 function roleOf(desc: string, size: number): string {

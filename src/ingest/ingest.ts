@@ -8,7 +8,8 @@ import { UserError } from "../base/errors.ts";
 import type { Env } from "../model/job.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { recognise } from "./formats.ts";
-import { findFiles, openFile, type FoundFile } from "./sources.ts";
+import type { Reader } from "./reader.ts";
+import { findFiles, openFile, type FoundFile, type SourceFile } from "./sources.ts";
 
 export interface Ingested {
   readonly readings: readonly Reading[];
@@ -19,6 +20,7 @@ export interface Ingested {
 /** Below this a worker costs more than it saves. */
 const BYTES_WORTH_A_WORKER = 24 * 1024 * 1024;
 const MAX_WORKERS = 8;
+const FILES_AT_ONCE = 4;
 
 export async function ingest(paths: readonly string[], env: Env): Promise<Ingested> {
   const files = await findFiles(paths);
@@ -40,7 +42,7 @@ export async function ingest(paths: readonly string[], env: Env): Promise<Ingest
   }
   if (readings.length === 0) {
     const what =
-      files.length === 1 ? `${files[0]!.path} is` : `none of the ${files.length} files is`;
+      files.length === 1 ? `${files[0]!.path} is not` : `none of the ${files.length} files is`;
     throw new UserError(`${what} in a format that Faultline reads`, WHAT_WE_READ, 3);
   }
   if (!readings.some(holdsSomething)) {
@@ -70,11 +72,16 @@ const isCompiled = import.meta.url.endsWith(".js");
 export async function readHere(files: readonly FoundFile[], env: Env): Promise<Ingested> {
   const readings: Reading[] = [];
   const unrecognised: string[] = [];
-  for (const [index, file] of files.entries()) {
-    if (env.signal.aborted) break;
-    await readFile(file.path, readings, unrecognised);
-    env.progress("reading", index + 1, files.length);
-  }
+  // Several at once: with thousands of small files most of the time is spent waiting for the disk.
+  let next = 0;
+  let done = 0;
+  const lane = async (): Promise<void> => {
+    while (next < files.length && !env.signal.aborted) {
+      await readFile(files[next++]!.path, readings, unrecognised);
+      env.progress("reading", ++done, files.length);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(FILES_AT_ONCE, files.length) }, lane));
   return { readings, unrecognised };
 }
 
@@ -85,13 +92,11 @@ async function readFile(path: string, readings: Reading[], unrecognised: string[
     async (file) => {
       const reader = recognise(file.head);
       if (!reader) {
-        if (file.head.bytes.length === 0) readings.push(emptyFile(file.path));
-        else unrecognised.push(file.path);
+        if (file.head.bytes.length > 0) unrecognised.push(file.path);
+        else if (wrapping.length === 0) readings.push(emptyFile(file.path));
         return;
       }
-      const sink = reader.open(file.path);
-      for await (const chunk of file.chunks) sink.push(chunk);
-      readings.push(sink.end());
+      readings.push(await readWith(reader, file));
     },
     (defect) => wrapping.push(defect),
   );
@@ -103,6 +108,19 @@ async function readFile(path: string, readings: Reading[], unrecognised: string[
       records: 0,
       defects: [defect],
     });
+  }
+}
+
+/** A reader does not throw; should one do so all the same, the other files are still read. */
+async function readWith(reader: Reader, file: SourceFile): Promise<Reading> {
+  try {
+    const sink = reader.open(file.path);
+    for await (const chunk of file.chunks) sink.push(chunk);
+    return sink.end();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const defect = { file: file.path, what: `the reader of ${reader.format} failed: ${why}` };
+    return { file: file.path, format: reader.format, rank: null, records: 0, defects: [defect] };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The optional job.json: what the user knows of the job better than its files (see the contract). */
 import { readFile } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
-import type { Rank } from "../model/ids.ts";
+import { MAX_RANKS, type Rank } from "../model/ids.ts";
 
 export interface JobFile {
   readonly name: string;
@@ -16,7 +16,7 @@ export async function readJobFile(path: string): Promise<JobFile> {
   const hint = "see the job.json section of the README; every field is optional";
   let root: unknown;
   try {
-    root = JSON.parse(await readFile(path, "utf8"));
+    root = JSON.parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(`${path}: cannot be read as a job file: ${why}`, hint, 2);
@@ -24,8 +24,12 @@ export async function readJobFile(path: string): Promise<JobFile> {
   const job = record(root);
   if (!job) throw new UserError(`${path}: a job file is a JSON object`, hint, 2);
   const worldSize = job["worldSize"];
-  if (worldSize !== undefined && !(isCount(worldSize) && worldSize > 0)) {
-    throw new UserError(`${path}: worldSize must be a whole number above 0`, hint, 2);
+  if (worldSize !== undefined && !(isCount(worldSize) && worldSize > 0 && worldSize <= MAX_RANKS)) {
+    throw new UserError(
+      `${path}: worldSize must be a whole number from 1 to ${MAX_RANKS}`,
+      hint,
+      2,
+    );
   }
   const ranks = new Map<Rank, { machine: string | null; gpu: number | null }>();
   const list = job["ranks"];

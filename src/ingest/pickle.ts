@@ -103,6 +103,8 @@ export class PickleData {
   rootKind = NONE;
   rootNum = 0;
   problem: PickleProblem | null = null;
+  /** What a decoder worked out about a container, so that references to it cost nothing. */
+  readonly notes = new Map<number, number>();
 
   // A container is a chain of chunks, because APPENDS and SETITEMS may come in several batches.
   readonly firstChunk: number[] = [];

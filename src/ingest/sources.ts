@@ -4,7 +4,7 @@
  */
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { UserError } from "../base/errors.ts";
@@ -28,33 +28,56 @@ export interface SourceFile {
 /** Folders that hold nothing of a job and may hold millions of files. */
 const SKIPPED_FOLDERS = new Set([".git", "node_modules", "__pycache__"]);
 const MAX_FILES = 1_000_000;
-/** A gzip that grows beyond this factor, and beyond the size, is a bomb. */
-const MAX_EXPANSION = 2000;
+/** What unpacks to more than this many times its size on disk, and to more than the size below, is a bomb. */
+const MAX_EXPANSION = 300;
 const EXPANSION_FREE_BYTES = 1024 ** 3;
 const MAX_NESTING = 4;
 
-/** Every plain file under the paths, sorted, each once. */
+/** Every plain file under the paths, sorted, each once. Links to files are followed, to folders not. */
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
+  const cannot = (path: string, error: NodeJS.ErrnoException): UserError => {
+    const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
+    return new UserError(`${path}: ${why}`, "give files or folders of a job that can be read", 3);
+  };
   const visit = async (path: string, isGiven: boolean): Promise<void> => {
     const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      if (!isGiven) return null;
-      const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
-      throw new UserError(`${path}: ${why}`, "check the path; give files or folders of a job", 3);
+      if (isGiven) throw cannot(path, error);
+      return null;
     });
     if (info?.isDirectory()) {
-      const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+      const entries = await readdir(path, { withFileTypes: true }).catch(
+        (error: NodeJS.ErrnoException) => {
+          if (isGiven) throw cannot(path, error);
+          return [];
+        },
+      );
       for (const entry of entries) {
         if (entry.isDirectory() && SKIPPED_FOLDERS.has(entry.name)) continue;
-        if (entry.isSymbolicLink() || (!entry.isFile() && !entry.isDirectory())) continue;
-        await visit(join(path, entry.name), false);
+        const below = join(path, entry.name);
+        if (entry.isSymbolicLink() && !(await isFile(below))) continue;
+        await visit(below, false);
       }
     } else if (info?.isFile() && found.size < MAX_FILES) {
-      found.set(path, { path, sizeBytes: info.size });
+      const key = resolve(path);
+      if (!found.has(key)) found.set(key, { path, sizeBytes: info.size });
+    } else if (isGiven) {
+      throw new UserError(
+        `${path}: neither a file nor a folder`,
+        "give files or folders of a job",
+        3,
+      );
     }
   };
   for (const path of paths) await visit(path, true);
   return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  );
 }
 
 /** Opens a file, through gzip and tar, and hands each plain stream inside it to `visit`. */
@@ -63,29 +86,47 @@ export async function openFile(
   visit: (file: SourceFile) => Promise<void>,
   onDefect: (defect: Defect) => void,
 ): Promise<void> {
-  await unwrap(path, createReadStream(path, { highWaterMark: 1 << 18 }), 0, visit, onDefect);
+  const onDisk = { bytes: 0 };
+  const stream = createReadStream(path, { highWaterMark: 1 << 18 });
+  const counted = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of stream) {
+      onDisk.bytes += (chunk as Buffer).length;
+      yield chunk as Buffer;
+    }
+  };
+  await unwrap({ path, onDisk, nesting: 0, visit, onDefect }, counted());
 }
 
-async function unwrap(
-  path: string,
-  bytes: AsyncIterable<Uint8Array>,
-  nesting: number,
-  visit: (file: SourceFile) => Promise<void>,
-  onDefect: (defect: Defect) => void,
-): Promise<void> {
-  const defect = (what: string): void => onDefect({ file: path, what });
+interface Wrapping {
+  readonly path: string;
+  /** Bytes read from the disk so far, by the outermost layer. */
+  readonly onDisk: { bytes: number };
+  readonly nesting: number;
+  readonly visit: (file: SourceFile) => Promise<void>;
+  readonly onDefect: (defect: Defect) => void;
+}
+
+async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const { path, nesting, onDisk } = wrapping;
+  const defect = (what: string): void => wrapping.onDefect({ file: path, what });
   const { head, chunks } = await peek(bytes, defect);
-  if (head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b && nesting < MAX_NESTING) {
-    const inner = gunzip(chunks, defect);
-    await unwrap(path.replace(/\.gz$/, ""), inner, nesting + 1, visit, onDefect);
-  } else if (looksLikeTar(head) && nesting < MAX_NESTING) {
+  const isGzip = head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b;
+  if ((isGzip || looksLikeTar(head)) && nesting >= MAX_NESTING) {
+    defect("is packed more often than anybody packs a log; not read");
+  } else if (isGzip) {
+    const inner = gunzip(chunks, onDisk, defect);
+    await unwrap({ ...wrapping, path: path.replace(/\.gz$/, ""), nesting: nesting + 1 }, inner);
+  } else if (looksLikeTar(head)) {
     for await (const member of tarMembers(chunks, defect)) {
-      await unwrap(`${path}/${member.name}`, member.chunks, nesting + 1, visit, onDefect);
+      await unwrap(
+        { ...wrapping, path: `${path}/${member.name}`, nesting: nesting + 1 },
+        member.chunks,
+      );
     }
   } else {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString("latin1");
-    await visit({ path, head: { name, bytes: head, text }, chunks });
+    await wrapping.visit({ path, head: { name, bytes: head, text }, chunks });
   }
 }
 
@@ -131,24 +172,18 @@ async function peek(
 
 async function* gunzip(
   chunks: AsyncIterable<Uint8Array>,
+  onDisk: { readonly bytes: number },
   onDefect: (what: string) => void,
 ): AsyncGenerator<Uint8Array> {
-  let packed = 0;
   let unpacked = 0;
-  const counted = async function* (): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      packed += chunk.length;
-      yield chunk;
-    }
-  };
-  const source = Readable.from(counted());
+  const source = Readable.from(chunks);
   const stream = createGunzip({ chunkSize: 1 << 18 });
   source.on("error", (error) => stream.destroy(error));
   source.pipe(stream);
   try {
     for await (const chunk of stream) {
       unpacked += (chunk as Buffer).length;
-      if (unpacked > EXPANSION_FREE_BYTES && unpacked > packed * MAX_EXPANSION) {
+      if (unpacked > EXPANSION_FREE_BYTES && unpacked > onDisk.bytes * MAX_EXPANSION) {
         onDefect("grows without end when unpacked; stopped there");
         return;
       }

@@ -2,7 +2,7 @@
  * The verdict for a tired person: at most one screen. The answer first, then why, then where to look,
  * then what to do. Colour is handed in, so that the same text serves terminals and files.
  */
-import { cutText, ranges } from "../base/text.ts";
+import { cutText, harmless, ranges } from "../base/text.ts";
 import type { Verdict } from "../model/verdict.ts";
 
 export interface Colours {
@@ -18,7 +18,8 @@ const MAX_SUSPECTS = 4;
 const MAX_EVIDENCE = 5;
 const MAX_MISSING = 4;
 
-export function renderTerminal(verdict: Verdict, colours: Colours, width: number): string {
+export function renderTerminal(given: Verdict, colours: Colours, width: number): string {
+  const verdict = cleaned(given);
   const { bold, dim, red, green, yellow, cyan } = colours;
   const kind = verdict.kind.toUpperCase();
   const paint = verdict.kind === "healthy" ? green : verdict.suspects.length > 0 ? red : yellow;
@@ -31,7 +32,10 @@ export function renderTerminal(verdict: Verdict, colours: Colours, width: number
   if (verdict.suspects.length > 0) {
     lines.push(dim("suspects"));
     for (const suspect of verdict.suspects.slice(0, MAX_SUSPECTS)) {
-      const who = suspect.ranks.length > 0 ? `rank ${ranges(suspect.ranks, 6)}` : suspect.type;
+      const who =
+        suspect.ranks.length > 0
+          ? `${suspect.ranks.length === 1 ? "rank" : "ranks"} ${ranges(suspect.ranks, 6)}`
+          : suspect.type;
       const machine = suspect.machine ? ` on ${suspect.machine}` : "";
       lines.push(
         `  ${bold(who + machine)}  ${yellow(suspect.cause)}  ${dim(`${percent(suspect.score)} · ${suspect.evidence.join(", ")}`)}`,
@@ -42,12 +46,12 @@ export function renderTerminal(verdict: Verdict, colours: Colours, width: number
           .map((line) => `    ${line}`),
       );
     }
-    more(lines, verdict.suspects.length - MAX_SUSPECTS, "more suspects", dim);
+    more(lines, verdict.suspects.length - MAX_SUSPECTS, "more suspect", dim);
     lines.push("");
   }
   if (verdict.victims.length > 0) {
     lines.push(
-      `${dim("waiting")}   ${cutText(`rank ${ranges(verdict.victims, 10)}`, width - 10)}`,
+      `${dim("waiting")}   ${cutText(`${verdict.victims.length === 1 ? "rank" : "ranks"} ${ranges(verdict.victims, 10)}`, width - 10)}`,
       "",
     );
   }
@@ -65,7 +69,7 @@ export function renderTerminal(verdict: Verdict, colours: Colours, width: number
         .map(({ file, line }) => (line ? `${file}:${line}` : file));
       if (places.length > 0) lines.push(`      ${cyan(cutText(places.join("  "), width - 6))}`);
     }
-    more(lines, verdict.findings.length - evidence.length, "more findings in verdict.json", dim);
+    more(lines, verdict.findings.length - evidence.length, "more finding", dim);
     lines.push("");
   }
   if (verdict.actions.length > 0) {
@@ -89,11 +93,33 @@ export function renderTerminal(verdict: Verdict, colours: Colours, width: number
       lines.push(...wrap(text, width - 2).map((line) => `  ${line}`));
     lines.push("");
   }
-  return lines.map(plainText).join("\n");
+  return lines.join("\n");
+}
+
+/** Log lines, file names and group names must not drive the terminal. */
+function cleaned(verdict: Verdict): Verdict {
+  return {
+    ...verdict,
+    summary: harmless(verdict.summary),
+    suspects: verdict.suspects.map((suspect) => ({
+      ...suspect,
+      machine: suspect.machine === null ? null : harmless(suspect.machine),
+      why: harmless(suspect.why),
+    })),
+    actions: verdict.actions.map((action) => ({ ...action, target: harmless(action.target) })),
+    findings: verdict.findings.map((finding) => ({
+      ...finding,
+      says: harmless(finding.says),
+      at: finding.at.map((place) => ({ ...place, file: harmless(place.file) })),
+    })),
+    missing: verdict.missing.map(harmless),
+    wouldHelp: verdict.wouldHelp.map(harmless),
+  };
 }
 
 function more(lines: string[], rest: number, what: string, dim: (text: string) => string): void {
-  if (rest > 0) lines.push(dim(`  … ${rest} ${what}`));
+  if (rest > 0)
+    lines.push(dim(`  … ${rest} ${what}${what.endsWith("json") || rest === 1 ? "" : "s"}`));
 }
 
 function percent(value: number): string {
@@ -119,10 +145,4 @@ function wrap(text: string, width: number): string[] {
   }
   if (line !== "") lines.push(line);
   return lines;
-}
-
-/** A log line must not drive the terminal: control characters become visible, our own colours stay. */
-function plainText(line: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return line.replace(/\x1b(?!\[\d{1,2}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g, "�");
 }

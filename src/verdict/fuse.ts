@@ -103,13 +103,12 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
 }
 
 function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind {
-  if (
-    findings.some(
-      (finding) =>
-        finding.method.startsWith("hang/") && finding.weight >= 0.5 && finding.clears.length > 0,
-    )
-  )
-    return "hang";
+  const hangs = findings.some(
+    ({ method, weight, clears }) =>
+      method === "hang/watchdog" ||
+      (method.startsWith("hang/") && weight >= 0.5 && clears.length > 0),
+  );
+  if (hangs) return "hang";
   const idle = findings.some((finding) => finding.data["pending"] === 0);
   const finished = job.logs.size > 0 && [...job.logs.values()].every((log) => log.finished);
   if (job.failures.length === 0 && (finished || idle)) return "healthy";

@@ -33,6 +33,7 @@ function withoutSuspects(kind: VerdictKind, victims: readonly Rank[]): string {
   if (kind === "healthy")
     return "Nothing is wrong in these files: no operator is pending and no process failed.";
   if (kind === "hang") {
+    if (victims.length === 0) return "The job hangs, and these files do not show on whose account.";
     return `The job hangs, and these files do not show for whom the ${thousands(victims.length)} waiting ranks wait.`;
   }
   return "These files do not show what is wrong, if anything is.";

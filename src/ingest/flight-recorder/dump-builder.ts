@@ -2,6 +2,7 @@
  * Collects one rank's dump into columns, whichever of the two encodings (pickle, JSON) it came in.
  * Field names and their meaning: pytorch, torch/csrc/distributed/c10d/FlightRecorderDetail.hpp.
  */
+import { MAX_RANKS } from "../../model/ids.ts";
 import type { DumpGroup, FlightDump, Frame, OperatorTable } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
 
@@ -85,6 +86,7 @@ export class DumpBuilder {
   isCut = false;
   #timeoutMs = 0;
   readonly #groups: GroupDraft[] = [];
+  readonly #parsedRanks = new Map<string, readonly number[] | null>();
   readonly #groupByName = new Map<string, number>();
   readonly #status = new Map<number, { enqueued: number; started: number; completed: number }>();
   /** Profiling name as the dump has it → operator name without the library's prefix. */
@@ -102,9 +104,18 @@ export class DumpBuilder {
   config(name: string, desc: string, ranks: string): void {
     const draft = this.#groups[this.#group(name, desc)]!;
     draft.desc = desc;
-    // A string such as "[0, 1]"; anything else leaves the members unknown.
-    const members = /^\s*\[[\d,\s]*\]\s*$/.test(ranks) ? (ranks.match(/\d+/g) ?? []) : null;
-    draft.ranks = members?.map(Number) ?? null;
+    draft.ranks = this.#parseRanks(ranks);
+  }
+
+  /** A string such as "[0, 1]", often the same for many groups; anything else leaves members unknown. */
+  #parseRanks(text: string): readonly number[] | null {
+    const known = this.#parsedRanks.get(text);
+    if (known !== undefined) return known;
+    const digits = /^\s*\[[\d,\s]*\]\s*$/.test(text) ? (text.match(/\d+/g) ?? []) : null;
+    const ranks = digits?.map(Number) ?? null;
+    const parsed = ranks?.every((rank) => rank < MAX_RANKS) ? ranks : null;
+    this.#parsedRanks.set(text, parsed);
+    return parsed;
   }
 
   status(pgId: number, enqueued: number, started: number, completed: number): void {

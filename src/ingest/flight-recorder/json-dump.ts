@@ -77,11 +77,13 @@ function text(value: unknown): string {
 }
 
 function ranksText(value: unknown): string {
-  return Array.isArray(value) ? `[${value.join(", ")}]` : text(value);
+  if (!Array.isArray(value)) return text(value);
+  return `[${value.map((rank) => number(rank, NaN)).join(", ")}]`;
 }
 
 function number(value: unknown, otherwise: number): number {
-  if (value === null || value === undefined || value === "") return otherwise;
+  // Only what can be a number: an object's own conversion may throw.
+  if (typeof value !== "number" && (typeof value !== "string" || value === "")) return otherwise;
   const result = Number(value);
   return Number.isFinite(result) ? result : otherwise;
 }

@@ -286,25 +286,40 @@ function timeAt(data: PickleData, item: number): number {
   return data.items.kind[item] === BIG ? data.items.num[item]! : NaN;
 }
 
-/** Elements over all tensors of a [[2, 3], [4]]. */
+/** Elements over all tensors of a [[2, 3], [4]]; a long list is counted once, however often it is referred to. */
 function numelAt(data: PickleData, item: number): number {
   if (!isList(data, item)) return NaN;
+  const list = data.items.num[item]!;
+  const first = data.firstChunk[list]!;
+  const isLong = first >= 0 && data.chunkEnd[first]! - data.chunkStart[first]! > LONG_LIST;
+  const known = isLong ? data.notes.get(list) : undefined;
+  if (known !== undefined) return known;
   const { num } = data.items;
   let total = 0;
-  for (let c = data.firstChunk[num[item]!]!; c >= 0; c = data.chunkNext[c]!) {
+  for (let c = data.firstChunk[list]!; c >= 0; c = data.chunkNext[c]!) {
     for (let tensor = data.chunkStart[c]!; tensor < data.chunkEnd[c]!; tensor++) {
-      if (!isList(data, tensor)) continue;
-      let numel = 1;
-      for (let d = data.firstChunk[num[tensor]!]!; d >= 0; d = data.chunkNext[d]!) {
-        for (let dim = data.chunkStart[d]!; dim < data.chunkEnd[d]!; dim++) {
-          numel *= numberAt(data, dim, NaN);
-        }
-      }
-      total += numel;
+      if (isList(data, tensor)) total += tensorNumel(data, num[tensor]!);
     }
   }
+  if (isLong) data.notes.set(list, total);
   return total;
 }
+
+function tensorNumel(data: PickleData, tensor: number): number {
+  // Dims are few; what has more is no shape.
+  let numel = 1;
+  let dims = 0;
+  for (let c = data.firstChunk[tensor]!; c >= 0; c = data.chunkNext[c]!) {
+    for (let dim = data.chunkStart[c]!; dim < data.chunkEnd[c]!; dim++) {
+      if (++dims > MAX_DIMS) return NaN;
+      numel *= numberAt(data, dim, NaN);
+    }
+  }
+  return numel;
+}
+
+const MAX_DIMS = 64;
+const LONG_LIST = 16;
 
 function firstText(data: PickleData, item: number): string {
   if (!isList(data, item)) return textAt(data, item);

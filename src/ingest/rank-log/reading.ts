@@ -1,4 +1,5 @@
 /** Settles who wrote what, and puts a log's findings into the model's words. */
+import { smallest } from "../../base/numbers.ts";
 import type {
   LogFailure,
   LogGroup,
@@ -156,7 +157,7 @@ function rankLogsOf(of: LogFindings, rankOf: (stream: Stream) => number | null):
       lastText: last.lastText.trim().slice(0, TEXT_CHARS),
       lastTimeMs: time(last.lastStamped),
       finished: streams.some((s) => s.finished),
-      dumpLine: dumps.length > 0 ? Math.min(...dumps) : 0,
+      dumpLine: dumps.length > 0 ? smallest(dumps, Infinity) : 0,
     };
   });
 }

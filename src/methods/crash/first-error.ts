@@ -5,6 +5,7 @@
  * that one agent happened to see. So: own errors before echoes, a specific error before a generic
  * GPU error, and a process that fell silent while others report its connection closed.
  */
+import { largest } from "../../base/numbers.ts";
 import { count, cutText, rankWords } from "../../base/text.ts";
 import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "../../model/connections.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
@@ -79,7 +80,7 @@ function chooseRoot(
   own: readonly LogFailure[],
   echoes: readonly LogFailure[],
 ): NewFinding | null {
-  const best = Math.max(0, ...own.map(specificity));
+  const best = largest(own.map(specificity), 0);
   const candidates = own.filter((failure) => specificity(failure) === best);
   const silent = best === 3 ? [] : silentDeaths(job, own, echoes);
   // A generic GPU error beside a silent process: who shares a GPU or a kernel with it suffers that too.
@@ -145,7 +146,8 @@ function withRank(
   failures: readonly LogFailure[],
   echoes: readonly LogFailure[],
 ): readonly LogFailure[] {
-  if (failures.some((failure) => failure.rank !== null)) return failures;
+  const named = failures.filter((failure) => failure.rank !== null);
+  if (named.length > 0) return named;
   const killed = job.torchrun
     .filter((failure) => failure.signal === "SIGKILL")
     .map(({ rank }) => rank);

@@ -9,6 +9,7 @@ import type { WaitGraph } from "./wait-graph.ts";
 
 export function findOddCounter(job: Job, graph: WaitGraph, group: number): Mismatch | null {
   const { role, ranks } = job.groups[group]!;
+  if (!ranks.some((rank) => job.dumps.get(rank)?.dump.ops.count === 0)) return null;
   const others = job.groups.filter(
     (other) => other.role === role && other.ranks.length === ranks.length,
   );

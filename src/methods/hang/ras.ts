@@ -3,6 +3,7 @@
  * answer, and a rank that launched fewer collectives than its peers. "RUNNING OK" is worth nothing:
  * it counts launches, so a stuck GPU looks fine (nccl issue 1730).
  */
+import { largest, smallest } from "../../base/numbers.ts";
 import { rankWords } from "../../base/text.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
@@ -68,8 +69,14 @@ function* laggards(job: Job, report: RasReport): Iterable<NewFinding> {
       types.set(entry.collective, [...(types.get(entry.collective) ?? []), entry]);
     }
     for (const entries of types.values()) {
-      const most = Math.max(...entries.map((entry) => entry.launched));
-      const least = Math.min(...entries.map((entry) => entry.launched));
+      const most = largest(
+        entries.map((entry) => entry.launched),
+        -Infinity,
+      );
+      const least = smallest(
+        entries.map((entry) => entry.launched),
+        Infinity,
+      );
       if (most === least) continue;
       line = comm.line;
       for (const entry of entries) {

@@ -115,8 +115,14 @@ function overview(
       arrived: op.arrived,
       absent: op.absent,
     }));
+  const inOps = `${count(graph.ops.length, "operator")} that cannot finish`;
+  const sorted = waiting.toSorted((a, b) => a - b);
+  const verb = waiting.length === 1 ? "waits" : "wait";
   return {
-    says: `${rankWords(waiting.toSorted((a, b) => a - b))} ${waiting.length === 1 ? "waits" : "wait"} in ${count(graph.ops.length, "operator")} that cannot finish`,
+    says:
+      waiting.length === 0
+        ? "no rank waits for another"
+        : `${rankWords(sorted)} ${verb} in ${inOps}`,
     weight: 0.9,
     at: [],
     data: { ops, stuckOps: graph.ops.length, since: waitingSince(job, graph) },

@@ -3,6 +3,7 @@
  * so by PyTorch's watchdog; the one it waits for has nothing pending and stays quiet. Where all
  * report, the group counters in the same lines show who lags.
  */
+import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
 import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
@@ -25,7 +26,10 @@ export const watchdog: Method = {
     const accused = new Set(accuses.flatMap((accusation) => accusation.ranks));
     yield {
       says: accuses.length > 0 ? `${says}; ${accuses[0]!.why}` : says,
-      weight: Math.max(0.3, ...accuses.map((accusation) => accusation.weight)),
+      weight: largest(
+        accuses.map((accusation) => accusation.weight),
+        0.3,
+      ),
       at,
       data: { reporting },
       accuses,
@@ -57,7 +61,9 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const quiet = [...job.logs.values()].filter(
     (log) => log.rank !== null && !waits.has(log.rank) && !log.finished,
   );
-  const unlogged = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !waits.has(rank));
+  const absent = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !waits.has(rank));
+  // Where most logs are not here at all, an absent one means nothing.
+  const unlogged = absent.length * 4 <= job.worldSize ? absent : [];
   const suspects = quiet.length + unlogged.length;
   if (suspects === 0 || suspects > reporting.length) return null;
   // One quiet log among many is telling; a log that is not here may just not be here.
@@ -100,7 +106,10 @@ function laggingRanks(job: Job, reports: readonly WatchdogReport[]): Accusation[
   for (const members of byGroup.values()) {
     for (const field of ["completed", "enqueued"] as const) {
       const known = members.filter((report) => report[field] >= 0);
-      const most = Math.max(...known.map((report) => report[field]));
+      const most = largest(
+        known.map((report) => report[field]),
+        -Infinity,
+      );
       const behind = known.filter((report) => report[field] < most);
       for (const report of behind) {
         if (slow.get(report.rank!) !== "completed") slow.set(report.rank!, field);

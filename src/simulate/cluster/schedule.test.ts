@@ -101,5 +101,8 @@ describe("any schedule", () => {
       }),
       { seed: 7, numRuns: 100 },
     );
+    // Pure data parallelism has no operator between two micro-batches.
+    const [only] = makePrograms(completeSpec({ tp: 1, pp: 1, dp: 4, microBatches: 8 }));
+    expect(only!.loads.reduce((a, b) => a + b, 0)).toBe(8);
   });
 });

@@ -1,5 +1,6 @@
 /** What `--emit` can name. */
 import { emitFlightRecorder } from "./flight-recorder.ts";
+import { emitKineto } from "./kineto.ts";
 import { emitLogs } from "./logs.ts";
 import { emitMetrics } from "./metrics.ts";
 import { emitOperators } from "./operators.ts";
@@ -10,4 +11,5 @@ export const EMITTERS: Readonly<Record<string, MakeEmitter>> = {
   "flight-recorder": emitFlightRecorder,
   logs: emitLogs,
   metrics: emitMetrics,
+  kineto: emitKineto,
 };

@@ -1,0 +1,81 @@
+/**
+ * Shares a stretch of compute out to its kernels. A slow GPU stretches them all; the faults of the code
+ * show where FLARE §5.2 looks for them: many small kernels, slow GEMMs of an odd shape, one slow kernel.
+ */
+import { STREAM, uniform } from "../../cluster/noise.ts";
+import type { StageProgram } from "../../cluster/program.ts";
+import type { Kernel, KernelPlan } from "./kernels.ts";
+
+export interface Piece {
+  readonly kernel: Kernel;
+  /** Until the next kernel can begin, and without the gap before it. */
+  readonly takesNs: number;
+  readonly runNs: number;
+}
+
+export interface Stretch {
+  readonly program: StageProgram;
+  readonly op: number;
+  readonly ns: number;
+  /** How many times longer than on a healthy GPU, and by which cause ("" for the GPU itself). */
+  readonly factor: number;
+  readonly cause: string;
+  readonly seed: number;
+  readonly noise: number;
+  readonly rank: number;
+  readonly iteration: number;
+}
+
+const MINORITY_NS = 8_000;
+const MOST_MINORITY = 24;
+const GAP_NS = 1_000;
+/** Kernels vary less than the stretch they are in. */
+const JITTER = 0.01;
+
+export function shareOut(plan: KernelPlan, stretch: Stretch): Piece[] {
+  const kernels = plan.before(stretch.program, stretch.op);
+  if (kernels.length === 0 || stretch.ns < kernels.length) return [];
+  const healthy = stretch.cause === "" ? stretch.ns : stretch.ns / stretch.factor;
+  const extra = stretch.ns - healthy;
+  const weights = kernels.map((kernel, i) => {
+    const key = 64 * stretch.op + i;
+    const u = uniform(stretch.seed ^ STREAM.kernel, stretch.rank, key, stretch.iteration);
+    return kernel.weight * (1 + stretch.noise * JITTER * (2 * u - 1));
+  });
+  const total = weights.reduce((a, b) => a + b, 0);
+  const own = weights.map((weight) => (healthy * weight) / total);
+  if (stretch.cause === "minority-kernels") return withMinority(plan, kernels, own, extra);
+  const isBlamed = kernels.map((kernel) => blames(stretch.cause, kernel));
+  const isAny = isBlamed.some(Boolean);
+  const blamed = own.reduce((sum, ns, i) => sum + (isBlamed[i] || !isAny ? ns : 0), 0);
+  return kernels.map((kernel, i) =>
+    piece(kernel, own[i]! + (isBlamed[i] || !isAny ? (extra * own[i]!) / blamed : 0)),
+  );
+}
+
+function blames(cause: string, kernel: Kernel): boolean {
+  if (cause === "gemm-layout") return kernel.kind === "gemm";
+  return cause === "slow-kernel" && (kernel.kind === "attention" || kernel.kind === "small");
+}
+
+function piece(kernel: Kernel, takesNs: number): Piece {
+  return { kernel, takesNs, runNs: takesNs - Math.min(GAP_NS, 0.1 * takesNs) };
+}
+
+/** The small ones come behind each kernel in turn. */
+function withMinority(
+  plan: KernelPlan,
+  kernels: readonly Kernel[],
+  own: readonly number[],
+  extra: number,
+): Piece[] {
+  const count = Math.max(1, Math.min(MOST_MINORITY, Math.round(extra / MINORITY_NS)));
+  const small = plan.minority(count).map((kernel) => piece(kernel, extra / count));
+  const pieces: Piece[] = [];
+  kernels.forEach((kernel, i) => {
+    pieces.push(piece(kernel, own[i]!));
+    const [from, to] = [i, i + 1].map((at) => Math.floor((at * count) / kernels.length));
+    pieces.push(...small.slice(from, to));
+  });
+  return pieces;
+}
