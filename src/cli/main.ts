@@ -70,6 +70,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .option("--gpus-per-machine <n>", "GPUs of one machine (8)", number)
     .option("--fault <spec...>", "CAUSE:KEY=VALUE:…, repeatable")
     .option("--noise <level>", "0 for none, 1 as in the field (1)", number)
+    .option("--lost <share>", "share of the ranks whose dump is lost or cut off (0)", number)
     .option("--seed <n>", "same seed, same bytes (1)", number)
     .option(
       "--emit <list>",
@@ -110,7 +111,8 @@ const SIMULATE_EXAMPLES = `
 Faults: CAUSE is one of gpu-slow, cpu-stall, network-slow, network-hang, gpu-hang, gpu-error, gpu-memory,
 process-gone, process-stopped, dataloader, garbage-collection, synchronization, minority-kernels,
 gemm-layout, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7 or
-link=node003-leaf0, switch=leaf0|spine1, from=N, to=N (iterations as the log prints them), severity=F
+link=node003-leaf0, switch=leaf0|spine1, from=N, to=N|drawn (iterations as the log prints them; drawn from
+Greyhound's durations), severity=F
 (a factor; cpu-stall:severity=inf never goes on), shape=steady|spike|fluctuation|ramp,
 signature=ecc|pcie|nic-drop|card-drop|nvlink.
 

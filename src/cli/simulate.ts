@@ -22,6 +22,7 @@ export interface SimulateFlags {
   readonly iterations?: number;
   readonly gpusPerMachine?: number;
   readonly noise?: number;
+  readonly lost?: number;
   readonly seed?: number;
   readonly fault?: readonly string[];
   readonly emit?: string;

@@ -1,4 +1,5 @@
 /** A whole simulation into an output: the library call behind `faultline simulate`. */
+import { drawDurations } from "./cluster/durations.ts";
 import { simulate, type IterationTimes } from "./cluster/engine.ts";
 import type { ClusterSpec } from "./cluster/spec.ts";
 import type { Emitter, Output } from "./emit/emitter.ts";
@@ -20,7 +21,7 @@ export function runSimulation(
   output: Output,
   onIteration: (times: IterationTimes) => void = () => undefined,
 ): SimulationSummary {
-  const simulation = simulate(spec);
+  const simulation = simulate(drawDurations(spec));
   const emitters: Emitter[] = emit.map((name) => EMITTERS[name]!(simulation, output));
   writeTruth(simulation, output);
   const iterationMs: number[] = [];

@@ -15,6 +15,8 @@ export interface FaultSpec {
   /** Iterations as the log prints them, from 1; `to` is the last slow one. */
   readonly from: number;
   readonly to: number;
+  /** `to=drawn`: the end is drawn from Greyhound's durations once the length of an iteration is known. */
+  readonly drawn: boolean;
   /** A factor on the time of what is slow; at least 1. */
   readonly severity: number;
   readonly shape: FaultShape;
@@ -66,7 +68,6 @@ const KEYS = [
   "severity",
   "shape",
   "signature",
-  "hang",
 ];
 const SIGNATURES = ["ecc", "pcie", "nic-drop", "card-drop", "nvlink"];
 
@@ -89,7 +90,7 @@ export function parseFault(text: string): FaultSpec {
     if (at < 0 || !KEYS.includes(key)) {
       throw new UserError(
         `--fault ${text}: "${pair}" is not KEY=VALUE`,
-        `keys: ${KEYS.slice(0, -1).join(", ")}`,
+        `keys: ${KEYS.join(", ")}`,
         2,
       );
     }
@@ -125,7 +126,8 @@ export function parseFault(text: string): FaultSpec {
     );
   }
   const from = Math.round(number("from", 1, 1));
-  const to = Math.round(number("to", Infinity, from));
+  const drawn = values.get("to") === "drawn";
+  const to = drawn ? Infinity : Math.round(number("to", Infinity, from));
   return {
     cause: cause as Cause,
     ranks: rankList(text, values.get("ranks") ?? values.get("rank")),
@@ -134,6 +136,7 @@ export function parseFault(text: string): FaultSpec {
     switch: values.get("switch") ?? null,
     from,
     to,
+    drawn,
     severity: number("severity", 2, 1),
     shape,
     signature,

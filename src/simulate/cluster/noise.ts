@@ -53,6 +53,7 @@ export const STREAM = {
   kernel: 11,
   logs: 11,
   metrics: 12,
+  duration: 13,
 } as const;
 
 /** Compute of all ranks together: temperature, power, other load. */

@@ -37,6 +37,8 @@ export interface ClusterSpec {
   readonly spines: number;
   /** 0: none, 1: as in the field (noise.ts). */
   readonly noise: number;
+  /** Share of the ranks whose flight-recorder dump is lost or cut off. */
+  readonly lost: number;
   readonly faults: readonly FaultSpec[];
   /** Nanoseconds since 1970 at which the job starts. */
   readonly epochNs: bigint;
@@ -64,6 +66,7 @@ export const DEFAULT_SPEC: ClusterSpec = {
   machinesPerLeaf: 32,
   spines: 4,
   noise: 1,
+  lost: 0,
   faults: [],
   // 2026-11-15T00:00:00Z
   epochNs: 1_794_700_800_000_000_000n,
@@ -95,6 +98,15 @@ export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
         2,
       );
     }
+  }
+  if (!(spec.noise >= 0 && spec.noise <= 100)) {
+    throw new UserError(`--noise must be a number from 0 to 100, not ${spec.noise}`, HINT, 2);
+  }
+  if (!(spec.lost >= 0 && spec.lost <= 1)) {
+    throw new UserError(`--lost must be a share from 0 to 1, not ${spec.lost}`, HINT, 2);
+  }
+  if (!Number.isSafeInteger(spec.seed)) {
+    throw new UserError(`--seed must be a whole number, not ${spec.seed}`, HINT, 2);
   }
   const shape = { tp: spec.tp, pp: spec.pp, dp: spec.dp, cp: spec.cp, gpus: spec.gpus };
   // What was not given follows from what was: gpus from the dimensions, or dp from gpus.

@@ -19,8 +19,6 @@ export interface FlightOptions {
   /** TORCH_FR_BUFFER_SIZE; the default is PyTorch's. */
   readonly ringSize?: number;
   readonly timing?: boolean;
-  /** Share of the ranks whose dump is lost or cut off. */
-  readonly lost?: number;
 }
 
 const TIMEOUT_MS = 600_000;
@@ -39,7 +37,8 @@ export function emitFlightRecorder(
   options: FlightOptions = {},
 ): Emitter {
   const { spec, programs, lanes } = simulation;
-  const { ringSize = 2000, timing = true, lost = 0 } = options;
+  const { ringSize = 2000, timing = true } = options;
+  const { lost } = spec;
   const last = Math.min(
     spec.iterations,
     ...spec.faults.filter((fault) => isEnding(fault, fault.from)).map((fault) => fault.from),

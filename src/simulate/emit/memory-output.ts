@@ -2,21 +2,29 @@
 import type { Output } from "./emitter.ts";
 
 export interface MemoryOutput extends Output {
+  /** The files as text. */
   readonly files: ReadonlyMap<string, string>;
+  readonly bytes: ReadonlyMap<string, Buffer>;
 }
 
 export function memoryOutput(): MemoryOutput {
-  const files = new Map<string, string>();
+  const chunks = new Map<string, Buffer[]>();
+  const collected = <T>(as: (bytes: Buffer) => T): Map<string, T> =>
+    new Map([...chunks].map(([path, parts]) => [path, as(Buffer.concat(parts))]));
   return {
-    files,
+    get files() {
+      return collected((bytes) => bytes.toString("utf8"));
+    },
+    get bytes() {
+      return collected((bytes) => bytes);
+    },
     open(path) {
-      files.set(path, "");
+      const parts: Buffer[] = [];
+      chunks.set(path, parts);
       return {
-        write(chunk) {
-          const text = typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
-          files.set(path, files.get(path)! + text);
-        },
-        end() {},
+        // A copy: the caller may reuse its buffer.
+        write: (chunk) => parts.push(Buffer.from(chunk)),
+        end: () => undefined,
       };
     },
   };

@@ -1,0 +1,147 @@
+/**
+ * The circle closes: a job is simulated with a fault, its files are read back, and the verdict must be
+ * the truth. The simulator knows nothing of the methods, nor they of it.
+ */
+import { describe, expect, it } from "vitest";
+import { drawDurations } from "../src/simulate/cluster/durations.ts";
+import { simulate, type IterationTimes } from "../src/simulate/cluster/engine.ts";
+import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
+import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
+import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { runSimulation } from "../src/simulate/run.ts";
+import { diagnoseFiles } from "./in-memory.ts";
+
+function filesOf(
+  shape: Partial<ClusterSpec>,
+  emit: string[],
+  ...faults: string[]
+): Map<string, Buffer> {
+  const output = memoryOutput();
+  runSimulation(
+    completeSpec({ iterations: 7, ...shape, faults: faults.map(parseFault) }),
+    emit,
+    output,
+  );
+  return new Map(output.bytes);
+}
+
+const LAYOUTS: [string, Partial<ClusterSpec>][] = [
+  ["tp 2 × dp 4 × pp 2", { gpus: 16 }],
+  ["pp 4", { gpus: 32, tp: 2, pp: 4 }],
+  ["pp 4, interleaved", { gpus: 32, tp: 2, pp: 4, schedule: "interleaved" }],
+  ["experts", { gpus: 32, tp: 2, pp: 2, ep: 4 }],
+  ["context parallel, gpipe", { gpus: 32, tp: 2, cp: 2, pp: 4, schedule: "gpipe" }],
+];
+
+const FAULTS: [string, string[], number[]][] = [
+  ["gpu-hang:rank=5:from=5", ["gpu-hang"], [5]],
+  ["gpu-hang:rank=1,14:from=5", ["gpu-hang"], [1, 14]],
+  ["cpu-stall:rank=7:from=5:severity=inf", ["cpu-stall"], [7]],
+  ["process-gone:rank=2:from=5", ["process-gone", "process-stopped"], [2]],
+  ["process-stopped:rank=11:from=5", ["process-gone", "process-stopped"], [11]],
+];
+
+describe("a simulated hang", () => {
+  const cases = LAYOUTS.flatMap(([layout, shape]) =>
+    FAULTS.map(([fault, causes, ranks]) => [layout, fault, shape, causes, ranks] as const),
+  );
+  it.each(cases)("%s, %s: found from its dumps", async (_layout, fault, shape, causes, ranks) => {
+    const files = filesOf(shape, ["flight-recorder"], fault);
+    const dumps = [...files].filter(([path]) => path.startsWith("flight-recorder/"));
+    const verdict = await diagnoseFiles(dumps.map(([name, bytes]) => ({ name, bytes })));
+    const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
+    expect([verdict.kind, blamed]).toEqual(["hang", ranks]);
+    for (const { cause } of verdict.suspects) expect(causes).toContain(cause);
+  });
+
+  it.each(LAYOUTS)("%s: a dead link is the two ranks it joins", async (_layout, shape) => {
+    const spec = completeSpec(shape);
+    const other = 3 + spec.gpus / spec.pp;
+    const files = filesOf(shape, ["flight-recorder"], `network-hang:link=3-${other}:from=5`);
+    const dumps = [...files].filter(([path]) => path.startsWith("flight-recorder/"));
+    const verdict = await diagnoseFiles(dumps.map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ cause: "network-hang", ranks: [3, other] }]);
+  });
+});
+
+describe("a simulated crash", () => {
+  it.each([
+    ["gpu-memory:rank=3:from=5", "gpu-memory", 3],
+    ["user-program:rank=2:from=5", "user-program", 2],
+    ["process-gone:rank=9:from=5", "process-gone", 9],
+    ["gpu-error:rank=5:from=5:signature=ecc", "gpu-error", 5],
+  ])("%s is found from the logs alone, with its iteration", async (fault, cause, rank) => {
+    const files = filesOf({ gpus: 16 }, ["logs"], fault);
+    const logs = [...files].filter(([path]) => path.startsWith("logs/"));
+    const verdict = await diagnoseFiles(logs.map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict).toMatchObject({ kind: "crash", when: { iteration: 5 } });
+    expect(verdict.suspects).toMatchObject([{ cause, ranks: [rank] }]);
+  });
+});
+
+describe("a simulated job", () => {
+  it("that is healthy is called healthy", async () => {
+    const files = filesOf({ gpus: 16 }, ["flight-recorder", "logs"]);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict).toMatchObject({ kind: "healthy", suspects: [] });
+  });
+
+  it("is the same, byte by byte, with the same seed, in every format", () => {
+    const all = ["flight-recorder", "logs", "metrics", "kineto", "operators"];
+    const once = filesOf({ gpus: 8, tp: 2, pp: 2, iterations: 3 }, all, "gpu-slow:rank=3:from=2");
+    const twice = filesOf({ gpus: 8, tp: 2, pp: 2, iterations: 3 }, all, "gpu-slow:rank=3:from=2");
+    const other = filesOf(
+      { gpus: 8, tp: 2, pp: 2, iterations: 3, seed: 2 },
+      all,
+      "gpu-slow:rank=3:from=2",
+    );
+    expect([...twice.keys()]).toEqual([...once.keys()]);
+    for (const [path, bytes] of once)
+      expect([path, bytes.equals(twice.get(path)!)]).toEqual([path, true]);
+    expect(
+      other.get("operators/operators.flop")!.equals(once.get("operators/operators.flop")!),
+    ).toBe(false);
+  });
+
+  it("tells its truth in the contract's words", () => {
+    const files = filesOf(
+      { gpus: 16, iterations: 9 },
+      [],
+      "gpu-slow:rank=5:from=6:to=8:severity=2",
+    );
+    expect(JSON.parse(files.get("truth.json")!.toString())).toMatchObject({
+      kind: "fail-slow",
+      faults: [
+        {
+          cause: "gpu-slow",
+          ranks: [5],
+          machine: "node000",
+          link: null,
+          fromIteration: 6,
+          toIteration: 8,
+          severity: 2,
+        },
+      ],
+    });
+    expect(JSON.parse(files.get("job.json")!.toString())).toMatchObject({
+      worldSize: 16,
+      parallel: { tp: 2, pp: 2, dp: 4, ep: 1 },
+      rankOrder: "tp-dp-pp",
+    });
+  });
+
+  it("draws an open end from Greyhound's durations: ten minutes in the mean for computation", () => {
+    const base = { gpus: 2, tp: 1, pp: 1, noise: 0, iterations: 1 };
+    const healthy = simulate(completeSpec(base)).iterations().next().value as IterationTimes;
+    const faults = [parseFault("gpu-slow:rank=1:from=1:to=drawn")];
+    const draws = 400;
+    let minutes = 0;
+    for (let seed = 0; seed < draws; seed++) {
+      const { faults: drawn } = drawDurations(completeSpec({ ...base, seed, faults }));
+      minutes += (drawn[0]!.to * healthy.endNs) / 60e9;
+    }
+    // The mean of 400 exponential draws spreads by 5 %.
+    expect(minutes / draws).toBeGreaterThan(8.5);
+    expect(minutes / draws).toBeLessThan(11.5);
+  });
+});
