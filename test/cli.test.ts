@@ -55,6 +55,16 @@ describe("faultline diagnose", () => {
     expect(verdict.suspects.flatMap((s) => s.evidence).every((id) => ids.has(id))).toBe(true);
   });
 
+  it("uses no colour in a pipe, whatever the surroundings say, and no escape sequence of a file's", async () => {
+    const text = await new Promise<string>((resolve) => {
+      const env = { ...process.env, CI: "true", FORCE_COLOR: "1" };
+      execFile(join(root, "faultline"), ["diagnose", hang3], { env }, (_error, stdout) =>
+        resolve(stdout),
+      );
+    });
+    expect(text).not.toContain("\u001b");
+  });
+
   it("gives the same answer twice", async () => {
     const [first, second] = await Promise.all([
       faultline("diagnose", hang3, "--json"),
@@ -103,6 +113,17 @@ describe("a wrong call", () => {
     expect(stderr).toContain("nowhere");
   });
 
+  it("whose output cannot be written is an error", async () => {
+    const result = await new Promise<number>((resolve) => {
+      execFile(
+        "sh",
+        ["-c", `"${join(root, "faultline")}" diagnose "${hang3}" > /dev/full`],
+        (error) => resolve(Number(error?.code ?? 0)),
+      );
+    });
+    expect(result).toBe(1);
+  });
+
   it("with an unknown option or command, or no path, is exit 2", async () => {
     expect((await faultline("diagnose", hang3, "--nonsense")).status).toBe(2);
     expect((await faultline("diagnos", hang3)).status).toBe(2);
@@ -137,7 +158,11 @@ describe("bad input", () => {
       ],
       ["none/nccl_trace_rank_0", "", /empty/],
       ["cut/nccl_trace_rank_0", Buffer.from("80027d", "hex"), /cut off/],
-      ["prose/notes.txt", "We met on Tuesday and had lunch.\n", /format that Faultline reads/],
+      [
+        "prose/notes.txt",
+        "We met on Tuesday and had lunch.\n",
+        /is not in a format that Faultline reads/,
+      ],
     ];
     for (const [name, content, expected] of cases) {
       const { status, stderr, stdout } = await faultline("diagnose", put(name, content));
@@ -167,4 +192,53 @@ describe("bad input", () => {
     const { stdout } = await faultline("diagnose", hang3, hang3, "--json");
     expect((JSON.parse(stdout) as Verdict).missing).toEqual([]);
   });
+});
+
+describe("faultline simulate", () => {
+  it("writes a job that diagnose understands, machines included", async () => {
+    const out = join(folder, "simulated");
+    const made = await faultline(
+      "simulate",
+      "--out",
+      out,
+      "--gpus",
+      "16",
+      "--iterations",
+      "6",
+      "--fault",
+      "gpu-hang:rank=9:from=5",
+      "--json",
+    );
+    expect(JSON.parse(made.stdout)).toMatchObject({ gpus: 16, stopped: true, iterations: 5 });
+    const { stdout } = await faultline("diagnose", out, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: "hang",
+      when: { iteration: 5 },
+      suspects: [{ ranks: [9], cause: "gpu-hang", machine: "node001" }],
+    });
+  });
+
+  const out = join(folder, "never");
+  const wrong: [string, string[], RegExp][] = [
+    [
+      "a layout that does not multiply",
+      ["--gpus", "16", "--tp", "2", "--dp", "3", "--pp", "2"],
+      /is 12, not 16 GPUs/,
+    ],
+    ["an unknown cause", ["--fault", "gremlins:rank=1"], /unknown cause.*allowed: .*gpu-slow/],
+    ["a rank out of range", ["--fault", "gpu-slow:rank=99"], /out of range.*0 to 15/],
+    ["an unknown key", ["--fault", "gpu-slow:rnk=1"], /keys: rank/],
+    ["an unknown format", ["--emit", "parchment"], /allowed: operators/],
+    ["an unknown schedule", ["--schedule", "waltz"], /allowed: 1f1b, interleaved, gpipe/],
+    ["a number that is none", ["--gpus", "many"], /whole number/],
+  ];
+  it.each(wrong)(
+    "refuses %s in one line that says what is allowed",
+    async (_name, args, expected) => {
+      const { status, stderr, stdout } = await faultline("simulate", "--out", out, ...args);
+      expect([status, stdout]).toEqual([2, ""]);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+      expect(stderr).toMatch(expected);
+    },
+  );
 });

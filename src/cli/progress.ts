@@ -16,7 +16,8 @@ export function makeProgress(
 ): Progress {
   if (quiet) return QUIET;
   const started = now();
-  let last = started - PLAIN_MS;
+  // The first plain line comes after as long a wait as the next: short runs stay silent in scripts.
+  let last = stream.isTTY ? started - PLAIN_MS : started;
   let drawn = false;
   return {
     update(what, done, total) {

@@ -30,8 +30,8 @@ function iterationOf(job: Job, suspects: readonly Suspect[]): number | null {
 }
 
 /**
- * Pipeline stages report iterations that other stages have not finished. Where the collectives that a
- * reporting rank completed are a whole multiple of the iterations it reports, the same counter of the
+ * Pipeline stages report iterations that other stages have not finished. Where a reporting rank has
+ * completed a whole multiple of the iterations it reports, and issued one more, the same counter of the
  * rank that is furthest behind says how many iterations everybody has finished.
  */
 function iterationsByCounters(job: Job): number | null {
@@ -40,9 +40,12 @@ function iterationsByCounters(job: Job): number | null {
     const reported = job.logs.get(rank)?.lastIteration ?? -1;
     if (reported < MIN_ITERATIONS) continue;
     for (const [index, group] of dump.groups.entries()) {
-      const role = job.groups[groupIds[index]!]!.role;
+      const { role, carriesP2p } = job.groups[groupIds[index]!]!;
+      if (carriesP2p) continue;
       const each = group.completed / reported;
-      const whole = group.completed > 0 && Number.isInteger(each) ? each : 0;
+      // The rank has issued exactly one more iteration than it finished; a multiple alone may be chance.
+      const isWhole = Number.isInteger(each) && group.enqueued === (reported + 1) * each;
+      const whole = group.completed > 0 && isWhole ? each : 0;
       if (perIteration.get(role) === undefined) perIteration.set(role, whole);
       else if (perIteration.get(role) !== whole) perIteration.set(role, 0);
     }
@@ -50,8 +53,9 @@ function iterationsByCounters(job: Job): number | null {
   let least: number | null = null;
   for (const { dump, groupIds } of job.dumps.values()) {
     for (const [index, group] of dump.groups.entries()) {
-      const each = perIteration.get(job.groups[groupIds[index]!]!.role) ?? 0;
-      if (each === 0 || group.completed < 0) continue;
+      const { role, carriesP2p } = job.groups[groupIds[index]!]!;
+      const each = perIteration.get(role) ?? 0;
+      if (carriesP2p || each === 0 || group.completed < 0) continue;
       const finished = Math.floor(group.completed / each);
       least = least === null ? finished : Math.min(least, finished);
     }
