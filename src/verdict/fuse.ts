@@ -120,7 +120,7 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
  * ranks without any trace may hide a second culprit.
  */
 function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKind): number {
-  if (culprits.length === 0) return kind === "healthy" ? 0.7 : 0.2;
+  if (culprits.length === 0) return kind === "healthy" ? 0.6 : 0.2;
   const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const unseen = [...job.ranks.keys()].filter(

@@ -30,8 +30,9 @@ export function summarise(
 }
 
 function withoutSuspects(kind: VerdictKind, victims: readonly Rank[]): string {
-  if (kind === "healthy")
-    return "Nothing is wrong in these files: no operator is pending and no process failed.";
+  if (kind === "healthy") {
+    return "No hang and no crash: no operator is pending and no process failed. Whether the job was slow is not looked at yet.";
+  }
   if (kind === "hang") {
     if (victims.length === 0) return "The job hangs, and these files do not show on whose account.";
     return `The job hangs, and these files do not show for whom the ${thousands(victims.length)} waiting ranks wait.`;
