@@ -4,7 +4,8 @@
  */
 import { describe, expect, it } from "vitest";
 import { drawDurations } from "../src/simulate/cluster/durations.ts";
-import { simulate, type IterationTimes } from "../src/simulate/cluster/engine.ts";
+import { simulate } from "../src/simulate/cluster/engine.ts";
+import type { IterationTimes } from "../src/simulate/cluster/times.ts";
 import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
 import { memoryOutput } from "../src/simulate/emit/memory-output.ts";

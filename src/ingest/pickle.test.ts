@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BIG, DICT, INT, LIST, readPickle, STRING, type PickleData } from "./pickle.ts";
+import { BIG, DICT, INT, LIST, STRING, type PickleData } from "./pickle-data.ts";
+import { readPickle } from "./pickle.ts";
 
 /** Turns the arena back into plain values, so that a test can compare. */
 function plain(data: PickleData, kind: number, num: number, depth = 0): unknown {

@@ -1,6 +1,7 @@
 /** A whole simulation into an output: the library call behind `faultline simulate`. */
 import { drawDurations } from "./cluster/durations.ts";
-import { simulate, type IterationTimes } from "./cluster/engine.ts";
+import { simulate } from "./cluster/engine.ts";
+import type { IterationTimes } from "./cluster/times.ts";
 import type { ClusterSpec } from "./cluster/spec.ts";
 import type { Emitter, Output } from "./emit/emitter.ts";
 import { EMITTERS } from "./emit/emitters.ts";

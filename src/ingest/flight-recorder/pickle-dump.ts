@@ -1,6 +1,16 @@
 /** The pickle encoding of a flight-recorder dump: from the pickle's arena straight into columns. */
 import type { FlightDump, Frame } from "../../model/operators.ts";
-import { BIG, BOOL, DICT, FLOAT, INT, LIST, STRING, TUPLE, type PickleData } from "../pickle.ts";
+import {
+  BIG,
+  BOOL,
+  DICT,
+  FLOAT,
+  INT,
+  LIST,
+  STRING,
+  TUPLE,
+  type PickleData,
+} from "../pickle-data.ts";
 import { clearEntry, DumpBuilder, emptyEntry, type RawEntry } from "./dump-builder.ts";
 
 // Numbers, because a switch over strings costs a third of the whole decoding time.

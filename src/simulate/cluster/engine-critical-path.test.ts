@@ -8,7 +8,8 @@ import { describe, expect, test } from "vitest";
 import { jobs, operators, partsOf, programOf, run, type Part, type Run } from "./test-jobs.ts";
 import * as P from "./program.ts";
 import { parseFault } from "./fault-spec.ts";
-import { simulate, type Simulation } from "./engine.ts";
+import { simulate } from "./engine.ts";
+import type { Simulation } from "./times.ts";
 
 const SEED = 4711;
 

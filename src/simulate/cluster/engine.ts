@@ -8,7 +8,7 @@
  * All lanes of a stage do the same, so the inner loops run over lanes, on typed arrays, without an
  * object or a branch on the kind of operator: 8,192 GPUs × 4,000 operators in seconds.
  */
-import { assert, UserError } from "../../base/errors.ts";
+import { assert } from "../../base/errors.ts";
 import { devicesAt, healthyDevices, NEVER, type DeviceState } from "./faults.ts";
 import { makeLanes, type LaneGroups, type Lanes } from "./lanes.ts";
 import {
@@ -25,7 +25,6 @@ import {
 import { executionOrder, type ExecutionOrder } from "./order.ts";
 import {
   ALL_REDUCE,
-  ALL_TO_ALL,
   CP,
   DP,
   EMBEDDING,
@@ -38,40 +37,11 @@ import {
   WORLD,
   type StageProgram,
 } from "./program.ts";
+import { checkLinksAreUsed, sharedGroup, wireBytes } from "./links.ts";
 import type { ClusterSpec } from "./spec.ts";
+import type { IterationTimes, Simulation, StageTimes } from "./times.ts";
 import { makeTopology, type Topology } from "./topology.ts";
 import { checkFaults } from "./faults.ts";
-
-/** Times of one stage's operators, op-major: operator o on lane l at o · lanes + l. Job's clock, ns. */
-export interface StageTimes {
-  /** When the CPU issued it; Infinity where it never did. */
-  readonly issueNs: Float64Array;
-  /** When its own part began on the GPU; Infinity where it never did. */
-  readonly startNs: Float64Array;
-  readonly endNs: Float64Array;
-}
-
-export interface IterationTimes {
-  /** As the log prints it, from 1. */
-  readonly iteration: number;
-  /** When the iteration before was done on all ranks, and when this one was; Infinity when the job stopped in it. */
-  readonly startNs: number;
-  readonly endNs: number;
-  /** By rank: when it was done with the iteration. */
-  readonly rankEndNs: Float64Array;
-  readonly stages: readonly StageTimes[];
-  /** The devices' state, for whoever writes metrics. */
-  readonly devices: DeviceState;
-}
-
-export interface Simulation {
-  readonly spec: ClusterSpec;
-  readonly lanes: Lanes;
-  readonly topology: Topology;
-  readonly programs: readonly StageProgram[];
-  /** Arrays are reused: what is to be kept of an iteration must be copied before the next. */
-  iterations(): Generator<IterationTimes>;
-}
 
 /** Effective bandwidths in bytes per nanosecond: NVLink 4 as NCCL's bus bandwidth, a 400 Gbit/s NIC. */
 const NVLINK_BYTES_PER_NS = 360;
@@ -484,40 +454,6 @@ class Engine {
       settle(lane, this.#transfer(a * lanes + lane, b * lanes + lane, start, wire, noise));
     }
   }
-}
-
-/** Group (over all stages) that two ranks share in a role, -1 where they share none. */
-function sharedGroup({ lanes }: Lanes, groups: LaneGroups, a: number, b: number): number {
-  const stage = Math.floor(a / lanes);
-  if (groups.size === 1 || stage !== Math.floor(b / lanes)) return -1;
-  const group = groups.groupOf[a % lanes]!;
-  return group === groups.groupOf[b % lanes] ? stage * groups.count + group : -1;
-}
-
-/** A rehearsal of a fault on a link that carries nothing would rehearse nothing. */
-function checkLinksAreUsed(spec: ClusterSpec, lanes: Lanes): void {
-  for (const { cause, link } of spec.faults) {
-    if (link === null || !link.every((end) => /^\d+$/.test(end))) continue;
-    const [a, b] = link.map(Number) as [number, number];
-    const isLane = a % lanes.lanes === b % lanes.lanes;
-    const apart = Math.abs(Math.floor(a / lanes.lanes) - Math.floor(b / lanes.lanes));
-    const isPipeline = isLane && (apart === 1 || apart === spec.pp - 1);
-    const roles = [lanes.tp, lanes.cp, lanes.dp, lanes.ep];
-    if (isPipeline || roles.some((role) => sharedGroup(lanes, role, a, b) >= 0)) continue;
-    const hint = `ranks that share a group, or neighbours in a pipeline such as ${a}-${(a + lanes.lanes) % spec.gpus}`;
-    throw new UserError(
-      `--fault ${cause}: nothing runs between ranks ${a} and ${b} in this layout`,
-      hint,
-      2,
-    );
-  }
-}
-
-/** Bytes that the slowest link of a ring carries. */
-export function wireBytes(kind: number, bytes: number, size: number): number {
-  if (kind === ALL_REDUCE) return (2 * bytes * (size - 1)) / size;
-  if (kind === ALL_TO_ALL) return (bytes * (size - 1)) / size;
-  return bytes * (size - 1);
 }
 
 let driftKey = "";

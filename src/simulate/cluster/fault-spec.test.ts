@@ -26,6 +26,7 @@ describe("--fault", () => {
       switch: null,
       from: 6,
       to: Infinity,
+      drawn: false,
       severity: 2,
       shape: "steady",
       signature: "",

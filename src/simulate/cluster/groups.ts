@@ -4,7 +4,7 @@
  */
 import type { Role, SimGroup } from "../flight/rank-records.ts";
 import type { LaneGroups } from "./lanes.ts";
-import type { Simulation } from "./engine.ts";
+import type { Simulation } from "./times.ts";
 import { CP, DP, EMBEDDING, EP, PP, TP, WORLD } from "./program.ts";
 
 export interface ClusterGroups {

@@ -1,6 +1,7 @@
 /** Random small jobs for the tests, and their runs kept whole. */
 import fc from "fast-check";
-import { simulate, type Simulation } from "./engine.ts";
+import { simulate } from "./engine.ts";
+import type { Simulation } from "./times.ts";
 import { parseFault, type FaultSpec } from "./fault-spec.ts";
 import * as P from "./program.ts";
 import { completeSpec, type ClusterSpec, type ScheduleName } from "./spec.ts";

@@ -2,7 +2,7 @@
  * What turns a simulation into files. An emitter sees every iteration once, while it is fresh, and
  * writes through an Output, so that nothing here touches the disk and a live service can take its place.
  */
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 
 export interface Writer {
   write(chunk: string | Uint8Array): void;

@@ -5,7 +5,7 @@
 import { ENDING_CAUSES } from "../cluster/fault-spec.ts";
 import { faultRanks, isEnding } from "../cluster/faults.ts";
 import { clusterGroups, type ClusterGroups } from "../cluster/groups.ts";
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { machineNs } from "../cluster/clocks.ts";
 import { uniform } from "../cluster/noise.ts";
 import * as P from "../cluster/program.ts";

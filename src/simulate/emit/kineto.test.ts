@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { UserError } from "../../base/errors.ts";
 import { machineNs } from "../cluster/clocks.ts";
-import { simulate, type Simulation } from "../cluster/engine.ts";
+import { simulate } from "../cluster/engine.ts";
+import type { Simulation } from "../cluster/times.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
 import { NO_GROUP, SEND } from "../cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";

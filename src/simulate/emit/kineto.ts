@@ -4,7 +4,7 @@
  * as a profiler that is never stopped writes nothing.
  */
 import { clusterGroups } from "../cluster/groups.ts";
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { checkRanks, chooseRanks, chooseSteps } from "./kineto/choose.ts";
 import { RankTrace } from "./kineto/rank-trace.ts";

@@ -2,7 +2,7 @@
  * "logs/rankN.log": what the processes of a Megatron-LM job print, each by the clock of its machine, and
  * "logs/dmesg.<machine>.log" where hardware broke. Which ranks are written: ./logs/interest.ts.
  */
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { isEnding } from "../cluster/faults.ts";
 import { clusterGroups } from "../cluster/groups.ts";
 import { hash, STREAM, uniform } from "../cluster/noise.ts";

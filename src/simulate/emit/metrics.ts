@@ -4,7 +4,7 @@
  * one piece and each series in the order of time, so the text can be written only when the job is over;
  * until then just the lengths of the iterations are kept, and every value is computed as it is written.
  */
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { hash, STREAM } from "../cluster/noise.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { effectsOf } from "./metrics/effects.ts";

@@ -2,7 +2,7 @@
  * "operators/operators.flop": every operator of every rank as columns (docs/formats/operators.md). One
  * text line of JSON that describes the job, then for each iteration and stage a block of raw doubles.
  */
-import type { IterationTimes, Simulation } from "../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { clusterGroups } from "../cluster/groups.ts";
 import type { Emitter, Output } from "./emitter.ts";
 

@@ -1,6 +1,6 @@
 /** "truth.json" and "job.json": what was broken, and what the job is (both fixed by the contract). */
 import { isEnding, faultRanks } from "../cluster/faults.ts";
-import type { Simulation } from "../cluster/engine.ts";
+import type { Simulation } from "../cluster/times.ts";
 import type { FaultSpec } from "../cluster/fault-spec.ts";
 import type { Output } from "./emitter.ts";
 

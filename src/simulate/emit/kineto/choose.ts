@@ -1,6 +1,6 @@
 /** Which ranks and steps are worth a trace when nobody says: nobody profiles a whole cluster. */
 import { UserError } from "../../../base/errors.ts";
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks, isEnding, severityAt } from "../../cluster/faults.ts";
 

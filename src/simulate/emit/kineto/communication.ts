@@ -3,7 +3,7 @@
  * that the kernel shares with `record_param_comms` (torch/csrc/profiler/util.cpp, saveNcclMeta).
  */
 import type { ClusterGroups } from "../../cluster/groups.ts";
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import * as P from "../../cluster/program.ts";
 
 export interface Communication {

@@ -1,6 +1,6 @@
 /** The events of one process and its GPU, with the ids that tie a CPU operator, a launch and a kernel. */
 import { machineNs } from "../../cluster/clocks.ts";
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
 import type { Writer } from "../emitter.ts";

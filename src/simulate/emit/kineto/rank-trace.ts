@@ -3,7 +3,8 @@
  * launching) and what its GPU ran. All times are the simulation's; only the division of a stretch of
  * compute into kernels, and of the CPU's time into launches, is made up here.
  */
-import { ISSUE_NS, type IterationTimes, type Simulation } from "../../cluster/engine.ts";
+import { ISSUE_NS } from "../../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { faultRanks, severityAt } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { fetchNs, gcPause } from "../../cluster/noise.ts";

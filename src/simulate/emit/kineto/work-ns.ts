@@ -3,7 +3,7 @@
  * for one that then waited for the gradient stream is later; so the same sum once more, from the same
  * hashes (engine.ts, #begin).
  */
-import type { IterationTimes, Simulation } from "../../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import {
   COMPUTE_JITTER,
   commonDrift,

@@ -3,7 +3,7 @@
  * that at once (recording oom2); one that merely does not answer is noticed only when operators time out
  * (recording hang3). Either way one rank calls for dumps, and everybody who is alive answers.
  */
-import type { IterationTimes, Simulation } from "../../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks, isEnding } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";

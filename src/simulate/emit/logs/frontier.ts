@@ -2,7 +2,7 @@
  * How far a rank is in each of its groups when the job stops. Every iteration has the same operators, so
  * the counters are those of one iteration times the iterations before; only the last has to be looked at.
  */
-import type { IterationTimes, Simulation } from "../../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { NO_GROUP, RECV, SEND, type StageProgram } from "../../cluster/program.ts";
 
 /** The first operator of a group that the rank issued and that never ended, and the group's counters. */

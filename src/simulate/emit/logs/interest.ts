@@ -3,7 +3,7 @@
  * last rank (it prints the iterations), the first rank of each machine, the ranks that a fault names, and
  * those that communicate with them, because their logs say what became of the others (at most 64 of a group).
  */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import { faultRanks } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { WORLD } from "../../cluster/program.ts";

@@ -3,7 +3,7 @@
  * evaluate_and_print_results): one line an iteration on the last rank, with --log-interval 1 and
  * --log-throughput; validation every so often; checkpoints on rank 0.
  */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import { STREAM, uniform } from "../../cluster/noise.ts";
 import type { ClusterSpec } from "../../cluster/spec.ts";
 

@@ -4,7 +4,7 @@
  * mlx5_core (drivers/net/ethernet/mellanox/mlx5/core/health.c, main.c). Healthy machines leave none.
  */
 import { machineNs } from "../../cluster/clocks.ts";
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks } from "../../cluster/faults.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";

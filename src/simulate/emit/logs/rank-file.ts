@@ -3,7 +3,7 @@
  * ranks print a few lines each, and a thousand open files are more than most systems allow.
  */
 import { machineNs } from "../../cluster/clocks.ts";
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
 import type { Output, Writer } from "../emitter.ts";
 import { glogStamp, isoStamp } from "./stamps.ts";

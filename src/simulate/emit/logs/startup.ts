@@ -3,7 +3,7 @@
  * training.py, checkpointing.py), c10d's with TORCH_CPP_LOG_LEVEL=INFO and NCCL's with NCCL_DEBUG=INFO.
  * Wording and order as in the lab's recording hang3.
  */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import { hash, STREAM, uniform } from "../../cluster/noise.ts";
 import { busOf } from "../pci.ts";
 import type { Membership } from "./memberships.ts";

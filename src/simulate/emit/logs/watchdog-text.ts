@@ -2,7 +2,7 @@
  * What PyTorch's watchdog prints, to the letter of the lab's recordings hang3 and oom2 (PyTorch 2.10,
  * torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
  */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import {
   ALL_GATHER,
   ALL_REDUCE,

@@ -3,7 +3,7 @@
  * a sensor shows (clocks, PFC, memory, samples that vanish) follows from the cause, and for hardware faults
  * from Minder's Table 1.
  */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { devicesAt, faultRanks, healthyDevices, type DeviceState } from "../../cluster/faults.ts";
 import { shownGroups, type MetricGroup } from "./minder-table.ts";

@@ -1,5 +1,5 @@
 /** Writes series as OpenMetrics text, in pieces. */
-import type { Simulation } from "../../cluster/engine.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import { hash, STREAM, uniform } from "../../cluster/noise.ts";
 import type { Writer } from "../emitter.ts";
 import type { MetricType } from "./families.ts";

@@ -2,7 +2,7 @@
  * Which iterations, and how fast, fall into each sample. Metrics are levels over a second while iterations
  * take a tenth of one or ten, so all that is kept of an iteration is its length and the faults that acted.
  */
-import type { IterationTimes, Simulation } from "../../cluster/engine.ts";
+import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { isEnding, severityAt } from "../../cluster/faults.ts";
 
 /** A stretch of time under the same faults. */

@@ -1,5 +1,6 @@
 /** What one iteration costs each rank when all is well: time of kernels, bytes over NVLink and over its NIC. */
-import { wireBytes, type Simulation } from "../../cluster/engine.ts";
+import { wireBytes } from "../../cluster/links.ts";
+import type { Simulation } from "../../cluster/times.ts";
 import type { LaneGroups } from "../../cluster/lanes.ts";
 import { CP, DP, EP, NO_GROUP, PP, TP, WORLD } from "../../cluster/program.ts";
 
