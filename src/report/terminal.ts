@@ -42,7 +42,7 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
       );
       lines.push(
         ...wrap(suspect.why, width - 4)
-          .slice(0, 3)
+          .slice(0, 5)
           .map((line) => `    ${line}`),
       );
     }
@@ -59,7 +59,8 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
   if (evidence.length > 0) {
     lines.push(dim("evidence"));
     for (const finding of evidence) {
-      const [first = "", ...rest] = wrap(finding.says, width - 6);
+      const isAbove = verdict.suspects.some(({ why }) => why.startsWith(finding.says));
+      const [first = "", ...rest] = wrap(isAbove ? "as said above" : finding.says, width - 6);
       lines.push(
         `  ${dim(finding.id.padEnd(3))} ${first}`,
         ...rest.slice(0, 1).map((line) => `      ${line}`),
