@@ -2,7 +2,7 @@
 import { rankWords } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
-import type { Suspect, Verdict } from "../model/verdict.ts";
+import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
 import { machineOf, summarise } from "./summary.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
@@ -57,7 +57,7 @@ export function fuse(
     suspects,
     victims,
     owner: lead ? adviceFor(lead.cause).owner : null,
-    actions: lead ? actionsFor(lead.cause, targetOf(job, culprits)) : [],
+    actions: lead ? withPid(job, culprits, actionsFor(lead.cause, targetOf(job, culprits))) : [],
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
       id,
       method,
@@ -128,6 +128,16 @@ function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKi
   ).length;
   const share = job.worldSize > 0 ? unseen / job.worldSize : 0;
   return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1)));
+}
+
+/** Commands that can be pasted as they are, where one process is meant and its id is known. */
+function withPid(job: Job, culprits: readonly Hypothesis[], actions: readonly Action[]): Action[] {
+  const ranks = culprits.flatMap((culprit) => culprit.ranks);
+  const pid = ranks.length === 1 ? job.ranks.get(ranks[0]!)?.pid : null;
+  return actions.map((action) => ({
+    ...action,
+    why: pid ? action.why.replaceAll("<pid>", String(pid)) : action.why,
+  }));
 }
 
 function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
