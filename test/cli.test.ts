@@ -230,7 +230,7 @@ describe("faultline simulate", () => {
     ["an unknown key", ["--fault", "gpu-slow:rnk=1"], /keys: rank/],
     ["an unknown format", ["--emit", "parchment"], /allowed: operators/],
     ["an unknown schedule", ["--schedule", "waltz"], /allowed: 1f1b, interleaved, gpipe/],
-    ["a number that is none", ["--gpus", "many"], /whole number/],
+    ["a number that is none", ["--gpus", "many"], /must be a number/],
   ];
   it.each(wrong)(
     "refuses %s in one line that says what is allowed",

@@ -1,11 +1,12 @@
 /** `faultline diagnose`: reads a job's files, prints the verdict, writes the report. */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { diagnose } from "../pipeline.ts";
 import { renderTerminal } from "../report/terminal.ts";
+import { refuseKernelFolder } from "./folder-output.ts";
 import { makeProgress } from "./progress.ts";
 
 export interface DiagnoseFlags {
@@ -57,9 +58,8 @@ function wantsColour(): boolean {
 }
 
 async function writeReport(folder: string, json: string, html: string): Promise<void> {
+  refuseKernelFolder(folder);
   try {
-    // mkdir with recursive never comes back from the kernel's own folders.
-    if (/^\/(proc|sys)(\/|$)/.test(resolve(folder))) throw new Error("a folder of the kernel");
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "verdict.json"), `${json}\n`);
     await writeFile(join(folder, "report.html"), html);

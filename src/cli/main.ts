@@ -1,5 +1,5 @@
 /** The command line: words in, exit status out. Nothing else in the project touches the process. */
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
@@ -52,7 +52,13 @@ async function main(argv: readonly string[]): Promise<number> {
       status = await runDiagnose(paths, flags);
     });
 
-  const number = (text: string): number => Number(text);
+  const number = (text: string): number => {
+    if (!/^\d+(\.\d+)?$/.test(text))
+      throw new InvalidArgumentError(
+        "It must be a number such as 8 (whole numbers, but for --noise and --lost).",
+      );
+    return Number(text);
+  };
   program
     .command("simulate")
     .description("a simulated job with faults to order, in the real formats, with its ground truth")

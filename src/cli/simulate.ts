@@ -33,7 +33,10 @@ export interface SimulateFlags {
 export function runSimulate(flags: SimulateFlags): number {
   if (flags.out === undefined)
     throw new UserError("--out DIR is needed", "for example --out /tmp/job", 2);
-  const emit = (flags.emit ?? "flight-recorder,logs").split(",").filter((name) => name !== "");
+  const emit = (flags.emit ?? "flight-recorder,logs")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
   for (const name of emit) {
     if (!(name in EMITTERS)) {
       throw new UserError(

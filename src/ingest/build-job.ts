@@ -128,7 +128,9 @@ function nameAbsent(
 function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank, FlightDump> {
   const sets = new Map<string, { newestNs: bigint; dumps: [Rank, FlightDump][] }>();
   for (const reading of readings) {
-    for (const dump of reading.dumps ?? []) {
+    for (const read of reading.dumps ?? []) {
+      // A file that was cut off lost its newest entries, the ones that matter: only its counters count.
+      const dump = read.isCut ? { ...read, ops: { ...read.ops, count: 0 } } : read;
       if (dump.isCut && dump.groups.every((group) => group.enqueued < 0)) continue;
       const rank = rankOfDump(reading.rank, dump);
       if (rank === null) {

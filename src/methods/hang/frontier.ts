@@ -4,7 +4,6 @@
  */
 import type { Rank } from "../../model/ids.ts";
 import type { Job, RankDump } from "../../model/job.ts";
-import type { FlightDump } from "../../model/operators.ts";
 import { COMPLETED, STARTED } from "../../model/operators.ts";
 
 /** The first uncompleted operator of a rank in one group (or, for P2P, with one peer). */
@@ -56,7 +55,7 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
   const firstPending = new Map<number, number>();
   const hasEntries = new Set<number>();
   let anyCompleted = false;
-  for (let i = 0; i < entryCount(dump); i++) {
+  for (let i = 0; i < ops.count; i++) {
     const group = groupIds[ops.group[i]!]!;
     const isP2p = ops.isP2p[i] === 1;
     hasEntries.add(group);
@@ -112,9 +111,4 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
     }
   }
   return { rank, timing: dump.timing, enqueued, completed, heads, hiddenP2p };
-}
-
-/** A file that was cut off lost its newest entries: only its counters, which stand before, are of use. */
-function entryCount(dump: FlightDump): number {
-  return dump.isCut ? 0 : dump.ops.count;
 }

@@ -83,6 +83,8 @@ class Engine {
   readonly #lanes: Lanes;
   readonly #programs: readonly StageProgram[];
   readonly #order: ExecutionOrder;
+  /** By stage: GPU time of its kernels in an iteration. */
+  readonly #workNs: readonly number[];
   readonly #times: StageTimes[];
   readonly #roles: (RoleGroups | null)[];
   readonly #healthy: DeviceState;
@@ -110,6 +112,7 @@ class Engine {
     this.#lanes = lanes;
     this.#programs = programs;
     this.#order = executionOrder(programs);
+    this.#workNs = programs.map(({ computeNs }) => computeNs.reduce((sum, ns) => sum + ns, 0));
     this.#times = programs.map(({ count }) => ({
       issueNs: new Float64Array(count * lanes.lanes),
       startNs: new Float64Array(count * lanes.lanes),
@@ -159,7 +162,8 @@ class Engine {
     const spec = this.#spec;
     const opsOf = (rank: number): number =>
       this.#programs[Math.floor(rank / this.#lanes.lanes)]!.count;
-    const acting = devicesAt(spec, this.#topology, iteration, opsOf);
+    const workNsOf = (rank: number): number => this.#workNs[Math.floor(rank / this.#lanes.lanes)]!;
+    const acting = devicesAt(spec, this.#topology, iteration, opsOf, workNsOf);
     if (acting !== null || this.#devices !== this.#healthy || iteration === 1) {
       this.#devices = acting ?? this.#healthy;
       for (const role of this.#roles) if (role) this.#slowestOnTheWay(role);
@@ -227,7 +231,15 @@ class Engine {
     const { lanes } = this.#lanes;
     const { issueNs, startNs } = this.#times[stage]!;
     const { seed, noise } = this.#spec;
-    const { gpu: gpuFactor, cpu: cpuFactor, pauseNs, sync, gpuEnds, cpuEnds } = this.#devices;
+    const {
+      gpu: gpuFactor,
+      cpu: cpuFactor,
+      pauseNs,
+      stallNs,
+      sync,
+      gpuEnds,
+      cpuEnds,
+    } = this.#devices;
     const base = stage * lanes;
     const at = op * lanes;
     // Sends have a stream of their own: they wait for no gradients.
@@ -247,7 +259,7 @@ class Engine {
       let cpu = this.#cpu[rank]!;
       // First the wait, then the issuing: meanwhile the GPU has nothing to do (FLARE §5.2.2, ④-2).
       if (sync[rank] && this.#gpu[rank]! > cpu) cpu = this.#gpu[rank]!;
-      cpu = cpu + ISSUE_NS * cpuFactor[rank]! + pauseNs[rank]!;
+      cpu = cpu + ISSUE_NS * cpuFactor[rank]! + pauseNs[rank]! + stallNs[rank]!;
       if (this.#gcOp[rank] === op) cpu += this.#gcNs[rank]!;
       if (op >= cpuEnds[rank]!) cpu = Infinity;
       this.#cpu[rank] = cpu;

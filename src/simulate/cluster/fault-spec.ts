@@ -69,6 +69,8 @@ const KEYS = [
   "shape",
   "signature",
 ];
+/** Beyond this no factor and no iteration makes sense. */
+const MAX_NUMBER = 1e6;
 const SIGNATURES = ["ecc", "pcie", "nic-drop", "card-drop", "nvlink"];
 
 export function parseFault(text: string): FaultSpec {
@@ -94,13 +96,20 @@ export function parseFault(text: string): FaultSpec {
         2,
       );
     }
+    if (values.has(key)) {
+      throw new UserError(
+        `--fault ${text}: ${key} is given twice`,
+        "several ranks go by comma: rank=1,5",
+        2,
+      );
+    }
     values.set(key, pair.slice(at + 1));
   }
   const number = (key: string, otherwise: number, least: number): number => {
     const given = values.get(key);
     if (given === undefined) return otherwise;
-    const value = given === "inf" ? Infinity : Number(given);
-    if (given === "" || Number.isNaN(value) || value < least) {
+    const value = given === "inf" ? Infinity : /^\d+(\.\d+)?$/.test(given) ? Number(given) : NaN;
+    if (Number.isNaN(value) || value < least || (value > MAX_NUMBER && value !== Infinity)) {
       throw new UserError(
         `--fault ${text}: ${key} must be a number of at least ${least}`,
         `it is "${given}"`,
@@ -125,19 +134,36 @@ export function parseFault(text: string): FaultSpec {
       2,
     );
   }
-  const from = Math.round(number("from", 1, 1));
+  const severity = number("severity", 2, 1);
+  if (severity === 1) {
+    throw new UserError(
+      `--fault ${text}: a severity of 1 changes nothing`,
+      "give a factor above 1",
+      2,
+    );
+  }
+  for (const key of ["from", "to"]) {
+    if (/\./.test(values.get(key) ?? "")) {
+      throw new UserError(
+        `--fault ${text}: ${key} is an iteration, a whole number`,
+        `it is "${values.get(key)}"`,
+        2,
+      );
+    }
+  }
+  const from = number("from", 1, 1);
   const drawn = values.get("to") === "drawn";
-  const to = drawn ? Infinity : Math.round(number("to", Infinity, from));
+  const to = drawn ? Infinity : number("to", Infinity, from);
   return {
     cause: cause as Cause,
-    ranks: rankList(text, values.get("ranks") ?? values.get("rank")),
+    ranks: [...new Set(rankList(text, values.get("ranks") ?? values.get("rank")))],
     machine: values.get("machine") ?? null,
     link: linkOf(text, values.get("link")),
     switch: values.get("switch") ?? null,
     from,
     to,
     drawn,
-    severity: number("severity", 2, 1),
+    severity,
     shape,
     signature,
   };
@@ -147,7 +173,7 @@ function rankList(text: string, given: string | undefined): number[] {
   if (given === undefined) return [];
   return given.split(",").map((part) => {
     const rank = Number(part);
-    if (part === "" || !Number.isSafeInteger(rank) || rank < 0) {
+    if (!/^\d{1,9}$/.test(part)) {
       throw new UserError(
         `--fault ${text}: "${part}" is no rank`,
         "give a whole number, several by comma",

@@ -24,6 +24,8 @@ export interface DeviceState {
   readonly pair: Map<number, number>;
   /** Extra CPU time before each operator (garbage collection), and before each fetch of a batch. */
   readonly pauseNs: Float64Array;
+  /** Extra CPU time before each operator that is nobody's pause: contention, launching anew. */
+  readonly stallNs: Float64Array;
   readonly loadNs: Float64Array;
   /** 1 where the CPU waits for the GPU before every operator. */
   readonly sync: Uint8Array;
@@ -44,6 +46,7 @@ export function healthyDevices(spec: ClusterSpec, topology: Topology): DeviceSta
     spine: ones(topology.spines),
     pair: new Map(),
     pauseNs: new Float64Array(gpus),
+    stallNs: new Float64Array(gpus),
     loadNs: new Float64Array(gpus),
     sync: new Uint8Array(gpus),
     gpuEnds: new Int32Array(gpus).fill(NEVER),
@@ -79,6 +82,8 @@ export function devicesAt(
   topology: Topology,
   iteration: number,
   opsOf: (rank: number) => number,
+  /** GPU time of a rank's kernels in an iteration. */
+  workNsOf: (rank: number) => number,
 ): DeviceState | null {
   const acting = spec.faults
     .map((fault) => ({ fault, severity: severityAt(fault, iteration, spec.seed) }))
@@ -87,7 +92,7 @@ export function devicesAt(
   const devices = healthyDevices(spec, topology);
   for (const { fault, severity } of acting) {
     if (isEnding(fault, iteration)) end(spec, topology, devices, fault, opsOf);
-    else slow(spec, topology, devices, fault, severity);
+    else slow(spec, topology, devices, fault, severity, (rank) => workNsOf(rank) / opsOf(rank));
   }
   return devices;
 }
@@ -106,7 +111,7 @@ function end(
   opsOf: (rank: number) => number,
 ): void {
   if (fault.cause === "network-hang") {
-    slow(spec, topology, devices, { ...fault, cause: "network-slow" }, Infinity);
+    slow(spec, topology, devices, { ...fault, cause: "network-slow" }, Infinity, () => 0);
     return;
   }
   for (const rank of faultRanks(spec, topology, fault)) {
@@ -126,6 +131,8 @@ function slow(
   devices: DeviceState,
   fault: FaultSpec,
   severity: number,
+  /** Mean time of the kernels before one operator of a rank. */
+  meanWorkNs: (rank: number) => number,
 ): void {
   const raise = (column: Float64Array, index: number): void => {
     column[index] = Math.max(column[index]!, severity);
@@ -142,7 +149,10 @@ function slow(
   for (const rank of faultRanks(spec, topology, fault)) {
     switch (cause) {
       case "cpu-stall":
+        // CPUs run far ahead of their GPUs: one that is contended matters once it needs longer for an
+        // operator than the GPU does, and that is what the factor is on.
         raise(devices.cpu, rank);
+        devices.stallNs[rank] = severity * meanWorkNs(rank);
         break;
       case "dataloader":
         devices.loadNs[rank] = 5e7 * severity;
@@ -151,7 +161,9 @@ function slow(
         devices.pauseNs[rank] = 1e6 * severity;
         break;
       case "synchronization":
+        // After each wait the GPU idles until the next kernels are launched anew.
         devices.sync[rank] = 1;
+        devices.stallNs[rank] = 1e5 * severity;
         break;
       default:
         raise(devices.gpu, rank);
@@ -206,6 +218,7 @@ export function checkFaults(spec: ClusterSpec, topology: Topology): void {
         );
       }
     }
+    checkTarget(fault);
     if (fault.machine !== null && faultRanks(spec, topology, fault).length === 0) {
       const last = topology.machineName(topology.machines - 1);
       throw new UserError(
@@ -255,6 +268,37 @@ function checkItCanAct(spec: ClusterSpec, topology: Topology, fault: FaultSpec):
     throw new UserError(
       `--fault dataloader: only the first pipeline stage loads data`,
       `allowed: ranks 0 to ${loading - 1}`,
+      2,
+    );
+  }
+}
+
+/** Only the network has links and switches, and a fault has one place. */
+function checkTarget(fault: FaultSpec): void {
+  const places = [
+    fault.ranks.length > 0,
+    fault.machine !== null,
+    fault.link !== null,
+    fault.switch !== null,
+  ];
+  if (places.filter(Boolean).length > 1) {
+    throw new UserError(
+      `--fault ${fault.cause} names more than one place`,
+      "give one of rank, machine, link, switch; repeat --fault for more",
+      2,
+    );
+  }
+  if (!fault.cause.startsWith("network-") && (fault.link !== null || fault.switch !== null)) {
+    throw new UserError(
+      `--fault ${fault.cause} has no link or switch`,
+      "give a rank or a machine; links and switches go with network-slow and network-hang",
+      2,
+    );
+  }
+  if (fault.severity === Infinity && fault.cause !== "cpu-stall") {
+    throw new UserError(
+      `--fault ${fault.cause}: severity=inf goes with cpu-stall only`,
+      "use gpu-hang or network-hang for a GPU or a network that stops",
       2,
     );
   }

@@ -60,7 +60,7 @@ export const STREAM = {
 export function commonDrift(seed: number, iteration: number, level: number): number {
   const phase = 2 * Math.PI * uniform(seed, STREAM.drift, 0, 0);
   const slow = Math.sin(iteration / 37 + phase) + 0.6 * Math.sin(iteration / 11 + 2 * phase);
-  return 1 + level * (0.008 * slow + 0.004 * (uniform(seed, STREAM.drift, iteration, 1) - 0.5));
+  return 1 + level * (0.01 * slow + 0.03 * (uniform(seed, STREAM.drift, iteration, 1) - 0.5));
 }
 
 /** Factor on one transfer. */

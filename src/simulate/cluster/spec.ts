@@ -72,6 +72,7 @@ export const DEFAULT_SPEC: ClusterSpec = {
   epochNs: 1_794_700_800_000_000_000n,
 };
 
+const MAX_GPUS = 1 << 18;
 const HINT = "see faultline simulate --help";
 
 /** Fills the defaults in and refuses what cannot be. */
@@ -105,8 +106,15 @@ export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
   if (!(spec.lost >= 0 && spec.lost <= 1)) {
     throw new UserError(`--lost must be a share from 0 to 1, not ${spec.lost}`, HINT, 2);
   }
-  if (!Number.isSafeInteger(spec.seed)) {
-    throw new UserError(`--seed must be a whole number, not ${spec.seed}`, HINT, 2);
+  if (!Number.isSafeInteger(spec.seed) || spec.seed < 0 || spec.seed >= 2 ** 32) {
+    throw new UserError(
+      `--seed must be a whole number from 0 to ${2 ** 32 - 1}, not ${spec.seed}`,
+      HINT,
+      2,
+    );
+  }
+  if (spec.gpus > MAX_GPUS || spec.tp * spec.pp * spec.dp * spec.cp > MAX_GPUS) {
+    throw new UserError(`more than ${MAX_GPUS} GPUs are not simulated`, HINT, 2);
   }
   const shape = { tp: spec.tp, pp: spec.pp, dp: spec.dp, cp: spec.cp, gpus: spec.gpus };
   // What was not given follows from what was: gpus from the dimensions, or dp from gpus.

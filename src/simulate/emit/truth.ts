@@ -2,12 +2,17 @@
 import { isEnding, faultRanks } from "../cluster/faults.ts";
 import type { Simulation } from "../cluster/times.ts";
 import type { FaultSpec } from "../cluster/fault-spec.ts";
+import { smallest } from "../../base/numbers.ts";
 import type { Output } from "./emitter.ts";
 
 const HANGS = ["network-hang", "gpu-hang", "process-stopped", "cpu-stall"];
 
 export function writeTruth(simulation: Simulation, output: Output): void {
   const { spec, topology } = simulation;
+  const last = smallest(
+    spec.faults.flatMap((fault) => (isEnding(fault, fault.from) ? [fault.from] : [])),
+    spec.iterations,
+  );
   const faults = spec.faults.map((fault) => ({
     cause: fault.cause,
     ranks: ranksOf(simulation, fault),
@@ -18,8 +23,9 @@ export function writeTruth(simulation: Simulation, output: Output): void {
         : fault.link.map((end) => (/^\d+$/.test(end) ? `rank:${end}` : end)),
     switch: fault.switch,
     fromIteration: fault.from,
-    toIteration: isEnding(fault, fault.from) ? fault.from : Math.min(fault.to, spec.iterations),
-    severity: Number.isFinite(fault.severity) ? fault.severity : null,
+    toIteration: Math.min(isEnding(fault, fault.from) ? fault.from : fault.to, last),
+    // What ends the job has no strength.
+    severity: isEnding(fault, fault.from) ? null : fault.severity,
     shape: fault.shape,
   }));
   put(output, "truth.json", { kind: kindOf(spec.faults), faults });

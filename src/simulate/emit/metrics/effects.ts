@@ -82,7 +82,15 @@ export function effectsOf(simulation: Simulation, regime: Regime): Effects {
   const draft = new Draft(simulation);
   const { severities, iteration, stopped } = regime;
   if (!stopped && severities.some((severity) => severity > 1)) {
-    draft.devices(devicesAt(spec, topology, iteration, () => 1) ?? healthyDevices(spec, topology));
+    draft.devices(
+      devicesAt(
+        spec,
+        topology,
+        iteration,
+        () => 1,
+        () => 0,
+      ) ?? healthyDevices(spec, topology),
+    );
   }
   spec.faults.forEach((fault, n) => {
     if (severities[n]! <= 1) return;
