@@ -106,6 +106,8 @@ function silentDeaths(job: Job, own: readonly LogFailure[], echoes: readonly Log
     )
     .map((log) => log.rank!);
   if (ended.length > 0) return ended.sort((a, b) => a - b);
+  // A rank that finished in order closes its connections too.
+  if ([...job.logs.values()].some((log) => log.finished)) return [];
   // All logs that are here speak: then a missing one is that of the process that is gone.
   const unlogged = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !heard.has(rank));
   return unlogged.length * 4 <= job.worldSize ? unlogged : [];
@@ -126,7 +128,7 @@ function silentFinding(
   const logged = ranks.every((rank) => job.logs.has(rank));
   const what = logged ? "ends without a word" : "is missing";
   const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
-  const weight = (ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3) * (logged ? 1 : 0.8);
+  const weight = (ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3) * (logged ? 1 : 0.6);
   return {
     says: why,
     weight,
