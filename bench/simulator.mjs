@@ -25,19 +25,19 @@ if (given) {
     }),
   );
 } else {
-  const eight = { tp: 8, pp: 8, microBatches: 64, layersPerStage: 7 };
+  const eight = { tp: 8, pp: 8, microBatches: 68, layersPerStage: 7 };
   const rows = [
     { name: "512 GPUs", shape: { ...eight, gpus: 512 }, target: "" },
     { name: "2,048 GPUs", shape: { ...eight, gpus: 2048 }, target: "" },
     { name: "8,192 GPUs", shape: { ...eight, gpus: 8192 }, target: "6 s, 3,000 MB" },
     {
       name: "8,192 GPUs, half the operators",
-      shape: { ...eight, gpus: 8192, microBatches: 32 },
+      shape: { ...eight, gpus: 8192, microBatches: 34 },
       target: "",
     },
     {
       name: "65,536 GPUs",
-      shape: { gpus: 65536, tp: 8, pp: 16, microBatches: 16, layersPerStage: 3 },
+      shape: { gpus: 65536, tp: 8, pp: 16, microBatches: 18, layersPerStage: 3 },
       target: "completes",
     },
   ];
