@@ -26,7 +26,7 @@ export function summarise(
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
   const end = kind === "crash" ? "ended the job" : "hangs the job";
-  return `${probably}${start}, and that ${end}${waiting(victims)}.`;
+  return `${probably}${start}, and that ${end}${bystanders(kind, victims)}.`;
 }
 
 function withoutSuspects(kind: VerdictKind, victims: readonly Rank[]): string {
@@ -55,10 +55,12 @@ function clause(job: Job, kind: VerdictKind, cause: Cause, ranks: readonly Rank[
   return `${who} ${sorted.length > 1 ? plural(is) : is}`;
 }
 
-function waiting(victims: readonly Rank[]): string {
+function bystanders(kind: VerdictKind, victims: readonly Rank[]): string {
   if (victims.length === 0) return "";
-  if (victims.length === 1) return "; 1 other rank only waits";
-  return `; the other ${thousands(victims.length)} ranks only wait`;
+  const isOne = victims.length === 1;
+  const who = isOne ? "1 other rank" : `the other ${thousands(victims.length)} ranks`;
+  if (kind === "crash") return `; ${who} ${isOne ? "is a victim" : "are victims"} of it`;
+  return `; ${who} only ${isOne ? "waits" : "wait"}`;
 }
 
 /** The machine that all these ranks share, null where they do not or nothing tells. */
