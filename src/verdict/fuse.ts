@@ -116,8 +116,8 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
 }
 
 /**
- * The weights are the methods' own success rates on cases like this one; what is missing lowers them:
- * ranks without any trace may hide a second culprit.
+ * The weights were chosen by judgement and then compared with generated cases; they are not fitted. What
+ * is missing lowers them: ranks without any trace may hide a second culprit.
  */
 function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKind): number {
   if (culprits.length === 0) return kind === "healthy" ? 0.6 : 0.2;

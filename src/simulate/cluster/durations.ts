@@ -1,7 +1,7 @@
 /**
  * How long fail-slows last, where the user leaves it open (`to=drawn`): Greyhound §3.2 to §3.4 found means
  * of 10 minutes for computation, 24 for communication, and 72 in jobs of a thousand GPUs and more, with
- * tails from under a minute to over 100; an exponential has that shape.
+ * tails from under a minute to over 100. The exponential form is our assumption; the means are theirs.
  */
 import { simulate } from "./engine.ts";
 import type { FaultSpec } from "./fault-spec.ts";

@@ -51,7 +51,7 @@ export interface StageProgram {
   readonly peerOp: Int32Array;
 }
 
-/** Dense bf16 of an H100 at the 40 % that large jobs reach (Narayanan et al. report 44 to 52 % on A100). */
+/** Dense bf16 of an H100 at 40 % of its peak, an assumption of the order that large jobs report. */
 export const FLOPS_PER_NS = 400_000;
 const BYTES = 2;
 /** Gradient buckets of a stage; Megatron's distributed optimizer has about one per 40 M parameters. */
@@ -60,8 +60,11 @@ const BUCKET_PARAMETERS = 40e6;
 const NORM_SHARE = 0.02;
 /** Adam over a rank's shard, memory-bound: 16 bytes a parameter at 2.5 TB/s. */
 const OPTIMIZER_NS_PER_PARAMETER = 16 / 2500;
-/** Logits and loss on the last stage, in layers' worth of time: ByteDance's ST trace has its last stage
- * at 1.64 times the others (0.167 s against 0.102 s). */
+/**
+ * Logits and loss on the last stage, in layers' worth of time, each way: with four layers a stage the last
+ * one takes 1.25 times the others'. An assumption, milder than ByteDance's ST trace, whose last stage
+ * takes 1.64 times (0.167 s against 0.102 s).
+ */
 const LOSS_LAYERS = 1.5;
 
 export function makePrograms(spec: ClusterSpec): StageProgram[] {
