@@ -87,6 +87,19 @@ describe("a simulated job", () => {
     expect(verdict).toMatchObject({ kind: "healthy", suspects: [] });
   });
 
+  it("of which only some dumps, or cut ones, are there is not called healthy", async () => {
+    const files = [...filesOf({ gpus: 16 }, ["flight-recorder"])].filter(([path]) =>
+      path.startsWith("flight"),
+    );
+    const some = files.slice(0, 5).map(([name, bytes]) => ({ name, bytes }));
+    expect((await diagnoseFiles(some)).kind).toBe("undetermined");
+    const cut = files.map(([name, bytes], i) => ({
+      name,
+      bytes: i === 3 ? bytes.subarray(0, -900) : bytes,
+    }));
+    expect((await diagnoseFiles(cut)).kind).toBe("undetermined");
+  });
+
   it("is the same, byte by byte, with the same seed, in every format", () => {
     const all = ["flight-recorder", "logs", "metrics", "kineto", "operators"];
     const once = filesOf({ gpus: 8, tp: 2, pp: 2, iterations: 3 }, all, "gpu-slow:rank=3:from=2");

@@ -109,8 +109,13 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
       (method.startsWith("hang/") && weight >= 0.5 && clears.length > 0),
   );
   if (hangs) return "hang";
-  const idle = findings.some((finding) => finding.data["pending"] === 0);
-  const finished = job.logs.size > 0 && [...job.logs.values()].every((log) => log.finished);
+  // Only who has seen everybody may say that all is well.
+  const sawAll =
+    job.dumps.size >= job.worldSize && ![...job.dumps.values()].some(({ dump }) => dump.isCut);
+  const idle = sawAll && findings.some((finding) => finding.data["pending"] === 0);
+  const logs = [...job.logs.values()];
+  const finished =
+    logs.length > 0 && logs.length * 2 >= job.worldSize && logs.every((log) => log.finished);
   if (job.failures.length === 0 && (finished || idle)) return "healthy";
   return "undetermined";
 }
