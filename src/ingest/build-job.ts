@@ -92,6 +92,9 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     watchdog,
     torchrun,
     logs,
+    series: readings.flatMap((reading) => reading.series ?? []),
+    operators: readings.flatMap((reading) => reading.operators ?? []),
+    iterations: [],
     processes,
     inputs: readings.map(({ file, format, rank, records }) => ({
       path: file,

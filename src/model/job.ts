@@ -1,7 +1,8 @@
 import type { Place, Rank } from "./ids.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
-import type { FlightDump } from "./operators.ts";
+import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RasReport } from "./ras.ts";
+import type { IterationSeries, TrackedSeries } from "./series.ts";
 import type { StackDump } from "./stacks.ts";
 import type { VerdictInput } from "./verdict.ts";
 
@@ -59,6 +60,12 @@ export interface Job {
   readonly watchdog: readonly WatchdogReport[];
   readonly torchrun: readonly TorchrunFailure[];
   readonly logs: ReadonlyMap<Rank, RankLog>;
+  /** Iteration times as logs and tables tell them. */
+  readonly series: readonly IterationSeries[];
+  /** Operators out of other sources than the flight recorder. */
+  readonly operators: readonly OperatorLog[];
+  /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
+  readonly iterations: readonly TrackedSeries[];
   /** (host, pid) as "host:pid" → rank, where NCCL's logs tell. */
   readonly processes: ReadonlyMap<string, Rank>;
   readonly inputs: readonly VerdictInput[];

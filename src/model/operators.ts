@@ -77,3 +77,20 @@ export interface FlightDump {
   /** Python stacks, innermost frame first, of the operators a report may name; by record index. */
   readonly frames: ReadonlyMap<number, readonly Frame[]>;
 }
+
+/**
+ * The operators of one rank out of another source than the flight recorder: only those that came to an end,
+ * so that what it lacks proves nothing about a hang.
+ */
+export interface OperatorLog {
+  readonly file: string;
+  readonly format: string;
+  readonly rank: number | null;
+  /** "" and null where the source does not say. */
+  readonly host: string;
+  readonly pid: number | null;
+  readonly groups: readonly DumpGroup[];
+  readonly ops: OperatorTable;
+  /** Nanoseconds since 1970 that the ops' times are relative to. */
+  readonly epochNs: bigint;
+}

@@ -7,8 +7,9 @@ import type {
   TorchrunFailure,
   WatchdogReport,
 } from "./log.ts";
-import type { FlightDump } from "./operators.ts";
+import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RasReport } from "./ras.ts";
+import type { IterationSeries } from "./series.ts";
 import type { StackDump } from "./stacks.ts";
 
 /** Something wrong in a file: what, where, and a sample. The rows around it are kept. */
@@ -35,6 +36,8 @@ export interface Reading {
   readonly logGroups?: readonly LogGroup[];
   readonly torchrun?: readonly TorchrunFailure[];
   readonly rankLogs?: readonly RankLog[];
+  readonly series?: readonly IterationSeries[];
+  readonly operators?: readonly OperatorLog[];
   readonly ncclProcesses?: readonly NcclProcess[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;

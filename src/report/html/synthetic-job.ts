@@ -63,6 +63,9 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     inputs,
     mixesRuns: false,
     missing: [text("rank 6 left no flight-recorder dump")],
+    series: [],
+    operators: [],
+    iterations: [],
     places: new Map(),
   };
   return { job, verdict: makeVerdict(shape, job, text) };
