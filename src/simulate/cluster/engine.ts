@@ -18,6 +18,7 @@ import {
   fetchNs,
   gcPause,
   hash,
+  hiccup,
   networkNoise,
   sequenceFactor,
   STREAM,
@@ -178,6 +179,13 @@ class Engine {
       const pause = gcPause(spec.seed, rank, iteration, opsOf(rank), spec.noise);
       this.#gcOp[rank] = pause?.op ?? NEVER;
       this.#gcNs[rank] = pause?.ns ?? 0;
+    }
+    const extra = hiccup(spec.seed, iteration, spec.noise);
+    if (extra > 0) {
+      const rank = hash(spec.seed ^ STREAM.hiccup, iteration, 3, 0) % spec.gpus;
+      this.#gcOp[rank] = hash(spec.seed ^ STREAM.hiccup, iteration, 4, 0) % opsOf(rank);
+      // The usual time of an iteration: the stage's own work, stretched by the pipeline's fill and drain.
+      this.#gcNs[rank] = extra * workNsOf(rank) * (1 + (spec.pp - 1) / spec.microBatches);
     }
   }
 
