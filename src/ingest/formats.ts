@@ -1,21 +1,37 @@
 /** Every format we read, in the order in which they are tried: the strict before the lenient. */
 import { flightRecorder } from "./flight-recorder/reader.ts";
+import { checkPattern, type ReadOptions } from "./iteration-pattern.ts";
+import { iterationTable } from "./iteration-table.ts";
 import { ncclDebugLog } from "./nccl-debug-log.ts";
+import { ncclInspector } from "./nccl-inspector.ts";
 import { ncclRasJson } from "./nccl-ras-json.ts";
 import { ncclRasText } from "./nccl-ras-text.ts";
+import { operatorsFile } from "./operators-file.ts";
 import { pythonStacks } from "./python-stacks.ts";
-import { rankLog } from "./rank-log.ts";
+import { rankLog, rankLogWith } from "./rank-log.ts";
 import type { Head, Reader } from "./reader.ts";
+import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 
 export const READERS: readonly Reader[] = [
   flightRecorder,
+  operatorsFile,
+  ncclInspector,
   ncclRasJson,
   ncclRasText,
   pythonStacks,
   ncclDebugLog,
+  torchtitanJsonl,
+  iterationTable,
   rankLog,
 ];
 
-export function recognise(head: Head): Reader | null {
-  return READERS.find((reader) => reader.sniff(head)) ?? null;
+/** The readers for what the user asks; a bad pattern is a UserError. */
+export function readersFor({ pattern }: ReadOptions): readonly Reader[] {
+  if (pattern === undefined) return READERS;
+  const withPattern = rankLogWith(checkPattern(pattern));
+  return READERS.map((reader) => (reader === rankLog ? withPattern : reader));
+}
+
+export function recognise(head: Head, readers = READERS): Reader | null {
+  return readers.find((reader) => reader.sniff(head)) ?? null;
 }

@@ -2,6 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { Env } from "../model/job.ts";
 import { readHere } from "./ingest.ts";
+import type { ReadOptions } from "./iteration-pattern.ts";
 import type { FoundFile } from "./sources.ts";
 
 let reported = 0;
@@ -14,13 +15,18 @@ const env: Env = {
   },
 };
 
-const files = workerData as readonly FoundFile[];
-const ingested = await readHere(files, env);
+const { files, options } = workerData as {
+  readonly files: readonly FoundFile[];
+  readonly options: ReadOptions;
+};
+const ingested = await readHere(files, env, options);
 parentPort?.postMessage(files.length - reported);
 const columns = new Set<ArrayBuffer>();
 for (const reading of ingested.readings) {
-  for (const { ops } of reading.dumps ?? []) {
-    for (const column of Object.values(ops)) {
+  const { dumps = [], operators = [], series = [] } = reading;
+  const tables = [...dumps.map(({ ops }) => ops), ...operators.map(({ ops }) => ops), ...series];
+  for (const table of tables) {
+    for (const column of Object.values(table)) {
       if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);
     }
   }

@@ -7,7 +7,8 @@ import { Worker } from "node:worker_threads";
 import { UserError } from "../base/errors.ts";
 import type { Env } from "../model/job.ts";
 import type { Defect, Reading } from "../model/reading.ts";
-import { recognise } from "./formats.ts";
+import { readersFor, recognise } from "./formats.ts";
+import type { ReadOptions } from "./iteration-pattern.ts";
 import type { Reader } from "./reader.ts";
 import { findFiles, openFile, type FoundFile, type SourceFile } from "./sources.ts";
 
@@ -22,7 +23,12 @@ const BYTES_WORTH_A_WORKER = 24 * 1024 * 1024;
 const MAX_WORKERS = 8;
 const FILES_AT_ONCE = 4;
 
-export async function ingest(paths: readonly string[], env: Env): Promise<Ingested> {
+export async function ingest(
+  paths: readonly string[],
+  env: Env,
+  options: ReadOptions = {},
+): Promise<Ingested> {
+  readersFor(options); // What is wrong with the options is said before anything is read.
   const files = await findFiles(paths);
   const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
   const workers = Math.min(
@@ -33,8 +39,8 @@ export async function ingest(paths: readonly string[], env: Env): Promise<Ingest
   );
   const parts =
     workers > 1 && isCompiled
-      ? await readInWorkers(files, workers, env)
-      : [await readHere(files, env)];
+      ? await readInWorkers(files, workers, env, options)
+      : [await readHere(files, env, options)];
   const readings = parts.flatMap((part) => part.readings);
   const unrecognised = parts.flatMap((part) => part.unrecognised);
   if (files.length === 0) {
@@ -58,18 +64,28 @@ export async function ingest(paths: readonly string[], env: Env): Promise<Ingest
 }
 
 function holdsSomething(reading: Reading): boolean {
-  const { dumps, stacks, ras, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
-  const lists = [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses];
-  return ras !== undefined || lists.some((list) => (list?.length ?? 0) > 0);
+  const { dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
+  const { series, operators } = reading;
+  const isIn = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
+  return (
+    reading.ras !== undefined ||
+    [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
+    [series, operators].some(isIn)
+  );
 }
 
 const WHAT_WE_READ =
-  "give it flight-recorder dumps, rank logs, Python stacks, ncclras output or NCCL_DEBUG logs";
+  "give it flight-recorder dumps, logs, Python stacks, ncclras output, NCCL_DEBUG logs or tables of iteration times";
 
 /** Workers need plain JavaScript; under a TypeScript loader (tests) everything is read here. */
 const isCompiled = import.meta.url.endsWith(".js");
 
-export async function readHere(files: readonly FoundFile[], env: Env): Promise<Ingested> {
+export async function readHere(
+  files: readonly FoundFile[],
+  env: Env,
+  options: ReadOptions,
+): Promise<Ingested> {
+  const readers = readersFor(options);
   const readings: Reading[] = [];
   const unrecognised: string[] = [];
   // Several at once: with thousands of small files most of the time is spent waiting for the disk.
@@ -77,7 +93,7 @@ export async function readHere(files: readonly FoundFile[], env: Env): Promise<I
   let done = 0;
   const lane = async (): Promise<void> => {
     while (next < files.length && !env.signal.aborted) {
-      await readFile(files[next++]!.path, readings, unrecognised);
+      await readFile(files[next++]!.path, readers, readings, unrecognised);
       env.progress("reading", ++done, files.length);
     }
   };
@@ -85,12 +101,17 @@ export async function readHere(files: readonly FoundFile[], env: Env): Promise<I
   return { readings, unrecognised };
 }
 
-async function readFile(path: string, readings: Reading[], unrecognised: string[]): Promise<void> {
+async function readFile(
+  path: string,
+  readers: readonly Reader[],
+  readings: Reading[],
+  unrecognised: string[],
+): Promise<void> {
   const wrapping: Defect[] = [];
   await openFile(
     path,
     async (file) => {
-      const reader = recognise(file.head);
+      const reader = recognise(file.head, readers);
       if (!reader) {
         if (file.head.bytes.length > 0) unrecognised.push(file.path);
         else if (wrapping.length === 0) readings.push(emptyFile(file.path));
@@ -133,6 +154,7 @@ async function readInWorkers(
   files: readonly FoundFile[],
   count: number,
   env: Env,
+  options: ReadOptions,
 ): Promise<Ingested[]> {
   // Round robin over files sorted by size: parts of about equal bytes.
   const bySize = [...files].sort((a, b) => b.sizeBytes - a.sizeBytes);
@@ -145,7 +167,7 @@ async function readInWorkers(
       async (part) =>
         await new Promise<Ingested>((resolve, reject) => {
           const worker = new Worker(new URL("./ingest-worker.js", import.meta.url), {
-            workerData: part,
+            workerData: { files: part, options },
           });
           worker.on("message", (message: Ingested | number) => {
             if (typeof message === "number") {

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { looksStamped, parseStamp, resolveStamp } from "./log-time.ts";
 
@@ -47,6 +48,34 @@ describe("times in logs", () => {
     const near = Date.UTC(2026, 0, 1, 0, 0, 0);
     expect(resolveStamp(before, near)).toBe(near - 1000);
     expect(resolveStamp(after, near)).toBe(near + 1000);
+  });
+
+  it("reads the common format as the others, whatever its separators and fractions", () => {
+    const time = fc.date({
+      min: new Date(Date.UTC(2000, 0, 2)),
+      max: new Date(Date.UTC(2099, 11, 30)),
+      noInvalidDate: true,
+    });
+    const words = fc.constantFrom("", "[", "[rank3] ", "INFO ");
+    fc.assert(
+      fc.property(
+        time,
+        words,
+        fc.constantFrom(" ", "T", "_"),
+        fc.constantFrom(".", ","),
+        (at, before, t, p) => {
+          const iso = at.toISOString().replace("T", t).replace(".", p).slice(0, -1);
+          expect(parseStamp(`${before}${iso}] x`)).toEqual({ ms: at.getTime(), hasYear: true });
+          expect(parseStamp(`${before}${iso}123456 x`)?.ms).toBe(at.getTime());
+          const whole = at.getTime() - (at.getTime() % 1000);
+          expect(parseStamp(`${before}${iso.slice(0, 19)} x`)?.ms).toBe(whole);
+          expect(parseStamp(`${before}${iso}+0100 x`)?.ms).toBeCloseTo(
+            at.getTime() - 3_600_000,
+            -1,
+          );
+        },
+      ),
+    );
   });
 
   it("finds no time in what is none", () => {

@@ -3,6 +3,8 @@
  * (Hugging Face), `dmesg -T`, and the two that carry no year: glog (c10/util/Logging.cpp writes month*100+day,
  * so "[E603" is 3 June) and syslog. A time without a zone is read as UTC.
  */
+import { commonStampMs } from "./common-stamp.ts";
+
 export interface Stamp {
   /** Milliseconds since 1970; in the year 2000 where the line names no year. */
   readonly ms: number;
@@ -23,6 +25,8 @@ const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
 const NO_YEAR = 2000;
 
 export function parseStamp(line: string): Stamp | null {
+  const common = commonStampMs(line);
+  if (common > 0) return { ms: common, hasYear: true };
   const head = line.length > HEAD_CHARS ? line.slice(0, HEAD_CHARS) : line;
   let m = FULL.exec(head);
   if (m) {

@@ -1,10 +1,11 @@
 /**
  * Any text log of a training job: a rank's own, or that of many ranks in one file. Looks for what failed, what
- * PyTorch's watchdog says, how far the ranks got, and torchrun's closing report. Which line formats are read and
- * where they are defined is said in the parts: ./rank-log/.
+ * PyTorch's watchdog says, how far the ranks got and how long iterations took, and torchrun's closing report. Which
+ * line formats are read and where they are defined is said in the parts: ./rank-log/.
  */
 import { LineSplitter } from "../base/lines.ts";
 import type { Reading } from "../model/reading.ts";
+import { patternMatches } from "./iteration-pattern.ts";
 import { LogLines } from "./rank-log/log-lines.ts";
 import { stripAnsi } from "./rank-log/prefixes.ts";
 import { buildReading } from "./rank-log/reading.ts";
@@ -20,18 +21,28 @@ const ESCAPE = 27;
 export const rankLog: Reader = {
   format: "rank-log",
   sniff: (head: Head): boolean => looksLikeLog(head.text),
-  open: (file: string): Sink => new RankLogSink(file),
+  open: (file: string): Sink => new RankLogSink(file, null),
 };
+
+/** The same with the user's own pattern for iteration lines, which may be all that tells that it is a log. */
+export function rankLogWith(pattern: RegExp): Reader {
+  return {
+    format: rankLog.format,
+    sniff: (head: Head): boolean => rankLog.sniff(head) || patternMatches(pattern, head.text),
+    open: (file: string): Sink => new RankLogSink(file, pattern),
+  };
+}
 
 class RankLogSink implements Sink {
   readonly #file: string;
-  readonly #log = new LogLines();
+  readonly #log: LogLines;
   readonly #lines: LineSplitter;
   #hasEscapes = false;
   #hasReturns = false;
 
-  constructor(file: string) {
+  constructor(file: string, pattern: RegExp | null) {
     this.#file = file;
+    this.#log = new LogLines(pattern);
     this.#lines = new LineSplitter((text, no) => this.#line(text, no), MAX_LINE_BYTES);
   }
 

@@ -3,6 +3,7 @@ import { FirstAndLast } from "../first-and-last.ts";
 import { looksStamped, parseStamp } from "../log-time.ts";
 import type { Stamp } from "../log-time.ts";
 import { NcclProcesses, parseNcclLine } from "../nccl-lines.ts";
+import { IterationLines } from "./iteration-lines.ts";
 import { iterationOf, saysFinished } from "./iterations.ts";
 import { beginsTerminate, loneFailure, ncclFailure } from "./lone-lines.ts";
 import type { LoneFailure } from "./lone-lines.ts";
@@ -32,6 +33,8 @@ export class LogLines {
   readonly #watchdog: WatchdogLines;
   readonly #torchrun: TorchrunReport;
   readonly #processes = new NcclProcesses();
+  readonly #iterations = new IterationLines((body) => this.#timeOf(body));
+  readonly #pattern: RegExp | null;
   #worldSize = 0;
   /** A full time of this file, by which those without a year are dated. */
   #fullTimeMs: number | null = null;
@@ -41,7 +44,9 @@ export class LogLines {
   /** Whether any writer has told of a failure. */
   #troubled = false;
 
-  constructor() {
+  /** `pattern`: what iteration lines look like, instead of the formats that we know. */
+  constructor(pattern: RegExp | null) {
+    this.#pattern = pattern;
     this.#streams = new Streams((raised, by) => this.#raised(raised, by));
     this.#watchdog = new WatchdogLines((report) => this.#reports.add(report));
     this.#torchrun = new TorchrunReport((failure) => {
@@ -52,6 +57,7 @@ export class LogLines {
 
   line(text: string, no: number): void {
     this.#prefix.read(text);
+    const isMatch = this.#pattern !== null && this.#byPattern(text, this.#pattern);
     const stream = this.#streams.of(this.#prefix);
     const body = this.#prefix.body;
     stream.lines++;
@@ -62,7 +68,11 @@ export class LogLines {
     const stamped = looksStamped(body);
     if (stamped) this.#stamp(body, stream);
     const noteworthy = NOTEWORTHY.in(body);
-    const iteration = noteworthy ? iterationOf(body) : -1;
+    let iteration = -1;
+    if (isMatch) iteration = this.#iterations.take(body, no, stream, stamped);
+    else if (noteworthy && this.#pattern === null) {
+      iteration = this.#iterations.line(body, iterationOf(body), no, stream, stamped);
+    } else if (noteworthy) this.#iterations.pause(body, no, stream);
     if (iteration >= 0) {
       stream.lastIteration = iteration;
       stream.iterationLine = no;
@@ -84,9 +94,18 @@ export class LogLines {
       torchrun: this.#failed,
       groups: this.#watchdog.groups,
       processes: this.#processes,
+      iterations: this.#iterations,
       worldSize: this.#watchdog.worldSize || this.#worldSize,
       fullTimeMs: this.#fullTimeMs,
     };
+  }
+
+  /** Whether the user's pattern matches; it may also say whose line it is. */
+  #byPattern(text: string, pattern: RegExp): boolean {
+    const { point } = this.#iterations;
+    if (!point.readPattern(text, pattern)) return false;
+    if (point.rank >= 0) this.#prefix.rank = point.rank;
+    return true;
   }
 
   /** Whether the line is about a failure and so not one of the writer's last words. */

@@ -1,5 +1,7 @@
 import { Needles } from "../needles.ts";
+import { TIMING_NEEDLES } from "./iteration-line.ts";
 import { FINISHED_NEEDLES, ITERATION_NEEDLES } from "./iterations.ts";
+import { PAUSE_NEEDLES } from "./pauses.ts";
 import { LINE_NEEDLES } from "./signatures.ts";
 
 /** Every line that is more than a line: what tells of failures, and what the parts beside this need to see. */
@@ -7,6 +9,8 @@ export const NOTEWORTHY = new Needles([
   ...LINE_NEEDLES,
   ...FINISHED_NEEDLES,
   ...ITERATION_NEEDLES,
+  ...TIMING_NEEDLES,
+  ...PAUSE_NEEDLES,
   // tracebacks
   "Traceback (most recent call last)",
   'File "',

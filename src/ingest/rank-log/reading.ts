@@ -13,6 +13,7 @@ import type { OpenFailure } from "../failure-class.ts";
 import type { FirstAndLast } from "../first-and-last.ts";
 import { parseStamp, resolveStamp } from "../log-time.ts";
 import type { NcclProcesses } from "../nccl-lines.ts";
+import type { IterationLines } from "./iteration-lines.ts";
 import type { Found, Stream } from "./stream.ts";
 import type { Streams } from "./streams.ts";
 import type { OpenTorchrun } from "./torchrun.ts";
@@ -27,6 +28,7 @@ export interface LogFindings {
   readonly torchrun: FirstAndLast<OpenTorchrun>;
   readonly groups: readonly OpenGroup[];
   readonly processes: NcclProcesses;
+  readonly iterations: IterationLines;
   /** 0 where no line says. */
   readonly worldSize: number;
   readonly fullTimeMs: number | null;
@@ -58,6 +60,7 @@ export function buildReading(of: LogFindings): Reading {
       return { ...failure, file, timeMs: resolveStamp(stamp, fullTimeMs) };
     }),
     rankLogs: rankLogsOf(of, rankOf),
+    series: of.iterations.series({ file, streams: streams.all, rankOf, fileRank, fullTimeMs }),
     ncclProcesses: of.processes.list,
     worldSize: of.worldSize,
   };
@@ -76,8 +79,8 @@ function groupsOf(of: LogFindings, rankOf: (stream: Stream) => number | null): L
   return [...groups.values()];
 }
 
-function defectsOf({ file, found, reports, torchrun }: LogFindings): Defect[] {
-  const defects: Defect[] = [];
+function defectsOf({ file, found, reports, torchrun, iterations }: LogFindings): Defect[] {
+  const defects: Defect[] = iterations.defects(file);
   const left = [
     [found.dropped, "failures"],
     [reports.dropped, "watchdog reports"],

@@ -1,6 +1,8 @@
 /** What is known of one writer of a log while it is read. */
 import type { FailureClass } from "../failure-class.ts";
 import type { Stamp } from "../log-time.ts";
+import type { LogSeries } from "./log-series.ts";
+import { Pauses } from "./pauses.ts";
 import { Tracebacks } from "./tracebacks.ts";
 import type { Raised } from "./tracebacks.ts";
 
@@ -43,6 +45,9 @@ export class Stream {
   /** The last line that looks as if it began with a time. */
   stamped = "";
   iterationStamped = "";
+  /** The iterations that it reports; null before the first. */
+  series: LogSeries | null = null;
+  readonly pauses = new Pauses();
   lastLine = 0;
   lastText = "";
   lastStamped = "";

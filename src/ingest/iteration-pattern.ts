@@ -1,0 +1,44 @@
+/**
+ * The user's own regular expression for iteration lines, for loops that print what nobody else prints:
+ * `(?<iteration>\d+) took (?<ms>[\d.]+)`. Named groups: iteration; ms or s; batch; rank.
+ */
+import { UserError } from "../base/errors.ts";
+
+/** How files are to be read, as far as the user has a say. Plain data: it crosses to other threads. */
+export interface ReadOptions {
+  /** Source of a JavaScript regular expression; replaces the formats of iteration lines that we know. */
+  readonly pattern?: string;
+}
+
+const HINT =
+  "name its groups: (?<iteration>…), and if the line says so (?<ms>…) or (?<s>…), (?<batch>…), (?<rank>…)";
+
+/** The one place where a pattern is checked. */
+export function checkPattern(source: string): RegExp {
+  let pattern: RegExp;
+  let groups: Readonly<Record<string, unknown>>;
+  try {
+    pattern = new RegExp(source);
+    // Matches the empty text whatever the pattern is, and so tells the names of all groups.
+    groups = new RegExp(`${source}|`).exec("")?.groups ?? {};
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(`the pattern cannot be used: ${why}`, HINT, 2);
+  }
+  if (!("iteration" in groups)) {
+    throw new UserError(`the pattern has no group named "iteration": ${source}`, HINT, 2);
+  }
+  if ("ms" in groups && "s" in groups) {
+    throw new UserError(`the pattern has both "ms" and "s": ${source}`, HINT, 2);
+  }
+  return pattern;
+}
+
+/** Whether a line in the beginning of a file is one that the pattern is meant for. */
+export function patternMatches(pattern: RegExp, head: string): boolean {
+  if (head.includes("\0")) return false;
+  return head.split("\n", MAX_LINES).some((line) => pattern.test(line.slice(0, MAX_LINE_CHARS)));
+}
+
+const MAX_LINES = 2000;
+const MAX_LINE_CHARS = 2000;

@@ -1,0 +1,328 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Reading } from "../../model/reading.ts";
+import { CHECKPOINT, EVALUATION, START } from "../../model/series.ts";
+import type { IterationSeries } from "../../model/series.ts";
+import { rankLog } from "../rank-log.ts";
+import { readAtAllSizes, readBytes, readCutEverywhere } from "../reader-contract.ts";
+
+const read = (text: string, file = "train.log"): Reading => readBytes(rankLog, file, text);
+
+function only(text: string, file?: string): IterationSeries {
+  const { series } = read(text, file);
+  expect(series).toHaveLength(1);
+  return series![0]!;
+}
+
+/** "iteration:duration", which reads better than columns. */
+const brief = ({ iteration, durationMs }: IterationSeries): string[] =>
+  [...iteration].map((n, at) => `${n}:${Number(durationMs[at]!.toFixed(3))}`);
+
+const megatron = (iteration: number, ms: number, time = "", batch = 48): string =>
+  ` ${time}iteration ${String(iteration).padStart(8)}/    1200 | consumed samples: ${String(iteration * batch).padStart(12)} | elapsed time per iteration (ms): ${ms.toFixed(1)} | learning rate: 1.000E-04 | global batch size: ${String(batch).padStart(5)} | lm loss: 9.1E+00 | loss scale: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |\n`;
+
+describe("Megatron-LM", () => {
+  it("says itself how long iterations take, with and without a time before it", () => {
+    const old = only(megatron(1, 88966.1) + megatron(2, 1851) + megatron(3, 1385.3));
+    expect(old).toMatchObject({ source: "train.log", file: "train.log", rank: null });
+    expect(old.basis).toBe("reported");
+    expect(brief(old)).toEqual(["1:88966.1", "2:1851", "3:1385.3"]);
+    expect([...old.line]).toEqual([1, 2, 3]);
+    expect([...old.batch]).toEqual([48, 48, 48]);
+    expect([...old.endMs]).toEqual([NaN, NaN, NaN]);
+
+    const now = only(
+      megatron(10, 1200, "[2026-11-15 00:00:12.345678] ") +
+        megatron(20, 1300, "[2026-11-15 00:00:25] "),
+    );
+    expect(brief(now)).toEqual(["10:1200", "20:1300"]);
+    expect([...now.endMs]).toEqual([
+      Date.UTC(2026, 10, 15, 0, 0, 12, 345),
+      Date.UTC(2026, 10, 15, 0, 0, 25),
+    ]);
+  });
+
+  it("keeps a counter that goes back, and marks what was done in between", () => {
+    const series = only(
+      "> initializing torch distributed ...\n" +
+        megatron(1, 900) +
+        " validation loss at iteration 1 | lm loss value: 2.7E+00 | lm loss PPL: 1.5E+01 |\n" +
+        "saving checkpoint at iteration       1 to /ckpt in torch_dist format\n" +
+        "  successfully saved checkpoint from iteration       1 to /ckpt\n" +
+        megatron(2, 500) +
+        megatron(3, 500) +
+        " loading checkpoint from /ckpt at iteration 1\n" +
+        megatron(2, 700) +
+        megatron(3, 500),
+    );
+    expect(brief(series)).toEqual(["1:900", "2:500", "3:500", "2:700", "3:500"]);
+    expect([...series.between]).toEqual([START, CHECKPOINT | EVALUATION, 0, START, 0]);
+  });
+
+  it("belongs to the rank that wrote it, in a file of one and of many", () => {
+    expect(only(megatron(1, 5), "logs/rank3.log")).toMatchObject({
+      source: "logs/rank3.log",
+      rank: 3,
+    });
+    const many = read(
+      `[rank0]: hello\n[rank7]:${megatron(1, 5)}[rank0]: saving checkpoint at iteration 1\n[rank7]:${megatron(2, 6)}`,
+    );
+    expect(many.series).toMatchObject([{ source: "train.log, rank 7", rank: 7 }]);
+    // Rank 0 reports no iterations, so its checkpoint is the job's.
+    expect([...many.series![0]!.between]).toEqual([0, CHECKPOINT]);
+  });
+
+  it("keeps writers apart that report the same iterations", () => {
+    const { series } = read(
+      `[rank0]:${megatron(1, 5)}[rank1]:${megatron(1, 6)}[rank0]:${megatron(2, 7)}[rank0]: saving checkpoint at iteration 2\n[rank1]:${megatron(2, 8)}[rank0]:${megatron(3, 9)}`,
+    );
+    expect(series?.map((s) => [s.source, ...brief(s)])).toEqual([
+      ["train.log, rank 0", "1:5", "2:7", "3:9"],
+      ["train.log, rank 1", "1:6", "2:8"],
+    ]);
+    // A late line of rank 1 is not after rank 0's checkpoint.
+    expect(series?.map((s) => [...s.between])).toEqual([
+      [0, 0, CHECKPOINT],
+      [0, 0],
+    ]);
+  });
+});
+
+describe("NeMo", () => {
+  const line = (epoch: number, n: number, step: number, s: number): string =>
+    `Training epoch ${epoch}, iteration ${n}/99 | lr: 1e-05 | global_batch_size: 128 | global_step: ${step} | reduced_train_loss: 6.2 | train_step_timing in s: ${s} | consumed_samples: 12544 | val_loss: 2.8\n`;
+
+  it("counts steps over all epochs and tells seconds", () => {
+    const series = only(
+      line(0, 8, 8, 13.04) +
+        "Validation: iteration 1/8\n[NeMo I 2026-02-17 17:58:50 nemo_logging:393] Async checkpoint save for step 9 (/c) finalized successfully.\n" +
+        line(1, 0, 9, 12.5),
+    );
+    expect(series.basis).toBe("reported");
+    expect(brief(series)).toEqual(["8:13040", "9:12500"]);
+    expect([...series.batch]).toEqual([128, 128]);
+    expect([...series.between]).toEqual([0, CHECKPOINT | EVALUATION]);
+  });
+
+  it("does not take an iteration of the validation for the last of the training", () => {
+    expect(read(`${line(0, 8, 8, 13)}Validation: iteration 1/8\n`).rankLogs?.[0]).toMatchObject({
+      lastIteration: 8,
+      lastIterationLine: 1,
+    });
+  });
+
+  it("is read from the progress bar of NeMo 1 as well", () => {
+    const bar = (step: number, s: string): string =>
+      `Epoch 0: :   0%|          | ${step}/300 [00:55<27:05, v_num=a1, reduced_train_loss=9.1, global_step=${step}.000, consumed_samples=10.0, train_step_timing in s=${s}]`;
+    expect(
+      brief(only(`2026-11-15 00:00:00 [INFO] x\n${bar(1, "3.10")}\r${bar(2, "3.20")}\n`)),
+    ).toEqual(["1:3100", "2:3200"]);
+  });
+});
+
+describe("DeepSpeed", () => {
+  const at = (s: number): string =>
+    `[2026-11-15 00:${String(Math.floor(s / 60)).padStart(2, "0")}:${(s % 60).toFixed(3).padStart(6, "0").replace(".", ",")}] [INFO]`;
+  const step = (n: number, s: number): string =>
+    `${at(s)} [logging.py:96:log_dist] [Rank 0] step=${n}, skipped=0, lr=[1e-05], mom=[(0.9, 0.95)]\n`;
+  const timer = (n: number, s: number, rate: number): string =>
+    `${at(s)} [timer.py:260:stop] epoch=0/micro_step=${n * 4}/global_step=${n}, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=${rate}, MemAllocated=4.32GB, MaxMemAllocated=38.49GB\n`;
+
+  it("tells steps by the times of the lines, where it tells nothing else", () => {
+    const series = only(step(10, 0) + step(20, 15) + step(30, 25));
+    expect(series.basis).toBe("timestamps");
+    expect(brief(series)).toEqual(["10:NaN", "20:1500", "30:1000"]);
+  });
+
+  it("prefers samples a second, scaled to the times, and makes one point of a step's lines", () => {
+    const series = only(
+      [10, 20, 30, 40]
+        .map((n, i) => step(n, 20 * i) + timer(n, 20 * i + 0.003, i === 3 ? 10 : 20))
+        .join(""),
+    );
+    expect(series.basis).toBe("throughput");
+    expect([...series.iteration]).toEqual([10, 20, 30, 40]);
+    const [, a, b, c] = series.durationMs;
+    expect(c! / b!).toBeCloseTo(2);
+    // 60 s of 30 iterations
+    expect(10 * (a! + b! + c!)).toBeCloseTo(60_000);
+  });
+
+  it("prefers the pipeline engine's own time to all", () => {
+    const pipe = (n: number, s: number): string =>
+      `steps: ${n} loss: 5.5508 iter time (s): ${s} samples/sec: 456.789\n`;
+    const series = only(
+      step(10, 0) +
+        pipe(10, 0.936) +
+        timer(10, 0, 5) +
+        step(20, 9) +
+        pipe(20, 0.9) +
+        timer(20, 9, 5),
+    );
+    expect(series.basis).toBe("reported");
+    expect(brief(series)).toEqual(["10:936", "20:900"]);
+  });
+
+  it("reads the older timer and marks the checkpoint", () => {
+    const old = (n: number, rate: number): string =>
+      `${at(n)} [timer.py:198:stop] 0/${n}, RunningAvgSamplesPerSec=232.7, CurrSamplesPerSec=${rate}, MemAllocated=0.36GB\n`;
+    const series = only(
+      `${old(1, 200)}${old(2, 200)}${at(2)} [logging.py:68:log_dist] [Rank 0] Saving model checkpoint: a/b.pt\n${old(3, 100)}`,
+    );
+    expect(brief(series)).toEqual(["1:1000", "2:1000", "3:2000"]);
+    expect([...series.between]).toEqual([0, 0, CHECKPOINT]);
+  });
+});
+
+describe("torchtitan", () => {
+  const line = (time: string, step: number, tps: string): string =>
+    `\u001b[36m[titan]\u001b[0m ${time}root - INFO - \u001b[31mstep: ${String(step).padStart(2)}  \u001b[32mloss:  8.1234  \u001b[38;2;180;60;0mgrad_norm:  1.2  memory:  9.9GiB(12.1%)  \u001b[34mtps: ${tps}  \u001b[36mtflops: 40.1  \u001b[35mmfu: 12.1%\u001b[39m\n`;
+
+  it("tells by its times where these are exact", () => {
+    const series = only(
+      line("2026-11-15 00:00:00,500 - ", 1, "100") +
+        line("2026-11-15 00:00:09,500 - ", 10, "7,234") +
+        "[titan] 2026-11-15 00:00:09,600 - root - INFO - Saving the checkpoint (or staging if async is enabled).\n" +
+        "[titan] 2026-11-15 00:00:10,600 - root - INFO - validate step: 10  loss:  7.1  memory:  9.9GiB(12.1%)  tps: 9,999\n" +
+        line("2026-11-15 00:00:29,500 - ", 20, "3,617"),
+    );
+    expect(series.basis).toBe("timestamps");
+    expect(brief(series)).toEqual(["1:NaN", "10:1000", "20:2000"]);
+    expect([...series.between]).toEqual([0, 0, CHECKPOINT | EVALUATION]);
+  });
+
+  it("tells by tokens a second where its times are of whole seconds", () => {
+    const series = only(
+      [1, 2, 3, 4, 5]
+        .map((n) =>
+          line(`2026-11-15 00:00:0${Math.floor(n * 1.2)} - `, n, n === 4 ? "1,000" : "2,000"),
+        )
+        .join(""),
+    );
+    expect(series.basis).toBe("throughput");
+    const [, b, c, d, e] = series.durationMs;
+    expect(d! / c!).toBeCloseTo(2);
+    expect(b! + c! + d! + e!).toBeCloseTo(5000);
+  });
+
+  it("gives milliseconds for 1,000 tokens where there are no times", () => {
+    const series = only(line("", 1, "1,000") + line("", 2, "4,000"));
+    expect(series.basis).toBe("throughput");
+    expect(brief(series)).toEqual(["1:1000", "2:250"]);
+  });
+});
+
+describe("plain loops", () => {
+  it("tell by the times of their lines", () => {
+    const series = only(
+      "2026-11-15 00:00:01.000 [INFO] step 1 | lr 0.1 | loss 2.0\n" +
+        "2026-11-15 00:00:01.250 [INFO] step 2 | lr 0.1 | loss 2.0\n" +
+        "2026-11-15 00:00:02.250 [INFO] step 4 | lr 0.1 | loss 2.0\n" +
+        "2026-11-15 00:00:09.000 [INFO] step 3 | lr 0.1 | loss 2.0\n",
+    );
+    expect(series.basis).toBe("timestamps");
+    expect(brief(series)).toEqual(["1:NaN", "2:250", "4:500", "3:NaN"]);
+  });
+
+  it("are believed where they say how long they took", () => {
+    const gpt = only(
+      "iter 1: loss 2.1, time 12.31ms, mfu 3.1%\nstep 2: train loss 2.0, val loss 2.1\niter 2: loss 2.0, time 13.00ms, mfu 3.1%\n",
+    );
+    expect(brief(gpt)).toEqual(["1:12.31", "2:13"]);
+    expect([...gpt.between]).toEqual([0, EVALUATION]);
+    expect(
+      brief(
+        only("step    1/100 | loss 1.0 (+nanz)| norm 1.0 | lr 1e-3 | 300.15 ms | 50.1% bf16 MFU\n"),
+      ),
+    ).toEqual(["1:300.15"]);
+  });
+
+  it("are joined until times of whole seconds tell something", () => {
+    const text = Array.from({ length: 101 }, (_, n) => {
+      const s = Math.floor(n * 0.6);
+      return `2026-11-15 00:${String(Math.floor(s / 60)).padStart(2, "0")}:${String(s % 60).padStart(2, "0")} step ${n} | loss 2.0\n`;
+    }).join("");
+    const series = only(text);
+    expect(series.iteration.length).toBeLessThan(10);
+    for (const ms of series.durationMs.slice(1)) expect(Math.abs(ms - 600)).toBeLessThan(70);
+    expect(series.iteration.at(-1)).toBe(100);
+  });
+
+  it("get the year of another line, and go without where there is none", () => {
+    const glog = (s: number, n: number): string =>
+      `[I1115 00:00:0${s}.500000 loop.cpp:1] step ${n} | loss 2\n`;
+    const dated = only(`${glog(1, 1)}${glog(3, 2)}2026-11-15 00:00:04 [INFO] x\n`);
+    expect(brief(dated)).toEqual(["1:NaN", "2:2000"]);
+    expect(dated.endMs[1]).toBe(Date.UTC(2026, 10, 15, 0, 0, 3, 500));
+    const undated = only(glog(1, 1) + glog(3, 2));
+    expect(brief(undated)).toEqual(["1:NaN", "2:2000"]);
+    expect([...undated.endMs]).toEqual([NaN, NaN]);
+  });
+
+  it("make no series where nothing tells how long they took", () => {
+    expect(read("step 1 | loss 2.0\nstep 2 | loss 2.0\n").series).toEqual([]);
+  });
+});
+
+const HOSTILE_WORDS = [
+  " iteration 5/ 9 |",
+  "elapsed time per iteration (ms):",
+  " nan",
+  "1e999",
+  "-5",
+  ",",
+  " tps: ",
+  "step: 3  loss: 1",
+  "global_step=7, RunningAvgSamplesPerSec=",
+  "train_step_timing in s",
+  "=",
+  "CurrSamplesPerSec=",
+  "2026-11-15 00:00:00",
+  "saving checkpoint",
+  "[rank3]:",
+  "time 3 ms",
+  "\n",
+  "global batch size:",
+];
+
+describe("the contract", () => {
+  const text =
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1\n" +
+    megatron(1, 900, "[2026-11-15 00:00:12] ") +
+    "[rank1]:" +
+    megatron(1, 900) +
+    "saving checkpoint at iteration 1\n" +
+    megatron(2, 910, "[2026-11-15 00:00:13] ");
+
+  it("holds at every chunk size and wherever the file is cut", () => {
+    const [first, ...others] = readAtAllSizes(rankLog, "train.log", text);
+    for (const other of others) expect(other).toEqual(first);
+    for (const { series } of readCutEverywhere(rankLog, "train.log", text)) {
+      for (const s of series ?? []) expect(s.iteration.length).toBeLessThanOrEqual(2);
+    }
+  });
+
+  it("holds for lines of any words", () => {
+    const word = fc.constantFrom(...HOSTILE_WORDS);
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 60 }), (words) => {
+        for (const s of read(words.join("")).series ?? []) {
+          for (const ms of s.durationMs) expect(Number.isNaN(ms) || Math.abs(ms) >= 0).toBe(true);
+        }
+      }),
+      { numRuns: 500, seed: 4 },
+    );
+  });
+
+  it("bounds what one file may hold", () => {
+    const line = Buffer.from(megatron(1, 5));
+    const sink = rankLog.open("train.log");
+    const block = Buffer.concat(Array.from({ length: 1000 }, () => line));
+    for (let i = 0; i < 1001; i++) sink.push(block);
+    const reading = sink.end();
+    expect(reading.series?.[0]?.iteration.length).toBe(1_000_000);
+    expect(reading.defects).toEqual([
+      { file: "train.log", what: "1000 iterations after the first 1000000 were left out" },
+    ]);
+  }, 60_000);
+});

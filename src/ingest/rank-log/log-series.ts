@@ -1,0 +1,109 @@
+/** The iterations that one writer of a log reports, and how long they took: said, or worked out at the end. */
+import { START } from "../../model/series.ts";
+import type { SeriesBasis } from "../../model/series.ts";
+import { resolveStamp } from "../log-time.ts";
+import type { Stamp } from "../log-time.ts";
+import { SeriesColumns } from "../series-columns.ts";
+import type { IterationLine } from "./iteration-line.ts";
+import { TORCHTITAN } from "./iteration-line.ts";
+import { byRate, byTimes, foldCoarse, isCoarse } from "./series-times.ts";
+
+/** In the columns' `between` while the log is read: the time has no year yet. */
+const YEARLESS = 128;
+
+export class LogSeries {
+  readonly columns = new SeriesColumns();
+  /** Kinds of the lines that make up the last point. */
+  #kinds = 0;
+  #allKinds = 0;
+
+  /** Line of the last point, 0 where there is none. */
+  get lastLine(): number {
+    return this.columns.count === 0 ? 0 : this.columns.line[this.columns.count - 1]!;
+  }
+
+  /** Whether the line tells more of the last point, which is then added to. */
+  joins({ kind, iteration }: IterationLine, between: number): boolean {
+    const { count } = this.columns;
+    return (
+      count > 0 &&
+      this.columns.iteration[count - 1] === iteration &&
+      (this.#kinds & kind) === 0 &&
+      (between & START) === 0
+    );
+  }
+
+  /** Another line of the last point's step, by another part of the framework. */
+  join({ kind, ms, rate, batch }: IterationLine): void {
+    const { columns } = this;
+    const at = columns.count - 1;
+    this.#kinds |= kind;
+    this.#allKinds |= kind;
+    if (Number.isNaN(columns.durationMs[at])) columns.durationMs[at] = ms;
+    if (Number.isNaN(columns.rate[at])) columns.rate[at] = rate;
+    if (Number.isNaN(columns.batch[at])) columns.batch[at] = batch;
+  }
+
+  add(point: IterationLine, line: number, stamp: Stamp | null, between: number): void {
+    const { columns } = this;
+    const yearless = stamp !== null && !stamp.hasYear ? YEARLESS : 0;
+    columns.add(
+      point.iteration,
+      point.ms,
+      stamp === null ? NaN : stamp.ms,
+      line,
+      between | yearless,
+    );
+    columns.rate[columns.count - 1] = point.rate;
+    columns.batch[columns.count - 1] = point.batch;
+    this.#kinds = point.kind;
+    this.#allKinds |= point.kind;
+  }
+
+  /** Settles the durations in the columns. Null where nothing says how long iterations took. */
+  settle(nearMs: number | null): SeriesBasis | null {
+    const { columns } = this;
+    const hasNoYear = this.#date(nearMs);
+    const basis = this.#basis();
+    if (basis === "timestamps") {
+      if (isCoarse(columns)) foldCoarse(columns);
+      byTimes(columns);
+    } else if (basis === "throughput") byRate(columns);
+    // Differences of such times are right, the times themselves are not.
+    if (hasNoYear) columns.endMs.fill(NaN);
+    return columns.tells ? basis : null;
+  }
+
+  /** Whether there are times without a year and no year for them. */
+  #date(nearMs: number | null): boolean {
+    const { endMs, between, count } = this.columns;
+    let isUnknown = false;
+    for (let at = 0; at < count; at++) {
+      if ((between[at]! & YEARLESS) === 0) continue;
+      between[at]! &= ~YEARLESS;
+      if (nearMs === null) isUnknown = true;
+      else endMs[at] = resolveStamp({ ms: endMs[at]!, hasYear: false }, nearMs) ?? NaN;
+    }
+    return isUnknown;
+  }
+
+  /** The best that at least half as many points have as have any. */
+  #basis(): SeriesBasis {
+    const { columns } = this;
+    let reported = 0;
+    let rated = 0;
+    let timed = 0;
+    for (let at = 0; at < columns.count; at++) {
+      if (columns.durationMs[at]! >= 0) reported++;
+      if (columns.rate[at]! > 0) rated++;
+      if (columns.endMs[at]! > 0) timed++;
+    }
+    const enough = Math.max(reported, rated, timed) / 2;
+    if (reported > 0 && reported >= enough) return "reported";
+    // torchtitan's tokens a second are those of the stretch between two lines, which exact times tell as well,
+    // in milliseconds. DeepSpeed's samples a second are those of one step, without the pauses around it.
+    const timesWillDo =
+      (this.#allKinds & TORCHTITAN) !== 0 && timed > 1 && timed >= enough && !isCoarse(columns);
+    return rated > 0 && rated >= enough && !timesWillDo ? "throughput" : "timestamps";
+  }
+}

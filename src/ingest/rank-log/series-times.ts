@@ -1,0 +1,73 @@
+/** Durations of iterations out of the times at which lines were written, or out of throughput. */
+import type { SeriesColumns } from "../series-columns.ts";
+
+/** A time that is right to a second tells a stretch of this length to 2 %. */
+const LONG_MS = 50_000;
+/** And one of this length to 10 %: what times alone can give where steps are short. */
+const FOLD_MS = 10_000;
+/** Milliseconds for 1,000 tokens or samples: where there are no times, ratios are all there is. */
+const UNSCALED = 1e6;
+
+/** Whether the times are of whole seconds and closer together than that allows. */
+export function isCoarse({ count, endMs }: SeriesColumns): boolean {
+  const gaps: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const ms = endMs[at]!;
+    if (ms % 1000 > 0) return false;
+    const gap = at > 0 ? ms - endMs[at - 1]! : NaN;
+    if (gap >= 0) gaps.push(gap);
+  }
+  gaps.sort((a, b) => a - b);
+  return gaps.length > 0 && gaps[gaps.length >> 1]! < LONG_MS;
+}
+
+/**
+ * Time since the point before, by iterations. Unknown for the first point, after a counter that went back, and
+ * where a time is missing.
+ */
+export function byTimes({ count, iteration, endMs, durationMs }: SeriesColumns): void {
+  for (let at = 0; at < count; at++) {
+    const iterations = at > 0 ? iteration[at]! - iteration[at - 1]! : 0;
+    const elapsedMs = at > 0 ? endMs[at]! - endMs[at - 1]! : NaN;
+    durationMs[at] = iterations > 0 && elapsedMs >= 0 ? elapsedMs / iterations : NaN;
+  }
+}
+
+/** Joins points until a stretch is long enough for times of whole seconds. */
+export function foldCoarse(columns: SeriesColumns): void {
+  const { count, iteration, endMs, line, batch, between } = columns;
+  let kept = 0;
+  let bits = 0;
+  for (let at = 0; at < count; at++) {
+    bits |= between[at]!;
+    const goesOn = at + 1 < count && iteration[at + 1]! > iteration[at]!;
+    const isShort = kept > 0 && endMs[at]! - endMs[kept - 1]! < FOLD_MS;
+    const follows = kept > 0 && iteration[at]! > iteration[kept - 1]!;
+    // The last one before a counter goes back is kept, as is the first after it.
+    if (isShort && follows && goesOn) continue;
+    iteration[kept] = iteration[at]!;
+    endMs[kept] = endMs[at]!;
+    line[kept] = line[at]!;
+    batch[kept] = batch[at]!;
+    between[kept] = bits;
+    kept++;
+    bits = 0;
+  }
+  columns.count = kept;
+}
+
+/** The inverse of the throughput, scaled so that stretches without pauses add up to the time they took. */
+export function byRate(columns: SeriesColumns): void {
+  const { count, iteration, endMs, rate, between, durationMs } = columns;
+  let elapsedMs = 0;
+  let inverse = 0;
+  for (let at = 1; at < count; at++) {
+    const iterations = iteration[at]! - iteration[at - 1]!;
+    const ms = endMs[at]! - endMs[at - 1]!;
+    if (!(iterations > 0 && ms >= 0 && rate[at]! > 0) || between[at] !== 0) continue;
+    elapsedMs += ms;
+    inverse += iterations / rate[at]!;
+  }
+  const scale = elapsedMs > 0 && inverse > 0 ? elapsedMs / inverse : UNSCALED;
+  for (let at = 0; at < count; at++) durationMs[at] = rate[at]! > 0 ? scale / rate[at]! : NaN;
+}

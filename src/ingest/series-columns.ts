@@ -1,0 +1,73 @@
+/** The columns of an iteration series while it is read: typed arrays that double, no object a point. */
+import type { IterationSeries } from "../model/series.ts";
+
+/** A file may tell of fifty thousand writers with a handful of points each. */
+const FIRST_CAPACITY = 16;
+/** Points of one file, all its series together; what comes after is counted, not kept. */
+export const MAX_POINTS = 1_000_000;
+
+export type SeriesIdentity = Pick<IterationSeries, "source" | "file" | "rank" | "basis">;
+
+export class SeriesColumns {
+  count = 0;
+  iteration = new Float64Array(FIRST_CAPACITY);
+  durationMs = new Float64Array(FIRST_CAPACITY);
+  endMs = new Float64Array(FIRST_CAPACITY);
+  batch = new Float64Array(FIRST_CAPACITY);
+  /** Samples or tokens a second, NaN where the line does not say: of no use to a reader of the series. */
+  rate = new Float64Array(FIRST_CAPACITY);
+  line = new Int32Array(FIRST_CAPACITY);
+  between = new Uint8Array(FIRST_CAPACITY);
+
+  add(iteration: number, durationMs: number, endMs: number, line: number, between: number): void {
+    const at = this.count++;
+    if (at === this.iteration.length) this.#grow();
+    this.iteration[at] = iteration;
+    this.durationMs[at] = durationMs;
+    this.endMs[at] = endMs;
+    this.line[at] = line;
+    this.between[at] = between;
+    this.batch[at] = NaN;
+    this.rate[at] = NaN;
+  }
+
+  /** Whether any point says how long an iteration took. */
+  get tells(): boolean {
+    for (let at = 0; at < this.count; at++) if (this.durationMs[at]! >= 0) return true;
+    return false;
+  }
+
+  /** Copies of the right length: they may be handed to another thread. */
+  series(is: SeriesIdentity): IterationSeries {
+    const { count } = this;
+    return {
+      ...is,
+      iteration: this.iteration.slice(0, count),
+      durationMs: this.durationMs.slice(0, count),
+      endMs: this.endMs.slice(0, count),
+      line: this.line.slice(0, count),
+      batch: this.batch.slice(0, count),
+      between: this.between.slice(0, count),
+    };
+  }
+
+  #grow(): void {
+    const capacity = this.iteration.length * 2;
+    const doubled = (column: Float64Array): Float64Array<ArrayBuffer> => {
+      const wider = new Float64Array(capacity);
+      wider.set(column);
+      return wider;
+    };
+    this.iteration = doubled(this.iteration);
+    this.durationMs = doubled(this.durationMs);
+    this.endMs = doubled(this.endMs);
+    this.batch = doubled(this.batch);
+    this.rate = doubled(this.rate);
+    const line = new Int32Array(capacity);
+    line.set(this.line);
+    this.line = line;
+    const between = new Uint8Array(capacity);
+    between.set(this.between);
+    this.between = between;
+  }
+}
