@@ -2,7 +2,7 @@
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
-import { METHODS } from "./methods/methods.ts";
+import { METHODS, withIterations } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
@@ -19,15 +19,25 @@ export interface Diagnosis {
 export interface DiagnoseOptions {
   readonly paths: readonly string[];
   readonly jobFile?: string;
+  /** A regular expression for iteration lines, with a group named "iteration" (ingest/iteration-pattern.ts). */
+  readonly pattern?: string;
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
-  const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
-  const { readings, unrecognised } = await ingest(options.paths, env);
-  const jobFile = given ?? (await findJobFile(unrecognised));
-  const job = buildJob(readings, jobFile);
+  const { job, unrecognised } = await readJob(options, env);
   const { findings, didNotRun } = await ask(job, env);
   return { job, verdict: fuse(job, findings, didNotRun), findings, unrecognised };
+}
+
+/** Everything before the questions: the job, with its iterations followed. */
+export async function readJob(
+  options: DiagnoseOptions,
+  env: Env,
+): Promise<{ job: Job; unrecognised: readonly string[] }> {
+  const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
+  const { readings, unrecognised } = await ingest(options.paths, env, options);
+  const jobFile = given ?? (await findJobFile(unrecognised));
+  return { job: withIterations(buildJob(readings, jobFile)), unrecognised };
 }
 
 /** A job.json that lies among the inputs is used without being asked for, if it is one. */

@@ -72,23 +72,23 @@ export interface Episode {
   readonly isOpen: boolean;
 }
 
-/** A pause that is no slowness: warm-up, restart, checkpoint, evaluation, a new batch size. */
+/** A point that is no slowness, whatever it took. */
 export interface Pause {
   readonly iteration: number;
-  readonly why: "warm-up" | "restart" | "checkpoint" | "evaluation" | "batch-size" | "gap";
+  readonly why: "warm-up" | "restart" | "checkpoint" | "evaluation";
   readonly durationMs: number;
 }
 
 /** A series with what the tracker sees in it. */
 export interface TrackedSeries {
   readonly series: IterationSeries;
-  /** Iterations that the series covers, restarts counted once. */
+  /** Iterations that the points cover; those done again after a restart count again. */
   readonly iterations: number;
   /** Median of the iterations that count. */
   readonly medianMs: number;
   readonly changePoints: readonly ChangePoint[];
   readonly episodes: readonly Episode[];
-  /** First iteration after each restart. */
+  /** First iteration after each restart, said by the log or seen as one iteration of many times the length. */
   readonly restarts: readonly number[];
   readonly pauses: readonly Pause[];
   /** δ-irregular iterations (Holmes, definition 1). */

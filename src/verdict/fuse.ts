@@ -5,6 +5,7 @@ import type { Job } from "../model/job.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
 import { machineOf, summarise } from "./summary.ts";
+import { slowDownOf } from "./slow-down.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
@@ -47,11 +48,11 @@ export function fuse(
   const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
     .filter((rank) => !blamed.has(rank))
     .sort((a, b) => a - b);
-  const confidence = confidenceOf(job, culprits, kind);
+  const confidence = confidenceOf(job, culprits, kind, findings);
   return {
     schema: "faultline.verdict/1",
     kind,
-    summary: summarise(job, kind, suspects, victims, confidence),
+    summary: summarise(job, kind, suspects, victims, confidence, findings),
     confidence,
     when: whenDidItHappen(job, findings, kind, suspects),
     suspects,
@@ -109,6 +110,7 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
       (method.startsWith("hang/") && weight >= 0.5 && clears.length > 0),
   );
   if (hangs) return "hang";
+  if (slowDownOf(findings)) return "fail-slow";
   // Only who has seen everybody may say that all is well.
   const sawAll =
     job.dumps.size >= job.worldSize && ![...job.dumps.values()].some(({ dump }) => dump.isCut);
@@ -124,7 +126,15 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
  * The weights were chosen by judgement and then compared with generated cases; they are not fitted. What
  * is missing lowers them: ranks without any trace may hide a second culprit.
  */
-function confidenceOf(job: Job, culprits: readonly Hypothesis[], kind: VerdictKind): number {
+function confidenceOf(
+  job: Job,
+  culprits: readonly Hypothesis[],
+  kind: VerdictKind,
+  findings: readonly Finding[],
+): number {
+  // That it is slow is nearly sure; the half of the answer that names somebody is missing.
+  if (culprits.length === 0 && kind === "fail-slow")
+    return round(0.6 * (slowDownOf(findings)?.weight ?? 0));
   if (culprits.length === 0) return kind === "healthy" ? 0.6 : 0.2;
   const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));

@@ -1,11 +1,17 @@
 /** The verdict in one sentence that a tired engineer can act on. */
 import { rankWords, thousands } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
-import type { VerdictKind } from "../model/finding.ts";
+import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor } from "./advice.ts";
+import { slowDownOf } from "./slow-down.ts";
+
+const ENDS: Partial<Record<VerdictKind, string>> = {
+  crash: "ended the job",
+  "fail-slow": "slows the job down",
+};
 
 /** Below this the sentence says "probably". */
 const SURE = 0.7;
@@ -16,8 +22,9 @@ export function summarise(
   suspects: readonly Suspect[],
   victims: readonly Rank[],
   confidence: number,
+  findings: readonly Finding[],
 ): string {
-  if (suspects.length === 0) return withoutSuspects(kind, victims);
+  if (suspects.length === 0) return withoutSuspects(job, kind, victims, findings);
   const byCause = new Map<Cause, Rank[]>();
   for (const { cause, ranks } of suspects)
     byCause.set(cause, [...(byCause.get(cause) ?? []), ...ranks]);
@@ -25,18 +32,35 @@ export function summarise(
   const sentence = parts.join(", and ");
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
-  const end = kind === "crash" ? "ended the job" : "hangs the job";
+  const end = ENDS[kind] ?? "hangs the job";
   return `${probably}${start}, and that ${end}${bystanders(kind, victims)}.`;
 }
 
-function withoutSuspects(kind: VerdictKind, victims: readonly Rank[]): string {
+function withoutSuspects(
+  job: Job,
+  kind: VerdictKind,
+  victims: readonly Rank[],
+  findings: readonly Finding[],
+): string {
+  const slow = slowDownOf(findings);
+  if (kind === "fail-slow" && slow) {
+    return `${capital(slow.says)}. These files do not show on whose account.`;
+  }
+  const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
   if (kind === "healthy") {
-    return "No hang and no crash: no operator is pending and no process failed. Whether the job was slow is not looked at yet.";
+    return `No hang and no crash: no operator is pending and no process failed. ${
+      even
+        ? `Also ${even.says}.`
+        : "Nothing here tells how long iterations took, so whether it was slow is open."
+    }`;
   }
   if (kind === "hang") {
     if (victims.length === 0) return "The job hangs, and these files do not show on whose account.";
     return `The job hangs, and these files do not show for whom the ${thousands(victims.length)} waiting ranks wait.`;
   }
+  const last = [...job.logs.values()].reduce((most, log) => Math.max(most, log.lastIteration), -1);
+  if (even)
+    return `These files show nothing wrong: ${even.says}${last >= 0 ? `, up to iteration ${last}` : ""}. Whether the job went on after that they do not tell.`;
   return "These files do not show what is wrong, if anything is.";
 }
 

@@ -2,6 +2,7 @@
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
+import { slowDownOf } from "./slow-down.ts";
 
 export function whenDidItHappen(
   job: Job,
@@ -9,6 +10,11 @@ export function whenDidItHappen(
   kind: VerdictKind,
   suspects: readonly Suspect[],
 ): Verdict["when"] {
+  const slow = kind === "fail-slow" ? slowDownOf(findings) : null;
+  if (slow) {
+    const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
+    return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
+  }
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
   return {
     iteration: iterationOf(job, suspects),

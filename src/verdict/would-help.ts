@@ -54,6 +54,9 @@ export function wouldHelp(
   }
   const noLog = ranks.filter((rank) => !job.logs.has(rank));
   if (noLog.length > 0 && noLog.length <= 8) help.push(`the log of ${rankWords(noLog)}`);
+  if (kind === "fail-slow" && suspects.length === 0 && job.dumps.size > 0) {
+    help.push("metrics of all machines around the change (DCGM, node exporter)");
+  }
   if (kind === "undetermined") help.push("the logs of all ranks up to the moment of failure");
   return help;
 }

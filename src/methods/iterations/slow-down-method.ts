@@ -1,0 +1,134 @@
+/** The question "when did it become slow?" asked of a job: what the tracker saw, as findings. */
+import { count, rankWords } from "../../base/text.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Job } from "../../model/job.ts";
+import type { Method } from "../../model/method.ts";
+import type { TrackedSeries } from "../../model/series.ts";
+import { slowDowns, type SlowDown } from "./slow-downs.ts";
+
+const MAX_FINDINGS = 8;
+const HOUR_MS = 3_600_000;
+/** One rank that slows down while its peers do not: what slows it is not known from times alone. */
+const ALONE_WEIGHT = 0.6;
+
+export const slowDown: Method = {
+  id: "iterations/slow-down",
+  applies: (job) => job.iterations.length > 0,
+  *run(job) {
+    const all = slowDowns(job.iterations);
+    // The one that wastes most first: the verdict tells of it.
+    const worst = all.toSorted((a, b) => b.episode.wastedMs - a.episode.wastedMs);
+    for (const one of worst.slice(0, MAX_FINDINGS)) yield findingOf(one);
+    if (all.length === 0) yield* evenOnes(job);
+    yield* irregularOnes(job);
+  },
+};
+
+function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDown): NewFinding {
+  const { series } = seenIn;
+  const ends = episode.isOpen ? "and still do at the end" : `until iteration ${episode.to}`;
+  const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
+  const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
+  return {
+    says: `${who} take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
+    weight: change.confidence,
+    at: shownBy
+      .slice(0, 4)
+      .map(({ series: { file } }) =>
+        file === series.file ? { file, line: change.line } : { file },
+      ),
+    data: {
+      slowDown: true,
+      iteration: change.iteration,
+      until: episode.isOpen ? null : episode.to,
+      detectedAt: change.detectedAt,
+      beforeMs: round(change.beforeMs),
+      afterMs: round(change.afterMs),
+      ratio: round(change.ratio),
+      wastedHours: round(episode.wastedMs / HOUR_MS),
+      from: change.atMs === null ? null : new Date(change.atMs).toISOString(),
+      to: endOf(seenIn, episode.isOpen ? null : episode.to),
+      series: series.source,
+    },
+    accuses: alone.map((rank) => ({
+      kind: "fail-slow" as const,
+      type: "rank" as const,
+      ranks: [rank],
+      link: null,
+      cause: "unknown" as const,
+      weight: ALONE_WEIGHT * change.confidence,
+      why: `its iterations take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration}, those of its peers do not`,
+    })),
+    clears: [],
+  };
+}
+
+/** When the last slow iteration ended; null where it goes on or the series has no times. */
+function endOf({ series }: TrackedSeries, iteration: number | null): string | null {
+  if (iteration === null) return null;
+  const at = series.endMs[series.iteration.lastIndexOf(iteration)];
+  return at !== undefined && Number.isFinite(at) ? new Date(at).toISOString() : null;
+}
+
+/** That nothing slowed down is worth saying once, from the longest series. */
+function* evenOnes(job: Job): Iterable<NewFinding> {
+  const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
+  const { series, iterations, medianMs, variation } = longest;
+  if (!Number.isFinite(medianMs) || iterations < 12) return;
+  yield {
+    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)`,
+    weight: 0.3,
+    at: [{ file: series.file }],
+    data: { evenIterations: Math.round(iterations), medianMs: round(medianMs) },
+    accuses: [],
+    clears: [],
+  };
+}
+
+/** Spikes and fluctuations are told, and blamed on nobody. */
+function* irregularOnes(job: Job): Iterable<NewFinding> {
+  const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
+  const episodes = longest.episodes.filter(({ type }) => type !== "degradation");
+  if (episodes.length === 0) return;
+  const spikes = episodes.filter(({ type }) => type === "spike").length;
+  const beats = episodes.filter(({ type }) => type === "fluctuation");
+  const period = beats.find((beat) => beat.period !== null)?.period;
+  const wasted = episodes.reduce((sum, { wastedMs }) => sum + wastedMs, 0);
+  const parts = [
+    ...(spikes > 0 ? [count(spikes, "spike")] : []),
+    ...(beats.length > 0
+      ? [
+          `${count(beats.length, "fluctuation")}${period ? ` (about every ${period} iterations)` : ""}`,
+        ]
+      : []),
+  ];
+  yield {
+    says: `${parts.join(" and ")} in the iteration times, ${hours(wasted)} wasted`,
+    weight: 0.2,
+    at: [{ file: longest.series.file }],
+    data: {
+      spikes,
+      fluctuations: beats.length,
+      period: period ?? null,
+      wastedHours: round(wasted / HOUR_MS),
+    },
+    accuses: [],
+    clears: [],
+  };
+}
+
+function hours(timeMs: number): string {
+  return timeMs >= HOUR_MS
+    ? `${(timeMs / HOUR_MS).toFixed(1)} h`
+    : `${(timeMs / 1000).toFixed(1)} s`;
+}
+
+function ms(value: number): string {
+  return value >= 10_000
+    ? `${(value / 1000).toFixed(1)} s`
+    : `${value.toFixed(value < 100 ? 1 : 0)} ms`;
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(6));
+}

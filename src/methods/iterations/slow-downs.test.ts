@@ -1,0 +1,43 @@
+import { describe, expect, test } from "vitest";
+import { slowDowns } from "./slow-downs.ts";
+import { makeSeries } from "./test-series.ts";
+import { trackSeries } from "./track-series.ts";
+
+const even = (): number => 1000;
+const slow = (i: number): number => (i < 81 ? 1000 : 1600);
+
+function job(ranks: number, slowRanks: readonly number[]): ReturnType<typeof slowDowns> {
+  return slowDowns(
+    Array.from({ length: ranks }, (_, rank) =>
+      trackSeries(
+        makeSeries({
+          level: slowRanks.includes(rank) ? slow : even,
+          to: 160,
+          rank,
+          seed: rank + 1,
+        }),
+      ),
+    ),
+  );
+}
+
+describe("a slow-down", () => {
+  test("that all ranks show is the job's and names nobody", () => {
+    const found = job(8, [0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(found).toHaveLength(1);
+    expect(found[0]!.alone).toEqual([]);
+    expect(found[0]!.shownBy).toHaveLength(8);
+    expect(found[0]!.change.iteration).toBe(81);
+  });
+
+  test("that one worker of many shows names it", () => {
+    const found = job(10, [6]);
+    expect(found.map(({ alone }) => alone)).toEqual([[6]]);
+  });
+
+  test("in a single series names nobody", () => {
+    expect(job(1, [0]).map(({ alone }) => alone)).toEqual([[]]);
+  });
+
+  test("is none where all is even", () => expect(job(5, [])).toEqual([]));
+});

@@ -1,0 +1,92 @@
+/**
+ * Slow-downs of a job out of many series. All ranks of a synchronous job show the same iteration times: what
+ * most series show is the job's, and names nobody. Where each worker measures its own work, one that slows
+ * down alone is the one to look at (Alibaba's mini-batch times are of that kind).
+ */
+import type { Rank } from "../../model/ids.ts";
+import type { ChangePoint, Episode, TrackedSeries } from "../../model/series.ts";
+
+export interface SlowDown {
+  /** The clearest of the series that show it. */
+  readonly seenIn: TrackedSeries;
+  readonly change: ChangePoint;
+  readonly episode: Episode;
+  /** Series that show it, of those that cover the time. */
+  readonly shownBy: readonly TrackedSeries[];
+  readonly covering: number;
+  /** Ranks that slowed down while their peers did not; empty where the whole job did. */
+  readonly alone: readonly Rank[];
+}
+
+/** Points a series needs before it has a say. */
+const MIN_POINTS = 12;
+/** Iterations by which the same change may be seen earlier or later. */
+const SAME_CHANGE = 5;
+/** Series whose onsets differ by more than this share of the covering ones show the job's slow-down. */
+const MOST = 0.5;
+const MIN_PEERS = 3;
+
+interface Onset {
+  readonly tracked: TrackedSeries;
+  readonly change: ChangePoint;
+  readonly episode: Episode;
+}
+
+export function slowDowns(all: readonly TrackedSeries[]): SlowDown[] {
+  const usable = all.filter(({ series }) => series.iteration.length >= MIN_POINTS);
+  const onsets = usable.flatMap(onsetsOf).sort((a, b) => a.change.iteration - b.change.iteration);
+  const found: SlowDown[] = [];
+  for (let i = 0; i < onsets.length;) {
+    let j = i + 1;
+    while (j < onsets.length && together(onsets[j - 1]!, onsets[j]!)) j++;
+    found.push(merge(onsets.slice(i, j), usable));
+    i = j;
+  }
+  return found;
+}
+
+/** Each degradation with the change that began it. */
+function onsetsOf(tracked: TrackedSeries): Onset[] {
+  return tracked.episodes.flatMap((episode) => {
+    if (episode.type !== "degradation") return [];
+    const change = tracked.changePoints.find(
+      ({ iteration, direction }) => direction === "slower" && iteration === episode.from,
+    );
+    // A pause may stand at the change itself: then the episode begins a little later.
+    const near =
+      change ??
+      tracked.changePoints.findLast(
+        ({ iteration, direction }) => direction === "slower" && iteration <= episode.from,
+      );
+    return near ? [{ tracked, change: near, episode }] : [];
+  });
+}
+
+function together(a: Onset, b: Onset): boolean {
+  const stride = Math.max(strideOf(a.tracked), strideOf(b.tracked));
+  return b.change.iteration - a.change.iteration <= SAME_CHANGE * stride;
+}
+
+function strideOf({ series, iterations }: TrackedSeries): number {
+  return Math.max(1, iterations / Math.max(1, series.iteration.length));
+}
+
+function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): SlowDown {
+  const best = onsets.reduce((a, b) => (b.change.confidence > a.change.confidence ? b : a));
+  const shownBy = [...new Set(onsets.map(({ tracked }) => tracked))];
+  const covering = usable.filter(({ series }) => covers(series.iteration, best.change.iteration));
+  const isWhole = covering.length < MIN_PEERS || shownBy.length >= MOST * covering.length;
+  const ranks = shownBy.flatMap(({ series }) => (series.rank === null ? [] : [series.rank]));
+  return {
+    seenIn: best.tracked,
+    change: best.change,
+    episode: best.episode,
+    shownBy,
+    covering: covering.length,
+    alone: isWhole ? [] : [...new Set(ranks)].sort((a, b) => a - b),
+  };
+}
+
+function covers(iteration: Float64Array, at: number): boolean {
+  return iteration.length > 0 && iteration[0]! <= at && iteration.at(-1)! >= at;
+}
