@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
+import type { IterationsFlags } from "./iterations.ts";
 import type { SimulateFlags } from "./simulate.ts";
 
 const VERSION = "0.1.0";
@@ -40,6 +41,7 @@ async function main(argv: readonly string[]): Promise<number> {
       "files of a healthy run of the same job (not used by the hang and crash methods)",
     )
     .option("--job <file>", "job.json with what you know of the job: world size, machines")
+    .option("--pattern <regex>", PATTERN)
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no progress and no remarks on stderr")
@@ -50,6 +52,26 @@ async function main(argv: readonly string[]): Promise<number> {
     .action(async (paths: string[], flags: DiagnoseFlags) => {
       const { runDiagnose } = await import("./diagnose.ts");
       status = await runDiagnose(paths, flags);
+    });
+
+  program
+    .command("iterations")
+    .description("when did it become slow: iteration times, change points, restarts")
+    .argument(
+      "<path...>",
+      "training logs (Megatron-LM, DeepSpeed, NeMo, torchtitan), CSV tables, flight-recorder dumps, NCCL Inspector files, operators.flop; also .gz, .tar, .tar.gz",
+    )
+    .option("--pattern <regex>", PATTERN)
+    .option("--json", "print one JSON document on stdout, nothing else")
+    .option("--out <dir>", "write report.html (with a plot) and verdict.json there")
+    .option("--quiet", "no progress and no remarks on stderr")
+    .option("--exit-code", "exit with 10 when a lasting slow-down was found")
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", ITERATIONS_EXAMPLES)
+    .exitOverride()
+    .action(async (paths: string[], flags: IterationsFlags) => {
+      const { runIterations } = await import("./iterations.ts");
+      status = await runIterations(paths, flags);
     });
 
   const number = (text: string): number => {
@@ -103,6 +125,20 @@ async function main(argv: readonly string[]): Promise<number> {
     return report(error, debug);
   }
 }
+
+const PATTERN =
+  "your own iteration lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…)";
+
+const ITERATIONS_EXAMPLES = `
+A change counts when the level moves by 10 % or more, stands out from the job's own noise and lasts; warm-up,
+restarts, checkpoints, evaluation and new batch sizes do not. "known at" is the iteration at which somebody
+who reads along would have been told.
+
+Examples:
+  faultline iterations train.log                    changes, spikes, fluctuations, time wasted
+  faultline iterations dumps/ --out report          from flight-recorder dumps alone, with a plot
+  faultline iterations my.log --pattern 'it (?<iteration>\\d+) took (?<s>[\\d.]+)s'
+  faultline iterations train.log --json | jq '.series[].changePoints'`;
 
 const EXAMPLES = `
 Examples:

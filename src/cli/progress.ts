@@ -1,4 +1,6 @@
 /** Progress on stderr: a line that redraws itself on a terminal, a line now and then elsewhere. */
+import type { Env } from "../model/job.ts";
+
 export interface Progress {
   update(what: string, done: number, total: number): void;
   end(): void;
@@ -40,4 +42,14 @@ export function makeProgress(
       if (drawn) stream.write("\r\x1b[K");
     },
   };
+}
+
+/** What a command hands down; `done` takes the progress line away. */
+export function progressEnv(quiet: boolean): { env: Env; done: () => void } {
+  const progress = makeProgress(process.stderr, quiet, () => performance.now());
+  const env: Env = {
+    signal: new AbortController().signal,
+    progress: (...at) => progress.update(...at),
+  };
+  return { env, done: () => progress.end() };
 }

@@ -4,6 +4,7 @@ import type { Job } from "../../model/job.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { renderHtml } from "./html.ts";
 import { syntheticHang, type Shape } from "./synthetic-job.ts";
+import { slowSeries } from "./synthetic-series.ts";
 import { readTags } from "./tag-check.ts";
 
 const SMALL: Shape = { tp: 2, dp: 2, pp: 2, culprit: 3, silent: [6] };
@@ -25,7 +26,7 @@ const HOSTILE = [
 const ELEMENTS =
   "!doctype html head meta title style body header p span h1 h2 h3 dl div dt dd svg rect time nav a main section article b details summary ol ul li code button path marker defs desc g text table caption thead tbody tr th td small wbr pre footer script";
 const ATTRIBUTES =
-  "html lang charset http-equiv content name class role aria-label aria-labelledby width height viewBox preserveAspectRatio rx x y d id href datetime type data-copy tabindex scope colspan refX refY markerWidth markerHeight markerUnits orient marker-end";
+  "html lang charset http-equiv content name class role aria-label aria-labelledby width height viewBox preserveAspectRatio rx x y d id href datetime type data-copy tabindex scope colspan refX refY markerWidth markerHeight markerUnits orient marker-end transform";
 
 function expectHarmless(page: string): void {
   const elements = new Set(ELEMENTS.split(" "));
@@ -62,7 +63,7 @@ function poison<T>(value: T, text: string, keep: ReadonlySet<string>): T {
 describe("text from strangers stays text", () => {
   test.each(HOSTILE)("in every place where a file name or a log line can stand: %j", (hostile) => {
     const { job, verdict } = syntheticHang({ ...SMALL, text: (plain) => `${plain} ${hostile}` });
-    const page = renderHtml(job, verdict);
+    const page = renderHtml({ ...job, iterations: [slowSeries({ source: hostile })] }, verdict);
     expectHarmless(page);
     for (const bad of HOSTILE.slice(0, 3)) expect(page).not.toContain(bad);
   });
@@ -70,7 +71,7 @@ describe("text from strangers stays text", () => {
   test.each(HOSTILE)("in every string there is, even where the types forbid it: %j", (hostile) => {
     const { job, verdict } = syntheticHang(SMALL);
     const keep = new Set(["hang/wait-graph"]);
-    const poisoned: Job = poison(job, hostile, keep);
+    const poisoned: Job = poison({ ...job, iterations: [slowSeries()] }, hostile, keep);
     expectHarmless(renderHtml(poisoned, poison<Verdict>(verdict, hostile, keep)));
     expectHarmless(renderHtml(poisoned, poison<Verdict>(verdict, hostile, new Set())));
   });
@@ -85,6 +86,19 @@ describe("text from strangers stays text", () => {
 describe("the page", () => {
   const { job, verdict } = syntheticHang(SMALL);
   const page = renderHtml(job, verdict);
+
+  test("shows iteration times where there are any, before the graph", () => {
+    expect(page).not.toContain('id="iterations"');
+    const text = renderHtml({ ...job, iterations: [slowSeries(), slowSeries()] }, verdict);
+    expectHarmless(text);
+    expect(text).toContain('<a href="#iterations">Iteration times</a>');
+    const order = ["actions", "iterations", "waits"].map((id) =>
+      text.indexOf(`<section id="${id}"`),
+    );
+    expect(order.toSorted((a, b) => a - b)).toEqual(order);
+    const ids = readTags(text).flatMap(({ attributes }) => attributes.get("id") ?? []);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
 
   test("is well formed, with no id twice and no link into the void", () => {
     const tags = readTags(page);

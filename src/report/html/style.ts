@@ -86,6 +86,34 @@ section { scroll-margin-top: 8px; }
 .key.silent { border: 1.5px dashed var(--soft); background: none; }
 .key.op { border-color: var(--soft); border-radius: 2px; background: var(--panel); }
 
+.iteration-series { margin: 20px 0 28px; } .iteration-series h3 { overflow-wrap: anywhere; }
+.iteration-series h3 .note { font-weight: 400; }
+.iteration-plot { display: block; width: 100%; min-width: 700px; height: auto; }
+.iteration-plot text { font-size: 11px; fill: var(--text); paint-order: stroke; stroke: var(--page);
+  stroke-width: 2.5px; stroke-linejoin: round; font-variant-numeric: tabular-nums; }
+.iteration-plot .band text { stroke: none; }
+.iteration-plot text.soft { fill: var(--soft); }
+.iteration-plot .middle { text-anchor: middle; } .iteration-plot .left { text-anchor: end; }
+.iteration-plot path { fill: none; }
+.grid, .axis { stroke: var(--line); pointer-events: none; } .axis { stroke: var(--soft); }
+.dots, .joined, .ranges, .median, .level { pointer-events: none; }
+.dots { stroke: var(--wait); stroke-width: 2.2; stroke-linecap: round; } .dots.few { stroke-width: 4; }
+.joined { stroke: var(--wait); stroke-width: .8; opacity: .6; }
+.ranges { stroke: var(--wait); stroke-width: 1; opacity: .45; } .median { stroke: var(--wait); stroke-width: 1.2; }
+.level { stroke: var(--text); stroke-width: 1.4; }
+.band.slow rect { fill: var(--bad-soft); } .band.fluctuating rect { fill: var(--warn-soft); }
+.iteration-plot .hatch { stroke: var(--warn); stroke-width: .7; opacity: .45; }
+.iteration-plot .hit { stroke: transparent; stroke-width: 9; pointer-events: stroke; }
+.change .rule { stroke-width: 1.2; } .restart .rule { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 5 4; }
+.change.slower .rule { stroke: var(--bad); } .change.faster .rule { stroke: var(--good); }
+.change.slower .arrow { fill: var(--bad); } .change.faster .arrow { fill: var(--good); }
+.restart text { fill: var(--soft); }
+.spike path { fill: var(--page); stroke: var(--warn); stroke-width: 1.8; }
+.pause path { fill: var(--page); stroke: var(--soft); stroke-width: 1.2; }
+.clipped path { fill: var(--wait); }
+.key-plot { display: inline-block; width: 22px; min-width: 0; vertical-align: -2px; }
+.iteration-table td { white-space: nowrap; font-variant-numeric: tabular-nums; }
+
 table { border-collapse: separate; border-spacing: 0; font-size: .85rem; min-width: 100%; }
 th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { position: sticky; top: 0; background: var(--panel); z-index: 2; vertical-align: bottom; }
@@ -133,9 +161,9 @@ footer { border-top: 1px solid var(--line); margin-top: 40px; padding-top: 12px;
   body { max-width: none; padding: 0; }
   nav, .js .command button { display: none; }
   .scroll, .tall { overflow: visible; max-height: none; border: 0; }
-  .wait-graph { max-width: 100%; height: auto; }
+  .wait-graph { max-width: 100%; height: auto; } .iteration-plot { min-width: 0; }
   thead th, .frontiers th:first-child { position: static; }
-  .card, .finding, .verdict, .wait-graph { break-inside: avoid; }
+  .card, .finding, .verdict, .wait-graph, .iteration-plot { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   pre { max-height: none; }
 }

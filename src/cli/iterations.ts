@@ -1,0 +1,54 @@
+/** `faultline iterations`: when a job became slow, from its logs, tables or operators. */
+import { join } from "node:path";
+import pico from "picocolors";
+import { UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
+import { readJob } from "../pipeline.ts";
+import { iterationsDocument } from "../report/iterations-document.ts";
+import { renderIterationsTerminal } from "../report/iterations-terminal.ts";
+import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { progressEnv } from "./progress.ts";
+
+export interface IterationsFlags {
+  readonly pattern?: string;
+  readonly json?: boolean;
+  readonly out?: string;
+  readonly quiet?: boolean;
+  readonly exitCode?: boolean;
+}
+
+/** Returns the exit status. */
+export async function runIterations(
+  paths: readonly string[],
+  flags: IterationsFlags,
+): Promise<number> {
+  const { env, done } = progressEnv(flags.quiet === true);
+  const options = flags.pattern === undefined ? { paths } : { paths, pattern: flags.pattern };
+  const { job, unrecognised } = await readJob(options, env).finally(done);
+  const { iterations: tracked, missing } = job;
+  if (tracked.length === 0) {
+    throw new UserError(
+      `no iteration times in ${harmless(paths.join(" "))}`,
+      "give it the training log of the rank that prints iterations, or --pattern '(?<iteration>\\d+) .* (?<ms>[\\d.]+)' for lines of your own",
+      3,
+    );
+  }
+  const document = JSON.stringify(iterationsDocument(tracked, missing), null, 2);
+  if (flags.out !== undefined) {
+    const { renderIterationsPage } = await import("../report/html/iterations-page.ts");
+    await writeReport(flags.out, document, renderIterationsPage(tracked, "Iteration times"));
+  }
+  if (flags.json) process.stdout.write(`${document}\n`);
+  else {
+    const colours = pico.createColors(wantsColour());
+    const text = renderIterationsTerminal(tracked, missing, colours, screenWidth());
+    process.stdout.write(`${text}\n`);
+    if (flags.out !== undefined)
+      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+  }
+  if (!flags.quiet) remarkUnread(unrecognised);
+  const isSlow = tracked.some(({ episodes }) =>
+    episodes.some(({ type }) => type === "degradation"),
+  );
+  return flags.exitCode && isSlow ? FOUND_SOMETHING : 0;
+}

@@ -1,0 +1,41 @@
+/** What all commands write, and how: colours, width, the report's folder, remarks. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import { refuseKernelFolder } from "./folder-output.ts";
+
+/** Exit status with --exit-code when something is wrong. */
+export const FOUND_SOMETHING = 10;
+
+export function wantsColour(): boolean {
+  // A plain false, not undefined: picocolors takes that as leave to look for itself.
+  if (!process.stdout.isTTY) return false;
+  return !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+}
+
+export function screenWidth(): number {
+  return Math.min(100, Math.max(60, process.stdout.columns || 100));
+}
+
+export function remarkUnread(files: readonly string[]): void {
+  if (files.length === 0) return;
+  process.stderr.write(
+    `${count(files.length, "file")} in a format that is not read, for example ${harmless(files[0]!)}\n`,
+  );
+}
+
+export async function writeReport(folder: string, json: string, html: string): Promise<void> {
+  refuseKernelFolder(folder);
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "verdict.json"), `${json}\n`);
+    await writeFile(join(folder, "report.html"), html);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(
+      `${folder}: the report cannot be written: ${why}`,
+      "give --out a folder that can be written",
+    );
+  }
+}

@@ -1,0 +1,64 @@
+/** The document of `iterations --json`; its names are fixed by the contract, the rest is added. */
+import type { TrackedSeries } from "../model/series.ts";
+
+const HOUR_MS = 3_600_000;
+
+export interface IterationsDocument {
+  readonly schema: "faultline.iterations/1";
+  readonly series: readonly Record<string, unknown>[];
+  readonly missing: readonly string[];
+}
+
+export function iterationsDocument(
+  tracked: readonly TrackedSeries[],
+  missing: readonly string[],
+): IterationsDocument {
+  return { schema: "faultline.iterations/1", series: tracked.map(seriesOf), missing };
+}
+
+function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
+  const { series, changePoints, episodes } = tracked;
+  return {
+    source: series.source,
+    rank: series.rank,
+    basis: series.basis,
+    iterations: Math.round(tracked.iterations),
+    medianMs: figure(tracked.medianMs),
+    variation: figure(tracked.variation),
+    changePoints: changePoints.map(({ atMs, ...change }) => ({
+      iteration: change.iteration,
+      detectedAt: change.detectedAt,
+      beforeMs: figure(change.beforeMs),
+      afterMs: figure(change.afterMs),
+      ratio: figure(change.ratio),
+      direction: change.direction,
+      confidence: figure(change.confidence),
+      line: change.line,
+      at: atMs === null ? null : new Date(atMs).toISOString(),
+    })),
+    episodes: episodes.map((episode) => ({
+      from: episode.from,
+      to: episode.to,
+      ratio: figure(episode.ratio),
+      type: episode.type,
+      iterations: Math.round(episode.iterations),
+      wastedHours: figure(episode.wastedMs / HOUR_MS),
+      period: episode.period,
+      open: episode.isOpen,
+    })),
+    restarts: tracked.restarts,
+    pauses: tracked.pauses.map(({ iteration, why, durationMs }) => ({
+      iteration,
+      why,
+      durationMs: figure(durationMs),
+    })),
+    irregularIterations: Math.round(tracked.irregular),
+    wastedHours: figure(tracked.wastedMs / HOUR_MS),
+    periods: tracked.periods,
+  };
+}
+
+/** JSON has no NaN, and nobody needs 17 digits. */
+function figure(value: number): number | null {
+  return Number.isFinite(value) ? Number(value.toPrecision(7)) : null;
+}
