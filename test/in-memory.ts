@@ -1,6 +1,8 @@
 /** Diagnoses files that were never on disk: the same path as the command from the readers on. */
 import { buildJob } from "../src/ingest/build-job.ts";
 import { recognise } from "../src/ingest/formats.ts";
+import { withIterations } from "../src/methods/methods.ts";
+import type { Job } from "../src/model/job.ts";
 import type { Reading } from "../src/model/reading.ts";
 import type { Verdict } from "../src/model/verdict.ts";
 import { ask } from "../src/pipeline.ts";
@@ -19,10 +21,14 @@ export function readFiles(files: readonly { name: string; bytes: Uint8Array }[])
   });
 }
 
+export function jobOf(files: readonly { name: string; bytes: Uint8Array }[]): Job {
+  return withIterations(buildJob(readFiles(files), null));
+}
+
 export async function diagnoseFiles(
   files: readonly { name: string; bytes: Uint8Array }[],
 ): Promise<Verdict> {
-  const job = buildJob(readFiles(files), null);
+  const job = jobOf(files);
   const { findings, didNotRun } = await ask(job, quietEnv);
   return fuse(job, findings, didNotRun);
 }

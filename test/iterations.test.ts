@@ -1,0 +1,121 @@
+/** When did it become slow? From files to the answer: recorded jobs, simulated jobs, and the command's two forms. */
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import type { TrackedSeries } from "../src/model/series.ts";
+import { diagnose, readJob } from "../src/pipeline.ts";
+import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
+import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
+import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { runSimulation } from "../src/simulate/run.ts";
+import { diagnoseFiles, jobOf, quietEnv } from "./in-memory.ts";
+
+const folder = fileURLToPath(new URL("../fixtures/recordings/", import.meta.url));
+
+function meanMs({ series }: TrackedSeries): number {
+  const times = [...series.durationMs].filter((time, i) => series.iteration[i]! > 2 && time > 0);
+  return times.reduce((sum, time) => sum + time, 0) / times.length;
+}
+
+describe("a recorded job", () => {
+  const RECORDINGS = ["slow-none", "slow-none-pp4", "slow-cpu3", "slow-gpu5", "slow-gpu3-pp4"];
+
+  it.each(RECORDINGS)("%s: its operators alone give the log's iteration times", async (name) => {
+    const { job } = await readJob({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
+    const told = job.iterations.filter(({ series }) => series.basis === "reported");
+    expect(told.length).toBeGreaterThanOrEqual(2);
+    for (const one of told) {
+      const found = job.iterations.find(
+        ({ series }) => series.basis === "operators" && series.rank === one.series.rank,
+      )!;
+      expect(Math.abs(meanMs(found) / meanMs(one) - 1)).toBeLessThan(0.01);
+      expect(found.series.iteration.at(-1)).toBeGreaterThanOrEqual(59);
+      expect(found.series.iteration.at(-1)).toBeLessThanOrEqual(60);
+    }
+  });
+
+  it.each([
+    ["slow-gpu3-pp4", 31],
+    ["slow-gpu5", 32],
+  ])("%s is slow since iteration %i", async (name, iteration) => {
+    const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
+    expect(verdict.kind).toBe("fail-slow");
+    expect(Math.abs(verdict.when.iteration! - iteration)).toBeLessThanOrEqual(1);
+    expect(verdict.when.from).toMatch(/^2026-11-15T/);
+  });
+
+  it.each(["slow-none", "slow-none-pp4"])("%s is healthy, noisy as it is", async (name) => {
+    const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
+    expect(verdict.kind).toBe("healthy");
+    expect(verdict.summary).toContain("no lasting slow-down in 60 iterations");
+  });
+});
+
+function files(shape: Partial<ClusterSpec>, emit: string, ...faults: string[]) {
+  const output = memoryOutput();
+  runSimulation(completeSpec({ ...shape, faults: faults.map(parseFault) }), [emit], output);
+  return [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+}
+
+describe("a simulated job", () => {
+  const shape = { gpus: 16, iterations: 120, layersPerStage: 2 };
+
+  it.each([1, 2, 3])(
+    "is slow from the iteration of the fault to its end (seed %i)",
+    async (seed) => {
+      const made = files({ ...shape, seed }, "logs", "gpu-slow:rank=5:from=41:to=80:severity=3");
+      const [tracked] = jobOf(made).iterations;
+      expect(tracked!.changePoints.map(({ iteration }) => iteration)).toEqual([41, 81]);
+      const verdict = await diagnoseFiles(made);
+      expect(verdict).toMatchObject({ kind: "fail-slow", when: { iteration: 41 } });
+      expect(verdict.when.to).not.toBeNull();
+    },
+  );
+
+  it("that fluctuates has a fluctuation of seven iterations, no change", () => {
+    const made = files(shape, "logs", "gpu-slow:rank=5:from=1:severity=2.5:shape=fluctuation");
+    const [tracked] = jobOf(made).iterations;
+    expect(tracked!.changePoints).toEqual([]);
+    const [beat] = tracked!.episodes.filter(({ type }) => type === "fluctuation");
+    expect(beat!.period).toBeCloseTo(7, 0);
+  });
+
+  it.each([1, 2, 3, 4])("without a fault has no change (seed %i)", (seed) => {
+    for (const emit of ["logs", "operators"]) {
+      const { iterations } = jobOf(files({ ...shape, seed, noise: 2 }, emit));
+      expect(iterations.length).toBeGreaterThan(0);
+      expect(iterations.flatMap(({ changePoints }) => changePoints)).toEqual([]);
+    }
+  });
+
+  const LAYOUTS: readonly [string, Partial<ClusterSpec>][] = [
+    ["tensor parallel only", { gpus: 4, tp: 4, pp: 1 }],
+    ["pipeline only", { gpus: 4, tp: 1, pp: 4 }],
+    ["data parallel only", { gpus: 4, tp: 1, pp: 1 }],
+    ["interleaved", { gpus: 16, tp: 2, pp: 4, schedule: "interleaved" }],
+    ["gpipe", { gpus: 16, tp: 2, pp: 4, schedule: "gpipe" }],
+    ["experts", { gpus: 16, tp: 2, pp: 2, ep: 4 }],
+    ["context", { gpus: 16, tp: 2, pp: 2, cp: 2 }],
+    ["32 micro-batches", { gpus: 8, microBatches: 32 }],
+  ];
+
+  it.each(LAYOUTS)("%s: operators alone give iteration times within 1.2 %%", (_, layout) => {
+    for (const emit of ["flight-recorder", "operators"]) {
+      const spec = completeSpec({ iterations: 24, layersPerStage: 2, ...layout });
+      const output = memoryOutput();
+      const { iterationMs } = runSimulation(spec, [emit], output);
+      const made = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+      const { iterations } = jobOf(made);
+      expect(iterations.length).toBeGreaterThan(0);
+      for (const { series } of iterations) {
+        const numbers = [...series.iteration].filter((n) => n > 2);
+        expect(numbers.length).toBeGreaterThanOrEqual(1);
+        const truth = numbers.reduce((sum, n) => sum + iterationMs[n - 1]!, 0);
+        const found = numbers.reduce(
+          (sum, n) => sum + series.durationMs[series.iteration.indexOf(n)]!,
+          0,
+        );
+        expect(Math.abs(found / truth - 1)).toBeLessThan(0.012);
+      }
+    }
+  });
+});
