@@ -1,14 +1,23 @@
 /**
  * Lasting changes of the level of a positive series, online (Greyhound §4.2): Bayesian change-point detection
- * proposes where a new level began, a verification decides. Works on logarithms, so that 10 % is 10 %
- * whatever the unit, and learns level and noise from the series itself.
- *
- * The verification is Greyhound's 10 % rule and three questions more, since 10 % alone accuses noisy series:
- * does the difference stand out from how medians of as many points wander within the level (noise that is
- * correlated counts in full), do nearly all new points lie on the new side, and is a handful of points
- * overwhelming or merely a burst?
+ * proposes where a new level began, a verification decides (level-evidence.ts). Works on logarithms, so that
+ * 10 % is 10 % whatever the unit, and learns level and noise from the series itself.
  */
 import { Bocpd } from "./bocpd.ts";
+import {
+  CLEAR,
+  FEWEST,
+  isOldLevel,
+  LOCAL,
+  MEMORY,
+  MIN_NOISE,
+  noiseBefore,
+  RECENT,
+  verify,
+  type Level,
+  type LevelHistory,
+  type Verified,
+} from "./level-evidence.ts";
 import { median, spread } from "./robust.ts";
 
 export interface LevelShift {
@@ -32,65 +41,21 @@ export const LEVEL_DEFAULTS: LevelOptions = { minRatio: 1.1, driftRatio: 1.15 };
 
 /** Points before anything is said: level and noise are unknown before. */
 const LEARN_POINTS = 8;
-/** Points that are remembered of a level. */
-const MEMORY = 256;
-/** Points on either side of a change that the verification compares: a step, not a slow drift. */
-const LOCAL = 20;
-/** The same for small steps in much noise. */
-const LONG = 60;
-/** Points of a run that crept up, and how far, in deviations of single points. */
-const CREPT_POINTS = 40;
-const CREPT_NOISE = 4;
-/** Share of the smallest change that must show as a step close by. */
-const STEP_SHARE = 0.8;
 const EXPECTED_RUN = 250;
 const SURE = 0.9;
 /** Coarser than the detector's own default: the alarm asks for 0.9, and noisy series keep many runs alive. */
 const PRUNE = 1e-3;
-/** No series is quieter than this (log units): clocks and rounding. */
-const MIN_NOISE = 0.003;
 /** A new level may lie anywhere within this of the old one (log units). */
 const LEVEL_SPREAD = 0.3;
 /** Wild points count as this far away, in noise and at least: one of them must not bury a level. */
 const CLIP_NOISE = 8;
 const CLIP_LEAST = Math.log(1.5);
 const REFRESH = 16;
-/** Points that level and noise are taken from. */
-const RECENT = 64;
-
-/** Share of the new points that must be on the new side. */
-const NEW_SIDE = 0.8;
-/**
- * Fewest points of a new level, and how far it must stand out: a handful must be overwhelming, and without
- * exception on the new side; jitters last a few points.
- */
-const EVIDENCE = [
-  { points: 4, sigmas: 12, ratio: 1.25, onSide: 1 },
-  { points: 5, sigmas: 7, ratio: 1.1, onSide: 1 },
-  { points: 8, sigmas: 5, ratio: 1.1, onSide: NEW_SIDE },
-  { points: 60, sigmas: 6, ratio: 1.1, onSide: 0.65 },
-] as const;
-/** Points after which a level is known well. */
-const KNOWN_POINTS = 12;
-const FEW_SIGMAS = 4;
-/** Share of the smallest change that a single point must show to be on the new side. */
-const CLEAR = 0.8;
-/** So many in a row may be expected by chance, given how many single points are that far off. */
-const BY_CHANCE = 0.001;
+/** Points by which the detector's place may be off. */
+const NEARBY = 5;
 /** A point departs from a level when it is this far off, in noise and at least (log units). */
 const DEPART_NOISE = 4;
 const DEPART_LEAST = Math.log(1.05);
-
-interface Verified {
-  readonly before: number;
-  readonly after: number;
-  readonly confidence: number;
-}
-
-interface Level {
-  readonly centre: number;
-  readonly noise: number;
-}
 
 export class LevelTracker {
   readonly #minShift: number;
@@ -213,23 +178,17 @@ export class LevelTracker {
     const values = this.#values;
     if (!old || values.length < LOCAL) return null;
     const after = median(values.slice(-LOCAL));
-    if (!this.#isOldLevel(old, this.#began, after)) return null;
+    if (!isOldLevel(this.#history(), this.#began, after)) return null;
     const middle = (this.#began + old.centre) / 2;
     const isOld = (y: number): boolean => y > middle === old.centre > middle;
     let at = values.length - LOCAL;
     while (at > 1 && isOld(median(values.slice(Math.max(0, at - 5), at)))) at--;
-    return this.#shiftAt(at, index, this.#began, after, 0.8);
+    return this.#shiftAt(at, index, { before: this.#began, after, confidence: 0.8 });
   }
 
-  #shiftAt(
-    at: number,
-    index: number,
-    before: number,
-    after: number,
-    confidence: number,
-  ): LevelShift {
+  #shiftAt(at: number, index: number, { before, after, confidence }: Verified): LevelShift {
     const start = this.#indices[at]!;
-    this.#previous = { centre: before, noise: this.#noiseOf(0, at) };
+    this.#previous = { centre: before, noise: noiseBefore(this.#values, at) };
     this.#learn(at, Math.min(this.#level.noise, this.#previous.noise));
     return {
       start,
@@ -240,27 +199,22 @@ export class LevelTracker {
     };
   }
 
-  /** Whether `after` is the faster level before the present slow one, and clearly not the present one. */
-  #isOldLevel(old: Level, present: number, after: number): boolean {
-    const gap = present - old.centre;
-    if (gap < this.#minShift) return false;
-    return Math.abs(after - old.centre) <= Math.min(Math.max(0.04, 2 * old.noise), 0.35 * gap);
+  #history(): LevelHistory {
+    return {
+      values: this.#values,
+      origin: this.#origin,
+      previous: this.#previous,
+      minShift: this.#minShift,
+      driftShift: this.#driftShift,
+    };
   }
 
   #look(index: number): LevelShift | null {
     const proposed = this.#propose();
     if (proposed < 0) return null;
     const split = this.#refine(proposed);
-    const shift = this.#verify(split);
-    if (!shift) return null;
-    const { before, after, confidence } = shift;
-    return this.#shiftAt(
-      this.#firstToDepart(split, before, after),
-      index,
-      before,
-      after,
-      confidence,
-    );
+    const shift = verify(this.#history(), split);
+    return shift && this.#shiftAt(this.#firstToDepart(split, shift), index, shift);
   }
 
   /** Where a new level may have begun, as a position in #values; -1 for nowhere. */
@@ -270,9 +224,9 @@ export class LevelTracker {
     const { centre } = this.#level;
     // Points that scatter widely look like one change after another: what counts is that all are away.
     const streak = this.#streak();
-    if (streak < start && bocpd.time - streak >= EVIDENCE[0].points)
+    if (streak < start && bocpd.time - streak >= FEWEST)
       return bocpd.probabilitySince(Math.max(1, streak - 2)) >= SURE ? this.#offset + streak : -1;
-    if (start === 0 || bocpd.time - start < EVIDENCE[0].points - 1) return -1;
+    if (start === 0 || bocpd.time - start < FEWEST - 1) return -1;
     // Half of what would count: cheap to ask, and most runs of a noisy series end here.
     const far = this.#minShift / 2;
     if (Math.abs(mean - centre) < far && Math.abs(mean - this.#origin) < far) return -1;
@@ -290,10 +244,6 @@ export class LevelTracker {
     return first - this.#offset;
   }
 
-  #noiseOf(from: number, to: number): number {
-    return Math.max(MIN_NOISE, spread(this.#values.slice(Math.max(from, to - RECENT), to)));
-  }
-
   /** The detector sees clipped values and a prior: the split that fits both medians best is looked for nearby. */
   #refine(at: number): number {
     const values = this.#values;
@@ -305,8 +255,8 @@ export class LevelTracker {
     let least = Infinity;
     let cost = 0;
     // Moving the split by one point changes the cost by that point's own difference.
-    const from = Math.max(begin + 1, at - 5);
-    const to = Math.min(end - 1, at + 5);
+    const from = Math.max(begin + 1, at - NEARBY);
+    const to = Math.min(end - 1, at + NEARBY);
     for (let split = from; split <= to; split++) {
       if (split > from)
         cost += Math.abs(values[split - 1]! - before) - Math.abs(values[split - 1]! - after);
@@ -319,96 +269,12 @@ export class LevelTracker {
   }
 
   /** The change begins with the first point that leaves the old level, not where the new one is reached. */
-  #firstToDepart(at: number, before: number, after: number): number {
+  #firstToDepart(at: number, { before, after }: Verified): number {
+    const values = this.#values;
     const sign = after > before ? 1 : -1;
-    const far = Math.max(DEPART_NOISE * this.#noiseOf(0, at), DEPART_LEAST);
+    const far = Math.max(DEPART_NOISE * noiseBefore(values, at), DEPART_LEAST);
     let first = at;
-    while (first > Math.max(1, at - 5) && sign * (this.#values[first - 1]! - before) > far) first--;
+    while (first > Math.max(1, at - NEARBY) && sign * (values[first - 1]! - before) > far) first--;
     return first;
-  }
-
-  #verify(at: number): Verified | null {
-    const points = this.#values.length - at;
-    if (at < 3 || points < EVIDENCE[0].points) return null;
-    return this.#compare(at, LOCAL) ?? (points >= LONG ? this.#compare(at, LONG) : null);
-  }
-
-  /** The verification proper, on at most `window` points on either side. */
-  #compare(at: number, window: number): Verified | null {
-    const values = this.#values;
-    const olds = values.slice(Math.max(0, at - window), at);
-    const news = values.slice(at, at + window);
-    const points = values.length - at;
-    const after = median(news);
-    const local = median(olds);
-    if (Math.abs(after - local) < this.#minShift) return this.#creptUp(at, after);
-    const before = local;
-    const shift = Math.abs(after - before);
-    const sign = after > before ? 1 : -1;
-    // A wide window sees a slow drift as a step: the step must be there close by as well.
-    if (window > LOCAL && sign * this.#stepAt(at) < STEP_SHARE * this.#minShift) return null;
-    const mark = Math.min(shift / 2, CLEAR * this.#minShift);
-    const beyond = (y: number): boolean => sign * (y - before) >= mark;
-    const onSide = news.filter(beyond).length / news.length;
-    if (onSide >= NEW_SIDE && this.#isBack(news, after, before))
-      return { before, after, confidence: 0.95 };
-    // A few quiet points are no level: then the new points must agree among themselves as well.
-    if (at < 4 || (at < KNOWN_POINTS && shift < FEW_SIGMAS * spread(news, after))) return null;
-    const sigmas = shift / this.#wander(at, Math.min(points, window));
-    const enough = EVIDENCE.some(
-      (rule) =>
-        points >= rule.points &&
-        sigmas >= rule.sigmas &&
-        shift >= Math.log(rule.ratio) &&
-        onSide >= rule.onSide,
-    );
-    const history = values.slice(Math.max(0, at - MEMORY), at);
-    const share = (history.filter(beyond).length + 0.5) / (history.length + 1);
-    if (!enough || history.length * share ** news.length > BY_CHANCE) return null;
-    return { before, after, confidence: Math.min(0.99, 1 - 0.5 * Math.exp(-(sigmas - 3) / 3)) };
-  }
-
-  #stepAt(at: number): number {
-    const values = this.#values;
-    return median(values.slice(at, at + LOCAL)) - median(values.slice(Math.max(0, at - LOCAL), at));
-  }
-
-  /**
-   * Several steps below 10 % that add up, the case that Greyhound's verification misses (§7.2): the present
-   * run, long enough, lies clearly above where the level began. Its steps must not count as noise, so the
-   * noise is that of the last points before this run.
-   */
-  #creptUp(at: number, after: number): Verified | null {
-    const shift = after - this.#origin;
-    const points = this.#values.length - at;
-    if (shift < this.#driftShift || points < CREPT_POINTS) return null;
-    const noise = this.#noiseOf(Math.max(0, at - LOCAL), at);
-    if (shift < CREPT_NOISE * noise) return null;
-    return { before: this.#origin, after, confidence: 0.8 };
-  }
-
-  /** Whether the new points are those of the level before: a relief needs no more proof than that. */
-  #isBack(news: readonly number[], after: number, before: number): boolean {
-    const old = this.#previous;
-    if (!old || news.length < 5 || !this.#isOldLevel(old, before, after)) return false;
-    return spread(news, after) <= 2 * old.noise + 0.02;
-  }
-
-  /** How far medians of `points` points lie from each other within the level before `at`: one deviation. */
-  #wander(at: number, points: number): number {
-    const history = this.#values.slice(Math.max(0, at - MEMORY), at);
-    const block = Math.max(1, Math.min(points, Math.floor(history.length / 6)));
-    const step = Math.max(1, Math.floor(block / 2));
-    const medians: number[] = [];
-    for (let i = 0; i + block <= history.length; i += step)
-      medians.push(median(history.slice(i, i + block)));
-    const centre = median(history);
-    let sum = 0;
-    for (const value of medians) sum += (value - centre) ** 2;
-    // Few blocks say little: Student's correction, roughly. Half of each block is the next one's.
-    const few = 1 + (3 * block) / history.length;
-    const deviation = Math.sqrt(sum / medians.length) * few * Math.sqrt(block / points);
-    const floor = (1.25 * Math.max(MIN_NOISE, spread(history, centre))) / Math.sqrt(points);
-    return Math.max(deviation, floor);
   }
 }
