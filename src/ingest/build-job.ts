@@ -94,6 +94,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     logs,
     series: readings.flatMap((reading) => reading.series ?? []),
     operators: readings.flatMap((reading) => reading.operators ?? []),
+    stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     iterations: [],
     processes,
     inputs: readings.map(({ file, format, rank, records }) => ({

@@ -23,8 +23,8 @@ const ingested = await readHere(files, env, options);
 parentPort?.postMessage(files.length - reported);
 const columns = new Set<ArrayBuffer>();
 for (const reading of ingested.readings) {
-  const { dumps = [], operators = [], series = [] } = reading;
-  const tables = [...dumps.map(({ ops }) => ops), ...operators.map(({ ops }) => ops), ...series];
+  const { dumps = [], operators = [], series = [], stageOperations = [] } = reading;
+  const tables = [...[...dumps, ...operators].map(({ ops }) => ops), ...series, ...stageOperations];
   for (const table of tables) {
     for (const column of Object.values(table)) {
       if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);

@@ -65,7 +65,7 @@ export async function ingest(
 
 function holdsSomething(reading: Reading): boolean {
   const { dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
-  const { series, operators } = reading;
+  const { series, operators, stageOperations } = reading;
   const isIn = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
   return (
     reading.ras !== undefined ||

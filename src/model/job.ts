@@ -3,6 +3,7 @@ import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log
 import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries, TrackedSeries } from "./series.ts";
+import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { VerdictInput } from "./verdict.ts";
 
@@ -64,6 +65,8 @@ export interface Job {
   readonly series: readonly IterationSeries[];
   /** Operators out of other sources than the flight recorder. */
   readonly operators: readonly OperatorLog[];
+  /** Passes of pipeline stages, where a tracer recorded them. */
+  readonly stageOperations: readonly StageOperations[];
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
   /** (host, pid) as "host:pid" → rank, where NCCL's logs tell. */

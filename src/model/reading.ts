@@ -10,6 +10,7 @@ import type {
 import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries } from "./series.ts";
+import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 
 /** Something wrong in a file: what, where, and a sample. The rows around it are kept. */
@@ -38,6 +39,7 @@ export interface Reading {
   readonly rankLogs?: readonly RankLog[];
   readonly series?: readonly IterationSeries[];
   readonly operators?: readonly OperatorLog[];
+  readonly stageOperations?: readonly StageOperations[];
   readonly ncclProcesses?: readonly NcclProcess[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;

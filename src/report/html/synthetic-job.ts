@@ -65,6 +65,7 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     missing: [text("rank 6 left no flight-recorder dump")],
     series: [],
     operators: [],
+    stageOperations: [],
     iterations: [],
     places: new Map(),
   };
