@@ -70,7 +70,7 @@ function holdsSomething(reading: Reading): boolean {
   return (
     reading.ras !== undefined ||
     [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
-    [series, operators].some(isIn)
+    [series, operators, stageOperations].some(isIn)
   );
 }
 
