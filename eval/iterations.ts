@@ -35,4 +35,5 @@ console.log(layouts(isQuick ? [1] : [1, 2, 3]));
 console.log("## Greyhound's table 3\n");
 console.log(table(COMPUTATION, 10_000, scale));
 console.log("## Greyhound's table 4\n");
-console.log(table(COMMUNICATION, 20_000, scale));
+for (const seed of isQuick ? [20_000] : [20_000, 30_000, 40_000])
+  console.log(table(COMMUNICATION, seed, scale));

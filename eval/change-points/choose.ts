@@ -1,5 +1,5 @@
 /**
- * Chooses the prices of src/maths/online-changes.ts on made series, and confirms them on others:
+ * Chooses the prices of eval/change-points/online-changes.ts on made series, and confirms them on others:
  * `node --import tsx eval/change-points/choose.ts [TRAINING [CONFIRMATION]]` (counts of series). Five minutes.
  */
 import { CHANGE_PRICES, OnlineChanges, type ChangePrices } from "./online-changes.ts";

@@ -1,6 +1,6 @@
 /**
  * Made series of the kinds that public statistics and monitoring have, with the truth known: what the settings
- * of src/maths/online-changes.ts are chosen on, so that no public benchmark has to be looked at for it.
+ * of eval/change-points/online-changes.ts are chosen on, so that no public benchmark has to be looked at for it.
  * Lengths 50 to 600, any unit and sign, some rounded; six kinds have 1 to 4 changes, the others none.
  */
 import { pick, randomInt, seeded, type Random } from "../../src/base/random.ts";

@@ -62,7 +62,7 @@ export async function evaluateTcpd(folder: string): Promise<string> {
     ...rows.map(({ name, scores }) => `| ${name} | ${scores.map(shown).join(" | ")} |`),
     `| **mean of ${rows.length}** | ${COLUMNS.map((_, i) => shown(meanScore(rows.map((row) => row.scores[i]!)))).join(" | ")} |`,
     "",
-    "F1 / covering. The general detector is this evaluation's; the command uses the one for iteration times, which looks for steps of 10 % and takes drift and trend for healthy.",
+    "F1 / covering. The general detector is this evaluation's; the command uses the one for iteration times, which looks for steps of 10 % and takes trend and season for healthy (its mean is over the series without negative values).",
     `BOCPD reproduced within ${CLOSE} of the published one in both: ${near} of ${rows.length} series.`,
     "",
   ].join("\n");

@@ -96,6 +96,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     operators: readings.flatMap((reading) => reading.operators ?? []),
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     iterations: [],
+    rankOperators: { ranks: [], fetch: () => null },
     processes,
     inputs: readings.map(({ file, format, rank, records }) => ({
       path: file,

@@ -33,12 +33,3 @@ export function checkPattern(source: string): RegExp {
   }
   return pattern;
 }
-
-/** Whether a line in the beginning of a file is one that the pattern is meant for. */
-export function patternMatches(pattern: RegExp, head: string): boolean {
-  if (head.includes("\0")) return false;
-  return head.split("\n", MAX_LINES).some((line) => pattern.test(line.slice(0, MAX_LINE_CHARS)));
-}
-
-const MAX_LINES = 2000;
-const MAX_LINE_CHARS = 2000;

@@ -5,11 +5,10 @@
  */
 import { LineSplitter } from "../base/lines.ts";
 import type { Reading } from "../model/reading.ts";
-import { patternMatches } from "./iteration-pattern.ts";
 import { LogLines } from "./rank-log/log-lines.ts";
 import { stripAnsi } from "./rank-log/prefixes.ts";
 import { buildReading } from "./rank-log/reading.ts";
-import { looksLikeLog } from "./rank-log/sniff.ts";
+import { isText, looksLikeLog } from "./rank-log/sniff.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 /** tqdm writes an hour of progress into one line; what went wrong stands at its end. */
@@ -20,7 +19,7 @@ const ESCAPE = 27;
 
 export const rankLog: Reader = {
   format: "rank-log",
-  sniff: (head: Head): boolean => looksLikeLog(head.text),
+  sniff: (head: Head): boolean => looksLikeLog(head.text, head.name),
   open: (file: string): Sink => new RankLogSink(file, null),
 };
 
@@ -28,7 +27,8 @@ export const rankLog: Reader = {
 export function rankLogWith(pattern: RegExp): Reader {
   return {
     format: rankLog.format,
-    sniff: (head: Head): boolean => rankLog.sniff(head) || patternMatches(pattern, head.text),
+    // Its lines may come late in the file: whoever gives a pattern means the files that he names.
+    sniff: (head: Head): boolean => rankLog.sniff(head) || isText(head.text),
     open: (file: string): Sink => new RankLogSink(file, pattern),
   };
 }

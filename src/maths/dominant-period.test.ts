@@ -37,4 +37,14 @@ describe("the dominant period", () => {
     expect(dominantPeriod(new Float64Array(50).fill(3))).toBeNull();
     expect(dominantPeriod([1, 2, 1, 2])).toBeNull();
   });
+
+  test("of single beats is the beat, not one of its harmonics", () => {
+    for (let period = 5; period <= 40; period++) {
+      const random = seeded(period);
+      const beats = Array.from({ length: 1000 }, (_, i) =>
+        i % period === 0 || random() < 0.01 ? 1 : 0,
+      );
+      expect(dominantPeriod(beats)!.period).toBeCloseTo(period, 0);
+    }
+  });
 });

@@ -36,7 +36,8 @@ export function dominantPeriod(values: ArrayLike<number>): Dominant | null {
   const share = largest / total;
   // Fisher's g: the first term of the sum is an upper bound of the probability.
   const chance = Math.min(1, lines * (1 - share) ** (lines - 1));
-  return { period: length / refine(values, length, mean, at), share, chance };
+  const found = refine(values, length, mean, at);
+  return { period: length / fundamental(values, length, mean, found), share, chance };
 }
 
 function powerAt(values: ArrayLike<number>, length: number, mean: number, k: number): number {
@@ -51,6 +52,19 @@ function powerAt(values: ArrayLike<number>, length: number, mean: number, k: num
     s1 = s0;
   }
   return s1 * s1 + s2 * s2 - c * s1 * s2;
+}
+
+/** Short beats have harmonics as strong as themselves: the slowest of them is the beat. */
+function fundamental(
+  values: ArrayLike<number>,
+  length: number,
+  mean: number,
+  found: number,
+): number {
+  const strong = 0.3 * powerAt(values, length, mean, found);
+  for (let part = Math.floor(found / 2); part >= 2; part--)
+    if (powerAt(values, length, mean, found / part) >= strong) return found / part;
+  return found;
 }
 
 /** The true frequency lies between lines: the largest power nearby. */

@@ -30,6 +30,7 @@ export interface Verified {
   readonly after: number;
   /** 0..1 */
   readonly confidence: number;
+  readonly isCreeping: boolean;
 }
 
 /** Points on either side of a change that are compared: a step, not a slow drift. */
@@ -51,14 +52,14 @@ const STEP_SHARE = 0.8;
 /** Share of the new points that must be on the new side. */
 const NEW_SIDE = 0.8;
 /**
- * Points of a new level, and how far it must stand out: a handful must be overwhelming, and without exception
- * on the new side; jitters last a few points.
+ * Points of a new level, and how far it must stand out, from the noise and in smallest changes (2.3 of 10 %
+ * are 25 %): a handful must be overwhelming, and without exception on the new side; jitters last a few points.
  */
 const EVIDENCE = [
-  { points: FEWEST, sigmas: 12, ratio: 1.25, onSide: 1 },
-  { points: 5, sigmas: 7, ratio: 1.1, onSide: 1 },
-  { points: 8, sigmas: 5, ratio: 1.1, onSide: NEW_SIDE },
-  { points: LONG, sigmas: 6, ratio: 1.1, onSide: 0.65 },
+  { points: FEWEST, sigmas: 12, shifts: 2.3, onSide: 1 },
+  { points: 5, sigmas: 7, shifts: 1, onSide: 1 },
+  { points: 8, sigmas: 5, shifts: 1, onSide: NEW_SIDE },
+  { points: LONG, sigmas: 6, shifts: 1, onSide: 0.65 },
 ] as const;
 /** Points after which a level is known well. */
 const KNOWN_POINTS = 12;
@@ -66,7 +67,7 @@ const FEW_SIGMAS = 4;
 /** So many in a row may be expected by chance, given how many single points are that far off. */
 const BY_CHANCE = 0.001;
 /** Points of a run that crept up, and how far, in deviations of single points. */
-const CREPT_POINTS = 40;
+export const CREPT_POINTS = 40;
 const CREPT_NOISE = 4;
 
 /** Whether a new level began at `at`, a position in the history's values. */
@@ -83,7 +84,7 @@ export function isOldLevel(
   after: number,
 ): boolean {
   if (!previous || present - previous.centre < minShift) return false;
-  const near = Math.max(0.04, 2 * previous.noise);
+  const near = Math.max(0.4 * minShift, 2 * previous.noise);
   return Math.abs(after - previous.centre) <= Math.min(near, 0.35 * (present - previous.centre));
 }
 
@@ -101,7 +102,7 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const after = median(news);
   const before = median(olds);
   const shift = Math.abs(after - before);
-  if (shift < minShift) return creptUp(history, at, after);
+  if (shift < minShift) return creptUp(history, at);
   const sign = after > before ? 1 : -1;
   // A wide window sees a slow drift as a step: the step must be there close by as well.
   if (window > LOCAL && sign * stepAt(values, at) < STEP_SHARE * minShift) return null;
@@ -109,7 +110,7 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const beyond = (y: number): boolean => sign * (y - before) >= mark;
   const onSide = news.filter(beyond).length / news.length;
   if (onSide >= NEW_SIDE && isBack(history, news, after, before))
-    return { before, after, confidence: 0.95 };
+    return { before, after, confidence: 0.95, isCreeping: false };
   // A few quiet points are no level: then the new points must agree among themselves as well.
   if (at < 4 || (at < KNOWN_POINTS && shift < FEW_SIGMAS * spread(news, after))) return null;
   const sigmas = shift / wander(values, at, Math.min(points, window));
@@ -117,13 +118,14 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
     (rule) =>
       points >= rule.points &&
       sigmas >= rule.sigmas &&
-      shift >= Math.log(rule.ratio) &&
+      shift >= rule.shifts * minShift &&
       onSide >= rule.onSide,
   );
   const past = values.slice(Math.max(0, at - MEMORY), at);
   const share = (past.filter(beyond).length + 0.5) / (past.length + 1);
   if (!enough || past.length * share ** news.length > BY_CHANCE) return null;
-  return { before, after, confidence: Math.min(0.99, 1 - 0.5 * Math.exp(-(sigmas - 3) / 3)) };
+  const confidence = Math.min(0.99, 1 - 0.5 * Math.exp(-(sigmas - 3) / 3));
+  return { before, after, confidence, isCreeping: false };
 }
 
 function stepAt(values: readonly number[], at: number): number {
@@ -135,15 +137,12 @@ function stepAt(values: readonly number[], at: number): number {
  * long enough, lies clearly above where the level began. Its steps must not count as noise, so the noise is
  * that of the last points before this run.
  */
-function creptUp(
-  { values, origin, driftShift }: LevelHistory,
-  at: number,
-  after: number,
-): Verified | null {
+export function creptUp({ values, origin, driftShift }: LevelHistory, at: number): Verified | null {
+  if (values.length - at < CREPT_POINTS) return null;
+  const after = median(values.slice(at, at + CREPT_POINTS));
   const shift = after - origin;
-  if (shift < driftShift || values.length - at < CREPT_POINTS) return null;
-  if (shift < CREPT_NOISE * noiseBefore(values, at, LOCAL)) return null;
-  return { before: origin, after, confidence: 0.8 };
+  if (shift < driftShift || shift < CREPT_NOISE * noiseBefore(values, at, LOCAL)) return null;
+  return { before: origin, after, confidence: 0.8, isCreeping: true };
 }
 
 /** Whether the new points are those of the level before: a relief needs no more proof than that. */
@@ -154,7 +153,7 @@ function isBack(
   before: number,
 ): boolean {
   if (news.length < 5 || !isOldLevel(history, before, after)) return false;
-  return spread(news, after) <= 2 * history.previous!.noise + 0.02;
+  return spread(news, after) <= 2 * history.previous!.noise + 0.2 * history.minShift;
 }
 
 /** How far medians of `points` points lie from each other within the level before `at`: one deviation. */

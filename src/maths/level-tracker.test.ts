@@ -106,4 +106,47 @@ describe("a level", () => {
     const b = shifts(white(seeded(12), 0.03), 120, (i) => 1e6 * level(i));
     expect(b.map(({ start }) => start)).toEqual(a.map(({ start }) => start));
   });
+
+  test("that drifts to twice itself over ten thousand points is reported on the way", () => {
+    const level = (i: number): number => 1000 * (1 + i / 10_000);
+    const found = shifts(white(seeded(13), 0.02), 10_000, level);
+    expect(found.length).toBeGreaterThanOrEqual(3);
+    expect(found[0]!.after / found[0]!.before).toBeLessThan(1.25);
+    for (const { isCreeping } of found) expect(isCreeping).toBe(true);
+  });
+
+  test("whose few slow points differ widely among themselves is reported all the same", () => {
+    const slow = [1149, 1617, 1264, 985, 1348, 1322];
+    const found = shifts(white(seeded(14), 0.004), 120, (i) => slow[i - 60] ?? 769);
+    expect(found[0]!.start).toBe(60);
+    expect(found[0]!.detectedAt).toBeLessThanOrEqual(66);
+  });
+
+  test("with 10 % of noise that rises by a fifth is found once it lasts", () => {
+    const rises = (i: number): number => (i < 100 ? 1000 : 1200);
+    const found = Array.from({ length: 40 }, (_, seed) =>
+      shifts(white(seeded(200 + seed), 0.1), 220, rises),
+    );
+    expect(found.filter((list) => list.length > 0).length).toBeGreaterThanOrEqual(30);
+  });
+
+  test("that is left for a while and slowly comes back has its relief reported", () => {
+    const level = (i: number): number => {
+      if (i < 100) return 1000;
+      return i < 160 ? 1300 : Math.max(1000, 1300 - 3 * (i - 160));
+    };
+    const found = shifts(white(seeded(15), 0.01), 400, level);
+    expect(found[0]!.start).toBe(100);
+    expect(found.at(-1)!.after).toBeLessThan(1060);
+  });
+
+  test("of three quiet points before a chaos is no level to compare with", () => {
+    const chaos = [155, 155, 155, 244, 428, 435, 259, 519, 167, 314, 475, 244, 491, 155, 420, 208];
+    const found = shifts(
+      () => 0,
+      chaos.length,
+      (i) => chaos[i]!,
+    );
+    expect(found).toEqual([]);
+  });
 });

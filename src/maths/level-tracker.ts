@@ -6,6 +6,8 @@
 import { Bocpd } from "./bocpd.ts";
 import {
   CLEAR,
+  creptUp,
+  CREPT_POINTS,
   FEWEST,
   isOldLevel,
   LOCAL,
@@ -28,6 +30,8 @@ export interface LevelShift {
   readonly after: number;
   /** 0..1 */
   readonly confidence: number;
+  /** Whether it came in small steps or slowly: `before` is then the level that it left long ago. */
+  readonly isCreeping: boolean;
 }
 
 export interface LevelOptions {
@@ -53,9 +57,9 @@ const CLIP_LEAST = Math.log(1.5);
 const REFRESH = 16;
 /** Points by which the detector's place may be off. */
 const NEARBY = 5;
-/** A point departs from a level when it is this far off, in noise and at least (log units). */
+/** A point departs from a level when it is this far off, in noise and in smallest changes. */
 const DEPART_NOISE = 4;
-const DEPART_LEAST = Math.log(1.05);
+const DEPART_LEAST = 0.5;
 
 export class LevelTracker {
   readonly #minShift: number;
@@ -104,15 +108,14 @@ export class LevelTracker {
     const y = Math.log(value);
     this.#values.push(y);
     this.#indices.push(index);
-    if (this.#values.length < LEARN_POINTS) return null;
     if (!this.#bocpd) {
-      this.#learn(0);
+      if (this.#values.length >= LEARN_POINTS) this.#learn(0);
       return null;
     }
     this.#bocpd.push(this.#clipped(y));
     if (++this.#sinceRefresh >= REFRESH) {
-      const back = this.#creptBack(index);
-      if (back) return back;
+      const crept = this.#creptBack(index) ?? this.#creptAway(index);
+      if (crept) return crept;
       this.#refresh();
     }
     return this.#look(index);
@@ -183,10 +186,19 @@ export class LevelTracker {
     const isOld = (y: number): boolean => y > middle === old.centre > middle;
     let at = values.length - LOCAL;
     while (at > 1 && isOld(median(values.slice(Math.max(0, at - 5), at)))) at--;
-    return this.#shiftAt(at, index, { before: this.#began, after, confidence: 0.8 });
+    const before = this.#began;
+    return this.#shiftAt(at, index, { before, after, confidence: 0.8, isCreeping: true });
   }
 
-  #shiftAt(at: number, index: number, { before, after, confidence }: Verified): LevelShift {
+  /** A drift so slow that no point of it looks like a change. */
+  #creptAway(index: number): LevelShift | null {
+    const at = this.#values.length - CREPT_POINTS;
+    const shift = at > 0 ? creptUp(this.#history(), at) : null;
+    return shift && this.#shiftAt(at, index, shift);
+  }
+
+  #shiftAt(at: number, index: number, shift: Verified): LevelShift {
+    const { before, after, confidence, isCreeping } = shift;
     const start = this.#indices[at]!;
     this.#previous = { centre: before, noise: noiseBefore(this.#values, at) };
     this.#learn(at, Math.min(this.#level.noise, this.#previous.noise));
@@ -196,6 +208,7 @@ export class LevelTracker {
       before: Math.exp(before),
       after: Math.exp(after),
       confidence,
+      isCreeping,
     };
   }
 
@@ -214,7 +227,9 @@ export class LevelTracker {
     if (proposed < 0) return null;
     const split = this.#refine(proposed);
     const shift = verify(this.#history(), split);
-    return shift && this.#shiftAt(this.#firstToDepart(split, shift), index, shift);
+    if (!shift) return null;
+    const at = shift.isCreeping ? split : this.#firstToDepart(split, shift);
+    return this.#shiftAt(at, index, shift);
   }
 
   /** Where a new level may have begun, as a position in #values; -1 for nowhere. */
@@ -272,7 +287,7 @@ export class LevelTracker {
   #firstToDepart(at: number, { before, after }: Verified): number {
     const values = this.#values;
     const sign = after > before ? 1 : -1;
-    const far = Math.max(DEPART_NOISE * noiseBefore(values, at), DEPART_LEAST);
+    const far = Math.max(DEPART_NOISE * noiseBefore(values, at), DEPART_LEAST * this.#minShift);
     let first = at;
     while (first > Math.max(1, at - NEARBY) && sign * (values[first - 1]! - before) > far) first--;
     return first;

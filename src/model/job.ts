@@ -1,6 +1,7 @@
 import type { Place, Rank } from "./ids.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
+import type { RankOperatorSource } from "./rank-operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries, TrackedSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
@@ -69,6 +70,8 @@ export interface Job {
   readonly stageOperations: readonly StageOperations[];
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
+  /** Operators by rank, cut into iterations; of no rank before the tracker has run. */
+  readonly rankOperators: RankOperatorSource;
   /** (host, pid) as "host:pid" → rank, where NCCL's logs tell. */
   readonly processes: ReadonlyMap<string, Rank>;
   readonly inputs: readonly VerdictInput[];

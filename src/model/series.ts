@@ -95,6 +95,8 @@ export interface TrackedSeries {
   readonly irregular: number;
   /** Time above what the iterations would have taken, all episodes together. */
   readonly wastedMs: number;
+  /** Time beyond an iteration's at restarts, announced or seen as one iteration of many times the length. */
+  readonly standstillMs: number;
   /** Robust variation of the iterations within their level: what the job's own noise is. */
   readonly variation: number;
   /** Per point: the level that it is compared with; NaN where the point does not count. */

@@ -23,6 +23,7 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
     rank: series.rank,
     basis: series.basis,
     iterations: Math.round(tracked.iterations),
+    timesAreRelative: isRelative(tracked),
     medianMs: figure(tracked.medianMs),
     variation: figure(tracked.variation),
     changePoints: changePoints.map(({ atMs, ...change }) => ({
@@ -54,8 +55,14 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
     })),
     irregularIterations: Math.round(tracked.irregular),
     wastedHours: figure(tracked.wastedMs / HOUR_MS),
+    standstillHours: figure(tracked.standstillMs / HOUR_MS),
     periods: tracked.periods,
   };
+}
+
+/** Throughput without any time of day: how long an iteration took is known up to a factor only. */
+export function isRelative({ series }: TrackedSeries): boolean {
+  return series.basis === "throughput" && series.endMs.every((at) => Number.isNaN(at));
 }
 
 /** JSON has no NaN, and nobody needs 17 digits. */

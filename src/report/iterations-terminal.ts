@@ -4,6 +4,7 @@
  */
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
 import type { ChangePoint, TrackedSeries } from "../model/series.ts";
+import { isRelative } from "./iterations-document.ts";
 import type { Colours } from "./terminal.ts";
 
 const MAX_SHOWN = 12;
@@ -67,7 +68,9 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
     `varying by ${(100 * variation).toFixed(1)} %`,
     ...(one.periods.length > 0 ? [`${thousands(one.periods[0]!)} calls each`] : []),
     ...(restarts.length > 0
-      ? [`${count(restarts.length, "restart")} (${ranges(restarts, 4)})`]
+      ? [
+          `${count(restarts.length, "restart")} (${ranges(restarts, 4)}), ${wastedText(one.standstillMs)} standing still`,
+        ]
       : []),
   ];
   const lines = [
@@ -78,7 +81,10 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
   for (const change of changePoints.slice(0, MAX_CHANGES)) lines.push(changeLine(change, colours));
   if (changePoints.length > MAX_CHANGES)
     lines.push(dim(`  … ${count(changePoints.length - MAX_CHANGES, "more change")}`));
-  if (changePoints.length === 0) lines.push("  no lasting change");
+  if (changePoints.length === 0)
+    lines.push(isTooShort(one) ? "  too few iterations to tell a change" : "  no lasting change");
+  if (isRelative(one))
+    lines.push(dim("  times are relative: the log has throughput but no times to scale them by"));
   for (const episode of episodes.filter(({ type }) => type === "fluctuation").slice(0, 3)) {
     const beat = episode.period === null ? "" : `, about every ${episode.period} iterations`;
     lines.push(
@@ -87,6 +93,13 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
   }
   lines.push(...spikeLine(one), ...wastedLine(one, dim));
   return lines;
+}
+
+/** Level and noise are unknown before, and a change after them needs some points. */
+function isTooShort({ levelMs }: TrackedSeries): boolean {
+  let counted = 0;
+  for (const level of levelMs) if (!Number.isNaN(level)) counted++;
+  return counted < 12;
 }
 
 function alsoText(group: readonly TrackedSeries[], dim: (text: string) => string): string {
@@ -165,6 +178,7 @@ function bars({ series, levelMs }: TrackedSeries, width: number, { dim }: Colour
 
 function timeText(value: number): string {
   if (!Number.isFinite(value)) return "?";
+  if (value >= 1e10) return `${(value / 3.6e6).toExponential(1)} h`;
   if (value >= 120_000) return `${(value / 60_000).toFixed(1)} min`;
   if (value >= 10_000) return `${(value / 1000).toFixed(1)} s`;
   return `${value.toFixed(value < 100 ? 1 : 0)} ms`;

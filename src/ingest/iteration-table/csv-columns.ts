@@ -8,6 +8,8 @@ export interface Columns {
   readonly duration: number;
   /** Milliseconds a unit of the duration. */
   readonly unitMs: number;
+  /** Whether the name of the column says so. */
+  readonly unitIsKnown: boolean;
   /** Whether the duration may be the time since the start of the job. */
   readonly mayBeCumulative: boolean;
   /** -1 where the table has none; so are the others. */
@@ -26,6 +28,7 @@ const DURATION =
 const STATISTIC =
   /_(?:std|stddev|var|variance|cv|min|max|median|sum|total|count|pct|percent|p\d+)(?:_|$)/;
 const SECONDS = /_(?:s|sec|secs|seconds|in_s|in_seconds)$/;
+const MILLISECONDS = /_(?:ms|msec|msecs|milliseconds|in_ms)$/;
 /** TensorBoard's "Download CSV" of one scalar: its tag is in the file's name at best. */
 const TENSORBOARD = "wall_time,step,value";
 const TIME_TAG = /(?:iteration|iter|step|batch)[-_ ]?(?:time|timing|duration)|end_to_end/i;
@@ -37,10 +40,11 @@ export function findColumns(header: string, fileName: string): Columns | null {
   const names = splitCsv(header.replace(/^\uFEFF|^ï»¿/, "")).map(normal);
   const width = names.length;
   const none = { width, rank: -1, batch: -1, wallTime: -1, mayBeCumulative: false };
+  const unitIsKnown = true;
   if (names.join() === TENSORBOARD) {
     const isTime = TIME_TAG.test(fileName);
     const unitMs = /[-_(]ms\b/.test(fileName) ? 1 : 1000;
-    return { ...none, iteration: 1, wallTime: 0, duration: isTime ? 2 : -1, unitMs };
+    return { ...none, iteration: 1, wallTime: 0, duration: isTime ? 2 : -1, unitMs, unitIsKnown };
   }
   const of = (wanted: readonly string[]): number => {
     const found = wanted.find((name) => names.includes(name));
@@ -55,6 +59,7 @@ export function findColumns(header: string, fileName: string): Columns | null {
     iteration,
     duration,
     unitMs: SECONDS.test(name) ? 1000 : 1,
+    unitIsKnown: SECONDS.test(name) || MILLISECONDS.test(name),
     mayBeCumulative: name.startsWith("elapsed"),
     rank: of(RANK),
     batch: of(BATCH),

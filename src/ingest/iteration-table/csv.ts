@@ -11,6 +11,8 @@ import type { Columns } from "./csv-columns.ts";
 const SAMPLE_CHARS = 80;
 /** Workers that one table may tell of; numbers beyond are not believed. */
 const MAX_WORKERS = 1 << 16;
+/** Longer iterations are not written in seconds without saying so. */
+const MOST_SECONDS = 60;
 /** So many growing values are a clock, not durations. */
 const CUMULATIVE_POINTS = 8;
 
@@ -99,6 +101,10 @@ export class CsvSink implements Sink {
         fromTimes(points, points.durationMs.slice(0, points.count));
       }
     }
+    if (!columns.unitIsKnown && workers.every(([, points]) => areSeconds(points))) {
+      for (const [, { durationMs, count }] of workers)
+        for (let i = 0; i < count; i++) durationMs[i]! *= 1000;
+    }
     return workers
       .filter(([, points]) => points.tells)
       .map(([worker, points]) =>
@@ -129,6 +135,20 @@ export class CsvSink implements Sink {
     }
     return defects;
   }
+}
+
+/** No iteration takes 1.25 ms, and nobody writes milliseconds to a fraction below a thousand: then it is seconds. */
+function areSeconds({ durationMs, count }: SeriesColumns): boolean {
+  let small = 0;
+  let whole = 0;
+  let all = 0;
+  for (let i = 0; i < count; i++) {
+    if (!(durationMs[i]! > 0)) continue;
+    all++;
+    if (durationMs[i]! < MOST_SECONDS) small++;
+    if (Number.isInteger(durationMs[i])) whole++;
+  }
+  return all > 0 && small > 0.9 * all && whole < 0.5 * all;
 }
 
 /** Only a name that says so: tables are numbered for many reasons. */

@@ -43,8 +43,11 @@ const MARKED_SHARE = 0.05;
 const TIMED_SHARE = 0.3;
 const SOURCE_SHARE = 0.15;
 const MAX_LINES = 400;
+/** Names that nothing but logs have; how a log begins says little when libraries warn by the thousand first. */
+const LOG_NAME = /\.(?:log|out|err|stdout|stderr)(?:\.\d{1,4}|\.txt)?$/i;
 
-export function looksLikeLog(head: string): boolean {
+export function looksLikeLog(head: string, name = ""): boolean {
+  if (LOG_NAME.test(name)) return isText(head) && !/^\s*[{<]/.test(head);
   // A zero byte is not text; a brace or an angle bracket begins JSON or markup.
   if (head.includes("\0") || /^\s*[{<]/.test(head)) return false;
   let lines = 0;
@@ -71,6 +74,15 @@ export function looksLikeLog(head: string): boolean {
   if (lines === 0 || source >= SOURCE_SHARE * lines + 1) return false;
   if (marked > 0 && marked >= MARKED_SHARE * lines) return true;
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
+}
+
+/** No zero byte, and hardly any of what no text has. */
+export function isText(head: string): boolean {
+  // oxlint-disable-next-line no-control-regex
+  return (
+    !head.includes("\0") &&
+    (head.match(/[\x01-\x08\x0e-\x1a]/g)?.length ?? 0) < 0.01 * head.length + 1
+  );
 }
 
 /** Columns: nearly all lines have the same number of fields, and more than prose has. */

@@ -8,6 +8,7 @@ import type { Level } from "../../maths/period-runs.ts";
 import { chooseAnchor, endsOf, type Anchor } from "./call-anchors.ts";
 import type { CallSequence } from "./call-classes.ts";
 import { isMoreThanRepetition } from "./call-levels.ts";
+import { mergeByPauses } from "./call-pauses.ts";
 
 export interface Ending {
   /** Index of the last call of the iteration. */
@@ -29,6 +30,8 @@ export interface Endings {
   readonly endings: readonly Ending[];
   /** The one with most calls first. */
   readonly segments: readonly Segment[];
+  /** Repetitions of the pattern in an iteration: more than one where only the clock tells them apart. */
+  readonly repetitions: number;
 }
 
 /** Stretches without an end that are worth a new search, in iterations; fewer could not be confirmed. */
@@ -60,7 +63,8 @@ export function findEndings(calls: CallSequence): Endings | null {
     }
   }
   endings.sort((a, b) => a.call - b.call);
-  return segments.length > 0 ? { endings, segments } : null;
+  if (segments.length === 0) return null;
+  return { segments, ...mergeByPauses(calls, endings) };
 }
 
 /**

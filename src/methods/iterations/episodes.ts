@@ -48,7 +48,12 @@ export function findEpisodes(
       episodes.push(episode(series, slow, levelMs, strides, "degradation", slow.at(-1) === last));
     slow = [];
   };
-  for (const { points, levelMs: own, noise } of segments) {
+  for (const { points, levelMs: own, noise, isNew } of segments) {
+    if (isNew) {
+      close();
+      healthyMs = NaN;
+      wasSlow = false;
+    }
     if (points.length === 0) continue;
     const isSlow = own >= DELTA * healthyMs;
     if (!isSlow) {

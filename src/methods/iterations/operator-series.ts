@@ -50,11 +50,8 @@ export function seriesOf(source: CallSource): OperatorSeries | null {
   return null;
 }
 
-function measure(
-  source: CallSource,
-  calls: CallSequence,
-  { endings, segments }: Endings,
-): OperatorSeries {
+function measure(source: CallSource, calls: CallSequence, found: Endings): OperatorSeries {
+  const { endings, segments, repetitions } = found;
   const count = endings.length - 1;
   const iteration = new Float64Array(count);
   const durationMs = new Float64Array(count);
@@ -62,14 +59,13 @@ function measure(
   const between = new Uint8Array(count);
   const epochMs = Number(source.epochNs / 1_000_000n);
   const restMs = Number(source.epochNs % 1_000_000n) / 1e6;
-  let number = iterationAt(source.ops, calls, endings[0]!);
+  const numbered = numberedEndings(source.ops, calls, found);
   for (let i = 0; i < count; i++) {
-    const from = endings[i]!;
-    const to = endings[i + 1]!;
-    const iterations = iterationsIn(calls, from.call + 1, to);
+    const from = numbered[i]!;
+    const to = numbered[i + 1]!;
+    const iterations = to.number - from.number;
     const end = calls.timesNs[to.call + 1]!;
-    number += iterations;
-    iteration[i] = number;
+    iteration[i] = to.number;
     durationMs[i] = (end - calls.timesNs[from.call + 1]!) / 1e6 / iterations;
     endMs[i] = epochMs + (restMs + end / 1e6);
     const length = to.call - from.call;
@@ -77,7 +73,8 @@ function measure(
     const isSteady =
       length === from.call - (endings[i - 1]?.call ?? NaN) ||
       length === (endings[i + 2]?.call ?? NaN) - to.call;
-    if (!isSteady && length > EXTRA_CALLS * to.segment.period * iterations) between[i] = EVALUATION;
+    if (!isSteady && length > EXTRA_CALLS * to.segment.period * repetitions * iterations)
+      between[i] = EVALUATION;
   }
   const name = source.file.slice(source.file.lastIndexOf("/") + 1);
   return {
@@ -93,8 +90,24 @@ function measure(
       batch: new Float64Array(count).fill(NaN),
       between,
     },
-    periods: segments[0]!.periods,
+    periods:
+      repetitions > 1
+        ? [repetitions * segments[0]!.period, ...segments[0]!.periods]
+        : segments[0]!.periods,
   };
+}
+
+/** The ends of iterations with the numbers that a log gives them. */
+export function numberedEndings(
+  ops: OperatorTable,
+  calls: CallSequence,
+  { endings, repetitions }: Endings,
+): (Ending & { readonly number: number })[] {
+  let repeated = iterationAt(ops, calls, endings[0]!);
+  return endings.map((ending, i) => {
+    if (i > 0) repeated += iterationsIn(calls, endings[i - 1]!.call + 1, ending);
+    return { ...ending, number: Math.max(1, Math.round(repeated / repetitions)) };
+  });
 }
 
 /** More than one where the end of an iteration was lost to a call in the middle of it. */

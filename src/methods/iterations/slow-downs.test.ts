@@ -40,4 +40,30 @@ describe("a slow-down", () => {
   });
 
   test("is none where all is even", () => expect(job(5, [])).toEqual([]));
+
+  test("of one job does not make another job's ranks its peers", () => {
+    const rank = (folder: string, number: number, level: (i: number) => number) => {
+      const series = makeSeries({ level, to: 160, rank: number, seed: number + 1 });
+      return trackSeries({ ...series, file: `${folder}/rank${number}.log` });
+    };
+    const found = slowDowns([
+      ...[0, 1, 2, 3].map((number) => rank("a", number, slow)),
+      ...[0, 1, 2, 3, 4, 5, 6, 7].map((number) => rank("b", number, even)),
+    ]);
+    expect(found.map(({ alone, covering }) => [alone, covering])).toEqual([[[], 4]]);
+  });
+
+  test("of a tenth in one series of many is wandering, and nobody is named", () => {
+    const all = Array.from({ length: 40 }, (_, number) =>
+      trackSeries(
+        makeSeries({
+          level: (i) => (number === 7 && i > 80 ? 1130 : 1000),
+          to: 160,
+          rank: number,
+          seed: number + 1,
+        }),
+      ),
+    );
+    expect(slowDowns(all)).toEqual([]);
+  });
 });

@@ -22,8 +22,11 @@ export interface SlowDown {
 const MIN_POINTS = 12;
 /** Iterations by which the same change may be seen earlier or later. */
 const SAME_CHANGE = 5;
-/** Series whose onsets differ by more than this share of the covering ones show the job's slow-down. */
+/** A slow-down that at least this share of the covering series show is the job's. */
 const MOST = 0.5;
+/** One that a few of many show, and only if it is plain: among hundreds of series one wanders by 10 % now and then. */
+const FEW = 0.25;
+const PLAIN_RATIO = 1.2;
 const MIN_PEERS = 3;
 
 interface Onset {
@@ -34,15 +37,37 @@ interface Onset {
 
 export function slowDowns(all: readonly TrackedSeries[]): SlowDown[] {
   const usable = all.filter(({ series }) => series.iteration.length >= MIN_POINTS);
+  return jobsOf(usable).flatMap(slowDownsOfJob);
+}
+
+function slowDownsOfJob(usable: readonly TrackedSeries[]): SlowDown[] {
   const onsets = usable.flatMap(onsetsOf).sort((a, b) => a.change.iteration - b.change.iteration);
   const found: SlowDown[] = [];
   for (let i = 0; i < onsets.length;) {
     let j = i + 1;
     while (j < onsets.length && together(onsets[j - 1]!, onsets[j]!)) j++;
-    found.push(merge(onsets.slice(i, j), usable));
+    const one = merge(onsets.slice(i, j), usable);
+    if (one) found.push(one);
     i = j;
   }
   return found;
+}
+
+/** A rank that two folders tell of, each in the same way, is a rank of two jobs: their series are no peers. */
+function jobsOf(all: readonly TrackedSeries[]): TrackedSeries[][] {
+  const folders = new Map<string, TrackedSeries[]>();
+  const seen = new Map<string, string>();
+  let areSeveral = false;
+  for (const tracked of all) {
+    const { file, rank, basis } = tracked.series;
+    const folder = file.slice(0, file.lastIndexOf("/") + 1);
+    folders.set(folder, [...(folders.get(folder) ?? []), tracked]);
+    if (rank === null) continue;
+    const key = `${rank}/${basis}`;
+    if ((seen.get(key) ?? folder) !== folder) areSeveral = true;
+    seen.set(key, folder);
+  }
+  return areSeveral ? [...folders.values()] : [[...all]];
 }
 
 /** Each degradation with the change that began it. */
@@ -71,11 +96,14 @@ function strideOf({ series, iterations }: TrackedSeries): number {
   return Math.max(1, iterations / Math.max(1, series.iteration.length));
 }
 
-function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): SlowDown {
+/** null where a few series among many show no more than wandering. */
+function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): SlowDown | null {
   const best = onsets.reduce((a, b) => (b.change.confidence > a.change.confidence ? b : a));
   const shownBy = [...new Set(onsets.map(({ tracked }) => tracked))];
   const covering = usable.filter(({ series }) => covers(series.iteration, best.change.iteration));
   const isWhole = covering.length < MIN_PEERS || shownBy.length >= MOST * covering.length;
+  const isFew = shownBy.length <= Math.max(1, FEW * covering.length);
+  if (!isWhole && best.change.ratio < PLAIN_RATIO) return null;
   const ranks = shownBy.flatMap(({ series }) => (series.rank === null ? [] : [series.rank]));
   return {
     seenIn: best.tracked,
@@ -83,7 +111,7 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
     episode: best.episode,
     shownBy,
     covering: covering.length,
-    alone: isWhole ? [] : [...new Set(ranks)].sort((a, b) => a - b),
+    alone: isWhole || !isFew ? [] : [...new Set(ranks)].sort((a, b) => a - b),
   };
 }
 

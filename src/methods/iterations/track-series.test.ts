@@ -113,3 +113,114 @@ test("an empty series, one point, and nothing but unknown durations are no troub
   }
   expect(trackSeries(makeSeries({ level: () => NaN, to: 30 })).changePoints).toEqual([]);
 });
+
+describe("a mark that always stands there excuses nothing", () => {
+  test.each([
+    ["an evaluation", EVALUATION],
+    ["a checkpoint", CHECKPOINT],
+    ["a start", START],
+  ])("%s before every line: the slow-down is found", (_, mark) => {
+    const level = (i: number): number => (i <= 5000 ? 1000 : 2000);
+    const series = makeSeries({ level, to: 10_000, every: 100, between: () => mark });
+    const { changePoints, episodes } = trackSeries(series);
+    expect(changePoints.map(({ iteration }) => iteration)).toEqual([5100]);
+    expect(episodes.map(({ type }) => type)).toEqual(["degradation"]);
+  });
+
+  test("every fifth iteration ten times as long is a fluctuation, not eighty restarts", () => {
+    const level = (i: number): number => (i % 5 === 0 ? 10_000 : 1000);
+    const { restarts, wastedMs, episodes } = trackSeries(makeSeries({ level, to: 400 }));
+    expect(restarts.length).toBeLessThanOrEqual(4);
+    expect(wastedMs).toBeGreaterThan(70 * 9000);
+    expect(episodes[0]).toMatchObject({ type: "fluctuation" });
+    expect(episodes[0]!.period).toBeCloseTo(5, 0);
+  });
+});
+
+describe("batch sizes", () => {
+  const batch = (i: number): number => (i <= 100 ? 128 : i <= 200 ? 192 : 256);
+  const ramp = (i: number): number => (1000 * batch(i)) / 128;
+
+  test("that grow are no irregularity and no noise", () => {
+    const tracked = trackSeries(makeSeries({ level: ramp, to: 300, batch }));
+    expect(tracked.changePoints).toEqual([]);
+    expect(tracked.episodes).toEqual([]);
+    expect(tracked.variation).toBeLessThan(0.02);
+  });
+
+  test("that shrink do not hide the slow-down after them", () => {
+    const smaller = (i: number): number => (i <= 100 ? 512 : 256);
+    const level = (i: number): number => (i <= 100 ? 2000 : i <= 200 ? 1000 : 1500);
+    const { changePoints, episodes } = trackSeries(makeSeries({ level, to: 400, batch: smaller }));
+    expect(changePoints.map(({ iteration }) => iteration)).toEqual([201]);
+    expect(episodes).toHaveLength(1);
+    expect(episodes[0]!.ratio).toBeCloseTo(1.5, 1);
+    expect(episodes[0]!.wastedMs).toBeCloseTo(200 * 500, -4);
+  });
+
+  test("that differ by the last batch of an epoch are the same", () => {
+    const level = (i: number): number => (i <= 100 ? 1000 : 3000);
+    const wobbling = (i: number): number => (i % 2 === 0 ? 255 : 256);
+    const { changePoints } = trackSeries(makeSeries({ level, to: 200, batch: wobbling }));
+    expect(changePoints).toHaveLength(1);
+  });
+});
+
+test("what creeps up is measured from where it began, at least 15 % above", () => {
+  const level = (i: number): number => 1000 * Math.min(2, 1 + (i - 1) / 1000);
+  const { changePoints } = trackSeries(makeSeries({ level, to: 1400 }));
+  expect(changePoints.length).toBeGreaterThan(0);
+  for (const { ratio, direction } of changePoints) {
+    expect(direction).toBe("slower");
+    expect(ratio).toBeGreaterThanOrEqual(1.14);
+  }
+});
+
+test("lines of several ranks in one file count once, in whatever order they come", () => {
+  const one = makeSeries({ level: (i) => (i <= 60 ? 1000 : 1500), to: 120 });
+  const order = [...one.iteration.keys()].flatMap((k) => [k, k, Math.max(0, k - 1), k]);
+  const pickF = (column: Float64Array): Float64Array => Float64Array.from(order, (k) => column[k]!);
+  const tracked = trackSeries({
+    ...one,
+    iteration: pickF(one.iteration),
+    durationMs: pickF(one.durationMs),
+    endMs: pickF(one.endMs),
+    batch: pickF(one.batch),
+    line: Int32Array.from(order),
+    between: Uint8Array.from(order, () => 0),
+  });
+  expect(tracked.iterations).toBe(120);
+  expect(tracked.restarts).toEqual([]);
+  expect(tracked.changePoints.map(({ iteration }) => iteration)).toEqual([61]);
+});
+
+test("nothing is known before it is said to be known: prefixes tell the same", () => {
+  const shapes = [2, 6, 30].map((factor) =>
+    makeSeries({ level: (i) => (i > 50 && i <= 90 ? factor * 1000 : 1000), to: 140, noise: 0.03 }),
+  );
+  for (const whole of shapes) {
+    const { changePoints } = trackSeries(whole);
+    for (let length = 10; length <= 140; length++) {
+      const part = {
+        ...whole,
+        iteration: whole.iteration.slice(0, length),
+        durationMs: whole.durationMs.slice(0, length),
+      };
+      const known = changePoints.filter(({ detectedAt }) => detectedAt <= length);
+      expect(trackSeries(part).changePoints.map(({ iteration }) => iteration)).toEqual(
+        known.map(({ iteration }) => iteration),
+      );
+    }
+  }
+});
+
+test("warm-up is counted in iterations: five lines of a hundred are no warm-up", () => {
+  const slower = (): number => 1600;
+  const { changePoints } = trackSeries(
+    makeSeries(
+      { level: steady, to: 3000, every: 100 },
+      { level: slower, from: 2401, to: 6000, every: 100, seed: 4 },
+    ),
+  );
+  expect(changePoints.map(({ iteration }) => iteration)).toEqual([2500]);
+});

@@ -13,10 +13,15 @@ export function trackSeries(
   const points = iteration.length;
   const roles: Role[] = Array.from({ length: points }, () => "counts");
   const restarts: number[] = [];
-  const tracker = new IterationTracker(
-    (index, role) => (roles[index] = role),
-    (at) => restarts.push(at),
-  );
+  const batches: number[] = [];
+  const tracker = new IterationTracker({
+    mark: (index, role) => {
+      // A long warm-up is found late: what was no iteration then is none now.
+      if (role !== "warm-up" || roles[index] === "counts") roles[index] = role;
+    },
+    restarted: (at) => restarts.push(at),
+    newBatch: (index) => batches.push(index),
+  });
   const shifts: PointShift[] = [];
   for (let i = 0; i < points; i++) {
     const shift = tracker.push({
@@ -28,20 +33,26 @@ export function trackSeries(
     if (shift) shifts.push(shift);
   }
   const counted = countedPoints(roles);
-  const levels = segmentLevels(series, counted, shifts);
-  const strides = stridesOf(series);
-  const { episodes, irregular, wastedMs, levelMs } = findEpisodes(series, counted, levels, strides);
+  const segments = segmentsOf(series, counted, shifts, batches);
+  const strides = stridesOf(series, roles);
+  const { episodes, irregular, wastedMs, levelMs } = findEpisodes(
+    series,
+    counted,
+    segments,
+    strides,
+  );
   return {
     series,
     iterations: strides.reduce((sum, stride) => sum + stride, 0),
     medianMs: median(counted.map((i) => durationMs[i]!)),
-    changePoints: shifts.map((shift, k) => changePoint(series, shift, levels[k]!, levels[k + 1]!)),
+    changePoints: shifts.map((shift) => changePoint(series, shift, segments)),
     episodes,
     restarts,
     pauses: pausesOf(series, roles),
     irregular,
     wastedMs,
-    variation: variationOf(levels),
+    standstillMs: standstill(series, roles, segments),
+    variation: variationOf(segments),
     levelMs,
     periods,
   };
@@ -54,6 +65,10 @@ export interface Segment {
   readonly levelMs: number;
   /** Robust relative deviation. */
   readonly noise: number;
+  /** First point of it, counted or not. */
+  readonly start: number;
+  /** Whether it has nothing to do with the one before: another batch size. */
+  readonly isNew: boolean;
 }
 
 function countedPoints(roles: readonly Role[]): number[] {
@@ -62,38 +77,47 @@ function countedPoints(roles: readonly Role[]): number[] {
   return counted;
 }
 
-function segmentLevels(
+function segmentsOf(
   { durationMs }: IterationSeries,
   counted: readonly number[],
   shifts: readonly PointShift[],
+  batches: readonly number[],
 ): Segment[] {
-  const segments: Segment[] = [];
+  const fresh = new Set([0, ...batches]);
+  const starts = new Set([...fresh, ...shifts.map(({ start }) => start)]);
+  const order = [...starts].sort((a, b) => a - b);
   let at = 0;
-  for (let k = 0; k <= shifts.length; k++) {
-    const until = shifts[k]?.start ?? Infinity;
+  return order.map((start, k) => {
+    const until = order[k + 1] ?? Infinity;
     const points: number[] = [];
     while (at < counted.length && counted[at]! < until) points.push(counted[at++]!);
     const logs = points.map((i) => Math.log(durationMs[i]!));
     const centre = median(logs);
-    segments.push({ points, levelMs: Math.exp(centre), noise: spread(logs, centre) });
-  }
-  return segments;
+    const noise = spread(logs, centre);
+    return { points, levelMs: Math.exp(centre), noise, start, isNew: fresh.has(start) };
+  });
 }
 
 /** Points on either side of a change that its figures are taken from: the step, not what came later. */
 const NEARBY = 30;
+const AGREES = 1.1;
 
 function changePoint(
   series: IterationSeries,
   shift: PointShift,
-  before: Segment,
-  after: Segment,
+  segments: readonly Segment[],
 ): ChangePoint {
-  const typical = (points: readonly number[]): number =>
-    median(points.map((i) => series.durationMs[i]!));
-  // All points that are known by now, not only those that were known at the alarm.
-  const beforeMs = typical(before.points.slice(-NEARBY)) || shift.before;
-  const afterMs = typical(after.points.slice(0, NEARBY)) || shift.after;
+  const at = segments.findIndex(({ start }) => start === shift.start);
+  const typical = (points: readonly number[] | undefined): number =>
+    median((points ?? []).map((i) => series.durationMs[i]!));
+  // All points that are known by now, not only those that were known at the alarm; but a change that crept
+  // is measured from the level that it left, and no figure may contradict the alarm.
+  const nearBefore = typical(segments[at - 1]?.points.slice(-NEARBY));
+  const nearAfter = typical(segments[at]?.points.slice(0, NEARBY));
+  const isSlower = shift.after > shift.before;
+  const agrees = isSlower ? nearAfter >= AGREES * nearBefore : nearBefore >= AGREES * nearAfter;
+  const [beforeMs, afterMs] =
+    shift.isCreeping || !agrees ? [shift.before, shift.after] : [nearBefore, nearAfter];
   const endMs = series.endMs[shift.start]!;
   return {
     iteration: series.iteration[shift.start]!,
@@ -101,7 +125,7 @@ function changePoint(
     beforeMs,
     afterMs,
     ratio: afterMs / beforeMs,
-    direction: shift.after > shift.before ? "slower" : "faster",
+    direction: isSlower ? "slower" : "faster",
     confidence: shift.confidence,
     line: series.line[shift.start]!,
     atMs: Number.isFinite(endMs) ? endMs : null,
@@ -109,24 +133,42 @@ function changePoint(
 }
 
 /** How many iterations each point covers: lines come every N iterations. */
-function stridesOf({ iteration }: IterationSeries): number[] {
+function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): number[] {
   const steps: number[] = [];
   for (let i = 1; i < iteration.length; i++) {
     const step = iteration[i]! - iteration[i - 1]!;
     if (step > 0) steps.push(step);
   }
   const usual = Math.max(1, median(steps) || 1);
+  let last = NaN;
   return Array.from(iteration, (now, i) => {
-    const step = i === 0 ? usual : now - iteration[i - 1]!;
+    if (roles[i] === "again") return 0;
+    const step = now - last;
+    last = now;
     // A jump of the counter is no iteration that anybody timed.
     return step > 0 && step <= usual ? step : usual;
   });
 }
 
+/** How long the job stood still at its restarts, announced or not. */
+function standstill(
+  { durationMs }: IterationSeries,
+  roles: readonly Role[],
+  segments: readonly Segment[],
+): number {
+  let sum = 0;
+  for (const [index, role] of roles.entries()) {
+    if (role !== "restart") continue;
+    const { levelMs = 0 } = segments.findLast(({ start }) => start <= index) ?? {};
+    sum += Math.max(0, durationMs[index]! - (levelMs || 0));
+  }
+  return sum;
+}
+
 function pausesOf({ iteration, durationMs }: IterationSeries, roles: readonly Role[]): Pause[] {
   const pauses: Pause[] = [];
   for (const [index, why] of roles.entries()) {
-    if (why === "counts" || why === "unknown") continue;
+    if (why === "counts" || why === "unknown" || why === "again") continue;
     pauses.push({ iteration: iteration[index]!, why, durationMs: durationMs[index]! });
   }
   return pauses;

@@ -67,6 +67,7 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     operators: [],
     stageOperations: [],
     iterations: [],
+    rankOperators: { ranks: [], fetch: () => null },
     places: new Map(),
   };
   return { job, verdict: makeVerdict(shape, job, text) };

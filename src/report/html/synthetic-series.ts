@@ -43,6 +43,7 @@ export function syntheticSeries(shape: SeriesShape): TrackedSeries {
     restarts: shape.restarts ?? [],
     pauses: shape.pauses ?? [],
     irregular: 0,
+    standstillMs: 0,
     wastedMs: (shape.episodes ?? []).reduce((sum, { wastedMs }) => sum + wastedMs, 0),
     variation: 0.01,
     levelMs: Float64Array.from(

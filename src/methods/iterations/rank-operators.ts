@@ -1,0 +1,61 @@
+/** Cuts a rank's operators into iterations when somebody asks for that rank. */
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { RankOperators, RankOperatorSource } from "../../model/rank-operators.ts";
+import { callSequence } from "./call-classes.ts";
+import { findEndings } from "./call-segments.ts";
+import { numberedEndings, type CallSource } from "./operator-series.ts";
+
+export function rankOperatorSource(job: Job): RankOperatorSource {
+  const sources = new Map<Rank, CallSource & { groupIds: Int32Array }>();
+  for (const { file, rank, ops, epochNs, groups } of job.operators) {
+    if (rank === null) continue;
+    const groupIds = Int32Array.from(groups, (group) => idOf(job, group.name, rank));
+    sources.set(rank, { file, rank, ops, epochNs, groupIds });
+  }
+  for (const { rank, dump, groupIds } of job.dumps.values()) {
+    sources.set(rank, { file: dump.file, rank, ops: dump.ops, epochNs: dump.epochNs, groupIds });
+  }
+  const known = new Map<Rank, RankOperators | null>();
+  return {
+    ranks: [...sources.keys()].sort((a, b) => a - b),
+    fetch(rank) {
+      const cut = known.get(rank);
+      if (cut !== undefined) return cut;
+      const source = sources.get(rank);
+      const made = source ? cutRank(rank, source) : null;
+      known.set(rank, made);
+      return made;
+    },
+  };
+}
+
+/** The job's group of that name which the rank is in; -1 for none. */
+function idOf(job: Job, name: string, rank: Rank): number {
+  return job.groups.find((group) => group.name === name && group.ranks.includes(rank))?.id ?? -1;
+}
+
+function cutRank(rank: Rank, source: CallSource & { groupIds: Int32Array }): RankOperators | null {
+  for (const withSizes of [true, false]) {
+    const calls = callSequence(source.ops, withSizes);
+    const found = findEndings(calls);
+    if (!found || found.endings.length < 2) continue;
+    const numbered = numberedEndings(source.ops, calls, found);
+    const count = numbered.length - 1;
+    const iteration = new Float64Array(count);
+    const from = new Int32Array(count);
+    const to = new Int32Array(count);
+    const durationMs = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      const begin = numbered[i]!.call + 1;
+      const end = numbered[i + 1]!.call + 1;
+      iteration[i] = numbered[i + 1]!.number;
+      from[i] = calls.ops[begin]!;
+      to[i] = calls.ops[end]!;
+      durationMs[i] = (calls.timesNs[end]! - calls.timesNs[begin]!) / 1e6;
+    }
+    const { file, ops, groupIds } = source;
+    return { rank, file, ops, groupIds, iteration, from, to, durationMs };
+  }
+  return null;
+}
