@@ -1,5 +1,5 @@
 /**
- * Who hung or crashed the job? Every recording with a truth beside it, ours and others', from where they
+ * Who hung, crashed or slowed the job? Every recording with a truth beside it, ours and others', from where they
  * lie: `npm run eval:hangs [FOLDER…]` (default: fixtures/recordings, and ../shared where it exists).
  * Prints a table and the counts; exits with 1 when one is wrong.
  */
@@ -28,10 +28,10 @@ function truthIn(folder: string): Truth | null {
       kind: string;
       faults: { ranks: number[]; cause: string }[];
     };
-    // Slow jobs are other methods' business; here they must only not be called hung or crashed.
-    const isEnding = kind === "hang" || kind === "crash";
-    const ranks = isEnding ? faults.flatMap((fault) => fault.ranks) : [];
-    return { kind: isEnding ? kind : "healthy", ranks, causes: faults.map((fault) => fault.cause) };
+    // Regressions need a baseline and are another question; here they must only not be called hung or crashed.
+    const isAsked = kind !== "regression";
+    const ranks = isAsked ? faults.flatMap((fault) => fault.ranks) : [];
+    return { kind: isAsked ? kind : "healthy", ranks, causes: faults.map((fault) => fault.cause) };
   }
   const injected = join(folder, "fault_injection.log");
   if (!existsSync(injected)) return null;

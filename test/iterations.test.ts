@@ -34,20 +34,45 @@ describe("a recorded job", () => {
   });
 
   it.each([
-    ["slow-gpu3-pp4", 31],
-    ["slow-gpu5", 32],
-  ])("%s is slow since iteration %i", async (name, iteration) => {
+    ["slow-gpu3-pp4", 3, "gpu-slow"],
+    ["slow-gpu5", 5, "gpu-slow"],
+    ["slow-cpu3", 3, "cpu-stall"],
+    ["slow-cpu6-pp4", 6, "cpu-stall"],
+    ["slow-gpu2-tp4", 2, "gpu-slow"],
+    ["slow-data1", 1, "dataloader"],
+  ])(
+    "%s is slow since iteration 31 because of rank %i (%s), and nobody else",
+    async (name, rank, cause) => {
+      const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
+      expect(verdict.kind).toBe("fail-slow");
+      expect(verdict.suspects.map(({ ranks, cause: said }) => [ranks, said])).toEqual([
+        [[rank], cause],
+      ]);
+      expect(Math.abs(verdict.when.iteration! - 31)).toBeLessThanOrEqual(1);
+      expect(verdict.when.from).toMatch(/^2026-11-15T/);
+      expect(verdict.victims).toHaveLength(7);
+    },
+  );
+
+  it.each([
+    ["slow-two", [1, 6], 31],
+    ["slow-gpuspike6", [6], 15],
+    ["slow-gpu0-start", [0], 1],
+  ])("%s: ranks %j, since iteration %i", async (name, ranks, iteration) => {
     const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
-    expect(verdict.kind).toBe("fail-slow");
-    expect(Math.abs(verdict.when.iteration! - iteration)).toBeLessThanOrEqual(1);
-    expect(verdict.when.from).toMatch(/^2026-11-15T/);
+    const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
+    expect([verdict.kind, blamed, verdict.when.iteration]).toEqual(["fail-slow", ranks, iteration]);
+    for (const { cause } of verdict.suspects) expect(cause).toBe("gpu-slow");
   });
 
-  it.each(["slow-none", "slow-none-pp4"])("%s is healthy, noisy as it is", async (name) => {
-    const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
-    expect(verdict.kind).toBe("healthy");
-    expect(verdict.summary).toContain("no lasting slow-down in 60 iterations");
-  });
+  it.each(["slow-none", "slow-none-pp4", "slow-none-tp4"])(
+    "%s is healthy, noisy as it is",
+    async (name) => {
+      const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
+      expect(verdict.kind).toBe("healthy");
+      expect(verdict.summary).toContain("no lasting slow-down in 60 iterations");
+    },
+  );
 });
 
 function files(shape: Partial<ClusterSpec>, emit: string, ...faults: string[]) {

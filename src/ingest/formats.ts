@@ -10,17 +10,21 @@ import { operatorsFile } from "./operators-file.ts";
 import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
 import type { Head, Reader } from "./reader.ts";
+import { stageTimeline } from "./stage-timeline.ts";
+import { stagePasses } from "./stage-passes.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 
 export const READERS: readonly Reader[] = [
   flightRecorder,
   operatorsFile,
+  stageTimeline,
   ncclInspector,
   ncclRasJson,
   ncclRasText,
   pythonStacks,
   ncclDebugLog,
   torchtitanJsonl,
+  stagePasses,
   iterationTable,
   rankLog,
 ];

@@ -6,12 +6,26 @@ import { ras } from "./hang/ras.ts";
 import { stacks } from "./hang/stacks.ts";
 import { waitGraph } from "./hang/wait-graph-method.ts";
 import { watchdog } from "./hang/watchdog.ts";
+import { rankOperatorSource } from "./iterations/rank-operators.ts";
 import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
+import { slowRank } from "./localize/slow-rank-method.ts";
+import { slowLink } from "./localize/slow-link-method.ts";
+import { whatIfMethod } from "./localize/what-if-method.ts";
 
-export const METHODS: readonly Method[] = [waitGraph, stacks, ras, watchdog, firstError, slowDown];
+export const METHODS: readonly Method[] = [
+  waitGraph,
+  stacks,
+  ras,
+  watchdog,
+  firstError,
+  slowDown,
+  slowRank,
+  whatIfMethod,
+  slowLink,
+];
 
 /** What methods build on: the job with its iterations followed. */
 export function withIterations(job: Job): Job {
-  return { ...job, iterations: trackIterations(job) };
+  return { ...job, iterations: trackIterations(job), rankOperators: rankOperatorSource(job) };
 }

@@ -15,6 +15,8 @@ export interface RankOperators {
   readonly to: Int32Array;
   /** Milliseconds from the issue of its first operator to the issue of the next iteration's. */
   readonly durationMs: Float64Array;
+  /** When its first operator was issued, milliseconds since 1970. */
+  readonly startMs: Float64Array;
 }
 
 export interface RankOperatorSource {

@@ -1,8 +1,10 @@
 /** What to do about each cause, and whose it is (FLARE routes by cause: §5.1, Table 1). */
 import type { Cause, Owner } from "../model/cause.ts";
+import type { VerdictKind } from "../model/finding.ts";
 import type { Action } from "../model/verdict.ts";
+import { SLOW_ADVICE } from "./slow-advice.ts";
 
-interface Advice {
+export interface Advice {
   readonly owner: Owner;
   /** What is wrong, in a few words after "rank 3": "has stopped on the CPU". */
   readonly is: string;
@@ -170,10 +172,12 @@ const UNKNOWN: Advice = {
   actions: [["look-closer", "the evidence does not tell the cause; see what would help"]],
 };
 
-export function adviceFor(cause: Cause): Advice {
-  return ADVICE[cause] ?? UNKNOWN;
+/** A cause that stops a job in one case slows it in another: then other words and other steps fit. */
+export function adviceFor(cause: Cause, kind?: VerdictKind): Advice {
+  const slow = kind === "fail-slow" || kind === "regression" ? SLOW_ADVICE[cause] : undefined;
+  return slow ?? ADVICE[cause] ?? UNKNOWN;
 }
 
-export function actionsFor(cause: Cause, target: string): Action[] {
-  return adviceFor(cause).actions.map(([action, why]) => ({ do: action, target, why }));
+export function actionsFor(cause: Cause, kind: VerdictKind, target: string): Action[] {
+  return adviceFor(cause, kind).actions.map(([action, why]) => ({ do: action, target, why }));
 }

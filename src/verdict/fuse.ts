@@ -57,8 +57,10 @@ export function fuse(
     when: whenDidItHappen(job, findings, kind, suspects),
     suspects,
     victims,
-    owner: lead ? adviceFor(lead.cause).owner : null,
-    actions: lead ? withPid(job, culprits, actionsFor(lead.cause, targetOf(job, culprits))) : [],
+    owner: lead ? adviceFor(lead.cause, kind).owner : null,
+    actions: lead
+      ? withPid(job, culprits, actionsFor(lead.cause, kind, targetOf(job, culprits)))
+      : [],
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
       id,
       method,

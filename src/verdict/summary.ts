@@ -11,6 +11,7 @@ import { slowDownOf } from "./slow-down.ts";
 const ENDS: Partial<Record<VerdictKind, string>> = {
   crash: "ended the job",
   "fail-slow": "slows the job down",
+  regression: "makes the job slower than it need be",
 };
 
 /** Below this the sentence says "probably". */
@@ -75,7 +76,7 @@ function clause(job: Job, kind: VerdictKind, cause: Cause, ranks: readonly Rank[
   const is =
     cause === "process-gone" && kind === "hang"
       ? "left no trace: its process is gone, or its files are missing"
-      : adviceFor(cause).is;
+      : adviceFor(cause, kind).is;
   return `${who} ${sorted.length > 1 ? plural(is) : is}`;
 }
 
@@ -96,8 +97,16 @@ export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
 function plural(is: string): string {
   return is
     .replace(/^is /, "are ")
+    .replace(/^has more/, "have more")
     .replace(/^has a GPU that/, "have GPUs that")
     .replace(/^does /, "do ")
+    .replace(/^computes /, "compute ")
+    .replace(/^communicates /, "communicate ")
+    .replace(/^waits /, "wait ")
+    .replace(/^gets /, "get ")
+    .replace("its GPU takes", "their GPUs take")
+    .replace("than it did", "than they did")
+    .replace("its CPU, which issues", "their CPUs, which issue")
     .replace("its CPU is", "their CPUs are")
     .replace("its process is", "their processes are")
     .replace("its process died", "their processes died")

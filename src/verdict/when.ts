@@ -10,7 +10,8 @@ export function whenDidItHappen(
   kind: VerdictKind,
   suspects: readonly Suspect[],
 ): Verdict["when"] {
-  const slow = kind === "fail-slow" ? slowDownOf(findings) : null;
+  const isSlow = kind === "fail-slow" || kind === "regression";
+  const slow = isSlow ? (slowDownOf(evidenceOf(findings, suspects)) ?? slowDownOf(findings)) : null;
   if (slow) {
     const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
     return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
@@ -21,6 +22,12 @@ export function whenDidItHappen(
     from: since(job, findings, kind, suspects),
     to: null,
   };
+}
+
+/** What is said of the first suspect tells best when it began. */
+function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {
+  const ids = new Set(suspects[0]?.evidence);
+  return findings.filter(({ id }) => ids.has(id));
 }
 
 /** The first iteration that not everybody who reports iterations has finished. */

@@ -78,9 +78,9 @@ export function looksLikeLog(head: string, name = ""): boolean {
 
 /** No zero byte, and hardly any of what no text has. */
 export function isText(head: string): boolean {
-  // oxlint-disable-next-line no-control-regex
   return (
     !head.includes("\0") &&
+    // oxlint-disable-next-line no-control-regex
     (head.match(/[\x01-\x08\x0e-\x1a]/g)?.length ?? 0) < 0.01 * head.length + 1
   );
 }

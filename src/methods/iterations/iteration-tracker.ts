@@ -34,10 +34,10 @@ export interface Point {
 
 /** Hears what becomes of points, sometimes a few points late. */
 export interface Listener {
-  mark?(index: number, role: Role): void;
-  restarted?(iteration: number): void;
+  readonly mark?: (index: number, role: Role) => void;
+  readonly restarted?: (iteration: number) => void;
   /** From this point on nothing before is comparable. */
-  newBatch?(index: number): void;
+  readonly newBatch?: (index: number) => void;
 }
 
 interface Seen {

@@ -46,16 +46,19 @@ function cutRank(rank: Rank, source: CallSource & { groupIds: Int32Array }): Ran
     const from = new Int32Array(count);
     const to = new Int32Array(count);
     const durationMs = new Float64Array(count);
+    const startMs = new Float64Array(count);
+    const epochMs = Number(source.epochNs / 1_000_000n);
     for (let i = 0; i < count; i++) {
       const begin = numbered[i]!.call + 1;
       const end = numbered[i + 1]!.call + 1;
       iteration[i] = numbered[i + 1]!.number;
       from[i] = calls.ops[begin]!;
       to[i] = calls.ops[end]!;
+      startMs[i] = epochMs + calls.timesNs[begin]! / 1e6;
       durationMs[i] = (calls.timesNs[end]! - calls.timesNs[begin]!) / 1e6;
     }
     const { file, ops, groupIds } = source;
-    return { rank, file, ops, groupIds, iteration, from, to, durationMs };
+    return { rank, file, ops, groupIds, iteration, from, to, durationMs, startMs };
   }
   return null;
 }

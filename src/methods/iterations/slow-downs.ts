@@ -103,7 +103,7 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
   const covering = usable.filter(({ series }) => covers(series.iteration, best.change.iteration));
   const isWhole = covering.length < MIN_PEERS || shownBy.length >= MOST * covering.length;
   const isFew = shownBy.length <= Math.max(1, FEW * covering.length);
-  if (!isWhole && best.change.ratio < PLAIN_RATIO) return null;
+  if (!isWhole && (!isFew || best.change.ratio < PLAIN_RATIO)) return null;
   const ranks = shownBy.flatMap(({ series }) => (series.rank === null ? [] : [series.rank]));
   return {
     seenIn: best.tracked,
@@ -111,7 +111,7 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
     episode: best.episode,
     shownBy,
     covering: covering.length,
-    alone: isWhole || !isFew ? [] : [...new Set(ranks)].sort((a, b) => a - b),
+    alone: isWhole ? [] : [...new Set(ranks)].sort((a, b) => a - b),
   };
 }
 

@@ -1,0 +1,122 @@
+/**
+ * Where the time of a rank's iterations goes. A collective ends for all its members at once, so whoever is late
+ * makes the others stay longer in it: time inside communication is mostly waiting for others, and time outside
+ * is the rank's own. Of a job in which one rank computes slowly, only that rank's own time grows (Holmes §4.3:
+ * the member whose operator is normal is the one that the others wait for). Durations of operators are the
+ * GPU's, so this needs no common clock.
+ *
+ * Sends that run beside kernels take no time from anybody. Whether they do is a matter of the framework, and the
+ * job tells: counted wrongly, they carry the waiting of others into own times, which otherwise are quiet.
+ */
+import { median, spread } from "../../maths/robust.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Group } from "../../model/job.ts";
+import type { RankOperators } from "../../model/rank-operators.ts";
+
+export interface Account {
+  /** Number of each iteration. */
+  readonly iteration: Float64Array;
+  readonly totalMs: Float64Array;
+  /** Outside communication: kernels of its own, and waiting for its own CPU. */
+  readonly ownMs: Float64Array;
+  /** From the CPU's first call of an operator in the iteration to its last. */
+  readonly issueMs: Float64Array;
+  /** Equal for ranks that run the same program: what they call in an iteration, in order. */
+  readonly program: number;
+}
+
+/** Time inside operators, by iteration, for each class of them: "TENSOR_PARALLEL", "PIPELINE_PARALLEL send". */
+interface Inside {
+  readonly rank: RankOperators;
+  readonly byClass: ReadonlyMap<string, Float64Array>;
+}
+
+/** Iterations that warm up. */
+export const WARM_UP = 2;
+/** Sends are taken to run beside kernels if own times are so much quieter without them. */
+const QUIETER = 0.9;
+
+/** Ranks whose operators carry no duration (no TORCH_NCCL_ENABLE_TIMING) have no account. */
+export function accountsOf(
+  ranks: readonly RankOperators[],
+  groups: readonly Group[],
+): Map<Rank, Account> {
+  const all = ranks.flatMap((rank) => insideOf(rank, groups) ?? []);
+  const beside = classesBeside(all);
+  return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside)]));
+}
+
+function insideOf(rank: RankOperators, groups: readonly Group[]): Inside | null {
+  const { ops, groupIds, from, to } = rank;
+  const byClass = new Map<string, Float64Array>();
+  let timed = 0;
+  let all = 0;
+  for (let i = 0; i < from.length; i++) {
+    for (let op = from[i]!; op < to[i]!; op++) {
+      const took = ops.durationMs[op]!;
+      all++;
+      if (!(took >= 0)) continue;
+      timed++;
+      const group = groupIds[ops.group[op]!] ?? -1;
+      const role = groups[group]?.role ?? `group ${ops.group[op]}`;
+      const side = ops.isP2p[op] === 0 ? "" : ops.isSend[op] === 1 ? " send" : " recv";
+      const key = role + side;
+      let sums = byClass.get(key);
+      if (!sums) byClass.set(key, (sums = new Float64Array(from.length)));
+      sums[i]! += took;
+    }
+  }
+  // A few operators without a duration are those still running when the dump was written.
+  return timed < 0.9 * all ? null : { rank, byClass };
+}
+
+/** Sends run beside kernels in some frameworks and hold them up in others. */
+function classesBeside(all: readonly Inside[]): Set<string> {
+  const names = new Set(all.flatMap(({ byClass }) => [...byClass.keys()]));
+  const sends = new Set([...names].filter((name) => name.endsWith(" send")));
+  return noiseOf(all, sends) < QUIETER * noiseOf(all, new Set()) ? sends : new Set();
+}
+
+/** Typical deviation of own times, as a share of the iteration, over a sample of ranks. */
+function noiseOf(all: readonly Inside[], beside: ReadonlySet<string>): number {
+  const step = Math.max(1, Math.floor(all.length / SAMPLE));
+  const deviations: number[] = [];
+  for (let k = 0; k < all.length; k += step) {
+    const own = ownTimes(all[k]!, beside).subarray(WARM_UP);
+    deviations.push(spread(own) / median(all[k]!.rank.durationMs));
+  }
+  return median(deviations);
+}
+
+const SAMPLE = 64;
+
+function ownTimes({ rank, byClass }: Inside, beside: ReadonlySet<string>): Float64Array {
+  const own = rank.durationMs.slice();
+  for (const [name, sums] of byClass) {
+    if (beside.has(name)) continue;
+    for (let i = 0; i < own.length; i++) own[i]! -= sums[i]!;
+  }
+  return own;
+}
+
+function accountOf(inside: Inside, beside: ReadonlySet<string>): Account {
+  const { iteration, durationMs, from, to, ops } = inside.rank;
+  const issueMs = Float64Array.from(
+    from,
+    (first, i) => (ops.createdNs[to[i]! - 1]! - ops.createdNs[first]!) / 1e6,
+  );
+  const ownMs = ownTimes(inside, beside);
+  return { iteration, totalMs: durationMs, ownMs, issueMs, program: programOf(inside.rank) };
+}
+
+/** Hash of the kinds of calls of the last iteration. */
+function programOf({ ops, from, to }: RankOperators): number {
+  const last = from.length - 1;
+  let hash = 0;
+  for (let op = from[last]!; op < to[last]!; op++) {
+    const kind = ops.isP2p[op] === 0 ? 2 : ops.isSend[op]!;
+    hash = Math.imul(hash ^ kind ^ (ops.inputNumel[op]! | 0), 0x9e3779b1);
+    hash ^= hash >>> 15;
+  }
+  return hash;
+}

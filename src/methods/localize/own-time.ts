@@ -1,0 +1,188 @@
+/**
+ * Ranks whose own time grew, or is longer than their peers': the ranks that the others wait for. Own time is
+ * quiet even where iteration times are not (0.4 % in recordings whose iterations vary by 20 %), because all the
+ * waiting is outside it, so that changes of two percent are plain.
+ */
+import { LevelTracker } from "../../maths/level-tracker.ts";
+import { median, spread } from "../../maths/robust.ts";
+import type { Rank } from "../../model/ids.ts";
+import { WARM_UP, type Account } from "./accounts.ts";
+
+export type OwnTimeKind = "slower" | "spikes" | "always";
+
+export interface OwnTimeSuspect {
+  readonly rank: Rank;
+  readonly kind: OwnTimeKind;
+  /** First slow iteration; null where it was slow from the start. */
+  readonly iteration: number | null;
+  /** The last one; null where it still is. */
+  readonly until: number | null;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** In deviations of what the peers' own times do. */
+  readonly sigmas: number;
+  /** Indices of its slow iterations. */
+  readonly slow: readonly number[];
+}
+
+const MIN_ITERATIONS = 8;
+/** Smallest change of own time that is looked at, and that matters: shares of own time and of the iteration. */
+const LEVELS = { minRatio: 1.02, driftRatio: 1.06 };
+const MATTERS = 0.01;
+/** How far a rank must stand out from its peers. */
+const STANDS_OUT = 6;
+/** No account is better than this share of it: clocks, rounding, operators between two iterations. */
+const FLOOR = 0.002;
+/** More than this share of the ranks together is no matter of a rank. */
+const TOO_MANY = 0.25;
+const ALWAYS_RATIO = 1.05;
+const ALWAYS_SIGMAS = 8;
+const MIN_PEERS = 3;
+/** A spike: so many deviations, and so much, above the rank's own median; and how many make a habit. */
+const SPIKE_SIGMAS = 10;
+const SPIKE_RATIO = 1.05;
+const SPIKES = 4;
+/** Expected ranks with as many spikes, if spikes hit ranks at random. */
+const BY_CHANCE = 0.01;
+
+export function ownTimeSuspects(accounts: ReadonlyMap<Rank, Account>): OwnTimeSuspect[] {
+  const all = [...accounts].filter(([, account]) => account.iteration.length >= MIN_ITERATIONS);
+  if (all.length < 2) return [];
+  const most = Math.max(1, Math.floor(TOO_MANY * all.length));
+  for (const find of [slowerOnes, alwaysSlowOnes, spikingOnes]) {
+    const found = find(all);
+    if (found.length > 0 && found.length <= most) return found;
+  }
+  return [];
+}
+
+type Ranked = readonly (readonly [Rank, Account])[];
+
+function slowerOnes(all: Ranked): OwnTimeSuspect[] {
+  return all.flatMap(([rank, account]) => {
+    const shift = worstShift(account);
+    if (!shift) return [];
+    const { from, to } = shift;
+    const rise = (other: Account): number => changeOf(other, account.iteration[from]!, to);
+    const own = rise(account);
+    const others = all.filter(([peer]) => peer !== rank).map(([, peer]) => rise(peer));
+    const known = others.filter((each) => !Number.isNaN(each));
+    const beforeMs = median(account.ownMs.subarray(WARM_UP, from));
+    const noise = Math.max(spread(known), FLOOR * beforeMs);
+    const sigmas = known.length > 0 ? (own - median(known)) / noise : 0;
+    if (own < MATTERS * median(account.totalMs) || sigmas < STANDS_OUT) return [];
+    const last = account.iteration.length - 1;
+    const slow = indices(account).filter((i) => i >= from && account.iteration[i]! <= to);
+    return [
+      {
+        rank,
+        kind: "slower" as const,
+        iteration: account.iteration[from]!,
+        until: to >= account.iteration[last]! ? null : to,
+        beforeMs,
+        afterMs: beforeMs + own,
+        sigmas,
+        slow,
+      },
+    ];
+  });
+}
+
+/** The slow-down of own time that costs most: index of its first iteration, number of its last. */
+function worstShift({ iteration, ownMs }: Account): { from: number; to: number } | null {
+  const tracker = new LevelTracker(LEVELS);
+  const shifts: { start: number; before: number; after: number }[] = [];
+  for (let i = 0; i < ownMs.length; i++) {
+    if (iteration[i]! <= WARM_UP || !(ownMs[i]! > 0)) continue;
+    const shift = tracker.push(i, ownMs[i]!);
+    if (shift) shifts.push(shift);
+  }
+  let worst: { from: number; to: number; cost: number } | null = null;
+  for (const [k, { start, before, after }] of shifts.entries()) {
+    if (after <= before) continue;
+    const end = shifts[k + 1]?.start ?? iteration.length;
+    const cost = (after - before) * (end - start);
+    if (!worst || cost > worst.cost) worst = { from: start, to: iteration[end - 1]!, cost };
+  }
+  return worst;
+}
+
+/** How much an account's own time rose from before an iteration to the stretch from it to another. */
+function changeOf({ iteration, ownMs }: Account, from: number, to: number): number {
+  const before: number[] = [];
+  const after: number[] = [];
+  for (let i = 0; i < ownMs.length; i++) {
+    if (iteration[i]! <= WARM_UP) continue;
+    if (iteration[i]! < from) before.push(ownMs[i]!);
+    else if (iteration[i]! <= to) after.push(ownMs[i]!);
+  }
+  return median(after) - median(before);
+}
+
+/** Longer than the peers' from the start: ranks that run the same program are peers. */
+function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
+  const programs = new Map<number, (readonly [Rank, Account])[]>();
+  for (const one of all) {
+    const { program } = one[1];
+    programs.set(program, [...(programs.get(program) ?? []), one]);
+  }
+  return [...programs.values()].flatMap((peers) => {
+    if (peers.length < MIN_PEERS + 1) return [];
+    const own = peers.map(([, account]) => median(account.ownMs.subarray(WARM_UP)));
+    const centre = median(own);
+    const noise = Math.max(spread(own, centre), FLOOR * centre);
+    const found = peers.flatMap(([rank, account], k) => {
+      const sigmas = (own[k]! - centre) / noise;
+      if (own[k]! < ALWAYS_RATIO * centre || sigmas < ALWAYS_SIGMAS) return [];
+      const facts = { iteration: null, until: null, beforeMs: centre, afterMs: own[k]! };
+      return [{ rank, kind: "always" as const, ...facts, sigmas, slow: indices(account) }];
+    });
+    return found.length <= TOO_MANY * peers.length + 0.5 ? found : [];
+  });
+}
+
+/** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */
+function spikingOnes(all: Ranked): OwnTimeSuspect[] {
+  const spikes = all.map(([, account]) => spikesOf(account));
+  const total = spikes.reduce((count, list) => count + list.length, 0);
+  return all.flatMap(([rank, account], k) => {
+    const slow = spikes[k]!;
+    const usual = (total - slow.length + 0.5) / (all.length - 1);
+    if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > BY_CHANCE) return [];
+    const beforeMs = median(account.ownMs.subarray(WARM_UP));
+    const afterMs = median(slow.map((i) => account.ownMs[i]!));
+    if (slow.length * (afterMs - beforeMs) < MATTERS * sum(account.totalMs)) return [];
+    const [first, last] = [account.iteration[slow[0]!]!, account.iteration[slow.at(-1)!]!];
+    const facts = { iteration: first, until: last, beforeMs, afterMs };
+    const noise = Math.max(spread(account.ownMs.subarray(WARM_UP)), FLOOR * beforeMs);
+    const sigmas = (afterMs - beforeMs) / noise;
+    return [{ rank, kind: "spikes" as const, ...facts, sigmas, slow }];
+  });
+}
+
+/** Probability of so many or more of a Poisson variable. */
+function atLeast(count: number, mean: number): number {
+  let term = Math.exp(-mean);
+  let below = 0;
+  for (let k = 0; k < count; k++) {
+    below += term;
+    term *= mean / (k + 1);
+  }
+  return Math.max(0, 1 - below);
+}
+
+function spikesOf({ iteration, ownMs }: Account): number[] {
+  const counted = ownMs.subarray(WARM_UP);
+  const centre = median(counted);
+  const noise = Math.max(spread(counted, centre), FLOOR * centre);
+  const limit = Math.max(centre + SPIKE_SIGMAS * noise, SPIKE_RATIO * centre);
+  return [...ownMs.keys()].filter((i) => iteration[i]! > WARM_UP && ownMs[i]! > limit);
+}
+
+function indices({ iteration }: Account): number[] {
+  return [...iteration.keys()].filter((i) => iteration[i]! > WARM_UP);
+}
+
+function sum(values: Float64Array): number {
+  return values.reduce((a, b) => a + b, 0);
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import type { Env, Job } from "../../model/job.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import { pipelinePasses, type PipelineSpec } from "./links/test-pipeline.ts";
+import { slowLink } from "./slow-link-method.ts";
+
+const SPEC: PipelineSpec = {
+  stages: 4,
+  microBatches: 8,
+  iterations: 12,
+  schedule: "1f1b",
+  blocking: true,
+  passMs: () => 25,
+  transferMs: (from, to, iteration) => (Math.min(from, to) === 2 && iteration >= 7 ? 62 : 2),
+  clockMs: (stage) => 100 * stage,
+  noise: 0.01,
+  seed: 3,
+};
+
+const env: Env = { signal: new AbortController().signal, progress: () => {} };
+
+function findings(stageOperations: Job["stageOperations"]): NewFinding[] {
+  const job = { stageOperations } as Job;
+  expect(slowLink.applies(job)).toBe(true);
+  return [...(slowLink.run(job, env) as Iterable<NewFinding>)];
+}
+
+describe("the slow link of a job", () => {
+  it("is accused as a link, with both ranks, its delay and where to look", () => {
+    const [finding, ...others] = findings(pipelinePasses(SPEC));
+    expect(others).toEqual([]);
+    expect(finding).toMatchObject({
+      at: [{ file: "rank2.log" }, { file: "rank3.log" }],
+      data: { slowDown: false, iteration: 7, until: null },
+      accuses: [
+        {
+          kind: "fail-slow",
+          type: "link",
+          ranks: [2, 3],
+          link: ["rank:2", "rank:3"],
+          cause: "network-slow",
+          weight: finding!.weight,
+        },
+      ],
+    });
+    expect(finding!.says).toMatch(
+      /^tensors between rank 2 and rank 3 take (59|60|61)\.\d ms longer \(both ways; 2\.0 ms before\) from iteration 7, also/,
+    );
+    expect(finding!.weight).toBeGreaterThan(0.8);
+    expect(finding!.data["delayMs"]).toBeCloseTo(60, -1);
+  });
+
+  it("is not asked for where nobody logs passes, nor found where nothing slowed down", () => {
+    expect(slowLink.applies({ stageOperations: [] as Job["stageOperations"] } as Job)).toBe(false);
+    const other = pipelinePasses(SPEC).map((table) => ({ ...table, format: "stage-timeline" }));
+    expect(slowLink.applies({ stageOperations: other as Job["stageOperations"] } as Job)).toBe(
+      false,
+    );
+    expect(findings(pipelinePasses({ ...SPEC, transferMs: () => 2 }))).toEqual([]);
+  });
+});

@@ -1,0 +1,63 @@
+/** What to do about what makes a job slow rather than stop. */
+import type { Cause } from "../model/cause.ts";
+import type { Advice } from "./advice.ts";
+
+const TAKE_OUT = [
+  "replace-machine",
+  "if it stays slow take the machine out; until then give it fewer micro-batches",
+] as const;
+
+export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
+  "gpu-slow": {
+    owner: "operations",
+    is: "computes slowly: its GPU takes longer than it did or than its peers' do",
+    actions: [
+      [
+        "check-gpu",
+        "nvidia-smi -q -d CLOCK,TEMPERATURE,POWER,PERFORMANCE on its machine: clocks, throttling, other processes",
+      ],
+      TAKE_OUT,
+    ],
+  },
+  "cpu-stall": {
+    owner: "operations",
+    is: "is held up by its CPU, which issues work late",
+    actions: [
+      [
+        "check-cpu",
+        "top, and py-spy top --pid <pid>, on its machine: other load, pinning, a busy Python",
+      ],
+      TAKE_OUT,
+    ],
+  },
+  dataloader: {
+    owner: "user",
+    is: "waits for its data loader",
+    actions: [
+      ["check-storage", "loader workers, prefetching, and the file system that this rank reads"],
+    ],
+  },
+  "network-slow": {
+    owner: "operations",
+    is: "communicates slowly",
+    actions: [
+      [
+        "check-network",
+        "error and congestion counters of its NIC and of the switch ports on the way",
+      ],
+      ["replace-link", "if they grow; until then keep heavy traffic off it"],
+    ],
+  },
+  "stage-imbalance": {
+    owner: "algorithm",
+    is: "has more to do than the other stages",
+    actions: [
+      ["balance-stages", "move layers from this stage to others; the last one also has the loss"],
+    ],
+  },
+  "data-imbalance": {
+    owner: "algorithm",
+    is: "gets sequences of unequal length",
+    actions: [["balance-data", "sort or pack sequences so that micro-batches take equal time"]],
+  },
+};
