@@ -1,0 +1,64 @@
+/** Counts of right answers by kind, as a table. */
+export class Tally {
+  readonly #name: string;
+  readonly #byKind = new Map<string, { right: number; all: number }>();
+  readonly #shares: number[] = [];
+  readonly #tookMs: number[] = [];
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  add(kind: string, right: boolean, share: number, tookMs: number): void {
+    const known = this.#byKind.get(kind) ?? { right: 0, all: 0 };
+    this.#byKind.set(kind, { right: known.right + Number(right), all: known.all + 1 });
+    this.#shares.push(share);
+    this.#tookMs.push(tookMs);
+  }
+
+  static table(tallies: readonly Tally[], kinds: readonly string[]): string {
+    const head = [
+      "",
+      ...kinds,
+      "all",
+      "95 % interval",
+      "bytes read, mean",
+      "most",
+      "analysis, mean",
+    ];
+    const rows = tallies.map((tally) => tally.#row(kinds));
+    return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+  }
+
+  #row(kinds: readonly string[]): string[] {
+    const counts = kinds.map((kind) => this.#byKind.get(kind) ?? { right: 0, all: 0 });
+    const right = counts.reduce((sum, each) => sum + each.right, 0);
+    const all = counts.reduce((sum, each) => sum + each.all, 0);
+    const [low, high] = wilson(right, all);
+    const percent = (share: number): string => `${(100 * share).toFixed(share < 0.05 ? 2 : 1)} %`;
+    return [
+      this.#name,
+      ...counts.map((each) => `${each.right}/${each.all}`),
+      `${right}/${all} = ${percent(right / all)}`,
+      `${percent(low)} – ${percent(high)}`,
+      percent(mean(this.#shares)),
+      percent(Math.max(...this.#shares)),
+      `${(mean(this.#tookMs) / 1000).toFixed(2)} s`,
+    ];
+  }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Wilson's score interval at 95 %. */
+export function wilson(right: number, all: number): [number, number] {
+  if (all === 0) return [0, 1];
+  const z = 1.96;
+  const share = right / all;
+  const centre = share + (z * z) / (2 * all);
+  const half = z * Math.sqrt((share * (1 - share)) / all + (z * z) / (4 * all * all));
+  const scale = 1 + (z * z) / all;
+  return [Math.max(0, (centre - half) / scale), Math.min(1, (centre + half) / scale)];
+}

@@ -1,0 +1,126 @@
+/**
+ * From communication that is slow to the device that makes it so (Holmes §4.4 accumulates over the devices on the
+ * way; here each device is a hypothesis): what a device serves must be slow, and nothing else. What else the
+ * ranks of the slow group run tells NIC from link from switch.
+ */
+import type { Rank } from "../../../model/ids.ts";
+import type { Group } from "../../../model/job.ts";
+import type { Floors, Observation } from "./floors.ts";
+import { crosses, MOST_MEMBERS, type Calm } from "./screen.ts";
+
+/** Where ranks hang in the network, where that is known. */
+export interface Wiring {
+  machineOf(rank: Rank): number;
+  leafOf(rank: Rank): number;
+}
+
+export interface Device {
+  readonly kind: "nic" | "link" | "leaf" | "group";
+  /** "nic of rank 12", "link 3–35", "leaf 4". */
+  readonly name: string;
+  /** Ranks whose communication it serves, of those that were looked at. */
+  readonly ranks: readonly Rank[];
+  /** Observations for and against it. */
+  readonly explains: number;
+  readonly contradicts: number;
+}
+
+/** Observations that may be wrong by chance, as a share. */
+const TOLERATED = 0.1;
+/** Ranks at slow links whose other groups are looked at. */
+const MOST_ASKED = 8;
+
+export function narrow(
+  floors: Floors,
+  groups: readonly Group[],
+  calm: Calm,
+  slow: readonly Rank[],
+  wiring: Wiring | null,
+): Device {
+  const table = groupsOfRanks(groups);
+  const look = (rank: Rank): void => {
+    for (const { carriesP2p, ranks } of table.get(rank) ?? []) {
+      if (!carriesP2p) continue;
+      const at = ranks.indexOf(rank);
+      for (const peer of [ranks[at - 1], ranks[at + 1]])
+        if (peer !== undefined) floors.link(rank, peer);
+    }
+  };
+  for (const rank of slow.length <= MOST_MEMBERS ? slow : []) look(rank);
+  // What the ranks at slow links share with others; then everybody in a group that turns out slow.
+  const atSlowLinks = new Set(
+    floors.all.filter(({ isSlow, isLink }) => isSlow && isLink).flatMap(({ ranks }) => ranks),
+  );
+  for (const rank of [...(atSlowLinks.size > 0 ? atSlowLinks : slow)].slice(0, MOST_ASKED))
+    for (const group of table.get(rank) ?? []) {
+      const known = calm.get(group.role);
+      if (!known || group.carriesP2p || !crosses(group, wiring)) continue;
+      if (floors.group(group, known.nth)?.isSlow && group.ranks.length > 2)
+        for (const member of group.ranks) look(member);
+    }
+  return best(floors.all, slow, wiring);
+}
+
+function best(all: readonly Observation[], slow: readonly Rank[], wiring: Wiring | null): Device {
+  const bad = all.filter(({ isSlow }) => isSlow);
+  const otherwise: Device = {
+    kind: slow.length === 2 ? "link" : "group",
+    name: slow.length === 2 ? `link ${slow.join("–")}` : `a group of ${slow.length} ranks`,
+    ranks: slow,
+    explains: bad.length,
+    contradicts: 0,
+  };
+  if (bad.length === 0) return otherwise;
+  const judge = (serves: (observation: Observation) => boolean): [number, number] => {
+    let explains = 0;
+    let contradicts = 0;
+    for (const observation of all) {
+      if (serves(observation) && observation.isSlow) explains++;
+      else if (serves(observation) !== observation.isSlow) contradicts++;
+    }
+    return [explains, contradicts];
+  };
+  const devices: Device[] = [];
+  const suggest = (
+    kind: Device["kind"],
+    name: string,
+    ranks: readonly Rank[],
+    serves: (observation: Observation) => boolean,
+  ): void => {
+    const [explains, contradicts] = judge(serves);
+    devices.push({ kind, name, ranks, explains, contradicts });
+  };
+  const concerned = [
+    ...new Set(bad.filter((o) => o.ranks.length <= 64 || bad.length === 1).flatMap((o) => o.ranks)),
+  ];
+  for (const { ranks, isLink } of bad)
+    if (isLink || ranks.length === 2)
+      suggest("link", `link ${ranks.join("–")}`, ranks, (o) =>
+        ranks.every((rank) => o.ranks.includes(rank)),
+      );
+  for (const rank of concerned)
+    suggest("nic", `nic of rank ${rank}`, [rank], (o) => o.ranks.includes(rank));
+  if (wiring) {
+    for (const leaf of new Set(concerned.map((rank) => wiring.leafOf(rank)))) {
+      const under = (rank: Rank): boolean => wiring.leafOf(rank) === leaf;
+      const ranks = concerned.filter(under);
+      if (ranks.length > 1) suggest("leaf", `leaf ${leaf}`, ranks, (o) => o.ranks.some(under));
+    }
+  }
+  // Fewest contradictions, then what explains most; among equals the smallest device, which comes first.
+  devices.sort((a, b) => a.contradicts - b.contradicts || b.explains - a.explains);
+  const [first] = devices;
+  return first && first.contradicts <= Math.max(1, TOLERATED * bad.length) ? first : otherwise;
+}
+
+/** Built once: a job of 8,192 ranks has tens of thousands of groups. */
+function groupsOfRanks(groups: readonly Group[]): Map<Rank, Group[]> {
+  const table = new Map<Rank, Group[]>();
+  for (const group of groups)
+    for (const rank of group.ranks) {
+      const known = table.get(rank);
+      if (known) known.push(group);
+      else table.set(rank, [group]);
+    }
+  return table;
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { drawSmallCase, waitsOfAll } from "../../../../eval/localize/small-jobs.ts";
+import { keepJob, sourceOf } from "../../../../eval/localize/kept-job.ts";
+import { split } from "../../../../eval/localize/ours.ts";
+import { NORMAL, SLOW } from "../../../../eval/localize/cases.ts";
+import { searchAll } from "../wait-search.ts";
+import { searchProgressively } from "./progressive.ts";
+import { sampled } from "./rank-waits.ts";
+import { RECORD_BYTES } from "./source.ts";
+
+const EVERYTHING = { mostPlaces: Infinity, mostMemberPlaces: Infinity, mostMembers: Infinity };
+
+function search(gpus: number, fault: string, seed: number, options = {}) {
+  const job = keepJob(drawSmallCase(gpus, fault, seed));
+  const source = sourceOf(job);
+  const given = split(job, NORMAL, SLOW);
+  const found = searchProgressively(source, job.groups, given, job.simulation.topology, options);
+  return { job, source, given, found };
+}
+
+describe("the progressive search", () => {
+  test.each([
+    [32, "gpu-slow:rank=13:from=7:severity=2.5", 1, 13],
+    [64, "gpu-slow:rank=50:from=7:severity=2", 2, 50],
+    [128, "cpu-stall:rank=77:from=7:severity=6", 3, 77],
+    [128, "gpu-slow:rank=0:from=7:severity=2", 4, 0],
+  ])("comes to the slow rank of %i: %s", (gpus, fault, seed, rank) => {
+    const { found } = search(gpus, fault, seed);
+    expect(found.culprit).toMatchObject({ cause: "compute", ranks: [rank], isSignificant: true });
+  });
+
+  test.each([
+    [128, "network-slow:rank=77:from=7:severity=8", 5, "nic of rank 77"],
+    [128, "network-slow:link=9-41:from=7:severity=30", 6, "link 9–41"],
+  ])("names the device of %i: %s", (gpus, fault, seed, name) => {
+    const { found } = search(gpus, fault, seed);
+    expect(found.culprit).toMatchObject({ cause: "network", device: { name } });
+  });
+
+  test("ends where the search over all ranks ends", () => {
+    const ends: string[] = [];
+    for (let seed = 10; seed < 22; seed++) {
+      const gpus = [32, 64, 128][seed % 3]!;
+      const rank = (seed * 37) % gpus;
+      const fault = `${seed % 2 === 0 ? "gpu-slow" : "cpu-stall"}:rank=${rank}:from=7:severity=5`;
+      const { job, given, found } = search(gpus, fault, seed, EVERYTHING);
+      const [whole] = searchAll(waitsOfAll(job, given), job.groups);
+      if (
+        `${found.culprit?.cause} ${found.culprit?.ranks.join()}` !==
+        `${whole?.cause} ${whole?.ranks.join()}`
+      )
+        ends.push(`seed ${seed}: ${found.culprit?.ranks.join()} against ${whole?.ranks.join()}`);
+    }
+    expect(ends).toEqual([]);
+  });
+
+  test("accuses nobody in a healthy job", () => {
+    for (let seed = 40; seed < 60; seed++)
+      expect(search(64, "", seed).found.culprit?.isSignificant ?? false).toBe(false);
+  });
+
+  test("reads ranks on the path, not the job", () => {
+    const { source, found } = search(128, "gpu-slow:rank=50:from=7:severity=2", 7);
+    expect(found.fetched).toBeLessThan(20);
+    expect(found.bytes).toBe(source.bytes);
+    expect(source.bytes % RECORD_BYTES).toBe(0);
+    expect(source.bytes).toBeLessThan(0.2 * source.totalBytes);
+  });
+});
+
+test("a sample has no doubles, stays in range and does not keep step with layers", () => {
+  for (const count of [17, 64, 100, 128, 1000]) {
+    const places = sampled(count, 16);
+    expect(new Set(places).size).toBe(places.length);
+    expect(places.length).toBeGreaterThan(12);
+    expect(Math.max(...places)).toBeLessThan(count);
+    expect(new Set(places.map((place) => place % 4)).size).toBeGreaterThan(2);
+  }
+  expect(sampled(3, 16)).toEqual([0, 1, 2]);
+});
