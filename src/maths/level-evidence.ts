@@ -58,7 +58,9 @@ const NEW_SIDE = 0.8;
 const EVIDENCE = [
   { points: FEWEST, sigmas: 12, shifts: 2.3, onSide: 1 },
   { points: 5, sigmas: 7, shifts: 1, onSide: 1 },
-  { points: 8, sigmas: 5, shifts: 1, onSide: NEW_SIDE },
+  { points: 8, sigmas: 5, shifts: 1.5, onSide: NEW_SIDE },
+  { points: 8, sigmas: 6, shifts: 1, onSide: NEW_SIDE },
+  { points: 16, sigmas: 5, shifts: 1, onSide: NEW_SIDE },
   { points: LONG, sigmas: 6, shifts: 1, onSide: 0.65 },
 ] as const;
 /** Points after which a level is known well. */
