@@ -4,6 +4,7 @@
  * tid mean is told in stage-timeline/workers.ts). Communication begins there when its last partner has arrived,
  * and its duration can be slightly negative, because clocks of machines differ.
  */
+import { OPERATION_KINDS } from "../model/stage-operations.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { JsonObjects } from "./json-objects.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
@@ -18,20 +19,7 @@ const SNIFFED_EVENTS = 64;
 const US_PER_MS = 1000;
 
 const KINDS = [
-  "forward-compute",
-  "backward-compute",
-  "forward-send",
-  "forward-recv",
-  "backward-send",
-  "backward-recv",
-  "params-all-gather",
-  "grads-reduce-scatter",
-  "separate-grads-all-reduce",
-  "layernorm-grads-all-reduce",
-  "embedding-grads-all-reduce",
-  "optimizer-clip-main-grad",
-  "optimizer",
-  "gc",
+  ...OPERATION_KINDS,
   // Written by the same tool for other jobs; nothing asks for them yet.
   "data-load",
   "data-sync",

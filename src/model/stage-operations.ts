@@ -4,6 +4,24 @@
  */
 import type { Rank } from "./ids.ts";
 
+/** Kinds of operations that a replay knows; a tracer may write others. */
+export const OPERATION_KINDS = [
+  "forward-compute",
+  "backward-compute",
+  "forward-send",
+  "forward-recv",
+  "backward-send",
+  "backward-recv",
+  "params-all-gather",
+  "grads-reduce-scatter",
+  "separate-grads-all-reduce",
+  "layernorm-grads-all-reduce",
+  "embedding-grads-all-reduce",
+  "optimizer-clip-main-grad",
+  "optimizer",
+  "gc",
+] as const;
+
 export interface StageOperations {
   readonly file: string;
   readonly format: string;

@@ -1,21 +1,7 @@
-/** The kinds of operations that the model knows, and what each is to a replay. */
+/** What each kind of operation is to a replay. */
+import { OPERATION_KINDS } from "../../../model/stage-operations.ts";
 
-export const KINDS = [
-  "forward-compute",
-  "backward-compute",
-  "forward-send",
-  "forward-recv",
-  "backward-send",
-  "backward-recv",
-  "params-all-gather",
-  "grads-reduce-scatter",
-  "separate-grads-all-reduce",
-  "layernorm-grads-all-reduce",
-  "embedding-grads-all-reduce",
-  "optimizer-clip-main-grad",
-  "optimizer",
-  "gc",
-] as const;
+export const KINDS = OPERATION_KINDS;
 
 export type Kind = (typeof KINDS)[number];
 
