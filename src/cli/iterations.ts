@@ -28,7 +28,7 @@ export async function runIterations(
   const { iterations: tracked, missing } = job;
   if (tracked.length === 0) {
     throw new UserError(
-      `no iteration times in ${harmless(paths.join(" "))}`,
+      `no iteration times in ${harmless(paths.join(" "))}${missing[0] === undefined ? "" : ` (${missing[0]})`}`,
       "give it the training log of the rank that prints iterations, or --pattern '(?<iteration>\\d+) .* (?<ms>[\\d.]+)' for lines of your own",
       3,
     );

@@ -5,6 +5,7 @@
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
 import type { ChangePoint, TrackedSeries } from "../model/series.ts";
 import { isRelative } from "./iterations-document.ts";
+import { grouped, sameChanges } from "./same-changes.ts";
 import type { Colours } from "./terminal.ts";
 
 const MAX_SHOWN = 12;
@@ -12,8 +13,6 @@ const MAX_CHANGES = 24;
 const MAX_SPIKES = 3;
 const HOUR_MS = 3_600_000;
 const BARS = "▁▂▃▄▅▆▇█";
-/** The same change seen by two ranks. */
-const SAME = 2;
 
 export function renderIterationsTerminal(
   tracked: readonly TrackedSeries[],
@@ -22,7 +21,7 @@ export function renderIterationsTerminal(
   width: number,
 ): string {
   const lines: string[] = [];
-  const groups = agreeing(tracked);
+  const groups = grouped(tracked, areAlike);
   for (const group of groups.slice(0, MAX_SHOWN))
     lines.push(...seriesLines(group, colours, width), "");
   if (groups.length > MAX_SHOWN)
@@ -35,27 +34,9 @@ export function renderIterationsTerminal(
   return lines.join("\n").trimEnd();
 }
 
-/** Groups of series with the same changes, the longest first in each. */
-export function agreeing(tracked: readonly TrackedSeries[]): TrackedSeries[][] {
-  const groups: TrackedSeries[][] = [];
-  for (const one of tracked) {
-    const group = groups.find(([first]) => saysTheSame(first!, one));
-    if (group) group.push(one);
-    else groups.push([one]);
-  }
-  return groups;
-}
-
-function saysTheSame(a: TrackedSeries, b: TrackedSeries): boolean {
-  return (
-    a.series.basis === b.series.basis &&
-    Math.abs(Math.log(a.medianMs / b.medianMs)) < 0.05 &&
-    a.changePoints.length === b.changePoints.length &&
-    a.changePoints.every(({ iteration, direction }, k) => {
-      const other = b.changePoints[k]!;
-      return other.direction === direction && Math.abs(other.iteration - iteration) <= SAME;
-    })
-  );
+/** On a screen without a picture the times must be alike, too. */
+function areAlike(a: TrackedSeries, b: TrackedSeries): boolean {
+  return Math.abs(Math.log(a.medianMs / b.medianMs)) < 0.05 && sameChanges(a, b);
 }
 
 function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: number): string[] {

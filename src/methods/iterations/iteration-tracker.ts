@@ -19,8 +19,6 @@ export interface PointShift {
   readonly after: number;
   readonly confidence: number;
   readonly isCreeping: boolean;
-  /** Point with which the level before began. */
-  readonly levelStart: number;
 }
 
 export interface Point {
@@ -242,7 +240,7 @@ export class IterationTracker {
       for (let i = levelStart.index; i < start; i++) this.#mark(i, "warm-up");
       return null;
     }
-    return { ...found, start, levelStart: levelStart.index };
+    return { ...found, start };
   }
 }
 

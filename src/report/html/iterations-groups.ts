@@ -1,6 +1,7 @@
 /** Ranks that wait for each other slow down together: series that say the same are drawn once. */
 import type { Rank } from "../../model/ids.ts";
 import type { TrackedSeries } from "../../model/series.ts";
+import { grouped, sameChanges } from "../same-changes.ts";
 
 export interface SeriesGroup {
   /** The one that lost most time. */
@@ -9,18 +10,9 @@ export interface SeriesGroup {
   readonly alike: readonly Rank[];
 }
 
-/** Ranks see a change an iteration or two apart. */
-const TOLERANCE = 2;
-
 /** In the order in which the first of each group stands in the list. */
 export function groupSeries(tracked: readonly TrackedSeries[]): SeriesGroup[] {
-  const groups: TrackedSeries[][] = [];
-  for (const one of tracked) {
-    const group = groups.find(([first]) => saysTheSame(first!, one));
-    if (group) group.push(one);
-    else groups.push([one]);
-  }
-  return groups.map((members) => {
+  return grouped(tracked, areAlike).map((members) => {
     const shown = members.reduce((a, b) => (b.wastedMs > a.wastedMs ? b : a));
     const others = members.filter((one) => one !== shown).map(({ series }) => series.rank!);
     const alike = [...new Set(others)].sort((a, b) => a - b);
@@ -28,20 +20,7 @@ export function groupSeries(tracked: readonly TrackedSeries[]): SeriesGroup[] {
   });
 }
 
-function saysTheSame(a: TrackedSeries, b: TrackedSeries): boolean {
-  if (a.series.rank === null || b.series.rank === null) return false;
-  return (
-    a.series.basis === b.series.basis &&
-    a.changePoints.length === b.changePoints.length &&
-    fluctuates(a) === fluctuates(b) &&
-    a.changePoints.every((change, k) => {
-      const other = b.changePoints[k]!;
-      const apart = Math.abs(change.iteration - other.iteration);
-      return change.direction === other.direction && apart <= TOLERANCE;
-    })
-  );
-}
-
-function fluctuates({ episodes }: TrackedSeries): boolean {
-  return episodes.some(({ type }) => type === "fluctuation");
+/** Only ranks: the others are named by their numbers. */
+function areAlike(a: TrackedSeries, b: TrackedSeries): boolean {
+  return a.series.rank !== null && b.series.rank !== null && sameChanges(a, b);
 }
