@@ -1,6 +1,7 @@
 /** Diagnoses files that were never on disk: the same path as the command from the readers on. */
 import { buildJob } from "../src/ingest/build-job.ts";
 import { recognise } from "../src/ingest/formats.ts";
+import { parseJobFile } from "../src/ingest/job-file.ts";
 import { withIterations } from "../src/methods/methods.ts";
 import type { Job } from "../src/model/job.ts";
 import type { Reading } from "../src/model/reading.ts";
@@ -21,8 +22,13 @@ export function readFiles(files: readonly { name: string; bytes: Uint8Array }[])
   });
 }
 
+/** A job.json among them is used, as the command does. */
 export function jobOf(files: readonly { name: string; bytes: Uint8Array }[]): Job {
-  return withIterations(buildJob(readFiles(files), null));
+  const given = files.find(({ name }) => name === "job.json");
+  const jobFile = given
+    ? parseJobFile(JSON.parse(Buffer.from(given.bytes).toString("utf8")), given.name)
+    : null;
+  return withIterations(buildJob(readFiles(files), jobFile));
 }
 
 export async function diagnoseFiles(

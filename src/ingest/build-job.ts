@@ -74,6 +74,8 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
       machine: given?.machine ?? process?.hostId ?? null,
       gpu: given?.gpu ?? process?.gpu ?? null,
       pid: process?.pid ?? null,
+      nic: given?.nic ?? null,
+      leaf: jobFile?.leaves.get(given?.nic ?? "") ?? null,
     });
   }
   nameAbsent("flight-recorder dump", dumps, worldSize, missing);
@@ -95,6 +97,8 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     series: readings.flatMap((reading) => reading.series ?? []),
     operators: readings.flatMap((reading) => reading.operators ?? []),
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
+    kernels: readings.flatMap((reading) => reading.kernels ?? []),
+    xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     iterations: [],
     rankOperators: { ranks: [], fetch: () => null },
     processes,

@@ -1,6 +1,7 @@
 /** Every format we read, in the order in which they are tried: the strict before the lenient. */
 import { flightRecorder } from "./flight-recorder/reader.ts";
 import { checkPattern, type ReadOptions } from "./iteration-pattern.ts";
+import { kineto } from "./kineto.ts";
 import { iterationTable } from "./iteration-table.ts";
 import { ncclDebugLog } from "./nccl-debug-log.ts";
 import { ncclInspector } from "./nccl-inspector.ts";
@@ -13,8 +14,11 @@ import type { Head, Reader } from "./reader.ts";
 import { stageTimeline } from "./stage-timeline.ts";
 import { stagePasses } from "./stage-passes.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
+import { xpuTimer } from "./xpu-timer.ts";
 
 export const READERS: readonly Reader[] = [
+  // Before the flight recorder, whose dumps have a pg_config too.
+  kineto,
   flightRecorder,
   operatorsFile,
   stageTimeline,
@@ -24,6 +28,7 @@ export const READERS: readonly Reader[] = [
   pythonStacks,
   ncclDebugLog,
   torchtitanJsonl,
+  xpuTimer,
   stagePasses,
   iterationTable,
   rankLog,

@@ -23,8 +23,20 @@ const ingested = await readHere(files, env, options);
 parentPort?.postMessage(files.length - reported);
 const columns = new Set<ArrayBuffer>();
 for (const reading of ingested.readings) {
-  const { dumps = [], operators = [], series = [], stageOperations = [] } = reading;
-  const tables = [...[...dumps, ...operators].map(({ ops }) => ops), ...series, ...stageOperations];
+  const { dumps = [], operators = [], series = [], stageOperations = [], kernels = [] } = reading;
+  const tables = [
+    ...[...dumps, ...operators].map(({ ops }) => ops),
+    ...series,
+    ...stageOperations,
+    ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
+      gpu,
+      calls,
+      hostEvents,
+      steps,
+      matrixOps,
+      collectives,
+    ]),
+  ];
   for (const table of tables) {
     for (const column of Object.values(table)) {
       if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);

@@ -65,17 +65,18 @@ export async function ingest(
 
 function holdsSomething(reading: Reading): boolean {
   const { dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
-  const { series, operators, stageOperations } = reading;
+  const { series, operators, stageOperations, kernels } = reading;
   const isIn = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
   return (
     reading.ras !== undefined ||
     [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
-    [series, operators, stageOperations].some(isIn)
+    reading.xpuTimer !== undefined ||
+    [series, operators, stageOperations, kernels].some(isIn)
   );
 }
 
 const WHAT_WE_READ =
-  "give it flight-recorder dumps, logs, Python stacks, ncclras output, NCCL_DEBUG logs or tables of iteration times";
+  "give it flight-recorder dumps, logs, Python stacks, profiler traces, ncclras output, NCCL_DEBUG logs or tables of iteration times";
 
 /** Workers need plain JavaScript; under a TypeScript loader (tests) everything is read here. */
 const isCompiled = import.meta.url.endsWith(".js");

@@ -6,51 +6,81 @@ import { MAX_RANKS, type Rank } from "../model/ids.ts";
 export interface JobFile {
   readonly name: string;
   readonly worldSize: number | null;
-  readonly ranks: ReadonlyMap<
-    Rank,
-    { readonly machine: string | null; readonly gpu: number | null }
-  >;
+  readonly ranks: ReadonlyMap<Rank, RankPlace>;
+  /** Leaf switch of each NIC. */
+  readonly leaves: ReadonlyMap<string, string>;
 }
 
+export interface RankPlace {
+  readonly machine: string | null;
+  readonly gpu: number | null;
+  readonly nic: string | null;
+}
+
+const HINT = "see the job.json section of the README; every field is optional";
+
 export async function readJobFile(path: string): Promise<JobFile> {
-  const hint = "see the job.json section of the README; every field is optional";
   let root: unknown;
   try {
     root = JSON.parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`${path}: cannot be read as a job file: ${why}`, hint, 2);
+    throw new UserError(`${path}: cannot be read as a job file: ${why}`, HINT, 2);
   }
+  return parseJobFile(root, path);
+}
+
+export function parseJobFile(root: unknown, path: string): JobFile {
   const job = record(root);
-  if (!job) throw new UserError(`${path}: a job file is a JSON object`, hint, 2);
+  if (!job) throw new UserError(`${path}: a job file is a JSON object`, HINT, 2);
   const worldSize = job["worldSize"];
   if (worldSize !== undefined && !(isCount(worldSize) && worldSize > 0 && worldSize <= MAX_RANKS)) {
     throw new UserError(
       `${path}: worldSize must be a whole number from 1 to ${MAX_RANKS}`,
-      hint,
+      HINT,
       2,
     );
   }
-  const ranks = new Map<Rank, { machine: string | null; gpu: number | null }>();
+  const ranks = new Map<Rank, RankPlace>();
   const list = job["ranks"];
   if (list !== undefined && !Array.isArray(list)) {
-    throw new UserError(`${path}: ranks must be a list`, hint, 2);
+    throw new UserError(`${path}: ranks must be a list`, HINT, 2);
   }
   for (const item of list ?? []) {
     const entry = record(item);
     if (!entry || !isCount(entry["rank"])) {
-      throw new UserError(`${path}: every item of ranks needs a whole number "rank"`, hint, 2);
+      throw new UserError(`${path}: every item of ranks needs a whole number "rank"`, HINT, 2);
     }
     ranks.set(entry["rank"], {
-      machine: typeof entry["machine"] === "string" ? entry["machine"] : null,
+      machine: textOf(entry["machine"]),
       gpu: isCount(entry["gpu"]) ? entry["gpu"] : null,
+      nic: textOf(entry["nic"]),
     });
   }
   return {
-    name: typeof job["name"] === "string" ? job["name"] : "",
+    name: textOf(job["name"]) ?? "",
     worldSize: worldSize ?? null,
     ranks,
+    leaves: leavesOf(record(job["network"])?.["leaves"], path),
   };
+}
+
+/** { "leaf0": ["node000/mlx5_0", …] } the other way round. */
+function leavesOf(given: unknown, path: string): Map<string, string> {
+  const leaves = new Map<string, string>();
+  if (given === undefined) return leaves;
+  const byLeaf = record(given);
+  if (!byLeaf) throw new UserError(`${path}: network.leaves must be an object`, HINT, 2);
+  for (const [leaf, nics] of Object.entries(byLeaf)) {
+    if (!Array.isArray(nics) || !nics.every((nic) => typeof nic === "string"))
+      throw new UserError(`${path}: network.leaves.${leaf} must be a list of NICs`, HINT, 2);
+    for (const nic of nics) leaves.set(nic, leaf);
+  }
+  return leaves;
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> | null {

@@ -1,4 +1,5 @@
 import type { Place, Rank } from "./ids.ts";
+import type { RankKernels } from "./kernels.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RankOperatorSource } from "./rank-operators.ts";
@@ -7,6 +8,7 @@ import type { IterationSeries, TrackedSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { VerdictInput } from "./verdict.ts";
+import type { XpuTimerScrape } from "./xpu-timer.ts";
 
 /**
  * A process group, identified by name and members: the same name can denote different rank sets
@@ -36,6 +38,9 @@ export interface RankInfo {
   readonly machine: string | null;
   readonly gpu: number | null;
   readonly pid: number | null;
+  /** Its NIC, and the leaf switch that the NIC hangs on, where the job file says. */
+  readonly nic: string | null;
+  readonly leaf: string | null;
 }
 
 /** A dump whose groups have been mapped to the job's. */
@@ -68,6 +73,9 @@ export interface Job {
   readonly operators: readonly OperatorLog[];
   /** Passes of pipeline stages, where a tracer recorded them. */
   readonly stageOperations: readonly StageOperations[];
+  /** Profiler traces, a rank each; a rank may have several, of different steps. */
+  readonly kernels?: readonly RankKernels[];
+  readonly xpuTimer?: readonly XpuTimerScrape[];
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
   /** Operators by rank, cut into iterations; of no rank before the tracker has run. */

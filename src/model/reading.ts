@@ -1,4 +1,5 @@
 import type { Rank } from "./ids.ts";
+import type { RankKernels } from "./kernels.ts";
 import type {
   LogFailure,
   LogGroup,
@@ -12,6 +13,7 @@ import type { RasReport } from "./ras.ts";
 import type { IterationSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
+import type { XpuTimerScrape } from "./xpu-timer.ts";
 
 /** Something wrong in a file: what, where, and a sample. The rows around it are kept. */
 export interface Defect {
@@ -40,6 +42,8 @@ export interface Reading {
   readonly series?: readonly IterationSeries[];
   readonly operators?: readonly OperatorLog[];
   readonly stageOperations?: readonly StageOperations[];
+  readonly kernels?: readonly RankKernels[];
+  readonly xpuTimer?: XpuTimerScrape;
   readonly ncclProcesses?: readonly NcclProcess[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;

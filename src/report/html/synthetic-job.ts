@@ -39,6 +39,8 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
         machine: text(`node${String(Math.floor(rank / 8)).padStart(3, "0")}`),
         gpu: rank % 8,
         pid: 4_000 + rank,
+        nic: null,
+        leaf: null,
       },
     ]),
   );
@@ -229,6 +231,7 @@ function makeVerdict(shape: Shape, job: Job, text: (plain: string) => string): V
         type: "rank",
         ranks: [culprit],
         machine,
+        name: null,
         link: [text("node003"), text("leaf2")],
         cause: "cpu-stall",
         score: 0.93,

@@ -1,0 +1,144 @@
+/**
+ * Chrome traces of torch.profiler, one rank a file, written by Kineto (libkineto/src/output_json.cpp), of all its
+ * releases since 2021, for NVIDIA and AMD. `{"schemaVersion": 1, "deviceProperties": […], "distributedInfo": {…},
+ * "baseTimeNanoseconds": …, "traceEvents": […]}` in any order, or the bare list of events. Time since 1970 is
+ * baseTimeNanoseconds + 1000 · ts; older releases have no base.
+ *
+ * Read as a stream: memory is what the kept columns take, whatever the size of the file.
+ */
+import { count } from "../base/text.ts";
+import type { RankKernels } from "../model/kernels.ts";
+import type { LogGroup } from "../model/log.ts";
+import type { Defect, Reading } from "../model/reading.ts";
+import { buildTrace } from "./kineto/build-trace.ts";
+import { operatorsOf } from "./kineto/operators.ts";
+import { TraceCollector } from "./kineto/trace-collector.ts";
+import { TraceHeader } from "./kineto/trace-header.ts";
+import { TraceScanner, type TraceVisitor } from "./kineto/trace-scanner.ts";
+import type { Head, Reader, Sink } from "./reader.ts";
+
+const FORMAT = "kineto";
+/** A group of more members is told by itself; of all ranks' traces together they would fill the memory. */
+const MAX_TOLD_MEMBERS = 1024;
+
+export const kineto: Reader = {
+  format: FORMAT,
+  sniff({ text }: Head): boolean {
+    const start = /^(?:\u00ef\u00bb\u00bf)?\s*([{[])/.exec(text)?.[1];
+    if (start === "[") {
+      return (
+        /"ph"\s*:/.test(text) &&
+        /"cat"\s*:\s*"(?:cpu_op|kernel|cuda_runtime|cuda_driver|user_annotation|python_function)"/.test(
+          text,
+        )
+      );
+    }
+    if (start !== "{") return false;
+    if (/"traceEvents"\s*:\s*\[/.test(text)) return true;
+    // The groups of a large job fill more than the head.
+    return (
+      /"distributedInfo"\s*:\s*\{/.test(text) ||
+      (/"schemaVersion"\s*:/.test(text) && /"deviceProperties"\s*:/.test(text))
+    );
+  },
+  open: (file) => kinetoSink(file),
+};
+
+/** What tests make small. */
+export interface KinetoLimits {
+  /** Events of a kind that are kept. */
+  readonly rows?: number;
+  readonly blockBytes?: number;
+  readonly valueBytes?: number;
+}
+
+export function kinetoSink(file: string, limits: KinetoLimits = {}): Sink {
+  const header = new TraceHeader();
+  const collector = new TraceCollector(limits.rows);
+  const visitor: TraceVisitor = {
+    event: (bytes, from, end) => collector.event(bytes, from, end),
+    wants: (key) => header.wants(key),
+    value: (key, json) => header.value(key, json),
+  };
+  const scanner = new TraceScanner(visitor, limits.blockBytes, limits.valueBytes);
+  return {
+    push: (chunk) => scanner.push(chunk),
+    end(): Reading {
+      scanner.end();
+      const rank = header.rank ?? rankOf(file) ?? rankOf(header.traceName);
+      const defects = defectsOf(file, scanner, header, collector);
+      const { events, known, pid } = collector;
+      const refused = refusedRows(collector);
+      const reading = { file, format: FORMAT, rank, records: events, defects };
+      if (known === 0) return reading;
+      const isCut = !scanner.isWhole || refused > 0;
+      const trace = buildTrace(file, rank, header, collector, isCut);
+      const operators = operatorsOf(trace, FORMAT, pid);
+      const logGroups = logGroupsOf(trace);
+      return {
+        ...reading,
+        kernels: [trace],
+        ...(operators ? { operators: [operators] } : {}),
+        ...(logGroups.length > 0 ? { logGroups } : {}),
+        ...(header.worldSize > 0 ? { worldSize: header.worldSize } : {}),
+      };
+    },
+  };
+}
+
+/**
+ * The rank, where a name marks it, or its only number is small. torch's own names end in a process id and a time
+ * ("host_1102.1712195495522.pt.trace.json"), so that the last number of a name is none.
+ */
+export function rankOf(path: string): number | null {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const marked = /rank[-_.]?(\d{1,6})(?!\d)/i.exec(name);
+  if (marked) return Number(marked[1]);
+  const only = /^\D*(\d{1,5})(?:\.pt)?(?:\.trace)?\.json$/.exec(name);
+  return only ? Number(only[1]) : null;
+}
+
+function refusedRows({ tables }: TraceCollector): number {
+  return Object.values(tables).reduce((sum, table) => sum + table.refused, 0);
+}
+
+function defectsOf(
+  file: string,
+  scanner: TraceScanner,
+  header: TraceHeader,
+  collector: TraceCollector,
+): Defect[] {
+  const defects: Defect[] = [];
+  const say = (what: string): void => void defects.push({ file, what });
+  const { events, known, timeless, tables } = collector;
+  const kept = `kept ${count(events, "event")} before it`;
+  if (scanner.isLost) say(`not valid JSON outside its events; ${kept}`);
+  else if (!scanner.isWhole) say(`cut off after ${count(scanner.bytes, "byte")}; ${kept}`);
+  if (scanner.badEvents > 0) {
+    say(
+      `${count(scanner.badEvents, "event")} cannot be read as JSON; the first begins at byte ${scanner.firstBadByte}`,
+    );
+  }
+  if (scanner.tooLarge > 0) say(`${count(scanner.tooLarge, "value")} of more than 16 MB left out`);
+  for (const key of header.unread) say(`its ${key} cannot be read`);
+  if (timeless > 0) say(`${count(timeless, "event")} without a time left out`);
+  const refused = refusedRows(collector);
+  if (refused > 0) say(`${count(refused, "event")} left out: more than we hold`);
+  if (known === 0) {
+    say(
+      events === 0
+        ? "holds no events"
+        : `none of its ${count(events, "event")} is of a kind that PyTorch's profiler writes`,
+    );
+  } else if (tables.gpu.count === 0) say("holds no GPU events: only the CPU was profiled");
+  return defects;
+}
+
+/** The groups' members, so that operators find their groups in a job without dumps. */
+function logGroupsOf({ groups }: RankKernels): LogGroup[] {
+  return groups.flatMap(({ name, desc, ranks }) =>
+    ranks === null || ranks.length > MAX_TOLD_MEMBERS
+      ? []
+      : ranks.map((rank, groupRank) => ({ rank, name, desc, groupRank, size: ranks.length })),
+  );
+}
