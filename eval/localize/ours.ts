@@ -23,7 +23,7 @@ export function ours(job: KeptJob, normal: readonly number[], slow: readonly num
   const { culprit, hops } = searchProgressively(source, job.groups, given, job.simulation.topology);
   const named = culprit?.isSignificant === true;
   return {
-    cause: culprit?.cause ?? "compute",
+    cause: culprit?.cause === "network" ? "network" : "compute",
     ranks: named ? culprit.ranks : [],
     name: culprit?.device?.name ?? `rank ${culprit?.ranks[0]}`,
     share: source.bytes / source.totalBytes,

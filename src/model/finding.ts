@@ -18,6 +18,8 @@ export interface Finding {
   readonly accuses: readonly Accusation[];
   /** Ranks that the finding shows to be waiting, not at fault. */
   readonly clears: readonly Rank[];
+  /** What the method lacked and would have needed to be surer, a sentence each. */
+  readonly lacks?: readonly string[];
 }
 
 /** (component, cause): who, and what is wrong with it. */
@@ -26,6 +28,8 @@ export interface Accusation {
   readonly type: SuspectType;
   readonly ranks: readonly Rank[];
   readonly link: readonly [string, string] | null;
+  /** What the device is called ("leaf3", "node003/mlx5_2"), where it has a name. */
+  readonly name?: string | null;
   readonly cause: Cause;
   /** 0..1 */
   readonly weight: number;

@@ -8,6 +8,8 @@ export interface RankOperators {
   readonly ops: OperatorTable;
   /** Operator's group → the job's; -1 where the members are unknown. */
   readonly groupIds: Int32Array;
+  /** Whether `ops.seq` is the same number on all members of a group; else it counts from where the record begins. */
+  readonly hasSequence: boolean;
   /** Number of each iteration, as a log prints it; ascending. */
   readonly iteration: Float64Array;
   /** First operator of each iteration, and the one behind its last. */

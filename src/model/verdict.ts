@@ -8,6 +8,8 @@ export interface Suspect {
   readonly ranks: readonly Rank[];
   readonly machine: string | null;
   readonly link: readonly [string, string] | null;
+  /** What the device is called ("leaf3", "node003/mlx5_2"), where it has a name. */
+  readonly name: string | null;
   readonly cause: Cause;
   /** Scores of all suspects add up to at most 1. */
   readonly score: number;

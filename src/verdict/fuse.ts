@@ -39,6 +39,7 @@ export function fuse(
     ranks: culprit.ranks,
     machine: machineOf(job, culprit.ranks),
     link: culprit.link,
+    name: culprit.name,
     cause: culprit.cause,
     score: Math.floor((culprit.weight / Math.max(1, total)) * 1000) / 1000,
     why: culprit.why,
@@ -71,7 +72,11 @@ export function fuse(
       data,
     })),
     inputs: job.inputs,
-    missing: [...job.missing, ...didNotRun],
+    missing: [
+      ...job.missing,
+      ...new Set(findings.flatMap(({ lacks }) => lacks ?? [])),
+      ...didNotRun,
+    ],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
 }

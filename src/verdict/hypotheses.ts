@@ -13,6 +13,7 @@ export interface Hypothesis {
   readonly type: SuspectType;
   readonly ranks: readonly Rank[];
   readonly link: readonly [string, string] | null;
+  readonly name: string | null;
   readonly cause: Cause;
   /** 0..1 */
   readonly weight: number;
@@ -59,6 +60,7 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         type: lead.accusation.type,
         ranks: lead.accusation.ranks,
         link: lead.accusation.link,
+        name: lead.accusation.name ?? null,
         cause: refinedCause(
           lead.accusation,
           votes.map((vote) => vote.accusation),

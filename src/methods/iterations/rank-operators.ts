@@ -6,15 +6,22 @@ import { callSequence } from "./call-classes.ts";
 import { findEndings } from "./call-segments.ts";
 import { numberedEndings, type CallSource } from "./operator-series.ts";
 
+interface RankSource extends CallSource {
+  readonly groupIds: Int32Array;
+  readonly hasSequence: boolean;
+}
+
 export function rankOperatorSource(job: Job): RankOperatorSource {
-  const sources = new Map<Rank, CallSource & { groupIds: Int32Array }>();
-  for (const { file, rank, ops, epochNs, groups } of job.operators) {
+  const sources = new Map<Rank, RankSource>();
+  for (const { file, rank, ops, epochNs, groups, format } of job.operators) {
     if (rank === null) continue;
     const groupIds = Int32Array.from(groups, (group) => idOf(job, group.name, rank));
-    sources.set(rank, { file, rank, ops, epochNs, groupIds });
+    const hasSequence = format === "operators";
+    sources.set(rank, { file, rank, ops, epochNs, groupIds, hasSequence });
   }
   for (const { rank, dump, groupIds } of job.dumps.values()) {
-    sources.set(rank, { file: dump.file, rank, ops: dump.ops, epochNs: dump.epochNs, groupIds });
+    const { file, ops, epochNs } = dump;
+    sources.set(rank, { file, rank, ops, epochNs, groupIds, hasSequence: true });
   }
   const known = new Map<Rank, RankOperators | null>();
   return {
@@ -35,12 +42,12 @@ function idOf(job: Job, name: string, rank: Rank): number {
   return job.groups.find((group) => group.name === name && group.ranks.includes(rank))?.id ?? -1;
 }
 
-function cutRank(rank: Rank, source: CallSource & { groupIds: Int32Array }): RankOperators | null {
+function cutRank(rank: Rank, source: RankSource): RankOperators | null {
   for (const withSizes of [true, false]) {
     const calls = callSequence(source.ops, withSizes);
-    const found = findEndings(calls);
-    if (!found || found.endings.length < 2) continue;
-    const numbered = numberedEndings(source.ops, calls, found);
+    const endings = findEndings(calls);
+    if (!endings || endings.endings.length < 2) continue;
+    const numbered = numberedEndings(source.ops, calls, endings);
     const count = numbered.length - 1;
     const iteration = new Float64Array(count);
     const from = new Int32Array(count);
@@ -57,8 +64,9 @@ function cutRank(rank: Rank, source: CallSource & { groupIds: Int32Array }): Ran
       startMs[i] = epochMs + calls.timesNs[begin]! / 1e6;
       durationMs[i] = (calls.timesNs[end]! - calls.timesNs[begin]!) / 1e6;
     }
-    const { file, ops, groupIds } = source;
-    return { rank, file, ops, groupIds, iteration, from, to, durationMs, startMs };
+    const { file, ops, groupIds, hasSequence } = source;
+    const found = { iteration, from, to, durationMs, startMs };
+    return { rank, file, ops, groupIds, hasSequence, ...found };
   }
   return null;
 }

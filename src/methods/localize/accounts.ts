@@ -43,7 +43,7 @@ export function accountsOf(
 ): Map<Rank, Account> {
   const all = ranks.flatMap((rank) => insideOf(rank, groups) ?? []);
   const beside = classesBeside(all);
-  return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside)]));
+  return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside, groups)]));
 }
 
 function insideOf(rank: RankOperators, groups: readonly Group[]): Inside | null {
@@ -70,11 +70,21 @@ function insideOf(rank: RankOperators, groups: readonly Group[]): Inside | null 
   return timed < 0.9 * all ? null : { rank, byClass };
 }
 
-/** Sends run beside kernels in some frameworks and hold them up in others. */
+/**
+ * Sends run beside kernels in some frameworks and hold them up in others; so do receives that are posted early
+ * (interleaved schedules).
+ */
 function classesBeside(all: readonly Inside[]): Set<string> {
-  const names = new Set(all.flatMap(({ byClass }) => [...byClass.keys()]));
-  const sends = new Set([...names].filter((name) => name.endsWith(" send")));
-  return noiseOf(all, sends) < QUIETER * noiseOf(all, new Set()) ? sends : new Set();
+  const names = [...new Set(all.flatMap(({ byClass }) => [...byClass.keys()]))];
+  const ending = (end: RegExp): Set<string> => new Set(names.filter((name) => end.test(name)));
+  let quietest = new Set<string>();
+  let noise = noiseOf(all, quietest);
+  for (const beside of [ending(/ send$/), ending(/ (send|recv)$/)]) {
+    const without = noiseOf(all, beside);
+    if (without >= QUIETER * noise) continue;
+    [quietest, noise] = [beside, without];
+  }
+  return quietest;
 }
 
 /** Typical deviation of own times, as a share of the iteration, over a sample of ranks. */
@@ -99,23 +109,36 @@ function ownTimes({ rank, byClass }: Inside, beside: ReadonlySet<string>): Float
   return own;
 }
 
-function accountOf(inside: Inside, beside: ReadonlySet<string>): Account {
+function accountOf(inside: Inside, beside: ReadonlySet<string>, groups: readonly Group[]): Account {
   const { iteration, durationMs, from, to, ops } = inside.rank;
   const issueMs = Float64Array.from(
     from,
     (first, i) => (ops.createdNs[to[i]! - 1]! - ops.createdNs[first]!) / 1e6,
   );
   const ownMs = ownTimes(inside, beside);
-  return { iteration, totalMs: durationMs, ownMs, issueMs, program: programOf(inside.rank) };
+  return {
+    iteration,
+    totalMs: durationMs,
+    ownMs,
+    issueMs,
+    program: programOf(inside.rank, groups),
+  };
 }
 
-/** Hash of the kinds of calls of the last iteration. */
-function programOf({ ops, from, to }: RankOperators): number {
+/**
+ * Hash of the kinds of calls of the last iteration. Stages in the middle of a pipeline make the same calls; the peers'
+ * places in the pipeline tell them apart. In a group of all ranks a place is that of one rank alone.
+ */
+function programOf({ ops, from, to, groupIds }: RankOperators, groups: readonly Group[]): number {
   const last = from.length - 1;
+  const largest = groups.reduce((most, { ranks }) => Math.max(most, ranks.length), 0);
   let hash = 0;
   for (let op = from[last]!; op < to[last]!; op++) {
-    const kind = ops.isP2p[op] === 0 ? 2 : ops.isSend[op]!;
-    hash = Math.imul(hash ^ kind ^ (ops.inputNumel[op]! | 0), 0x9e3779b1);
+    const isP2p = ops.isP2p[op] === 1;
+    const size = groups[groupIds[ops.group[op]!] ?? -1]?.ranks.length ?? largest;
+    const peer = isP2p && size < largest ? ops.peer[op]! + 1 : 0;
+    const kind = isP2p ? ops.isSend[op]! : 2;
+    hash = Math.imul(hash ^ kind ^ (peer << 8) ^ (ops.inputNumel[op]! | 0), 0x9e3779b1);
     hash ^= hash >>> 15;
   }
   return hash;

@@ -3,10 +3,10 @@
  * quiet even where iteration times are not (0.4 % in recordings whose iterations vary by 20 %), because all the
  * waiting is outside it, so that changes of two percent are plain.
  */
-import { LevelTracker } from "../../maths/level-tracker.ts";
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import { WARM_UP, type Account } from "./accounts.ts";
+import { worstShift } from "./shift.ts";
 
 export type OwnTimeKind = "slower" | "spikes" | "always";
 
@@ -37,13 +37,16 @@ const FLOOR = 0.002;
 const TOO_MANY = 0.25;
 const ALWAYS_RATIO = 1.05;
 const ALWAYS_SIGMAS = 8;
+const ALWAYS_SHARE = 0.02;
+/** Own times of whoever works beside a slow rank differ a little, too. */
+const OF_WORST = 0.5;
 const MIN_PEERS = 3;
-/** A spike: so many deviations, and so much, above the rank's own median; and how many make a habit. */
+/** A spike: so many deviations, and so much of an iteration, above the rank's own median; how many make a habit. */
 const SPIKE_SIGMAS = 10;
-const SPIKE_RATIO = 1.05;
-const SPIKES = 4;
+const SPIKE_SHARE = 0.02;
+const SPIKES = 2;
 /** Expected ranks with as many spikes, if spikes hit ranks at random. */
-const BY_CHANCE = 0.01;
+const BY_CHANCE = 0.005;
 
 export function ownTimeSuspects(accounts: ReadonlyMap<Rank, Account>): OwnTimeSuspect[] {
   const all = [...accounts].filter(([, account]) => account.iteration.length >= MIN_ITERATIONS);
@@ -60,7 +63,7 @@ type Ranked = readonly (readonly [Rank, Account])[];
 
 function slowerOnes(all: Ranked): OwnTimeSuspect[] {
   return all.flatMap(([rank, account]) => {
-    const shift = worstShift(account);
+    const shift = worstShift(account.iteration, account.ownMs, LEVELS);
     if (!shift) return [];
     const { from, to } = shift;
     const rise = (other: Account): number => changeOf(other, account.iteration[from]!, to);
@@ -88,25 +91,6 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
   });
 }
 
-/** The slow-down of own time that costs most: index of its first iteration, number of its last. */
-function worstShift({ iteration, ownMs }: Account): { from: number; to: number } | null {
-  const tracker = new LevelTracker(LEVELS);
-  const shifts: { start: number; before: number; after: number }[] = [];
-  for (let i = 0; i < ownMs.length; i++) {
-    if (iteration[i]! <= WARM_UP || !(ownMs[i]! > 0)) continue;
-    const shift = tracker.push(i, ownMs[i]!);
-    if (shift) shifts.push(shift);
-  }
-  let worst: { from: number; to: number; cost: number } | null = null;
-  for (const [k, { start, before, after }] of shifts.entries()) {
-    if (after <= before) continue;
-    const end = shifts[k + 1]?.start ?? iteration.length;
-    const cost = (after - before) * (end - start);
-    if (!worst || cost > worst.cost) worst = { from: start, to: iteration[end - 1]!, cost };
-  }
-  return worst;
-}
-
 /** How much an account's own time rose from before an iteration to the stretch from it to another. */
 function changeOf({ iteration, ownMs }: Account, from: number, to: number): number {
   const before: number[] = [];
@@ -126,28 +110,34 @@ function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
     const { program } = one[1];
     programs.set(program, [...(programs.get(program) ?? []), one]);
   }
-  return [...programs.values()].flatMap((peers) => {
+  const found = [...programs.values()].flatMap((peers) => {
     if (peers.length < MIN_PEERS + 1) return [];
     const own = peers.map(([, account]) => median(account.ownMs.subarray(WARM_UP)));
     const centre = median(own);
     const noise = Math.max(spread(own, centre), FLOOR * centre);
-    const found = peers.flatMap(([rank, account], k) => {
-      const sigmas = (own[k]! - centre) / noise;
-      if (own[k]! < ALWAYS_RATIO * centre || sigmas < ALWAYS_SIGMAS) return [];
+    const longer = peers.flatMap(([rank, account], k) => {
+      const more = own[k]! - centre;
+      const sigmas = more / noise;
+      // Where operators run beside kernels own times may be below zero, and no ratio tells.
+      if (more < ALWAYS_SHARE * median(account.totalMs) || sigmas < ALWAYS_SIGMAS) return [];
+      if (centre > 0 && own[k]! < ALWAYS_RATIO * centre) return [];
       const facts = { iteration: null, until: null, beforeMs: centre, afterMs: own[k]! };
       return [{ rank, kind: "always" as const, ...facts, sigmas, slow: indices(account) }];
     });
-    return found.length <= TOO_MANY * peers.length + 0.5 ? found : [];
+    return longer.length <= TOO_MANY * peers.length + 0.5 ? longer : [];
   });
+  const excess = ({ beforeMs, afterMs }: OwnTimeSuspect): number => afterMs - beforeMs;
+  const worst = Math.max(0, ...found.map(excess));
+  return found.filter((suspect) => excess(suspect) >= OF_WORST * worst);
 }
 
 /** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */
 function spikingOnes(all: Ranked): OwnTimeSuspect[] {
-  const spikes = all.map(([, account]) => spikesOf(account));
+  const spikes = ownSpikes(all.map(([, account]) => account));
   const total = spikes.reduce((count, list) => count + list.length, 0);
   return all.flatMap(([rank, account], k) => {
     const slow = spikes[k]!;
-    const usual = (total - slow.length + 0.5) / (all.length - 1);
+    const usual = (total - slow.length + 0.25) / (all.length - 1);
     if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > BY_CHANCE) return [];
     const beforeMs = median(account.ownMs.subarray(WARM_UP));
     const afterMs = median(slow.map((i) => account.ownMs[i]!));
@@ -171,12 +161,30 @@ function atLeast(count: number, mean: number): number {
   return Math.max(0, 1 - below);
 }
 
-function spikesOf({ iteration, ownMs }: Account): number[] {
+/** Of each account, its spikes; of those that jump in the same iteration only whoever jumps highest has one. */
+function ownSpikes(all: readonly Account[]): number[][] {
+  const highest = new Map<number, number>();
+  const jumps = all.map((account) => jumpsOf(account));
+  for (const [k, { iteration }] of all.entries())
+    for (const [i, ms] of jumps[k]!)
+      highest.set(iteration[i]!, Math.max(ms, highest.get(iteration[i]!) ?? 0));
+  return all.map(({ iteration }, k) =>
+    [...jumps[k]!]
+      .filter(([i, ms]) => ms >= OF_WORST * highest.get(iteration[i]!)!)
+      .map(([i]) => i),
+  );
+}
+
+/** Index of an iteration → how far its own time is above the usual. */
+function jumpsOf({ iteration, ownMs, totalMs }: Account): Map<number, number> {
   const counted = ownMs.subarray(WARM_UP);
   const centre = median(counted);
-  const noise = Math.max(spread(counted, centre), FLOOR * centre);
-  const limit = Math.max(centre + SPIKE_SIGMAS * noise, SPIKE_RATIO * centre);
-  return [...ownMs.keys()].filter((i) => iteration[i]! > WARM_UP && ownMs[i]! > limit);
+  const noise = Math.max(spread(counted, centre), FLOOR * median(totalMs));
+  const least = Math.max(SPIKE_SIGMAS * noise, SPIKE_SHARE * median(totalMs));
+  const jumps = new Map<number, number>();
+  for (let i = 0; i < ownMs.length; i++)
+    if (iteration[i]! > WARM_UP && ownMs[i]! - centre > least) jumps.set(i, ownMs[i]! - centre);
+  return jumps;
 }
 
 function indices({ iteration }: Account): number[] {

@@ -3,6 +3,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import type { Account } from "./accounts.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
+import type { SlowerFloor } from "./slower-floor.ts";
 
 export interface SlowIterations {
   readonly isSlow: (iteration: number) => boolean;
@@ -17,12 +18,19 @@ export interface SlowIterations {
 const FEWEST = 3;
 const IRREGULAR = 1.1;
 
+/** `slower`: communication that got slow from an iteration on, where some did. */
 export function slowIterations(
   tracked: readonly TrackedSeries[],
   suspects: readonly OwnTimeSuspect[],
   accounts: ReadonlyMap<Rank, Account>,
+  slower: SlowerFloor | null,
 ): SlowIterations | null {
   const [first] = suspects;
+  const ownMs = first && first.kind !== "always" ? first.afterMs - first.beforeMs : 0;
+  if (slower && slower.growthMs > ownMs) {
+    const { from, to, until } = slower;
+    return { isSlow: (n) => n >= from && n <= to, from, until, isLasting: true };
+  }
   if (first && first.kind !== "always") {
     const account = accounts.get(first.rank)!;
     const numbers = new Set(first.slow.map((i) => account.iteration[i]!));

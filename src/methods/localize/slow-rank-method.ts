@@ -1,19 +1,43 @@
 /** The question "which rank, or which part of the network, makes the job slow?" asked of operators. */
-import { rankWords } from "../../base/text.ts";
-import type { Accusation, NewFinding } from "../../model/finding.ts";
+import { count } from "../../base/text.ts";
+import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { accountsOf, type Account } from "./accounts.ts";
+import { median } from "../../maths/robust.ts";
+import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
 import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
-import { sideOf } from "./side.ts";
+import { deviceOf } from "./progressive/narrow.ts";
+import {
+  allFloors,
+  areFloorsCalm,
+  comparedWithPeers,
+  type FloorSeries,
+} from "./progressive/observe-all.ts";
+import { FetchedSource } from "./progressive/fetched-source.ts";
+import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
+import { rankWaits } from "./progressive/rank-waits.ts";
+import type { Split } from "./progressive/source.ts";
+import { fromNetwork, fromOwnTimes, fromPeers, fromSearch, fromUnseen } from "./slow-findings.ts";
 import { slowIterations, type SlowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
+import { slowerFloor } from "./slower-floor.ts";
+import { wiringOf } from "./wiring.ts";
 
 /** Periods take some milliseconds a rank; beyond this many only the first are looked at, and it is said. */
 const MOST_RANKS = 4096;
+/** Up to so many ranks all communication is looked at; beyond, what the search comes by. */
+const WHOLE = 1024;
+const PIVOTS = 32;
+/** Iterations of each kind that are compared. */
+const MOST_COMPARED = 48;
+const MOST_ITERATIONS = 512;
+/** Share of the slow-down that whoever waits for the culprit waits. */
+const WAITS = 0.3;
+/** A network that costs this many times more than the ranks do is the culprit. */
+const PREVAILS = 2;
 
 export const slowRank: Method = {
   id: "localize/slow-rank",
@@ -29,152 +53,137 @@ export const slowRank: Method = {
     const accounts = accountsOf(cut, job.groups);
     if (accounts.size < 2) return;
     const own = ownTimeSuspects(accounts);
-    const slow = slowIterations(job.iterations, own, accounts);
-    const located = slow && locate(cut, accounts, job.groups, slow);
+    const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
+    const wiring = wiringOf(job);
+    const { iterations, totalMs } = reference(accounts);
+    const isWhole = ranks.length <= WHOLE && iterations.length > 0;
+    const floors = isWhole ? allFloors(source, job.groups, iterations, wiring) : [];
+    const slower = slowerFloor(floors, iterations, totalMs);
+    const slow = slowIterations(job.iterations, own, accounts, slower);
+    const split = slow && splitOf(iterations, totalMs, slow);
+    let located: Located | null = null;
+    if (slow && split) {
+      const pivots = spreadPivots([...accounts.keys()], PIVOTS);
+      const found = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
+      const growthMs = median(split.slowMs) - median(split.normalMs);
+      const waitsFor = (rank: Rank, culprits: readonly Rank[]): boolean =>
+        rankWaits(source, rank, split, Infinity).waits.some(
+          ({ of, isGroup, growthMs: grew }) =>
+            grew > WAITS * growthMs &&
+            culprits.some((one) => (isGroup ? job.groups[of]!.ranks.includes(one) : of === one)),
+        );
+      located = locate(found, own, accounts, slow, growthMs, waitsFor);
+    }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
-    const witness = { job, cut, accounts, seen };
-    if (located && located.ranks.length > 0) yield* fromSearch(located, slow, own, witness);
-    else if (own.some(({ kind }) => kind !== "always")) yield* fromOwnTimes(own, witness);
-    else if (located?.network) yield fromNetwork(located, slow!, located.network, witness);
-    else yield* fromOwnTimes(own, witness);
+    const lacks = lacksOf(job, source.mismatches, ranks.length);
+    const witness = { job, cut, accounts, seen, lacks };
+
+    const changed = own.filter(({ kind }) => kind !== "always");
+    const ownMs = Math.max(0, ...changed.map((one) => costOf(one, accounts.get(one.rank)!)));
+    const compute: NewFinding[] =
+      located && located.ranks.length > 0
+        ? [...fromSearch(located, slow!, own, witness)]
+        : [...fromOwnTimes(changed, witness)];
+    const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
+    const netMs = located?.network?.growthMs ?? 0;
+    if (network && compute.length > 0) {
+      const computeMs = Math.max(ownMs, ...(located?.ranks ?? []).map(({ growthMs }) => growthMs));
+      yield* located!.isPlain && netMs > PREVAILS * computeMs
+        ? [network, ...compute.map(outweighed)]
+        : [...compute, outweighed(network)];
+    } else if (compute.length > 0) yield* compute;
+    else if (network) yield network;
+    else if (located?.unseen) yield fromUnseen(located.unseen, slow!, witness);
+    else if (own.length > 0) yield* fromOwnTimes(own, witness);
+    else {
+      const peers = slowFromTheStart(floors, job, totalMs);
+      if (peers) yield fromPeers(peers, witness);
+    }
   },
 };
 
-interface Witness {
-  readonly job: Job;
-  readonly cut: readonly RankOperators[];
-  readonly accounts: ReadonlyMap<Rank, Account>;
-  /** Share of the ranks that left operators with durations. */
-  readonly seen: number;
+/** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
+function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
+  const isSlow = new Set(slow);
+  const calls = (wanted: boolean): number =>
+    median([...issueMs].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted));
+  const later = calls(true) - calls(false);
+  return Math.max(afterMs - beforeMs, Number.isNaN(later) ? 0 : later);
+}
+
+/** An account against which better evidence stands: kept, so that the verdict can show it. */
+function outweighed(finding: NewFinding): NewFinding {
+  const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
+  return { ...finding, weight: 0.3 * finding.weight, accuses, clears: [] };
 }
 
 /** Dumps of a hung job end in operators that nobody completed: another question. */
 function standsStill({ dumps }: Job): boolean {
   let pending = 0;
   for (const { dump } of dumps.values()) {
-    const { state, count } = dump.ops;
-    if (count > 0 && state[count - 1] !== COMPLETED) pending++;
+    const { state, count: entries } = dump.ops;
+    if (entries > 0 && state[entries - 1] !== COMPLETED) pending++;
   }
   return pending > dumps.size / 2;
 }
 
-function* fromSearch(
-  located: Located,
-  slow: SlowIterations,
-  own: readonly OwnTimeSuspect[],
-  witness: Witness,
-): Iterable<NewFinding> {
-  const slowNumbers = (account: Account): number[] =>
-    [...account.iteration.keys()].filter((i) => slow.isSlow(account.iteration[i]!));
-  const blamed = located.ranks.map(({ rank }) => rank);
-  for (const { rank, votes, searched, growthMs } of located.ranks) {
-    const account = witness.accounts.get(rank)!;
-    const suspect = own.find((other) => other.rank === rank);
-    const base = { rank, kind: "slower" as const, iteration: slow.from, until: slow.until };
-    const times = { beforeMs: 0, afterMs: growthMs, sigmas: 0, slow: slowNumbers(account) };
-    const certainty = (suspect ? 0.97 : 0.9) * (0.7 + 0.3 * located.agreement);
-    const says = `the waiting leads to rank ${rank}: from ${votes} of ${searched} ranks, and its own time is ${growthMs.toFixed(1)} ms longer in slow iterations`;
-    yield findingOf(suspect ?? { ...base, ...times }, says, certainty, blamed, witness);
-  }
-}
-
-function* fromOwnTimes(own: readonly OwnTimeSuspect[], witness: Witness): Iterable<NewFinding> {
-  const blamed = own.map(({ rank }) => rank);
-  for (const suspect of own) {
-    const { rank, kind, iteration, until, beforeMs, afterMs, sigmas } = suspect;
-    const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
-    const says = {
-      slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
-      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, since the start`,
-      spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
-    }[kind];
-    const certainty =
-      Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * (kind === "slower" ? 1 : 0.9);
-    yield findingOf(suspect, says, certainty, blamed, witness);
-  }
-}
-
-function findingOf(
-  suspect: OwnTimeSuspect,
-  says: string,
-  certainty: number,
-  blamed: readonly Rank[],
-  { cut, accounts, seen }: Witness,
-): NewFinding {
-  const { rank, iteration, until } = suspect;
-  const operators = cut.find((other) => other.rank === rank)!;
-  const side = sideOf(suspect, accounts.get(rank)!, operators, [...accounts.values()]);
-  const [issueBefore, issueAfter] = side.issueMs;
-  const how =
-    side.cause === "gpu-slow"
-      ? "its CPU issues as fast as before, so it is the GPU"
-      : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
-  const weight = certainty * side.certainty * (0.6 + 0.4 * seen);
-  const { cause } = side;
-  const facts = { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause } as const;
+/** Iterations, and how long they took, of the rank whose record goes back furthest. */
+function reference(accounts: ReadonlyMap<Rank, Account>): {
+  iterations: number[];
+  totalMs: number[];
+} {
+  let longest: Account | null = null;
+  for (const account of accounts.values())
+    if (!longest || account.iteration.length > longest.iteration.length) longest = account;
+  const all = [...longest!.iteration.keys()].filter((i) => longest!.iteration[i]! > WARM_UP);
+  const kept = all.slice(-MOST_ITERATIONS);
   return {
-    says,
-    weight,
-    at: [{ file: operators.file }],
-    data: {
-      ...times(operators, iteration, until),
-      growthMs: round(suspect.afterMs - suspect.beforeMs),
-      issueMs: side.issueMs.map(round),
-    },
-    accuses: [{ ...facts, weight, why: `${says}; ${how}` }],
-    clears: [...accounts.keys()].filter((other) => !blamed.includes(other)),
+    iterations: kept.map((i) => longest!.iteration[i]!),
+    totalMs: kept.map((i) => longest!.totalMs[i]!),
   };
 }
 
-function fromNetwork(
-  { agreement, growthMs, totalMs }: Located,
-  slow: SlowIterations,
-  ranks: readonly Rank[],
-  { cut, seen }: Witness,
-): NewFinding {
-  const says = `communication itself is slow: in the groups of ${rankWords(ranks)} even the last to come stays longer, and iterations take ${growthMs.toFixed(1)} ms more than ${totalMs.toFixed(1)} ms`;
-  const weight = 0.85 * (0.7 + 0.3 * agreement) * (0.6 + 0.4 * seen) * (ranks.length > 2 ? 0.6 : 1);
-  const isLink = ranks.length === 2;
-  const accusation: Accusation = {
-    kind: "fail-slow",
-    type: isLink ? "link" : "nic",
-    ranks,
-    link: isLink ? [`rank:${ranks[0]}`, `rank:${ranks[1]}`] : null,
-    cause: "network-slow",
-    weight,
-    why: says,
-  };
-  const operators = cut.find(({ rank }) => ranks.includes(rank)) ?? cut[0]!;
+/** null where there are not three iterations of each kind. */
+function splitOf(
+  iterations: readonly number[],
+  totalMs: readonly number[],
+  { isSlow }: SlowIterations,
+): Split | null {
+  const at = (wanted: boolean): number[] =>
+    [...iterations.keys()].filter((i) => isSlow(iterations[i]!) === wanted);
+  const normal = at(false).slice(-MOST_COMPARED);
+  const slow = at(true).slice(0, MOST_COMPARED);
+  if (normal.length < 3 || slow.length < 3) return null;
   return {
-    says,
-    weight,
-    at: [{ file: operators.file }],
-    data: { ...times(operators, slow.from, slow.until), growthMs: round(growthMs) },
-    accuses: [accusation],
-    clears: [],
+    normal: normal.map((i) => iterations[i]!),
+    slow: slow.map((i) => iterations[i]!),
+    normalMs: normal.map((i) => totalMs[i]!),
+    slowMs: slow.map((i) => totalMs[i]!),
   };
 }
 
-/** When: for the verdict. Slow from the start means since the first iteration. */
-function times(
-  { iteration, startMs, durationMs }: RankOperators,
-  from: number | null,
-  until: number | null,
-): Record<string, unknown> {
-  const at = (index: number, plus: number): string | null => {
-    const ms = (startMs[index] ?? NaN) + plus;
-    return Number.isFinite(ms) ? new Date(ms).toISOString() : null;
-  };
-  const last = until === null ? -1 : iteration.indexOf(until);
-  return {
-    slowDown: true,
-    iteration: from ?? 1,
-    until,
-    from: at(from === null ? 0 : iteration.indexOf(from), 0),
-    to: last < 0 ? null : at(last, durationMs[last]!),
-  };
+/** What costs this share of an iteration more than at its peers is worth a word. */
+const MATTERS = 0.02;
+
+function slowFromTheStart(
+  floors: readonly FloorSeries[],
+  job: Job,
+  totalMs: readonly number[],
+): { device: ReturnType<typeof deviceOf>; ratio: number; growthMs: number } | null {
+  if (!areFloorsCalm(floors, median(totalMs))) return null;
+  const all = comparedWithPeers(floors, job.groups);
+  const [worst] = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs);
+  if (!worst || worst.growthMs < MATTERS * median(totalMs)) return null;
+  const device = deviceOf(all, worst.ranks, wiringOf(job));
+  return { device, ratio: worst.ratio, growthMs: worst.growthMs };
 }
 
-function round(value: number): number {
-  return Number(value.toPrecision(5));
+function lacksOf(job: Job, mismatches: number, ranks: number): string[] {
+  const lacks: string[] = [];
+  if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were looked at`);
+  if (mismatches > 0)
+    lacks.push(
+      `${count(mismatches, "operator")} of a group could not be found in the record of every member: lost from the ring, or the members disagree`,
+    );
+  return lacks;
 }

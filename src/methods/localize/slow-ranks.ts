@@ -1,34 +1,36 @@
 /**
- * Who makes a job slow, from two witnesses that see different things. The search follows the waiting and is exact
- * where waiting stands out from noise, whatever overlaps with what. Own times need no slow-down of the whole and
- * hold against any noise outside the rank, but are wrong about ranks whose operators run beside their kernels.
- * The search is believed where its ends are confirmed by own times, then own times, then a network that the
- * search ends at.
+ * Who makes a job slow, from witnesses that see different things. The search follows the waiting and is exact where
+ * waiting stands out from noise, whatever overlaps with what. Own times need no slow-down of the whole and hold
+ * against any noise outside the rank, but are wrong about ranks whose operators run beside their kernels. Floors tell
+ * of the network alone. A rank is believed that the search ends at and own times confirm; then own times; then a
+ * network; unless the network costs a good deal more than the ranks do.
  */
-import { median, spread } from "../../maths/robust.ts";
+import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
-import type { Group } from "../../model/job.ts";
-import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Account } from "./accounts.ts";
+import type { OwnTimeSuspect } from "./own-time.ts";
+import type { Culprit, Progress } from "./progressive/progressive.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
-import { searchAll, waitsOf, type SearchEnd, type Waits } from "./wait-search.ts";
 
 export interface SlowRank {
   readonly rank: Rank;
+  /** Pivots whose search ended here; 0 where only own times tell. */
   readonly votes: number;
   readonly searched: number;
   readonly growthMs: number;
 }
 
 export interface Located {
+  /** Ranks that compute slowly. */
   readonly ranks: readonly SlowRank[];
-  /** The network, where no rank is slow: ranks that all slow groups share. */
-  readonly network: readonly Rank[] | null;
-  /** Share of the searches that came to this. */
+  /** Share of the searches that came to these. */
   readonly agreement: number;
-  /** How much longer slow iterations are, and how that compares with the noise of the others. */
-  readonly growthMs: number;
-  readonly totalMs: number;
+  /** What is slow in the network; beside ranks only where both are. */
+  readonly network: Culprit | null;
+  /** Whether communication between machines shows it, whoever waits for whom. */
+  readonly isPlain: boolean;
+  /** Ranks without operators that the others wait for. */
+  readonly unseen: Culprit | null;
 }
 
 /** Share of the votes that an end needs, and that all ends that are believed need together. */
@@ -39,64 +41,60 @@ const CONFIRMED = 0.25;
 /** Of iterations that were picked one by one, so many, and nearly all, must be this rank's. */
 const HABIT_LEAST = 4;
 const HABIT_SHARE = 0.75;
-/** A network is blamed only where the slow-down is plain: share of the iteration, deviations of its noise. */
-const PLAIN_SHARE = 0.05;
-const PLAIN_SIGMAS = 3;
-/** Groups whose communication slowed by this share of the slowest one's are slow too. */
-const SLOW_GROUP = 0.1;
+/** A further rank that only own times accuse: its growth beside the largest. */
+const ALSO = 0.5;
+/** Communication that grew by this share of the slow-down is part of it. */
+const NETWORK_SHARE = 0.1;
 
+/** `waitsFor`: whether a rank stays longer in operators that it shares with culprits. */
 export function locate(
-  all: readonly RankOperators[],
+  { ends, network, arrivals }: Progress,
+  own: readonly OwnTimeSuspect[],
   accounts: ReadonlyMap<Rank, Account>,
-  groups: readonly Group[],
   slow: SlowIterations,
-): Located | null {
-  const waits = new Map<Rank, Waits>();
-  for (const operators of all) {
-    const found = waitsOf(operators, groups, slow.isSlow);
-    if (found) waits.set(operators.rank, found);
-  }
-  if (waits.size < 2) return null;
-  const growthMs = median([...waits.values()].map((each) => each.growthMs));
-  const [first] = accounts.values();
-  const normal = [...first!.totalMs].filter((_, i) => !slow.isSlow(first!.iteration[i]!));
-  const totalMs = median(normal);
-  const ends = searchAll(waits, groups).filter(({ votes }) => votes >= MIN_VOTES * waits.size);
-  const confirmed = ends.filter(
-    (end) =>
-      end.cause === "compute" &&
-      ownGrowth(accounts, end.ranks[0]!, slow) >= CONFIRMED * growthMs &&
-      (slow.isLasting || isHabit(accounts.get(end.ranks[0]!)!, slow, CONFIRMED * growthMs)),
-  );
-  const agreement = share(confirmed, waits.size);
-  if (growthMs > 0 && agreement >= AGREED) {
-    const ranks = confirmed.map(({ ranks: [rank], votes }) => ({
-      rank: rank!,
-      votes,
-      searched: waits.size,
-      growthMs: ownGrowth(accounts, rank!, slow),
-    }));
-    return { ranks, network: null, agreement, growthMs, totalMs };
-  }
-  const network = ends.filter(({ cause }) => cause === "network");
+  growthMs: number,
+  waitsFor: (rank: Rank, culprits: readonly Rank[]) => boolean,
+): Located {
+  const searched = arrivals.length;
+  const counted = ends.filter(({ votes }) => votes >= MIN_VOTES * searched);
+  const confirmed = counted.filter(({ cause, ranks: [rank] }) => {
+    if (cause !== "compute" || growthMs <= 0) return false;
+    const least = CONFIRMED * growthMs;
+    if (ownGrowth(accounts, rank!, slow) < least) return false;
+    return slow.isLasting || isHabit(accounts.get(rank!)!, slow, least);
+  });
+  const agreement = confirmed.reduce((sum, { votes }) => sum + votes, 0) / Math.max(1, searched);
+  const ranks: SlowRank[] =
+    agreement >= AGREED
+      ? confirmed.map(({ ranks: [rank], votes }) => ({
+          rank: rank!,
+          votes,
+          searched,
+          growthMs: ownGrowth(accounts, rank!, slow),
+        }))
+      : [];
+  const most = Math.max(0, ...ranks.map((each) => each.growthMs));
+  const found = ranks.map(({ rank }) => rank);
+  for (const { rank, kind, beforeMs, afterMs } of found.length > 0 ? own : [])
+    if (
+      kind !== "always" &&
+      !found.includes(rank) &&
+      afterMs - beforeMs >= ALSO * most &&
+      !waitsFor(rank, found)
+    )
+      ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
   // Of iterations picked for their length all that communicates is longer, whoever is at fault.
-  const isPlain =
-    slow.isLasting &&
-    growthMs >= PLAIN_SHARE * totalMs &&
-    growthMs >= PLAIN_SIGMAS * spread(normal, totalMs);
-  if (!isPlain || share(network, waits.size) < AGREED) return null;
-  const shared = sharedBySlowGroups(waits, groups);
+  const end = counted.find(({ cause }) => cause === "network");
+  const slowest = network ?? (end?.isSignificant && end.votes >= AGREED * searched ? end : null);
+  const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
   return {
-    ranks: [],
-    network: shared.length > 0 ? shared : network[0]!.ranks,
-    agreement: share(network, waits.size),
-    growthMs,
-    totalMs,
+    ranks,
+    agreement,
+    network:
+      slow.isLasting && slowest && slowest.growthMs >= NETWORK_SHARE * growthMs ? slowest : null,
+    isPlain: network !== null,
+    unseen: unseen && unseen.votes >= AGREED * searched ? unseen : null,
   };
-}
-
-function share(ends: readonly SearchEnd[], searched: number): number {
-  return ends.reduce((sum, { votes }) => sum + votes, 0) / searched;
 }
 
 function ownGrowth(
@@ -122,31 +120,4 @@ function isHabit(
   const picked = [...ownMs].filter((_, i) => isSlow(iteration[i]!));
   const slow = picked.filter((own) => own - usual >= least).length;
   return slow >= HABIT_LEAST && slow >= HABIT_SHARE * picked.length;
-}
-
-/** Communication of a group slowed by what even its last member stays longer: what all slow groups share. */
-function sharedBySlowGroups(waits: ReadonlyMap<Rank, Waits>, groups: readonly Group[]): Rank[] {
-  const growth = groups.flatMap(({ id, ranks }) => {
-    const members = ranks.filter((rank) => waits.get(rank)?.groups.has(id));
-    if (members.length < 2 || members.length < ranks.length) return [];
-    return [{ ranks, grew: Math.min(...members.map((rank) => waits.get(rank)!.groups.get(id)!)) }];
-  });
-  // A link is slow both ways; a stage that sends late is so in one.
-  for (const [rank, { receives }] of waits) {
-    for (const [peer, there] of receives) {
-      const back = waits.get(peer)?.receives.get(rank);
-      if (peer > rank && back !== undefined)
-        growth.push({ ranks: [rank, peer], grew: Math.min(there, back) });
-    }
-  }
-  growth.sort((a, b) => b.grew - a.grew);
-  const slowest = growth[0];
-  if (!slowest || slowest.grew <= 0) return [];
-  let shared = [...slowest.ranks];
-  for (const { ranks, grew } of growth.slice(1)) {
-    if (grew < SLOW_GROUP * slowest.grew) break;
-    const both = shared.filter((rank) => ranks.includes(rank));
-    if (both.length > 0) shared = both;
-  }
-  return shared;
 }

@@ -4,7 +4,7 @@
  */
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
-import { growth, least, ratio, sums } from "./series.ts";
+import { growth, least, ratio, standsOut, sums } from "./series.ts";
 import type { OperatorSource, Split } from "./source.ts";
 
 /** A group, or the two sides of a pipeline's link, and whether its communication got slow. */
@@ -21,13 +21,13 @@ export interface Observation {
 
 /** Transfers vary by some per cent; what matters to a job makes them a good deal longer. */
 const SLOW = 1.2;
-/** Iterations of each kind that are enough: floors hardly vary. */
-const ENOUGH = 3;
+/** Deviations of the normal iterations' floors. */
+const SIGMAS = 3;
 /**
  * Transfers of an iteration that are looked at, the first ones apart from the others: while the pipeline fills,
  * they queue behind what is left of the iteration before; later ones behind gradients.
  */
-const TRANSFERS = [1, 4];
+export const SOME_TRANSFERS: readonly number[] = [1, 4];
 /** Members that stand for a group at first; one of them may come last. */
 const WITNESSES = 3;
 
@@ -35,16 +35,24 @@ export class Floors {
   readonly #source: OperatorSource;
   readonly #split: Split;
   readonly #iterations: readonly number[];
+  readonly #transfers: readonly number[];
   readonly #known = new Map<string, Observation | null>();
 
-  constructor(source: OperatorSource, split: Split) {
+  /** `enough`: iterations of each kind; floors hardly vary, so that three are where reading is dear. */
+  constructor(
+    source: OperatorSource,
+    split: Split,
+    enough: number,
+    transfers: readonly number[] = SOME_TRANSFERS,
+  ) {
     this.#source = source;
+    this.#transfers = transfers;
     const { normal, slow, normalMs, slowMs } = split;
     this.#split = {
-      normal: normal.slice(0, ENOUGH),
-      slow: slow.slice(0, ENOUGH),
-      normalMs: normalMs.slice(0, ENOUGH),
-      slowMs: slowMs.slice(0, ENOUGH),
+      normal: normal.slice(0, enough),
+      slow: slow.slice(0, enough),
+      normalMs: normalMs.slice(0, enough),
+      slowMs: slowMs.slice(0, enough),
     };
     this.#iterations = [...this.#split.normal, ...this.#split.slow];
   }
@@ -61,10 +69,14 @@ export class Floors {
     return ratio(least(durations), this.#split) >= SLOW;
   }
 
-  group({ id, ranks }: Group, nth: number): Observation | null {
+  /** Of the group's nth operators together. */
+  group({ id, ranks }: Group, nth: readonly number[]): Observation | null {
     return this.#remember(`group ${id}`, () => {
-      const durations = this.#source.collectivesOf(ranks, id, [nth], this.#iterations);
-      return this.#observed(ranks, false, least(durations));
+      const seen = ranks.filter((rank) => this.#source.has(rank));
+      // The last to come may be the one that is not seen.
+      if (seen.length < ranks.length || seen.length === 0) return null;
+      const durations = this.#source.collectivesOf(ranks, id, nth, this.#iterations);
+      return this.#observed(ranks, false, sums(least(durations), nth.length));
     });
   }
 
@@ -72,15 +84,18 @@ export class Floors {
   link(a: Rank, b: Rank): Observation | null {
     const pair = a < b ? ([a, b] as const) : ([b, a] as const);
     return this.#remember(`link ${pair.join()}`, () => {
+      if (!pair.every((side) => this.#source.has(side))) return null;
+      const nth = this.#transfers;
       const sides = pair.map((side) =>
-        this.#source.transfersOf(side, pair[0], pair[1], TRANSFERS, this.#iterations),
+        this.#source.transfersOf(side, pair[0], pair[1], nth, this.#iterations),
       );
-      // Queueing makes some transfers longer, a slow link all of them: the least slowed one counts.
+      // Queueing makes some transfers longer, a slow link all of them: one of the least slowed counts.
       const floor = least(sides);
-      const each = TRANSFERS.map((_, n) => sums(floor, TRANSFERS.length, [n]))
-        .map((one) => this.#observed(pair, true, one))
-        .filter((one) => one !== null);
-      return each.sort((x, y) => x.ratio - y.ratio)[0] ?? null;
+      const each = nth
+        .map((_, n) => this.#observed(pair, true, sums(floor, nth.length, [n])))
+        .filter((one) => one !== null)
+        .sort((x, y) => x.ratio - y.ratio);
+      return each[Math.floor(each.length / 4)] ?? null;
     });
   }
 
@@ -94,6 +109,7 @@ export class Floors {
     const factor = ratio(floor, this.#split);
     if (Number.isNaN(factor)) return null;
     const growthMs = growth(floor, this.#split);
-    return { ranks, isLink, ratio: factor, growthMs, isSlow: factor >= SLOW, floor };
+    const isSlow = factor >= SLOW && standsOut(floor, this.#split, SIGMAS);
+    return { ranks, isLink, ratio: factor, growthMs, isSlow, floor };
   }
 }

@@ -8,10 +8,16 @@ import type { Group } from "../../../model/job.ts";
 import type { Floors, Observation } from "./floors.ts";
 import { crosses, MOST_MEMBERS, type Calm } from "./screen.ts";
 
-/** Where ranks hang in the network, where that is known. */
+/** Where ranks hang in the network, as far as that is known. */
 export interface Wiring {
-  machineOf(rank: Rank): number;
-  leafOf(rank: Rank): number;
+  machineOf(rank: Rank): number | string;
+  /** null where nothing tells. */
+  leafOf(rank: Rank): number | string | null;
+}
+
+/** Inside a machine no NIC takes part. */
+export function passesNic(ranks: readonly Rank[], { machineOf }: Wiring): boolean {
+  return ranks.some((rank) => machineOf(rank) !== machineOf(ranks[0]!));
 }
 
 export interface Device {
@@ -30,12 +36,13 @@ const TOLERATED = 0.1;
 /** Ranks at slow links whose other groups are looked at. */
 const MOST_ASKED = 8;
 
+/** Looks at what the ranks of slow communication share with others, as far as that is needed. */
 export function narrow(
   floors: Floors,
   groups: readonly Group[],
   calm: Calm,
   slow: readonly Rank[],
-  wiring: Wiring | null,
+  wiring: Wiring,
 ): Device {
   const table = groupsOfRanks(groups);
   const look = (rank: Rank): void => {
@@ -55,13 +62,18 @@ export function narrow(
     for (const group of table.get(rank) ?? []) {
       const known = calm.get(group.role);
       if (!known || group.carriesP2p || !crosses(group, wiring)) continue;
-      if (floors.group(group, known.nth)?.isSlow && group.ranks.length > 2)
+      if (floors.group(group, [known.nth])?.isSlow && group.ranks.length > 2)
         for (const member of group.ranks) look(member);
     }
-  return best(floors.all, slow, wiring);
+  return deviceOf(floors.all, slow, wiring);
 }
 
-function best(all: readonly Observation[], slow: readonly Rank[], wiring: Wiring | null): Device {
+/** The device that explains what is slow; the group or pair `slow` itself where none does. */
+export function deviceOf(
+  all: readonly Observation[],
+  slow: readonly Rank[],
+  wiring: Wiring,
+): Device {
   const bad = all.filter(({ isSlow }) => isSlow);
   const otherwise: Device = {
     kind: slow.length === 2 ? "link" : "group",
@@ -90,6 +102,7 @@ function best(all: readonly Observation[], slow: readonly Rank[], wiring: Wiring
     const [explains, contradicts] = judge(serves);
     devices.push({ kind, name, ranks, explains, contradicts });
   };
+  const passes = ({ ranks }: Observation): boolean => passesNic(ranks, wiring);
   const concerned = [
     ...new Set(bad.filter((o) => o.ranks.length <= 64 || bad.length === 1).flatMap((o) => o.ranks)),
   ];
@@ -99,18 +112,30 @@ function best(all: readonly Observation[], slow: readonly Rank[], wiring: Wiring
         ranks.every((rank) => o.ranks.includes(rank)),
       );
   for (const rank of concerned)
-    suggest("nic", `nic of rank ${rank}`, [rank], (o) => o.ranks.includes(rank));
-  if (wiring) {
-    for (const leaf of new Set(concerned.map((rank) => wiring.leafOf(rank)))) {
-      const under = (rank: Rank): boolean => wiring.leafOf(rank) === leaf;
-      const ranks = concerned.filter(under);
-      if (ranks.length > 1) suggest("leaf", `leaf ${leaf}`, ranks, (o) => o.ranks.some(under));
-    }
+    suggest("nic", `nic of rank ${rank}`, [rank], (o) => o.ranks.includes(rank) && passes(o));
+  for (const leaf of new Set(concerned.map((rank) => wiring.leafOf(rank)))) {
+    if (leaf === null) continue;
+    const under = (rank: Rank): boolean => wiring.leafOf(rank) === leaf;
+    const ranks = concerned.filter(under);
+    const name = typeof leaf === "number" ? `leaf ${leaf}` : leaf;
+    if (ranks.length > 1) suggest("leaf", name, ranks, (o) => o.ranks.some(under) && passes(o));
   }
   // Fewest contradictions, then what explains most; among equals the smallest device, which comes first.
   devices.sort((a, b) => a.contradicts - b.contradicts || b.explains - a.explains);
   const [first] = devices;
-  return first && first.contradicts <= Math.max(1, TOLERATED * bad.length) ? first : otherwise;
+  if (!first || first.contradicts > Math.max(1, TOLERATED * bad.length)) return otherwise;
+  const alike = devices.filter(
+    ({ kind, explains, contradicts }) =>
+      kind === first.kind && explains === first.explains && contradicts === first.contradicts,
+  );
+  // Which NIC of a ring is slow no operator of the ring tells; without another witness it is all of them.
+  return alike.length > 1 && first.kind !== "link" ? together(alike) : first;
+}
+
+function together(alike: readonly Device[]): Device {
+  const ranks = [...new Set(alike.flatMap((device) => device.ranks))].sort((a, b) => a - b);
+  const name = `one of ${alike.map((device) => device.name).join(", ")}`;
+  return { ...alike[0]!, kind: "group", name, ranks };
 }
 
 /** Built once: a job of 8,192 ranks has tens of thousands of groups. */

@@ -2,18 +2,19 @@
  * The whole of it: searches from a few pivots, their ends combined, an end believed only where it stands out from
  * the normal iterations, and a slow network narrowed down to a device.
  */
-import { median, spread } from "../../../maths/robust.ts";
+import { median } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import { Floors } from "./floors.ts";
-import { narrow, type Device, type Wiring } from "./narrow.ts";
+import { deviceOf, narrow, type Device, type Wiring } from "./narrow.ts";
+import { allFloors, observed } from "./observe-all.ts";
 import { calmOperators, slowestGroup } from "./screen.ts";
-import { Searcher, SEARCH_DEFAULTS, type Arrival, type SearchOptions } from "./search.ts";
-import { growth } from "./series.ts";
+import { READ_ALL, Searcher, SEARCH_DEFAULTS, type Arrival, type SearchOptions } from "./search.ts";
+import { growth, iterationsOf, standsOut } from "./series.ts";
 import type { OperatorSource, Split } from "./source.ts";
 
 export interface Culprit {
-  readonly cause: "compute" | "network";
+  readonly cause: Arrival["cause"];
   readonly ranks: readonly Rank[];
   /** Of a slow network. */
   readonly device: Device | null;
@@ -26,7 +27,12 @@ export interface Culprit {
 }
 
 export interface Progress {
+  /** Who is believed: a slow network where its floors show one, else the first end. */
   readonly culprit: Culprit | null;
+  /** Where the searches came to, the best supported first. */
+  readonly ends: readonly Culprit[];
+  /** Communication that got slow, whoever waits for whom; null where none did. */
+  readonly network: Culprit | null;
   readonly arrivals: readonly Arrival[];
   /** Ranks whose logs were read nearly whole. */
   readonly fetched: number;
@@ -37,45 +43,57 @@ export interface Progress {
 /** Evidence: so many deviations of its normal iterations, and this share of a normal iteration. */
 const SIGMAS = 4;
 const MATTERS = 0.01;
+/** Iterations that tell the floors where reading is dear. */
+const FEW_ITERATIONS = 3;
+
+export interface ProgressiveOptions extends Partial<SearchOptions> {
+  /** Look at the communication of every group and link: for jobs small enough to read whole. */
+  readonly isWhole?: boolean;
+}
 
 export function searchProgressively(
   source: OperatorSource,
   groups: readonly Group[],
   split: Split,
-  wiring: Wiring | null,
-  options: Partial<SearchOptions> = {},
+  wiring: Wiring,
+  options: ProgressiveOptions = {},
 ): Progress {
-  const pivots = options.pivots ?? spreadPivots(source.worldSize, 3);
-  const searcher = new Searcher(source, groups, split, { ...SEARCH_DEFAULTS, ...options, pivots });
+  const pivots = options.pivots ?? spreadPivots(source.ranks, 3);
+  const reading = options.isWhole ? READ_ALL : SEARCH_DEFAULTS;
+  const searcher = new Searcher(source, groups, split, { ...reading, ...options, pivots });
   const arrivals = pivots.map((pivot) => searcher.from(pivot)).filter((each) => each !== null);
-  const floors = new Floors(source, split);
-  const calm = calmOperators(searcher.read, groups);
-  const slow = slowestGroup(floors, groups, calm, wiring);
-  const leastMs = MATTERS * median(split.normalMs);
-  const device = (ranks: readonly Rank[]): Device => narrow(floors, groups, calm, ranks, wiring);
-  let culprit: Culprit | null = null;
-  const end = combined(arrivals, split);
-  if (slow && slow.growthMs >= leastMs) {
-    const found = device(slow.group.ranks);
-    const { ranks } = found;
-    const votes = arrivals.filter(({ cause }) => cause === "network").length;
-    const facts = { votes, pivots: pivots.length, growthMs: slow.growthMs, isSignificant: true };
-    culprit = { cause: "network", ranks, device: found, ...facts };
-  } else if (end) {
-    const { arrival, votes } = end;
-    const found = arrival.cause === "network" ? device(arrival.ranks) : null;
-    culprit = {
+  const looked = options.isWhole
+    ? lookAtAll(source, groups, split, wiring)
+    : lookAtSome(source, groups, split, wiring, searcher);
+  const votes = arrivals.filter(({ cause }) => cause === "network").length;
+  const network: Culprit | null =
+    looked.device && looked.growthMs >= MATTERS * median(split.normalMs)
+      ? {
+          cause: "network",
+          ranks: looked.device.ranks,
+          device: looked.device,
+          votes,
+          pivots: pivots.length,
+          growthMs: looked.growthMs,
+          isSignificant: true,
+        }
+      : null;
+  const ends = combined(arrivals, split).map(({ arrival, votes: came, stands }): Culprit => {
+    const device = arrival.cause === "network" ? looked.narrowed(arrival.ranks) : null;
+    return {
       cause: arrival.cause,
-      ranks: found?.ranks ?? arrival.ranks,
-      device: found,
-      votes,
+      ranks: device?.ranks ?? arrival.ranks,
+      device,
+      votes: came,
       pivots: pivots.length,
       growthMs: arrival.evidence ? growth(arrival.evidence, split) : 0,
-      isSignificant: isSignificant(arrival, split),
+      isSignificant: stands,
     };
-  }
+  });
   return {
-    culprit,
+    culprit: network ?? ends[0] ?? null,
+    ends,
+    network,
     arrivals,
     fetched: searcher.read.length,
     hops: arrivals.reduce((sum, { path }) => sum + path.length - 1, 0),
@@ -83,43 +101,86 @@ export function searchProgressively(
   };
 }
 
+/** What was seen of communication itself. */
+interface Looked {
+  readonly device: Device | null;
+  readonly growthMs: number;
+  narrowed(ranks: readonly Rank[]): Device;
+}
+
+function lookAtSome(
+  source: OperatorSource,
+  groups: readonly Group[],
+  split: Split,
+  wiring: Wiring,
+  searcher: Searcher,
+): Looked {
+  const floors = new Floors(source, split, FEW_ITERATIONS);
+  const calm = calmOperators(searcher.read, groups);
+  const slow = slowestGroup(floors, groups, calm, wiring);
+  const narrowed = (ranks: readonly Rank[]): Device => narrow(floors, groups, calm, ranks, wiring);
+  const matters = slow !== null && slow.growthMs >= MATTERS * median(split.normalMs);
+  return {
+    device: matters ? narrowed(slow.group.ranks) : null,
+    growthMs: slow?.growthMs ?? 0,
+    narrowed,
+  };
+}
+
+function lookAtAll(
+  source: OperatorSource,
+  groups: readonly Group[],
+  split: Split,
+  wiring: Wiring,
+): Looked {
+  const all = observed(allFloors(source, groups, iterationsOf(split), wiring), split);
+  const narrowed = (ranks: readonly Rank[]): Device => deviceOf(all, ranks, wiring);
+  const slow = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs)[0];
+  return {
+    device: slow ? narrowed(slow.ranks) : null,
+    growthMs: slow?.growthMs ?? 0,
+    narrowed,
+  };
+}
+
 /** Spread over the job, and neither all first nor all last in groups of a power of two. */
-export function spreadPivots(worldSize: number, count: number): Rank[] {
-  const pivots = Array.from({ length: count }, (_, i) =>
-    Math.floor(((i + ((i * 0.618_033_988_75 + 0.5) % 1)) * worldSize) / count),
+export function spreadPivots(ranks: readonly Rank[], count: number): Rank[] {
+  if (ranks.length <= count) return [...ranks];
+  const pivots = Array.from(
+    { length: count },
+    (_, i) => ranks[Math.floor(((i + ((i * 0.618_033_988_75 + 0.5) % 1)) * ranks.length) / count)]!,
   );
   return [...new Set(pivots)];
 }
 
+interface End {
+  readonly arrival: Arrival;
+  readonly votes: number;
+  readonly stands: boolean;
+}
+
 /** Most votes of searches that found something; the earliest among equals (Holmes takes the first it finds). */
-function combined(
-  arrivals: readonly Arrival[],
-  split: Split,
-): { arrival: Arrival; votes: number } | null {
-  const ends = new Map<string, { arrival: Arrival; votes: number; significant: number }>();
+function combined(arrivals: readonly Arrival[], split: Split): End[] {
+  const ends = new Map<string, End>();
   for (const arrival of arrivals) {
     const key = `${arrival.cause} ${arrival.group} ${arrival.group < 0 ? arrival.ranks.join() : ""}`;
     const stands = isSignificant(arrival, split);
     const known = ends.get(key);
-    if (!known) ends.set(key, { arrival, votes: 1, significant: Number(stands) });
+    // A pivot that waits for nobody has no evidence; whoever came to it from elsewhere has.
+    if (!known) ends.set(key, { arrival, votes: 1, stands });
     else {
-      known.votes++;
-      // A pivot that waits for nobody has no evidence; whoever came to it from elsewhere has.
-      if (stands && known.significant++ === 0) known.arrival = arrival;
+      const better = stands && !known.stands ? arrival : known.arrival;
+      ends.set(key, { arrival: better, votes: known.votes + 1, stands: stands || known.stands });
     }
   }
-  const rank = ({ significant, votes }: { significant: number; votes: number }): number =>
-    significant > 0 ? 1000 + votes : votes;
-  return [...ends.values()].sort((a, b) => rank(b) - rank(a))[0] ?? null;
+  const order = ({ stands, votes }: End): number => (stands ? 1_000_000 + votes : votes);
+  return [...ends.values()].sort((a, b) => order(b) - order(a));
 }
 
-/** Iterations that are long by chance have a longest wait, too; it is then no longer than in others. */
 function isSignificant({ evidence }: Arrival, split: Split): boolean {
-  if (!evidence) return false;
-  const normal = evidence.subarray(0, split.normal.length);
-  const slow = evidence.subarray(split.normal.length);
-  const grew = median(slow) - median(normal);
-  if (grew < MATTERS * median(split.normalMs)) return false;
-  const separate = Math.min(...slow) > Math.max(...normal);
-  return separate && grew >= SIGMAS * spread(normal);
+  return (
+    evidence !== null &&
+    growth(evidence, split) >= MATTERS * median(split.normalMs) &&
+    standsOut(evidence, split, SIGMAS)
+  );
 }

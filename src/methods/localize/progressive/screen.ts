@@ -6,7 +6,7 @@
 import type { Group } from "../../../model/job.ts";
 import type { Floors, Observation } from "./floors.ts";
 import type { RankWaits } from "./rank-waits.ts";
-import type { Wiring } from "./narrow.ts";
+import { passesNic, type Wiring } from "./narrow.ts";
 
 /** Larger groups (the whole job) tell nothing about devices. */
 export const MOST_MEMBERS = 1024;
@@ -38,7 +38,7 @@ export function slowestGroup(
   floors: Floors,
   groups: readonly Group[],
   calm: Calm,
-  wiring: Wiring | null,
+  wiring: Wiring,
 ): { group: Group; observation: Observation; growthMs: number } | null {
   const byRole = new Map<string, Group[]>();
   let ranks = 0;
@@ -57,7 +57,7 @@ export function slowestGroup(
   let slowest: ReturnType<typeof slowestGroup> = null;
   for (const group of suspects.slice(0, MOST_SLOW)) {
     const { nth, count } = calm.get(group.role)!;
-    const observation = floors.group(group, nth);
+    const observation = floors.group(group, [nth]);
     if (!observation?.isSlow) continue;
     const growthMs = observation.growthMs * count;
     if (!slowest || growthMs > slowest.growthMs) slowest = { group, observation, growthMs };
@@ -66,7 +66,7 @@ export function slowestGroup(
 }
 
 /** Groups of two machines and more, but not the whole job. */
-export function crosses({ ranks }: Group, wiring: Wiring | null): boolean {
+export function crosses({ ranks }: Group, wiring: Wiring): boolean {
   if (ranks.length < 2 || ranks.length > MOST_MEMBERS) return false;
-  return wiring === null || ranks.some((r) => wiring.machineOf(r) !== wiring.machineOf(ranks[0]!));
+  return passesNic(ranks, wiring);
 }

@@ -19,6 +19,13 @@ export interface SearchOptions {
   readonly mostMembers: number;
 }
 
+/** Of jobs that are small enough to read whole. */
+export const READ_ALL: Omit<SearchOptions, "pivots"> = {
+  mostPlaces: Infinity,
+  mostMemberPlaces: Infinity,
+  mostMembers: Infinity,
+};
+
 export const SEARCH_DEFAULTS: Omit<SearchOptions, "pivots"> = {
   mostPlaces: 16,
   mostMemberPlaces: 2,
@@ -27,8 +34,9 @@ export const SEARCH_DEFAULTS: Omit<SearchOptions, "pivots"> = {
 
 /** Where one search came to. */
 export interface Arrival {
-  readonly cause: "compute" | "network";
-  /** The slow rank; or the members of the group, or both sides of the link. */
+  /** "unseen": ranks that everybody waits for left no operators. */
+  readonly cause: "compute" | "network" | "unseen";
+  /** The slow rank; or the members of the group, or both sides of the link; or who is not seen. */
   readonly ranks: readonly Rank[];
   /** The group that communicates slowly; -1 for a link, and for computing. */
   readonly group: number;
@@ -96,7 +104,12 @@ export class Searcher {
         const last = this.#lastOf(rank, longest);
         if (last.isNetwork) {
           const { ranks } = this.#groups[longest.of]!;
-          return { cause: "network", ranks, group: longest.of, path, evidence: last.evidence };
+          const away = ranks.filter((member) => !this.#source.has(member));
+          const known = { group: longest.of, path, evidence: last.evidence };
+          // Everybody waits alike: for the network, or for one who left nothing to be seen by.
+          return away.length > 0
+            ? { cause: "unseen", ranks: away, ...known }
+            : { cause: "network", ranks, ...known };
         }
         evidence = last.evidence;
         if (last.rank === rank)
@@ -104,6 +117,8 @@ export class Searcher {
         rank = last.rank;
         continue;
       }
+      if (!this.#source.has(longest.of))
+        return { cause: "unseen", ranks: [longest.of], group: -1, path, evidence: longest.series };
       const hop = this.#transfer(rank, longest);
       transfers.push(hop);
       if (growth(hop.floor, this.#split) >= ALIKE * hop.growthMs) return network(hop, path);
@@ -128,7 +143,7 @@ export class Searcher {
 
   /** Who of a group came last: whose time grew least in the operators in which this rank's grew. */
   #lastOf(rank: Rank, wait: Wait): { rank: Rank; isNetwork: boolean; evidence: Float64Array } {
-    const all = this.#groups[wait.of]!.ranks;
+    const all = this.#groups[wait.of]!.ranks.filter((member) => this.#source.has(member));
     const { mostMemberPlaces, mostMembers } = this.#options;
     const nth = this.#grownMost(wait, all.length > LARGE ? mostMemberPlaces : wait.nth.length);
     const members = sampled(all.length, mostMembers).map((m) => all[m]!);
@@ -210,7 +225,9 @@ function leastGrown(
   split: Split,
 ): { at: number; growthMs: number; series: Float64Array[] } {
   const series = durations.map((each) => sums(each, places, of ?? undefined));
-  const grew = series.map((each) => growth(each, split));
+  const grew = series
+    .map((each) => growth(each, split))
+    .map((ms) => (Number.isNaN(ms) ? Infinity : ms));
   let at = 0;
   for (let m = 1; m < grew.length; m++) if (grew[m]! < grew[at]!) at = m;
   return { at, growthMs: grew[at]!, series };

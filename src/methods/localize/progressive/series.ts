@@ -1,5 +1,5 @@
 /** Times by iteration, normal ones first, and what became of them in the slow ones. */
-import { median } from "../../../maths/robust.ts";
+import { median, spread } from "../../../maths/robust.ts";
 import type { Durations, Split } from "./source.ts";
 
 export function iterationsOf({ normal, slow }: Split): number[] {
@@ -16,20 +16,51 @@ export function sums(durations: Durations, places: number, of?: readonly number[
   return series;
 }
 
+/** The median normal iteration's, and the median slow one's; iterations that are not known (NaN) do not count. */
+export function levels(series: Float64Array, { normal }: Split): readonly [number, number] {
+  const known = (part: Float64Array): Float64Array => part.filter((ms) => !Number.isNaN(ms));
+  return [
+    median(known(series.subarray(0, normal.length))),
+    median(known(series.subarray(normal.length))),
+  ];
+}
+
 /** How much more in the median slow iteration than in the median normal one. */
-export function growth(series: Float64Array, { normal }: Split): number {
-  return median(series.subarray(normal.length)) - median(series.subarray(0, normal.length));
+export function growth(series: Float64Array, split: Split): number {
+  const [usual, slow] = levels(series, split);
+  return slow - usual;
 }
 
 /** The lesser of several sides' durations, element by element: nobody waits less than who came last. */
 export function least(all: readonly Durations[]): Durations {
   const floor = Float64Array.from(all[0]!);
   for (const durations of all)
-    for (let i = 0; i < floor.length; i++) if (durations[i]! < floor[i]!) floor[i] = durations[i]!;
+    for (let i = 0; i < floor.length; i++)
+      if (durations[i]! < floor[i]! || Number.isNaN(floor[i]!)) floor[i] = durations[i]!;
   return floor;
 }
 
 /** Slow over normal; NaN where there is nothing to compare. */
-export function ratio(series: Float64Array, { normal }: Split): number {
-  return median(series.subarray(normal.length)) / median(series.subarray(0, normal.length));
+export function ratio(series: Float64Array, split: Split): number {
+  const [usual, slow] = levels(series, split);
+  return slow / usual;
+}
+
+/** Below this, of all pairs of a normal and a slow iteration too many are the wrong way round. */
+const SEPARATE = 0.95;
+const FEWEST = 3;
+
+/**
+ * Whether slow iterations stand out from normal ones: in nearly all pairs longer, and by so many deviations.
+ * Iterations that are long by chance have a longest wait, too; it is then no longer than in others.
+ */
+export function standsOut(series: Float64Array, { normal }: Split, sigmas: number): boolean {
+  const known = (part: Float64Array): Float64Array => part.filter((ms) => !Number.isNaN(ms));
+  const usual = known(series.subarray(0, normal.length));
+  const slow = known(series.subarray(normal.length));
+  if (usual.length < FEWEST || slow.length < FEWEST) return false;
+  let longer = 0;
+  for (const ms of slow) for (const other of usual) longer += Number(ms > other);
+  const grew = median(slow) - median(usual);
+  return longer >= SEPARATE * usual.length * slow.length && grew >= sigmas * spread(usual);
 }

@@ -27,6 +27,10 @@ export type Durations = Float64Array;
 
 export interface OperatorSource {
   readonly worldSize: number;
+  /** Ranks that left operators, ascending. */
+  readonly ranks: readonly Rank[];
+  /** Whether the rank's operators can be had. */
+  has(rank: Rank): boolean;
   /** Handed out so far, and what all logs of these iterations hold. */
   readonly bytes: number;
   readonly totalBytes: number;

@@ -1,0 +1,229 @@
+/** What the localizer found, in words, with how sure it is. */
+import { rankWords } from "../../base/text.ts";
+import type { Accusation, NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import type { RankOperators } from "../../model/rank-operators.ts";
+import type { Account } from "./accounts.ts";
+import type { OwnTimeSuspect } from "./own-time.ts";
+import type { Device } from "./progressive/narrow.ts";
+import type { Culprit } from "./progressive/progressive.ts";
+import { sideOf } from "./side.ts";
+import type { SlowIterations } from "./slow-iterations.ts";
+import type { Located } from "./slow-ranks.ts";
+
+export interface Witness {
+  readonly job: Job;
+  readonly cut: readonly RankOperators[];
+  readonly accounts: ReadonlyMap<Rank, Account>;
+  /** Share of the ranks that left operators with durations. */
+  readonly seen: number;
+  /** What was not there and makes the answer less sure, a sentence each. */
+  readonly lacks: readonly string[];
+}
+
+export function* fromSearch(
+  located: Located,
+  slow: SlowIterations,
+  own: readonly OwnTimeSuspect[],
+  witness: Witness,
+): Iterable<NewFinding> {
+  const slowNumbers = (account: Account): number[] =>
+    [...account.iteration.keys()].filter((i) => slow.isSlow(account.iteration[i]!));
+  const blamed = located.ranks.map(({ rank }) => rank);
+  for (const { rank, votes, searched, growthMs } of located.ranks) {
+    const account = witness.accounts.get(rank)!;
+    const suspect = own.find((other) => other.rank === rank);
+    const base = { rank, kind: "slower" as const, iteration: slow.from, until: slow.until };
+    const times = { beforeMs: 0, afterMs: growthMs, sigmas: 0, slow: slowNumbers(account) };
+    const certainty = (suspect ? 0.97 : 0.9) * (0.7 + 0.3 * located.agreement);
+    const longer = `its own time is ${growthMs.toFixed(1)} ms longer in slow iterations`;
+    const says =
+      votes > 0
+        ? `the waiting leads to rank ${rank}: from ${votes} of ${searched} ranks, and ${longer}`
+        : `of rank ${rank}, too, ${longer}`;
+    yield findingOf(suspect ?? { ...base, ...times }, says, certainty, blamed, witness);
+  }
+}
+
+export function* fromOwnTimes(
+  own: readonly OwnTimeSuspect[],
+  witness: Witness,
+): Iterable<NewFinding> {
+  const blamed = own.map(({ rank }) => rank);
+  for (const suspect of own) {
+    const { rank, kind, iteration, until, beforeMs, afterMs, sigmas } = suspect;
+    const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
+    const says = {
+      slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
+      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, since the start`,
+      spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
+    }[kind];
+    const certainty =
+      Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * (kind === "slower" ? 1 : 0.9);
+    yield findingOf(suspect, says, certainty, blamed, witness);
+  }
+}
+
+function findingOf(
+  suspect: OwnTimeSuspect,
+  says: string,
+  certainty: number,
+  blamed: readonly Rank[],
+  { cut, accounts, seen, lacks }: Witness,
+): NewFinding {
+  const { rank, iteration, until } = suspect;
+  const operators = cut.find((other) => other.rank === rank)!;
+  const side = sideOf(suspect, accounts.get(rank)!, operators, [...accounts.values()]);
+  const [issueBefore, issueAfter] = side.issueMs;
+  const how =
+    side.cause === "gpu-slow"
+      ? "its CPU issues as fast as before, so it is the GPU"
+      : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
+  const weight = certainty * side.certainty * (0.6 + 0.4 * seen);
+  const { cause } = side;
+  const facts = { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause } as const;
+  return {
+    says,
+    weight,
+    at: [{ file: operators.file }],
+    data: {
+      ...times(operators, iteration, until),
+      growthMs: round(suspect.afterMs - suspect.beforeMs),
+      issueMs: side.issueMs.map(round),
+    },
+    accuses: [{ ...facts, weight, why: `${says}; ${how}` }],
+    clears: [...accounts.keys()].filter((other) => !blamed.includes(other)),
+    lacks,
+  };
+}
+
+/** A device that explains what is slow and is contradicted by nothing; a whole group is a poor answer. */
+const OF_GROUP = 0.6;
+
+export function fromNetwork(
+  { device, growthMs, votes, pivots }: Culprit,
+  slow: SlowIterations,
+  witness: Witness,
+): NewFinding {
+  const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last to come stays longer, ${growthMs.toFixed(1)} ms an iteration`;
+  return networkFinding(device!, says, 0.85 + 0.1 * (votes / pivots), slow, growthMs, witness);
+}
+
+/** Since the start, by comparison with groups that do as much (Greyhound §4.3). */
+export function fromPeers(
+  { device, ratio, growthMs }: { device: Device; ratio: number; growthMs: number },
+  witness: Witness,
+): NewFinding {
+  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, since the start`;
+  const always = { isSlow: () => true, from: null, until: null, isLasting: true };
+  return networkFinding(device, says, 0.7, always, growthMs, witness);
+}
+
+function networkFinding(
+  device: Device,
+  says: string,
+  certainty: number,
+  slow: SlowIterations,
+  growthMs: number,
+  { job, cut, seen, lacks }: Witness,
+): NewFinding {
+  const { explains, contradicts } = device;
+  const isGroup = device.kind === "group" && device.ranks.length > 2;
+  const weight =
+    certainty *
+    (explains / Math.max(1, explains + contradicts)) *
+    (0.6 + 0.4 * seen) *
+    (isGroup ? OF_GROUP : 1);
+  const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
+  return {
+    says,
+    weight,
+    at: [{ file: operators.file }],
+    data: {
+      ...times(operators, slow.from, slow.until),
+      growthMs: round(growthMs),
+      device: device.name,
+      explains,
+      contradicts,
+    },
+    accuses: [{ ...suspectOf(device, job), cause: "network-slow", weight, why: says }],
+    clears: [],
+    lacks,
+  };
+}
+
+function suspectOf(
+  device: Device,
+  job: Job,
+): Pick<Accusation, "kind" | "type" | "ranks" | "link" | "name"> {
+  const { kind, ranks, name } = device;
+  if (kind === "leaf") {
+    const under = [...job.ranks.values()].filter(({ leaf }) => leaf === name);
+    const all = under.length > 0 ? under.map(({ rank }) => rank) : ranks;
+    return { kind: "fail-slow", type: "switch", ranks: all, link: null, name };
+  }
+  if (ranks.length === 2) {
+    const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
+    return { kind: "fail-slow", type: "link", ranks, link, name: null };
+  }
+  const nic = ranks.length === 1 ? (job.ranks.get(ranks[0]!)?.nic ?? null) : null;
+  return { kind: "fail-slow", type: "nic", ranks, link: null, name: nic };
+}
+
+function deviceWords({ kind, ranks, name }: Device, job: Job): string {
+  if (kind === "leaf") return `switch ${name}`;
+  if (kind === "nic") {
+    const nic = job.ranks.get(ranks[0]!)?.nic;
+    return `the NIC of rank ${ranks[0]}${nic ? ` (${nic})` : ""}`;
+  }
+  if (ranks.length === 2) return `the link between ranks ${ranks[0]} and ${ranks[1]}`;
+  return `the group of ${rankWords(ranks)}`;
+}
+
+/** Whom everybody waits for, and who left nothing to judge by: its GPU, its CPU or its link. */
+export function fromUnseen(
+  { ranks, votes, pivots, growthMs }: Culprit,
+  slow: SlowIterations,
+  { cut, accounts, lacks }: Witness,
+): NewFinding {
+  const says = `the waiting leads to ${rankWords(ranks)}, which left no operators: from ${votes} of ${pivots} ranks, ${growthMs.toFixed(1)} ms an iteration`;
+  const weight = 0.6 / ranks.length;
+  const facts = { kind: "fail-slow", type: "rank", link: null, cause: "unknown" } as const;
+  return {
+    says,
+    weight: 0.6,
+    at: [{ file: cut[0]!.file }],
+    data: { ...times(cut[0]!, slow.from, slow.until), growthMs: round(growthMs) },
+    accuses: [{ ...facts, ranks, weight: Math.max(weight, 0.35), why: says }],
+    clears: [...accounts.keys()],
+    lacks: [
+      ...lacks,
+      `${rankWords(ranks)} left no operators, so whether it computes or communicates slowly is open`,
+    ],
+  };
+}
+
+/** When: for the verdict. Slow from the start means since the first iteration. */
+function times(
+  { iteration, startMs, durationMs }: RankOperators,
+  from: number | null,
+  until: number | null,
+): Record<string, unknown> {
+  const at = (index: number, plus: number): string | null => {
+    const ms = (startMs[index] ?? NaN) + plus;
+    return Number.isFinite(ms) ? new Date(ms).toISOString() : null;
+  };
+  const last = until === null ? -1 : iteration.indexOf(until);
+  return {
+    slowDown: true,
+    iteration: from ?? 1,
+    until,
+    from: at(from === null ? 0 : iteration.indexOf(from), 0),
+    to: last < 0 ? null : at(last, durationMs[last]!),
+  };
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(5));
+}
