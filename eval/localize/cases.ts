@@ -4,8 +4,11 @@ import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { makeTopology } from "../../src/simulate/cluster/topology.ts";
 
-export const NORMAL = [1, 2, 3, 4, 5, 6];
-export const SLOW = [7, 8, 9, 10, 11, 12];
+/** Iterations of a case; the fault begins in the first slow one. */
+export const ITERATIONS = 16;
+/** What is compared: the last before the fault, and the first with it. */
+export const NORMAL = [5, 6, 7, 8, 9, 10];
+export const SLOW = [11, 12, 13, 14, 15, 16];
 
 export const KINDS = ["gpu-slow", "cpu-stall", "nic", "link", "leaf"] as const;
 export type Kind = (typeof KINDS)[number];
@@ -44,16 +47,21 @@ export function drawCase(gpus: number, kind: Case["kind"], seed: number): Case {
   switch (kind) {
     case "gpu-slow":
       return make(
-        `gpu-slow:rank=${rank}:${at(between(1.5, 3))}`,
+        `gpu-slow:rank=${rank}:${at(between(1.5, 4))}`,
         [rank],
         "compute",
         `rank ${rank}`,
       );
     case "cpu-stall":
-      return make(`cpu-stall:rank=${rank}:${at(between(2, 8))}`, [rank], "compute", `rank ${rank}`);
+      return make(
+        `cpu-stall:rank=${rank}:${at(between(3, 12))}`,
+        [rank],
+        "compute",
+        `rank ${rank}`,
+      );
     case "nic":
       return make(
-        `network-slow:rank=${rank}:${at(between(2, 10))}`,
+        `network-slow:rank=${rank}:${at(between(3, 15))}`,
         [rank],
         "network",
         `nic of rank ${rank}`,
@@ -63,7 +71,7 @@ export function drawCase(gpus: number, kind: Case["kind"], seed: number): Case {
       const a = randomInt(random, gpus - lanes);
       const b = a + lanes;
       return make(
-        `network-slow:link=${a}-${b}:${at(between(5, 25))}`,
+        `network-slow:link=${a}-${b}:${at(between(8, 40))}`,
         [a, b],
         "network",
         `link ${a}–${b}`,
@@ -76,7 +84,7 @@ export function drawCase(gpus: number, kind: Case["kind"], seed: number): Case {
         (r) => topology.leafOf(r) === leaf,
       );
       return make(
-        `network-slow:switch=leaf${leaf}:${at(between(2, 6))}`,
+        `network-slow:switch=leaf${leaf}:${at(between(3, 10))}`,
         under,
         "network",
         `leaf ${leaf}`,
@@ -105,7 +113,7 @@ function drawLayout(gpus: number, seed: number, random: Random): ClusterSpec {
       hidden: 8192,
       sequence: pick(random, [4096, 8192]),
       overlapGradients: random() < 0.7,
-      iterations: NORMAL.length + SLOW.length,
+      iterations: ITERATIONS,
       seed,
       noise: 1,
     });

@@ -26,7 +26,9 @@ export function ours(job: KeptJob, normal: readonly number[], slow: readonly num
     cause: culprit?.cause === "network" ? "network" : "compute",
     ranks: named ? culprit.ranks : [],
     name: culprit?.device?.name ?? `rank ${culprit?.ranks[0]}`,
-    share: source.bytes / source.totalBytes,
+    // Of the logs of the iterations that are compared.
+    share:
+      source.bytes / ((source.totalBytes * (normal.length + slow.length)) / job.iterationMs.length),
     anyway: culprit?.ranks ?? [],
     growth: (culprit?.growthMs ?? 0) / given.normalMs[0]!,
     hops,

@@ -1,5 +1,6 @@
 /** Jobs small enough to read whole, for tests. */
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
+import { ITERATIONS } from "./cases.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 
 export function drawSmallCase(gpus: number, fault: string, seed: number): ClusterSpec {
@@ -11,7 +12,7 @@ export function drawSmallCase(gpus: number, fault: string, seed: number): Cluste
     microBatches: 8,
     layersPerStage: 2,
     hidden: 8192,
-    iterations: 12,
+    iterations: ITERATIONS,
     seed,
     faults: fault === "" ? [] : [parseFault(fault)],
   });

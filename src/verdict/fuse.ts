@@ -14,6 +14,8 @@ import { whenDidItHappen } from "./when.ts";
 const CO_CULPRIT_SHARE = 0.6;
 const MIN_WEIGHT = 0.3;
 const MAX_SUSPECTS = 64;
+/** What is left of the confidence where another witness contradicts. */
+const DISAGREED = 0.85;
 
 export function fuse(
   job: Job,
@@ -149,7 +151,8 @@ function confidenceOf(
     (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !blamed.has(rank),
   ).length;
   const share = job.worldSize > 0 ? unseen / job.worldSize : 0;
-  return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1)));
+  const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
+  return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1) * agree));
 }
 
 /** Commands that can be pasted as they are, where one process is meant and its id is known. */

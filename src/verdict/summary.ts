@@ -34,7 +34,14 @@ export function summarise(
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
   const end = ENDS[kind] ?? "hangs the job";
-  return `${probably}${start}, and that ${end}${bystanders(kind, victims)}.`;
+  return `${probably}${start}, and that ${end}${bystanders(kind, victims)}.${disagreement(suspects, findings)}`;
+}
+
+/** What speaks against the verdict belongs beside it. */
+function disagreement(suspects: readonly Suspect[], findings: readonly Finding[]): string {
+  const used = new Set(suspects.flatMap(({ evidence }) => evidence));
+  const against = findings.find(({ id, data }) => data["disagrees"] === true && !used.has(id));
+  return against ? ` Not all agree: ${against.says}.` : "";
 }
 
 function withoutSuspects(

@@ -20,7 +20,16 @@ import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { rankWaits } from "./progressive/rank-waits.ts";
 import type { Split } from "./progressive/source.ts";
-import { fromNetwork, fromOwnTimes, fromPeers, fromSearch, fromUnseen } from "./slow-findings.ts";
+import { attributeDevices } from "./attribute.ts";
+import { fromDevices, withDevices } from "./device-findings.ts";
+import {
+  fromNetwork,
+  fromOwnTimes,
+  fromPeers,
+  fromSearch,
+  fromUnseen,
+  type Witness,
+} from "./slow-findings.ts";
 import { slowIterations, type SlowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
@@ -57,7 +66,7 @@ export const slowRank: Method = {
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);
     const isWhole = ranks.length <= WHOLE && iterations.length > 0;
-    const floors = isWhole ? allFloors(source, job.groups, iterations, wiring) : [];
+    const floors = isWhole ? allFloors(source, job.groups, iterations) : [];
     const slower = slowerFloor(floors, iterations, totalMs);
     const slow = slowIterations(job.iterations, own, accounts, slower);
     const split = slow && splitOf(iterations, totalMs, slow);
@@ -78,29 +87,64 @@ export const slowRank: Method = {
     const lacks = lacksOf(job, source.mismatches, ranks.length);
     const witness = { job, cut, accounts, seen, lacks };
 
-    const changed = own.filter(({ kind }) => kind !== "always");
-    const ownMs = Math.max(0, ...changed.map((one) => costOf(one, accounts.get(one.rank)!)));
-    const compute: NewFinding[] =
-      located && located.ranks.length > 0
-        ? [...fromSearch(located, slow!, own, witness)]
-        : [...fromOwnTimes(changed, witness)];
-    const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
-    const netMs = located?.network?.growthMs ?? 0;
-    if (network && compute.length > 0) {
-      const computeMs = Math.max(ownMs, ...(located?.ranks ?? []).map(({ growthMs }) => growthMs));
-      yield* located!.isPlain && netMs > PREVAILS * computeMs
-        ? [network, ...compute.map(outweighed)]
-        : [...compute, outweighed(network)];
-    } else if (compute.length > 0) yield* compute;
-    else if (network) yield network;
-    else if (located?.unseen) yield fromUnseen(located.unseen, slow!, witness);
-    else if (own.length > 0) yield* fromOwnTimes(own, witness);
-    else {
-      const peers = slowFromTheStart(floors, job, totalMs);
-      if (peers) yield fromPeers(peers, witness);
+    const found = weighed(located, slow, own, floors, totalMs, witness);
+    if (!split || found.length === 0) {
+      yield* found;
+      return;
     }
+    const attribution = attributeDevices(
+      source,
+      job,
+      split,
+      spreadPivots([...accounts.keys()], PIVOTS),
+      (rank) => sideOfRank(found, rank),
+    );
+    const [first, ...others] = found;
+    yield withDevices(first!, attribution);
+    yield* others;
+    const other = fromDevices(attribution, found, witness);
+    if (other) yield other;
   },
 };
+
+/** What the witnesses together say, what is believed first. */
+function weighed(
+  located: Located | null,
+  slow: SlowIterations | null,
+  own: readonly OwnTimeSuspect[],
+  floors: readonly FloorSeries[],
+  totalMs: readonly number[],
+  witness: Witness,
+): NewFinding[] {
+  const changed = own.filter(({ kind }) => kind !== "always");
+  const compute: NewFinding[] =
+    located && located.ranks.length > 0
+      ? [...fromSearch(located, slow!, own, witness)]
+      : [...fromOwnTimes(changed, witness)];
+  const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
+  if (network && compute.length > 0) {
+    const cost = (suspect: OwnTimeSuspect): number =>
+      costOf(suspect, witness.accounts.get(suspect.rank)!);
+    const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
+    return located!.isPlain && located!.network!.growthMs > PREVAILS * Math.max(...ranksMs)
+      ? [network, ...compute.map(outweighed)]
+      : [...compute, outweighed(network)];
+  }
+  if (compute.length > 0) return compute;
+  if (network) return [network];
+  if (located?.unseen) return [fromUnseen(located.unseen, slow!, witness)];
+  if (own.length > 0) return [...fromOwnTimes(own, witness)];
+  const peers = slowFromTheStart(floors, witness.job, totalMs);
+  return peers ? [fromPeers(peers, witness)] : [];
+}
+
+function sideOfRank(found: readonly NewFinding[], rank: Rank): "gpu" | "cpu" | null {
+  const accusation = found
+    .flatMap(({ accuses }) => accuses)
+    .find(({ ranks }) => ranks.includes(rank));
+  if (accusation?.cause === "gpu-slow") return "gpu";
+  return accusation?.cause === "cpu-stall" || accusation?.cause === "dataloader" ? "cpu" : null;
+}
 
 /** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
 function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
@@ -114,7 +158,8 @@ function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Accoun
 /** An account against which better evidence stands: kept, so that the verdict can show it. */
 function outweighed(finding: NewFinding): NewFinding {
   const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
-  return { ...finding, weight: 0.3 * finding.weight, accuses, clears: [] };
+  const data = { ...finding.data, disagrees: true };
+  return { ...finding, weight: 0.3 * finding.weight, data, accuses, clears: [] };
 }
 
 /** Dumps of a hung job end in operators that nobody completed: another question. */

@@ -6,7 +6,6 @@ import { median, spread } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { Observation } from "./floors.ts";
-import { passesNic, type Wiring } from "./narrow.ts";
 import { growth, least, ratio, standsOut, sums } from "./series.ts";
 import { COLLECTIVE, RECEIVING, type OperatorSource, type Split } from "./source.ts";
 
@@ -24,28 +23,22 @@ export interface FloorSeries {
 /** Transfers of a link in an iteration that are looked at. */
 const MOST_TRANSFERS = 32;
 
-/**
- * Of what passes NICs. Inside a machine an operator also waits for its own GPU to make room, so that its floor tells
- * of more than wires.
- */
 export function allFloors(
   source: OperatorSource,
   groups: readonly Group[],
   iterations: readonly number[],
-  wiring: Wiring,
 ): FloorSeries[] {
   const { calls, links } = communicationOf(source, iterations.at(-1)!);
   const all: FloorSeries[] = [];
   for (const [id, count] of calls) {
     const ranks = groups[id]?.ranks ?? [];
     // The last to come may be the one that is not seen.
-    if (!passesNic(ranks, wiring) || !ranks.every((rank) => source.has(rank))) continue;
+    if (ranks.length < 2 || !ranks.every((rank) => source.has(rank))) continue;
     const nth = Array.from({ length: count }, (_, n) => n);
     const floors = least(source.collectivesOf(ranks, id, nth, iterations));
     all.push({ ranks, group: id, isLink: false, count, floorMs: sums(floors, count) });
   }
   for (const { pair, transfers } of links) {
-    if (!passesNic(pair, wiring)) continue;
     const nth = Array.from({ length: Math.min(transfers, MOST_TRANSFERS) }, (_, n) => n);
     const sides = pair.map((side) => source.transfersOf(side, pair[0], pair[1], nth, iterations));
     const floors = least(sides);

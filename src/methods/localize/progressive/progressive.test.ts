@@ -17,18 +17,18 @@ function search(gpus: number, fault: string, seed: number, options = {}) {
 
 describe("the progressive search", () => {
   test.each([
-    [32, "gpu-slow:rank=13:from=7:severity=2.5", 1, 13],
-    [64, "gpu-slow:rank=50:from=7:severity=2", 2, 50],
-    [128, "cpu-stall:rank=77:from=7:severity=6", 3, 77],
-    [128, "gpu-slow:rank=0:from=7:severity=2", 4, 0],
+    [32, "gpu-slow:rank=13:from=11:severity=2.5", 1, 13],
+    [64, "gpu-slow:rank=50:from=11:severity=2", 2, 50],
+    [128, "cpu-stall:rank=77:from=11:severity=6", 3, 77],
+    [128, "gpu-slow:rank=0:from=11:severity=2", 4, 0],
   ])("comes to the slow rank of %i: %s", (gpus, fault, seed, rank) => {
     const { found } = search(gpus, fault, seed);
     expect(found.culprit).toMatchObject({ cause: "compute", ranks: [rank], isSignificant: true });
   });
 
   test.each([
-    [128, "network-slow:rank=77:from=7:severity=8", 5, "nic of rank 77"],
-    [128, "network-slow:link=9-41:from=7:severity=30", 6, "link 9–41"],
+    [128, "network-slow:rank=77:from=11:severity=8", 5, "nic of rank 77"],
+    [128, "network-slow:link=9-41:from=11:severity=30", 6, "link 9–41"],
   ])("names the device of %i: %s", (gpus, fault, seed, name) => {
     const { found } = search(gpus, fault, seed);
     expect(found.culprit).toMatchObject({ cause: "network", device: { name } });
@@ -39,7 +39,7 @@ describe("the progressive search", () => {
     for (let seed = 10; seed < 22; seed++) {
       const gpus = [32, 64, 128][seed % 3]!;
       const rank = (seed * 37) % gpus;
-      const fault = `${seed % 2 === 0 ? "gpu-slow" : "cpu-stall"}:rank=${rank}:from=7:severity=5`;
+      const fault = `${seed % 2 === 0 ? "gpu-slow" : "cpu-stall"}:rank=${rank}:from=11:severity=5`;
       const { job, given, found } = search(gpus, fault, seed);
       const pivots = Array.from({ length: gpus }, (_, pivot) => pivot);
       const whole = searchProgressively(sourceOf(job), job.groups, given, job.simulation.topology, {
@@ -59,7 +59,7 @@ describe("the progressive search", () => {
   });
 
   test("reads ranks on the path, not the job", () => {
-    const { source, found } = search(128, "gpu-slow:rank=50:from=7:severity=2", 7);
+    const { source, found } = search(128, "gpu-slow:rank=50:from=11:severity=2", 7);
     expect(found.fetched).toBeLessThan(20);
     expect(found.bytes).toBe(source.bytes);
     expect(source.bytes % RECORD_BYTES).toBe(0);

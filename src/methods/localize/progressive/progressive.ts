@@ -133,7 +133,7 @@ function lookAtAll(
   split: Split,
   wiring: Wiring,
 ): Looked {
-  const all = observed(allFloors(source, groups, iterationsOf(split), wiring), split);
+  const all = observed(allFloors(source, groups, iterationsOf(split)), split);
   const narrowed = (ranks: readonly Rank[]): Device => deviceOf(all, ranks, wiring);
   const slow = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs)[0];
   return {

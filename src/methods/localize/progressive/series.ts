@@ -2,8 +2,15 @@
 import { median, spread } from "../../../maths/robust.ts";
 import type { Durations, Split } from "./source.ts";
 
-export function iterationsOf({ normal, slow }: Split): number[] {
-  return [...normal, ...slow];
+export function iterationsOf({ normal, slow, also = [] }: Split): number[] {
+  return [...normal, ...slow, ...also];
+}
+
+/** Of a series, its normal and its slow iterations, as far as they are known (not NaN). */
+function parts(series: Float64Array, { normal, slow }: Split): [Float64Array, Float64Array] {
+  const known = (part: Float64Array): Float64Array => part.filter((ms) => !Number.isNaN(ms));
+  const behind = normal.length + slow.length;
+  return [known(series.subarray(0, normal.length)), known(series.subarray(normal.length, behind))];
 }
 
 /** Sum of the places of each iteration. */
@@ -16,13 +23,10 @@ export function sums(durations: Durations, places: number, of?: readonly number[
   return series;
 }
 
-/** The median normal iteration's, and the median slow one's; iterations that are not known (NaN) do not count. */
-export function levels(series: Float64Array, { normal }: Split): readonly [number, number] {
-  const known = (part: Float64Array): Float64Array => part.filter((ms) => !Number.isNaN(ms));
-  return [
-    median(known(series.subarray(0, normal.length))),
-    median(known(series.subarray(normal.length))),
-  ];
+/** The median normal iteration's, and the median slow one's. */
+export function levels(series: Float64Array, split: Split): readonly [number, number] {
+  const [usual, slow] = parts(series, split);
+  return [median(usual), median(slow)];
 }
 
 /** How much more in the median slow iteration than in the median normal one. */
@@ -46,21 +50,22 @@ export function ratio(series: Float64Array, split: Split): number {
   return slow / usual;
 }
 
-/** Below this, of all pairs of a normal and a slow iteration too many are the wrong way round. */
-const SEPARATE = 0.95;
+/** Pairs of a normal and a slow iteration that may be the wrong way round, where there are many of each. */
+const WRONG_WAY = 0.05;
+const MANY = 10;
 const FEWEST = 3;
 
 /**
  * Whether slow iterations stand out from normal ones: in nearly all pairs longer, and by so many deviations.
  * Iterations that are long by chance have a longest wait, too; it is then no longer than in others.
  */
-export function standsOut(series: Float64Array, { normal }: Split, sigmas: number): boolean {
-  const known = (part: Float64Array): Float64Array => part.filter((ms) => !Number.isNaN(ms));
-  const usual = known(series.subarray(0, normal.length));
-  const slow = known(series.subarray(normal.length));
+export function standsOut(series: Float64Array, split: Split, sigmas: number): boolean {
+  const [usual, slow] = parts(series, split);
   if (usual.length < FEWEST || slow.length < FEWEST) return false;
   let longer = 0;
   for (const ms of slow) for (const other of usual) longer += Number(ms > other);
   const grew = median(slow) - median(usual);
-  return longer >= SEPARATE * usual.length * slow.length && grew >= sigmas * spread(usual);
+  const pairs = usual.length * slow.length;
+  const isMany = usual.length >= MANY && slow.length >= MANY;
+  return longer >= pairs * (isMany ? 1 - WRONG_WAY : 1) && grew >= sigmas * spread(usual);
 }

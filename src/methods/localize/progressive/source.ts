@@ -62,4 +62,6 @@ export interface Split {
   /** How long they took, in the same order, milliseconds. */
   readonly normalMs: readonly number[];
   readonly slowMs: readonly number[];
+  /** Read, so that evidence spans them, and compared with nothing. */
+  readonly also?: readonly number[];
 }

@@ -1,0 +1,77 @@
+/**
+ * Which devices the slow iterations speak for, taken one by one (Holmes §4.4): each is searched alone, what it comes
+ * to counts with the rate at which it goes along with iteration times, and rates add up over the devices that it
+ * used. A device that is slow now and then gathers, hiccups of others scatter.
+ */
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import { accumulate, type DeviceScore, type Irregularity } from "./attribution/accumulate.ts";
+import { devicesOf } from "./attribution/devices.ts";
+import { irregularityRate } from "./attribution/irregularity-rate.ts";
+import { Searcher, SEARCH_DEFAULTS, type Arrival } from "./progressive/search.ts";
+import type { OperatorSource, Split } from "./progressive/source.ts";
+
+/** Slow iterations that are searched, and pivots in each. */
+const MOST_ITERATIONS = 12;
+const PIVOTS = 3;
+
+export interface Attribution {
+  /** The most suspect first. */
+  readonly devices: readonly DeviceScore[];
+  /** Slow iterations that were searched, and those that came to something. */
+  readonly searched: number;
+  readonly irregularities: number;
+}
+
+export function attributeDevices(
+  source: OperatorSource,
+  job: Pick<Job, "groups" | "ranks" | "worldSize">,
+  split: Split,
+  pivots: readonly Rank[],
+  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+): Attribution {
+  const step = Math.max(1, Math.ceil(split.slow.length / MOST_ITERATIONS));
+  const chosen = [...split.slow.keys()].filter((i) => i % step === 0);
+  const found = chosen.flatMap((i) => {
+    const { alone, ms } = aloneAt(split, i);
+    const some = pivots.filter((_, p) => p % Math.ceil(pivots.length / PIVOTS) === 0);
+    const searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
+    return some.flatMap((pivot) => irregularity(searcher.from(pivot), ms, sideOf));
+  });
+  const places = Array.from({ length: job.worldSize }, (_, rank) => {
+    const { machine = null, nic = null, leaf = null } = job.ranks.get(rank) ?? {};
+    return { machine, nic, leaf };
+  });
+  return {
+    devices: accumulate(found, devicesOf(places)),
+    searched: chosen.length,
+    irregularities: found.length,
+  };
+}
+
+/** One slow iteration against the normal ones; the others are read along, for the rate. */
+function aloneAt(split: Split, i: number): { alone: Split; ms: readonly number[] } {
+  const { normal, slow, normalMs, slowMs } = split;
+  const others = [...slow.keys()].filter((other) => other !== i);
+  const alone: Split = {
+    normal,
+    slow: [slow[i]!],
+    normalMs,
+    slowMs: [slowMs[i]!],
+    also: others.map((other) => slow[other]!),
+  };
+  return { alone, ms: [...normalMs, slowMs[i]!, ...others.map((other) => slowMs[other]!)] };
+}
+
+function irregularity(
+  arrival: Arrival | null,
+  iterationMs: readonly number[],
+  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+): Irregularity[] {
+  if (!arrival?.evidence || arrival.cause === "unseen") return [];
+  const { cause, ranks, evidence } = arrival;
+  const rate = irregularityRate(evidence, iterationMs);
+  return [
+    cause === "compute" ? { cause, ranks, rate, side: sideOf(ranks[0]!) } : { cause, ranks, rate },
+  ];
+}
