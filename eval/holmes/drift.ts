@@ -30,6 +30,10 @@ const DRIFTS = [0, 0.02, 0.04, 0.06, 0.08, 0.1];
 const STATISTICS: readonly Statistic[] = ["mean", "p75", "p99", "ratio"];
 
 export function driftTable(jobs: number, shipped: Trained): void {
+  console.log(`\n${driftMarkdown(jobs, shipped)}`);
+}
+
+export function driftMarkdown(jobs: number, shipped: Trained): string {
   const columns = ["not tuned", ...STATISTICS, "shipped forest, not tuned"];
   const sums = DRIFTS.map(() => new Float64Array(columns.length));
   for (const layout of LAYOUTS) {
@@ -62,12 +66,16 @@ export function driftTable(jobs: number, shipped: Trained): void {
       ).f1;
     });
   }
-  console.log(`\nmean F1 over ${LAYOUTS.length} layouts, a forest of ${jobs} jobs each\n`);
-  console.log(`| drift | ${columns.join(" | ")} |\n|${"---|".repeat(columns.length + 1)}`);
-  DRIFTS.forEach((drift, d) => {
+  const head = `| drift | ${columns.join(" | ")} |\n|${"---|".repeat(columns.length + 1)}`;
+  const rows = DRIFTS.map((drift, d) => {
     const cells = Array.from(sums[d]!, (sum) => (sum / LAYOUTS.length).toFixed(3));
-    console.log(`| +${Math.round(100 * drift)} % | ${cells.join(" | ")} |`);
+    return `| +${Math.round(100 * drift)} % | ${cells.join(" | ")} |`;
   });
+  return [
+    `mean F1 over ${LAYOUTS.length} layouts, a forest of ${jobs} jobs each\n`,
+    head,
+    ...rows,
+  ].join("\n");
 }
 
 const asked = (jobs: readonly JobRows[]): LabelledRows => paperOnly(askedRows(joinRows(jobs)));

@@ -44,7 +44,7 @@ for (const seed of seeds) {
   const one = drawFileCase(seed);
   if (values.only !== undefined && !values.only.split(",").includes(one.kind)) continue;
   const output = memoryOutput();
-  runSimulation(one.spec, values.emit!.split(","), output);
+  runSimulation(one.spec, values.emit.split(","), output);
   const verdict = await diagnoseFiles([...output.bytes].map(([name, bytes]) => ({ name, bytes })));
   const growth = one.fault === "" ? 1 : growthOf(one);
   const table = growth >= DECIDABLE ? decidable : faint;

@@ -6,6 +6,8 @@ export interface RankOperators {
   readonly rank: Rank;
   readonly file: string;
   readonly ops: OperatorTable;
+  /** Nanoseconds since 1970 that the operators' times are relative to. */
+  readonly epochNs: bigint;
   /** Operator's group → the job's; -1 where the members are unknown. */
   readonly groupIds: Int32Array;
   /** Whether `ops.seq` is the same number on all members of a group; else it counts from where the record begins. */

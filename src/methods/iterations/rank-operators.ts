@@ -64,9 +64,9 @@ function cutRank(rank: Rank, source: RankSource): RankOperators | null {
       startMs[i] = epochMs + calls.timesNs[begin]! / 1e6;
       durationMs[i] = (calls.timesNs[end]! - calls.timesNs[begin]!) / 1e6;
     }
-    const { file, ops, groupIds, hasSequence } = source;
+    const { file, ops, epochNs, groupIds, hasSequence } = source;
     const found = { iteration, from, to, durationMs, startMs };
-    return { rank, file, ops, groupIds, hasSequence, ...found };
+    return { rank, file, ops, epochNs, groupIds, hasSequence, ...found };
   }
   return null;
 }

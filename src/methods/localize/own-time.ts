@@ -38,6 +38,7 @@ const TOO_MANY = 0.25;
 const ALWAYS_RATIO = 1.05;
 const ALWAYS_SIGMAS = 8;
 const ALWAYS_SHARE = 0.02;
+const APART = 2;
 /** Own times of whoever works beside a slow rank differ a little, too. */
 const OF_WORST = 0.5;
 const MIN_PEERS = 3;
@@ -118,17 +119,30 @@ function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
     const longer = peers.flatMap(([rank, account], k) => {
       const more = own[k]! - centre;
       const sigmas = more / noise;
+      if (sigmas < ALWAYS_SIGMAS && !standsApart(own, own[k]!, centre)) return [];
       // Where operators run beside kernels own times may be below zero, and no ratio tells.
-      if (more < ALWAYS_SHARE * median(account.totalMs) || sigmas < ALWAYS_SIGMAS) return [];
+      if (more < ALWAYS_SHARE * median(account.totalMs)) return [];
       if (centre > 0 && own[k]! < ALWAYS_RATIO * centre) return [];
       const facts = { iteration: null, until: null, beforeMs: centre, afterMs: own[k]! };
       return [{ rank, kind: "always" as const, ...facts, sigmas, slow: indices(account) }];
     });
-    return longer.length <= TOO_MANY * peers.length + 0.5 ? longer : [];
+    const worst = nearWorst(longer);
+    return worst.length <= TOO_MANY * peers.length + 0.5 ? worst : [];
   });
+  return nearWorst(found);
+}
+
+/** Far above all that is less than half as long: peers of different columns of a job differ among themselves. */
+function standsApart(all: readonly number[], own: number, centre: number): boolean {
+  const half = centre + OF_WORST * (own - centre);
+  const next = all.reduce((most, each) => (each < half ? Math.max(most, each) : most), centre);
+  return own - next >= APART * (next - centre);
+}
+
+function nearWorst(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
   const excess = ({ beforeMs, afterMs }: OwnTimeSuspect): number => afterMs - beforeMs;
-  const worst = Math.max(0, ...found.map(excess));
-  return found.filter((suspect) => excess(suspect) >= OF_WORST * worst);
+  const worst = suspects.reduce((most, suspect) => Math.max(most, excess(suspect)), 0);
+  return suspects.filter((suspect) => excess(suspect) >= OF_WORST * worst);
 }
 
 /** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */

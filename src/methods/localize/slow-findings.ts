@@ -20,6 +20,15 @@ export interface Witness {
   readonly seen: number;
   /** What was not there and makes the answer less sure, a sentence each. */
   readonly lacks: readonly string[];
+  /** Milliseconds that ranks' clocks are ahead. */
+  readonly clocks: ReadonlyMap<Rank, number>;
+}
+
+/** Records with gaps and contradictions: what is left of the certainty. */
+const WITH_GAPS = 0.9;
+
+function sureness({ seen, lacks }: Witness): number {
+  return (0.6 + 0.4 * seen) * (lacks.length > 0 ? WITH_GAPS : 1);
 }
 
 export function* fromSearch(
@@ -70,8 +79,9 @@ function findingOf(
   says: string,
   certainty: number,
   blamed: readonly Rank[],
-  { cut, accounts, seen, lacks }: Witness,
+  witness: Witness,
 ): NewFinding {
+  const { cut, accounts, lacks } = witness;
   const { rank, iteration, until } = suspect;
   const operators = cut.find((other) => other.rank === rank)!;
   const side = sideOf(suspect, accounts.get(rank)!, operators, [...accounts.values()]);
@@ -80,7 +90,7 @@ function findingOf(
     side.cause === "gpu-slow"
       ? "its CPU issues as fast as before, so it is the GPU"
       : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
-  const weight = certainty * side.certainty * (0.6 + 0.4 * seen);
+  const weight = certainty * side.certainty * sureness(witness);
   const { cause } = side;
   const facts = { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause } as const;
   return {
@@ -88,7 +98,7 @@ function findingOf(
     weight,
     at: [{ file: operators.file }],
     data: {
-      ...times(operators, iteration, until),
+      ...times(operators, iteration, until, witness),
       growthMs: round(suspect.afterMs - suspect.beforeMs),
       issueMs: side.issueMs.map(round),
     },
@@ -126,14 +136,15 @@ function networkFinding(
   certainty: number,
   slow: SlowIterations,
   growthMs: number,
-  { job, cut, seen, lacks }: Witness,
+  witness: Witness,
 ): NewFinding {
+  const { job, cut, lacks } = witness;
   const { explains, contradicts } = device;
   const isGroup = device.kind === "group" && device.ranks.length > 2;
   const weight =
     certainty *
-    (explains / Math.max(1, explains + contradicts)) *
-    (0.6 + 0.4 * seen) *
+    (Math.max(1, explains) / Math.max(1, explains + contradicts)) *
+    sureness(witness) *
     (isGroup ? OF_GROUP : 1);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {
@@ -141,7 +152,7 @@ function networkFinding(
     weight,
     at: [{ file: operators.file }],
     data: {
-      ...times(operators, slow.from, slow.until),
+      ...times(operators, slow.from, slow.until, witness),
       growthMs: round(growthMs),
       device: device.name,
       explains,
@@ -185,8 +196,9 @@ function deviceWords({ kind, ranks, name }: Device, job: Job): string {
 export function fromUnseen(
   { ranks, votes, pivots, growthMs }: Culprit,
   slow: SlowIterations,
-  { cut, accounts, lacks }: Witness,
+  witness: Witness,
 ): NewFinding {
+  const { cut, accounts, lacks } = witness;
   const says = `the waiting leads to ${rankWords(ranks)}, which left no operators: from ${votes} of ${pivots} ranks, ${growthMs.toFixed(1)} ms an iteration`;
   const weight = 0.6 / ranks.length;
   const facts = { kind: "fail-slow", type: "rank", link: null, cause: "unknown" } as const;
@@ -194,7 +206,7 @@ export function fromUnseen(
     says,
     weight: 0.6,
     at: [{ file: cut[0]!.file }],
-    data: { ...times(cut[0]!, slow.from, slow.until), growthMs: round(growthMs) },
+    data: { ...times(cut[0]!, slow.from, slow.until, witness), growthMs: round(growthMs) },
     accuses: [{ ...facts, ranks, weight: Math.max(weight, 0.35), why: says }],
     clears: [...accounts.keys()],
     lacks: [
@@ -206,12 +218,13 @@ export function fromUnseen(
 
 /** When: for the verdict. Slow from the start means since the first iteration. */
 function times(
-  { iteration, startMs, durationMs }: RankOperators,
+  { rank, iteration, startMs, durationMs }: RankOperators,
   from: number | null,
   until: number | null,
+  { clocks }: Witness,
 ): Record<string, unknown> {
   const at = (index: number, plus: number): string | null => {
-    const ms = (startMs[index] ?? NaN) + plus;
+    const ms = (startMs[index] ?? NaN) + plus - (clocks.get(rank) ?? 0);
     return Number.isFinite(ms) ? new Date(ms).toISOString() : null;
   };
   const last = until === null ? -1 : iteration.indexOf(until);

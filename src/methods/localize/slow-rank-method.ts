@@ -1,5 +1,5 @@
 /** The question "which rank, or which part of the network, makes the job slow?" asked of operators. */
-import { count } from "../../base/text.ts";
+import { count, rankWords } from "../../base/text.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -21,6 +21,7 @@ import { searchProgressively, spreadPivots } from "./progressive/progressive.ts"
 import { rankWaits } from "./progressive/rank-waits.ts";
 import type { Split } from "./progressive/source.ts";
 import { attributeDevices } from "./attribute.ts";
+import { clockOffsets } from "./clocks.ts";
 import { fromDevices, withDevices } from "./device-findings.ts";
 import {
   fromNetwork,
@@ -71,23 +72,27 @@ export const slowRank: Method = {
     const slow = slowIterations(job.iterations, own, accounts, slower);
     const split = slow && splitOf(iterations, totalMs, slow);
     let located: Located | null = null;
+    let suspects = own;
     if (slow && split) {
       const pivots = spreadPivots([...accounts.keys()], PIVOTS);
-      const found = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
+      const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
       const growthMs = median(split.slowMs) - median(split.normalMs);
       const waitsFor = (rank: Rank, culprits: readonly Rank[]): boolean =>
         rankWaits(source, rank, split, Infinity).waits.some(
           ({ of, isGroup, growthMs: grew }) =>
-            grew > WAITS * growthMs &&
-            culprits.some((one) => (isGroup ? job.groups[of]!.ranks.includes(one) : of === one)),
+            grew > WAITS * growthMs && culprits.some((one) => isBetween(job, of, isGroup, one)),
         );
-      located = locate(found, own, accounts, slow, growthMs, waitsFor);
+      // Own times of whoever works beside a slow rank grow a little, too; they cannot accuse while it is not seen.
+      const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
+      suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
+      located = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
-    const lacks = lacksOf(job, source.mismatches, ranks.length);
-    const witness = { job, cut, accounts, seen, lacks };
+    const clocks = clockOffsets(cut, job.groups);
+    const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
+    const witness = { job, cut, accounts, seen, lacks, clocks };
 
-    const found = weighed(located, slow, own, floors, totalMs, witness);
+    const found = weighed(located, slow, suspects, floors, totalMs, witness);
     if (!split || found.length === 0) {
       yield* found;
       return;
@@ -106,6 +111,13 @@ export const slowRank: Method = {
     if (other) yield other;
   },
 };
+
+/** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
+function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
+  if (!isGroup) return of === rank;
+  const { ranks } = job.groups[of]!;
+  return ranks.length < job.worldSize && ranks.includes(rank);
+}
 
 /** What the witnesses together say, what is believed first. */
 function weighed(
@@ -223,12 +235,31 @@ function slowFromTheStart(
   return { device, ratio: worst.ratio, growthMs: worst.growthMs };
 }
 
-function lacksOf(job: Job, mismatches: number, ranks: number): string[] {
+/** Clocks of a cluster agree within milliseconds; completions are noticed within a tenth of a second. */
+const CLOCK_OFF_MS = 500;
+
+function lacksOf(
+  cut: number,
+  ranks: number,
+  mismatches: number,
+  clocks: ReadonlyMap<Rank, number>,
+): string[] {
   const lacks: string[] = [];
   if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were looked at`);
+  else if (cut < ranks)
+    lacks.push(
+      `the operators of ${count(ranks - cut, "rank")} of ${ranks} show no iterations or carry no durations`,
+    );
   if (mismatches > 0)
     lacks.push(
       `${count(mismatches, "operator")} of a group could not be found in the record of every member: lost from the ring, or the members disagree`,
     );
+  const off = [...clocks].filter(([, ms]) => Math.abs(ms) >= CLOCK_OFF_MS);
+  if (off.length > 0) {
+    const [rank, ms] = off.reduce((a, b) => (Math.abs(b[1]) > Math.abs(a[1]) ? b : a));
+    lacks.push(
+      `clocks are apart: ${rankWords(off.map(([each]) => each))} by up to ${(ms / 1000).toFixed(1)} s (rank ${rank}), told from when operators ended; times are corrected for it`,
+    );
+  }
   return lacks;
 }

@@ -7,18 +7,7 @@ import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { Floors, Observation } from "./floors.ts";
 import { crosses, MOST_MEMBERS, type Calm } from "./screen.ts";
-
-/** Where ranks hang in the network, as far as that is known. */
-export interface Wiring {
-  machineOf(rank: Rank): number | string;
-  /** null where nothing tells. */
-  leafOf(rank: Rank): number | string | null;
-}
-
-/** Inside a machine no NIC takes part. */
-export function passesNic(ranks: readonly Rank[], { machineOf }: Wiring): boolean {
-  return ranks.some((rank) => machineOf(rank) !== machineOf(ranks[0]!));
-}
+import { passesNic, type Wiring } from "./wiring.ts";
 
 export interface Device {
   readonly kind: "nic" | "link" | "leaf" | "group";

@@ -86,7 +86,8 @@ const SIGMAS = 3;
 /** A burst: so many times what is usual; and how many series with several make floors worthless. */
 const BURST = 1.5;
 const BURSTY = 0.34;
-const MATTERS = 0.01;
+/** Of an iteration: bursts of a small transfer that queued are everywhere. */
+const MATTERS = 0.05;
 
 /**
  * Whether floors tell of the network in this job. On machines that are shared or oversubscribed those of most groups

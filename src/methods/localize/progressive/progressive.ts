@@ -6,7 +6,8 @@ import { median } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import { Floors } from "./floors.ts";
-import { deviceOf, narrow, type Device, type Wiring } from "./narrow.ts";
+import { deviceOf, narrow, type Device } from "./narrow.ts";
+import type { Wiring } from "./wiring.ts";
 import { allFloors, observed } from "./observe-all.ts";
 import { calmOperators, slowestGroup } from "./screen.ts";
 import { READ_ALL, Searcher, SEARCH_DEFAULTS, type Arrival, type SearchOptions } from "./search.ts";
@@ -163,7 +164,9 @@ interface End {
 function combined(arrivals: readonly Arrival[], split: Split): End[] {
   const ends = new Map<string, End>();
   for (const arrival of arrivals) {
-    const key = `${arrival.cause} ${arrival.group} ${arrival.group < 0 ? arrival.ranks.join() : ""}`;
+    const { cause, group, ranks } = arrival;
+    const key =
+      group < 0 || cause === "unseen" ? `${cause} ${ranks.join()}` : `${cause} of ${group}`;
     const stands = isSignificant(arrival, split);
     const known = ends.get(key);
     // A pivot that waits for nobody has no evidence; whoever came to it from elsewhere has.

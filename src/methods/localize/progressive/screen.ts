@@ -6,7 +6,7 @@
 import type { Group } from "../../../model/job.ts";
 import type { Floors, Observation } from "./floors.ts";
 import type { RankWaits } from "./rank-waits.ts";
-import { passesNic, type Wiring } from "./narrow.ts";
+import { passesNic, type Wiring } from "./wiring.ts";
 
 /** Larger groups (the whole job) tell nothing about devices. */
 export const MOST_MEMBERS = 1024;

@@ -143,7 +143,8 @@ export class Searcher {
 
   /** Who of a group came last: whose time grew least in the operators in which this rank's grew. */
   #lastOf(rank: Rank, wait: Wait): { rank: Rank; isNetwork: boolean; evidence: Float64Array } {
-    const all = this.#groups[wait.of]!.ranks.filter((member) => this.#source.has(member));
+    const { ranks } = this.#groups[wait.of]!;
+    const all = ranks.filter((member) => this.#source.has(member));
     const { mostMemberPlaces, mostMembers } = this.#options;
     const nth = this.#grownMost(wait, all.length > LARGE ? mostMemberPlaces : wait.nth.length);
     const members = sampled(all.length, mostMembers).map((m) => all[m]!);
@@ -152,7 +153,7 @@ export class Searcher {
     const own = members.indexOf(rank);
     const floor = sums(least(durations), nth.length);
     const ownGrowth = growth(sums(durations[own]!, nth.length), this.#split);
-    if (growth(floor, this.#split) >= ALIKE * ownGrowth && members.length > 1)
+    if (growth(floor, this.#split) >= ALIKE * ownGrowth && ranks.length > 1)
       return { rank, isNetwork: true, evidence: floor };
     // Together first, which is more robust; where different members came last in different operators, the one
     // operator in which the rank's time grew most.
