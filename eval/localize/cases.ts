@@ -5,8 +5,8 @@ import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.
 import { makeTopology } from "../../src/simulate/cluster/topology.ts";
 
 /** Iterations of a case; the fault begins in the first slow one. */
-export const ITERATIONS = 16;
-/** What is compared: the last before the fault, and the first with it. */
+export const ITERATIONS = 20;
+/** What is compared: the last before the fault, and the first with it; the tracker sees all. */
 export const NORMAL = [5, 6, 7, 8, 9, 10];
 export const SLOW = [11, 12, 13, 14, 15, 16];
 

@@ -3,6 +3,7 @@
  * most series show is the job's, and names nobody. Where each worker measures its own work, one that slows
  * down alone is the one to look at (Alibaba's mini-batch times are of that kind).
  */
+import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { ChangePoint, Episode, TrackedSeries } from "../../model/series.ts";
 
@@ -99,8 +100,10 @@ function strideOf({ series, iterations }: TrackedSeries): number {
 /** null where a few series among many show no more than wandering. */
 function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): SlowDown | null {
   const best = onsets.reduce((a, b) => (b.change.confidence > a.change.confidence ? b : a));
-  const shownBy = [...new Set(onsets.map(({ tracked }) => tracked))];
+  const seen = new Set(onsets.map(({ tracked }) => tracked));
   const covering = usable.filter(({ series }) => covers(series.iteration, best.change.iteration));
+  // A short series (the ring of a recorder) may rise alike and be too short for the tracker to be sure.
+  const shownBy = [...seen, ...covering.filter((other) => !seen.has(other) && rises(other, best))];
   const isWhole = covering.length < MIN_PEERS || shownBy.length >= MOST * covering.length;
   const isFew = shownBy.length <= Math.max(1, FEW * covering.length);
   if (!isWhole && (!isFew || best.change.ratio < PLAIN_RATIO)) return null;
@@ -113,6 +116,16 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
     covering: covering.length,
     alone: isWhole ? [] : [...new Set(ranks)].sort((a, b) => a - b),
   };
+}
+
+/** Whether a series is longer in the episode than before it by half as much as the one that shows it best. */
+function rises({ series }: TrackedSeries, { change, episode }: Onset): boolean {
+  const { iteration, durationMs } = series;
+  const before = durationMs.filter((_, i) => iteration[i]! < change.iteration);
+  const during = durationMs.filter(
+    (_, i) => iteration[i]! >= change.iteration && iteration[i]! <= episode.to,
+  );
+  return median(during) / median(before) >= 1 + (change.ratio - 1) / 2;
 }
 
 function covers(iteration: Float64Array, at: number): boolean {

@@ -84,8 +84,9 @@ export function locate(
     )
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
   // Of iterations picked for their length all that communicates is longer, whoever is at fault.
-  const end = counted.find(({ cause }) => cause === "network");
-  const slowest = network ?? (end?.isSignificant && end.votes >= AGREED * searched ? end : null);
+  const ended = counted.filter(({ cause }) => cause === "network");
+  const agree = ended.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
+  const slowest = network ?? (agree ? ended.find(({ isSignificant }) => isSignificant) : null);
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
   return {
     ranks,

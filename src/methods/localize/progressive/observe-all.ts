@@ -6,7 +6,7 @@ import { median, spread } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { Observation } from "./floors.ts";
-import { growth, least, ratio, standsOut, sums } from "./series.ts";
+import { growth, leastOfAll, ratio, standsOut, sums } from "./series.ts";
 import { COLLECTIVE, RECEIVING, type OperatorSource, type Split } from "./source.ts";
 
 export interface FloorSeries {
@@ -35,13 +35,13 @@ export function allFloors(
     // The last to come may be the one that is not seen.
     if (ranks.length < 2 || !ranks.every((rank) => source.has(rank))) continue;
     const nth = Array.from({ length: count }, (_, n) => n);
-    const floors = least(source.collectivesOf(ranks, id, nth, iterations));
+    const floors = leastOfAll(source.collectivesOf(ranks, id, nth, iterations));
     all.push({ ranks, group: id, isLink: false, count, floorMs: sums(floors, count) });
   }
   for (const { pair, transfers } of links) {
     const nth = Array.from({ length: Math.min(transfers, MOST_TRANSFERS) }, (_, n) => n);
     const sides = pair.map((side) => source.transfersOf(side, pair[0], pair[1], nth, iterations));
-    const floors = least(sides);
+    const floors = leastOfAll(sides);
     // Queueing makes some transfers longer, a slow link all of them: one of the shorter ones counts.
     const floorMs = Float64Array.from(iterations, (_, i) => {
       const one = floors.subarray(i * nth.length, (i + 1) * nth.length).toSorted();

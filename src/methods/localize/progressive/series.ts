@@ -44,6 +44,14 @@ export function least(all: readonly Durations[]): Durations {
   return floor;
 }
 
+/** The same where all sides are known, NaN elsewhere: the one that is not may have come last. */
+export function leastOfAll(all: readonly Durations[]): Durations {
+  const floor = least(all);
+  for (const durations of all)
+    for (let i = 0; i < floor.length; i++) if (Number.isNaN(durations[i]!)) floor[i] = NaN;
+  return floor;
+}
+
 /** Slow over normal; NaN where there is nothing to compare. */
 export function ratio(series: Float64Array, split: Split): number {
   const [usual, slow] = levels(series, split);
