@@ -143,9 +143,8 @@ function networkFinding(
   const isGroup = device.kind === "group" && device.ranks.length > 2;
   const weight =
     certainty *
-    (Math.max(1, explains) / Math.max(1, explains + contradicts)) *
-    sureness(witness) *
-    (isGroup ? OF_GROUP : 1);
+    (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
+    sureness(witness);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {
     says,

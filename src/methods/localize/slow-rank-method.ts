@@ -46,8 +46,9 @@ const MOST_COMPARED = 48;
 const MOST_ITERATIONS = 512;
 /** Share of the slow-down that whoever waits for the culprit waits. */
 const WAITS = 0.3;
-/** A network that costs this many times more than the ranks do is the culprit. */
+/** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
 const PREVAILS = 2;
+const PREVAILS_UNCONFIRMED = 1;
 
 export const slowRank: Method = {
   id: "localize/slow-rank",
@@ -138,7 +139,8 @@ function weighed(
     const cost = (suspect: OwnTimeSuspect): number =>
       costOf(suspect, witness.accounts.get(suspect.rank)!);
     const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
-    return located!.isPlain && located!.network!.growthMs > PREVAILS * Math.max(...ranksMs)
+    const factor = located!.ranks.length > 0 ? PREVAILS : PREVAILS_UNCONFIRMED;
+    return located!.isPlain && located!.network!.growthMs > factor * Math.max(...ranksMs)
       ? [network, ...compute.map(outweighed)]
       : [...compute, outweighed(network)];
   }
