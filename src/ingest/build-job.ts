@@ -29,7 +29,11 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   for (const [rank, dump] of sortedEntries(dumpByRank)) {
     dumps.set(rank, { rank, dump, groupIds: groups.map(rank, dump) });
   }
-  groups.markP2p(dumps.values());
+  const operators = readings.flatMap((reading) => reading.operators ?? []);
+  groups.markP2p([
+    ...[...dumps.values()].map(({ dump, groupIds }) => ({ ops: dump.ops, groupIds })),
+    ...operators.map((log) => ({ ops: log.ops, groupIds: groups.mapKnown(log) })),
+  ]);
   groups.addFromLogs(readings.flatMap((reading) => reading.logGroups ?? []));
 
   const processes = new Map<string, Rank>();
@@ -54,7 +58,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   const torchrun = readings.flatMap((reading) => reading.torchrun ?? []);
 
   const seen = new Set<Rank>([...dumps.keys(), ...stacks.keys(), ...logs.keys()]);
-  for (const failure of failures) if (failure.rank !== null) seen.add(failure.rank);
+  for (const { rank } of [...failures, ...operators]) if (rank !== null) seen.add(rank);
   for (const failure of torchrun) seen.add(failure.rank);
   for (const group of groups.groups) for (const rank of group.ranks) seen.add(rank);
   const worldSize = Math.min(
@@ -95,7 +99,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     torchrun,
     logs,
     series: readings.flatMap((reading) => reading.series ?? []),
-    operators: readings.flatMap((reading) => reading.operators ?? []),
+    operators,
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     kernels: readings.flatMap((reading) => reading.kernels ?? []),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),

@@ -4,9 +4,9 @@
  */
 import { largest } from "../base/numbers.ts";
 import type { Rank } from "../model/ids.ts";
-import type { Group, RankDump } from "../model/job.ts";
+import type { Group } from "../model/job.ts";
 import type { LogGroup } from "../model/log.ts";
-import type { FlightDump } from "../model/operators.ts";
+import type { FlightDump, OperatorLog, OperatorTable } from "../model/operators.ts";
 
 export class GroupTable {
   readonly groups: Group[] = [];
@@ -27,6 +27,13 @@ export class GroupTable {
         : this.#mention(group.name, group.desc, rank);
     }
     return ids;
+  }
+
+  /** The same for operators of another source; -1 where the members are unknown. */
+  mapKnown({ groups }: OperatorLog): Int32Array {
+    return Int32Array.from(groups, ({ name, desc, ranks }) =>
+      ranks ? this.#withMembers(name, desc, ranks) : -1,
+    );
   }
 
   /** Groups that only logs tell of; their members are whoever introduced itself, in group order. */
@@ -52,14 +59,14 @@ export class GroupTable {
     }
   }
 
-  /** Marks the groups that carry P2P, and those of the same role: a dump may show it in just one. */
-  markP2p(dumps: Iterable<RankDump>): void {
+  /** Marks the groups that carry P2P, and those of the same role: a record may show it in just one. */
+  markP2p(records: Iterable<{ readonly ops: OperatorTable; readonly groupIds: Int32Array }>): void {
     const roles = new Set<string>();
-    for (const { dump, groupIds } of dumps) {
-      const { ops } = dump;
-      for (let i = 0; i < ops.count; i++) {
-        if (ops.isP2p[i]) roles.add(this.groups[groupIds[ops.group[i]!]!]!.role);
-      }
+    for (const { ops, groupIds } of records) {
+      const carries = new Uint8Array(groupIds.length);
+      for (let i = 0; i < ops.count; i++) if (ops.isP2p[i] === 1) carries[ops.group[i]!] = 1;
+      for (const [index, id] of groupIds.entries())
+        if (carries[index] === 1 && id >= 0) roles.add(this.groups[id]!.role);
     }
     for (const [id, group] of this.groups.entries()) {
       const carriesP2p = roles.has(group.role) || /PIPELINE/i.test(group.desc);

@@ -7,8 +7,6 @@
  * Read as a stream: memory is what the kept columns take, whatever the size of the file.
  */
 import { count } from "../base/text.ts";
-import type { RankKernels } from "../model/kernels.ts";
-import type { LogGroup } from "../model/log.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { buildTrace } from "./kineto/build-trace.ts";
 import { operatorsOf } from "./kineto/operators.ts";
@@ -18,8 +16,6 @@ import { TraceScanner, type TraceVisitor } from "./kineto/trace-scanner.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "kineto";
-/** A group of more members is told by itself; of all ranks' traces together they would fill the memory. */
-const MAX_TOLD_MEMBERS = 1024;
 
 export const kineto: Reader = {
   format: FORMAT,
@@ -74,12 +70,10 @@ export function kinetoSink(file: string, limits: KinetoLimits = {}): Sink {
       const isCut = !scanner.isWhole || refused > 0;
       const trace = buildTrace(file, rank, header, collector, isCut);
       const operators = operatorsOf(trace, FORMAT, pid);
-      const logGroups = logGroupsOf(trace);
       return {
         ...reading,
         kernels: [trace],
         ...(operators ? { operators: [operators] } : {}),
-        ...(logGroups.length > 0 ? { logGroups } : {}),
         ...(header.worldSize > 0 ? { worldSize: header.worldSize } : {}),
       };
     },
@@ -132,13 +126,4 @@ function defectsOf(
     );
   } else if (tables.gpu.count === 0) say("holds no GPU events: only the CPU was profiled");
   return defects;
-}
-
-/** The groups' members, so that operators find their groups in a job without dumps. */
-function logGroupsOf({ groups }: RankKernels): LogGroup[] {
-  return groups.flatMap(({ name, desc, ranks }) =>
-    ranks === null || ranks.length > MAX_TOLD_MEMBERS
-      ? []
-      : ranks.map((rank, groupRank) => ({ rank, name, desc, groupRank, size: ranks.length })),
-  );
 }

@@ -5,13 +5,13 @@ import type { OperatorLog } from "../model/operators.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { clusterGroups } from "../simulate/cluster/groups.ts";
-import { COMPUTE } from "../simulate/cluster/program.ts";
+import { COMPUTE, RECV, SEND } from "../simulate/cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
 import { jobs } from "../simulate/cluster/test-jobs.ts";
 import { memoryOutput } from "../simulate/emit/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
 import { recognise } from "./formats.ts";
-import { operatorsFile } from "./operators-file.ts";
+import { operatorsFile, operatorsSink } from "./operators-file.ts";
 import { CHUNK_SIZES, readBytes, sniffs } from "./reader-contract.ts";
 
 const FILE = "operators/operators.flop";
@@ -21,82 +21,167 @@ interface Expected {
   readonly started: number[];
   readonly completed: number[];
   readonly group: string[];
+  /** Rank of the other side of a transfer; -1 for collectives. */
+  readonly peer: number[];
 }
 
-/** The file, and what the first rank of each stage did according to the simulation itself. */
-function simulated(given: Partial<ClusterSpec>): { bytes: Buffer; stages: Expected[] } {
+/** The file, and what each rank did according to the simulation itself. */
+function simulated(given: Partial<ClusterSpec>): {
+  bytes: Buffer;
+  ranks: Expected[];
+  lanes: number;
+} {
   const spec = completeSpec({ hidden: 1024, sequence: 1024, ...given });
   const output = memoryOutput();
   const simulation = simulate(spec);
   const { programs, lanes } = simulation;
   const groups = clusterGroups(simulation);
-  const stages = programs.map((): Expected => ({
-    created: [],
-    started: [],
-    completed: [],
-    group: [],
-  }));
+  const ranks = Array.from({ length: spec.gpus }, (): Expected => {
+    return { created: [], started: [], completed: [], group: [], peer: [] };
+  });
+  const receiverOf = (stage: number, op: number): number =>
+    programs.findIndex(({ peerStage, peerOp }) =>
+      peerStage.some((from, recv) => from === stage && peerOp[recv] === op),
+    );
+  const peers = programs.map(({ kind, peerStage }, stage) =>
+    Array.from(kind, (each, op) =>
+      each === SEND ? receiverOf(stage, op) : each === RECV ? peerStage[op]! : -1,
+    ),
+  );
   runSimulation(spec, ["operators"], output, (times) => {
     times.stages.forEach(({ issueNs, startNs, endNs }, stage) => {
       const { count, kind, role } = programs[stage]!;
-      for (let op = 0; op < count; op++) {
-        const at = op * lanes.lanes;
-        if (kind[op] === COMPUTE || issueNs[at] === Infinity) continue;
-        stages[stage]!.created.push(issueNs[at]!);
-        stages[stage]!.started.push(startNs[at] === Infinity ? NaN : startNs[at]!);
-        stages[stage]!.completed.push(endNs[at] === Infinity ? NaN : endNs[at]!);
-        const group = groups.groups[groups.groupOf(stage * lanes.lanes, role[op]!)];
-        stages[stage]!.group.push(group ? `${group.name} ${group.ranks.join()}` : "");
+      for (let lane = 0; lane < lanes.lanes; lane++) {
+        const rank = stage * lanes.lanes + lane;
+        const expected = ranks[rank]!;
+        for (let op = 0; op < count; op++) {
+          const at = op * lanes.lanes + lane;
+          if (kind[op] === COMPUTE || issueNs[at] === Infinity) continue;
+          expected.created.push(issueNs[at]!);
+          expected.started.push(startNs[at] === Infinity ? NaN : startNs[at]!);
+          expected.completed.push(endNs[at] === Infinity ? NaN : endNs[at]!);
+          const group = groups.groups[groups.groupOf(rank, role[op]!)];
+          expected.group.push(group ? `${group.name} ${group.ranks.join()}` : "");
+          const peer = peers[stage]![op]!;
+          expected.peer.push(peer < 0 ? -1 : peer * lanes.lanes + lane);
+        }
       }
     });
   });
-  return { bytes: output.bytes.get(FILE)!, stages };
+  return { bytes: output.bytes.get(FILE)!, ranks, lanes: lanes.lanes };
 }
 
-function expectSame(logs: readonly OperatorLog[], stages: readonly Expected[]): void {
-  expect(logs).toHaveLength(stages.length);
-  logs.forEach(({ ops, groups }, stage) => {
-    const expected = stages[stage]!;
+/** Logs of every `step`th rank. */
+function expectSame(logs: readonly OperatorLog[], ranks: readonly Expected[], step = 1): void {
+  expect(logs.map(({ rank }) => rank)).toEqual(
+    ranks.flatMap((_, rank) => (rank % step === 0 ? [rank] : [])),
+  );
+  for (const { rank, ops, groups } of logs) {
+    const expected = ranks[rank!]!;
     expect([...ops.createdNs]).toEqual(expected.created);
     expect([...ops.startedNs]).toEqual(expected.started);
     expect([...ops.completedNs]).toEqual(expected.completed);
-    [...ops.group].forEach((index, i) => {
-      const { name, ranks } = groups[index]!;
-      if (expected.group[i] !== "") expect(`${name} ${ranks?.join()}`).toBe(expected.group[i]);
+    const isKnown = (i: number): boolean => expected.group[i] !== "";
+    const found = Array.from(ops.group, (index, i) => {
+      const { name, ranks: members } = groups[index]!;
+      const peer = ops.isP2p[i] === 1 ? members?.[ops.peer[i]!] : -1;
+      return isKnown(i) ? `${name} ${members?.join()} ${peer}` : "";
     });
-  });
+    const wanted = expected.group.map((group, i) =>
+      isKnown(i) ? `${group} ${expected.peer[i]}` : "",
+    );
+    expect(found).toEqual(wanted);
+  }
+}
+
+function countOf(ranks: readonly Expected[]): number {
+  return ranks.reduce((sum, { created }) => sum + created.length, 0);
 }
 
 const JOB: Partial<ClusterSpec> = { iterations: 3, microBatches: 2, layersPerStage: 1 };
 const SMALL: Partial<ClusterSpec> = { ...JOB, iterations: 2, tp: 1, pp: 2, dp: 2 };
 
 describe("operators.flop", () => {
-  it("gives the simulation's own times, of each stage's first rank", () => {
-    const { bytes, stages } = simulated(JOB);
+  it("gives the simulation's own times, groups and peers, of every rank", () => {
+    const { bytes, ranks } = simulated(JOB);
     const reading = readBytes(operatorsFile, FILE, bytes);
     expect(reading).toMatchObject({
-      format: "operators, first rank of each stage",
+      format: "operators",
       rank: null,
       defects: [],
       worldSize: 16,
-      records: stages.reduce((sum, { created }) => sum + created.length, 0),
+      records: countOf(ranks),
     });
     const logs = reading.operators ?? [];
-    expect(logs.map(({ rank, host, pid }) => [rank, host, pid])).toEqual([
-      [0, "", null],
-      [8, "", null],
-    ]);
+    expect(logs[9]).toMatchObject({ rank: 9, host: "", pid: null, hasSequence: true });
     expect(logs[0]!.epochNs).toBe(1_794_700_800_000_000_000n);
-    expectSame(logs, stages);
+    expectSame(logs, ranks);
     const [{ ops }] = logs as [OperatorLog];
     expect(new Set(ops.state)).toEqual(new Set([COMPLETED]));
     expect(ops.durationMs[5]).toBeCloseTo((ops.completedNs[5]! - ops.startedNs[5]!) / 1e6, 4);
   });
 
+  it("gives members of a group one list of them, and the same numbers to its collectives", () => {
+    const { bytes } = simulated(JOB);
+    const logs = readBytes(operatorsFile, FILE, bytes).operators!;
+    const lists = new Map<string, readonly number[] | null>();
+    const ends = new Map<string, Set<number>>();
+    for (const { ops, groups } of logs) {
+      for (const { name, ranks } of groups) {
+        expect(lists.get(name) ?? ranks).toBe(ranks);
+        lists.set(name, ranks);
+      }
+      for (let i = 0; i < ops.count; i++) {
+        if (ops.isP2p[i] === 1) continue;
+        const key = `${groups[ops.group[i]!]!.name} ${ops.seq[i]}`;
+        ends.set(key, (ends.get(key) ?? new Set()).add(ops.completedNs[i]!));
+      }
+    }
+    for (const [key, times] of ends) expect([key, times.size]).toEqual([key, 1]);
+  });
+
+  describe("of a job too large to keep every rank", () => {
+    const DEFECT = "too large to keep every rank; of each stage the first is used";
+    const { bytes, ranks, lanes } = simulated(JOB);
+    const all = countOf(ranks);
+    const read = (most: number, size?: number) =>
+      readBytes({ ...operatorsFile, open: (file) => operatorsSink(file, most) }, FILE, bytes, size);
+    const first = countOf(ranks.filter((_, rank) => rank % lanes === 0));
+
+    it.each([
+      ["from its header", 100],
+      ["in its second iteration", Math.ceil(all / 3)],
+      ["in its last block", all - 1],
+    ])("keeps the first rank of each stage, known %s", (_, most) => {
+      const reading = read(most);
+      expect(reading).toMatchObject({
+        format: "operators, first rank of each stage",
+        defects: [{ file: FILE, what: DEFECT }],
+        records: first,
+        worldSize: 16,
+      });
+      expectSame(reading.operators!, ranks, lanes);
+      for (const size of [1, 7, 64]) expect(read(most, size)).toEqual(reading);
+    });
+
+    it("keeps all where they just fit", () => {
+      expect(read(all)).toEqual(readBytes(operatorsFile, FILE, bytes));
+    });
+
+    it("keeps all of a job whose stages have one rank each, whatever the bound", () => {
+      const thin = simulated({ ...JOB, gpus: 4, tp: 1, pp: 4, dp: 1 });
+      const sink = operatorsSink(FILE, 1);
+      sink.push(thin.bytes);
+      const reading = sink.end();
+      expect([reading.format, reading.defects]).toEqual(["operators", []]);
+      expectSame(reading.operators!, thin.ranks);
+    });
+  });
+
   it("names transfers and their other side, and counts operators in each group", () => {
     const { bytes } = simulated({ ...JOB, pp: 4, gpus: 32 });
     const { operators } = readBytes(operatorsFile, FILE, bytes);
-    const second = operators![1]!;
+    const second = operators!.find(({ rank }) => rank === 11)!;
     const { ops, groups } = second;
     const transfers = new Set<string>();
     const collectives = new Map<number, number>();
@@ -135,10 +220,10 @@ describe("operators.flop", () => {
 
   it("tells what a hang left: started, waiting, never issued", () => {
     const hang = { ...JOB, faults: [parseFault("gpu-hang:rank=1:from=2")] };
-    const { bytes, stages } = simulated(hang);
+    const { bytes, ranks } = simulated(hang);
     const { operators, defects } = readBytes(operatorsFile, FILE, bytes);
     expect(defects).toEqual([]);
-    expectSame(operators!, stages);
+    expectSame(operators!, ranks);
     const states = new Set<number>();
     for (const { ops } of operators!) {
       for (let i = 0; i < ops.count; i++) {
@@ -154,10 +239,10 @@ describe("operators.flop", () => {
   it("agrees with the simulation for 30 random jobs, in odd chunks", () => {
     fc.assert(
       fc.property(jobs, fc.integer({ min: 1, max: 5000 }), (spec, size) => {
-        const { bytes, stages } = simulated({ ...spec, iterations: 2 });
+        const { bytes, ranks } = simulated({ ...spec, iterations: 2 });
         const { operators, defects } = readBytes(operatorsFile, FILE, bytes, size);
         expect(defects).toEqual([]);
-        expectSame(operators!, stages);
+        expectSame(operators!, ranks);
       }),
       { seed: 11, numRuns: 30 },
     );
@@ -186,8 +271,8 @@ describe("operators.flop", () => {
       before = records;
       if (end > body) expect(defects).toHaveLength(isWhole(bytes, end) ? 0 : 1);
       else expect(operators).toBeUndefined();
-      operators?.forEach(({ ops }, stage) => {
-        const all = whole.operators![stage]!.ops;
+      operators?.forEach(({ ops }, rank) => {
+        const all = whole.operators![rank]!.ops;
         expect([...ops.completedNs]).toEqual([...all.completedNs.subarray(0, ops.count)]);
       });
     }

@@ -1,50 +1,62 @@
 /**
- * "operators.flop", every operator of a simulated job as columns (docs/formats/operators.md). Such a file may
- * have many gigabytes, so of each pipeline stage only the first rank's operators are kept: all ranks of a stage
- * run one program, and one of them is enough to follow its iterations. Reading.format says so.
+ * "operators.flop", every operator of a simulated job as columns (docs/formats/operators.md). Such a file may have
+ * many gigabytes: where it is too large to keep every rank, of each pipeline stage only the first rank is kept. All
+ * ranks of a stage run one program, so that one of them is enough to follow its iterations; who makes them slow only
+ * all can tell. Reading.format says which it is.
  */
 import { count } from "../base/text.ts";
-import { COMPLETED, SCHEDULED, STARTED, type OperatorLog } from "../model/operators.ts";
 import type { Defect, Reading } from "../model/reading.ts";
-import { FirstLane, type Block } from "./operators-file/first-lane.ts";
-import { emptyRow, GrowingColumns, MAX_OPERATORS } from "./operators-file/growing-columns.ts";
+import { BlockReader, type Block } from "./operators-file/block-reader.ts";
+import { FIRST_CAPACITY, MAX_OPERATORS } from "./operators-file/growing-columns.ts";
 import { parseHeader, SCHEMA, type FlopHeader } from "./operators-file/header.ts";
+import { RankRows } from "./operators-file/rank-rows.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "operators";
 const NEWLINE = 10;
 /** Groups and programs of a quarter of a million ranks take about 20 MB. */
 const MAX_HEADER_BYTES = 64 << 20;
+/** Operators up to which every rank is kept: at 79 bytes each, 316 MB. */
+const MOST_OF_ALL_RANKS = 4_000_000;
 
 export const operatorsFile: Reader = {
   format: FORMAT,
   sniff({ text }: Head): boolean {
     return /^\s*\{\s*"schema"\s*:\s*"([^"]*)"/.exec(text)?.[1] === SCHEMA;
   },
-  open: (file) => new OperatorsSink(file),
+  open: (file) => operatorsSink(file),
 };
+
+/** Tests make the bound small. */
+export function operatorsSink(file: string, mostOfAllRanks = MOST_OF_ALL_RANKS): Sink {
+  return new OperatorsSink(file, mostOfAllRanks);
+}
 
 class OperatorsSink implements Sink {
   readonly #file: string;
+  readonly #mostOfAllRanks: number;
   #headerParts: Buffer[] = [];
   #headerBytes = 0;
   #isHeaderRead = false;
   #header: FlopHeader | null = null;
-  #lane: FirstLane | null = null;
-  #stages: StageRows[] = [];
+  #reader: BlockReader | null = null;
+  /** By stage, then lane: all lanes, or lane 0 alone. */
+  #stages: RankRows[][] = [];
+  #keepsAll = true;
   #bytes = 0;
   #records = 0;
   #tooMany = 0;
   #blocks = 0;
 
-  constructor(file: string) {
+  constructor(file: string, mostOfAllRanks: number) {
     this.#file = file;
+    this.#mostOfAllRanks = mostOfAllRanks;
   }
 
   push(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
     if (this.#isHeaderRead) {
-      this.#lane?.push(chunk);
+      this.#reader?.push(chunk);
       return;
     }
     const end = chunk.indexOf(NEWLINE);
@@ -56,22 +68,54 @@ class OperatorsSink implements Sink {
     else this.#headerParts = [];
     if (!this.#isHeaderRead) return;
     this.#readHeader();
-    if (end >= 0) this.#lane?.push(chunk.subarray(end + 1));
+    if (end >= 0) this.#reader?.push(chunk.subarray(end + 1));
   }
 
   #readHeader(): void {
     this.#header = parseHeader(Buffer.concat(this.#headerParts).toString("utf8"));
     this.#headerParts = [];
     if (!this.#header) return;
-    this.#stages = this.#header.stages.map((_, stage) => new StageRows(this.#header!, stage));
-    this.#lane = new FirstLane(this.#header, (block) => this.#block(block));
+    const header = this.#header;
+    this.#keepsAll = this.#isSmall(header);
+    this.#stages = header.stages.map((_, stage) =>
+      Array.from(
+        { length: this.#keepsAll ? header.lanes : 1 },
+        (_unused, lane) => new RankRows(header, stage, lane),
+      ),
+    );
+    this.#reader = new BlockReader(header, {
+      wantsAll: (stage) => this.#wantsAll(header, stage),
+      block: (block) => this.#block(block),
+    });
+  }
+
+  /** Whether one iteration of all ranks can be kept; how many there are only the end of the file tells. */
+  #isSmall({ gpus, lanes, stages }: FlopHeader): boolean {
+    if (lanes === 1) return true;
+    const most = this.#mostOfAllRanks;
+    // A block is held until its last column is there, with what does not communicate.
+    if (stages.some((stage) => stage.count * lanes > most)) return false;
+    const perIteration = stages.reduce((sum, { communicating }) => sum + communicating * lanes, 0);
+    return Math.max(perIteration, gpus * FIRST_CAPACITY) <= most;
+  }
+
+  #wantsAll({ lanes, stages }: FlopHeader, stage: number): boolean {
+    const more = stages[stage]!.communicating * lanes;
+    if (this.#keepsAll && lanes > 1 && this.#records + more > this.#mostOfAllRanks) {
+      this.#keepsAll = false;
+      for (const ranks of this.#stages) ranks.length = 1;
+      this.#records = this.#stages.reduce((sum, [first]) => sum + first!.count, 0);
+    }
+    return this.#keepsAll;
   }
 
   #block(block: Block): void {
-    const added = this.#stages[block.stage]!.add(block, MAX_OPERATORS - this.#records);
     this.#blocks++;
-    this.#records += added.kept;
-    this.#tooMany += added.left;
+    for (const [lane, rank] of this.#stages[block.stage]!.entries()) {
+      const { kept: added, left } = rank.add(block, lane, MAX_OPERATORS - this.#records);
+      this.#records += added;
+      this.#tooMany += left;
+    }
   }
 
   end(): Reading {
@@ -79,20 +123,22 @@ class OperatorsSink implements Sink {
     const say = (what: string): void => void defects.push({ file: this.#file, what });
     if (!this.#isHeaderRead) say(`cut off after ${count(this.#bytes, "byte")}, in its first line`);
     else if (!this.#header) say(`its first line is not the header of ${SCHEMA}; not read`);
-    else if (this.#lane?.isLost) {
+    else if (this.#reader?.isLost) {
       say(`a block is not as the header says; ${kept(this.#records)} before it`);
-    } else if (this.#lane?.isInside || this.#blocks % this.#stages.length !== 0) {
+    } else if (this.#reader?.isInside || this.#blocks % this.#stages.length !== 0) {
       say(`cut off after ${count(this.#bytes, "byte")}; ${kept(this.#records)} of whole blocks`);
     }
+    if (!this.#keepsAll) say("too large to keep every rank; of each stage the first is used");
     if (this.#tooMany > 0) {
       say(`the last ${count(this.#tooMany, "operator")} left out: more than we hold`);
     }
     const operators = this.#stages
-      .filter((stage) => stage.count > 0)
-      .map((stage) => stage.build(this.#file));
+      .flat()
+      .filter((rank) => rank.count > 0)
+      .map((rank) => rank.build(this.#file, FORMAT));
     return {
       file: this.#file,
-      format: `${FORMAT}, first rank of each stage`,
+      format: this.#keepsAll ? FORMAT : `${FORMAT}, first rank of each stage`,
       rank: null,
       records: this.#records,
       defects,
@@ -100,79 +146,6 @@ class OperatorsSink implements Sink {
       ...(this.#header ? { worldSize: this.#header.gpus } : {}),
     };
   }
-}
-
-/** The operators of a stage's first rank. */
-class StageRows {
-  readonly #header: FlopHeader;
-  readonly #stage: number;
-  readonly #columns = new GrowingColumns();
-  readonly #row = emptyRow();
-  readonly #names: readonly number[];
-  /** By group: collectives and P2P operators so far, the way PyTorch counts them. */
-  readonly #seq: Int32Array;
-  readonly #p2pSeq: Int32Array;
-
-  constructor(header: FlopHeader, stage: number) {
-    const { operators, groups } = header.stages[stage]!;
-    this.#header = header;
-    this.#stage = stage;
-    this.#seq = new Int32Array(groups.length);
-    this.#p2pSeq = new Int32Array(groups.length);
-    this.#names = operators.map((op) => (op ? this.#columns.name(op.name, "unknown") : -1));
-  }
-
-  get count(): number {
-    return this.#columns.count;
-  }
-
-  add(block: Block, room: number): { kept: number; left: number } {
-    const { operators } = this.#header.stages[this.#stage]!;
-    const row = this.#row;
-    let keptRows = 0;
-    let left = 0;
-    for (let i = 0; i < operators.length; i++) {
-      const op = operators[i];
-      // What the CPU never issued is not there, as it would not be in any recording.
-      if (!op || !Number.isFinite(block.issueNs[i])) continue;
-      if (keptRows === room) {
-        left++;
-        continue;
-      }
-      const { isP2p } = op;
-      const start = finite(block.startNs[i]!);
-      const end = finite(block.endNs[i]!);
-      row.group = op.group;
-      row.name = this.#names[i]!;
-      row.seq = isP2p ? 0 : ++this.#seq[op.group]!;
-      row.p2pSeq = isP2p ? ++this.#p2pSeq[op.group]! : 0;
-      row.isP2p = isP2p;
-      row.isSend = op.isSend;
-      row.peer = op.peer;
-      row.createdNs = block.issueNs[i]!;
-      row.startedNs = start;
-      row.completedNs = end;
-      row.durationMs = (end - start) / 1e6;
-      row.state = Number.isNaN(end) ? (Number.isNaN(start) ? SCHEDULED : STARTED) : COMPLETED;
-      // Bytes: the file does not say of what type the elements are.
-      row.inputNumel = op.bytes;
-      this.#columns.add(row);
-      keptRows++;
-    }
-    return { kept: keptRows, left };
-  }
-
-  build(file: string): OperatorLog {
-    const { rank, groups } = this.#header.stages[this.#stage]!;
-    const { epochNs } = this.#header;
-    const ops = this.#columns.build(false);
-    return { file, format: FORMAT, rank, host: "", pid: null, groups, ops, epochNs };
-  }
-}
-
-/** Infinity is the simulator's "never". */
-function finite(ns: number): number {
-  return Number.isFinite(ns) ? ns : NaN;
 }
 
 function kept(records: number): string {

@@ -7,6 +7,7 @@ import type { RasReport } from "./ras.ts";
 import type { IterationSeries, TrackedSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
+import type { RunProfile } from "./trace-profile.ts";
 import type { VerdictInput } from "./verdict.ts";
 import type { XpuTimerScrape } from "./xpu-timer.ts";
 
@@ -75,6 +76,8 @@ export interface Job {
   readonly stageOperations: readonly StageOperations[];
   /** Profiler traces, a rank each; a rank may have several, of different steps. */
   readonly kernels?: readonly RankKernels[];
+  /** Healthy runs of the same job that its traces are compared with. */
+  readonly traceBaseline?: readonly RunProfile[];
   readonly xpuTimer?: readonly XpuTimerScrape[];
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];

@@ -93,4 +93,6 @@ export interface OperatorLog {
   readonly ops: OperatorTable;
   /** Nanoseconds since 1970 that the ops' times are relative to. */
   readonly epochNs: bigint;
+  /** Whether `ops.seq` is the same number on all members of a group; else it counts from where the record begins. */
+  readonly hasSequence: boolean;
 }

@@ -68,8 +68,10 @@ describe("operators out of a trace", () => {
 
   test("have the job's own numbers where all kernels of a group carry them", () => {
     const numbered = [...allReduce(1, 1, 5, { Seq: 17 }), ...allReduce(2, 2, 6, { Seq: 18 })];
-    expect([...logOf(numbered).ops.seq]).toEqual([17, 18]);
-    expect([...logOf([...numbered, ...allReduce(3, 3, 7)]).ops.seq]).toEqual([1, 2, 3]);
+    const log = logOf(numbered);
+    expect([[...log.ops.seq], log.hasSequence]).toEqual([[17, 18], true]);
+    const counted = logOf([...numbered, ...allReduce(3, 3, 7)]);
+    expect([[...counted.ops.seq], counted.hasSequence]).toEqual([[1, 2, 3], false]);
   });
 
   test("lack the issue where the trace lacks the launch", () => {

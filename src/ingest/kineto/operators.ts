@@ -41,7 +41,8 @@ export function operatorsOf(
     name: new Int32Array(n),
     seq: new Int32Array(n),
     p2pSeq: new Int32Array(n),
-    recordId: Float64Array.from({ length: n }, (_, i) => i),
+    // A trace begins somewhere in the job: only the job's own numbers tell where.
+    recordId: new Float64Array(n).fill(NaN),
     state: new Uint8Array(n).fill(COMPLETED),
     isP2p: new Uint8Array(n),
     peer: new Int32Array(n).fill(-1),
@@ -91,7 +92,8 @@ export function operatorsOf(
     return { name, desc, ranks, enqueued: -1, started: -1, completed: -1 };
   });
   const table = { ...ops, names: numbers.texts, dtypes: dtypes.texts };
-  return { file, format, rank, host, pid, groups: dumpGroups, ops: table, epochNs };
+  const hasSequence = hasSeq.every(Boolean);
+  return { file, format, rank, host, pid, groups: dumpGroups, ops: table, epochNs, hasSequence };
 }
 
 /** The job's own numbers match between ranks wherever their traces begin; counting from the first does only at times. */

@@ -142,6 +142,8 @@ export class ProcessLog {
       groups,
       ops,
       epochNs: BigInt(Math.trunc(epochUs)) * 1000n,
+      // Each kind of collective counts on its own, and small ones are missing.
+      hasSequence: false,
     };
   }
 

@@ -7,7 +7,7 @@ import type { OperatorTable } from "../../model/operators.ts";
 /** What one file may cost: at 79 bytes an operator this is 1.6 GB. */
 export const MAX_OPERATORS = 20_000_000;
 /** Small: a file may hold the operators of thousands of processes. */
-const FIRST_CAPACITY = 64;
+export const FIRST_CAPACITY = 64;
 /** Distinct names: one a collective and two a peer, so that only a hostile file has more. */
 const MAX_NAMES = 1 << 18;
 

@@ -1,9 +1,9 @@
 /**
- * The first line of operators.flop (docs/formats/operators.md), turned into what a stage's first rank does: its
- * groups, and for each operator of an iteration what the table says of it, apart from times.
+ * The first line of operators.flop (docs/formats/operators.md): the program that all ranks of a stage run in an
+ * iteration, and the groups. What that makes of each rank is in rank-calls.ts.
  */
 import { MAX_RANKS } from "../../model/ids.ts";
-import type { DumpGroup } from "../../model/operators.ts";
+import { roleGroups, type RoleGroups } from "./role-groups.ts";
 
 export const SCHEMA = "faultline.operators/1";
 
@@ -12,39 +12,32 @@ export interface FlopHeader {
   readonly gpus: number;
   readonly lanes: number;
   readonly stages: readonly FlopStage[];
+  /** Role → its groups; roles without groups in the header are absent. */
+  readonly groups: ReadonlyMap<string, RoleGroups>;
 }
 
 export interface FlopStage {
   /** Operators of an iteration, those that do not communicate included. */
   readonly count: number;
-  /** The stage's first rank. */
-  readonly rank: number;
-  readonly groups: readonly DumpGroup[];
-  /** By operator; null where it does not communicate. */
-  readonly operators: readonly (FlopOperator | null)[];
+  readonly communicating: number;
+  /** By operator, index into `calls`; -1 where it does not communicate. */
+  readonly call: Int32Array;
+  /** By operator. */
+  readonly bytes: Float64Array;
+  readonly calls: readonly FlopCall[];
+  /** What `FlopCall.group` counts: each rank has one group of each role. */
+  readonly roles: readonly string[];
 }
 
-export interface FlopOperator {
-  /** Index into the stage's groups. */
+/** What operators of a program have in common, whichever rank runs it. */
+export interface FlopCall {
+  readonly kind: string;
   readonly group: number;
-  readonly name: string;
-  readonly bytes: number;
   readonly isP2p: boolean;
   readonly isSend: boolean;
-  /** Group rank of the other side; -1 for collectives. */
-  readonly peer: number;
+  /** Stage of the other side of a transfer; -1 for collectives, and where no recv belongs to a send. */
+  readonly peerStage: number;
 }
-
-/** How a Megatron-like script describes the groups of a role, as the simulator names them. */
-const ROLES: ReadonlyMap<string, string> = new Map([
-  ["default_pg", "world"],
-  ["TENSOR_MODEL_PARALLEL_GROUP", "tp"],
-  ["CONTEXT_PARALLEL_GROUP", "cp"],
-  ["DATA_PARALLEL_GROUP_WITH_CP", "dp"],
-  ["EXPERT_MODEL_PARALLEL_GROUP", "ep"],
-  ["PIPELINE_MODEL_PARALLEL_GROUP", "pp"],
-  ["EMBEDDING_GROUP", "embedding"],
-]);
 
 interface Program {
   readonly kind: readonly string[];
@@ -73,15 +66,13 @@ export function parseHeader(line: string): FlopHeader | null {
     if (!program) return null;
     programs.push(program);
   }
-  const known = firstRanksGroups(Array.isArray(groups) ? groups : [], lanes);
   const receivers = receiversOf(programs);
   return {
     epochNs: BigInt(epochNs),
     gpus,
     lanes,
-    stages: programs.map((program, stage) =>
-      stageOf(program, stage, lanes, known, receivers.get(stage)),
-    ),
+    stages: programs.map((program, stage) => stageOf(program, receivers.get(stage))),
+    groups: roleGroups(Array.isArray(groups) ? groups : [], gpus),
   };
 }
 
@@ -104,66 +95,30 @@ function programOf(
   };
 }
 
-interface Membership {
-  readonly group: DumpGroup;
-  /** The rank's place in the group. */
-  readonly place: number;
-}
-
-/** "rank role" → its group, for the first rank of each stage. */
-function firstRanksGroups(groups: readonly unknown[], lanes: number): Map<string, Membership> {
-  const found = new Map<string, Membership>();
-  for (const item of groups) {
-    const { name, desc, ranks } = fields(item);
-    if (typeof name !== "string" || typeof desc !== "string" || !isNumbers(ranks)) continue;
-    const role = ROLES.get(desc.replace(/_\d+$/, ""));
-    if (role === undefined) continue;
-    const group = dumpGroup(name, desc, ranks);
-    ranks.forEach((rank, place) => {
-      if (rank % lanes !== 0) return;
-      const key = `${rank} ${role}`;
-      if (!found.has(key)) found.set(key, { group, place });
-    });
-  }
-  return found;
-}
-
-function stageOf(
-  program: Program,
-  stage: number,
-  lanes: number,
-  known: ReadonlyMap<string, Membership>,
-  receivers: ReadonlyMap<number, number> | undefined,
-): FlopStage {
-  const groups: DumpGroup[] = [];
-  const groupOfRole = new Map<string, number>();
-  const groupOf = (role: string): number => {
-    const seen = groupOfRole.get(role);
-    if (seen !== undefined) return seen;
-    const group = known.get(`${stage * lanes} ${role}`)?.group ?? dumpGroup(role, role, null);
-    groups.push(group);
-    groupOfRole.set(role, groups.length - 1);
-    return groups.length - 1;
-  };
-  const operators = program.kind.map((kind, op): FlopOperator | null => {
-    if (kind === "compute") return null;
+function stageOf(program: Program, receivers: ReadonlyMap<number, number> | undefined): FlopStage {
+  const count = program.kind.length;
+  const call = new Int32Array(count).fill(-1);
+  const calls: FlopCall[] = [];
+  const roles: string[] = [];
+  const known = new Map<string, number>();
+  for (let op = 0; op < count; op++) {
+    const kind = program.kind[op]!;
+    if (kind === "compute") continue;
     const role = program.role[op]!;
-    const group = groupOf(role);
-    const bytes = program.bytes[op]!;
     const isSend = kind === "send";
-    if (!isSend && kind !== "recv") {
-      return { group, name: kind, bytes, isP2p: false, isSend, peer: -1 };
+    const isP2p = isSend || kind === "recv";
+    const peerStage = !isP2p ? -1 : isSend ? (receivers?.get(op) ?? -1) : program.peerStage[op]!;
+    const key = `${kind} ${role} ${peerStage}`;
+    let index = known.get(key);
+    if (index === undefined) {
+      if (!roles.includes(role)) roles.push(role);
+      index = calls.push({ kind, group: roles.indexOf(role), isP2p, isSend, peerStage }) - 1;
+      known.set(key, index);
     }
-    const other = isSend ? (receivers?.get(op) ?? -1) : program.peerStage[op]!;
-    // Where the group is not known a stage's number stands for its rank in the pipeline.
-    const { ranks } = groups[group]!;
-    const placeOf = (of: number): number =>
-      ranks ? (known.get(`${of * lanes} ${role}`)?.place ?? -1) : of;
-    const peer = placeOf(other);
-    const name = peer < 0 ? kind : `${kind} ${placeOf(stage)}${isSend ? "->" : "<-"}${peer}`;
-    return { group, name, bytes, isP2p: true, isSend, peer };
-  });
-  return { count: operators.length, rank: stage * lanes, groups, operators };
+    call[op] = index;
+  }
+  const communicating = call.reduce((sum, index) => sum + (index < 0 ? 0 : 1), 0);
+  return { count, communicating, call, bytes: Float64Array.from(program.bytes), calls, roles };
 }
 
 /** Stage → its sends → the stage that receives each: only recvs say to whom they belong. */
@@ -177,10 +132,6 @@ function receiversOf(programs: readonly Program[]): Map<number, Map<number, numb
     });
   });
   return receivers;
-}
-
-function dumpGroup(name: string, desc: string, ranks: readonly number[] | null): DumpGroup {
-  return { name, desc, ranks, enqueued: -1, started: -1, completed: -1 };
 }
 
 function fields(value: unknown): Readonly<Record<string, unknown>> {

@@ -25,7 +25,10 @@ export function iterationAt(
 function isWhole(ops: OperatorTable): boolean {
   const first = ops.recordId[0];
   if (first !== undefined && !Number.isNaN(first) && first > 0) return false;
-  return first === 0 || ops.seq[0]! <= 1;
+  if (first === 0) return true;
+  // Transfers have no number of their group's.
+  const collective = ops.isP2p.indexOf(0);
+  return (collective < 0 ? ops.p2pSeq[0]! : ops.seq[collective]!) <= 1;
 }
 
 /**

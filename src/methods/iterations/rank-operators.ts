@@ -4,6 +4,7 @@ import type { Job } from "../../model/job.ts";
 import type { RankOperators, RankOperatorSource } from "../../model/rank-operators.ts";
 import { callSequence } from "./call-classes.ts";
 import { findEndings } from "./call-segments.ts";
+import { GroupFinder } from "./group-finder.ts";
 import { numberedEndings, type CallSource } from "./operator-series.ts";
 
 interface RankSource extends CallSource {
@@ -13,10 +14,10 @@ interface RankSource extends CallSource {
 
 export function rankOperatorSource(job: Job): RankOperatorSource {
   const sources = new Map<Rank, RankSource>();
-  for (const { file, rank, ops, epochNs, groups, format } of job.operators) {
+  const finder = new GroupFinder(job.groups);
+  for (const { file, rank, ops, epochNs, groups, hasSequence } of job.operators) {
     if (rank === null) continue;
-    const groupIds = Int32Array.from(groups, (group) => idOf(job, group.name, rank));
-    const hasSequence = format === "operators";
+    const groupIds = Int32Array.from(groups, (group) => finder.idOf(group, rank));
     sources.set(rank, { file, rank, ops, epochNs, groupIds, hasSequence });
   }
   for (const { rank, dump, groupIds } of job.dumps.values()) {
@@ -35,11 +36,6 @@ export function rankOperatorSource(job: Job): RankOperatorSource {
       return made;
     },
   };
-}
-
-/** The job's group of that name which the rank is in; -1 for none. */
-function idOf(job: Job, name: string, rank: Rank): number {
-  return job.groups.find((group) => group.name === name && group.ranks.includes(rank))?.id ?? -1;
 }
 
 function cutRank(rank: Rank, source: RankSource): RankOperators | null {

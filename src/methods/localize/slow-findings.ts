@@ -42,7 +42,7 @@ export function* fromSearch(
   const blamed = located.ranks.map(({ rank }) => rank);
   for (const { rank, votes, searched, growthMs } of located.ranks) {
     const account = witness.accounts.get(rank)!;
-    const suspect = own.find((other) => other.rank === rank);
+    const suspect = own.find((other) => other.rank === rank && other.kind !== "always");
     const base = { rank, kind: "slower" as const, iteration: slow.from, until: slow.until };
     const times = { beforeMs: 0, afterMs: growthMs, sigmas: 0, slow: slowNumbers(account) };
     const certainty = (suspect ? 0.97 : 0.9) * (0.7 + 0.3 * located.agreement);

@@ -1,7 +1,7 @@
 /**
- * Takes the values of lane 0 out of the blocks of operators.flop as their bytes come by. A block holds three
- * arrays of `count × lanes` doubles, operator by operator, so the values wanted are every lanes-th: the rest
- * of a block, which may be gigabytes, is passed over and never held.
+ * Takes values out of the blocks of operators.flop as their bytes come by: those of all lanes, or of lane 0 alone.
+ * A block holds three arrays of `count × lanes` doubles, operator by operator, so lane 0's values are every
+ * lanes-th: the rest of a block, which may be gigabytes, is then passed over and never held.
  */
 import type { FlopHeader } from "./header.ts";
 
@@ -11,17 +11,27 @@ const HEAD_VALUES = 4;
 export interface Block {
   readonly iteration: number;
   readonly stage: number;
+  /** Lanes that were taken; the value of operator o and lane l stands at o × lanes + l. */
+  readonly lanes: number;
   readonly issueNs: Float64Array;
   readonly startNs: Float64Array;
   readonly endNs: Float64Array;
 }
 
-export class FirstLane {
-  readonly #header: FlopHeader;
+export interface BlockVisitor {
+  /** Asked at the head of each block, before its values: whether those of all lanes are wanted. */
+  wantsAll(stage: number): boolean;
   /** The arrays are used again for the next block. */
-  readonly #onBlock: (block: Block) => void;
+  block(block: Block): void;
+}
+
+export class BlockReader {
+  readonly #header: FlopHeader;
+  readonly #visitor: BlockVisitor;
   readonly #head = new Float64Array(HEAD_VALUES);
-  readonly #values: Float64Array;
+  #values = new Float64Array(0);
+  /** Of the current block. */
+  #lanes = 1;
   /** A double that lies across two chunks. */
   readonly #piece = new Uint8Array(DOUBLE);
   #pieceBytes = 0;
@@ -33,11 +43,9 @@ export class FirstLane {
   #skip = 0;
   #badHead = false;
 
-  constructor(header: FlopHeader, onBlock: (block: Block) => void) {
+  constructor(header: FlopHeader, visitor: BlockVisitor) {
     this.#header = header;
-    this.#onBlock = onBlock;
-    const most = header.stages.reduce((n, { count }) => Math.max(n, count), 0);
-    this.#values = new Float64Array(3 * most);
+    this.#visitor = visitor;
   }
 
   /** Whether a block did not say what the header says; what follows it cannot be found. */
@@ -74,30 +82,41 @@ export class FirstLane {
 
   #take(value: number): void {
     (this.#inHead ? this.#head : this.#values)[this.#taken++] = value;
-    if (!this.#inHead) this.#skip = (this.#header.lanes - 1) * DOUBLE;
+    if (!this.#inHead) this.#skip = (this.#header.lanes - this.#lanes) * DOUBLE;
     if (this.#taken === this.#wanted && this.#skip === 0) this.#finish();
   }
 
   #finish(): void {
     this.#taken = 0;
-    if (!this.#inHead) {
-      const { count } = this.#header.stages[this.#head[1]!]!;
-      this.#onBlock({
-        iteration: this.#head[0]!,
-        stage: this.#head[1]!,
-        issueNs: this.#values.subarray(0, count),
-        startNs: this.#values.subarray(count, 2 * count),
-        endNs: this.#values.subarray(2 * count, 3 * count),
-      });
-      this.#inHead = true;
-      this.#wanted = HEAD_VALUES;
-      return;
-    }
+    if (this.#inHead) this.#begin();
+    else this.#hand();
+  }
+
+  #begin(): void {
     const [, stage, count, lanes] = this.#head;
     const known = this.#header.stages[stage!];
     this.#badHead = known?.count !== count || lanes !== this.#header.lanes;
-    this.#inHead = this.#badHead;
-    this.#wanted = 3 * count!;
-    if (count === 0 && !this.#badHead) this.#finish();
+    if (this.#badHead) return;
+    this.#lanes = this.#visitor.wantsAll(stage!) ? this.#header.lanes : 1;
+    this.#wanted = 3 * count! * this.#lanes;
+    if (this.#values.length < this.#wanted) this.#values = new Float64Array(this.#wanted);
+    this.#inHead = false;
+    if (count === 0) this.#hand();
+  }
+
+  #hand(): void {
+    const [iteration, stage, count] = this.#head;
+    const size = count! * this.#lanes;
+    this.#inHead = true;
+    this.#wanted = HEAD_VALUES;
+    this.#taken = 0;
+    this.#visitor.block({
+      iteration: iteration!,
+      stage: stage!,
+      lanes: this.#lanes,
+      issueNs: this.#values.subarray(0, size),
+      startNs: this.#values.subarray(size, 2 * size),
+      endNs: this.#values.subarray(2 * size, 3 * size),
+    });
   }
 }
