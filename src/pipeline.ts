@@ -6,6 +6,7 @@ import { METHODS, withIterations } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
+import { readHealthyRuns } from "./trace-pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 
 export interface Diagnosis {
@@ -18,15 +19,28 @@ export interface Diagnosis {
 
 export interface DiagnoseOptions {
   readonly paths: readonly string[];
+  /** Healthy runs of the same job; their traces are what the job's are compared with. */
+  readonly baseline?: readonly string[];
   readonly jobFile?: string;
   /** A regular expression for iteration lines, with a group named "iteration" (ingest/iteration-pattern.ts). */
   readonly pattern?: string;
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
-  const { job, unrecognised } = await readJob(options, env);
+  const { job: read, unrecognised } = await readJob(options, env);
+  const job = await withBaseline(read, options.baseline ?? [], env);
   const { findings, didNotRun } = await ask(job, env);
   return { job, verdict: fuse(job, findings, didNotRun), findings, unrecognised };
+}
+
+/** A baseline that cannot be used is said, not fatal: the other methods need none. */
+async function withBaseline(job: Job, paths: readonly string[], env: Env): Promise<Job> {
+  if (paths.length === 0) return job;
+  if (!job.kernels?.some(({ gpu }) => gpu.count > 0)) {
+    const why = "the baseline is not used: the job left no profiler traces to compare with it";
+    return { ...job, missing: [...job.missing, why] };
+  }
+  return { ...job, traceBaseline: await readHealthyRuns(paths, env) };
 }
 
 /** Everything before the questions: the job, with its iterations followed. */
@@ -36,14 +50,25 @@ export async function readJob(
 ): Promise<{ job: Job; unrecognised: readonly string[] }> {
   const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
   const { readings, unrecognised } = await ingest(options.paths, env, options);
-  const jobFile = given ?? (await findJobFile(unrecognised));
-  return { job: withIterations(buildJob(readings, jobFile)), unrecognised };
+  const found = given ? null : await findJobFile(unrecognised);
+  return {
+    job: withIterations(buildJob(readings, given ?? found?.jobFile ?? null)),
+    unrecognised: unrecognised.filter((path) => path !== found?.path && !isTruth(path)),
+  };
+}
+
+/** What the simulator writes for whoever checks the answer; not to be read, and not worth a remark. */
+function isTruth(path: string): boolean {
+  return /(^|\/)truth\.json$/.test(path);
 }
 
 /** A job.json that lies among the inputs is used without being asked for, if it is one. */
-async function findJobFile(files: readonly string[]): Promise<JobFile | null> {
+async function findJobFile(
+  files: readonly string[],
+): Promise<{ path: string; jobFile: JobFile } | null> {
   const path = files.find((file) => /(^|\/)job\.json$/.test(file));
-  return path === undefined ? null : await readJobFile(path).catch(() => null);
+  const jobFile = path === undefined ? null : await readJobFile(path).catch(() => null);
+  return path !== undefined && jobFile ? { path, jobFile } : null;
 }
 
 /** Runs every method that the inputs allow. One that fails is reported; the others go on. */

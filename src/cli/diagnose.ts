@@ -23,6 +23,7 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
   const { job: jobFile, pattern } = flags;
   const options = {
     paths,
+    ...(flags.baseline === undefined ? {} : { baseline: flags.baseline }),
     ...(jobFile === undefined ? {} : { jobFile }),
     ...(pattern === undefined ? {} : { pattern }),
   };

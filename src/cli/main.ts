@@ -5,6 +5,7 @@ import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
 import type { IterationsFlags } from "./iterations.ts";
 import type { SimulateFlags } from "./simulate.ts";
+import type { LearnFlags, TraceFlags } from "./trace.ts";
 
 const VERSION = "0.1.0";
 const WRONG_WORDS = 2;
@@ -38,7 +39,7 @@ async function main(argv: readonly string[]): Promise<number> {
     )
     .option(
       "--baseline <path...>",
-      "files of a healthy run of the same job (not used by the hang and crash methods)",
+      "profiler traces of healthy runs of the same job: what is slower than in them is a regression",
     )
     .option("--job <file>", "job.json with what you know of the job: world size, machines")
     .option("--pattern <regex>", PATTERN)
@@ -72,6 +73,46 @@ async function main(argv: readonly string[]): Promise<number> {
     .action(async (paths: string[], flags: IterationsFlags) => {
       const { runIterations } = await import("./iterations.ts");
       status = await runIterations(paths, flags);
+    });
+
+  const trace = program
+    .command("trace")
+    .description("why is the code slower: kernel timelines, FLARE's five metrics, regressions")
+    .argument(
+      "<path...>",
+      "torch.profiler traces of one run (.json, .json.gz), files or folders, one file a rank",
+    )
+    .option("--baseline <path...>", "traces of healthy runs; every folder or archive is a run")
+    .option(
+      "--store <file>",
+      "healthy runs kept by faultline trace learn, of the same kind as this one",
+    )
+    .option("--family <name>", "the model family under which the store keeps its runs")
+    .option("--json", "print one JSON document on stdout, nothing else")
+    .option("--out <dir>", "write report.html and verdict.json there")
+    .option("--quiet", "no progress and no remarks on stderr")
+    .option("--exit-code", "exit with 10 when a regression was found")
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", TRACE_EXAMPLES)
+    .exitOverride()
+    .action(async (paths: string[], flags: TraceFlags) => {
+      const { runTrace } = await import("./trace.ts");
+      status = await runTrace(paths, flags);
+    });
+  trace
+    .command("learn")
+    .description("keep healthy runs, so that later ones can be compared with --store")
+    .argument("<path...>", "traces of healthy runs; every folder or archive is a run")
+    .option("--store <file>", "the JSON file that keeps them (made where it is not there)")
+    .option("--family <name>", "the model family, where the store holds several")
+    .option("--json", "print one JSON document on stdout, nothing else")
+    .option("--quiet", "no progress on stderr")
+    .option("--debug", "print the stack trace of an error")
+    .exitOverride()
+    .action(async (paths: string[], _: LearnFlags, command: Command) => {
+      const { runLearn } = await import("./trace.ts");
+      // The words of both: --store is known to `trace` as well, and taken by whichever comes first.
+      status = await runLearn(paths, command.optsWithGlobals<LearnFlags>());
     });
 
   const number = (text: string): number => {
@@ -140,10 +181,28 @@ Examples:
   faultline iterations my.log --pattern 'it (?<iteration>\\d+) took (?<s>[\\d.]+)s'
   faultline iterations train.log --json | jq '.series[].changePoints'`;
 
+const TRACE_EXAMPLES = `
+What the columns mean:
+  V_inter       share of the step in which the GPU has nothing to run around the data loader (FLARE, eq. 1)
+  V_minor       share taken by small kernels: neither matrix products nor communication (eq. 2)
+  issue p50     from the launch of a kernel to its start; short means that the CPU is late, not that it is fast
+  moved         how far these latencies have moved from the baseline's (Wasserstein distance)
+  comm, hidden  communication a step, and how much of it computation hides
+  TFLOPS        of the matrix product that takes most time
+A regression is what exceeds the healthy level by more than healthy runs differ; the threshold is printed with it.
+With one baseline run the halves of its steps tell how much it differs; more runs, or more steps, tell better.
+
+Examples:
+  faultline trace traces/ --baseline last-week/           why is it slower than last week?
+  faultline trace traces/                                 the metrics; accuses only a rank that its peers contradict
+  faultline trace learn --store healthy.json run1/ run2/  keep healthy runs
+  faultline trace traces/ --store healthy.json --json | jq '.regressions[] | {cause, owner, ranks}'`;
+
 const EXAMPLES = `
 Examples:
   faultline diagnose /shared/job-1234/             everything a job left behind
   faultline diagnose dumps/ logs/ --out report     and a report.html to share
+  faultline diagnose new/ --baseline healthy/      is the code slower than in a healthy run? (profiler traces)
   faultline diagnose incident.tar.gz --json | jq .suspects
 
 Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,
@@ -152,11 +211,14 @@ Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,
 const SIMULATE_EXAMPLES = `
 Faults: CAUSE is one of gpu-slow, cpu-stall, network-slow, network-hang, gpu-hang, gpu-error, gpu-memory,
 process-gone, process-stopped, dataloader, garbage-collection, synchronization, minority-kernels,
-gemm-layout, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7 or
+gemm-layout, memory-management, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7 or
 link=node003-leaf0, switch=leaf0|spine1, from=N, to=N|drawn (iterations as the log prints them; drawn from
 Greyhound's durations), severity=F
 (a factor; cpu-stall:severity=inf never goes on), shape=steady|spike|fluctuation|ramp,
-signature=ecc|pcie|nic-drop|card-drop|nvlink.
+signature=ecc|pcie|nic-drop|card-drop|nvlink. Regressions of the code have forms, how=layer|micro-batch
+(synchronization, memory-management), now-and-then (garbage-collection), package-check (user-program), mask
+(dataloader), pe|pe-act|pe-act-norm (minority-kernels), and cost=0.0266 in place of severity: a step takes so
+much longer.
 
 Examples:
   faultline simulate --out /tmp/job --gpus 64 --tp 4 --pp 4 --fault gpu-slow:rank=17:from=6:severity=2

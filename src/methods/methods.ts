@@ -11,6 +11,7 @@ import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
 import { slowRank } from "./localize/slow-rank-method.ts";
 import { slowLink } from "./localize/slow-link-method.ts";
+import { regression } from "./traces/regression-method.ts";
 import { whatIfMethod } from "./localize/what-if-method.ts";
 
 export const METHODS: readonly Method[] = [
@@ -23,7 +24,11 @@ export const METHODS: readonly Method[] = [
   slowRank,
   whatIfMethod,
   slowLink,
+  regression,
 ];
+
+export { judge as judgeTraces } from "./traces/regression-method.ts";
+export { profileRun } from "./traces/profile-run.ts";
 
 /** What methods build on: the job with its iterations followed. */
 export function withIterations(job: Job): Job {

@@ -135,7 +135,7 @@ function whenText(verdict: Verdict, dim: (text: string) => string): string {
   return parts.length > 0 ? dim(` · ${parts.join(" · ")}`) : "";
 }
 
-function wrap(text: string, width: number): string[] {
+export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(/\s+/)) {

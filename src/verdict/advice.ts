@@ -2,6 +2,7 @@
 import type { Cause, Owner } from "../model/cause.ts";
 import type { VerdictKind } from "../model/finding.ts";
 import type { Action } from "../model/verdict.ts";
+import { REGRESSION_ADVICE } from "./regression-advice.ts";
 import { SLOW_ADVICE } from "./slow-advice.ts";
 
 export interface Advice {
@@ -174,8 +175,9 @@ const UNKNOWN: Advice = {
 
 /** A cause that stops a job in one case slows it in another: then other words and other steps fit. */
 export function adviceFor(cause: Cause, kind?: VerdictKind): Advice {
+  const code = kind === "regression" ? REGRESSION_ADVICE[cause] : undefined;
   const slow = kind === "fail-slow" || kind === "regression" ? SLOW_ADVICE[cause] : undefined;
-  return slow ?? ADVICE[cause] ?? UNKNOWN;
+  return code ?? slow ?? ADVICE[cause] ?? UNKNOWN;
 }
 
 export function actionsFor(cause: Cause, kind: VerdictKind, target: string): Action[] {

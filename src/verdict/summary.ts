@@ -110,6 +110,11 @@ function plural(is: string): string {
     .replace(/^computes /, "compute ")
     .replace(/^communicates /, "communicate ")
     .replace(/^waits /, "wait ")
+    .replace("where it need not", "where they need not")
+    .replace(
+      /^(stops|spends|runs|allocates and frees|multiplies) /,
+      (_, verbs: string) => `${verbs.replace("multiplies", "multiply").replaceAll(/s\b/g, "")} `,
+    )
     .replace(/^gets /, "get ")
     .replace("its GPU takes", "their GPUs take")
     .replace("than it did", "than they did")

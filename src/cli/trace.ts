@@ -1,0 +1,112 @@
+/** `faultline trace`: the five metrics of kernel timelines, and what is slower than in healthy runs. */
+import { join } from "node:path";
+import pico from "picocolors";
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import { keyOf, keyWords } from "../history/baseline-store.ts";
+import { jsonBaselineStore } from "../history/json-baseline-store.ts";
+import type { RunProfile } from "../model/trace-profile.ts";
+import { traceDocument, type TraceReport } from "../report/trace-document.ts";
+import { renderTraceTerminal } from "../report/trace-terminal.ts";
+import { judgeTraces, readHealthyRuns, readRun } from "../trace-pipeline.ts";
+import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { progressEnv } from "./progress.ts";
+
+export interface TraceFlags {
+  readonly baseline?: readonly string[];
+  readonly store?: string;
+  readonly family?: string;
+  readonly json?: boolean;
+  readonly out?: string;
+  readonly quiet?: boolean;
+  readonly exitCode?: boolean;
+}
+
+/** Returns the exit status. */
+export async function runTrace(paths: readonly string[], flags: TraceFlags): Promise<number> {
+  const { env, done } = progressEnv(flags.quiet === true);
+  const { run, missing, unrecognised, healthy } = await (async () => {
+    const read = await readRun(paths, env);
+    return {
+      ...read,
+      healthy: [
+        ...(await storedRuns(read.run, flags)),
+        ...(await readHealthyRuns(flags.baseline ?? [], env)),
+      ],
+    };
+  })().finally(done);
+  const { regressions, distanceMs, notes } = judgeTraces(run, healthy);
+  const baseline = healthy.map(({ source }) => source);
+  const report: TraceReport = { run, baseline, regressions, distanceMs, notes, missing };
+  const document = JSON.stringify(traceDocument(report), null, 2);
+  if (flags.out !== undefined) {
+    const { renderTracePage } = await import("../report/html/trace-page.ts");
+    const text = renderTraceTerminal(report, pico.createColors(false), 120);
+    await writeReport(
+      flags.out,
+      document,
+      renderTracePage("Kernel timelines", regressions.length > 0, text),
+    );
+  }
+  if (flags.json) process.stdout.write(`${document}\n`);
+  else {
+    const colours = pico.createColors(wantsColour());
+    process.stdout.write(`${renderTraceTerminal(report, colours, screenWidth())}\n`);
+    if (flags.out !== undefined)
+      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+  }
+  if (!flags.quiet) remarkUnread(unrecognised);
+  return flags.exitCode && regressions.length > 0 ? FOUND_SOMETHING : 0;
+}
+
+async function storedRuns(
+  run: RunProfile,
+  { store, family = "" }: TraceFlags,
+): Promise<readonly RunProfile[]> {
+  if (store === undefined) return [];
+  const key = keyOf(run, family);
+  const runs = await jsonBaselineStore(store).find(key);
+  if (runs.length === 0) {
+    throw new UserError(
+      `${store} has no healthy run like this one (${keyWords(key)})`,
+      `faultline trace learn --store ${store} PATH… keeps one`,
+      3,
+    );
+  }
+  return runs;
+}
+
+export interface LearnFlags {
+  readonly store?: string;
+  readonly family?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+}
+
+/** Returns the exit status. */
+export async function runLearn(paths: readonly string[], flags: LearnFlags): Promise<number> {
+  if (flags.store === undefined) {
+    throw new UserError("trace learn has nowhere to keep what it learns", "add --store FILE", 2);
+  }
+  const { env, done } = progressEnv(flags.quiet === true);
+  const runs = await readHealthyRuns(paths, env).finally(done);
+  const store = jsonBaselineStore(flags.store);
+  const learnt: { key: ReturnType<typeof keyOf>; source: string; ranks: number; runs: number }[] =
+    [];
+  for (const run of runs) {
+    const key = keyOf(run, flags.family ?? "");
+    await store.add(key, run);
+    const kept = await store.find(key);
+    learnt.push({ key, source: run.source, ranks: run.ranks.length, runs: kept.length });
+  }
+  if (flags.json) {
+    const document = { schema: "faultline.trace-learn/1", store: flags.store, learnt };
+    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    return 0;
+  }
+  for (const { key, source, ranks, runs: kept } of learnt)
+    process.stdout.write(
+      `learnt ${harmless(source)} (${count(ranks, "rank")}) as ${harmless(keyWords(key))}: ${count(kept, "healthy run")} kept\n`,
+    );
+  return 0;
+}

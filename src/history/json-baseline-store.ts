@@ -1,0 +1,97 @@
+/** Healthy runs in one JSON file: enough for a team's jobs, readable, and easy to keep beside the code. */
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { UserError } from "../base/errors.ts";
+import type { RankProfile, RunProfile } from "../model/trace-profile.ts";
+import type { BaselineKey, BaselineStore } from "./baseline-store.ts";
+
+interface Entry {
+  readonly key: BaselineKey;
+  readonly runs: readonly RunProfile[];
+}
+
+interface Contents {
+  readonly schema: typeof SCHEMA;
+  readonly entries: readonly Entry[];
+}
+
+const SCHEMA = "faultline.trace-baselines/1";
+/** Ranks of a run that are kept, spread evenly: levels of a thousand ranks say no more than those of these. */
+const MOST_RANKS = 64;
+/** Newest runs of a key that are kept: code moves on, and its old levels with it. */
+const MOST_RUNS = 16;
+
+export function jsonBaselineStore(file: string): BaselineStore {
+  return {
+    async find(key) {
+      const { entries } = await read(file);
+      return entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
+    },
+    async add(key, run) {
+      const { entries } = await read(file);
+      const before = entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
+      const others = before.filter(({ source }) => source !== run.source);
+      const runs = [...others, { ...run, ranks: spread(run.ranks) }].slice(-MOST_RUNS);
+      const rest = entries.filter((entry) => !isSame(entry.key, key));
+      await write(file, { schema: SCHEMA, entries: [...rest, { key, runs }] });
+    },
+  };
+}
+
+async function read(file: string): Promise<Contents> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { schema: SCHEMA, entries: [] };
+    throw new UserError(
+      `${file}: cannot be read: ${reason(error)}`,
+      "give --store a readable file",
+      3,
+    );
+  }
+  try {
+    const contents = JSON.parse(text) as Partial<Contents>;
+    if (contents.schema === SCHEMA && Array.isArray(contents.entries)) return contents as Contents;
+  } catch {
+    // Said below: whatever it is, it is no store.
+  }
+  throw new UserError(
+    `${file} is no store of baselines (${SCHEMA})`,
+    "faultline trace learn --store FILE PATH… makes one",
+    3,
+  );
+}
+
+/** Beside it first, so that a full disk does not cost what was learnt. */
+async function write(file: string, contents: Contents): Promise<void> {
+  try {
+    await writeFile(`${file}.new`, `${JSON.stringify(contents)}\n`);
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new UserError(
+      `${file}: cannot be written: ${reason(error)}`,
+      "give --store a path that can be written",
+    );
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function isSame(a: BaselineKey, b: BaselineKey): boolean {
+  return (
+    a.backend === b.backend &&
+    a.family === b.family &&
+    a.worldSize === b.worldSize &&
+    a.hardware === b.hardware
+  );
+}
+
+function spread(ranks: readonly RankProfile[]): readonly RankProfile[] {
+  if (ranks.length <= MOST_RANKS) return ranks;
+  return Array.from(
+    { length: MOST_RANKS },
+    (_, i) => ranks[Math.floor((i * ranks.length) / MOST_RANKS)]!,
+  );
+}

@@ -1,0 +1,187 @@
+/** A run against healthy ones → its regressions, each with cause, owner and threshold (FLARE §5.2.4). */
+import { groupBy } from "../../base/group-by.ts";
+import { median } from "../../maths/robust.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
+import type { Regression } from "../../model/regression.ts";
+import { slowCollectives } from "./bandwidth-regressions.ts";
+import { healthyFrom, type Healthy } from "./healthy.ts";
+import {
+  gpusApart,
+  kernelGrowth,
+  kernelKey,
+  moreMinority,
+  SLOWER,
+  type KernelGrowth,
+} from "./kernel-regressions.ts";
+import * as words from "./kernel-words.ts";
+import { badLayouts } from "./layout.ts";
+import { likeness, type Likeness } from "./same-work.ts";
+import {
+  growthOf,
+  latencyDistanceMs,
+  LEAST_SHARE,
+  stallGrowth,
+  type StallGrowth,
+} from "./stall-regressions.ts";
+import { stallWords } from "./stall-words.ts";
+
+export interface Comparison {
+  readonly regressions: readonly Regression[];
+  /** ④ by rank: distance of its issue latencies from the nearest healthy run's, milliseconds. */
+  readonly distanceMs: ReadonlyMap<Rank, number>;
+  /** What could not be judged, and why; a sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** A run that does the same work in so much less of the time is not held up by anything that has no name. */
+const FASTER = 0.95;
+
+export function compareRun(run: RunProfile, given: readonly RunProfile[]): Comparison {
+  // A store may hold runs of several models: those that this run is like are its baseline.
+  const alike = given.filter((other) => likeness(run, [other]).isComparable);
+  const baseline = alike.length > 0 ? alike : given;
+  const healthy = healthyFrom(baseline);
+  const like = likeness(run, baseline);
+  const layouts = layoutRegressions(run, baseline);
+  if (!like.isComparable) {
+    const share = `${(100 * like.inCommon).toFixed(0)} %`;
+    const note = `only ${share} of the matrix operators and collectives are those of the baseline: another model or backend, so latencies, voids and kernels are not compared`;
+    return { regressions: layouts, distanceMs: new Map(), notes: [note] };
+  }
+  const notes: string[] = [];
+  const distanceMs = new Map(
+    run.ranks.flatMap((profile): [Rank, number][] => {
+      const ms = latencyDistanceMs(profile, healthy);
+      return ms === null ? [] : [[profile.rank, ms]];
+    }),
+  );
+  const stepMs = (profiles: readonly RankProfile[]): number =>
+    median(profiles.map((profile) => median(profile.stepMs)));
+  const own = stepMs(run.ranks);
+  const usual = stepMs(baseline.flatMap(({ ranks }) => ranks));
+  const isFaster = like.isSame && own < FASTER * usual;
+  const grown = stallGrowth(run.ranks, healthy, like).filter(
+    ({ cause }) => cause !== "host" || !isFaster,
+  );
+  const stalls = stallRegressions(grown, healthy);
+  const kernels = kernelRegressions(run, healthy, like, layouts);
+  // One step tells nothing of how much a network varies.
+  const network = healthy.hasSteps ? networkRegressions(run, healthy) : [];
+  const found = [...stalls, ...layouts, ...kernels, ...network];
+  if (isFaster && found.length === 0)
+    notes.push(
+      `a step does the same work in ${own.toFixed(1)} ms that takes ${usual.toFixed(1)} ms in the baseline`,
+    );
+  return { regressions: found.toSorted((a, b) => b.share - a.share), distanceMs, notes };
+}
+
+/** Time without a name must have grown by so much more: any slower CPU, or a busier one, adds some. */
+const UNNAMED = 2;
+
+function stallRegressions(growths: readonly StallGrowth[], healthy: Healthy): Regression[] {
+  const accused = growths.filter(
+    ({ cause, isMoved, growth, limit }) =>
+      cause !== "host" || (isMoved && growth > UNNAMED * limit),
+  );
+  return [...groupBy(accused, ({ cause }) => cause).values()]
+    .filter((list) => list.some(({ growth, limit }) => growth > limit))
+    .map((list) => stallWords(list, healthy));
+}
+
+export function layoutRegressions(run: RunProfile, baseline: readonly RunProfile[]): Regression[] {
+  const references = [...run.ranks, ...baseline.flatMap(({ ranks }) => ranks)];
+  const found = run.ranks.flatMap((profile) =>
+    badLayouts(profile, references, LEAST_SHARE).map((layout) => ({ profile, layout })),
+  );
+  const byShape = groupBy(found, ({ layout: { misaligned } }) => misaligned.size);
+  return [...byShape.values()].map(words.layoutWords);
+}
+
+function kernelRegressions(
+  run: RunProfile,
+  healthy: Healthy,
+  like: Likeness,
+  layouts: readonly Regression[],
+): Regression[] {
+  // Other hardware has other speeds; durations then tell nothing.
+  const isSameHardware = healthy.runs.some(
+    ({ hardware }) => hardware === run.hardware || hardware === "" || run.hardware === "",
+  );
+  const growths = isSameHardware ? run.ranks.map((profile) => kernelGrowth(profile, healthy)) : [];
+  const apart = Math.max(1, ...healthy.runs.map(gpusApart));
+  const limit = Math.max(SLOWER, 1 + healthy.caution * (apart - 1));
+  const allSlow = growths.filter(
+    ({ cost, isAll, ratio }) => isAll && ratio > limit && cost >= LEAST_SHARE,
+  );
+  // Matrix products slower everywhere and all else as fast as before: a library, not every GPU of the job at once.
+  const isLibrary =
+    allSlow.length === growths.length && allSlow.every(({ isMatrixOnly }) => isMatrixOnly);
+  const slow = isLibrary ? [] : allSlow;
+  const isOf = (profile: RankProfile): boolean => slow.some((one) => one.profile === profile);
+  const regressions: Regression[] =
+    slow.length > 0 ? [words.slowGpuWords(slow, run, healthy, limit)] : [];
+
+  const some = onMostRanks(growths.filter(({ profile }) => !isOf(profile)));
+  if (some.length > 0) regressions.push(words.slowKernelWords(some));
+
+  const minority = run.ranks
+    .filter((profile) => !isOf(profile))
+    .flatMap((profile) => {
+      // Equation 2 leaves T_inter out: a longer void alone would make it grow.
+      const ofStep = ({ vMinority, vInter }: RankProfile): number[] =>
+        vMinority.map((share, step) => share * (1 - vInter[step]!));
+      const grown = growthOf(profile, healthy, like.isSame, ({ vMinority }) => vMinority, ofStep);
+      const more = moreMinority(profile, healthy);
+      // What slower kernels explain has been said of them.
+      const slower = some.find((one) => one.profile === profile)?.slower ?? [];
+      const said = slower
+        .filter(({ row }) => row.kind === "minority")
+        .reduce((sum, { cost }) => sum + cost, 0);
+      return grown.growth - said > grown.limit && more.length > 0 ? [{ profile, grown, more }] : [];
+    });
+  if (minority.length > 0) regressions.push(words.minorityWords(minority, healthy));
+  // Unaligned products are slow kernels whose reason is known.
+  const isExplained = ({ cause, ranks }: Regression): boolean =>
+    (cause === "slow-kernel" || cause === "gpu-slow") &&
+    layouts.some((layout) => ranks.every((rank) => layout.ranks.includes(rank)));
+  return regressions.filter((one) => !isExplained(one));
+}
+
+/** A tenth slower is beyond what a kernel's duration varies by from run to run when nothing else has changed. */
+const KERNEL_SLOWER = 1.1;
+/** Of the ranks that run it: all have the same code, so a kernel that is slow on a few of them has unequal input. */
+const MOST_RANKS = 0.75;
+
+function onMostRanks(growths: readonly KernelGrowth[]): KernelGrowth[] {
+  const runs = new Map<string, number>();
+  for (const { profile } of growths)
+    for (const key of new Set(profile.kernels.map(kernelKey)))
+      runs.set(key, (runs.get(key) ?? 0) + 1);
+  const slow = groupBy(
+    growths.flatMap(({ slower }) => slower.filter(({ ratio }) => ratio >= KERNEL_SLOWER)),
+    ({ row }) => kernelKey(row),
+  );
+  return growths
+    .map((growth): KernelGrowth => {
+      const slower = growth.slower.filter(
+        ({ row, ratio }) =>
+          ratio >= KERNEL_SLOWER &&
+          (slow.get(kernelKey(row))?.length ?? 0) >= MOST_RANKS * runs.get(kernelKey(row))!,
+      );
+      return { ...growth, slower, cost: slower.reduce((sum, { cost }) => sum + cost, 0) };
+    })
+    .filter(({ cost }) => cost >= LEAST_SHARE);
+}
+
+function networkRegressions(run: RunProfile, healthy: Healthy): Regression[] {
+  const found = run.ranks.flatMap((profile) =>
+    slowCollectives(profile, median(profile.stepMs), healthy, LEAST_SHARE).map((slow) => ({
+      profile,
+      slow,
+    })),
+  );
+  // A group's row is in every member's profile.
+  const byGroup = groupBy(found, ({ slow: { row } }) => row.groupRanks.join());
+  return [...byGroup.values()].map((list) => words.networkWords(list, healthy));
+}

@@ -1,0 +1,77 @@
+/** What holds the CPU up, in words: the call, its share of the step, the healthy level. */
+import { cutText } from "../../base/text.ts";
+import { median } from "../../maths/robust.ts";
+import type { Cause } from "../../model/cause.ts";
+import type { Regression } from "../../model/regression.ts";
+import type { StallCause } from "../../model/trace-profile.ts";
+import type { Healthy } from "./healthy.ts";
+import { MOST_NAME, percent, regression, tidy } from "./regression-words.ts";
+import type { StallGrowth } from "./stall-regressions.ts";
+
+const DOES: Readonly<Record<StallCause, string>> = {
+  dataloader: "the GPU waits for the data loader",
+  "garbage-collection": "Python's garbage collection holds up the CPU, and the GPU runs empty",
+  synchronization: "the CPU waits for the GPU before it issues more, so the GPU runs empty",
+  "memory-management": "allocating and freeing GPU memory holds up the CPU, and the GPU runs empty",
+  host: "the CPU issues kernels late, and the GPU runs empty",
+};
+
+/** A stall without a name is the machine's or the framework's; a Python function is somebody's code (package checks). */
+export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regression {
+  const [{ cause }] = list as [StallGrowth];
+  const worst = list.reduce((a, b) => (b.growth > a.growth ? b : a));
+  const share = median(list.map((one) => one.share));
+  const healthyShare = median(list.map((one) => one.healthyShare));
+  const isInter = list.filter((one) => one.isInter).length * 2 > list.length;
+  const name = worst.profile.stallNames[cause][0];
+  const python = cause === "host" && name !== undefined && /\.py\(\d+\)|<built-in/.test(name.name);
+  const calls = callWords(worst, healthy);
+  const call = name && (cause !== "host" || python) ? `, in ${cutText(name.name, MOST_NAME)}` : "";
+  const grew = `${percent(share)} of the step, ${percent(healthyShare)} in the baseline`;
+  const why = `${DOES[cause]}${call}${calls}: ${grew}`;
+  const limit = Math.max(...list.map((one) => one.limit));
+  const excess = median(list.map((one) => one.growth / one.limit));
+  const growth = median(list.map((one) => one.growth));
+  const level = `more than ${percent(limit)} of the step above the healthy level (the larger of 1 % and ${healthy.learntFrom})`;
+  const profiles = list.map(({ profile }) => profile);
+  const blamed: Cause = cause !== "host" ? cause : python ? "user-program" : "cpu-stall";
+  if (isInter) {
+    const value = median(profiles.map(({ vInter }) => median(vInter)));
+    const usual = median(
+      profiles.map(({ rank }) => healthy.level(rank, ({ vInter }) => vInter).centre),
+    );
+    return regression(
+      blamed,
+      profiles,
+      "vInter",
+      { value, baseline: usual, share: growth, excess },
+      why,
+      level,
+    );
+  }
+  // The distance in milliseconds of this run's steps; shares of the step are what was compared.
+  const stepMs = median(profiles.map((profile) => median(profile.stepMs)));
+  const value = median(list.map(({ distance }) => distance)) * stepMs;
+  const baseline = median(list.map(({ learntDistance }) => learntDistance)) * stepMs;
+  const moved = worst.isMoved
+    ? `issue latencies have become shorter by more than ${healthy.learntFrom}; stalls `
+    : "stalls ";
+  return regression(
+    blamed,
+    profiles,
+    "issueLatency",
+    { value, baseline, share: growth, excess: excess * (worst.isMoved ? 2 : 1) },
+    why,
+    moved + level,
+  );
+}
+
+/** ", 25 calls a step instead of 1", where the number of calls tells. */
+function callWords({ profile, cause }: StallGrowth, healthy: Healthy): string {
+  if (cause !== "synchronization" && cause !== "memory-management") return "";
+  const now = median(profile.calls[cause]);
+  const before = healthy.level(profile.rank, ({ calls }) => calls[cause]).centre;
+  if (now <= before) return "";
+  const what = cause === "synchronization" ? "synchronisations" : "allocations and frees";
+  return `, ${tidy(now)} ${what} a step instead of ${tidy(before)}`;
+}

@@ -1,0 +1,48 @@
+/** What makes a run slower than healthy ones, as `faultline trace` and the verdict tell it. */
+import type { Cause, Owner } from "./cause.ts";
+import type { Place, Rank } from "./ids.ts";
+
+export type TraceMetric =
+  | "throughput"
+  | "flops"
+  | "bandwidth"
+  | "issueLatency"
+  | "vInter"
+  | "vMinority";
+
+export interface Regression {
+  readonly cause: Cause;
+  readonly owner: Owner;
+  readonly ranks: readonly Rank[];
+  readonly metric: TraceMetric;
+  /** In the metric's unit: TFLOPS, GB/s, milliseconds of distance, shares of the step. */
+  readonly value: number;
+  /** The healthy level in the same unit; of issue latencies the largest distance between healthy runs. */
+  readonly baseline: number;
+  /** Share of the step that it takes more than when healthy, 0..1; where ranks wait anyway, it costs less than that. */
+  readonly share: number;
+  readonly why: string;
+  readonly at: readonly Place[];
+  /** Which threshold was crossed, and how it was learnt. */
+  readonly threshold: string;
+  /** 0..1: how much one would bet on it. */
+  readonly weight: number;
+}
+
+/**
+ * Who gets what (FLARE, Table 1, §5.2.3, §5.2.4, §7.3): a Python call that was found goes to the algorithm team, kernels,
+ * layouts and the allocator to infrastructure, hardware to operations; a stall without a call to infrastructure.
+ */
+export const REGRESSION_OWNERS: Partial<Readonly<Record<Cause, Owner>>> = {
+  "garbage-collection": "algorithm",
+  synchronization: "algorithm",
+  dataloader: "algorithm",
+  "user-program": "algorithm",
+  "cpu-stall": "infrastructure",
+  "memory-management": "infrastructure",
+  "minority-kernels": "infrastructure",
+  "gemm-layout": "infrastructure",
+  "slow-kernel": "infrastructure",
+  "gpu-slow": "operations",
+  "network-slow": "operations",
+};

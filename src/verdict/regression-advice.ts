@@ -1,0 +1,81 @@
+/** What to do about code that is slower than it was, and whose it is (FLARE, Table 1, §5.2.4, §7.3). */
+import type { Cause } from "../model/cause.ts";
+import { REGRESSION_OWNERS } from "../model/regression.ts";
+import type { Advice } from "./advice.ts";
+
+const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
+  synchronization: {
+    is: "waits for the GPU where it need not",
+    actions: [
+      [
+        "fix-code",
+        "take out torch.cuda.synchronize(), .item(), .cpu() and timers with barriers from the layers; the call is in the evidence",
+      ],
+    ],
+  },
+  "garbage-collection": {
+    is: "stops for Python's garbage collection",
+    actions: [
+      ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
+    ],
+  },
+  dataloader: {
+    is: "waits for its data loader",
+    actions: [
+      [
+        "fix-code",
+        "more loader workers, prefetching, pinned memory; look for work that grows with the sequence, such as masks",
+      ],
+    ],
+  },
+  "memory-management": {
+    is: "allocates and frees GPU memory all the time",
+    actions: [
+      [
+        "fix-config",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer sizes, no empty_cache() in the step; leave memory free",
+      ],
+    ],
+  },
+  "user-program": {
+    is: "spends the step in Python",
+    actions: [
+      ["fix-code", "take the function in the evidence out of the step: checks, logging, imports"],
+    ],
+  },
+  "cpu-stall": {
+    is: "is held up by its CPU, which issues kernels late",
+    actions: [
+      [
+        "trace-python",
+        "torch.profiler with with_stack=True names the function; then look at CPU load and pinning",
+      ],
+    ],
+  },
+  "minority-kernels": {
+    is: "spends more time in small kernels",
+    actions: [
+      ["fuse-kernels", "torch.compile or a fused kernel for the operators in the evidence"],
+    ],
+  },
+  "gemm-layout": {
+    is: "multiplies matrices whose layout tensor cores cannot read",
+    actions: [["pad-matrix", "pad the dimension in the evidence to the size that is given there"]],
+  },
+  "slow-kernel": {
+    is: "runs a kernel that is slower than it was",
+    actions: [
+      [
+        "fix-kernel",
+        "compare versions of the library and the kernel's configuration with the baseline's",
+      ],
+    ],
+  },
+};
+
+export const REGRESSION_ADVICE: Partial<Record<Cause, Advice>> = Object.fromEntries(
+  Object.entries(WORDS).map(([cause, words]) => [
+    cause,
+    { ...words, owner: REGRESSION_OWNERS[cause as Cause] ?? "infrastructure" },
+  ]),
+);

@@ -1,0 +1,234 @@
+/** `faultline trace` and `diagnose --baseline`, as a user calls them: real recordings, a store, simulated jobs. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { judgeTraces } from "../src/methods/methods.ts";
+import { diagnose } from "../src/pipeline.ts";
+import { quietEnv } from "./in-memory.ts";
+import { simulatedRun } from "./simulated-run.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "faultline-traces-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const recording = (name: string): string => join(root, `fixtures/traces/${name}.tar.gz`);
+
+interface Said {
+  readonly schema: string;
+  readonly ranks: readonly Record<string, unknown>[];
+  readonly regressions: readonly {
+    cause: string;
+    owner: string;
+    ranks: number[];
+    threshold: string;
+  }[];
+  readonly notes: readonly string[];
+}
+
+async function faultline(
+  ...args: string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
+  return await new Promise((resolve) => {
+    execFile(join(root, "faultline"), args, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
+    });
+  });
+}
+
+async function traced(...args: string[]): Promise<Said> {
+  const { status, stdout, stderr } = await faultline("trace", ...args, "--json", "--quiet");
+  expect(stderr).toBe("");
+  expect(status).toBe(0);
+  return JSON.parse(stdout) as Said;
+}
+
+describe("faultline trace on recordings of real jobs", () => {
+  it("prints the document of the contract", async () => {
+    const said = await traced(recording("reg-none"));
+    expect(said.schema).toBe("faultline.trace/1");
+    expect(said.ranks.map(({ rank }) => rank)).toEqual([0, 2, 4]);
+    expect(said.ranks[0]).toMatchObject({
+      steps: 2,
+      flops: expect.arrayContaining([
+        {
+          kernel: "aten::mm",
+          shape: expect.any(String),
+          tflops: expect.any(Number),
+          count: 96,
+          overlapped: 0,
+          share: expect.any(Number),
+        },
+      ]),
+      issueLatencyMs: {
+        p10: expect.any(Number),
+        p50: expect.any(Number),
+        p90: expect.any(Number),
+        distance: null,
+      },
+    });
+    const bandwidth = said.ranks[0]!["bandwidth"] as Record<string, unknown>[];
+    for (const key of ["collective", "group", "bytes", "busGBps", "count"])
+      expect(bandwidth[0]).toHaveProperty(key);
+    for (const key of ["stepMs", "vInter", "vMinority", "commMs", "overlapMs"])
+      expect(said.ranks[0]![key]).toEqual(expect.any(Number));
+    expect(said.regressions).toEqual([]);
+  });
+
+  it("finds the synchronisation in every layer, and whose it is", async () => {
+    const { regressions } = await traced(
+      recording("reg-sync"),
+      "--baseline",
+      recording("reg-none"),
+    );
+    expect(regressions).toMatchObject([
+      { cause: "synchronization", owner: "algorithm", ranks: [0, 2, 4] },
+    ]);
+    expect(regressions[0]!.threshold).toContain("baseline run");
+  });
+
+  it("finds the slow loader on the ranks of the first stage", async () => {
+    const { regressions } = await traced(
+      recording("reg-data"),
+      "--baseline",
+      recording("reg-none"),
+    );
+    expect(regressions).toMatchObject([{ cause: "dataloader", owner: "algorithm", ranks: [0, 2] }]);
+  });
+
+  it("finds nothing in a healthy run, nor in the healthy one beside the slow one", async () => {
+    const none = recording("reg-none");
+    expect((await traced(none, "--baseline", none)).regressions).toEqual([]);
+    expect((await traced(none, "--baseline", recording("reg-sync"))).regressions).toEqual([]);
+  });
+
+  it("tells people first what is slower, then each rank", async () => {
+    const { status, stdout } = await faultline(
+      "trace",
+      recording("reg-sync"),
+      "--baseline",
+      recording("reg-none"),
+      "--exit-code",
+    );
+    expect(status).toBe(10);
+    expect(stdout).toMatch(/^1 REGRESSION against /);
+    expect(stdout).toContain("→ algorithm");
+    expect(stdout).toContain("threshold: ");
+    expect(stdout).toMatch(/rank +steps +step ms +V_inter/);
+  });
+
+  it("keeps healthy runs and compares with them", async () => {
+    const store = join(folder, "healthy.json");
+    const learnt = await faultline("trace", "learn", "--store", store, recording("reg-none"));
+    expect(learnt.status).toBe(0);
+    expect(learnt.stdout).toContain("1 healthy run kept");
+    await faultline("trace", "learn", recording("reg-none"), "--store", store);
+    const kept = JSON.parse(readFileSync(store, "utf8")) as { entries: { runs: unknown[] }[] };
+    expect(kept.entries.map(({ runs }) => runs.length)).toEqual([1]);
+    const { regressions } = await traced(recording("reg-sync"), "--store", store);
+    expect(regressions).toMatchObject([{ cause: "synchronization" }]);
+  });
+
+  it("writes the report's folder", async () => {
+    const out = join(folder, "out");
+    await traced(recording("reg-none"), "--out", out);
+    expect(existsSync(join(out, "report.html"))).toBe(true);
+    expect((JSON.parse(readFileSync(join(out, "verdict.json"), "utf8")) as Said).schema).toBe(
+      "faultline.trace/1",
+    );
+  });
+});
+
+describe("faultline trace says what is wrong in one line", () => {
+  const errors: [string, string[], number, RegExp][] = [
+    [
+      "without traces",
+      [join(root, "fixtures/recordings/kill4.tar.gz")],
+      3,
+      /no profiler trace in .*torch\.profiler/,
+    ],
+    [
+      "a baseline without traces",
+      [recording("reg-none"), "--baseline", join(root, "fixtures/recordings/kill4.tar.gz")],
+      3,
+      /no profiler trace/,
+    ],
+    [
+      "a store that has nothing like it",
+      [recording("reg-none"), "--store", join(folder, "empty.json")],
+      3,
+      /no healthy run like this one .*trace learn/,
+    ],
+    ["a path that is not there", [join(folder, "nowhere")], 3, /nowhere/],
+    ["learning without a store", ["learn", recording("reg-none")], 2, /--store FILE/],
+    ["no path", [], 2, /missing required argument/],
+  ];
+  it.each(errors)("%s", async (_, args, expected, line) => {
+    const { status, stderr } = await faultline("trace", ...args, "--quiet");
+    expect(status).toBe(expected);
+    expect(stderr).toMatch(line);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+  });
+
+  it("a store that is none", async () => {
+    const store = join(folder, "no-store.json");
+    writeFileSync(store, "[]");
+    const { status, stderr } = await faultline(
+      "trace",
+      recording("reg-none"),
+      "--store",
+      store,
+      "--quiet",
+    );
+    expect(status).toBe(3);
+    expect(stderr).toContain("is no store of baselines");
+  });
+});
+
+describe("diagnose", () => {
+  it("with --baseline turns a regression into the verdict", async () => {
+    const paths = [recording("reg-data")];
+    const { verdict } = await diagnose({ paths, baseline: [recording("reg-none")] }, quietEnv);
+    expect(verdict).toMatchObject({
+      kind: "regression",
+      owner: "algorithm",
+      suspects: [{ cause: "dataloader", ranks: [0, 2] }],
+    });
+    expect(verdict.victims).toEqual([4]);
+  });
+
+  it("without a baseline accuses nobody of a regression that all ranks share", async () => {
+    for (const name of ["reg-none", "reg-sync", "reg-data"]) {
+      const { verdict } = await diagnose({ paths: [recording(name)] }, quietEnv);
+      expect(verdict.suspects).toEqual([]);
+    }
+  });
+});
+
+describe("simulated jobs", () => {
+  const job = { gpus: 4, tp: 1, pp: 1, microBatches: 2 };
+  const healthy = simulatedRun([], { ...job, seed: 2 });
+  const found = (fault: string) =>
+    judgeTraces(simulatedRun([`${fault}:from=1`], { ...job, seed: 3 }), [healthy]).regressions.map(
+      ({ cause, ranks }) => ({ cause, ranks }),
+    );
+  const all = [0, 1, 2, 3];
+  const cases: [string, string, number[]][] = [
+    ["synchronization:rank=0,1,2,3:severity=1.1", "synchronization", all],
+    ["garbage-collection:rank=2:severity=1.5", "garbage-collection", [2]],
+    ["dataloader:rank=1:severity=1.5", "dataloader", [1]],
+    ["minority-kernels:rank=0,1,2,3:severity=1.1", "minority-kernels", all],
+    ["gemm-layout:rank=0,1,2,3:severity=1.5", "gemm-layout", all],
+    ["slow-kernel:rank=0,1,2,3:severity=1.2", "slow-kernel", all],
+    ["gpu-slow:rank=3:severity=1.2", "gpu-slow", [3]],
+    ["cpu-stall:rank=3:severity=3", "cpu-stall", [3]],
+  ];
+  it.each(cases)("%s", (fault, cause, ranks) => {
+    expect(found(fault)).toEqual([{ cause, ranks }]);
+  });
+
+  it("another healthy run is no regression", () => {
+    expect(judgeTraces(simulatedRun([], { ...job, seed: 4 }), [healthy]).regressions).toEqual([]);
+  });
+});
