@@ -23,7 +23,7 @@ const given = (name: string): number | null => {
   return at > 0 ? Number(process.argv[at + 1]) : null;
 };
 const gpusGiven = given("--gpus");
-const SIZES = gpusGiven === null ? [2048, 3072, 4096, 8192] : [gpusGiven];
+const SIZES = gpusGiven !== null ? [gpusGiven] : quick ? [2048] : [2048, 3072, 4096, 8192];
 /** Added to a size's seeds: which cases are drawn. */
 const FIRST = given("--first") ?? 400;
 const CASES = given("--cases") ?? (quick ? 6 : 60);

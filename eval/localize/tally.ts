@@ -39,11 +39,11 @@ export class Tally {
     return [
       this.#name,
       ...counts.map((each) => `${each.right}/${each.all}`),
-      `${right}/${all} = ${percent(right / all)}`,
-      `${percent(low)} – ${percent(high)}`,
-      percent(mean(this.#shares)),
-      percent(Math.max(...this.#shares)),
-      `${(mean(this.#tookMs) / 1000).toFixed(2)} s`,
+      all === 0 ? "none" : `${right}/${all} = ${percent(right / all)}`,
+      all === 0 ? "–" : `${percent(low)} – ${percent(high)}`,
+      all === 0 ? "–" : percent(mean(this.#shares)),
+      all === 0 ? "–" : percent(Math.max(...this.#shares)),
+      all === 0 ? "–" : `${(mean(this.#tookMs) / 1000).toFixed(2)} s`,
     ];
   }
 }

@@ -124,10 +124,22 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
       onSide >= rule.onSide,
   );
   const past = values.slice(Math.max(0, at - MEMORY), at);
-  const share = (past.filter(beyond).length + 0.5) / (past.length + 1);
-  if (!enough || past.length * share ** news.length > BY_CHANCE) return null;
+  // A large shift is unheard of where points went beyond its mark now and then, but never half as far.
+  const halfWay = (y: number): boolean => sign * (y - before) >= shift / 2;
+  const chance = Math.min(byChance(past, news, beyond), byChance(past, news, halfWay));
+  if (!enough || chance > BY_CHANCE) return null;
   const confidence = Math.min(0.99, 1 - 0.5 * Math.exp(-(sigmas - 3) / 3));
   return { before, after, confidence, isCreeping: false };
+}
+
+/** Expected runs of as many points, if single ones are as far off as often as they were. */
+function byChance(
+  past: readonly number[],
+  news: readonly number[],
+  isFar: (y: number) => boolean,
+): number {
+  const share = (past.filter(isFar).length + 0.5) / (past.length + 1);
+  return past.length * share ** news.filter(isFar).length;
 }
 
 function stepAt(values: readonly number[], at: number): number {

@@ -168,6 +168,8 @@ function withPid(job: Job, culprits: readonly Hypothesis[], actions: readonly Ac
 function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
   const ranks = culprits.flatMap((culprit) => culprit.ranks).sort((a, b) => a - b);
   const machine = machineOf(job, ranks);
+  const [only] = culprits;
+  if (culprits.length === 1 && only!.name !== null) return `${only!.name} (${rankWords(ranks)})`;
   if (ranks.length === 0) return "the job";
   return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
 }

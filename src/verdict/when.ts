@@ -11,7 +11,7 @@ export function whenDidItHappen(
   suspects: readonly Suspect[],
 ): Verdict["when"] {
   const isSlow = kind === "fail-slow" || kind === "regression";
-  const slow = isSlow ? (slowDownOf(evidenceOf(findings, suspects)) ?? slowDownOf(findings)) : null;
+  const slow = isSlow ? slowSince(findings, suspects) : null;
   if (slow) {
     const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
     return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
@@ -24,7 +24,21 @@ export function whenDidItHappen(
   };
 }
 
-/** What is said of the first suspect tells best when it began. */
+/** Iterations by which two witnesses of one change may differ. */
+const SAME_CHANGE = 2;
+
+/**
+ * What is said of the first suspect tells best when it began; but ranks may cut iterations a little earlier than the log
+ * prints them, and a record that begins in the middle of it knows no beginning.
+ */
+function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): Finding | null {
+  const own = slowDownOf(evidenceOf(findings, suspects));
+  const printed = slowDownOf(findings.filter(({ method }) => method === "iterations/slow-down"));
+  if (!own || !printed) return own ?? printed ?? slowDownOf(findings);
+  const apart = Math.abs(Number(own.data["iteration"]) - Number(printed.data["iteration"]));
+  return own.data["sinceStart"] === true || apart <= SAME_CHANGE ? printed : own;
+}
+
 function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {
   const ids = new Set(suspects[0]?.evidence);
   return findings.filter(({ id }) => ids.has(id));

@@ -39,6 +39,16 @@ export function wouldHelp(
       `flight-recorder dumps of ${rankWords(absent)}, if the files exist on their machines`,
     );
   }
+  if (findings.some((finding) => finding.data["shortRecord"] === true)) {
+    help.push(
+      "a longer record in the next run (TORCH_FR_BUFFER_SIZE=20000), so that it reaches back to before the slow-down",
+    );
+  }
+  if (kind === "fail-slow" && suspects.length === 0 && job.dumps.size === 0) {
+    help.push(
+      "TORCH_NCCL_ENABLE_TIMING=1 with those dumps: durations of operators tell who makes the others wait",
+    );
+  }
   if (findings.some((finding) => finding.data["timing"] === false)) {
     help.push(
       "TORCH_NCCL_ENABLE_TIMING=1 in the next run: it tells a stuck GPU from a stuck network",

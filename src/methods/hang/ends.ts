@@ -31,6 +31,16 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
     ? `${rankWords(waiters.arrived.toSorted((a, b) => a - b))} ${waiters.arrived.length === 1 ? "waits" : "wait"} for it in ${describeOp(job, waiters)}`
     : "others wait for it";
   const gpu = graph.ownGpu.get(rank);
+  // Of a dump that was cut off only counters are left, and those of a running job lag; if nobody waits, they prove nothing.
+  if (job.dumps.get(rank)?.dump.isCut && !waiters)
+    return {
+      says: `rank ${rank}'s dump was cut off: whether its last operators were completed is open, and nobody waits for it`,
+      weight: 0.1,
+      at: [{ file: job.dumps.get(rank)!.dump.file }],
+      data: {},
+      accuses: [],
+      clears: [],
+    };
   if (gpu) {
     const head = describeOp(job, gpu.head);
     const reason =

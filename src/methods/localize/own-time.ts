@@ -25,7 +25,9 @@ export interface OwnTimeSuspect {
   readonly slow: readonly number[];
 }
 
-const MIN_ITERATIONS = 8;
+const MIN_ITERATIONS = 6;
+/** Against peers, a few are enough. */
+const MIN_ALWAYS = 4;
 /** Smallest change of own time that is looked at, and that matters: shares of own time and of the iteration. */
 const LEVELS = { minRatio: 1.02, driftRatio: 1.06 };
 const MATTERS = 0.01;
@@ -38,7 +40,7 @@ const TOO_MANY = 0.25;
 const ALWAYS_RATIO = 1.05;
 const ALWAYS_SIGMAS = 8;
 const ALWAYS_SHARE = 0.02;
-const APART = 2;
+const APART = 1.5;
 /** Own times of whoever works beside a slow rank differ a little, too. */
 const OF_WORST = 0.5;
 const MIN_PEERS = 3;
@@ -50,14 +52,25 @@ const SPIKES = 2;
 const BY_CHANCE = 0.005;
 
 export function ownTimeSuspects(accounts: ReadonlyMap<Rank, Account>): OwnTimeSuspect[] {
-  const all = [...accounts].filter(([, account]) => account.iteration.length >= MIN_ITERATIONS);
-  if (all.length < 2) return [];
-  const most = Math.max(1, Math.floor(TOO_MANY * all.length));
-  for (const find of [slowerOnes, alwaysSlowOnes, spikingOnes]) {
-    const found = find(all);
+  const most = Math.max(1, Math.floor(TOO_MANY * accounts.size));
+  const ways = [
+    [slowerOnes, MIN_ITERATIONS],
+    [alwaysSlowOnes, MIN_ALWAYS],
+    [spikingOnes, MIN_ITERATIONS],
+  ] as const;
+  for (const [find, least] of ways) {
+    const all = [...accounts].filter(([, account]) => settled(account).length >= least);
+    const every = all.length < 2 ? [] : find(all);
+    // Those who work beside slow ranks rise a little, too.
+    const found = every.length > most ? nearWorst(every) : every;
     if (found.length > 0 && found.length <= most) return found;
   }
   return [];
+}
+
+/** Own times without those of iterations that warm up. */
+function settled({ iteration, ownMs }: Account): Float64Array {
+  return ownMs.filter((_, i) => iteration[i]! > WARM_UP);
 }
 
 type Ranked = readonly (readonly [Rank, Account])[];
@@ -113,13 +126,16 @@ function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
   }
   const found = [...programs.values()].flatMap((peers) => {
     if (peers.length < MIN_PEERS + 1) return [];
-    const own = peers.map(([, account]) => median(account.ownMs.subarray(WARM_UP)));
+    const own = peers.map(([, account]) => median(settled(account)));
     const centre = median(own);
-    const noise = Math.max(spread(own, centre), FLOOR * centre);
+    // Medians of a few noisy iterations differ by chance, and of a few peers they may agree by chance.
+    const chance = median(peers.map(([, account]) => errorOfMedian(settled(account))));
+    const noise = Math.max(spread(own, centre), chance, FLOOR * centre);
     const longer = peers.flatMap(([rank, account], k) => {
       const more = own[k]! - centre;
       const sigmas = more / noise;
-      if (sigmas < ALWAYS_SIGMAS && !standsApart(own, own[k]!, centre)) return [];
+      const isPlain = more >= ALWAYS_SIGMAS * chance && standsApart(own, own[k]!, centre);
+      if (sigmas < ALWAYS_SIGMAS && !isPlain) return [];
       // Where operators run beside kernels own times may be below zero, and no ratio tells.
       if (more < ALWAYS_SHARE * median(account.totalMs)) return [];
       if (centre > 0 && own[k]! < ALWAYS_RATIO * centre) return [];
@@ -132,11 +148,17 @@ function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
   return nearWorst(found);
 }
 
-/** Far above all that is less than half as long: peers of different columns of a job differ among themselves. */
+/** Farther above all that is less than half as long than these are apart: columns of a job differ among themselves. */
 function standsApart(all: readonly number[], own: number, centre: number): boolean {
   const half = centre + OF_WORST * (own - centre);
   const next = all.reduce((most, each) => (each < half ? Math.max(most, each) : most), centre);
-  return own - next >= APART * (next - centre);
+  const least = all.reduce((a, b) => Math.min(a, b), centre);
+  return own - next >= APART * (next - least);
+}
+
+/** Standard error of a median of independent values. */
+function errorOfMedian(values: Float64Array): number {
+  return (1.25 * spread(values)) / Math.sqrt(values.length);
 }
 
 function nearWorst(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
@@ -153,12 +175,12 @@ function spikingOnes(all: Ranked): OwnTimeSuspect[] {
     const slow = spikes[k]!;
     const usual = (total - slow.length + 0.25) / (all.length - 1);
     if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > BY_CHANCE) return [];
-    const beforeMs = median(account.ownMs.subarray(WARM_UP));
+    const beforeMs = median(settled(account));
     const afterMs = median(slow.map((i) => account.ownMs[i]!));
     if (slow.length * (afterMs - beforeMs) < MATTERS * sum(account.totalMs)) return [];
     const [first, last] = [account.iteration[slow[0]!]!, account.iteration[slow.at(-1)!]!];
     const facts = { iteration: first, until: last, beforeMs, afterMs };
-    const noise = Math.max(spread(account.ownMs.subarray(WARM_UP)), FLOOR * beforeMs);
+    const noise = Math.max(spread(settled(account)), FLOOR * beforeMs);
     const sigmas = (afterMs - beforeMs) / noise;
     return [{ rank, kind: "spikes" as const, ...facts, sigmas, slow }];
   });
@@ -190,8 +212,9 @@ function ownSpikes(all: readonly Account[]): number[][] {
 }
 
 /** Index of an iteration → how far its own time is above the usual. */
-function jumpsOf({ iteration, ownMs, totalMs }: Account): Map<number, number> {
-  const counted = ownMs.subarray(WARM_UP);
+function jumpsOf(account: Account): Map<number, number> {
+  const { iteration, ownMs, totalMs } = account;
+  const counted = settled(account);
   const centre = median(counted);
   const noise = Math.max(spread(counted, centre), FLOOR * median(totalMs));
   const least = Math.max(SPIKE_SIGMAS * noise, SPIKE_SHARE * median(totalMs));

@@ -110,6 +110,8 @@ function findingOf(
 
 /** A device that explains what is slow and is contradicted by nothing; a whole group is a poor answer. */
 const OF_GROUP = 0.6;
+/** A link that is all that either NIC at its ends serves. */
+const AMBIGUOUS = 0.75;
 
 export function fromNetwork(
   { device, growthMs, votes, pivots }: Culprit,
@@ -144,6 +146,7 @@ function networkFinding(
   const weight =
     certainty *
     (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
+    (device.isAmbiguous ? AMBIGUOUS : 1) *
     sureness(witness);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {
@@ -229,6 +232,7 @@ function times(
   const last = until === null ? -1 : iteration.indexOf(until);
   return {
     slowDown: true,
+    sinceStart: from === null,
     iteration: from ?? 1,
     until,
     from: at(from === null ? 0 : iteration.indexOf(from), 0),

@@ -6,6 +6,7 @@ import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
 import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
 import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
@@ -94,6 +95,8 @@ export const slowRank: Method = {
     const witness = { job, cut, accounts, seen, lacks, clocks };
 
     const found = weighed(located, slow, suspects, floors, totalMs, witness);
+    if (found.length === 0 && job.iterations.some(isSlowed) && !split)
+      yield tooShort(iterations.length, cut[0]!.file, lacks);
     if (!split || found.length === 0) {
       yield* found;
       return;
@@ -118,6 +121,24 @@ function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean 
   if (!isGroup) return of === rank;
   const { ranks } = job.groups[of]!;
   return ranks.length < job.worldSize && ranks.includes(rank);
+}
+
+function isSlowed({ episodes }: TrackedSeries): boolean {
+  return episodes.some(({ type }) => type === "degradation");
+}
+
+/** Said where it matters: the job became slow, and the record does not reach back to before that. */
+function tooShort(iterations: number, file: string, lacks: readonly string[]): NewFinding {
+  const says = `the operators at hand cover ${count(iterations, "iteration")}, and not three before and three during the slow-down: who causes it cannot be told by comparison`;
+  return {
+    says,
+    weight: 0.1,
+    at: [{ file }],
+    data: { shortRecord: true },
+    accuses: [],
+    clears: [],
+    lacks: [...lacks, says],
+  };
 }
 
 /** What the witnesses together say, what is believed first. */
@@ -230,7 +251,7 @@ function slowFromTheStart(
   totalMs: readonly number[],
 ): { device: ReturnType<typeof deviceOf>; ratio: number; growthMs: number } | null {
   if (!areFloorsCalm(floors, median(totalMs))) return null;
-  const all = comparedWithPeers(floors, job.groups);
+  const all = comparedWithPeers(floors, job.groups, wiringOf(job));
   const [worst] = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs);
   if (!worst || worst.growthMs < MATTERS * median(totalMs)) return null;
   const device = deviceOf(all, worst.ranks, wiringOf(job));

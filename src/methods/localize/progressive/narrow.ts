@@ -18,6 +18,8 @@ export interface Device {
   /** Observations for and against it. */
   readonly explains: number;
   readonly contradicts: number;
+  /** Whether a device of another kind explains as much: the NIC at one end of a link. */
+  readonly isAmbiguous: boolean;
 }
 
 /** Observations that may be wrong by chance, as a share. */
@@ -70,6 +72,7 @@ export function deviceOf(
     ranks: slow,
     explains: bad.length,
     contradicts: 0,
+    isAmbiguous: false,
   };
   if (bad.length === 0) return otherwise;
   const judge = (serves: (observation: Observation) => boolean): [number, number] => {
@@ -89,7 +92,7 @@ export function deviceOf(
     serves: (observation: Observation) => boolean,
   ): void => {
     const [explains, contradicts] = judge(serves);
-    devices.push({ kind, name, ranks, explains, contradicts });
+    devices.push({ kind, name, ranks, explains, contradicts, isAmbiguous: false });
   };
   const passes = ({ ranks }: Observation): boolean => passesNic(ranks, wiring);
   const concerned = [
@@ -113,12 +116,13 @@ export function deviceOf(
   devices.sort((a, b) => a.contradicts - b.contradicts || b.explains - a.explains);
   const [first] = devices;
   if (!first || first.contradicts > Math.max(1, TOLERATED * bad.length)) return otherwise;
-  const alike = devices.filter(
-    ({ kind, explains, contradicts }) =>
-      kind === first.kind && explains === first.explains && contradicts === first.contradicts,
+  const equal = devices.filter(
+    ({ explains, contradicts }) => explains === first.explains && contradicts === first.contradicts,
   );
+  const alike = equal.filter(({ kind }) => kind === first.kind);
   // Which NIC of a ring is slow no operator of the ring tells; without another witness it is all of them.
-  return alike.length > 1 && first.kind !== "link" ? together(alike) : first;
+  if (alike.length > 1 && first.kind !== "link") return together(alike);
+  return { ...first, isAmbiguous: first.kind === "link" && equal.length > alike.length };
 }
 
 function together(alike: readonly Device[]): Device {

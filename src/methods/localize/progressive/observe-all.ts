@@ -6,6 +6,7 @@ import { median, spread } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { Observation } from "./floors.ts";
+import type { Wiring } from "./wiring.ts";
 import { growth, leastOfAll, ratio, standsOut, sums } from "./series.ts";
 import { COLLECTIVE, RECEIVING, type OperatorSource, type Split } from "./source.ts";
 
@@ -124,9 +125,9 @@ export function observed(all: readonly FloorSeries[], split: Split): Observation
   });
 }
 
-/** Greyhound §4.3 takes 10 %; ours are quieter, but differ with where members sit. */
-const DEGRADED = 1.3;
-const PEER_SIGMAS = 6;
+/** Greyhound §4.3 takes 10 %; but healthy groups differ with where their members sit and what queues before them. */
+const DEGRADED = 2;
+const PEER_SIGMAS = 8;
 const FEWEST_PEERS = 5;
 
 /**
@@ -136,11 +137,13 @@ const FEWEST_PEERS = 5;
 export function comparedWithPeers(
   all: readonly FloorSeries[],
   groups: readonly Group[],
+  wiring: Wiring,
 ): Observation[] {
   const clusters = new Map<string, FloorSeries[]>();
   for (const one of all) {
     const role = one.isLink ? "link" : groups[one.group]!.role;
-    const key = `${role} ${one.ranks.length} ${one.count}`;
+    const machines = new Set(one.ranks.map((rank) => wiring.machineOf(rank))).size;
+    const key = `${role} ${one.ranks.length} ${one.count} ${machines}`;
     const known = clusters.get(key);
     if (known) known.push(one);
     else clusters.set(key, [one]);

@@ -1,7 +1,7 @@
 /**
  * From a few pivots along the waiting to who causes it (Holmes §4.3.2), reading as little as that takes: ranks on
  * the path nearly whole, of the members of a group only the operators in which the rank on the path came to wait.
- * The rules are wait-search.ts's; a transfer is looked at from both sides, so that a slow link is no late sender.
+ * A transfer is looked at from both sides, so that a slow link is no late sender.
  */
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
@@ -48,7 +48,7 @@ export interface Arrival {
   readonly evidence: Float64Array | null;
 }
 
-/** As in wait-search.ts: of the slow-down, of the largest growth. */
+/** Shares of the slow-down above which time is taken for waiting, and of the largest growth for all alike. */
 const LONGER = 0.3;
 const ALIKE = 0.6;
 const MOST_HOPS = 64;
