@@ -64,7 +64,7 @@ export function locate(
     return slow.isLasting || isHabit(accounts.get(rank!)!, slow, least);
   });
   const agreement = confirmed.reduce((sum, { votes }) => sum + votes, 0) / Math.max(1, searched);
-  const ranks: SlowRank[] =
+  const ended: SlowRank[] =
     agreement >= AGREED
       ? confirmed.map(({ ranks: [rank], votes }) => ({
           rank: rank!,
@@ -73,7 +73,9 @@ export function locate(
           growthMs: ownGrowth(accounts, rank!, slow),
         }))
       : [];
-  const most = Math.max(0, ...ranks.map((each) => each.growthMs));
+  const most = Math.max(0, ...ended.map((each) => each.growthMs));
+  // Where iterations hardly grow, the share of the slow-down confirms anybody: beside the largest it does not.
+  const ranks = ended.filter((each) => each.growthMs >= CONFIRMED * most);
   const found = ranks.map(({ rank }) => rank);
   for (const { rank, kind, beforeMs, afterMs } of found.length > 0 ? own : [])
     if (
@@ -84,9 +86,9 @@ export function locate(
     )
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
   // Of iterations picked for their length all that communicates is longer, whoever is at fault.
-  const ended = counted.filter(({ cause }) => cause === "network");
-  const agree = ended.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
-  const slowest = network ?? (agree ? ended.find(({ isSignificant }) => isSignificant) : null);
+  const slowed = counted.filter(({ cause }) => cause === "network");
+  const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
+  const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
   return {
     ranks,
