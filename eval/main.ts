@@ -21,6 +21,7 @@ const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
     { script: "holmes/detect.ts", quick: ["--jobs", "60", "--test-jobs", "24"] },
     { script: "what-if.ts", quick: [] },
   ],
+  traces: [{ script: "traces/run.ts", quick: QUICK }],
 };
 
 const [topic = "", ...options] = process.argv.slice(2);

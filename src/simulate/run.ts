@@ -1,4 +1,5 @@
 /** A whole simulation into an output: the library call behind `faultline simulate`. */
+import { severitiesFromCosts } from "./cluster/costs.ts";
 import { drawDurations } from "./cluster/durations.ts";
 import { simulate } from "./cluster/engine.ts";
 import type { IterationTimes } from "./cluster/times.ts";
@@ -22,7 +23,7 @@ export function runSimulation(
   output: Output,
   onIteration: (times: IterationTimes) => void = () => undefined,
 ): SimulationSummary {
-  const simulation = simulate(drawDurations(spec));
+  const simulation = simulate(drawDurations(severitiesFromCosts(spec)));
   const emitters: Emitter[] = emit.map((name) => EMITTERS[name]!(simulation, output));
   writeTruth(simulation, output);
   const iterationMs: number[] = [];

@@ -9,7 +9,8 @@
  * object or a branch on the kind of operator: 8,192 GPUs × 4,000 operators in seconds.
  */
 import { assert } from "../../base/errors.ts";
-import { devicesAt, healthyDevices, NEVER, type DeviceState } from "./faults.ts";
+import { devicesAt, NEVER, placedDevices, type DeviceState } from "./faults.ts";
+import { hostSites } from "./host-sites.ts";
 import { makeLanes, type LaneGroups, type Lanes } from "./lanes.ts";
 import {
   COMPUTE_JITTER,
@@ -19,10 +20,13 @@ import {
   gcPause,
   hash,
   hiccup,
+  imageFactor,
+  lookupNs,
   networkNoise,
   sequenceFactor,
   STREAM,
 } from "./noise.ts";
+import { partsNs } from "./parts.ts";
 import { executionOrder, type ExecutionOrder } from "./order.ts";
 import {
   ALL_REDUCE,
@@ -49,8 +53,6 @@ const NVLINK_BYTES_PER_NS = 360;
 const NIC_BYTES_PER_NS = 46;
 const NVLINK_LATENCY_NS = 8_000;
 const NETWORK_LATENCY_NS = 20_000;
-/** CPU time to issue the kernels up to and including one operator. */
-export const ISSUE_NS = 30_000;
 /** From the end of an iteration to the CPU's first call of the next: logging, the Python loop. */
 const HOST_GAP_NS = 1_000_000;
 
@@ -88,7 +90,7 @@ class Engine {
   readonly #workNs: readonly number[];
   readonly #times: StageTimes[];
   readonly #roles: (RoleGroups | null)[];
-  readonly #healthy: DeviceState;
+  #healthy: DeviceState;
   #devices: DeviceState;
   /** Slowest NIC or switch of the job: what the operators of all ranks have to pass. */
   #slowestOfAll = 1;
@@ -124,7 +126,10 @@ class Engine {
     this.#roles[CP] = this.#roleGroups(lanes.cp);
     this.#roles[DP] = this.#roleGroups(lanes.dp);
     this.#roles[EP] = this.#roleGroups(lanes.ep);
-    this.#healthy = healthyDevices(spec, topology);
+    this.#healthy = {
+      ...placedDevices(spec, topology),
+      sites: [],
+    };
     this.#devices = this.#healthy;
     this.#gpu = new Float64Array(spec.gpus);
     this.#stream = new Float64Array(spec.gpus);
@@ -161,10 +166,12 @@ class Engine {
 
   #prepare(iteration: number): void {
     const spec = this.#spec;
-    const opsOf = (rank: number): number =>
-      this.#programs[Math.floor(rank / this.#lanes.lanes)]!.count;
+    const programOf = (rank: number): StageProgram => this.#programOf(rank);
+    const opsOf = (rank: number): number => programOf(rank).count;
     const workNsOf = (rank: number): number => this.#workNs[Math.floor(rank / this.#lanes.lanes)]!;
-    const acting = devicesAt(spec, this.#topology, iteration, opsOf, workNsOf);
+    const sites = hostSites(spec, [], { of: programOf, iteration });
+    if (sites.length > 0) this.#healthy = { ...this.#healthy, sites };
+    const acting = devicesAt(spec, this.#topology, iteration, opsOf, workNsOf, programOf);
     if (acting !== null || this.#devices !== this.#healthy || iteration === 1) {
       this.#devices = acting ?? this.#healthy;
       for (const role of this.#roles) if (role) this.#slowestOnTheWay(role);
@@ -187,6 +194,10 @@ class Engine {
       // The usual time of an iteration: the stage's own work, stretched by the pipeline's fill and drain.
       this.#gcNs[rank] = extra * workNsOf(rank) * (1 + (spec.pp - 1) / spec.microBatches);
     }
+  }
+
+  #programOf(rank: number): StageProgram {
+    return this.#programs[Math.floor(rank / this.#lanes.lanes)]!;
   }
 
   #roleGroups(groups: LaneGroups): RoleGroups {
@@ -237,8 +248,8 @@ class Engine {
   #begin(stage: number, op: number, iteration: number): void {
     const program = this.#programs[stage]!;
     const { lanes } = this.#lanes;
-    const { issueNs, startNs } = this.#times[stage]!;
-    const { seed, noise } = this.#spec;
+    const { issueNs, startNs, endNs } = this.#times[stage]!;
+    const { seed, noise, imbalance, launchQueue } = this.#spec;
     const {
       gpu: gpuFactor,
       cpu: cpuFactor,
@@ -247,6 +258,8 @@ class Engine {
       sync,
       gpuEnds,
       cpuEnds,
+      parts,
+      sites,
     } = this.#devices;
     const base = stage * lanes;
     const at = op * lanes;
@@ -256,7 +269,11 @@ class Engine {
       program.role[op] === WORLD ||
       program.role[op] === EMBEDDING;
     const jitter = noise * COMPUTE_JITTER * 3.46;
-    const computeNs = program.computeNs[op]! * commonDriftCached(seed, iteration, noise);
+    const drift = commonDriftCached(seed, iteration, noise);
+    const computeNs = program.computeNs[op]! * drift;
+    const waitsFor = program.waitsFor[op]!;
+    // A full queue holds the CPU at its launch until the GPU has begun what is that far behind.
+    const queued = launchQueue > 0 && op >= launchQueue ? at - launchQueue * lanes : -1;
     const streamSeed = seed ^ STREAM.compute;
     const isExpert = program.role[op] === EP;
     const microBatch = program.microBatch[op]!;
@@ -265,9 +282,11 @@ class Engine {
     for (let lane = 0; lane < lanes; lane++) {
       const rank = base + lane;
       let cpu = this.#cpu[rank]!;
+      if (queued >= 0 && startNs[queued + lane]! > cpu) cpu = startNs[queued + lane]!;
       // First the wait, then the issuing: meanwhile the GPU has nothing to do (FLARE §5.2.2, ④-2).
       if (sync[rank] && this.#gpu[rank]! > cpu) cpu = this.#gpu[rank]!;
-      cpu = cpu + ISSUE_NS * cpuFactor[rank]! + pauseNs[rank]! + stallNs[rank]!;
+      if (sites.length > 0) cpu = this.#atSites(rank, op, cpu);
+      cpu = cpu + this.#spec.issueNs * cpuFactor[rank]! + pauseNs[rank]! + stallNs[rank]!;
       if (this.#gcOp[rank] === op) cpu += this.#gcNs[rank]!;
       if (op >= cpuEnds[rank]!) cpu = Infinity;
       this.#cpu[rank] = cpu;
@@ -275,7 +294,12 @@ class Engine {
       let work = 0;
       if (computeNs > 0) {
         const u = hash(streamSeed, rank, op, iteration) / 4294967296;
-        work = computeNs * gpuFactor[rank]! * (1 + jitter * (u - 0.5));
+        const own = computeNs + (parts === null ? 0 : partsNs(program, op, parts, rank) * drift);
+        work = own * gpuFactor[rank]! * (1 + jitter * (u - 0.5));
+        if (microBatch >= 0 && imbalance > 0) {
+          const replica = Math.floor(lane / replicaSize);
+          work *= imageFactor(seed, replica, microBatch, iteration, imbalance);
+        }
         if (microBatch >= 0 && noise > 0) {
           work *= sequenceFactor(
             seed,
@@ -288,7 +312,9 @@ class Engine {
         if (isExpert) work *= expertFactor(seed, rank, program.layer[op]!, iteration, noise);
       }
       if (op >= gpuEnds[rank]!) work = Infinity;
-      const free = this.#gpu[rank]!;
+      let free = this.#gpu[rank]!;
+      if (waitsFor >= 0 && endNs[waitsFor * lanes + lane]! > free)
+        free = endNs[waitsFor * lanes + lane]!;
       let ready = (cpu > free ? cpu : free) + work;
       this.#gpu[rank] = ready;
       if (gradientStream && this.#stream[rank]! > ready) ready = this.#stream[rank]!;
@@ -296,12 +322,26 @@ class Engine {
     }
   }
 
+  /** When the CPU is done with what it does before this operator only. */
+  #atSites(rank: number, op: number, cpu: number): number {
+    for (const site of this.#devices.sites) {
+      const ns = site.ns(rank, op);
+      if (ns < 0) continue;
+      if (site.drains) cpu = Math.max(cpu, this.#gpu[rank]!, this.#stream[rank]!);
+      cpu += ns;
+    }
+    return cpu;
+  }
+
   #load(stage: number, microBatch: number, iteration: number): void {
     const { lanes } = this.#lanes;
     const { loadNs } = this.#devices;
+    const { seed, noise, embeddingNs } = this.#spec;
     for (let rank = stage * lanes; rank < (stage + 1) * lanes; rank++) {
       this.#cpu[rank]! +=
-        fetchNs(this.#spec.seed, rank, microBatch, iteration, this.#spec.noise) + loadNs[rank]!;
+        fetchNs(seed, rank, microBatch, iteration, noise) +
+        loadNs[rank]! +
+        lookupNs(seed, rank, microBatch, iteration, embeddingNs);
     }
   }
 

@@ -28,6 +28,8 @@ describe("--fault", () => {
       to: Infinity,
       drawn: false,
       severity: 2,
+      cost: 0,
+      how: "",
       shape: "steady",
       signature: "",
     });

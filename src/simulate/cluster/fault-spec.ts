@@ -19,6 +19,10 @@ export interface FaultSpec {
   readonly drawn: boolean;
   /** A factor on the time of what is slow; at least 1. */
   readonly severity: number;
+  /** By how much of itself a step gets longer, from which the severity follows (costs.ts); 0 where not given. */
+  readonly cost: number;
+  /** Which form of the cause, of HOWS; "" for the plain one. */
+  readonly how: string;
   readonly shape: FaultShape;
   /** Metric signature of a hardware fault: "ecc", "pcie", "nic-drop", "card-drop", "nvlink"; "" for none. */
   readonly signature: string;
@@ -41,9 +45,24 @@ export const SIMULATED_CAUSES: readonly Cause[] = [
   "minority-kernels",
   "gemm-layout",
   "slow-kernel",
+  "memory-management",
   "numerical",
   "user-program",
 ];
+
+/**
+ * Forms of a cause, as FLARE met them (Table 4, Table 5, §7.3): synchronisation in every layer or around every
+ * micro-batch (Megatron's timers), collections now and then on each rank by itself, version checks of packages in
+ * every layer, masks made by the loader, and which minority kernels nobody fused.
+ */
+export const HOWS: Readonly<Partial<Record<Cause, readonly string[]>>> = {
+  synchronization: ["layer", "micro-batch"],
+  "garbage-collection": ["now-and-then"],
+  "user-program": ["package-check"],
+  "memory-management": ["layer", "micro-batch"],
+  dataloader: ["mask"],
+  "minority-kernels": ["pe", "pe-act", "pe-act-norm"],
+};
 
 /** Causes after which the job does not go on. */
 export const ENDING_CAUSES: readonly Cause[] = [
@@ -68,7 +87,11 @@ const KEYS = [
   "severity",
   "shape",
   "signature",
+  "cost",
+  "how",
 ];
+/** A step that takes ten times as long is no regression any more. */
+const MAX_COST = 9;
 /** Beyond this no factor and no iteration makes sense. */
 const MAX_NUMBER = 1e6;
 const SIGNATURES = ["ecc", "pcie", "nic-drop", "card-drop", "nvlink"];
@@ -134,6 +157,23 @@ export function parseFault(text: string): FaultSpec {
       2,
     );
   }
+  const how = values.get("how") ?? "";
+  const hows = HOWS[cause as Cause] ?? [];
+  if (how !== "" && !hows.includes(how)) {
+    throw new UserError(
+      `--fault ${text}: ${cause} has no form "${how}"`,
+      hows.length > 0 ? `allowed: ${hows.join(", ")}` : "leave how= away",
+      2,
+    );
+  }
+  const cost = number("cost", 0, 0.001);
+  if (cost > 0 && (values.has("severity") || cost > MAX_COST)) {
+    throw new UserError(
+      `--fault ${text}: cost is a share of the step of at most ${MAX_COST}, and stands in place of severity`,
+      "for example cost=0.0266",
+      2,
+    );
+  }
   const severity = number("severity", 2, 1);
   if (severity === 1) {
     throw new UserError(
@@ -164,6 +204,8 @@ export function parseFault(text: string): FaultSpec {
     to,
     drawn,
     severity,
+    cost,
+    how,
     shape,
     signature,
   };

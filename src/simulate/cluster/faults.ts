@@ -5,7 +5,11 @@
  */
 import { UserError } from "../../base/errors.ts";
 import { ENDING_CAUSES, type FaultSpec } from "./fault-spec.ts";
+import { hostSites, type HostSite } from "./host-sites.ts";
 import { hash, STREAM, uniform } from "./noise.ts";
+import { slowParts, type PartShares } from "./parts.ts";
+import { place } from "./placement.ts";
+import type { StageProgram } from "./program.ts";
 import type { ClusterSpec } from "./spec.ts";
 import type { Topology } from "./topology.ts";
 
@@ -32,6 +36,10 @@ export interface DeviceState {
   /** From this operator of the iteration on, the rank's GPU (CPU) does nothing more; NEVER otherwise. */
   readonly gpuEnds: Int32Array;
   readonly cpuEnds: Int32Array;
+  /** What lengthens single parts of a layer; null where nothing does. */
+  readonly parts: PartShares | null;
+  /** What CPUs do before certain operators only. */
+  readonly sites: readonly HostSite[];
 }
 
 export function healthyDevices(spec: ClusterSpec, topology: Topology): DeviceState {
@@ -51,7 +59,14 @@ export function healthyDevices(spec: ClusterSpec, topology: Topology): DeviceSta
     sync: new Uint8Array(gpus),
     gpuEnds: new Int32Array(gpus).fill(NEVER),
     cpuEnds: new Int32Array(gpus).fill(NEVER),
+    parts: null,
+    sites: [],
   };
+}
+
+/** Healthy devices as this run found them: no two machines are quite alike. */
+export function placedDevices(spec: ClusterSpec, topology: Topology): DeviceState {
+  return place(spec, topology, healthyDevices(spec, topology));
 }
 
 /** How strong a fault is in an iteration (from 1): 1 for not at all. */
@@ -84,6 +99,8 @@ export function devicesAt(
   opsOf: (rank: number) => number,
   /** GPU time of a rank's kernels in an iteration. */
   workNsOf: (rank: number) => number,
+  /** Null for whoever has no use for what happens before single operators. */
+  programOf: ((rank: number) => StageProgram) | null = null,
 ): DeviceState | null {
   const acting = spec.faults
     .map((fault) => ({ fault, severity: severityAt(fault, iteration, spec.seed) }))
@@ -94,13 +111,27 @@ export function devicesAt(
     if (isEnding(fault, iteration)) end(spec, topology, devices, fault, opsOf);
     else slow(spec, topology, devices, fault, severity, (rank) => workNsOf(rank) / opsOf(rank));
   }
-  return devices;
+  const slowing = acting
+    .filter(({ fault }) => !isEnding(fault, iteration))
+    .map(({ fault, severity }) => ({
+      fault,
+      severity,
+      ranks: new Set(faultRanks(spec, topology, fault)),
+    }));
+  const programs = programOf === null ? null : { of: programOf, iteration };
+  return place(spec, topology, {
+    ...devices,
+    parts: slowParts(spec, slowing),
+    sites: hostSites(spec, slowing, programs),
+  });
 }
 
 /** Whether the fault ends the job in this iteration: hangs and crashes do, and a CPU stalled for ever. */
 export function isEnding(fault: FaultSpec, iteration: number): boolean {
   const endless = fault.cause === "cpu-stall" && fault.severity === Infinity;
-  return iteration === fault.from && (endless || ENDING_CAUSES.includes(fault.cause));
+  // A program that checks its packages in every layer is slow, not broken.
+  const goesOn = fault.how !== "";
+  return iteration === fault.from && !goesOn && (endless || ENDING_CAUSES.includes(fault.cause));
 }
 
 function end(
@@ -148,6 +179,11 @@ function slow(
   const cause: string = fault.cause;
   for (const rank of faultRanks(spec, topology, fault)) {
     switch (cause) {
+      case "memory-management":
+      case "user-program":
+      case "gemm-layout":
+        // Single operators and single parts of a layer: host-sites.ts, parts.ts.
+        break;
       case "cpu-stall":
         // CPUs run far ahead of their GPUs: one that is contended matters once it needs longer for an
         // operator than the GPU does, and that is what the factor is on.
@@ -158,12 +194,16 @@ function slow(
         devices.loadNs[rank] = 5e7 * severity;
         break;
       case "garbage-collection":
-        devices.pauseNs[rank] = 1e6 * severity;
+        if (fault.how === "") devices.pauseNs[rank] = 1e6 * severity;
         break;
       case "synchronization":
         // After each wait the GPU idles until the next kernels are launched anew.
+        if (fault.how !== "") break;
         devices.sync[rank] = 1;
         devices.stallNs[rank] = 1e5 * severity;
+        break;
+      case "minority-kernels":
+        if (fault.how === "") raise(devices.gpu, rank);
         break;
       default:
         raise(devices.gpu, rank);

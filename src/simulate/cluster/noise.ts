@@ -57,6 +57,11 @@ export const STREAM = {
   metrics: 12,
   duration: 13,
   hiccup: 14,
+  placement: 15,
+  site: 16,
+  image: 17,
+  embedding: 18,
+  retry: 19,
 } as const;
 
 /** Compute of all ranks together: temperature, power, other load. */
@@ -91,6 +96,43 @@ export function sequenceFactor(
   return level === 0
     ? 1
     : 1 + level * 0.08 * (uniform(seed ^ STREAM.sequence, replica, microBatch, iteration) - 0.5);
+}
+
+/** Tiles that an image is cut into, by its resolution (LlamaVision: one to four). */
+const MOST_TILES = 4;
+
+/**
+ * Compute of a micro-batch with images: 1 on average, in steps of one tile, so that shapes recur. FLARE's first false
+ * positive was such a job (§7.3). The same for all ranks that work on it, as with sequences.
+ */
+export function imageFactor(
+  seed: number,
+  replica: number,
+  microBatch: number,
+  iteration: number,
+  imbalance: number,
+): number {
+  if (imbalance === 0) return 1;
+  const tiles = 1 + (hash(seed ^ STREAM.image, replica, microBatch, iteration) % MOST_TILES);
+  return 1 + imbalance * ((2 * tiles) / (MOST_TILES + 1) - 1);
+}
+
+/**
+ * CPU time of one lookup in embeddings that stay in host memory; which rows are asked for, and which of
+ * them are cached, differs from batch to batch (±25 %) and from run to run (±15 %). Assumed.
+ */
+export function lookupNs(
+  seed: number,
+  rank: number,
+  microBatch: number,
+  iteration: number,
+  meanNs: number,
+): number {
+  if (meanNs === 0) return 0;
+  const run = 0.85 + 0.3 * uniform(seed ^ STREAM.embedding, 0, 0, 0);
+  return (
+    meanNs * run * (0.75 + 0.5 * uniform(seed ^ STREAM.embedding, rank, microBatch, iteration))
+  );
 }
 
 export function expertFactor(

@@ -39,6 +39,12 @@ export interface StageProgram {
   readonly bytes: Float64Array;
   /** Mean time of the kernels in front of it on the compute stream, of a healthy GPU. */
   readonly computeNs: Float64Array;
+  /** What of it belongs to attention, to the feed-forward block and to the norms of layers. */
+  readonly attentionNs: Float64Array;
+  readonly feedForwardNs: Float64Array;
+  readonly normNs: Float64Array;
+  /** The operator (asynchronous) that must have ended before these kernels begin; -1 for none. */
+  readonly waitsFor: Int32Array;
   /** 1 where later operators do not wait for it until the gradients are needed. */
   readonly async: Uint8Array;
   readonly phase: Uint8Array;
@@ -67,6 +73,31 @@ const OPTIMIZER_NS_PER_PARAMETER = 16 / 2500;
  */
 const LOSS_LAYERS = 1.5;
 
+/** Of a layer's time; norms come twice. */
+export function layerShares(spec: ClusterSpec): {
+  readonly attention: number;
+  readonly feedForward: number;
+  readonly norm: number;
+} {
+  if (!spec.sharesByFlops) return { attention: 0.34, feedForward: 0.62, norm: NORM_SHARE };
+  const { hidden, sequence } = spec;
+  const feedForward = ((1 - 2 * NORM_SHARE) * 16 * hidden) / (24 * hidden + 4 * sequence);
+  return { attention: 1 - 2 * NORM_SHARE - feedForward, feedForward, norm: NORM_SHARE };
+}
+
+const VOCABULARY = 32_000;
+/** Softmax over the logits and its gradient, in layers' worth of time. */
+const SOFTMAX_LAYERS = 0.1;
+
+/** Logits, loss and their gradients, both ways together, on one rank. */
+export function lossNs(spec: ClusterSpec): number {
+  const { hidden, sequence, tp, cp, sharesByFlops } = spec;
+  const layer = 24 * hidden * hidden + 4 * hidden * sequence;
+  const layerNs = (layer * (sequence / cp)) / tp / FLOPS_PER_NS;
+  if (!sharesByFlops) return 2 * LOSS_LAYERS * layerNs;
+  return layerNs * ((3 * 2 * hidden * VOCABULARY) / layer + SOFTMAX_LAYERS);
+}
+
 export function makePrograms(spec: ClusterSpec): StageProgram[] {
   const drafts = Array.from({ length: spec.pp }, (_, stage) => new StageDraft(spec, stage));
   const sends = new Map<string, { stage: number; op: number }>();
@@ -79,12 +110,17 @@ class StageDraft {
   readonly stage: number;
   readonly sends = new Map<string, number>();
   readonly #spec: ClusterSpec;
+  readonly #shares: ReturnType<typeof layerShares>;
   readonly #recvs: [op: number, key: string][] = [];
   readonly #columns = {
     kind: [] as number[],
     role: [] as number[],
     bytes: [] as number[],
     computeNs: [] as number[],
+    attentionNs: [] as number[],
+    feedForwardNs: [] as number[],
+    normNs: [] as number[],
+    waitsFor: [] as number[],
     async: [] as number[],
     phase: [] as number[],
     microBatch: [] as number[],
@@ -92,11 +128,16 @@ class StageDraft {
     loads: [] as number[],
   };
   #computeNs = 0;
+  #attentionNs = 0;
+  #feedForwardNs = 0;
+  #normNs = 0;
+  #waitsFor = -1;
   #loads = 0;
 
   constructor(spec: ClusterSpec, stage: number) {
     this.stage = stage;
     this.#spec = spec;
+    this.#shares = layerShares(spec);
     const passes = stagePasses(spec, stage);
     const lastBackward = passes.findLastIndex((pass) => pass.backward);
     passes.forEach((pass, i) => {
@@ -115,6 +156,10 @@ class StageDraft {
     const { hidden, sequence, tp } = this.#spec;
     const perToken = 24 * hidden * hidden + 4 * hidden * sequence;
     return (perToken * this.#tokens) / tp / FLOPS_PER_NS;
+  }
+
+  get #halfLossNs(): number {
+    return this.#spec.sharesByFlops ? lossNs(this.#spec) / 2 : LOSS_LAYERS * this.#layerNs;
   }
 
   /** Activations of one micro-batch on one rank, with or without sequence parallelism. */
@@ -143,12 +188,17 @@ class StageDraft {
     c.role.push(role);
     c.bytes.push(bytes);
     c.computeNs.push(this.#computeNs);
+    c.attentionNs.push(this.#attentionNs);
+    c.feedForwardNs.push(this.#feedForwardNs);
+    c.normNs.push(this.#normNs);
+    c.waitsFor.push(this.#waitsFor);
     c.async.push(async);
     c.phase.push(phase);
     c.microBatch.push(at?.microBatch ?? -1);
     c.layer.push(layer);
     c.loads.push(this.#loads);
-    this.#computeNs = 0;
+    this.#computeNs = this.#attentionNs = this.#feedForwardNs = this.#normNs = 0;
+    this.#waitsFor = -1;
     this.#loads = 0;
     return c.kind.length - 1;
   }
@@ -193,18 +243,23 @@ class StageDraft {
     if (this.#neighbour(pass, false)) this.#recv(pass);
     else this.#loads = 1;
     const layers = this.#layersOf(pass.chunk);
-    for (let layer = 0; layer < layers; layer++) this.#layer(pass, layer, FORWARD, 1);
+    if (this.#spec.fullyShard) this.#shardedPass(pass, layers);
+    else for (let layer = 0; layer < layers; layer++) this.#layer(pass, layer, FORWARD, 1);
     const next = this.#neighbour(pass, true);
     if (next) this.#send(pass, next);
-    else this.#computeNs += LOSS_LAYERS * this.#layerNs;
+    else this.#computeNs += this.#halfLossNs;
     // Without an operator in between, the fetches of all micro-batches would melt into one.
     if (this.#loads) this.#push(COMPUTE, NO_GROUP, 0, FORWARD, pass);
   }
 
   #backward(pass: Pass, isLast: boolean): void {
     if (this.#neighbour(pass, true)) this.#recv(pass);
-    else this.#computeNs += LOSS_LAYERS * this.#layerNs;
+    else this.#computeNs += this.#halfLossNs;
     const layers = this.#layersOf(pass.chunk);
+    if (this.#spec.fullyShard) {
+      this.#shardedPass(pass, layers);
+      return;
+    }
     for (let layer = layers - 1; layer >= 0; layer--) {
       this.#layer(pass, layer, BACKWARD, 2);
       if (isLast && this.#spec.overlapGradients && this.#spec.dp * this.#spec.cp > 1) {
@@ -216,28 +271,64 @@ class StageDraft {
     if (previous) this.#send(pass, previous);
   }
 
+  /**
+   * FSDP: a layer's parameters are gathered while the layer before computes (backward: behind it), and its gradients
+   * are scattered while the next does. The last layer is still whole when its backward pass comes.
+   */
+  #shardedPass(pass: Pass, layers: number): void {
+    const { dp } = this.#spec;
+    const shardBytes = ((this.#parameters / this.#spec.layersPerStage) * BYTES) / dp;
+    const phase = pass.backward ? BACKWARD : FORWARD;
+    const order = Array.from({ length: layers }, (_, i) => (pass.backward ? layers - 1 - i : i));
+    const gather = (layer: number | undefined): number =>
+      layer === undefined || dp === 1 || (pass.backward && layer === layers - 1)
+        ? -1
+        : this.#push(ALL_GATHER, DP, shardBytes, phase, pass, layer, 1);
+    let gathered = gather(order[0]);
+    order.forEach((layer, i) => {
+      const next = gather(order[i + 1]);
+      this.#waitsFor = gathered;
+      this.#layer(pass, layer, phase, pass.backward ? 2 : 1);
+      this.#push(COMPUTE, NO_GROUP, 0, phase, pass, layer);
+      if (pass.backward && dp > 1)
+        this.#push(REDUCE_SCATTER, DP, shardBytes, GRADIENTS, pass, layer, 1);
+      gathered = next;
+    });
+  }
+
   /** Attention, then the feed-forward block or the experts; backward is the mirror image. */
   #layer(pass: Pass, layer: number, phase: number, cost: number): void {
     const { tp, cp, ep } = this.#spec;
     const ns = this.#layerNs * cost;
-    this.#computeNs += NORM_SHARE * ns;
+    this.#norm(ns);
     this.#enterBlock(pass, layer, phase);
     if (cp > 1) {
       const kind = phase === FORWARD ? ALL_GATHER : REDUCE_SCATTER;
       this.#push(kind, CP, (2 * this.#activationBytes) / tp, phase, pass, layer);
     }
-    this.#computeNs += 0.34 * ns;
+    this.#computeNs += this.#shares.attention * ns;
+    this.#attentionNs += this.#shares.attention * ns;
     this.#leaveBlock(pass, layer, phase);
-    this.#computeNs += NORM_SHARE * ns;
+    this.#norm(ns);
     if (ep > 1) {
       this.#push(ALL_TO_ALL, EP, this.#activationBytes, phase, pass, layer);
-      this.#computeNs += 0.62 * ns;
+      this.#feedForward(ns);
       this.#push(ALL_TO_ALL, EP, this.#activationBytes, phase, pass, layer);
       return;
     }
     this.#enterBlock(pass, layer, phase);
-    this.#computeNs += 0.62 * ns;
+    this.#feedForward(ns);
     this.#leaveBlock(pass, layer, phase);
+  }
+
+  #norm(layerNs: number): void {
+    this.#computeNs += NORM_SHARE * layerNs;
+    this.#normNs += NORM_SHARE * layerNs;
+  }
+
+  #feedForward(layerNs: number): void {
+    this.#computeNs += this.#shares.feedForward * layerNs;
+    this.#feedForwardNs += this.#shares.feedForward * layerNs;
   }
 
   #enterBlock(pass: Pass, layer: number, phase: number): void {
@@ -260,10 +351,10 @@ class StageDraft {
 
   /** Everything after the last backward pass. */
   #step(): void {
-    const { dp, cp, pp, overlapGradients } = this.#spec;
+    const { dp, cp, pp, overlapGradients, fullyShard } = this.#spec;
     const replicas = dp * cp;
     const buckets = Math.max(1, Math.ceil(this.#parameters / BUCKET_PARAMETERS));
-    if (replicas > 1 && !overlapGradients) {
+    if (replicas > 1 && !overlapGradients && !fullyShard) {
       for (let b = 0; b < buckets; b++) {
         this.#push(
           REDUCE_SCATTER,
@@ -285,7 +376,7 @@ class StageDraft {
     }
     this.#push(ALL_REDUCE, WORLD, 8, GRADIENTS, null);
     this.#computeNs += (this.#parameters / replicas) * OPTIMIZER_NS_PER_PARAMETER;
-    if (replicas > 1) {
+    if (replicas > 1 && !fullyShard) {
       for (let b = 0; b < buckets; b++) {
         this.#push(
           ALL_GATHER,
@@ -315,6 +406,10 @@ class StageDraft {
       role: Uint8Array.from(c.role),
       bytes: Float64Array.from(c.bytes),
       computeNs: Float64Array.from(c.computeNs),
+      attentionNs: Float64Array.from(c.attentionNs),
+      feedForwardNs: Float64Array.from(c.feedForwardNs),
+      normNs: Float64Array.from(c.normNs),
+      waitsFor: Int32Array.from(c.waitsFor),
       async: Uint8Array.from(c.async),
       phase: Uint8Array.from(c.phase),
       microBatch: Int16Array.from(c.microBatch),

@@ -7,6 +7,9 @@ import type { FaultSpec } from "./fault-spec.ts";
 
 export type ScheduleName = "1f1b" | "interleaved" | "gpipe";
 
+/** What is trained: it decides which kernels a layer has. */
+export type ModelName = "llama" | "vision" | "recommendation";
+
 export interface ClusterSpec {
   readonly name: string;
   readonly gpus: number;
@@ -29,6 +32,28 @@ export interface ClusterSpec {
   readonly sequenceParallel: boolean;
   /** Gradient reduction overlaps the last backward pass. */
   readonly overlapGradients: boolean;
+  readonly model: ModelName;
+  /** FSDP: parameters are gathered layer by layer, one ahead, and gradients scattered; data parallel only. */
+  readonly fullyShard: boolean;
+  /** How far the images of a micro-batch spread its compute, 0..1 (noise.ts, imageFactor). */
+  readonly imbalance: number;
+  /** CPU time of a lookup in embeddings that live in host memory, before each micro-batch; 0: on the GPU. */
+  readonly embeddingNs: number;
+  /** CPU time to issue the kernels up to and including one operator. */
+  readonly issueNs: number;
+  /** Operators that the CPU may be ahead of its GPU; 0: any number. */
+  readonly launchQueue: number;
+  /** The CPU waits for the GPU at each receive, as Megatron's batch_p2p_sync has it. */
+  readonly p2pSync: boolean;
+  /** How much one run differs from the next because it got other machines: 0 not at all, 1 as assumed in placement.ts. */
+  readonly placement: number;
+  /**
+   * Attention and feed-forward take what their operations take, at any length of sequence; where not, 0.34 and 0.62 of
+   * a layer, which is right for sequences of a quarter of the hidden size.
+   */
+  readonly sharesByFlops: boolean;
+  /** Traces have Python functions in them (with_stack). */
+  readonly pythonStacks: boolean;
   readonly iterations: number;
   readonly seed: number;
   readonly gpusPerMachine: number;
@@ -60,6 +85,16 @@ export const DEFAULT_SPEC: ClusterSpec = {
   sequence: 4096,
   sequenceParallel: true,
   overlapGradients: true,
+  model: "llama",
+  fullyShard: false,
+  imbalance: 0,
+  embeddingNs: 0,
+  issueNs: 30_000,
+  launchQueue: 0,
+  p2pSync: false,
+  placement: 0,
+  sharesByFlops: false,
+  pythonStacks: false,
   iterations: 20,
   seed: 1,
   gpusPerMachine: 8,
@@ -145,6 +180,9 @@ export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
       `allowed: ${divisors(complete.dp * complete.cp).join(", ")}`,
       2,
     );
+  }
+  if (complete.fullyShard && complete.dp !== complete.gpus) {
+    throw new UserError("a fully sharded job is data parallel only", "tp, pp and cp must be 1", 2);
   }
   if (!["1f1b", "interleaved", "gpipe"].includes(complete.schedule)) {
     throw new UserError(

@@ -362,7 +362,8 @@ describe("what each fault leaves in a trace", () => {
 
   test("gemm-layout: GEMMs of an odd shape are slow, everything else is as before", () => {
     const { healthy, sick, trace } = steps("gemm-layout:severity=2");
-    expect(sum(sick.gemms)).toBeGreaterThan(1.8 * sum(healthy.gemms));
+    // The feed-forward products are two thirds of all.
+    expect(sum(sick.gemms)).toBeGreaterThan(1.5 * sum(healthy.gemms));
     const attention = (one: Picked): Event[] => one.compute.filter((e) => /flash/.test(e.name));
     expect(sum(attention(sick))).toBeCloseTo(sum(attention(healthy)), -1);
     const widths = new Set(

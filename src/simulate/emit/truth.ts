@@ -27,6 +27,8 @@ export function writeTruth(simulation: Simulation, output: Output): void {
     // What ends the job has no strength.
     severity: isEnding(fault, fault.from) ? null : fault.severity,
     shape: fault.shape,
+    ...(fault.how === "" ? {} : { how: fault.how }),
+    ...(fault.cost === 0 ? {} : { cost: fault.cost }),
   }));
   put(output, "truth.json", { kind: kindOf(spec.faults), faults });
   const leaves: Record<string, string[]> = {};

@@ -13,13 +13,20 @@ export interface Piece {
   readonly runNs: number;
 }
 
+/** A fault of the code that shows in kernels. */
+export interface KernelFault {
+  readonly cause: string;
+  readonly how: string;
+  readonly severity: number;
+}
+
 export interface Stretch {
   readonly program: StageProgram;
   readonly op: number;
   readonly ns: number;
-  /** How many times longer than on a healthy GPU, and by which cause ("" for the GPU itself). */
-  readonly factor: number;
-  readonly cause: string;
+  /** What makes single kernels longer, null for nothing; and how much of `ns` it has added, 0..1. */
+  readonly fault: KernelFault | null;
+  readonly addedShare: number;
   readonly seed: number;
   readonly noise: number;
   readonly rank: number;
@@ -35,8 +42,9 @@ const JITTER = 0.01;
 export function shareOut(plan: KernelPlan, stretch: Stretch): Piece[] {
   const kernels = plan.before(stretch.program, stretch.op);
   if (kernels.length === 0 || stretch.ns < kernels.length) return [];
-  const healthy = stretch.cause === "" ? stretch.ns : stretch.ns / stretch.factor;
-  const extra = stretch.ns - healthy;
+  const cause = stretch.fault?.cause ?? "";
+  const extra = stretch.ns * stretch.addedShare;
+  const healthy = stretch.ns - extra;
   const weights = kernels.map((kernel, i) => {
     const key = 64 * stretch.op + i;
     const u = uniform(stretch.seed ^ STREAM.kernel, stretch.rank, key, stretch.iteration);
@@ -44,8 +52,15 @@ export function shareOut(plan: KernelPlan, stretch: Stretch): Piece[] {
   });
   const total = weights.reduce((a, b) => a + b, 0);
   const own = weights.map((weight) => (healthy * weight) / total);
-  if (stretch.cause === "minority-kernels") return withMinority(plan, kernels, own, extra);
-  const isBlamed = kernels.map((kernel) => blames(stretch.cause, kernel));
+  if (cause === "minority-kernels" && extra > 0) {
+    const how = stretch.fault!.how;
+    const small =
+      how === ""
+        ? plan.minority(Math.max(1, Math.min(MOST_MINORITY, Math.round(extra / MINORITY_NS))))
+        : plan.unfused(how, stretch.program, stretch.op);
+    return withMinority(kernels, own, small, extra);
+  }
+  const isBlamed = kernels.map((kernel) => blames(cause, kernel));
   const isAny = isBlamed.some(Boolean);
   const blamed = own.reduce((sum, ns, i) => sum + (isBlamed[i] || !isAny ? ns : 0), 0);
   return kernels.map((kernel, i) =>
@@ -54,7 +69,7 @@ export function shareOut(plan: KernelPlan, stretch: Stretch): Piece[] {
 }
 
 function blames(cause: string, kernel: Kernel): boolean {
-  if (cause === "gemm-layout") return kernel.kind === "gemm";
+  if (cause === "gemm-layout") return kernel.isOdd === true;
   return cause === "slow-kernel" && (kernel.kind === "attention" || kernel.kind === "small");
 }
 
@@ -64,13 +79,14 @@ function piece(kernel: Kernel, takesNs: number): Piece {
 
 /** The small ones come behind each kernel in turn. */
 function withMinority(
-  plan: KernelPlan,
   kernels: readonly Kernel[],
   own: readonly number[],
+  added: readonly Kernel[],
   extra: number,
 ): Piece[] {
-  const count = Math.max(1, Math.min(MOST_MINORITY, Math.round(extra / MINORITY_NS)));
-  const small = plan.minority(count).map((kernel) => piece(kernel, extra / count));
+  const count = added.length;
+  const total = added.reduce((sum, { weight }) => sum + weight, 0);
+  const small = added.map((kernel) => piece(kernel, (extra * kernel.weight) / total));
   const pieces: Piece[] = [];
   kernels.forEach((kernel, i) => {
     pieces.push(piece(kernel, own[i]!));

@@ -3,8 +3,17 @@
  * loss, optimizer, and the mirror image of each on the way back. Weights are floating-point operations
  * (Narayanan et al., SC '21), so that the FLOPS that a reader works out of "Input Dims" are even.
  */
-import { BACKWARD, FLOPS_PER_NS, FORWARD, OPTIMIZER, RECV } from "../../cluster/program.ts";
+import {
+  BACKWARD,
+  FLOPS_PER_NS,
+  FORWARD,
+  layerShares,
+  lossNs,
+  OPTIMIZER,
+  RECV,
+} from "../../cluster/program.ts";
 import type { StageProgram } from "../../cluster/program.ts";
+import { UNFUSED as UNFUSED_SHARE } from "../../cluster/parts.ts";
 import type { ClusterSpec } from "../../cluster/spec.ts";
 
 export interface Kernel {
@@ -14,6 +23,8 @@ export interface Kernel {
   readonly name: string;
   readonly dims: readonly (readonly number[])[];
   readonly weight: number;
+  /** A product whose sizes keep it off the tensor cores' fast path. */
+  readonly isOdd?: boolean;
   readonly grid: readonly number[];
   readonly block: readonly number[];
 }
@@ -22,6 +33,12 @@ const VOCABULARY = 32_000;
 const HEAD = 128;
 /** Share of a layer that a norm and a residual addition take (program.ts, NORM_SHARE). */
 const NORM_SHARE = 0.02;
+/**
+ * And the fused kernels of position embedding and activation. With these a Megatron job of one stage spends 9 % of its
+ * steps in minority kernels, as FLARE's healthy one does (Table 5).
+ */
+const ROTARY_SHARE = 0.028;
+const ACTIVATION_SHARE = 0.046;
 
 const GELU = "at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)";
 const GELU_BACKWARD =
@@ -30,25 +47,63 @@ const ADD = "at::native::CUDAFunctor_add<c10::BFloat16>";
 const elementwise = (functor: string, tensors: number): string =>
   `void at::native::vectorized_elementwise_kernel<8, ${functor}, std::array<char*, ${tensors}ul> >(int, ${functor}, std::array<char*, ${tensors}ul>)`;
 
+type Named = readonly [op: string, functor: string];
+const ROTARY: readonly Named[] = [
+  ["aten::mul", "BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, MulFunctor<float> >"],
+  ["aten::neg", "neg_kernel_cuda(at::TensorIteratorBase&)"],
+  ["aten::cat", "CatArrayBatchedCopy<c10::BFloat16>"],
+  ["aten::mul", "BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, MulFunctor<float> >"],
+  ["aten::add", ADD.replace("at::native::", "")],
+];
+const GATE: readonly Named[] = [
+  ["aten::silu", "silu_kernel(at::TensorIteratorBase&)"],
+  ["aten::mul", "BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, MulFunctor<float> >"],
+];
+const NORM: readonly Named[] = [
+  ["aten::copy_", "direct_copy_kernel_cuda(at::TensorIteratorBase&)"],
+  ["aten::pow", "pow_tensor_scalar_kernel_impl<float, float>"],
+  ["aten::mean", "ReduceOp<float, MeanOps<float, float, float, float>, unsigned int, float, 4>"],
+  ["aten::add", "CUDAFunctorOnSelf_add<float>"],
+  ["aten::rsqrt", "rsqrt_kernel_cuda(at::TensorIteratorBase&)"],
+  ["aten::mul", "BinaryFunctor<float, float, float, MulFunctor<float> >"],
+  ["aten::copy_", "bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)"],
+];
+
 /** A GEMM whose inner sizes are no multiple of 8 misses the tensor cores' fast path (FLARE §7.3.2: 8484). */
 export function oddSize(n: number): number {
   const odd = Math.floor((n * 8484) / 8192 / 4) * 4;
   return odd % 8 === 0 ? odd + 4 : odd;
 }
 
+/** A batch of token ids over PCIe. */
+const COPY_NS = 5_000;
+
+/** The same kernels with weights that are nanoseconds and add up to so many. */
+function lasting(kernels: readonly Kernel[], ns: number): Kernel[] {
+  const total = kernels.reduce((sum, { weight }) => sum + weight, 0);
+  return kernels.map((kernel) => ({ ...kernel, weight: (ns * kernel.weight) / total }));
+}
+
 export class KernelPlan {
   readonly #spec: ClusterSpec;
   readonly #tokens: number;
+  /** Of the sizes that these kernels have, and of the model's: what the program's times are made of. */
   readonly #layerFlops: number;
+  readonly #nominalFlops: number;
   readonly #isOdd: boolean;
 
-  /** `isOdd`: the feed-forward width of a model whose layout nobody padded. */
-  constructor(spec: ClusterSpec, isOdd: boolean) {
+  /**
+   * `isOdd`: the feed-forward width of a model whose layout nobody padded. `size`: tokens of this micro-batch, as a
+   * share of the usual; images differ.
+   */
+  constructor(spec: ClusterSpec, isOdd: boolean, size = 1) {
     this.#spec = spec;
     this.#isOdd = isOdd;
-    this.#tokens = spec.sequence / spec.cp;
+    const tokens = spec.sequence / spec.cp;
+    this.#tokens = size === 1 ? tokens : Math.max(16, 16 * Math.round((tokens * size) / 16));
     const perToken = 24 * spec.hidden * spec.hidden + 4 * spec.hidden * spec.sequence;
     this.#layerFlops = (perToken * this.#tokens) / spec.tp;
+    this.#nominalFlops = (perToken * tokens) / spec.tp;
   }
 
   /** The kernels in front of an operator; none where it has no compute. */
@@ -56,30 +111,38 @@ export class KernelPlan {
     const ns = program.computeNs[op]!;
     if (ns === 0) return [];
     const phase = program.phase[op]!;
-    const load = program.loads[op] ? [this.#copyIn()] : [];
+    const load = program.loads[op] ? lasting([this.#copyIn()], COPY_NS) : [];
     if (phase === OPTIMIZER) return this.#optimizer();
     const isBackward = phase !== FORWARD;
-    const layerNs = this.#layerFlops / FLOPS_PER_NS;
-    let left = ns / layerNs;
-    const loss = isBackward && this.#startsBackward(program, op) && left >= 3 ? this.#loss() : [];
-    if (loss.length > 0) left -= 3;
-    left /= isBackward ? 2 : 1;
+    const layerNs = this.#nominalFlops / FLOPS_PER_NS;
+    const shares = layerShares(this.#spec);
+    const blocks = (blockNs: number, share: number): number =>
+      Math.round(blockNs / (share * layerNs * (isBackward ? 2 : 1)));
+    const attentions = blocks(program.attentionNs[op]!, shares.attention);
+    const feedForwards = blocks(program.feedForwardNs[op]!, shares.feedForward);
+    const norms = blocks(program.normNs[op]!, shares.norm);
     const layers: Kernel[] = [];
-    const take = (share: number, kernels: () => Kernel[]): void => {
-      if (left < share - 0.005) return;
-      left -= share;
-      layers.push(...kernels());
+    const block = (kernels: readonly Kernel[], blockNs: number, count: number): void => {
+      layers.push(...lasting(kernels, blockNs / count));
     };
-    while (left >= 0.995)
-      take(1, () => [
-        ...this.#norm(isBackward),
-        ...this.#attention(isBackward),
-        ...this.#norm(isBackward),
-        ...this.#feedForward(isBackward),
-      ]);
-    take(0.62, () => this.#feedForward(isBackward));
-    take(0.34, () => this.#attention(isBackward));
-    if (left > 0.005 || layers.length + loss.length === 0) layers.push(...this.#norm(isBackward));
+    let left = norms;
+    const norm = (): void => {
+      if (left-- > 0) block(this.#norm(isBackward), program.normNs[op]!, norms);
+    };
+    for (let i = 0; i < Math.max(attentions, feedForwards); i++) {
+      norm();
+      if (i < attentions) block(this.#attention(isBackward), program.attentionNs[op]!, attentions);
+      if (i < attentions && i < feedForwards) norm();
+      if (i < feedForwards)
+        block(this.#feedForward(isBackward), program.feedForwardNs[op]!, feedForwards);
+    }
+    norm();
+    const otherNs =
+      ns - program.attentionNs[op]! - program.feedForwardNs[op]! - program.normNs[op]!;
+    const isLoss =
+      isBackward && this.#startsBackward(program, op) && otherNs > 0.9 * lossNs(this.#spec);
+    const loss = isLoss ? lasting(this.#loss(), otherNs) : [];
+    if (layers.length + loss.length === 0) layers.push(...lasting(this.#norm(isBackward), ns));
     return [...load, ...loss, ...layers];
   }
 
@@ -104,6 +167,36 @@ export class KernelPlan {
       grid: [Math.ceil((this.#tokens * this.#spec.hidden) / 1024), 1, 1],
       block: [128, 1, 1],
     }));
+  }
+
+  /**
+   * What nobody fused in front of an operator (FLARE §7.3.3): rotary position embeddings of queries and keys, the gated
+   * activation, the root mean square norm, each as the element-wise kernels that plain PyTorch launches for it.
+   */
+  unfused(how: string, program: StageProgram, op: number): Kernel[] {
+    const { hidden, tp } = this.#spec;
+    const shape = [this.#tokens, 1, hidden];
+    const part = [this.#tokens, 1, hidden / tp];
+    const wide = [this.#tokens, 1, (4 * hidden) / tp];
+    const of = (
+      dims: number[],
+      ns: number,
+      list: readonly (readonly [string, string])[],
+    ): Kernel[] =>
+      list.map(([name, functor]) => ({
+        ...this.#small(name, elementwise(`at::native::${functor}`, 2), [dims, dims], 1),
+        weight: ns / list.length,
+      }));
+    const [attentionNs, feedForwardNs, normNs] = [
+      program.attentionNs[op]! * UNFUSED_SHARE.attention,
+      how === "pe" ? 0 : program.feedForwardNs[op]! * UNFUSED_SHARE.feedForward,
+      how === "pe-act-norm" ? program.normNs[op]! * UNFUSED_SHARE.norm : 0,
+    ];
+    return [
+      ...(normNs > 0 ? of(shape, normNs, NORM) : []),
+      ...(attentionNs > 0 ? of(part, attentionNs, [...ROTARY, ...ROTARY]) : []),
+      ...(feedForwardNs > 0 ? of(wide, feedForwardNs, GATE) : []),
+    ];
   }
 
   #small(op: string, name: string, dims: number[][], share: number): Kernel {
@@ -136,6 +229,7 @@ export class KernelPlan {
       name,
       dims,
       weight: 2 * m * n * k,
+      isOdd,
       grid,
       block: [384, 1, 1],
     };
@@ -193,9 +287,18 @@ export class KernelPlan {
       grid: [Math.max(1, Math.ceil(this.#tokens / 128)), 1, heads],
       block: [isBackward ? 256 : 128, 1, 1],
     };
+    const rope = this.#small(
+      isBackward ? "FusedRoPEFuncBackward" : "FusedRoPEFunc",
+      `void transformer_engine::fused_rope_${isBackward ? "backward" : "forward"}_kernel<__nv_bfloat16>(__nv_bfloat16 const*, int const*, float const*, __nv_bfloat16*, int, int, int)`,
+      [[this.#tokens, 1, heads, HEAD]],
+      (isBackward ? 2 : 1) * ROTARY_SHARE,
+    );
     const project = this.#linear(isBackward, this.#tokens, part, hidden);
     const queries = this.#linear(isBackward, this.#tokens, hidden, 3 * part);
-    return isBackward ? [...project, flash, ...queries] : [...queries, flash, ...project];
+    // The dense part of a recommendation model has interactions in place of attention.
+    const middle =
+      this.#spec.model === "recommendation" ? [] : isBackward ? [flash, rope] : [rope, flash];
+    return isBackward ? [...project, ...middle, ...queries] : [...queries, ...middle, ...project];
   }
 
   #feedForward(isBackward: boolean): Kernel[] {
@@ -206,8 +309,13 @@ export class KernelPlan {
     const up = this.#linear(isBackward, this.#tokens, hidden, width);
     const down = this.#linear(isBackward, this.#tokens, width, hidden);
     const gelu = isBackward
-      ? this.#small("aten::gelu_backward", elementwise(GELU_BACKWARD, 3), [shape, shape, []], 0.03)
-      : this.#small("aten::gelu", elementwise(GELU, 2), [shape, []], 0.02);
+      ? this.#small(
+          "aten::gelu_backward",
+          elementwise(GELU_BACKWARD, 3),
+          [shape, shape, []],
+          2 * ACTIVATION_SHARE,
+        )
+      : this.#small("aten::gelu", elementwise(GELU, 2), [shape, []], ACTIVATION_SHARE);
     return isBackward ? [...down, gelu, ...up] : [...up, gelu, ...down];
   }
 

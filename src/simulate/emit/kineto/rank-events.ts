@@ -30,6 +30,8 @@ export interface OnGpu {
 export class RankEvents {
   readonly main: number;
   readonly autograd: number;
+  /** Which of its two names a needless synchronisation has in this job: .item() or torch.cuda.synchronize(). */
+  readonly prefersStreamSync: boolean;
   readonly #simulation: Simulation;
   readonly #file: TraceFile;
   readonly #machine: number;
@@ -38,6 +40,7 @@ export class RankEvents {
   readonly #streams = new Set<number>();
   #externalId = 0;
   #eventIndex = 0;
+  #pythonId = 0;
   #correlation = 0;
   #fromNs = Infinity;
   #toNs = 0;
@@ -50,6 +53,9 @@ export class RankEvents {
     this.#devices = Math.min(spec.gpus, spec.gpusPerMachine);
     this.main = 20_000 + 131 * this.#device;
     this.autograd = this.main + 97;
+    // By job, not by run: the same code runs on all its ranks.
+    this.prefersStreamSync =
+      (spec.hidden / 128 + spec.layersPerStage + spec.microBatches) % 2 === 1;
     const word = (at: number): string =>
       hash(spec.seed ^ STREAM.kernel, rank, at, 0)
         .toString(16)
@@ -84,15 +90,22 @@ export class RankEvents {
   }
 
   /** With record_python_gc_info (torch/csrc/profiler/collection.cpp, EventType::PythonGC). */
-  garbageCollection(from: number, to: number): void {
+  garbageCollection(name: string, tid: number, from: number, to: number): void {
     const args = `"Ev Idx": ${this.#eventIndex++}`;
-    this.#cpu("python_function", "Python GC", this.main, from, to, args);
+    this.#cpu("python_function", name, tid, from, to, args);
+  }
+
+  /** With with_stack: a function, "file(line): name". */
+  python(name: string, tid: number, from: number, to: number): void {
+    const id = ++this.#pythonId;
+    const args = `"Python parent id": ${Math.max(0, id - 1)}, "Python id": ${id}, "Ev Idx": ${this.#eventIndex++}`;
+    this.#cpu("python_function", name, tid, from, to, args);
   }
 
   /** A CUDA call that launches nothing. */
-  wait({ cat, name, cbid }: Call, from: number, to: number): void {
+  wait({ cat, name, cbid }: Call, tid: number, from: number, to: number): void {
     const args = `"cbid": ${cbid}, "correlation": ${++this.#correlation}`;
-    this.#cpu(cat, name, this.main, from, to, args);
+    this.#cpu(cat, name, tid, from, to, args);
   }
 
   /** The correlation that the kernel gets too. */

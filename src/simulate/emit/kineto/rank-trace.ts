@@ -3,17 +3,19 @@
  * launching) and what its GPU ran. All times are the simulation's; only the division of a stretch of
  * compute into kernels, and of the CPU's time into launches, is made up here.
  */
-import { ISSUE_NS } from "../../cluster/engine.ts";
 import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { faultRanks, severityAt } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
-import { fetchNs, gcPause } from "../../cluster/noise.ts";
+import { fetchNs, gcPause, imageFactor, lookupNs } from "../../cluster/noise.ts";
+import { partsNs } from "../../cluster/parts.ts";
 import * as P from "../../cluster/program.ts";
 import type { Writer } from "../emitter.ts";
 import { copyArgs, inputs, kernelArgs, listInputs, ncclArgs, tensorInputs } from "./arguments.ts";
 import { communications, type Communication } from "./communication.ts";
-import { shareOut, type Piece } from "./durations.ts";
+import { shareOut, type KernelFault, type Piece } from "./durations.ts";
+import { STREAM_SYNC, TAIL_NS, writeHostWork } from "./host-work.ts";
 import { KernelPlan } from "./kernels.ts";
+import { PythonFrames } from "./python-frames.ts";
 import { RankEvents, type Call } from "./rank-events.ts";
 import { workNs } from "./work-ns.ts";
 
@@ -26,12 +28,6 @@ const FIRST_SEND_STREAM = 32;
 const LAUNCH: Call = { cat: "cuda_runtime", name: "cudaLaunchKernel", cbid: 211 };
 const LAUNCH_EX: Call = { cat: "cuda_driver", name: "cuLaunchKernelEx", cbid: 652 };
 const COPY: Call = { cat: "cuda_runtime", name: "cudaMemcpyAsync", cbid: 41 };
-const DEVICE_SYNC: Call = { cat: "cuda_runtime", name: "cudaDeviceSynchronize", cbid: 165 };
-const STREAM_SYNC: Call = { cat: "cuda_runtime", name: "cudaStreamSynchronize", cbid: 131 };
-const FETCH = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
-
-/** The longest that a launch and its CPU operator reach past the moment of issue. */
-const TAIL_NS = 4_000;
 
 /** One operator on its way from the CPU to the GPU. */
 interface Issue {
@@ -43,6 +39,8 @@ interface Issue {
   readonly spacing: number;
   readonly takes: number;
   readonly lead: number;
+  /** Since when the CPU has been held in its next launch by a full queue; NaN where it was not. */
+  readonly heldNs: number;
 }
 
 export class RankTrace {
@@ -54,6 +52,8 @@ export class RankTrace {
   readonly #communications: readonly (Communication | null)[];
   /** By send stream: when its last kernel ended. */
   readonly #sendStreams: number[] = [];
+  /** By tokens of a micro-batch, and whether the feed-forward width is odd. */
+  readonly #plans = new Map<string, KernelPlan>();
   #sequence = 0;
 
   constructor(
@@ -78,9 +78,10 @@ export class RankTrace {
     const { issueNs, startNs, endNs } = times.stages[Math.floor(rank / lanes.lanes)]!;
     const { count, async, loads, microBatch, phase } = this.#program;
     const pause = gcPause(spec.seed, rank, iteration, count, spec.noise);
-    const issuing = ISSUE_NS * devices.cpu[rank]!;
-    const cause = kernelFault(this.#simulation, rank, iteration);
-    const plan = new KernelPlan(spec, cause === "gemm-layout");
+    const issuing = spec.issueNs * devices.cpu[rank]!;
+    const fault = kernelFault(this.#simulation, rank, iteration);
+    const isMask = spec.faults.some(({ how, from }) => how === "mask" && from <= iteration);
+    const frames = spec.pythonStacks ? new PythonFrames(this.#events, this.#program) : null;
     const begun = { ns: Infinity, kernel: Infinity, optimizer: Infinity };
     let before = 0;
     let gpu = 0;
@@ -91,16 +92,40 @@ export class RankTrace {
         ? fetchNs(spec.seed, rank, microBatch[op]!, iteration, spec.noise) + devices.loadNs[rank]!
         : 0;
       const collect = devices.pauseNs[rank]! + (pause?.op === op ? pause.ns : 0);
-      if (op === 0) before = begun.ns = issue - issuing - collect - fetch - TAIL_NS;
-      this.#host(before + TAIL_NS, fetch, collect, issue - issuing, devices.sync[rank] === 1);
-      const begin = Math.max(issue, gpu);
+      const lookup = loads[op]
+        ? lookupNs(spec.seed, rank, microBatch[op]!, iteration, spec.embeddingNs)
+        : 0;
+      const sites = devices.sites
+        .map((site) => ({ what: site.what, drains: site.drains, ns: site.ns(rank, op) }))
+        .filter(({ ns }) => ns >= 0);
+      const atSites = sites.reduce((sum, { ns }) => sum + ns, 0);
+      if (op === 0)
+        before = begun.ns = issue - issuing - collect - fetch - lookup - atSites - TAIL_NS;
+      const tid = this.#isAutograd(op) ? this.#events.autograd : this.#events.main;
+      const idle = writeHostWork(this.#events, {
+        tid,
+        fromNs: before + TAIL_NS,
+        toNs: issue - issuing,
+        fetchNs: fetch,
+        lookupNs: lookup,
+        collectNs: collect,
+        syncs: devices.sync[rank] === 1,
+        sites,
+        stallNs: devices.sync[rank] === 1 ? 0 : devices.stallNs[rank]!,
+        isMask,
+        hasStacks: spec.pythonStacks,
+      });
+      frames?.operator(op, before + TAIL_NS, issue + TAIL_NS);
+      const gathered = this.#program.waitsFor[op]!;
+      const from = gathered < 0 ? 0 : endNs[gathered * lanes.lanes + (rank % lanes.lanes)]!;
+      const begin = Math.max(issue, gpu, from);
       gpu = begin + this.#computed(times, op, startNs[at]! - begin);
-      const pieces = shareOut(plan, {
+      const pieces = shareOut(this.#planOf(op, iteration, fault), {
         program: this.#program,
         op,
         ns: gpu - begin,
-        factor: devices.gpu[rank]!,
-        cause,
+        fault,
+        addedShare: this.#addedShare(op, times, fault),
         seed: spec.seed,
         noise: spec.noise,
         rank,
@@ -113,18 +138,48 @@ export class RankTrace {
       const where: Issue = {
         op,
         iteration,
-        tid: this.#isAutograd(op) ? this.#events.autograd : this.#events.main,
+        tid,
         ns: issue,
         spacing,
         takes: Math.min(0.35 * spacing, 0.75 * TAIL_NS),
         lead: Math.min(0.3 * spacing, 20_000),
+        heldNs: this.#isHeld(op, sites.length) && issue - issuing > idle + TAIL_NS ? idle : NaN,
       };
       this.#compute(where, begin, pieces);
       this.#communicate(where, startNs[at]!, endNs[at]!);
       if (async[op] === 0) gpu = endNs[at]!;
       before = issue;
     }
+    frames?.end(begun.ns, before + TAIL_NS);
     this.#finish(iteration, before, Math.max(times.rankEndNs[rank]!, gpu), begun);
+  }
+
+  /** Whether only a full queue can keep the CPU from launching. */
+  #isHeld(op: number, sites: number): boolean {
+    const { launchQueue } = this.#simulation.spec;
+    return launchQueue > 0 && op >= launchQueue && sites === 0;
+  }
+
+  #planOf(op: number, iteration: number, fault: KernelFault | null): KernelPlan {
+    const { spec, lanes } = this.#simulation;
+    const replica = Math.floor((this.#rank % lanes.lanes) / (spec.tp * spec.cp));
+    const microBatch = this.#program.microBatch[op]!;
+    const factor =
+      microBatch < 0 ? 1 : imageFactor(spec.seed, replica, microBatch, iteration, spec.imbalance);
+    const isOdd = fault?.cause === "gemm-layout";
+    const key = `${factor}/${isOdd}`;
+    const known = this.#plans.get(key) ?? new KernelPlan(spec, isOdd, factor);
+    this.#plans.set(key, known);
+    return known;
+  }
+
+  /** What of the time before an operator a fault of the code has added, 0..1. */
+  #addedShare(op: number, { devices }: IterationTimes, fault: KernelFault | null): number {
+    if (fault === null) return 0;
+    if (devices.parts === null) return 1 - 1 / fault.severity;
+    const added = partsNs(this.#program, op, devices.parts, this.#rank);
+    const computeNs = this.#program.computeNs[op]!;
+    return added === 0 ? 0 : added / (computeNs + added);
   }
 
   #isAutograd(op: number): boolean {
@@ -140,32 +195,28 @@ export class RankTrace {
     return Math.min(workNs(this.#simulation, times, this.#rank, op), atMost);
   }
 
-  /** The CPU before it issues an operator: fetches a batch, waits for the GPU, collects garbage. */
-  #host(from: number, fetch: number, collect: number, to: number, syncs: boolean): void {
-    const loaded = fetch > 0 ? from + fetch - TAIL_NS : from;
-    if (fetch > 0) this.#events.operator("user_annotation", FETCH, this.#events.main, from, loaded);
-    const waited = Math.max(loaded, to - collect);
-    if (syncs && waited > loaded + 2 * TAIL_NS) this.#events.wait(DEVICE_SYNC, loaded, waited);
-    if (collect > 0) this.#events.garbageCollection(waited, to);
-  }
-
   /** Launches up to the moment of issue, kernels from the moment the GPU is free. */
   #compute(issue: Issue, begin: number, pieces: readonly Piece[]): void {
     const events = this.#events;
     const { tid, takes, lead } = issue;
     let at = begin;
     pieces.forEach((piece, i) => {
-      const launch = issue.ns - (pieces.length - i) * issue.spacing;
+      const planned = issue.ns - (pieces.length - i) * issue.spacing;
+      // A launch into a full queue is a long call.
+      const isHeld = i === 0 && issue.heldNs < planned;
+      const launch = isHeld ? issue.heldNs : planned;
+      const from = isHeld ? launch : launch - lead;
+      const until = planned + takes;
       const { op, dims, kind, name } = piece.kernel;
       const isForward = tid === events.main;
       const forward = isForward
         ? `"Sequence number": ${this.#sequence++}, "Fwd thread id": 0, `
         : "";
       const args = inputs(dims, forward);
-      const id = events.operator("cpu_op", op, tid, launch - lead, launch + 1.2 * takes, args);
+      const id = events.operator("cpu_op", op, tid, from, planned + 1.2 * takes, args);
       const isCopy = kind === "memcpy";
       const call = kind === "gemm" ? LAUNCH_EX : isCopy ? COPY : LAUNCH;
-      const correlation = events.launch(call, tid, launch, launch + takes, id);
+      const correlation = events.launch(call, tid, launch, until, id);
       events.gpu({
         cat: isCopy ? "gpu_memcpy" : "kernel",
         name,
@@ -221,7 +272,7 @@ export class RankTrace {
   ): void {
     const events = this.#events;
     const waits = lastIssue + 2 * TAIL_NS;
-    if (until > waits) events.wait(STREAM_SYNC, waits, until);
+    if (until > waits) events.wait(STREAM_SYNC, events.main, waits, until);
     if (begun.optimizer < Infinity) {
       const name = "Optimizer.step#AdamW.step";
       const to = lastIssue + 1.5 * TAIL_NS;
@@ -238,17 +289,19 @@ export class RankTrace {
   }
 }
 
-/** Which of the faults that only lengthen kernels acts on a rank; "" for none or for a slow GPU. */
+/** Which of the faults that only lengthen kernels acts on a rank; null for none or for a slow GPU. */
 export function kernelFault(
   { spec, topology }: Simulation,
   rank: number,
   iteration: number,
-): string {
+): KernelFault | null {
   const found = spec.faults.find(
     (fault) =>
       ["minority-kernels", "gemm-layout", "slow-kernel"].includes(fault.cause) &&
       severityAt(fault, iteration, spec.seed) > 1 &&
       faultRanks(spec, topology, fault).includes(rank),
   );
-  return found?.cause ?? "";
+  if (!found) return null;
+  const { cause, how } = found;
+  return { cause, how, severity: severityAt(found, iteration, spec.seed) };
 }

@@ -8,10 +8,12 @@ import {
   COMPUTE_JITTER,
   commonDrift,
   expertFactor,
+  imageFactor,
   sequenceFactor,
   STREAM,
   uniform,
 } from "../../cluster/noise.ts";
+import { partsNs } from "../../cluster/parts.ts";
 import { EP } from "../../cluster/program.ts";
 
 export function workNs(
@@ -22,13 +24,15 @@ export function workNs(
 ): number {
   const { seed, noise } = spec;
   const program = programs[Math.floor(rank / lanes.lanes)]!;
-  const mean = program.computeNs[op]! * commonDrift(seed, iteration, noise);
+  const own = program.computeNs[op]! + partsNs(program, op, devices.parts, rank);
+  const mean = own * commonDrift(seed, iteration, noise);
   if (mean === 0) return 0;
   const u = uniform(seed ^ STREAM.compute, rank, op, iteration);
   let work = mean * devices.gpu[rank]! * (1 + noise * COMPUTE_JITTER * 3.46 * (u - 0.5));
   const microBatch = program.microBatch[op]!;
   if (microBatch >= 0) {
     const replica = Math.floor((rank % lanes.lanes) / (spec.tp * spec.cp));
+    work *= imageFactor(seed, replica, microBatch, iteration, spec.imbalance);
     work *= sequenceFactor(seed, replica, microBatch, iteration, noise);
   }
   if (program.role[op] === EP)
