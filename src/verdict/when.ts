@@ -35,8 +35,11 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
   const own = slowDownOf(evidenceOf(findings, suspects));
   const printed = slowDownOf(findings.filter(({ method }) => method === "iterations/slow-down"));
   if (!own || !printed) return own ?? printed ?? slowDownOf(findings);
-  const apart = Math.abs(Number(own.data["iteration"]) - Number(printed.data["iteration"]));
-  return own.data["sinceStart"] === true || apart <= SAME_CHANGE ? printed : own;
+  const began = Number(printed.data["iteration"]);
+  const beganBefore = own.data["sinceStart"] === true && Number(own.data["recordFrom"]) >= began;
+  return beganBefore || Math.abs(Number(own.data["iteration"]) - began) <= SAME_CHANGE
+    ? printed
+    : own;
 }
 
 function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {

@@ -3,6 +3,7 @@
  * receive when its send does. The localizer compares durations and needs no common clock; what it says about when,
  * and whoever puts records of several ranks on one axis, does.
  */
+import { apart, spreadOffsets, type Neighbours } from "../../maths/clock-offsets.ts";
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
@@ -18,15 +19,8 @@ export function clockOffsets(
   groups: readonly Group[],
 ): Map<Rank, number> {
   const ends = new Map(all.map((operators) => [operators.rank, endsOf(operators)]));
-  const known = new Map<Rank, number>();
-  // From one rank through the groups it is in to their members, and on: a few hops lead everywhere.
-  for (const start of ends.keys()) {
-    if (known.has(start)) continue;
-    const offsets = spreadFrom(start, ends, groups);
-    const typical = median([...offsets.values()]);
-    for (const [rank, ms] of offsets) known.set(rank, ms - typical);
-  }
-  return known;
+  const offsets = spreadOffsets(ends.keys(), () => throughGroups(ends, groups));
+  return new Map([...offsets].map(([rank, { ahead }]) => [rank, ahead]));
 }
 
 /** Group → sequence number → when it ended, milliseconds since 1970. */
@@ -47,30 +41,19 @@ function endsOf({ ops, groupIds, epochNs, hasSequence }: RankOperators): Ends {
   return ends;
 }
 
-function spreadFrom(
-  start: Rank,
-  ends: ReadonlyMap<Rank, Ends>,
-  groups: readonly Group[],
-): Map<Rank, number> {
-  const offsets = new Map<Rank, number>([[start, 0]]);
-  const queue = [start];
+/** From a rank through the groups it is in to their members; a group is gone through once. */
+function throughGroups(ends: ReadonlyMap<Rank, Ends>, groups: readonly Group[]): Neighbours {
   const passed = new Set<number>();
-  for (let rank = queue.shift(); rank !== undefined; rank = queue.shift()) {
+  return function* neighbours(rank, isKnown) {
     for (const [group, own] of ends.get(rank)!) {
       if (passed.has(group)) continue;
       passed.add(group);
       for (const member of groups[group]?.ranks ?? []) {
         const theirs = ends.get(member)?.get(group);
-        if (!theirs || offsets.has(member)) continue;
-        const apart = [...theirs].flatMap(([seq, ms]) => {
-          const other = own.get(seq);
-          return other === undefined ? [] : [ms - other];
-        });
-        if (apart.length < FEWEST) continue;
-        offsets.set(member, offsets.get(rank)! + median(apart));
-        queue.push(member);
+        if (!theirs || isKnown(member)) continue;
+        const differences = apart(own, theirs);
+        if (differences.length >= FEWEST) yield [member, median(differences)];
       }
     }
-  }
-  return offsets;
+  };
 }

@@ -233,6 +233,7 @@ function times(
   return {
     slowDown: true,
     sinceStart: from === null,
+    recordFrom: iteration[0] ?? null,
     iteration: from ?? 1,
     until,
     from: at(from === null ? 0 : iteration.indexOf(from), 0),
