@@ -42,7 +42,7 @@ const CONFIRMED = 0.25;
 const HABIT_LEAST = 4;
 const HABIT_SHARE = 0.75;
 /** A further rank that only own times accuse: its growth beside the largest. */
-const ALSO = 0.5;
+const ALSO = 0.7;
 /** Communication that grew by this share of the slow-down is part of it. */
 const NETWORK_SHARE = 0.1;
 
