@@ -1,16 +1,24 @@
 /** Kernel timelines: bytes → traces → profile of the run, and the profiles of healthy runs beside it. */
 import { UserError } from "./base/errors.ts";
 import { ingest } from "./ingest/ingest.ts";
-import { judgeTraces, profileRun } from "./methods/methods.ts";
+import {
+  judgeTraces,
+  kernelClocks,
+  profileRun,
+  rankedTraces,
+  timelinePicture,
+} from "./methods/methods.ts";
 import type { Env } from "./model/job.ts";
 import type { RankKernels } from "./model/kernels.ts";
 import type { Defect } from "./model/reading.ts";
 import type { RunProfile } from "./model/trace-profile.ts";
 
-export { judgeTraces };
+export { judgeTraces, kernelClocks, profileRun, rankedTraces, timelinePicture };
 
 export interface ReadRun {
   readonly run: RunProfile;
+  /** What it was made from, for pictures. */
+  readonly kernels: readonly RankKernels[];
   /** What was broken, missing or odd, a sentence each. */
   readonly missing: readonly string[];
   readonly unrecognised: readonly string[];
@@ -31,7 +39,7 @@ export async function readRun(paths: readonly string[], env: Env): Promise<ReadR
     missing.push(
       `${stray[0]!.file}: which rank wrote it cannot be told; it was given the first free number`,
     );
-  return { run, missing, unrecognised };
+  return { run, kernels, missing, unrecognised };
 }
 
 /**

@@ -2,8 +2,11 @@
 import { join } from "node:path";
 import pico from "picocolors";
 import { harmless } from "../base/text.ts";
+import type { Job } from "../model/job.ts";
 import { diagnose } from "../pipeline.ts";
+import type { TracePictures } from "../report/html/trace-section.ts";
 import { renderTerminal } from "../report/terminal.ts";
+import { judgeTraces, profileRun, timelinePicture } from "../trace-pipeline.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 
@@ -31,7 +34,8 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
 
   if (flags.out !== undefined) {
     const { renderHtml } = await import("../report/html/html.ts");
-    await writeReport(flags.out, JSON.stringify(verdict, null, 2), renderHtml(job, verdict));
+    const page = renderHtml(job, verdict, tracePictures(job));
+    await writeReport(flags.out, JSON.stringify(verdict, null, 2), page);
   }
   if (flags.json) {
     process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
@@ -44,4 +48,11 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
   if (!flags.quiet) remarkUnread(unrecognised);
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
   return flags.exitCode && wrong ? FOUND_SOMETHING : 0;
+}
+
+function tracePictures({ kernels = [], traceBaseline: healthy = [] }: Job): TracePictures | null {
+  const run = profileRun(kernels, "");
+  if (!run) return null;
+  const { regressions, distanceMs } = judgeTraces(run, healthy);
+  return { run, healthy, distanceMs, timeline: timelinePicture(kernels, run, regressions) };
 }

@@ -89,7 +89,11 @@ async function main(argv: readonly string[]): Promise<number> {
     )
     .option("--family <name>", "the model family under which the store keeps its runs")
     .option("--json", "print one JSON document on stdout, nothing else")
-    .option("--out <dir>", "write report.html and verdict.json there")
+    .option("--out <dir>", "write report.html (with pictures) and verdict.json there")
+    .option(
+      "--perfetto <file>",
+      "write all ranks as one trace for ui.perfetto.dev, clocks aligned (packed where it ends in .gz)",
+    )
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when a regression was found")
     .option("--debug", "print the stack trace of an error")
@@ -194,6 +198,7 @@ With one baseline run the halves of its steps tell how much it differs; more run
 
 Examples:
   faultline trace traces/ --baseline last-week/           why is it slower than last week?
+  faultline trace traces/ --baseline last-week/ --out report --perfetto all-ranks.json.gz
   faultline trace traces/                                 the metrics; accuses only a rank that its peers contradict
   faultline trace learn --store healthy.json run1/ run2/  keep healthy runs
   faultline trace traces/ --store healthy.json --json | jq '.regressions[] | {cause, owner, ranks}'`;

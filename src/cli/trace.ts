@@ -8,8 +8,16 @@ import { jsonBaselineStore } from "../history/json-baseline-store.ts";
 import type { RunProfile } from "../model/trace-profile.ts";
 import { traceDocument, type TraceReport } from "../report/trace-document.ts";
 import { renderTraceTerminal } from "../report/trace-terminal.ts";
-import { judgeTraces, readHealthyRuns, readRun } from "../trace-pipeline.ts";
+import {
+  judgeTraces,
+  kernelClocks,
+  rankedTraces,
+  readHealthyRuns,
+  readRun,
+  timelinePicture,
+} from "../trace-pipeline.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { perfettoWords, refuseInput, writePerfetto } from "./perfetto-file.ts";
 import { progressEnv } from "./progress.ts";
 
 export interface TraceFlags {
@@ -18,14 +26,16 @@ export interface TraceFlags {
   readonly family?: string;
   readonly json?: boolean;
   readonly out?: string;
+  readonly perfetto?: string;
   readonly quiet?: boolean;
   readonly exitCode?: boolean;
 }
 
 /** Returns the exit status. */
 export async function runTrace(paths: readonly string[], flags: TraceFlags): Promise<number> {
+  if (flags.perfetto !== undefined) refuseInput(flags.perfetto, paths);
   const { env, done } = progressEnv(flags.quiet === true);
-  const { run, missing, unrecognised, healthy } = await (async () => {
+  const { run, kernels, missing, unrecognised, healthy } = await (async () => {
     const read = await readRun(paths, env);
     return {
       ...read,
@@ -37,23 +47,33 @@ export async function runTrace(paths: readonly string[], flags: TraceFlags): Pro
   })().finally(done);
   const { regressions, distanceMs, notes } = judgeTraces(run, healthy);
   const baseline = healthy.map(({ source }) => source);
-  const report: TraceReport = { run, baseline, regressions, distanceMs, notes, missing };
+  const clocks = flags.perfetto === undefined ? null : kernelClocks(rankedTraces(kernels));
+  const report: TraceReport = {
+    run,
+    baseline,
+    regressions,
+    distanceMs,
+    notes,
+    missing,
+    ...(clocks ? { clocks } : {}),
+  };
   const document = JSON.stringify(traceDocument(report), null, 2);
   if (flags.out !== undefined) {
     const { renderTracePage } = await import("../report/html/trace-page.ts");
     const text = renderTraceTerminal(report, pico.createColors(false), 120);
-    await writeReport(
-      flags.out,
-      document,
-      renderTracePage("Kernel timelines", regressions.length > 0, text),
-    );
+    const timeline = timelinePicture(kernels, run, regressions);
+    await writeReport(flags.out, document, renderTracePage({ report, healthy, timeline, text }));
   }
+  if (flags.perfetto !== undefined && clocks)
+    await writePerfetto(flags.perfetto, rankedTraces(kernels), clocks);
   if (flags.json) process.stdout.write(`${document}\n`);
   else {
     const colours = pico.createColors(wantsColour());
     process.stdout.write(`${renderTraceTerminal(report, colours, screenWidth())}\n`);
     if (flags.out !== undefined)
       process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+    if (flags.perfetto !== undefined && clocks)
+      process.stdout.write(`${perfettoWords(flags.perfetto, clocks)}\n`);
   }
   if (!flags.quiet) remarkUnread(unrecognised);
   return flags.exitCode && regressions.length > 0 ? FOUND_SOMETHING : 0;

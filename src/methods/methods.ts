@@ -28,7 +28,9 @@ export const METHODS: readonly Method[] = [
 ];
 
 export { judge as judgeTraces } from "./traces/regression-method.ts";
-export { profileRun } from "./traces/profile-run.ts";
+export { kernelClocks } from "./traces/kernel-clocks.ts";
+export { timelinePicture } from "./traces/pictures/timeline.ts";
+export { profileRun, ranked as rankedTraces } from "./traces/profile-run.ts";
 
 /** What methods build on: the job with its iterations followed. */
 export function withIterations(job: Job): Job {

@@ -3,6 +3,7 @@
  * healthy run that later ones are compared with. Everything here is plain JSON.
  */
 import type { Rank } from "./ids.ts";
+import type { GpuActivity } from "./trace-picture.ts";
 
 /** What the CPU did while the GPU waited for its next kernel. */
 export const STALL_CAUSES = [
@@ -113,6 +114,8 @@ export interface RankProfile {
   /** A step's communication, and how much of it computation hides; medians, milliseconds. */
   readonly commMs: number;
   readonly overlapMs: number;
+  /** What the GPU did, shares by step; absent in profiles that were stored before it was measured. */
+  readonly breakdown?: Readonly<Record<GpuActivity, readonly number[]>>;
 }
 
 export interface RunProfile {

@@ -1,6 +1,7 @@
 /** The document of `trace --json`; its names are fixed by the contract, the rest is added. */
 import type { Rank } from "../model/ids.ts";
 import type { Regression } from "../model/regression.ts";
+import type { RankClock } from "../model/trace-picture.ts";
 import { STALL_CAUSES, type RankProfile, type RunProfile } from "../model/trace-profile.ts";
 
 export interface TraceReport {
@@ -11,6 +12,8 @@ export interface TraceReport {
   readonly distanceMs: ReadonlyMap<Rank, number>;
   readonly notes: readonly string[];
   readonly missing: readonly string[];
+  /** How clocks were aligned, where a merged trace was asked for. */
+  readonly clocks?: readonly RankClock[];
 }
 
 export interface TraceDocument {
@@ -20,10 +23,11 @@ export interface TraceDocument {
   readonly baseline: readonly string[];
   readonly notes: readonly string[];
   readonly missing: readonly string[];
+  readonly clocks?: readonly Record<string, unknown>[];
 }
 
 export function traceDocument(report: TraceReport): TraceDocument {
-  const { run, baseline, regressions, distanceMs, notes, missing } = report;
+  const { run, baseline, regressions, distanceMs, notes, missing, clocks } = report;
   return {
     schema: "faultline.trace/1",
     ranks: run.ranks.map((profile) => rankOf(profile, distanceMs.get(profile.rank) ?? null)),
@@ -38,7 +42,13 @@ export function traceDocument(report: TraceReport): TraceDocument {
     baseline,
     notes,
     missing,
+    ...(clocks ? { clocks: clocks.map(clockOf) } : {}),
   };
+}
+
+/** Clocks of different components cannot be compared. */
+function clockOf({ rank, aheadNs, component }: RankClock): Record<string, unknown> {
+  return { rank, aheadUs: figure(aheadNs / 1000), component };
 }
 
 function rankOf(profile: RankProfile, distanceMs: number | null): Record<string, unknown> {

@@ -11,10 +11,16 @@ import type { BandwidthRow } from "../../model/trace-profile.ts";
 import { bytesOf } from "./gemm-shape.ts";
 import type { Measured } from "./measured.ts";
 
+/** Of a row, in profiles that have it; baselines stored earlier do not. */
+export interface LeastTimes {
+  /** The shortest transfer of a step, milliseconds: of the step in which it is shortest, and longest. */
+  readonly leastMs?: readonly [fastest: number, slowest: number];
+}
+
 /** Rank → its rows: each rank has those of its groups. */
 export function bandwidthRows(
   ranks: ReadonlyMap<Rank, readonly Measured[]>,
-): Map<Rank, BandwidthRow[]> {
+): Map<Rank, (BandwidthRow & LeastTimes)[]> {
   const calls = new Map<string, Call>();
   const stepsOf = new Map<Rank, number>();
   for (const [rank, traces] of ranks) {
@@ -41,9 +47,12 @@ export function bandwidthRows(
     row.ms += shortestNs / 1e6;
     rows.set(key, row);
   }
-  const byRank = new Map<Rank, BandwidthRow[]>();
+  const byRank = new Map<Rank, (BandwidthRow & LeastTimes)[]>();
   for (const { call, gbps, byStep, ms } of rows.values()) {
     const medians = [...byStep.values()].map((list) => median(list));
+    const msOf = (rate: number): number =>
+      ((call.bytes / rate) * busFactor(call.operation, call.members.length)) / 1e6;
+    const least = [...byStep.values()].map((list) => msOf(Math.max(...list)));
     for (const rank of call.seen) {
       const list = byRank.get(rank) ?? [];
       list.push({
@@ -57,6 +66,7 @@ export function bandwidthRows(
         isWhole: call.seen.size === call.members.length,
         meanMs: ms / gbps.length,
         msPerStep: ms / Math.max(1, stepsOf.get(rank)!),
+        leastMs: [Math.min(...least), Math.max(...least)],
       });
       byRank.set(rank, list);
     }

@@ -1,7 +1,8 @@
 /** Runs against healthy ones, by hand: what is accused, and what must not be. */
 import { describe, expect, test } from "vitest";
 import { DATA_LOADER, FREE, PYTHON_FUNCTION, SYNCHRONIZE } from "../../model/kernels.ts";
-import type { RunProfile } from "../../model/trace-profile.ts";
+import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
+import type { CollectTimes } from "./collect-time.ts";
 import { compareRun } from "./compare-run.ts";
 import { peerRegressions } from "./peer-regressions.ts";
 import { profileRun } from "./profile-run.ts";
@@ -176,7 +177,122 @@ describe("against a healthy run", () => {
   });
 });
 
+describe("what no GPU of the traced ranks shows alone", () => {
+  const collecting = (share: number): RunProfile => ({
+    ...healthy,
+    ranks: healthy.ranks.map((profile) => ({
+      ...profile,
+      collectShares: profile.stepMs.map(() => share),
+    })),
+  });
+  const longer = (profile: RunProfile, times: number): RunProfile => ({
+    ...profile,
+    ranks: profile.ranks.map((rank) => ({ ...rank, stepMs: rank.stepMs.map((ms) => times * ms) })),
+  });
+
+  test("garbage collection in all ranks, and a longer step: each waits for the others (FLARE §6.4)", () => {
+    const usual = [collecting(0), collecting(0.005)];
+    expect(causes(longer(collecting(0.15), 1.2), usual)).toMatchObject([
+      { cause: "garbage-collection", ranks: ALL, owner: "algorithm" },
+    ]);
+    expect(causes(collecting(0.15), usual)).toEqual([]);
+    expect(causes(longer(collecting(0.005), 1.2), usual)).toEqual([]);
+    // Baselines stored earlier do not say how long they collected.
+    const earlier = healthy.ranks.map((profile) => {
+      const { collectShares: _, ...rest } = profile as RankProfile & CollectTimes;
+      return rest;
+    });
+    expect(causes(longer(collecting(0.15), 1.2), [{ ...healthy, ranks: earlier }])).toEqual([]);
+  });
+
+  const moving = (profile: RunProfile, times: number, isWhole: boolean): RunProfile => ({
+    ...profile,
+    ranks: profile.ranks.map((rank) => ({
+      ...rank,
+      bandwidth: ["allreduce", "_allgather_base"].map((collective) => ({
+        collective,
+        group: "DATA_PARALLEL_GROUP_0",
+        groupRanks: [0, 1, 2, 3],
+        bytes: 1e8,
+        busGBps: 40 / times,
+        stepGBps: [39.5 / times, 40.5 / times],
+        count: 40,
+        isWhole,
+        meanMs: 0.3 * times,
+        msPerStep: 3 * times,
+        leastMs: [0.29 * times, 0.31 * times],
+      })),
+    })),
+  });
+
+  test("a network beyond what its healthy steps vary by is slow, a tenth if these lie close together", () => {
+    const usual = [moving(healthy, 1, true), moving(healthy, 1.01, true)];
+    expect(causes(moving(healthy, 1.15, true), usual)).toMatchObject([
+      { cause: "network-slow", ranks: ALL, owner: "operations" },
+    ]);
+    expect(causes(moving(healthy, 1.15, true), [...usual, moving(healthy, 1.1, true)])).toEqual([]);
+  });
+
+  test("of groups not traced whole only what stretches all transfers alike is, with little weight", () => {
+    const usual = [moving(healthy, 1, false), moving(healthy, 1.01, false)];
+    const { regressions } = compareRun(longer(moving(healthy, 3, false), 1.3), usual);
+    expect(regressions).toMatchObject([{ cause: "network-slow" }]);
+    expect(regressions[0]!.weight).toBeLessThanOrEqual(0.5);
+    expect(regressions[0]!.why).toContain("not all members left traces");
+    expect(causes(longer(moving(healthy, 1.3, false), 1.3), usual)).toEqual([]);
+  });
+
+  test("small kernels that communication hides are told by their launches and summed time", () => {
+    const hidden = (profile: RunProfile): RunProfile => ({
+      ...profile,
+      ranks: profile.ranks.map((rank) => ({ ...rank, vMinority: rank.stepMs.map(() => 0.02) })),
+    });
+    expect(causes(hidden(run(() => ({ small: 4 }))), [hidden(healthy)])).toMatchObject([
+      { cause: "minority-kernels", ranks: ALL },
+    ]);
+    // The same kernels with less communication beside them.
+    const exposed = healthy.ranks.map((rank) => ({
+      ...rank,
+      vMinority: rank.vMinority.map((share) => share + 0.1),
+    }));
+    expect(causes({ ...healthy, ranks: exposed })).toEqual([]);
+  });
+});
+
 describe("no false alarm", () => {
+  const waiting = (share: number, calls: number): RunProfile => ({
+    ...healthy,
+    ranks: healthy.ranks.map((profile) => ({
+      ...profile,
+      calls: { ...profile.calls, synchronization: profile.stepMs.map(() => calls) },
+      intraStalls: { ...profile.intraStalls, synchronization: profile.stepMs.map(() => share) },
+    })),
+  });
+
+  test("for what follows a synchronisation that was always there", () => {
+    expect(causes(waiting(0.06, 1), [waiting(0.02, 1)])).toEqual([]);
+    expect(causes(waiting(0.06, 4), [waiting(0.02, 1)])).toMatchObject([
+      { cause: "synchronization" },
+    ]);
+  });
+
+  test("for element-wise kernels where the products' shapes are others: longer sequences", () => {
+    const reshaped = (profile: RunProfile, times: number, shape: string): RunProfile => ({
+      ...profile,
+      ranks: profile.ranks.map((rank) => ({
+        ...rank,
+        kernels: rank.kernels.map((row) => ({
+          ...row,
+          medianUs: times * row.medianUs,
+          stepUs: [times * row.stepUs[0], times * row.stepUs[1]],
+          shape: row.kind === "matrix" ? shape : "",
+        })),
+      })),
+    });
+    expect(causes(reshaped(healthy, 2, "[2×2]"), [reshaped(healthy, 1, "[1×1]")])).toEqual([]);
+    expect(causes(reshaped(healthy, 2, "[1×1]"), [reshaped(healthy, 1, "[1×1]")])).not.toEqual([]);
+  });
+
   test("for images of unequal size: ranks compute unequally long, and their CPUs are not late (FLARE §7.3)", () => {
     const size = (rank: number, step: number): number => 300 + 60 * ((rank * 7 + step * 5) % 6);
     const imbalanced = run((rank, step) => ({ gemm: size(rank, step), lead: 80 }));

@@ -4,27 +4,30 @@ import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
 import type { Regression } from "../../model/regression.ts";
-import { slowCollectives } from "./bandwidth-regressions.ts";
+import { slowCollectives, slowUntraced } from "./bandwidth-regressions.ts";
+import { collectRegressions } from "./collect-regressions.ts";
 import { healthyFrom, type Healthy } from "./healthy.ts";
 import {
   gpusApart,
   kernelGrowth,
   kernelKey,
-  moreMinority,
   SLOWER,
   type KernelGrowth,
 } from "./kernel-regressions.ts";
 import * as words from "./kernel-words.ts";
 import { badLayouts } from "./layout.ts";
+import { minorityGrowth } from "./minority-regressions.ts";
+import { networkWords, untracedWords } from "./network-words.ts";
 import { likeness, type Likeness } from "./same-work.ts";
 import {
-  growthOf,
+  isOldSync,
   latencyDistanceMs,
   LEAST_SHARE,
   stallGrowth,
+  withoutOldSyncs,
   type StallGrowth,
 } from "./stall-regressions.ts";
-import { stallWords } from "./stall-words.ts";
+import { isPython, stallWords } from "./stall-words.ts";
 
 export interface Comparison {
   readonly regressions: readonly Regression[];
@@ -64,11 +67,16 @@ export function compareRun(run: RunProfile, given: readonly RunProfile[]): Compa
   const grown = stallGrowth(run.ranks, healthy, like).filter(
     ({ cause }) => cause !== "host" || !isFaster,
   );
-  const stalls = stallRegressions(grown, healthy);
+  const stalls = withCollections(
+    stallRegressions(grown, healthy),
+    like.isSame ? collectRegressions(run, healthy) : [],
+  );
   const kernels = kernelRegressions(run, healthy, like, layouts);
   // One step tells nothing of how much a network varies.
   const network = healthy.hasSteps ? networkRegressions(run, healthy) : [];
-  const found = [...stalls, ...layouts, ...kernels, ...network];
+  const proven = [...stalls, ...layouts, ...kernels, ...network];
+  const isSlower = like.isSame && healthy.hasSteps && own > (1 + LEAST_SHARE) * usual;
+  const found = proven.length === 0 && isSlower ? untracedRegressions(run, healthy) : proven;
   if (isFaster && found.length === 0)
     notes.push(
       `a step does the same work in ${own.toFixed(1)} ms that takes ${usual.toFixed(1)} ms in the baseline`,
@@ -76,15 +84,32 @@ export function compareRun(run: RunProfile, given: readonly RunProfile[]): Compa
   return { regressions: found.toSorted((a, b) => b.share - a.share), distanceMs, notes };
 }
 
-/** Time without a name must have grown by so much more: any slower CPU, or a busier one, adds some. */
+/** Collections are named once, by what they cost: the traced GPUs' idle time, or the longer step where that is more. */
+function withCollections(
+  stalls: readonly Regression[],
+  collections: readonly Regression[],
+): Regression[] {
+  const isLess = (one: Regression): boolean =>
+    collections.some(({ cause, share }) => cause === one.cause && share > one.share);
+  const kept = stalls.filter((one) => !isLess(one));
+  const isKept = kept.some(({ cause }) => cause === "garbage-collection");
+  return isKept ? kept : [...kept, ...collections];
+}
+
+/**
+ * Time without a name must have grown by so much more: any slower CPU, or a busier one, adds some. What follows a
+ * synchronisation that was always there is such time: embeddings on the CPU (FLARE §7.3, its second false alarm).
+ */
 const UNNAMED = 2;
 
 function stallRegressions(growths: readonly StallGrowth[], healthy: Healthy): Regression[] {
   const accused = growths.filter(
-    ({ cause, isMoved, growth, limit }) =>
-      cause !== "host" || (isMoved && growth > UNNAMED * limit),
+    (one) =>
+      (one.cause !== "host" && !isOldSync(one, healthy)) ||
+      (one.isMoved && one.growth > UNNAMED * one.limit),
   );
-  return [...groupBy(accused, ({ cause }) => cause).values()]
+  const charged = withoutOldSyncs(accused, healthy, isPython);
+  return [...groupBy(charged, ({ cause }) => cause).values()]
     .filter((list) => list.some(({ growth, limit }) => growth > limit))
     .map((list) => stallWords(list, healthy));
 }
@@ -110,7 +135,7 @@ function kernelRegressions(
   );
   const growths = isSameHardware ? run.ranks.map((profile) => kernelGrowth(profile, healthy)) : [];
   const apart = Math.max(1, ...healthy.runs.map(gpusApart));
-  const limit = Math.max(SLOWER, 1 + healthy.caution * (apart - 1));
+  const limit = 1 + healthy.caution * (Math.max(SLOWER, apart) - 1);
   const allSlow = growths.filter(
     ({ cost, isAll, ratio }) => isAll && ratio > limit && cost >= LEAST_SHARE,
   );
@@ -128,17 +153,8 @@ function kernelRegressions(
   const minority = run.ranks
     .filter((profile) => !isOf(profile))
     .flatMap((profile) => {
-      // Equation 2 leaves T_inter out: a longer void alone would make it grow.
-      const ofStep = ({ vMinority, vInter }: RankProfile): number[] =>
-        vMinority.map((share, step) => share * (1 - vInter[step]!));
-      const grown = growthOf(profile, healthy, like.isSame, ({ vMinority }) => vMinority, ofStep);
-      const more = moreMinority(profile, healthy);
-      // What slower kernels explain has been said of them.
       const slower = some.find((one) => one.profile === profile)?.slower ?? [];
-      const said = slower
-        .filter(({ row }) => row.kind === "minority")
-        .reduce((sum, { cost }) => sum + cost, 0);
-      return grown.growth - said > grown.limit && more.length > 0 ? [{ profile, grown, more }] : [];
+      return minorityGrowth(profile, healthy, like.isSame, slower);
     });
   if (minority.length > 0) regressions.push(words.minorityWords(minority, healthy));
   // Unaligned products are slow kernels whose reason is known.
@@ -183,5 +199,11 @@ function networkRegressions(run: RunProfile, healthy: Healthy): Regression[] {
   );
   // A group's row is in every member's profile.
   const byGroup = groupBy(found, ({ slow: { row } }) => row.groupRanks.join());
-  return [...byGroup.values()].map((list) => words.networkWords(list, healthy));
+  return [...byGroup.values()].map((list) => networkWords(list, healthy));
+}
+
+/** Only where nothing else explains the longer step: whoever is held up makes others wait in their collectives. */
+function untracedRegressions(run: RunProfile, healthy: Healthy): Regression[] {
+  const found = slowUntraced(run.ranks, healthy, LEAST_SHARE, ({ stepMs }) => median(stepMs));
+  return found.length === 0 ? [] : [untracedWords(found)];
 }

@@ -1,12 +1,13 @@
 /**
  * ② and ⑤-minority: kernels that take longer than in healthy runs (FLARE §5.2.3, §5.2.4, §7.3.2, §7.3.3). All kernels of
- * some ranks: the GPU. Some kernels: the kernel. More kernels outside the instrumented set: minority kernels.
+ * some ranks: the GPU. Some kernels: the kernel. More kernels outside the instrumented set: minority-regressions.ts.
  * Kernels that overlap communication are compared with kernels that did so, too, or not at all.
  */
 import { groupBy } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import type { KernelRow, RankProfile, RunProfile } from "../../model/trace-profile.ts";
 import type { Healthy } from "./healthy.ts";
+import { isSameShapes } from "./same-work.ts";
 
 export interface SlowerKernel {
   readonly row: KernelRow;
@@ -42,8 +43,11 @@ export function kernelGrowth(profile: RankProfile, healthy: Healthy): KernelGrow
   // The slowest of several healthy runs; of other ranks, where the baseline lacks this one, the middle.
   const isKnown = healthy.of(profile.rank).every(({ rank }) => rank === profile.rank);
   const healthyUs = durations(healthy.of(profile.rank), isKnown ? slowest : median);
+  const isSized = isSameShapes(profile, healthy.of(profile.rank));
   const compared = profile.kernels
     .filter(({ kind, medianUs }) => kind !== "communication" && medianUs >= LEAST_US)
+    // Of a kernel without a shape only the rest of the work tells whether it does the same.
+    .filter(({ shape }) => isSized || shape !== "")
     .flatMap((row): SlowerKernel[] => {
       const before = healthyUs.get(kernelKey(row));
       // Where communication overlaps others of them than before, those left over are not the same ones.
@@ -149,51 +153,4 @@ function weightedMedian(list: readonly SlowerKernel[]): number {
     if (rest <= 0) return ratio;
   }
   return 1;
-}
-
-export interface MinorityGrowth {
-  readonly name: string;
-  /** Shares of the step. */
-  readonly share: number;
-  readonly healthyShare: number;
-  /** Launches in a step. */
-  readonly perStep: number;
-  readonly healthyPerStep: number;
-}
-
-/** Which minority kernels there are more of, and by how much; the largest growth first. */
-export function moreMinority(profile: RankProfile, healthy: Healthy): MinorityGrowth[] {
-  const before = new Map<string, { share: number[]; perStep: number[] }>();
-  const others = healthy.of(profile.rank);
-  for (const { kernels } of others) {
-    for (const [name, row] of byName(kernels)) {
-      const known = before.get(name) ?? { share: [], perStep: [] };
-      known.share.push(row.share);
-      known.perStep.push(row.perStep);
-      before.set(name, known);
-    }
-  }
-  return [...byName(profile.kernels)]
-    .map(([name, { share, perStep }]) => {
-      const known = before.get(name);
-      return {
-        name,
-        share,
-        perStep,
-        healthyShare: known ? median(known.share) : 0,
-        healthyPerStep: known ? median(known.perStep) : 0,
-      };
-    })
-    .filter(({ share, healthyShare }) => share > healthyShare)
-    .toSorted((a, b) => b.share - b.healthyShare - (a.share - a.healthyShare));
-}
-
-function byName(rows: readonly KernelRow[]): Map<string, { share: number; perStep: number }> {
-  const sums = new Map<string, { share: number; perStep: number }>();
-  for (const { name, kind, share, perStep } of rows) {
-    if (kind !== "minority") continue;
-    const known = sums.get(name) ?? { share: 0, perStep: 0 };
-    sums.set(name, { share: known.share + share, perStep: known.perStep + perStep });
-  }
-  return sums;
 }

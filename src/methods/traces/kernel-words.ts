@@ -1,12 +1,12 @@
-/** Slow kernels, GPUs and collectives in words. */
+/** Slow kernels and GPUs in words. */
 import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Regression } from "../../model/regression.ts";
 import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
-import type { SlowCollective } from "./bandwidth-regressions.ts";
 import type { Healthy } from "./healthy.ts";
-import type { KernelGrowth, MinorityGrowth } from "./kernel-regressions.ts";
+import type { KernelGrowth } from "./kernel-regressions.ts";
 import type { BadLayout } from "./layout.ts";
+import type { MoreMinority } from "./minority-regressions.ts";
 import { kernelName, percent, regression, tidy } from "./regression-words.ts";
 
 export function layoutWords(
@@ -92,14 +92,7 @@ export function slowKernelWords(list: readonly KernelGrowth[]): Regression {
   );
 }
 
-export function minorityWords(
-  list: readonly {
-    profile: RankProfile;
-    grown: { share: number; healthyShare: number; growth: number; limit: number };
-    more: readonly MinorityGrowth[];
-  }[],
-  healthy: Healthy,
-): Regression {
+export function minorityWords(list: readonly MoreMinority[], healthy: Healthy): Regression {
   const worst = list.reduce((a, b) => (b.grown.growth > a.grown.growth ? b : a));
   const kernels = worst.more
     .slice(0, 3)
@@ -126,24 +119,6 @@ export function minorityWords(
     why,
     threshold,
   );
-}
-
-export function networkWords(
-  list: readonly { profile: RankProfile; slow: SlowCollective }[],
-  healthy: Healthy,
-): Regression {
-  const worst = list.reduce((a, b) => (b.slow.cost > a.slow.cost ? b : a)).slow;
-  const { row, healthyGBps, cost } = worst;
-  const profiles = [...new Set(list.map(({ profile }) => profile))];
-  const why = `${row.collective} of ${row.group} (${rankWords(row.groupRanks)}, ${row.bytes} bytes) moves ${row.busGBps.toPrecision(3)} GB/s; the slowest healthy group of its kind ${healthyGBps.toPrecision(3)} GB/s`;
-  const figures = {
-    value: row.busGBps,
-    baseline: healthyGBps,
-    share: cost,
-    excess: healthyGBps / row.busGBps,
-  };
-  const threshold = `a third below the slowest healthy group of the kind (${healthy.runs.length === 1 ? "one baseline run" : `${healthy.runs.length} healthy runs`})`;
-  return regression("network-slow", profiles, "bandwidth", figures, why, threshold);
 }
 
 function flopsMedian(profiles: readonly RankProfile[]): number {

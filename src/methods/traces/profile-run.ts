@@ -5,6 +5,8 @@ import type { Rank } from "../../model/ids.ts";
 import type { RankKernels } from "../../model/kernels.ts";
 import type { BandwidthRow, RankProfile, RunProfile } from "../../model/trace-profile.ts";
 import { bandwidthRows } from "./bandwidth.ts";
+import type { CollectTimes } from "./collect-time.ts";
+import { byActivity } from "./gpu-activity.ts";
 import { COLLECTIVE, MATRIX } from "./instrumented.ts";
 import { measured, type Measured } from "./measured.ts";
 import { byCause, profileTrace, type TracePart } from "./profile-trace.ts";
@@ -52,7 +54,7 @@ function profileRank(
   rank: Rank,
   list: readonly Measured[],
   bandwidth: readonly BandwidthRow[],
-): RankProfile {
+): RankProfile & CollectTimes {
   const parts = list.map(profileTrace);
   const [first] = parts as [TracePart];
   const all = <T>(of: (part: TracePart) => readonly T[]): T[] => parts.flatMap(of);
@@ -89,10 +91,12 @@ function profileRank(
       "memory-management": all((part) => part.calls["memory-management"]),
     },
     loads: all((part) => part.loads),
+    collectShares: all((part) => part.collectShares),
     kernels: first.kernels,
     stallNames: first.stallNames,
     commMs: median(all((part) => part.commMs)),
     overlapMs: median(all((part) => part.overlapMs)),
+    breakdown: byActivity((activity) => all((part) => part.breakdown[activity])),
   };
 }
 

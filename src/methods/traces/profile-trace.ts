@@ -7,7 +7,9 @@ import {
   type RankProfile,
   type StallCause,
 } from "../../model/trace-profile.ts";
+import { collectShares } from "./collect-time.ts";
 import { flopsRows } from "./flops.ts";
+import { breakdownOf } from "./gpu-activity.ts";
 import { issueLatencies } from "./issue-latency.ts";
 import { kernelRows } from "./kernel-times.ts";
 import type { Measured } from "./measured.ts";
@@ -63,6 +65,7 @@ export function profileTrace(one: Measured) {
       "memory-management": counted((i) => calls.kind[i] === ALLOCATE || calls.kind[i] === FREE),
     },
     loads,
+    collectShares: collectShares(one),
     kernels: kernelRows(one),
     stallNames: byCause((cause): NamedShare[] =>
       [...stalls.names[cause]]
@@ -75,6 +78,7 @@ export function profileTrace(one: Measured) {
         .slice(0, MOST_NAMES),
     ),
     ...communicationMs(one),
+    breakdown: breakdownOf(one),
   };
 }
 

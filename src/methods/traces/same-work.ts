@@ -4,7 +4,7 @@
  * CPU). So the kinds of matrix operators and collectives must agree; their sizes need not.
  */
 import { median } from "../../maths/robust.ts";
-import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
+import type { KernelRow, RankProfile, RunProfile } from "../../model/trace-profile.ts";
 
 /** Half of all calls in common: below, another model or another way to parallelise it. */
 const COMPARABLE = 0.5;
@@ -45,4 +45,16 @@ function callsPerStep({ kernels }: RankProfile): number {
   return kernels
     .filter(({ kind }) => kind !== "minority")
     .reduce((sum, row) => sum + row.perStep, 0);
+}
+
+/**
+ * Whether a rank's matrix products have the shapes that they had. Traces give no size of other kernels: where shapes
+ * have changed (longer sequences), an element-wise kernel of the same name does other work.
+ */
+export function isSameShapes({ kernels }: RankProfile, others: readonly RankProfile[]): boolean {
+  const shaped = kernels.filter(({ kind, shape }) => kind === "matrix" && shape !== "");
+  const known = new Set(others.flatMap((other) => other.kernels.map(({ shape }) => shape)));
+  const timeOf = (rows: readonly KernelRow[]): number =>
+    rows.reduce((sum, { share }) => sum + share, 0);
+  return timeOf(shaped.filter(({ shape }) => known.has(shape))) >= SAME * timeOf(shaped);
 }

@@ -96,6 +96,43 @@ export function stallGrowth(
 }
 
 /**
+ * A synchronisation that healthy runs make, too, ends when the GPU has run empty, and what keeps the CPU from launching
+ * after it is charged to it. Where a Python function newly holds ranks up, and there are no more synchronisations than
+ * before, that time is the function's.
+ */
+export function withoutOldSyncs(
+  growths: readonly StallGrowth[],
+  healthy: Healthy,
+  isPython: (name: string) => boolean,
+): StallGrowth[] {
+  const isNewlyHeld = ({ profile, cause }: StallGrowth): boolean => {
+    const name = cause === "host" ? profile.stallNames.host[0]?.name : undefined;
+    const isOld = healthy
+      .of(profile.rank)
+      .some(({ stallNames }) => stallNames.host.some((known) => known.name === name));
+    return name !== undefined && isPython(name) && !isOld;
+  };
+  const held = growths.filter(isNewlyHeld);
+  return growths
+    .filter((one) => held.length === 0 || !isOldSync(one, healthy))
+    .map((one) => {
+      const sync = held.includes(one)
+        ? growths.find((other) => other.profile === one.profile && isOldSync(other, healthy))
+        : undefined;
+      if (!sync) return one;
+      const growth = one.growth + sync.growth;
+      return { ...one, growth, share: one.share + sync.share };
+    });
+}
+
+/** Stalls at synchronisations of which there are no more than in healthy runs. */
+export function isOldSync({ profile, cause }: StallGrowth, healthy: Healthy): boolean {
+  if (cause !== "synchronization") return false;
+  const usual = healthy.level(profile.rank, ({ calls }) => calls.synchronization).centre;
+  return median(profile.calls.synchronization) <= usual;
+}
+
+/**
  * Growth of a share; where both do the same work also of the time, so that a shorter step alone is no growth. `ofStep` is
  * the same as a share of the whole step, where the share itself is one of something else.
  */

@@ -24,7 +24,7 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
   const healthyShare = median(list.map((one) => one.healthyShare));
   const isInter = list.filter((one) => one.isInter).length * 2 > list.length;
   const name = worst.profile.stallNames[cause][0];
-  const python = cause === "host" && name !== undefined && /\.py\(\d+\)|<built-in/.test(name.name);
+  const python = cause === "host" && name !== undefined && isPython(name.name);
   const calls = callWords(worst, healthy);
   const call = name && (cause !== "host" || python) ? `, in ${cutText(name.name, MOST_NAME)}` : "";
   const grew = `${percent(share)} of the step, ${percent(healthyShare)} in the baseline`;
@@ -64,6 +64,10 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
     why,
     moved + level,
   );
+}
+
+export function isPython(name: string): boolean {
+  return /\.py\(\d+\)|<built-in/.test(name);
 }
 
 /** ", 25 calls a step instead of 1", where the number of calls tells. */

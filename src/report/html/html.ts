@@ -11,17 +11,25 @@ import { renderFrontiers } from "./frontier-table.ts";
 import { renderInputs } from "./inputs.ts";
 import { renderIterations } from "./iterations-section.ts";
 import { renderPage } from "./page.ts";
+import { renderTracePictures, traceSections, type TracePictures } from "./trace-section.ts";
 import { renderActions, renderHead, renderSuspects } from "./verdict-head.ts";
 import { renderWaitGraph } from "./wait-graph-section.ts";
 import { readWaitOps } from "./wait-ops.ts";
 
-export function renderHtml(job: Job, verdict: Verdict): string {
+/** `traces` are pictures of kernel timelines, where the job left profiler traces. */
+export function renderHtml(
+  job: Job,
+  verdict: Verdict,
+  traces: TracePictures | null = null,
+): string {
+  const pictures = traces ? renderTracePictures(traces) : html``;
   const waits = readWaitOps(verdict);
   const suspects = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
   const sections = [
     { id: "suspects", name: "Suspects", show: true },
     { id: "actions", name: "What to do", show: verdict.actions.length > 0 },
     { id: "iterations", name: "Iteration times", show: job.iterations.length > 0 },
+    ...traceSections(pictures).map((section) => ({ ...section, show: true })),
     { id: "waits", name: "Who waits for whom", show: waits !== null },
     { id: "frontiers", name: "How far each rank got", show: job.dumps.size > 0 },
     { id: "evidence", name: "Evidence", show: true },
@@ -33,7 +41,7 @@ export function renderHtml(job: Job, verdict: Verdict): string {
     </nav>
     <main>
       ${renderSuspects(job, verdict)} ${renderActions(job, verdict)}
-      ${renderIterations(job.iterations)}
+      ${renderIterations(job.iterations)} ${pictures}
       ${
         waits &&
         html`<section id="waits">

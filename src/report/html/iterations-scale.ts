@@ -99,8 +99,9 @@ function niceStep(least: number): number {
   return power * ([1, 2, 5].find((times) => times * power >= least * 0.999) ?? 10);
 }
 
-function steps(top: number): number[] {
-  const step = niceStep(top / 5);
+/** Round values from zero to the top, at most so many and one. */
+export function steps(top: number, most = 5): number[] {
+  const step = niceStep(top / most);
   return Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
 }
 

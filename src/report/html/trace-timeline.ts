@@ -1,0 +1,211 @@
+/** Lanes of ranks around the worst step: what each GPU did, and what held its CPU up. */
+import { cutText, rankWords } from "../../base/text.ts";
+import {
+  CPU_ACTIVITIES,
+  GPU_ACTIVITIES,
+  type NamedSpan,
+  type RankLane,
+  type TimelinePicture,
+} from "../../model/trace-picture.ts";
+import { html, type Markup } from "./escape.ts";
+import { px } from "./iterations-points.ts";
+import { steps as roundValues } from "./iterations-scale.ts";
+import { runsPath, stackRuns } from "./trace-stack.ts";
+import { CPU_WORDS, cpuLegend, gpuLegend, msWords, shareWords } from "./trace-words.ts";
+
+const LEFT = 112;
+const PLOT = 880;
+const WIDTH = LEFT + PLOT + 12;
+const TOP = 22;
+const GPU_HEIGHT = 24;
+const COMM_HEIGHT = 4;
+const CPU_HEIGHT = 10;
+const LANE = 56;
+/** A pixel each: finer steps could not be seen, and make the page large. */
+const LEVEL_HEIGHT = 1;
+const MOST_CALLS = 10;
+const MOST_NAME = 120;
+
+export function renderTimeline(picture: TimelinePicture): Markup {
+  const { lanes, leftOut, rank, step, stepMs } = picture;
+  const worst = lanes.find((lane) => lane.rank === rank)!;
+  const apart = lanes.filter(({ isAligned }) => !isAligned).map((lane) => lane.rank);
+  return html`<section id="timeline">
+    <h2>What the GPUs did in the worst step</h2>
+    <p>
+      Step ${step} of rank ${rank}, ${msWords(stepMs)}; the other ranks at the same moments.
+      ${sentence(worst, picture)}
+    </p>
+    <p class="note">
+      Upper row: the GPU; a column's parts are shares of that moment, so area is time. Line below:
+      all communication, also what computation hides. Lower row: the CPU. Look for red in the upper
+      row, and for what stands below it.
+    </p>
+    ${gpuLegend()} ${cpuLegend()}
+    <div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
+      ${drawing(picture)}
+    </div>
+    ${
+      apart.length > 0 &&
+      html`<p class="note">
+        The ${apart.length === 1 ? "clock" : "clocks"} of ${rankWords(apart)} cannot be compared
+        with rank ${rank}’s: no communication of both was traced. Their step is put where rank
+        ${rank}’s begins.
+      </p>`
+    }
+    ${leftOut.length > 0 && html`<p class="note">Not drawn: ${rankWords(leftOut)}.</p>`}
+    ${callTable(picture)}
+  </section>`;
+}
+
+function sentence({ ms }: RankLane, { windowMs }: TimelinePicture): string {
+  const of = (part: number): string => shareWords(part / windowMs);
+  return (
+    `Its GPU computes for ${of(ms.matrix + ms.minority)} of the time shown, waits in communication that nothing hides ` +
+    `for ${of(ms.communication)}, and for its CPU's next launch for ${of(ms["launch-gap"])}.`
+  );
+}
+
+function drawing(picture: TimelinePicture): Markup {
+  const { lanes, windowMs, parts, rank } = picture;
+  const bottom = TOP + lanes.length * LANE;
+  const toX = (ms: number): number => LEFT + (PLOT * ms) / windowMs;
+  const inside = (ms: number): number => Math.min(LEFT + PLOT, Math.max(LEFT, toX(ms)));
+  const own = lanes.find((lane) => lane.rank === rank)!;
+  const zeroMs = own.steps.find(({ number }) => number === picture.step)?.startMs ?? 0;
+  const ticks = roundValues(windowMs - zeroMs, 12).map((ms) => ({ at: toX(zeroMs + ms), ms }));
+  const grid = ticks.map(({ at }) => `M${px(at)} ${TOP - 6}V${bottom}`).join("");
+  return html`<svg
+    class="trace-plot"
+    role="img"
+    aria-label="${`Timeline of ${rankWords(lanes.map((lane) => lane.rank))} around step ${picture.step} of rank ${rank}; the table below has the longest calls`}"
+    viewBox="0 0 ${WIDTH} ${bottom}"
+  >
+    ${ticks.map(
+      ({ at, ms }) =>
+        html`<text class="soft middle" x="${px(at)}" y="12">${Number(ms.toPrecision(6))}</text> `,
+    )}
+    <text class="soft" x="4" y="12">ms from its start</text>
+    <path class="grid" d="${grid}" />
+    ${lanes.map((lane, i) => drawLane(lane, TOP + i * LANE, { parts, inside }))}
+  </svg>`;
+}
+
+interface Scale {
+  readonly parts: number;
+  /** Milliseconds to a place across, cut at the edges. */
+  readonly inside: (ms: number) => number;
+}
+
+function drawLane(lane: RankLane, y: number, { parts, inside }: Scale): Markup {
+  const x = (part: number): number => LEFT + (PLOT * part) / parts;
+  const gpuY = y + GPU_HEIGHT;
+  const commY = gpuY + 2 + COMM_HEIGHT;
+  const cpuY = commY + 2 + CPU_HEIGHT;
+  const rows = (
+    keys: readonly string[],
+    columns: readonly Float32Array[],
+    at: number,
+    height: number,
+  ): Markup[] =>
+    stackRuns(columns, height / LEVEL_HEIGHT).map((runs, k) => {
+      const d = runsPath(runs, x, at, LEVEL_HEIGHT);
+      return d === "" ? html`` : html`<path class="${keys[k]}" d="${d}" />`;
+    });
+  // Idle is what is left of the row: it is drawn as its ground.
+  const busy = GPU_ACTIVITIES.filter((activity) => activity !== "idle");
+  const edges = lane.steps
+    .flatMap(({ startMs, endMs }) => [startMs, endMs])
+    .filter((ms) => inside(ms) > LEFT && inside(ms) < LEFT + PLOT)
+    .map((ms) => `M${px(inside(ms))} ${y - 2}V${cpuY + 2}`);
+  const whole = Object.values(lane.ms).reduce((sum, ms) => sum + ms, 0);
+  return html`<g>
+    <text class="name" x="4" y="${y + 11}">rank ${lane.rank}${!lane.isAligned && " *"}</text>
+    <text class="soft" x="4" y="${y + 24}"
+      >CPU late ${shareWords(lane.ms["launch-gap"] / Math.max(whole, 1e-9))}</text
+    >
+    <path class="idle" d="${traced(lane, x, gpuY)}" />
+    ${rows(
+      busy,
+      busy.map((activity) => lane.gpu[activity]),
+      gpuY,
+      GPU_HEIGHT,
+    )}
+    ${rows(["communication"], [lane.communication], commY, COMM_HEIGHT)}
+    <path class="cpu-track" d="M${LEFT} ${cpuY}h${PLOT}v${-CPU_HEIGHT}h${-PLOT}z" />
+    ${rows(
+      CPU_ACTIVITIES,
+      CPU_ACTIVITIES.map((activity) => lane.cpu[activity]),
+      cpuY,
+      CPU_HEIGHT,
+    )}
+    <path class="step-edge" d="${[...new Set(edges)].join("")}" />
+    ${lane.calls.map(
+      (call) =>
+        html`<rect
+          class="call"
+          x="${px(inside(call.startMs))}"
+          y="${cpuY - CPU_HEIGHT}"
+          width="${px(Math.max(1, inside(call.startMs + call.durMs) - inside(call.startMs)))}"
+          height="${CPU_HEIGHT}"
+          ><title>${callWords(call)}</title></rect
+        > `,
+    )}
+  </g>`;
+}
+
+/** The ground of the GPU's row, where the trace has it: outside of it nothing is known. */
+function traced(lane: RankLane, x: (part: number) => number, y: number): string {
+  const columns = GPU_ACTIVITIES.map((activity) => lane.gpu[activity]);
+  const known = columns[0]!.map((_, part) =>
+    columns.reduce((sum, column) => sum + column[part]!, 0),
+  );
+  return runsPath(
+    stackRuns([known.map((share) => (share > 0.5 ? 1 : 0))], 1)[0]!,
+    x,
+    y,
+    GPU_HEIGHT,
+  );
+}
+
+function callWords({ activity, name, durMs }: NamedSpan): string {
+  return `${cutText(name, MOST_NAME)}: ${msWords(durMs)} (${CPU_WORDS[activity]})`;
+}
+
+function callTable({ lanes, rank, step }: TimelinePicture): Markup {
+  const own = lanes.find((lane) => lane.rank === rank)!;
+  const zeroMs = own.steps.find(({ number }) => number === step)?.startMs ?? 0;
+  const calls = lanes
+    .flatMap((lane) => lane.calls.map((call) => ({ lane, call })))
+    .toSorted((a, b) => b.call.durMs - a.call.durMs)
+    .slice(0, MOST_CALLS);
+  if (calls.length === 0) return html``;
+  return html`<details>
+    <summary>The longest calls that held a CPU up</summary>
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col">Call</th>
+            <th scope="col">What</th>
+            <th scope="col" class="number">At, ms</th>
+            <th scope="col" class="number">Took, ms</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${calls.map(
+            ({ lane, call }) =>
+              html`<tr>
+                <td>${lane.rank}</td>
+                <td>${cutText(call.name, MOST_NAME)}</td>
+                <td>${CPU_WORDS[call.activity]}</td>
+                <td class="number">${(call.startMs - zeroMs).toFixed(1)}</td>
+                <td class="number">${call.durMs.toFixed(2)}</td>
+              </tr> `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </details>`;
+}
