@@ -39,6 +39,11 @@ export async function readRun(paths: readonly string[], env: Env): Promise<ReadR
     missing.push(
       `${stray[0]!.file}: which rank wrote it cannot be told; it was given the first free number`,
     );
+  for (const { rank, files } of run.ranks)
+    if (files.length > 1)
+      missing.push(
+        `rank ${rank} has ${files.length} traces (${files.join(", ")}): taken for different steps of one run`,
+      );
   return { run, kernels, missing, unrecognised };
 }
 
@@ -74,7 +79,7 @@ async function readTraces(paths: readonly string[], env: Env): Promise<Traces> {
   const traced = readings.filter(({ kernels }) => (kernels?.length ?? 0) > 0);
   return {
     kernels: traced.flatMap(({ kernels }) => kernels ?? []),
-    defects: traced.flatMap(({ defects }) => defects),
+    defects: readings.flatMap(({ defects }) => defects),
     unrecognised,
   };
 }

@@ -1,9 +1,10 @@
 /** `faultline trace` and `diagnose --baseline`, as a user calls them: real recordings, a store, simulated jobs. */
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { judgeTraces } from "../src/methods/methods.ts";
 import { diagnose } from "../src/pipeline.ts";
@@ -45,6 +46,18 @@ async function traced(...args: string[]): Promise<Said> {
 }
 
 describe("faultline trace on recordings of real jobs", () => {
+  it("does not take what a cut trace lost for idle time, neither in the run nor in the baseline", async () => {
+    execFileSync("tar", ["xzf", recording("reg-none"), "-C", folder]);
+    const bytes = gunzipSync(readFileSync(join(folder, "reg-none/kineto.rank0.json.gz")));
+    const cut = join(folder, "cut.rank0.json");
+    writeFileSync(cut, bytes.subarray(0, Math.floor(0.7 * bytes.length)));
+    const said = await traced(cut, "--baseline", recording("reg-none"));
+    expect(said.regressions).toEqual([]);
+    expect(said.notes.join()).toContain("cut off, so not compared");
+    const blind = await traced(recording("reg-data"), "--baseline", cut);
+    expect(blind.notes.join()).toContain("cut off, so not compared");
+  });
+
   it("prints the document of the contract", async () => {
     const said = await traced(recording("reg-none"));
     expect(said.schema).toBe("faultline.trace/1");

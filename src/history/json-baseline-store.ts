@@ -51,7 +51,9 @@ async function read(file: string): Promise<Contents> {
   }
   try {
     const contents = JSON.parse(text) as Partial<Contents>;
-    if (contents.schema === SCHEMA && Array.isArray(contents.entries)) return contents as Contents;
+    const { schema, entries } = contents;
+    if (schema === SCHEMA && Array.isArray(entries) && entries.every(isEntry))
+      return contents as Contents;
   } catch {
     // Said below: whatever it is, it is no store.
   }
@@ -59,6 +61,24 @@ async function read(file: string): Promise<Contents> {
     `${file} is no store of baselines (${SCHEMA})`,
     "faultline trace learn --store FILE PATH… makes one",
     3,
+  );
+}
+
+/** A file that was damaged or edited by hand: enough of it is checked that nothing stumbles over it later. */
+function isEntry(entry: unknown): boolean {
+  const { key, runs } = (entry ?? {}) as Partial<Entry>;
+  return (
+    typeof key === "object" &&
+    key !== null &&
+    Array.isArray(runs) &&
+    runs.every((run: Partial<RunProfile> | null) => {
+      const ranks = run?.ranks;
+      return (
+        typeof run?.source === "string" &&
+        Array.isArray(ranks) &&
+        ranks.every((rank: Partial<RankProfile> | null) => Array.isArray(rank?.stepMs))
+      );
+    })
   );
 }
 

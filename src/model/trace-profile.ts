@@ -85,6 +85,8 @@ export interface NamedShare {
 
 export interface RankProfile {
   readonly rank: Rank;
+  /** Whether its trace ends in the middle: kernels are written last, so that what is lost looks like idle time. */
+  readonly isCut?: boolean;
   readonly files: readonly string[];
   /** How steps were told apart. */
   readonly stepsFrom: "profiler" | "dataloader" | "period" | "whole";
@@ -119,6 +121,8 @@ export interface RankProfile {
 }
 
 export interface RunProfile {
+  /** What it lacks as a baseline, a sentence each. */
+  readonly lacks?: readonly string[];
   /** Where it was read from. */
   readonly source: string;
   readonly backend: string;

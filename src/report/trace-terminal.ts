@@ -28,13 +28,14 @@ export function renderTraceTerminal(report: TraceReport, colours: Colours, width
 }
 
 function headline(
-  { regressions, baseline }: TraceReport,
+  { regressions, baseline, run }: TraceReport,
   { bold, red, green, dim }: Colours,
 ): string {
   const against =
     baseline.length === 0 ? "" : ` against ${cutText(harmless(baseline.join(", ")), 60)}`;
   if (regressions.length > 0)
     return `${bold(red(count(regressions.length, "regression").toUpperCase()))}${against}`;
+  if (run.ranks.every(({ isCut }) => isCut)) return bold("NOT COMPARED: every trace is cut off");
   if (baseline.length > 0) return `${bold(green("NO REGRESSION"))}${against}`;
   return `${bold("METRICS")}  ${dim("no baseline given: only what one rank shows among its peers could be judged (--baseline PATH)")}`;
 }

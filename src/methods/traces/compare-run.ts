@@ -61,8 +61,13 @@ export function compareRun(run: RunProfile, given: readonly RunProfile[]): Compa
   );
   const stepMs = (profiles: readonly RankProfile[]): number =>
     median(profiles.map((profile) => median(profile.stepMs)));
-  const own = stepMs(run.ranks);
-  const usual = stepMs(baseline.flatMap(({ ranks }) => ranks));
+  // Stages differ: of the ranks that both have, where there are any.
+  const all = baseline.flatMap(({ ranks }) => ranks);
+  const traced = new Set(run.ranks.map(({ rank }) => rank));
+  const same = all.filter(({ rank }) => traced.has(rank));
+  const known = new Set(same.map(({ rank }) => rank));
+  const own = stepMs(same.length > 0 ? run.ranks.filter(({ rank }) => known.has(rank)) : run.ranks);
+  const usual = stepMs(same.length > 0 ? same : all);
   const isFaster = like.isSame && own < FASTER * usual;
   const grown = stallGrowth(run.ranks, healthy, like).filter(
     ({ cause }) => cause !== "host" || !isFaster,

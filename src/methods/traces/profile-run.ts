@@ -70,6 +70,7 @@ function profileRank(
     points(relative.flatMap((of, step) => (step < steps / 2 === isFirst ? of : [])));
   return {
     rank,
+    ...(list.some(({ trace }) => trace.isCut) ? { isCut: true } : {}),
     files: list.map(({ trace }) => trace.file),
     stepsFrom: list[0]!.steps.from,
     stepMs,

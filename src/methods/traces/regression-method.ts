@@ -31,8 +31,27 @@ export function judge(
   distanceMs: ReadonlyMap<number, number>;
   notes: readonly string[];
 } {
-  if (baseline.length > 0) return compareRun(run, baseline);
-  return { regressions: peerRegressions(run), distanceMs: new Map(), notes: [] };
+  const { whole, lacks } = withoutCut(run);
+  const known = baseline.map(withoutCut).filter((one) => one.whole.ranks.length > 0);
+  const notes = [...lacks, ...baseline.flatMap((one) => withoutCut(one).lacks)];
+  if (whole.ranks.length === 0 || (baseline.length > 0 && known.length === 0))
+    return { regressions: [], distanceMs: new Map(), notes };
+  if (baseline.length === 0)
+    return { regressions: peerRegressions(whole), distanceMs: new Map(), notes };
+  const compared = compareRun(
+    whole,
+    known.map((one) => one.whole),
+  );
+  return { ...compared, notes: [...notes, ...compared.notes] };
+}
+
+/** Kernels stand at the end of a trace: of one that was cut off most are lost, and what is left looks idle. */
+function withoutCut(run: RunProfile): { whole: RunProfile; lacks: readonly string[] } {
+  const cut = run.ranks.filter(({ isCut }) => isCut);
+  if (cut.length === 0) return { whole: run, lacks: run.lacks ?? [] };
+  const says = `${cut.map(({ files }) => files.join(", ")).join(", ")}: cut off, so not compared`;
+  const whole = { ...run, ranks: run.ranks.filter(({ isCut }) => !isCut) };
+  return { whole, lacks: [...(run.lacks ?? []), says] };
 }
 
 const TYPES: Partial<Record<Cause, Accusation["type"]>> = {

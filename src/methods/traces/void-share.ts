@@ -77,6 +77,8 @@ function interGaps(measured: Measured): Gap[] {
   const gaps: Gap[] = [];
   let next = 0;
   let lastEnd = -Infinity;
+  // Several loader calls with no kernel between them are one gap.
+  let counted = -Infinity;
   for (const { from, to } of marks) {
     const step = stepAt(steps, from);
     if (step < 0) continue;
@@ -86,9 +88,11 @@ function interGaps(measured: Measured): Gap[] {
     while (after < launched.count && launched.issuedNs[after]! < to) after++;
     if (after >= launched.count) continue;
     // Nothing is known of the time before the trace: the first loader call counts from its own start.
-    const begin = Math.max(lastEnd === -Infinity ? from : lastEnd, startNs[0]!);
+    const begin = Math.max(lastEnd === -Infinity ? from : lastEnd, startNs[0]!, counted);
     const end = launched.startNs[after]!;
-    if (end > begin) gaps.push({ step, from: begin, to: end });
+    if (end <= begin) continue;
+    gaps.push({ step, from: begin, to: end });
+    counted = end;
   }
   return gaps;
 }
