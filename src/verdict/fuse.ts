@@ -108,6 +108,8 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
   if (other === lead) return true;
   if (other.weight < CO_CULPRIT_SHARE * lead.weight) return false;
   if (other.kind !== lead.kind) return false;
+  // Links that meet at a rank are two.
+  if (other.type === "link" && lead.type === "link") return true;
   // A set that contains a culprit found on its own adds nothing.
   return !other.ranks.some((rank) => lead.ranks.includes(rank));
 }

@@ -2,6 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { Env, Job } from "../../model/job.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import { pipelinePasses, type PipelineSpec } from "./links/test-pipeline.ts";
+import { buildJob } from "../../ingest/build-job.ts";
+import { ask } from "../../pipeline.ts";
+import { fuse } from "../../verdict/fuse.ts";
+import { withIterations } from "../methods.ts";
 import { slowLink } from "./slow-link-method.ts";
 
 const SPEC: PipelineSpec = {
@@ -57,5 +61,18 @@ describe("the slow link of a job", () => {
       false,
     );
     expect(findings(pipelinePasses({ ...SPEC, transferMs: () => 2 }))).toEqual([]);
+  });
+
+  it("is one of two in the verdict, though both meet at a rank", async () => {
+    const isSlow = (from: number, to: number): boolean => Math.min(from, to) > 0;
+    const stageOperations = pipelinePasses({
+      ...SPEC,
+      transferMs: (from, to, iteration) => (isSlow(from, to) && iteration >= 7 ? 62 : 2),
+    });
+    const reading = { file: "passes.log", format: "stage-passes", rank: null, records: 1 };
+    const job = withIterations(buildJob([{ ...reading, defects: [], stageOperations }], null));
+    const { findings: found, didNotRun } = await ask(job, env);
+    const links = fuse(job, found, didNotRun).suspects.map(({ ranks }) => ranks.join("–"));
+    expect(links.sort()).toEqual(["1–2", "2–3"]);
   });
 });
