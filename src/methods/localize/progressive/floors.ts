@@ -21,13 +21,15 @@ export interface Observation {
 
 /** Transfers vary by some per cent; what matters to a job makes them a good deal longer. */
 const SLOW = 1.2;
+/** Iterations of each kind that are enough where reading is dear: floors hardly vary. */
+const ENOUGH = 3;
 /** Deviations of the normal iterations' floors. */
 const SIGMAS = 3;
 /**
  * Transfers of an iteration that are looked at, the first ones apart from the others: while the pipeline fills,
  * they queue behind what is left of the iteration before; later ones behind gradients.
  */
-export const SOME_TRANSFERS: readonly number[] = [1, 4];
+const TRANSFERS: readonly number[] = [1, 4];
 /** Members that stand for a group at first; one of them may come last. */
 const WITNESSES = 3;
 
@@ -35,24 +37,16 @@ export class Floors {
   readonly #source: OperatorSource;
   readonly #split: Split;
   readonly #iterations: readonly number[];
-  readonly #transfers: readonly number[];
   readonly #known = new Map<string, Observation | null>();
 
-  /** `enough`: iterations of each kind; floors hardly vary, so that three are where reading is dear. */
-  constructor(
-    source: OperatorSource,
-    split: Split,
-    enough: number,
-    transfers: readonly number[] = SOME_TRANSFERS,
-  ) {
+  constructor(source: OperatorSource, split: Split) {
     this.#source = source;
-    this.#transfers = transfers;
     const { normal, slow, normalMs, slowMs } = split;
     this.#split = {
-      normal: normal.slice(0, enough),
-      slow: slow.slice(0, enough),
-      normalMs: normalMs.slice(0, enough),
-      slowMs: slowMs.slice(0, enough),
+      normal: normal.slice(0, ENOUGH),
+      slow: slow.slice(0, ENOUGH),
+      normalMs: normalMs.slice(0, ENOUGH),
+      slowMs: slowMs.slice(0, ENOUGH),
     };
     this.#iterations = [...this.#split.normal, ...this.#split.slow];
   }
@@ -85,7 +79,7 @@ export class Floors {
     const pair = a < b ? ([a, b] as const) : ([b, a] as const);
     return this.#remember(`link ${pair.join()}`, () => {
       if (!pair.every((side) => this.#source.has(side))) return null;
-      const nth = this.#transfers;
+      const nth = TRANSFERS;
       const sides = pair.map((side) =>
         this.#source.transfersOf(side, pair[0], pair[1], nth, this.#iterations),
       );

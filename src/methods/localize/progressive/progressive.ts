@@ -44,8 +44,6 @@ export interface Progress {
 /** Evidence: so many deviations of its normal iterations, and this share of a normal iteration. */
 const SIGMAS = 4;
 const MATTERS = 0.01;
-/** Iterations that tell the floors where reading is dear. */
-const FEW_ITERATIONS = 3;
 
 export interface ProgressiveOptions extends Partial<SearchOptions> {
   /** Look at the communication of every group and link: for jobs small enough to read whole. */
@@ -116,7 +114,7 @@ function lookAtSome(
   wiring: Wiring,
   searcher: Searcher,
 ): Looked {
-  const floors = new Floors(source, split, FEW_ITERATIONS);
+  const floors = new Floors(source, split);
   const calm = calmOperators(searcher.read, groups);
   const slow = slowestGroup(floors, groups, calm, wiring);
   const narrowed = (ranks: readonly Rank[]): Device => narrow(floors, groups, calm, ranks, wiring);
