@@ -103,6 +103,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     kernels: readings.flatMap((reading) => reading.kernels ?? []),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
+    metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),
     iterations: [],
     rankOperators: { ranks: [], fetch: () => null },
     processes,

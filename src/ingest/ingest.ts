@@ -79,6 +79,7 @@ function holdsSomething(reading: Reading): boolean {
     reading.ras !== undefined ||
     [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
     reading.xpuTimer !== undefined ||
+    reading.metrics !== undefined ||
     [series, operators, stageOperations, kernels].some(isIn)
   );
 }

@@ -1,6 +1,7 @@
 import type { Place, Rank } from "./ids.ts";
 import type { RankKernels } from "./kernels.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
+import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RankOperatorSource } from "./rank-operators.ts";
 import type { RasReport } from "./ras.ts";
@@ -79,6 +80,8 @@ export interface Job {
   /** Healthy runs of the same job that its traces are compared with. */
   readonly traceBaseline?: readonly RunProfile[];
   readonly xpuTimer?: readonly XpuTimerScrape[];
+  /** What was monitored of its machines, a set for each file. */
+  readonly metrics?: readonly MetricSet[];
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
   /** Operators by rank, cut into iterations; of no rank before the tracker has run. */

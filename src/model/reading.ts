@@ -8,6 +8,7 @@ import type {
   TorchrunFailure,
   WatchdogReport,
 } from "./log.ts";
+import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries } from "./series.ts";
@@ -44,6 +45,7 @@ export interface Reading {
   readonly stageOperations?: readonly StageOperations[];
   readonly kernels?: readonly RankKernels[];
   readonly xpuTimer?: XpuTimerScrape;
+  readonly metrics?: MetricSet;
   readonly ncclProcesses?: readonly NcclProcess[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;

@@ -1,0 +1,487 @@
+/**
+ * The metrics that machines are compared by: Minder's 21 (its Table 2) under the names that exporters give them, and a
+ * few states that cost nothing and decide at once. Names move between versions, hence the alternatives: the first that
+ * has samples is taken. Data, not code: a site's own exporter is one more line.
+ */
+
+/** Where a metric comes from. */
+export interface MetricSource {
+  /** Added up, device by device (TX + RX); of "used-share" the first is what is free, the second the whole. */
+  readonly names: readonly string[];
+  /**
+   * level: as it is; rate: what a counter gains a second; level-or-rate: whichever its type says (dcgm-exporter's PCIe
+   * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate; used-share: 1 - free / whole.
+   */
+  readonly how: "level" | "rate" | "level-or-rate" | "idle-rate" | "used-share";
+  /** Labels that a series must have; the value of others does not matter. */
+  readonly match?: Readonly<Record<string, string>>;
+  /** Labels that it must not have: patterns for the whole value. */
+  readonly exclude?: Readonly<Record<string, RegExp>>;
+  /** Factor on the value, to the catalog's unit. */
+  readonly scale?: number;
+}
+
+/** Minder's Table 1 has these groups; "state" is ours. */
+export type MetricGroup =
+  | "cpu"
+  | "gpu"
+  | "pfc"
+  | "throughput"
+  | "disk"
+  | "memory"
+  | "state"
+  | "other";
+
+export interface CatalogMetric {
+  /** "gpu-duty-cycle": the name in reports and JSON. */
+  readonly id: string;
+  readonly title: string;
+  readonly unit: string;
+  /** One of Minder's 21. */
+  readonly isMinder: boolean;
+  readonly group: MetricGroup;
+  readonly sources: readonly MetricSource[];
+  /** Other names in tables, lower case without punctuation ("gpuutil"). */
+  readonly aliases: readonly string[];
+  /** How a machine's devices become one number; min and max are kept beside it where devices are named. */
+  readonly over: "mean" | "sum" | "max";
+  /** Whether devices are compared one by one (GPUs, NICs) or are just parts of a sum (CPUs, disks). */
+  readonly perDevice: boolean;
+  /** Limits of Minder's min-max normalisation (§4.1), in `unit`; the upper one may be exceeded by rates. */
+  readonly bounds: readonly [number, number];
+  /** Deviations are ratios, taken of value + offset (so that nothing is far from nearly nothing); null: differences. */
+  readonly offset: number | null;
+  /** The least deviation that matters in practice: a ratio such as 1.3, or a difference in `unit`. */
+  readonly material: number;
+  /** Which side is a symptom. */
+  readonly harm: "low" | "high" | "both";
+  /** Whether it may accuse a machine on its own, or only support others (disks fill for many reasons). */
+  readonly decides: boolean;
+}
+
+const IB = "node_infiniband_";
+/** Interfaces that are no hardware. */
+const VIRTUAL = /lo|veth.*|cali.*|docker.*|cni.*|flannel.*|br-.*|virbr.*|tun.*|tap.*|bond.*/;
+const PSEUDO_FILESYSTEMS =
+  /tmpfs|overlay|squashfs|devtmpfs|ramfs|nsfs|proc|sysfs|fuse.*|nfs.*|lustre|autofs/;
+
+type Rest = Partial<Omit<CatalogMetric, "id" | "title" | "unit" | "group" | "sources">>;
+
+function metric(
+  id: string,
+  title: string,
+  unit: string,
+  group: MetricGroup,
+  sources: readonly MetricSource[],
+  rest: Rest,
+): CatalogMetric {
+  return {
+    id,
+    title,
+    unit,
+    group,
+    sources,
+    isMinder: true,
+    aliases: [],
+    over: "mean",
+    perDevice: false,
+    bounds: [0, 1],
+    offset: null,
+    material: 1,
+    harm: "both",
+    decides: true,
+    ...rest,
+  };
+}
+
+const level = (...names: string[]): MetricSource => ({ names, how: "level" });
+const rate = (...names: string[]): MetricSource => ({ names, how: "rate" });
+
+/** A GPU's share of busy time, 0 to 1. Exporters of before 2026 and after (DCGM's renaming of July 2026). */
+function activity(
+  id: string,
+  title: string,
+  names: readonly string[],
+  aliases: readonly string[],
+): CatalogMetric {
+  return metric(
+    id,
+    title,
+    "share",
+    "gpu",
+    names.map((name) => level(name)),
+    { aliases, perDevice: true, offset: 0.02, material: 1.3, harm: "both" },
+  );
+}
+
+const MINDER: readonly CatalogMetric[] = [
+  metric(
+    "cpu-usage",
+    "CPU usage",
+    "share",
+    "cpu",
+    [{ names: ["node_cpu_seconds_total"], how: "idle-rate", match: { mode: "idle" } }],
+    { aliases: ["cpu", "cpuutil", "cpuutilization", "cpupercent"], offset: 0.02, material: 1.4 },
+  ),
+  metric(
+    "pfc-tx-packet-rate",
+    "PFC pauses sent",
+    "1/s",
+    "pfc",
+    [
+      rate("node_ethtool_transmitted_prio3_pause"),
+      { names: ["rdma_roce_pfc_pause_frames_total"], how: "rate", match: { direction: "tx" } },
+      rate("node_ethtool_transmitted_pause_ctrl_phy"),
+      // InfiniBand has no PFC; a port that has data and no credits is the same complaint.
+      rate(`${IB}port_transmit_wait_total`),
+    ],
+    {
+      aliases: ["pfc", "pfctx", "pfctxpackets", "pfctxrate", "pfcpacketrate"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 20_000],
+      offset: 100,
+      material: 4,
+      harm: "high",
+    },
+  ),
+  metric(
+    "memory-usage",
+    "memory usage",
+    "share",
+    "memory",
+    [
+      {
+        names: ["node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"],
+        how: "used-share",
+      },
+    ],
+    { aliases: ["memory", "mem", "memutil", "hostmemory"], offset: 0.02, material: 1.3 },
+  ),
+  metric(
+    "disk-usage",
+    "disk usage",
+    "share",
+    "disk",
+    [
+      {
+        names: ["node_filesystem_avail_bytes", "node_filesystem_size_bytes"],
+        how: "used-share",
+        exclude: { fstype: PSEUDO_FILESYSTEMS },
+      },
+    ],
+    { aliases: ["disk", "diskutil"], over: "max", material: 0.01, harm: "high", decides: false },
+  ),
+  metric(
+    "tcp-throughput",
+    "TCP throughput",
+    "B/s",
+    "throughput",
+    [
+      {
+        names: ["node_network_transmit_bytes_total"],
+        how: "rate",
+        exclude: { device: VIRTUAL },
+      },
+    ],
+    {
+      aliases: ["tcp", "networktransmit", "nettx"],
+      over: "sum",
+      bounds: [0, 1.25e9],
+      offset: 1e5,
+      material: 4,
+    },
+  ),
+  metric(
+    "tcp-rdma-throughput",
+    "TCP+RDMA throughput",
+    "B/s",
+    "throughput",
+    [
+      rate("node_ethtool_transmitted_bytes_phy"),
+      rate(`${IB}port_data_transmitted_bytes_total`),
+      // In words of four bytes (yuuki/rdma_exporter).
+      { names: ["rdma_port_xmit_data_total"], how: "rate", scale: 4 },
+    ],
+    {
+      aliases: ["rdma", "rdmathroughput", "nicthroughput", "throughput", "nictx", "rdmatx"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 4e11],
+      offset: 1e7,
+      material: 1.4,
+      harm: "low",
+    },
+  ),
+  metric(
+    "gpu-memory-used",
+    "GPU memory used",
+    "MiB",
+    "gpu",
+    [level("DCGM_FI_DEV_FB_USED"), level("dcgm_fb_used")],
+    {
+      aliases: ["gpumemory", "gpumemused", "fbused", "gpumem"],
+      perDevice: true,
+      bounds: [0, 200_000],
+      offset: 1024,
+      material: 1.2,
+    },
+  ),
+  metric(
+    "gpu-duty-cycle",
+    "GPU duty cycle",
+    "%",
+    "gpu",
+    [level("DCGM_FI_DEV_GPU_UTIL"), level("dcgm_gpu_utilization"), level("nvidia_gpu_duty_cycle")],
+    {
+      aliases: ["gpuutil", "gpuutilization", "gpuusage", "dutycycle", "gpu"],
+      perDevice: true,
+      bounds: [0, 100],
+      material: 15,
+      harm: "low",
+    },
+  ),
+  metric(
+    "gpu-power-draw",
+    "GPU power",
+    "W",
+    "gpu",
+    [level("DCGM_FI_DEV_POWER_USAGE"), level("dcgm_power_usage"), level("DCGM_FI_DEV_BOARD_POWER")],
+    {
+      aliases: ["gpupower", "power", "powerusage", "powerdraw"],
+      perDevice: true,
+      bounds: [0, 1000],
+      offset: 30,
+      material: 1.2,
+    },
+  ),
+  metric(
+    "gpu-temperature",
+    "GPU temperature",
+    "°C",
+    "gpu",
+    [level("DCGM_FI_DEV_GPU_TEMP"), level("dcgm_gpu_temp")],
+    {
+      aliases: ["gputemp", "temperature", "temp"],
+      over: "max",
+      perDevice: true,
+      bounds: [0, 100],
+      material: 10,
+    },
+  ),
+  activity(
+    "gpu-sm-activity",
+    "SM activity",
+    ["DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"],
+    ["smactivity", "smactive", "sm"],
+  ),
+  metric(
+    "gpu-clocks",
+    "GPU clock",
+    "MHz",
+    "gpu",
+    [level("DCGM_FI_DEV_SM_CLOCK"), level("dcgm_sm_clock")],
+    {
+      aliases: ["gpuclock", "smclock", "clock", "clocks"],
+      perDevice: true,
+      bounds: [0, 3000],
+      offset: 0,
+      material: 1.1,
+      harm: "low",
+    },
+  ),
+  activity(
+    "gpu-tensor-core-activity",
+    "tensor core activity",
+    ["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO"],
+    ["tensoractivity", "tensoractive", "tensorcore", "tensor"],
+  ),
+  activity(
+    "gpu-graphics-engine-activity",
+    "graphics engine activity",
+    ["DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"],
+    ["grengineactive", "graphicsengine", "grengine"],
+  ),
+  activity(
+    "gpu-fp-engine-activity",
+    "FP engine activity",
+    [
+      "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
+      "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+      "DCGM_FI_PROF_FP16_UTIL_RATIO",
+    ],
+    ["fpengine", "fpactivity", "fp16active"],
+  ),
+  activity(
+    "gpu-memory-bandwidth",
+    "GPU memory bandwidth",
+    ["DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO"],
+    ["dramactive", "membandwidth", "gpumemorybandwidthutilization", "memorybandwidth"],
+  ),
+  metric(
+    "pcie-bandwidth",
+    "PCIe bandwidth",
+    "B/s",
+    "gpu",
+    [
+      {
+        names: ["DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES"],
+        how: "level-or-rate",
+      },
+    ],
+    {
+      aliases: ["pcie", "pciebytes"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 1e12],
+      offset: 5e7,
+      material: 1.5,
+      harm: "low",
+    },
+  ),
+  metric("pcie-usage", "PCIe usage", "share", "gpu", [], {
+    aliases: ["pcieutil"],
+    perDevice: true,
+    offset: 0.005,
+    material: 1.5,
+  }),
+  metric(
+    "nvlink-bandwidth",
+    "NVLink bandwidth",
+    "B/s",
+    "gpu",
+    [
+      {
+        names: ["DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES"],
+        how: "level-or-rate",
+      },
+      { names: ["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"], how: "level-or-rate" },
+    ],
+    {
+      aliases: ["nvlink", "nvlinkbytes"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 7.2e12],
+      offset: 1e8,
+      material: 1.4,
+      harm: "low",
+    },
+  ),
+  metric(
+    "ecn-packet-rate",
+    "ECN marks",
+    "1/s",
+    "throughput",
+    [rate(`${IB}np_ecn_marked_roce_packets_received_total`)],
+    {
+      aliases: ["ecn", "ecnpackets"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 200_000],
+      offset: 1000,
+      material: 4,
+      harm: "high",
+    },
+  ),
+  metric(
+    "cnp-packet-rate",
+    "CNP packets",
+    "1/s",
+    "throughput",
+    [
+      rate(`${IB}np_cnp_packets_sent_total`, `${IB}rp_cnp_packets_handled_total`),
+      rate(`${IB}np_cnp_packets_sent_total`),
+    ],
+    {
+      aliases: ["cnp", "cnppackets"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, 200_000],
+      offset: 1000,
+      material: 4,
+      harm: "high",
+    },
+  ),
+];
+
+/** States: any difference from the peers that lasts is a fault, however small. */
+const STATES: readonly CatalogMetric[] = [
+  metric(
+    "pcie-link-generation",
+    "PCIe link generation",
+    "",
+    "state",
+    [level("DCGM_FI_DEV_PCIE_LINK_GEN")],
+    { isMinder: false, perDevice: true, bounds: [0, 6], material: 1, harm: "low" },
+  ),
+  metric(
+    "pcie-link-width",
+    "PCIe link width",
+    "lanes",
+    "state",
+    [level("DCGM_FI_DEV_PCIE_LINK_WIDTH"), level("node_pcidevice_current_link_width")],
+    { isMinder: false, perDevice: true, bounds: [0, 16], material: 1, harm: "low" },
+  ),
+  metric("infiniband-port-state", "RDMA port state", "", "state", [level(`${IB}state_id`)], {
+    isMinder: false,
+    perDevice: true,
+    bounds: [0, 5],
+    material: 1,
+    harm: "low",
+  }),
+  metric("xid-errors", "last Xid error", "", "state", [level("DCGM_FI_DEV_XID_ERRORS")], {
+    isMinder: false,
+    perDevice: true,
+    over: "max",
+    bounds: [0, 200],
+    material: 1,
+    harm: "high",
+  }),
+];
+
+export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...STATES];
+
+/** "GPU Duty-Cycle" → "gpudutycycle". */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, "");
+}
+
+const BY_NAME = new Map<
+  string,
+  { readonly metric: CatalogMetric; readonly source: MetricSource }[]
+>();
+const BY_PLAIN_NAME = new Map<string, CatalogMetric>();
+for (const entry of CATALOG) {
+  for (const source of entry.sources) {
+    for (const name of source.names) {
+      const list = BY_NAME.get(name) ?? [];
+      list.push({ metric: entry, source });
+      BY_NAME.set(name, list);
+    }
+  }
+  for (const name of [entry.id, entry.title, ...entry.aliases]) {
+    if (!BY_PLAIN_NAME.has(plainName(name))) BY_PLAIN_NAME.set(plainName(name), entry);
+  }
+}
+
+/** What an exporter's metric serves; empty where it serves nothing. */
+export function servedBy(
+  name: string,
+): readonly { readonly metric: CatalogMetric; readonly source: MetricSource }[] {
+  return BY_NAME.get(name) ?? [];
+}
+
+/** A column of a table by the catalog's words ("GPU Duty Cycle", "gpu_util"); null for words of its own. */
+export function catalogMetric(name: string): CatalogMetric | null {
+  return BY_PLAIN_NAME.get(plainName(name)) ?? null;
+}
+
+/** What machines are compared by where a table has words of its own: any lasting difference of a quarter. */
+export function unknownMetric(name: string): CatalogMetric {
+  return metric(name, name, "", "other", [], {
+    isMinder: false,
+    perDevice: true,
+    material: 1.25,
+    offset: 0,
+  });
+}
