@@ -19,12 +19,29 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   history: ["model", "base"],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": ["ingest", "methods.ts", "trace-pipeline.ts", "verdict", "model", "base"],
-  cli: ["pipeline.ts", "trace-pipeline.ts", "history", "report", "simulate", "model", "base"],
+  "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],
+  cli: [
+    "machines-pipeline.ts",
+    "pipeline.ts",
+    "trace-pipeline.ts",
+    "history",
+    "report",
+    "simulate",
+    "model",
+    "base",
+  ],
 };
 
 /** Only the edges touch the world; ingest/sources and workers are handed paths by them, stores in history, too. */
-const WORLD = ["node:fs", "node:fs/promises", "node:net", "node:http", "node:child_process"];
-const MAY_TOUCH_WORLD = /^(cli\/|history\/|ingest\/(sources|job-file)\.ts$)/;
+const WORLD = [
+  "node:fs",
+  "node:fs/promises",
+  "node:net",
+  "node:http",
+  "node:https",
+  "node:child_process",
+];
+const MAY_TOUCH_WORLD = /^(cli\/|history\/|ingest\/((sources|job-file)\.ts|prometheus\/http\.ts)$)/;
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 

@@ -6,7 +6,7 @@ import { largest } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { MAX_RANKS } from "../model/ids.ts";
 import type { Rank } from "../model/ids.ts";
-import type { Job, RankDump, RankInfo } from "../model/job.ts";
+import type { Group, Job, RankDump, RankInfo } from "../model/job.ts";
 import type { NcclProcess, RankLog } from "../model/log.ts";
 import type { FlightDump } from "../model/operators.ts";
 import type { Reading } from "../model/reading.ts";
@@ -70,6 +70,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
       ),
   );
   const ranks = new Map<Rank, RankInfo>();
+  const stages = stagesOfGroups(groups.groups);
   for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
     const given = jobFile?.ranks.get(rank);
@@ -80,6 +81,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
       pid: process?.pid ?? null,
       nic: given?.nic ?? null,
       leaf: jobFile?.leaves.get(given?.nic ?? "") ?? null,
+      stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
     });
   }
   nameAbsent("flight-recorder dump", dumps, worldSize, missing);
@@ -117,6 +119,16 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     mixesRuns,
     places: new Map([...dumps].map(([rank, { dump }]) => [rank, { file: dump.file }])),
   };
+}
+
+/** A rank's place in its pipeline group is its stage. */
+function stagesOfGroups(groups: readonly Group[]): Map<Rank, number> {
+  const stages = new Map<Rank, number>();
+  for (const { role, ranks } of groups) {
+    if (!/^PIPELINE_(MODEL_)?PARALLEL/i.test(role)) continue;
+    ranks.forEach((rank, stage) => stages.set(rank, stage));
+  }
+  return stages;
 }
 
 function sortedEntries<T>(map: ReadonlyMap<Rank, T>): [Rank, T][] {

@@ -3,10 +3,14 @@ import { flightRecorder } from "./flight-recorder/reader.ts";
 import { checkPattern, type ReadOptions } from "./iteration-pattern.ts";
 import { kineto } from "./kineto.ts";
 import { iterationTable } from "./iteration-table.ts";
+import { metricApi } from "./metric-api.ts";
+import { metricParquet } from "./metric-parquet.ts";
+import { metricTable } from "./metric-table.ts";
 import { ncclDebugLog } from "./nccl-debug-log.ts";
 import { ncclInspector } from "./nccl-inspector.ts";
 import { ncclRasJson } from "./nccl-ras-json.ts";
 import { ncclRasText } from "./nccl-ras-text.ts";
+import { openMetrics } from "./open-metrics.ts";
 import { operatorsFile } from "./operators-file.ts";
 import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
@@ -28,9 +32,14 @@ export const READERS: readonly Reader[] = [
   pythonStacks,
   ncclDebugLog,
   torchtitanJsonl,
+  // Before OpenMetrics, whose text it is.
   xpuTimer,
+  openMetrics,
+  metricApi,
+  metricParquet,
   stagePasses,
   iterationTable,
+  metricTable,
   rankLog,
 ];
 

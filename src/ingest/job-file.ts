@@ -9,6 +9,8 @@ export interface JobFile {
   readonly ranks: ReadonlyMap<Rank, RankPlace>;
   /** Leaf switch of each NIC. */
   readonly leaves: ReadonlyMap<string, string>;
+  /** Pipeline stage of a rank; null where the file does not say how the job is laid out. */
+  stageOf(rank: Rank): number | null;
 }
 
 export interface RankPlace {
@@ -62,7 +64,26 @@ export function parseJobFile(root: unknown, path: string): JobFile {
     worldSize: worldSize ?? null,
     ranks,
     leaves: leavesOf(record(job["network"])?.["leaves"], path),
+    stageOf: stagesOf(record(job["parallel"]), job["rankOrder"]),
   };
+}
+
+const USUAL_ORDER = "tp-cp-dp-pp";
+
+/** "tp-dp-pp": the first dimension varies fastest. Experts share the ranks of other dimensions, so ep is no factor. */
+function stagesOf(
+  parallel: Readonly<Record<string, unknown>> | null,
+  rankOrder: unknown,
+): (rank: Rank) => number | null {
+  const size = (dimension: string): number => {
+    const given = parallel?.[dimension];
+    return isCount(given) && given > 0 ? given : 1;
+  };
+  if (size("pp") === 1) return () => null;
+  const order = (typeof rankOrder === "string" ? rankOrder : USUAL_ORDER).split("-");
+  const before = order.slice(0, Math.max(0, order.indexOf("pp"))).filter((name) => name !== "ep");
+  const apart = before.reduce((product, dimension) => product * size(dimension), 1);
+  return (rank) => Math.floor(rank / apart) % size("pp");
 }
 
 /** { "leaf0": ["node000/mlx5_0", …] } the other way round. */

@@ -11,6 +11,7 @@ import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
 import { slowRank } from "./localize/slow-rank-method.ts";
 import { slowLink } from "./localize/slow-link-method.ts";
+import { faultyMachine } from "./machines/machine-method.ts";
 import { regression } from "./traces/regression-method.ts";
 import { whatIfMethod } from "./localize/what-if-method.ts";
 
@@ -25,8 +26,12 @@ export const METHODS: readonly Method[] = [
   whatIfMethod,
   slowLink,
   regression,
+  faultyMachine,
 ];
 
+export { findMachines } from "./machines/find-machines.ts";
+export { jobFleet } from "./machines/job-fleet.ts";
+export { machinePictures } from "./machines/pictures.ts";
 export { judge as judgeTraces } from "./traces/regression-method.ts";
 export { kernelClocks } from "./traces/kernel-clocks.ts";
 export { timelinePicture } from "./traces/pictures/timeline.ts";

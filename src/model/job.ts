@@ -43,6 +43,8 @@ export interface RankInfo {
   /** Its NIC, and the leaf switch that the NIC hangs on, where the job file says. */
   readonly nic: string | null;
   readonly leaf: string | null;
+  /** Its pipeline stage, where the job file or the groups say. */
+  readonly stage?: number | null;
 }
 
 /** A dump whose groups have been mapped to the job's. */

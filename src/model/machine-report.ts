@@ -51,6 +51,15 @@ export interface Jitter {
   readonly why: string;
 }
 
+/** A machine that deviated after another one, in what a fault of that one spreads (PFC storms): no action. */
+export interface Follower {
+  readonly machine: string;
+  readonly metric: string;
+  readonly sinceS: number;
+  /** The machine that was first. */
+  readonly after: string;
+}
+
 /** A time in which the whole job did something else: nobody is accused by what it does then. */
 export interface Phase {
   readonly what: "idle" | "warm-up" | "pause" | "halt";
@@ -74,10 +83,13 @@ export interface MachineReport {
   readonly fromS: number;
   readonly toS: number;
   readonly metrics: readonly MetricCoverage[];
-  /** Who deviated first comes first; then by score. */
+  /** The surest first; `order` tells who was first. */
   readonly faulty: readonly FaultyMachine[];
+  readonly followers: readonly Follower[];
   readonly telemetry: readonly TelemetryFault[];
   readonly jitter: readonly Jitter[];
+  /** Those that did not fit into `jitter`. */
+  readonly jittersLeftOut: number;
   readonly phases: readonly Phase[];
   readonly missing: readonly string[];
 }

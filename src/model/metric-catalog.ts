@@ -57,6 +57,8 @@ export interface CatalogMetric {
   readonly harm: "low" | "high" | "both";
   /** Whether it may accuse a machine on its own, or only support others (disks fill for many reasons). */
   readonly decides: boolean;
+  /** Whether a standing difference is nature, however large: a disk is as full as it is, the last Xid may be old. */
+  readonly onlyChanges: boolean;
 }
 
 const IB = "node_infiniband_";
@@ -90,6 +92,7 @@ function metric(
     material: 1,
     harm: "both",
     decides: true,
+    onlyChanges: false,
     ...rest,
   };
 }
@@ -170,7 +173,14 @@ const MINDER: readonly CatalogMetric[] = [
         exclude: { fstype: PSEUDO_FILESYSTEMS },
       },
     ],
-    { aliases: ["disk", "diskutil"], over: "max", material: 0.01, harm: "high", decides: false },
+    {
+      aliases: ["disk", "diskutil"],
+      over: "max",
+      material: 0.01,
+      harm: "high",
+      decides: false,
+      onlyChanges: true,
+    },
   ),
   metric(
     "tcp-throughput",
@@ -436,6 +446,7 @@ const STATES: readonly CatalogMetric[] = [
     bounds: [0, 200],
     material: 1,
     harm: "high",
+    onlyChanges: true,
   }),
 ];
 

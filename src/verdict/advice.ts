@@ -2,6 +2,7 @@
 import type { Cause, Owner } from "../model/cause.ts";
 import type { VerdictKind } from "../model/finding.ts";
 import type { Action } from "../model/verdict.ts";
+import { MACHINE, MACHINE_ADVICE } from "./machine-advice.ts";
 import { REGRESSION_ADVICE } from "./regression-advice.ts";
 import { SLOW_ADVICE } from "./slow-advice.ts";
 
@@ -176,6 +177,7 @@ const UNKNOWN: Advice = {
 /** A cause that stops a job in one case slows it in another: then other words and other steps fit. */
 export function adviceFor(cause: Cause, kind?: VerdictKind): Advice {
   const code = kind === "regression" ? REGRESSION_ADVICE[cause] : undefined;
+  if (kind === "faulty-machine") return MACHINE_ADVICE[cause] ?? SLOW_ADVICE[cause] ?? MACHINE;
   const slow = kind === "fail-slow" || kind === "regression" ? SLOW_ADVICE[cause] : undefined;
   return code ?? slow ?? ADVICE[cause] ?? UNKNOWN;
 }

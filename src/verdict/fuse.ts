@@ -4,6 +4,7 @@ import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
+import { kindOfMachineFault } from "./machine-evidence.ts";
 import { machineOf, summarise } from "./summary.ts";
 import { slowDownOf } from "./slow-down.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
@@ -34,12 +35,14 @@ export function fuse(
         ranked.filter((other) => sharesBlame(other, lead)),
       ).slice(0, MAX_SUSPECTS)
     : [];
-  const kind = lead ? lead.kind : kindWithoutSuspect(job, findings);
+  const without = kindWithoutSuspect(job, findings);
+  const kind =
+    lead?.kind === "faulty-machine" ? kindOfMachineFault(without) : (lead?.kind ?? without);
   const total = culprits.reduce((sum, { weight }) => sum + weight, 0);
   const suspects: Suspect[] = culprits.map((culprit) => ({
     type: culprit.type,
     ranks: culprit.ranks,
-    machine: machineOf(job, culprit.ranks),
+    machine: machineOf(job, culprit.ranks) ?? (culprit.type === "machine" ? culprit.name : null),
     link: culprit.link,
     name: culprit.name,
     cause: culprit.cause,
@@ -130,6 +133,9 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   const finished =
     logs.length > 0 && logs.length * 2 >= job.worldSize && logs.every((log) => log.finished);
   if (job.failures.length === 0 && (finished || idle)) return "healthy";
+  // Where monitoring is all there is, machines that are alike and a job that goes on are all one can ask for.
+  const onlyMetrics = job.dumps.size + job.logs.size + job.iterations.length === 0;
+  if (onlyMetrics && findings.some(({ data }) => data["allAlike"] === true)) return "healthy";
   return "undetermined";
 }
 
@@ -152,7 +158,9 @@ function confidenceOf(
   const unseen = [...job.ranks.keys()].filter(
     (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !blamed.has(rank),
   ).length;
-  const share = job.worldSize > 0 ? unseen / job.worldSize : 0;
+  // Monitoring sees the machines of ranks that left nothing else.
+  const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
+  const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
   return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1) * agree));
 }

@@ -7,6 +7,7 @@ import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { joinMachines } from "./machine-evidence.ts";
 
 export interface Hypothesis {
   readonly kind: Accusation["kind"];
@@ -41,13 +42,15 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
       const factor = waits ? CLEARED_FACTOR : spared ? NOT_IMPLICATED_FACTOR : 1;
       const weight = accusation.weight * factor;
-      const key = ranks.length > 0 ? ranks.join() : `${accusation.cause}/${accusation.why}`;
+      // A machine and its only rank are not the same accusation; they are joined below.
+      const of = accusation.kind === "faulty-machine" ? `machine ${accusation.name}/` : "";
+      const key = of + (ranks.length > 0 ? ranks.join() : `${accusation.cause}/${accusation.why}`);
       const list = byRanks.get(key) ?? [];
       list.push({ finding, accusation, weight });
       byRanks.set(key, list);
     }
   }
-  return [...byRanks.values()]
+  const ranked = [...byRanks.values()]
     .map((votes) => {
       const strongest = [...votes].sort((a, b) => b.weight - a.weight);
       const lead =
@@ -73,6 +76,7 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
       };
     })
     .sort((a, b) => b.weight - a.weight || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
+  return joinMachines(ranked);
 }
 
 /** The line that a stack shows belongs into the sentence, whoever leads it. */

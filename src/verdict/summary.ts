@@ -6,6 +6,7 @@ import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor } from "./advice.ts";
+import { machineSentence } from "./machine-evidence.ts";
 import { slowDownOf } from "./slow-down.ts";
 
 const ENDS: Partial<Record<VerdictKind, string>> = {
@@ -26,10 +27,15 @@ export function summarise(
   findings: readonly Finding[],
 ): string {
   if (suspects.length === 0) return withoutSuspects(job, kind, victims, findings);
+  if (kind === "faulty-machine")
+    return `${confidence < SURE ? "Probably " : ""}${machineSentence(suspects)}`;
   const byCause = new Map<Cause, Rank[]>();
   for (const { cause, ranks } of suspects)
     byCause.set(cause, [...(byCause.get(cause) ?? []), ...ranks]);
-  const parts = [...byCause].slice(0, 3).map(([cause, ranks]) => clause(job, kind, cause, ranks));
+  const named = suspects[0]!.type === "machine" ? suspects[0]!.name : null;
+  const parts = [...byCause]
+    .slice(0, 3)
+    .map(([cause, ranks]) => clause(job, kind, cause, ranks, named));
   const sentence = parts.join(", and ");
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
@@ -55,6 +61,9 @@ function withoutSuspects(
     return `${capital(slow.says)}. These files do not show on whose account.`;
   }
   const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
+  const alike = findings.find(({ data }) => data["allAlike"] === true);
+  if (kind === "healthy" && alike && job.dumps.size === 0)
+    return `${capital(alike.says)}; nothing else of the job was there to look at.`;
   if (kind === "healthy") {
     return `No hang and no crash: no operator is pending and no process failed. ${
       even
@@ -72,12 +81,18 @@ function withoutSuspects(
   return "These files do not show what is wrong, if anything is.";
 }
 
-function clause(job: Job, kind: VerdictKind, cause: Cause, ranks: readonly Rank[]): string {
+function clause(
+  job: Job,
+  kind: VerdictKind,
+  cause: Cause,
+  ranks: readonly Rank[],
+  named: string | null,
+): string {
   const sorted = ranks.toSorted((a, b) => a - b);
   const machine = machineOf(job, sorted);
   const who =
     sorted.length === 0
-      ? "a process"
+      ? (named ?? "a process")
       : rankWords(sorted) + (machine === null ? "" : ` on ${machine}`);
   // Of a hang, a missing dump alone proves no death.
   const is =

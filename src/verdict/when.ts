@@ -2,6 +2,7 @@
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
+import { machineTimes } from "./machine-evidence.ts";
 import { slowDownOf } from "./slow-down.ts";
 
 export function whenDidItHappen(
@@ -16,6 +17,7 @@ export function whenDidItHappen(
     const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
     return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
   }
+  if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
   return {
     iteration: iterationOf(job, suspects),

@@ -2,13 +2,15 @@
  * Gathers samples of many series into columns, whatever order they come in. All metric sources write through it, so
  * that machines, devices, stale markers, blanks and duplicates mean the same everywhere.
  */
-import { groupBy } from "../../base/group-by.ts";
-import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricSamples, MetricSet, MetricType } from "../../model/metrics.ts";
+import { ascending, type Columns } from "./ascending.ts";
+import { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
+import { type Place, SampleRuns } from "./sample-runs.ts";
+
+export { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
 
 /** DCGM prints what it does not know as 2^47 and more (floats) or 2^63 - 16 and more (integers). */
 const LEAST_BLANK = 1.4e14;
-const BLOCK = 1 << 16;
 export const MAX_SAMPLES = 120_000_000;
 
 export interface BuilderCounts {
@@ -29,44 +31,17 @@ interface Series {
   readonly machine: number;
   readonly device: string;
   samples: number;
+  firstS: number;
+  lastS: number;
+  /** Whether the samples came in the order of time, each time once; nearly always. */
+  isAscending: boolean;
 }
 
-/** Labels that name the machine, the best first (dcgm-exporter renamed Hostname in May 2026). */
-const MACHINE_LABELS = ["hostname", "Hostname", "node", "nodename", "machine", "host", "instance"];
-
-/** "node0007.cluster.local:9100" → "node0007.cluster.local"; "[::1]:9100" → "[::1]". */
-export function machineOfLabels(labels: ReadonlyMap<string, string>): string | null {
-  for (const label of MACHINE_LABELS) {
-    const value = labels.get(label);
-    if (value !== undefined && value !== "") return value.replace(/(?<=[^:]|\]):\d{1,5}$/, "");
-  }
-  return null;
-}
-
-/** What part of the machine a series speaks of. */
-export function deviceOfLabels(labels: ReadonlyMap<string, string>): string {
-  const gpu = labels.get("gpu") ?? labels.get("minor_number");
-  if (gpu !== undefined && gpu !== "") return `gpu${gpu}`;
-  const cpu = labels.get("cpu");
-  if (cpu !== undefined) return `cpu${cpu}`;
-  const mount = labels.get("mountpoint");
-  if (mount !== undefined) return mount;
-  const device = labels.get("device") ?? labels.get("nic") ?? "";
-  const port = labels.get("port");
-  return port === undefined || port === "1" || port === "" ? device : `${device}/${port}`;
-}
-
-/** Whether the catalog wants a series with these labels under this name. */
-export function isWanted(name: string, labels: ReadonlyMap<string, string>): boolean {
-  return servedBy(name).some(({ source: { match = {}, exclude = {} } }) => {
-    for (const label in match) if (labels.get(label) !== match[label]) return false;
-    for (const label in exclude) {
-      const value = labels.get(label);
-      const found = value === undefined ? null : exclude[label]!.exec(value);
-      if (found && found.index === 0 && found[0].length === value!.length) return false;
-    }
-    return true;
-  });
+/** One device's series of one metric, placed in the metric's columns. */
+interface Key {
+  readonly machine: number;
+  readonly device: string;
+  readonly series: number[];
 }
 
 export class MetricSetBuilder {
@@ -80,16 +55,14 @@ export class MetricSetBuilder {
   };
   readonly #names: string[] = [];
   readonly #types: MetricType[] = [];
+  readonly #leastBlanks: number[] = [];
   readonly #nameIds = new Map<string, number>();
   readonly #machines: string[] = [];
   readonly #machineIds = new Map<string, number>();
   readonly #hardware: (string | null)[] = [];
   readonly #series: Series[] = [];
-  /** Blocks of equal length; the last is filled up to #used. */
-  readonly #of: Int32Array[] = [];
-  readonly #timeS: Float64Array[] = [];
-  readonly #value: Float64Array[] = [];
-  #used = BLOCK;
+  readonly #dropped = new Set<string>();
+  readonly #runs = new SampleRuns();
 
   /** A new series of a machine's device. The same device may have several, one after the other (a restarted pod). */
   series(name: string, machine: string, device: string, type: MetricType = "unknown"): number {
@@ -100,7 +73,8 @@ export class MetricSetBuilder {
       this.#machineIds.set(machine, m);
       this.#hardware.push(null);
     }
-    return this.#series.push({ name: n, machine: m, device, samples: 0 }) - 1;
+    const bounds = { firstS: Infinity, lastS: -Infinity, isAscending: true };
+    return this.#series.push({ name: n, machine: m, device, samples: 0, ...bounds }) - 1;
   }
 
   /** The same out of an exporter's labels; -1 where the catalog does not want it or no label names a machine. */
@@ -119,50 +93,65 @@ export class MetricSetBuilder {
   }
 
   add(series: number, timeS: number, value: number): void {
-    if (!(value - value === 0) || !(timeS - timeS === 0)) {
-      this.counts.notNumbers++;
-      return;
-    }
     const of = this.#series[series]!;
-    if (
-      value >= LEAST_BLANK &&
-      this.#types[of.name] !== "counter" &&
-      this.#names[of.name]!.startsWith("DCGM_")
-    ) {
-      this.counts.blanks++;
-      return;
-    }
-    if (this.counts.samples >= MAX_SAMPLES) {
-      this.counts.tooMany++;
-      return;
-    }
-    if (this.#used === BLOCK) {
-      this.#of.push(new Int32Array(BLOCK));
-      this.#timeS.push(new Float64Array(BLOCK));
-      this.#value.push(new Float64Array(BLOCK));
-      this.#used = 0;
-    }
-    const block = this.#of.length - 1;
-    this.#of[block]![this.#used] = series;
-    this.#timeS[block]![this.#used] = timeS;
-    this.#value[block]![this.#used++] = value;
+    if (!this.#isKept(timeS, value, this.#leastBlanks[of.name]!)) return;
+    this.#runs.add(series, timeS, value);
+    note(of, timeS);
     this.counts.samples++;
-    of.samples++;
+  }
+
+  /** The first `count` samples of two columns, which stay the caller's. */
+  addMany(series: number, timeS: Float64Array, value: Float64Array, count: number): void {
+    const of = this.#series[series]!;
+    const leastBlank = this.#leastBlanks[of.name]!;
+    let from = 0;
+    for (let i = 0; i <= count; i++) {
+      if (i < count && this.#isKept(timeS[i]!, value[i]!, leastBlank)) {
+        note(of, timeS[i]!);
+        this.counts.samples++;
+        continue;
+      }
+      if (i > from) this.#runs.addMany(series, timeS, value, from, i);
+      from = i + 1;
+    }
+  }
+
+  #isKept(timeS: number, value: number, leastBlank: number): boolean {
+    if (!(value - value === 0) || !(timeS - timeS === 0)) this.counts.notNumbers++;
+    else if (value >= leastBlank) this.counts.blanks++;
+    else if (this.counts.samples >= MAX_SAMPLES) this.counts.tooMany++;
+    else return true;
+    return false;
   }
 
   /** The type that a later line or the server's metadata tells. */
   setType(name: string, type: MetricType): void {
     const id = this.#nameIds.get(name);
-    if (id !== undefined) this.#types[id] = type;
+    if (id !== undefined) this.#setType(id, type);
+  }
+
+  #setType(id: number, type: MetricType): void {
+    this.#types[id] = type;
+    const isBlankable = type !== "counter" && this.#names[id]!.startsWith("DCGM_");
+    this.#leastBlanks[id] = isBlankable ? LEAST_BLANK : Infinity;
+  }
+
+  /** Leaves out all of a metric that did not come as a whole: machines without samples would look dead. */
+  drop(name: string): void {
+    this.#dropped.add(name);
+  }
+
+  isDropped(name: string): boolean {
+    return this.#dropped.has(name);
   }
 
   #nameId(name: string, type: MetricType): number {
     let id = this.#nameIds.get(name);
     if (id === undefined) {
       id = this.#names.push(name) - 1;
-      this.#types.push(type);
+      this.#setType(id, type);
       this.#nameIds.set(name, id);
-    } else if (this.#types[id] === "unknown") this.#types[id] = type;
+    } else if (this.#types[id] === "unknown") this.#setType(id, type);
     return id;
   }
 
@@ -173,115 +162,89 @@ export class MetricSetBuilder {
     const place = Int32Array.from(this.#machines, (machine) => placeOf.get(machine)!);
     const hardware = Array.from<string | null>({ length: sorted.length }).fill(null);
     this.#hardware.forEach((model, m) => (hardware[place[m]!] = model));
-    const columns = this.#bySeries();
-    const bySeries = groupBy(
-      this.#series
-        .map((series, id) => ({ ...series, id, machine: place[series.machine]! }))
-        .filter((series) => series.samples > 0),
-      (series) => series.name,
-    );
-    const samples = this.#names.map((name, n) =>
-      this.#metric(name, this.#types[n]!, bySeries.get(n) ?? [], columns),
-    );
+    const keys = this.#keys(place);
+    const places = Array.from<Place | null>({ length: this.#series.length }).fill(null);
+    const columns = keys.map((list) => this.#columnsOf(list, places));
+    this.#runs.moveTo(places);
+    const samples = columns.map((held, n) => this.#metric(n, keys[n]!, held));
     return { machines: sorted, hardware, samples: samples.filter(({ start }) => start.length > 1) };
   }
 
-  /** Counting sort by series; within one, by time. */
-  #bySeries(): { start: Uint32Array; timeS: Float64Array; value: Float64Array } {
-    const start = new Uint32Array(this.#series.length + 1);
-    this.#series.forEach((series, id) => (start[id + 1] = start[id]! + series.samples));
-    const total = this.counts.samples;
-    const timeS = new Float64Array(total);
-    const value = new Float64Array(total);
-    const next = start.slice();
-    let left = total;
-    for (let block = 0; block < this.#of.length; block++) {
-      const of = this.#of[block]!;
-      const t = this.#timeS[block]!;
-      const v = this.#value[block]!;
-      const used = Math.min(left, BLOCK);
-      for (let i = 0; i < used; i++) {
-        const at = next[of[i]!]!++;
-        timeS[at] = t[i]!;
-        value[at] = v[i]!;
+  /** By name: the devices, sorted, each with its series in the order of time and none that says the same again. */
+  #keys(place: Int32Array): Key[][] {
+    const byName = this.#names.map(() => new Map<string, Key>());
+    this.#series.forEach(({ name, machine, device, samples }, id) => {
+      if (samples === 0 || this.#dropped.has(this.#names[name]!)) return;
+      const found = byName[name]!;
+      const text = `${machine} ${device}`;
+      const known = found.get(text);
+      if (known) known.series.push(id);
+      else found.set(text, { machine: place[machine]!, device, series: [id] });
+    });
+    return byName.map((found) =>
+      [...found.values()]
+        .sort((a, b) => a.machine - b.machine || compareDevices(a.device, b.device))
+        .map((key) => ({ ...key, series: this.#notDuplicates(key.series) })),
+    );
+  }
+
+  #columnsOf(keys: readonly Key[], places: (Place | null)[]): Columns {
+    const start = new Uint32Array(keys.length + 1);
+    keys.forEach(({ series }, k) => {
+      start[k + 1] = series.reduce((sum, id) => sum + this.#series[id]!.samples, start[k]!);
+    });
+    const timeS = new Float64Array(start[keys.length]!);
+    const value = new Float64Array(start[keys.length]!);
+    keys.forEach(({ series }, k) => {
+      let at = start[k]!;
+      for (const id of series) {
+        places[id] = { timeS, value, at };
+        at += this.#series[id]!.samples;
       }
-      left -= used;
-      this.#of[block] = this.#timeS[block] = this.#value[block] = undefined as never;
-    }
-    this.#of.length = this.#timeS.length = this.#value.length = 0;
-    this.#used = BLOCK;
-    for (let id = 0; id < this.#series.length; id++) {
-      sortByTime(timeS, value, start[id]!, start[id + 1]!);
-    }
+    });
     return { start, timeS, value };
   }
 
-  #metric(
-    name: string,
-    type: MetricType,
-    series: readonly (Series & { id: number })[],
-    columns: { start: Uint32Array; timeS: Float64Array; value: Float64Array },
-  ): MetricSamples {
-    const byDevice = new Map<string, number[]>();
-    for (const { machine, device, id } of series) {
-      const key = `${machine} ${device}`;
-      const known = byDevice.get(key);
-      if (known) known.push(id);
-      else byDevice.set(key, [id]);
+  #metric(name: number, keys: readonly Key[], columns: Columns): MetricSamples {
+    let { start, timeS, value } = columns;
+    if (keys.some(({ series }) => series.some((id) => !this.#series[id]!.isAscending))) {
+      const kept = ascending(columns);
+      this.counts.repeated += timeS.length - kept.timeS.length;
+      ({ start, timeS, value } = kept);
     }
-    const keys = [...byDevice].map(([key, ids]) => {
-      const space = key.indexOf(" ");
-      return { machine: Number(key.slice(0, space)), device: key.slice(space + 1), ids };
-    });
-    keys.sort((a, b) => a.machine - b.machine || compareDevices(a.device, b.device));
-    const total = series.reduce((sum, { samples }) => sum + samples, 0);
-    const start = new Uint32Array(keys.length + 1);
-    const timeS = new Float64Array(total);
-    const value = new Float64Array(total);
-    let at = 0;
-    keys.forEach(({ ids }, k) => {
-      start[k] = at;
-      for (const id of this.#notDuplicates(ids, columns)) {
-        for (let i = columns.start[id]!; i < columns.start[id + 1]!; i++) {
-          if (at > start[k] && columns.timeS[i]! <= timeS[at - 1]!) {
-            this.counts.repeated++;
-            continue;
-          }
-          timeS[at] = columns.timeS[i]!;
-          value[at++] = columns.value[i]!;
-        }
-      }
-      start[k + 1] = at;
-    });
     return {
-      name,
-      type,
+      name: this.#names[name]!,
+      type: this.#types[name]!,
       machine: Int32Array.from(keys, ({ machine }) => machine),
       device: keys.map(({ device }) => device),
       start,
-      timeS: at === total ? timeS : timeS.slice(0, at),
-      value: at === total ? value : value.slice(0, at),
+      timeS,
+      value,
     };
   }
 
   /** In the order of time, without those that overlap a longer one: a second replica, or an exporter scraped twice. */
-  #notDuplicates(
-    ids: readonly number[],
-    { start, timeS }: { start: Uint32Array; timeS: Float64Array },
-  ): readonly number[] {
+  #notDuplicates(ids: number[]): number[] {
     if (ids.length === 1) return ids;
+    const series = this.#series;
     const kept: number[] = [];
-    for (const id of [...ids].sort((a, b) => this.#series[b]!.samples - this.#series[a]!.samples)) {
-      const from = timeS[start[id]!]!;
-      const to = timeS[start[id + 1]! - 1]!;
+    for (const id of ids.toSorted((a, b) => series[b]!.samples - series[a]!.samples)) {
+      const { firstS, lastS } = series[id]!;
       const overlaps = kept.some(
-        (other) => timeS[start[other]!]! <= to && from <= timeS[start[other + 1]! - 1]!,
+        (other) => series[other]!.firstS <= lastS && firstS <= series[other]!.lastS,
       );
       if (overlaps) this.counts.duplicateSeries++;
       else kept.push(id);
     }
-    return kept.sort((a, b) => timeS[start[a]!]! - timeS[start[b]!]!);
+    return kept.sort((a, b) => series[a]!.firstS - series[b]!.firstS);
   }
+}
+
+function note(series: Series, timeS: number): void {
+  series.samples++;
+  if (timeS > series.lastS) series.lastS = timeS;
+  else series.isAscending = false;
+  if (timeS < series.firstS) series.firstS = timeS;
 }
 
 /** "gpu2" before "gpu10". */
@@ -290,18 +253,4 @@ function compareDevices(a: string, b: string): number {
   const [, bWord, bNumber] = /^(.*?)(\d*)$/.exec(b)!;
   if (aWord !== bWord) return aWord! < bWord! ? -1 : 1;
   return Number(aNumber) - Number(bNumber);
-}
-
-/** Nearly always sorted already. */
-function sortByTime(timeS: Float64Array, value: Float64Array, from: number, to: number): void {
-  let isSorted = true;
-  for (let i = from + 1; i < to && isSorted; i++) isSorted = timeS[i]! >= timeS[i - 1]!;
-  if (isSorted) return;
-  const order = Array.from({ length: to - from }, (_, i) => from + i).sort(
-    (a, b) => timeS[a]! - timeS[b]! || a - b,
-  );
-  const times = order.map((i) => timeS[i]!);
-  const values = order.map((i) => value[i]!);
-  times.forEach((time, i) => (timeS[from + i] = time));
-  values.forEach((held, i) => (value[from + i] = held));
 }

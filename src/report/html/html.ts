@@ -10,17 +10,19 @@ import { renderEvidence } from "./evidence.ts";
 import { renderFrontiers } from "./frontier-table.ts";
 import { renderInputs } from "./inputs.ts";
 import { renderIterations } from "./iterations-section.ts";
+import { renderMachinesSection, type MachineAnswer } from "./machines-section.ts";
 import { renderPage } from "./page.ts";
 import { renderTracePictures, traceSections, type TracePictures } from "./trace-section.ts";
 import { renderActions, renderHead, renderSuspects } from "./verdict-head.ts";
 import { renderWaitGraph } from "./wait-graph-section.ts";
 import { readWaitOps } from "./wait-ops.ts";
 
-/** `traces` are pictures of kernel timelines, where the job left profiler traces. */
+/** `traces`: where the job left profiler traces; `machines`: where there are monitoring metrics of them. */
 export function renderHtml(
   job: Job,
   verdict: Verdict,
   traces: TracePictures | null = null,
+  machines: MachineAnswer | null = null,
 ): string {
   const pictures = traces ? renderTracePictures(traces) : html``;
   const waits = readWaitOps(verdict);
@@ -29,6 +31,7 @@ export function renderHtml(
     { id: "suspects", name: "Suspects", show: true },
     { id: "actions", name: "What to do", show: verdict.actions.length > 0 },
     { id: "iterations", name: "Iteration times", show: job.iterations.length > 0 },
+    { id: "machines", name: "Machines", show: machines !== null },
     ...traceSections(pictures).map((section) => ({ ...section, show: true })),
     { id: "waits", name: "Who waits for whom", show: waits !== null },
     { id: "frontiers", name: "How far each rank got", show: job.dumps.size > 0 },
@@ -41,7 +44,7 @@ export function renderHtml(
     </nav>
     <main>
       ${renderSuspects(job, verdict)} ${renderActions(job, verdict)}
-      ${renderIterations(job.iterations)} ${pictures}
+      ${renderIterations(job.iterations)} ${machines && renderMachinesSection(machines)} ${pictures}
       ${
         waits &&
         html`<section id="waits">

@@ -8,10 +8,16 @@ import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { hash, STREAM } from "../cluster/noise.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { effectsOf } from "./metrics/effects.ts";
-import { GPU_FAMILIES, NIC_FAMILIES, NODE_FAMILIES, type MetricType } from "./metrics/families.ts";
-import { Levels, type GpuLevel } from "./metrics/levels.ts";
+import type { GpuFamily } from "./metrics/families.ts";
+import { GPU_FAMILIES } from "./metrics/gpu-families.ts";
+import { Levels } from "./metrics/levels.ts";
+import { NIC_FAMILIES } from "./metrics/nic-families.ts";
+import { NODE_FAMILIES } from "./metrics/node-families.ts";
 import { SampleWriter } from "./metrics/sample-writer.ts";
+import { exporterOf, type Scene } from "./metrics/scene.ts";
+import { SimulationScene } from "./metrics/simulation-scene.ts";
 import { Timeline } from "./metrics/timeline.ts";
+import { SeriesWalk } from "./metrics/walk.ts";
 import { workOf } from "./metrics/work.ts";
 import { busOf } from "./pci.ts";
 
@@ -46,7 +52,9 @@ export function emitMetrics(
       const file = output.open("metrics/metrics.prom");
       const writer = new SampleWriter(simulation, file, intervalS);
       const ranks = writtenRanks(simulation, options.gpusPerMachine ?? Infinity);
-      new MetricsText(simulation, levels, writer).write(ranks);
+      new MetricsText(simulation, new SimulationScene(simulation, levels, intervalS), writer).write(
+        ranks,
+      );
       file.write("# EOF\n");
       file.end();
     },
@@ -55,77 +63,56 @@ export function emitMetrics(
 
 class MetricsText {
   readonly #simulation: Simulation;
-  readonly #levels: Levels;
+  readonly #scene: Scene;
+  readonly #walk: SeriesWalk;
   readonly #writer: SampleWriter;
-  readonly #level = { effect: {} } as GpuLevel;
 
-  constructor(simulation: Simulation, levels: Levels, writer: SampleWriter) {
+  constructor(simulation: Simulation, scene: Scene, writer: SampleWriter) {
     this.#simulation = simulation;
-    this.#levels = levels;
+    this.#scene = scene;
+    this.#walk = new SeriesWalk(scene);
     this.#writer = writer;
   }
 
   write(ranks: readonly number[]): void {
     const { topology } = this.#simulation;
-    GPU_FAMILIES.forEach((family, f) => {
+    for (const family of GPU_FAMILIES) {
       this.#writer.head(family);
-      for (const rank of ranks) this.#gpuSeries(family, f, rank, gpuLabels(this.#simulation, rank));
-    });
-    NIC_FAMILIES.forEach((family, f) => {
+      for (const rank of ranks) this.#gpuSeries(family, rank, gpuLabels(this.#simulation, rank));
+    }
+    for (const family of NIC_FAMILIES) {
       this.#writer.head(family);
       for (const rank of ranks) {
         const host = topology.machineName(topology.machineOf(rank));
         const gpu = topology.gpuOf(rank);
         const device =
           family.source === "ethtool" ? `device="ens${gpu}np0"` : `device="mlx5_${gpu}",port="1"`;
-        this.#gpuSeries(
-          family,
-          100 + f,
-          rank,
-          `${device},instance="${host}:9100",job="node"`,
-          true,
-        );
+        this.#gpuSeries(family, rank, `${device},instance="${host}:9100",job="node"`);
       }
-    });
-    NODE_FAMILIES.forEach((family, f) => {
+    }
+    for (const family of NODE_FAMILIES) {
       this.#writer.head(family);
       for (let machine = 0; machine < topology.machines; machine++) {
         const where = `instance="${topology.machineName(machine)}:9100",job="node"`;
         family.labels.forEach((label, l) => {
           const labels = label === "" ? where : `${label},${where}`;
           this.#writer.series(
-            { ...family, id: 200 + f, owner: machine, machine, labels },
-            this.#levels.samples.length,
-            (sample, noise, bias, second) =>
-              family.value(this.#levels.machine(machine, sample), noise, bias, l, second),
+            { ...family, owner: machine, machine, labels },
+            this.#walk.node(family, machine, l),
+            this.#scene.lost("node", machine),
           );
         });
       }
-    });
+    }
   }
 
-  #gpuSeries(
-    family: {
-      readonly name: string;
-      readonly type: MetricType;
-      readonly decimals: number;
-      value(level: GpuLevel, noise: number, bias: number): number;
-    },
-    id: number,
-    rank: number,
-    labels: string,
-    isNic = false,
-  ): void {
-    const level = this.#level;
+  #gpuSeries(family: GpuFamily, rank: number, labels: string): void {
+    const { topology } = this.#simulation;
+    const machine = topology.machineOf(rank);
     this.#writer.series(
-      { ...family, id, owner: rank, machine: this.#simulation.topology.machineOf(rank), labels },
-      this.#levels.samples.length,
-      (sample, noise, bias) => {
-        this.#levels.gpu(rank, sample, level);
-        // "When GPUs Fail Quietly": of a card that fell off the bus there are no samples any more.
-        if (level.effect.gone && !isNic) return NaN;
-        return family.value(level, noise, bias);
-      },
+      { ...family, owner: rank, machine, labels },
+      this.#walk.gpu(family, machine, topology.gpuOf(rank)),
+      this.#scene.lost(exporterOf(family), machine),
     );
   }
 }

@@ -51,7 +51,7 @@ export interface Effects {
   machine(machine: number): Readonly<MachineEffect>;
 }
 
-const HEALTHY_GPU: Readonly<GpuEffect> = {
+export const HEALTHY_GPU: Readonly<GpuEffect> = {
   slow: 1,
   throttled: false,
   late: false,
@@ -66,7 +66,7 @@ const HEALTHY_GPU: Readonly<GpuEffect> = {
   linkDown: false,
 };
 
-const HEALTHY_MACHINE: Readonly<MachineEffect> = {
+export const HEALTHY_MACHINE: Readonly<MachineEffect> = {
   cpu: 1,
   contention: 0,
   iowait: 0,

@@ -11,11 +11,18 @@ export interface GpuLevel {
   /** Work done in kernels, in time of a healthy GPU. */
   useful: number;
   nvlinkPerS: number;
+  /** What the NIC carries, what it is asked to, and what crosses PCIe. */
   nicPerS: number;
+  offeredPerS: number;
+  pciePerS: number;
+  /** Of the process, while it lives. */
+  memoryMib: number;
   /** Of the regime that takes most of the sample. */
   effect: Readonly<GpuEffect>;
 }
 
+/** Weights, gradients and activations of a job that fills its GPUs fairly well. */
+const MEMORY_MIB = 62_000;
 /** Even a GPU that is kept busy has gaps between its kernels. */
 const GAPS = 0.01;
 
@@ -58,6 +65,8 @@ export class Levels {
       level.nvlinkPerS += rate * this.#work.nvlinkBytes[rank]!;
       level.nicPerS += rate * this.#work.nicBytes[rank]! * effect.traffic;
     }
+    level.offeredPerS = level.pciePerS = level.nicPerS;
+    level.memoryMib = MEMORY_MIB;
     level.communicate = Math.max(0, 1 - level.compute - level.idle);
     level.effect = this.gpuEffect(rank, sample);
   }

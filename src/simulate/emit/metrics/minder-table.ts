@@ -27,9 +27,13 @@ export const FAULT_TYPES: Readonly<Record<string, Row>> = {
   "nic-drop": row(1, 1, 0, 1, 0, 1),
   "card-drop": row(0.75, 0.7, 0.05, 0.5, 0.2, 0.55),
   nvlink: row(0.833, 0.5, 0.167, 0.5, 0, 0.667),
+  aoc: row(0.25, 0.25, 0, 0.25, 0.25, 0.25),
   "cuda-execution": row(0.619, 0.571, 0.19, 0.333, 0.143, 0.619),
   "gpu-execution": row(0.5, 0.714, 0.143, 0.429, 0.214, 0.428),
+  hdfs: row(0.571, 0.571, 0, 0.143, 0, 0.143),
   unreachable: row(0.474, 0.632, 0, 0.536, 0.263, 0.158),
+  // The table has no figures for it ("illegal memory access, failed scheduling, no disk storage, …"): assumed.
+  other: row(0.5, 0.5, 0.05, 0.3, 0.2, 0.4),
 };
 
 /** Minder's name for a fault of ours; null where the simulation itself says what the metrics do. */

@@ -1,0 +1,168 @@
+/**
+ * Pulls the raw samples of a set of metrics from a server that speaks Prometheus' API, by the fastest way that it
+ * knows. A metric comes as a whole or not at all: half of its machines would look like dead ones.
+ */
+import { UserError } from "../../base/errors.ts";
+import type { MetricSet } from "../../model/metrics.ts";
+import { LabelledSeries } from "../metrics/labelled-series.ts";
+import { type BuilderCounts, MetricSetBuilder } from "../metrics/metric-set-builder.ts";
+import { ServerFailure, toUserError } from "./failure.ts";
+import { parseMatchers } from "./matchers.ts";
+import { metricNames, metricTypes, PARALLEL, type Server } from "./server.ts";
+import { TakeByTheBestWay } from "./take.ts";
+import type { Way } from "./ways.ts";
+
+export { parseMatchers } from "./matchers.ts";
+export { connect, type ConnectOptions, nowS, type Server } from "./server.ts";
+export type { Way } from "./ways.ts";
+
+export interface PullOptions {
+  /** Label matchers as the user writes them: job="train",cluster=~"a.*" */
+  readonly match: string;
+  /** Exporters' names of metrics. */
+  readonly names: readonly string[];
+  /** Unix seconds of the server's clock; both ends belong to it. */
+  readonly startS: number;
+  readonly endS: number;
+  readonly via?: "auto" | Way;
+  /** Of query-range. */
+  readonly stepS?: number;
+}
+
+export interface Pulled {
+  readonly set: MetricSet;
+  /** The ways that were used: "remote-read". */
+  readonly via: string;
+  readonly counts: BuilderCounts;
+  /** Sentences: what could not be pulled and why, and what makes the rest doubtful. */
+  readonly defects: readonly string[];
+  /** Names that have no series here at this time; most sites lack some. */
+  readonly missing: readonly string[];
+  readonly bytes: number;
+}
+
+const DEFAULT_STEP_S = 15;
+const MOST_CLOCK_OFFSET_MS = 60_000;
+/** After so many metrics in a row without an answer the rest is not asked for: forty timeouts are an hour. */
+const MOST_SILENCES = 3;
+
+export async function pull(server: Server, options: PullOptions): Promise<Pulled> {
+  const matchers = parseMatchers(options.match);
+  const { startS, endS, stepS = DEFAULT_STEP_S, via = "auto" } = options;
+  const span = { startMs: Math.round(startS * 1000), endMs: Math.round(endS * 1000) };
+  if (!(span.endMs > span.startMs) || !(stepS > 0)) {
+    throw new UserError("the time asked for has no length", "Give an end behind the start.", 2);
+  }
+  try {
+    const [there, types] = await Promise.all([
+      metricNames(server, matchers, startS, endS),
+      metricTypes(server),
+    ]);
+    const builder = new MetricSetBuilder();
+    const series = new LabelledSeries(builder, (name) => types.get(name) ?? "unknown");
+    const wanted = [...new Set(options.names)];
+    const names = wanted.filter((name) => there === null || there.has(name));
+    const said = new Map<string, readonly string[]>();
+    const taker = new TakeByTheBestWay(server, via, series);
+    const failures: ServerFailure[] = [];
+    let silences = 0;
+    await inParallel(names, async (name) => {
+      try {
+        if (silences >= MOST_SILENCES) throw new ServerFailure("timeout", "the server is silent");
+        const what = { name, matchers, stepMs: Math.round(stepS * 1000) };
+        said.set(name, await taker.take(what, span));
+        silences = 0;
+      } catch (failure) {
+        if (!(failure instanceof ServerFailure) || failure.kind === "aborted") throw failure;
+        if (failure.kind === "timeout" || failure.kind === "unreachable") silences++;
+        failures.push(failure);
+        builder.drop(name);
+        said.set(name, [`${name} could not be pulled: ${failure.message}.`]);
+      }
+    });
+    // Nothing of what is there came: the reason is one and the same.
+    if (names.length > 0 && failures.length === names.length) throw failures[0]!;
+    const set = inOrder(builder.finish(), wanted);
+    const defects = [
+      ...clockDefects(server),
+      ...names.flatMap((name) => said.get(name) ?? []),
+      ...remarks(builder.counts, series, taker.ways()),
+    ];
+    const got = new Set(set.samples.map(({ name }) => name));
+    if (got.size === 0) throw nothing(server, options, series);
+    return {
+      set,
+      via: taker.ways().join(", "),
+      counts: builder.counts,
+      defects,
+      missing: wanted.filter((name) => !got.has(name) && !builder.isDropped(name)),
+      bytes: taker.bytes,
+    };
+  } catch (failure) {
+    throw toUserError(failure, server.url);
+  }
+}
+
+/** Which answer came first is chance. */
+function inOrder(set: MetricSet, names: readonly string[]): MetricSet {
+  const place = new Map(names.map((name, i) => [name, i]));
+  return {
+    ...set,
+    samples: set.samples.toSorted((a, b) => place.get(a.name)! - place.get(b.name)!),
+  };
+}
+
+function nothing(server: Server, { match, names }: PullOptions, series: LabelledSeries): UserError {
+  const under = match.trim() === "" ? "" : ` under ${match}`;
+  if (series.unwanted > 0) {
+    return new UserError(
+      `${server.url} has ${series.unwanted} series${under}, but no label says of which machine`,
+      "Series need a label hostname, node or instance.",
+      3,
+    );
+  }
+  return new UserError(
+    `${server.url} has no samples${under} at this time of the ${names.length} metrics asked for`,
+    "Check the time and the matchers; dcgm-exporter and node_exporter give these metrics.",
+    3,
+  );
+}
+
+function clockDefects({ clockOffsetMs }: Server): string[] {
+  if (Math.abs(clockOffsetMs) <= MOST_CLOCK_OFFSET_MS) return [];
+  const seconds = Math.round(Math.abs(clockOffsetMs) / 1000);
+  const side = clockOffsetMs > 0 ? "ahead of" : "behind";
+  return [
+    `The server's clock is ${seconds} s ${side} this machine's: times are the server's, and machines' own logs may differ.`,
+  ];
+}
+
+function remarks(
+  { tooMany, duplicateSeries }: BuilderCounts,
+  { unwanted }: LabelledSeries,
+  ways: readonly string[],
+): string[] {
+  const found: string[] = [];
+  if (ways.includes("query-range")) {
+    found.push(
+      "query_range repeats a last sample for 5 minutes: a machine that stopped looks alive for as long.",
+    );
+  }
+  if (tooMany > 0) found.push(`${tooMany} samples were beyond what is held and were left out.`);
+  if (duplicateSeries > 0) {
+    found.push(
+      `${duplicateSeries} series say again what others say of the same device (a second replica?) and were left out.`,
+    );
+  }
+  if (unwanted > 0) found.push(`${unwanted} series were left out by their labels.`);
+  return found;
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  await Promise.all(
+    Array.from({ length: PARALLEL }, async () => {
+      for (const item of left) await work(item);
+    }),
+  );
+}

@@ -1,0 +1,157 @@
+/**
+ * Samples that are not there. Of a GPU that falls off the bus, and of a machine that dies, this is all there is to see;
+ * a query that repeats the last sample, or padding, would hide it.
+ */
+import type { Fleet, MetricGrid } from "../../model/fleet.ts";
+
+/** Which exporter a grid comes from, as far as it matters: they fail apart from each other. */
+export type Exporter = "gpu" | "host";
+
+export function exporterOf({ metric, source }: MetricGrid): Exporter {
+  return /^(dcgm|nvidia)/i.test(source) || metric.startsWith("gpu-") ? "gpu" : "host";
+}
+
+export interface Silence {
+  readonly machine: number;
+  readonly fromS: number;
+  readonly toS: number;
+  /** Whether it lasts to the end. */
+  readonly isOpen: boolean;
+  /** null: of all exporters. */
+  readonly exporter: Exporter | null;
+  /** The largest sampling interval among what is silent. */
+  readonly stepS: number;
+}
+
+export interface LostDevice {
+  readonly machine: number;
+  readonly fromS: number;
+  readonly had: number;
+  readonly has: number;
+  readonly what: "gpus" | "nics";
+  readonly stepS: number;
+}
+
+/** Gaps of so many intervals are a lost scrape or two. */
+const LEAST_GAP_STEPS = 4;
+
+/** When a machine was last seen, by exporter; -Infinity where it never was. */
+function lastSeen(grids: readonly MetricGrid[], machines: number): Float64Array {
+  const last = new Float64Array(machines).fill(-Infinity);
+  for (const { mean, ticks, startS, stepS } of grids) {
+    for (let m = 0; m < machines; m++) {
+      let t = ticks - 1;
+      while (t >= 0 && Number.isNaN(mean[m * ticks + t]!)) t--;
+      if (t >= 0) last[m] = Math.max(last[m]!, startS + (t + 1) * stepS);
+    }
+  }
+  return last;
+}
+
+export function silences(fleet: Fleet): Silence[] {
+  const machines = fleet.machines.length;
+  const all: Silence[] = [];
+  const seen: Partial<Record<Exporter, Float64Array>> = {};
+  const end: Partial<Record<Exporter, number>> = {};
+  const steps: Partial<Record<Exporter, number>> = {};
+  for (const exporter of ["gpu", "host"] as const) {
+    const grids = fleet.grids.filter((grid) => exporterOf(grid) === exporter);
+    if (grids.length === 0) continue;
+    seen[exporter] = lastSeen(grids, machines);
+    end[exporter] = seen[exporter].reduce((a, b) => Math.max(a, b), -Infinity);
+    steps[exporter] = grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
+  }
+  const exporters = Object.keys(seen) as Exporter[];
+  for (let m = 0; m < machines; m++) {
+    const silent = exporters.filter((exporter) => {
+      const last = seen[exporter]![m]!;
+      return last > -Infinity && end[exporter]! - last >= 2 * steps[exporter]!;
+    });
+    const reports = exporters.filter((exporter) => seen[exporter]![m]! > -Infinity);
+    if (silent.length === 0) continue;
+    const isWhole = silent.length === reports.length;
+    for (const exporter of isWhole ? silent.slice(0, 1) : silent) {
+      const fromS = isWhole
+        ? silent.reduce((latest, one) => Math.max(latest, seen[one]![m]!), -Infinity)
+        : seen[exporter]![m]!;
+      const stepS = steps[exporter]!;
+      const toS = end[exporter]!;
+      all.push({
+        machine: m,
+        fromS,
+        toS,
+        isOpen: true,
+        exporter: isWhole ? null : exporter,
+        stepS,
+      });
+    }
+  }
+  return all;
+}
+
+/** Times without any sample after which the machine came back. */
+export function gaps(fleet: Fleet, leastS: number): Silence[] {
+  const found: Silence[] = [];
+  for (const exporter of ["gpu", "host"] as const) {
+    const grid = fleet.grids.find((one) => exporterOf(one) === exporter);
+    if (!grid) continue;
+    const { mean, ticks, startS, stepS } = grid;
+    const least = Math.max(LEAST_GAP_STEPS, Math.ceil(leastS / stepS));
+    for (let m = 0; m < fleet.machines.length; m++) {
+      let last = -1;
+      for (let t = 0; t < ticks; t++) {
+        if (Number.isNaN(mean[m * ticks + t]!)) continue;
+        if (last >= 0 && t - last > least) {
+          const fromS = startS + (last + 1) * stepS;
+          found.push({
+            machine: m,
+            fromS,
+            toS: startS + t * stepS,
+            isOpen: false,
+            exporter,
+            stepS,
+          });
+        }
+        last = t;
+      }
+    }
+  }
+  return found;
+}
+
+/** Machines that report fewer GPUs, or NICs, than they did, up to the end. */
+export function lostDevices(fleet: Fleet, leastS: number): LostDevice[] {
+  const found: LostDevice[] = [];
+  for (const what of ["gpus", "nics"] as const) {
+    const grids = fleet.grids.filter(
+      (grid) => grid.reporting !== null && (what === "gpus") === (exporterOf(grid) === "gpu"),
+    );
+    if (grids.length === 0) continue;
+    for (let m = 0; m < fleet.machines.length; m++) {
+      const losses = grids.map((grid) => lossOf(grid, m, leastS)).filter((loss) => loss !== null);
+      // One metric that lacks a device is a field that the exporter dropped; all of them is the device.
+      if (losses.length * 2 <= grids.length) continue;
+      const first = losses.reduce((a, b) => (b.fromS < a.fromS ? b : a));
+      found.push({ machine: m, what, ...first });
+    }
+  }
+  return found;
+}
+
+function lossOf(
+  { reporting, ticks, startS, stepS }: MetricGrid,
+  m: number,
+  leastS: number,
+): { fromS: number; had: number; has: number; stepS: number } | null {
+  const row = reporting!.subarray(m * ticks, (m + 1) * ticks);
+  let end = ticks;
+  while (end > 0 && row[end - 1] === 0) end--;
+  if (end === 0) return null;
+  const had = row.reduce((most, count) => Math.max(most, count), 0);
+  // From the end backwards: how long have there been fewer? A lost scrape of the rest does not count.
+  let from = end;
+  while (from > 0 && row[from - 1]! < had) from--;
+  if (from === 0 || (end - from) * stepS < leastS) return null;
+  const has = row.subarray(from, end).reduce((most, count) => Math.max(most, count), 0);
+  return { fromS: startS + from * stepS, had, has, stepS };
+}

@@ -1,0 +1,101 @@
+/** From what was judged machine by machine to the answer about the job: who was first, who only followed. */
+import type { Fleet } from "../../model/fleet.ts";
+import type { FaultyMachine, Follower, Phase } from "../../model/machine-report.ts";
+import type { EvidenceKind } from "./evidence.ts";
+import type { Judged } from "./judge.ts";
+import { deviationWords } from "./words.ts";
+
+/** What a congested machine does to others. */
+const SPREADS: readonly EvidenceKind[] = ["congestion", "network", "tcp"];
+/** Up to this many machines, even half may be at fault. */
+const FEW = 8;
+/** More of them are no faults but a kind of machine, or a role that nobody told us of. */
+const MOST_SHARE = 0.25;
+
+/** What spreads comes later, by more than sampling can blur, and weaker. */
+const LATER_STEPS = 3;
+const WEAKER = 1.2;
+/** Of a device whose samples stop while the job runs. */
+const GOES_ON_SCORE = 0.5;
+
+export function faultyMachines(
+  fleet: Fleet,
+  judged: readonly Judged[],
+  missing: string[],
+  phases: readonly Phase[],
+): { faulty: FaultyMachine[]; followers: Follower[] } {
+  const machines = fleet.machines.length;
+  const silent = judged.filter(({ kinds }) => kinds.includes("absence"));
+  if (machines > FEW && judged.length - silent.length > MOST_SHARE * machines) {
+    missing.push(
+      `${judged.length} of ${machines} machines are unlike the rest: these are kinds of machines, or stages of the pipeline; give --job FILE with the job's layout`,
+    );
+    return faultyMachines(fleet, silent, missing, phases);
+  }
+  const stepS = fleet.grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
+  const byOnset = [...judged].sort((a, b) => a.fromS - b.fromS);
+  const followers: Follower[] = [];
+  const culprits = byOnset.filter((one, place) => {
+    const source = byOnset.slice(0, place).find((first) => spreadTo(first, one, stepS));
+    if (!source) return true;
+    followers.push({
+      machine: fleet.machines[one.machine]!,
+      metric: one.evidence[0]!.deviation.metric,
+      sinceS: one.fromS,
+      after: fleet.machines[source.machine]!,
+    });
+    return false;
+  });
+  let order = 0;
+  let lastS = -Infinity;
+  const faulty = culprits.map((one) => {
+    // Within one sampling interval nobody can tell who was first.
+    if (one.fromS - lastS > stepS) order++;
+    lastS = one.fromS;
+    return machineOf(fleet, one, order, goesOn(one, phases));
+  });
+  faulty.sort((a, b) => b.score - a.score || a.order - b.order);
+  return { faulty, followers };
+}
+
+/** A device that is gone stops a synchronous job. Where nothing but samples is missing and it runs, it may be there. */
+function goesOn({ kinds, evidence, fromS }: Judged, phases: readonly Phase[]): boolean {
+  const onlyDevices =
+    kinds.every((kind) => kind === "absence") &&
+    evidence.every((one) => one.deviation.metric !== "reporting");
+  return onlyDevices && !phases.some(({ what, toS }) => what === "halt" && toS > fromS);
+}
+
+/** Whether the later one shows nothing but what the earlier one's trouble does to others. */
+function spreadTo(first: Judged, later: Judged, stepS: number): boolean {
+  if (!later.kinds.every((kind) => SPREADS.includes(kind))) return false;
+  if (later.fromS - first.fromS <= LATER_STEPS * stepS) return false;
+  if (!first.kinds.some((kind) => SPREADS.includes(kind)) && first.score < later.score)
+    return false;
+  return first.kinds.length > later.kinds.length || strongest(first) >= WEAKER * strongest(later);
+}
+
+function strongest({ evidence }: Judged): number {
+  return evidence.reduce((most, { strength }) => Math.max(most, strength), 0);
+}
+
+function machineOf(fleet: Fleet, judged: Judged, order: number, jobGoesOn: boolean): FaultyMachine {
+  const { machine, evidence, fromS, untilS, score } = judged;
+  const leading = [...evidence].sort(
+    (a, b) => Number(b.decides) - Number(a.decides) || b.strength - a.strength,
+  );
+  const deviations = leading.map(({ deviation }) => deviation);
+  const said = deviations.slice(0, 3).map(deviationWords);
+  const more = deviations.length > 3 ? ` (and ${deviations.length - 3} more)` : "";
+  return {
+    machine: fleet.machines[machine]!,
+    metric: deviations[0]!.metric,
+    score: jobGoesOn ? GOES_ON_SCORE : Math.round(score * 1000) / 1000,
+    sinceS: fromS,
+    untilS,
+    role: fleet.roles[fleet.role[machine]!]!,
+    order,
+    why: `${said.join("; ")}${more}${jobGoesOn ? "; the job goes on all the same: look at its exporter first" : ""}`,
+    deviations,
+  };
+}

@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import { findMachines } from "./find-machines.ts";
+import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+
+const names = (report: ReturnType<typeof findMachines>): string[] =>
+  report.faulty.map(({ machine }) => machine);
+
+/** Its process is gone: Minder's commonest picture. */
+const gone = (machine: number, fromS: number, toS = Infinity): Change[] => [
+  { machine, metric: "cpu-usage", fromS, toS, to: (x) => x * 0.08 },
+  { machine, metric: "gpu-duty-cycle", fromS, toS, to: () => 0 },
+  { machine, metric: "gpu-power-draw", fromS, toS, to: (x) => 70 + x / 100 },
+  { machine, metric: "memory-usage", fromS, toS, to: (x) => x * 0.3 },
+];
+const surge = (machine: number, fromS: number, times = 4000): Change => ({
+  machine,
+  metric: "pfc-tx-packet-rate",
+  fromS,
+  to: (x) => 10 + x * times,
+});
+const nothing = (): number => NaN;
+const everything = testFleet({ machines: 3, seconds: 10 }).grids.map(({ metric }) => metric);
+
+describe("healthy jobs", () => {
+  it.each([4, 8, 16, 64, 300])("of %i machines accuse nobody", (machines) => {
+    for (const seed of [1, 2, 3]) {
+      const report = findMachines(
+        testFleet({ machines, seed, seconds: machines > 100 ? 600 : 900 }),
+      );
+      expect(names(report)).toEqual([]);
+      expect(report.telemetry).toEqual([]);
+    }
+  });
+
+  it("with stages of different load accuse no stage", () => {
+    const stageFactor = (stage: number): number => (stage === 3 ? 0.5 : 1);
+    for (const stages of [4, 8]) {
+      const report = findMachines(testFleet({ machines: 16, stages, stageFactor }));
+      expect(names(report)).toEqual([]);
+    }
+  });
+
+  it("that pause for a checkpoint accuse neither the rest nor the machine that writes it", () => {
+    const fromS = 400;
+    const toS = 560;
+    const changes: Change[] = [
+      { machine: 0, metric: "cpu-usage", fromS, toS, to: (x) => x * 3 },
+      { machine: 0, metric: "tcp-throughput", fromS, toS, to: (x) => x * 50 },
+      { machine: 0, metric: "memory-usage", fromS, toS, to: (x) => x * 1.6 },
+    ];
+    const report = findMachines(testFleet({ changes, pauses: [[fromS, toS]] }));
+    expect(names(report)).toEqual([]);
+    expect(report.phases).toMatchObject([{ what: "pause" }]);
+  });
+
+  it("list a fluctuation that does not last as jitter", () => {
+    const change: Change = {
+      machine: 5,
+      metric: "gpu-power-draw",
+      fromS: 300,
+      toS: 380,
+      to: (x) => x / 2,
+    };
+    const report = findMachines(testFleet({ changes: [change] }));
+    expect(names(report)).toEqual([]);
+    expect(report.jitter.map(({ machine, metric }) => [machine, metric])).toEqual([
+      ["node005", "gpu-power-draw"],
+    ]);
+  });
+});
+
+describe("a faulty machine", () => {
+  it.each([4, 6, 16, 200])("is found among %i", (machines) => {
+    const machine = machines - 2;
+    const changes = gone(machine, 600);
+    const report = findMachines(testFleet({ machines, haltS: 602, changes }));
+    expect(names(report)).toEqual([`node${String(machine).padStart(3, "0")}`]);
+    const [faulty] = report.faulty;
+    expect(faulty!.sinceS - EPOCH_S).toBeGreaterThanOrEqual(598);
+    expect(faulty!.sinceS - EPOCH_S).toBeLessThanOrEqual(604);
+    expect(faulty!.untilS).toBeNull();
+  });
+
+  it("is found among stages of one and two machines by its change against its own past", () => {
+    for (const stages of [8, 4]) {
+      const changes = gone(3, 600);
+      const report = findMachines(
+        testFleet({ machines: 8, stages, haltS: 602, changes, stageFactor: (s) => 1 - 0.06 * s }),
+      );
+      expect(names(report)).toEqual(["node003"]);
+    }
+  });
+
+  it("is found when it was faulty all the time", () => {
+    const report = findMachines(testFleet({ changes: gone(7, 0), machines: 32 }));
+    expect(names(report)).toEqual(["node007"]);
+  });
+
+  it("is found when it is faulty for most of the time, and not accused of the time before", () => {
+    const report = findMachines(testFleet({ changes: [surge(2, 250)], machines: 32 }));
+    expect(names(report)).toEqual(["node002"]);
+    expect(report.faulty[0]!.sinceS - EPOCH_S).toBeCloseTo(250, -1);
+    expect(report.faulty[0]!.deviations[0]!.direction).toBe("high");
+  });
+
+  it("is named with the one GPU that is unlike", () => {
+    const changes: Change[] = [
+      { machine: 4, device: 2, metric: "gpu-clocks", fromS: 500, to: () => 1000 },
+      { machine: 4, device: 2, metric: "gpu-temperature", fromS: 500, to: () => 88 },
+    ];
+    const report = findMachines(testFleet({ changes }));
+    expect(names(report)).toEqual(["node004"]);
+    expect(report.faulty[0]!.deviations.every(({ device }) => device === "gpu2")).toBe(true);
+  });
+
+  it("shows at coarse sampling as well", () => {
+    for (const stepS of [5, 15, 30, 60]) {
+      const changes = gone(9, 1200);
+      const report = findMachines(testFleet({ changes, haltS: 1205, stepS, seconds: 1800 }));
+      expect(names(report)).toEqual(["node009"]);
+    }
+  });
+
+  it("is told from those that followed it", () => {
+    const followers = [3, 4, 5].map((machine, i) => surge(machine, 430 + 20 * i, 200));
+    const report = findMachines(
+      testFleet({ changes: [surge(2, 400), ...followers], machines: 32 }),
+    );
+    expect(names(report)).toEqual(["node002"]);
+    expect(report.followers.map(({ machine }) => machine)).toEqual([
+      "node003",
+      "node004",
+      "node005",
+    ]);
+  });
+
+  it("need not be the only one", () => {
+    const changes = [...gone(1, 500), ...gone(11, 530)];
+    const report = findMachines(testFleet({ changes, haltS: 501 }));
+    expect(names(report).toSorted()).toEqual(["node001", "node011"]);
+    expect(report.faulty.find(({ machine }) => machine === "node001")!.order).toBe(1);
+    expect(report.faulty.find(({ machine }) => machine === "node011")!.order).toBe(2);
+  });
+
+  it("may be 32 of 600, when a switch restarts", () => {
+    const changes = Array.from({ length: 32 }, (_, i) => surge(64 + i, 300));
+    const metrics = ["pfc-tx-packet-rate", "gpu-tensor-core-activity"];
+    const report = findMachines(testFleet({ changes, machines: 600, metrics, seconds: 700 }));
+    expect(names(report)).toHaveLength(32);
+  });
+});
+
+describe("absence", () => {
+  it("of all samples of a machine is a fault, within two intervals and the continuity", () => {
+    const dead = everything.map((metric) => ({ machine: 6, metric, fromS: 700, to: nothing }));
+    for (const stepS of [1, 15, 30]) {
+      const report = findMachines(
+        testFleet({ changes: dead, stepS, seconds: 700 + 2 * stepS + 240 }),
+      );
+      expect(names(report)).toEqual(["node006"]);
+      expect(report.faulty[0]!.metric).toBe("reporting");
+    }
+  });
+
+  it("of one GPU's samples is a GPU that vanished", () => {
+    const lost = everything
+      .filter((metric) => metric.startsWith("gpu-"))
+      .map((metric) => ({ machine: 6, device: 1, metric, fromS: 700, to: nothing }));
+    const report = findMachines(testFleet({ changes: lost, haltS: 702 }));
+    expect(names(report)).toEqual(["node006"]);
+    expect(report.faulty[0]!.metric).toBe("gpus");
+  });
+
+  it("of the GPU exporter alone, while the host goes on, is a telemetry fault", () => {
+    const lost = everything
+      .filter((metric) => metric.startsWith("gpu-"))
+      .map((metric) => ({ machine: 6, metric, fromS: 600, to: nothing }));
+    const report = findMachines(testFleet({ changes: lost }));
+    expect(names(report)).toEqual([]);
+    expect(report.telemetry).toMatchObject([{ machine: "node006", metric: "reporting" }]);
+  });
+
+  it("of nearly everybody accuses nobody", () => {
+    const dead = everything.flatMap((metric) =>
+      Array.from({ length: 12 }, (_, machine) => ({ machine, metric, fromS: 600, to: nothing })),
+    );
+    const report = findMachines(testFleet({ changes: dead }));
+    expect(names(report)).toEqual([]);
+    expect(report.missing.join()).toMatch(/12 of 16 machines stopped reporting/);
+  });
+});
+
+describe("telemetry faults", () => {
+  it("are zeros that the coupled metrics contradict", () => {
+    const changes: Change[] = [
+      { machine: 3, metric: "gpu-graphics-engine-activity", fromS: 200, to: () => 0 },
+    ];
+    const report = findMachines(testFleet({ changes }));
+    expect(names(report)).toEqual([]);
+    expect(report.telemetry).toMatchObject([
+      { machine: "node003", metric: "gpu-graphics-engine-activity" },
+    ]);
+  });
+
+  it("are values that stand still while the job halts", () => {
+    const frozen = new Map<string, number>();
+    const freeze =
+      (metric: string) =>
+      (value: number): number => {
+        if (!frozen.has(metric)) frozen.set(metric, value);
+        return frozen.get(metric)!;
+      };
+    const changes = everything
+      .filter((metric) => metric.startsWith("gpu-"))
+      .map((metric) => ({ machine: 3, device: 0, metric, fromS: 200, to: freeze(metric) }));
+    const report = findMachines(testFleet({ changes, haltS: 500 }));
+    expect(names(report)).toEqual([]);
+    expect(report.telemetry.length).toBeGreaterThan(0);
+  });
+});

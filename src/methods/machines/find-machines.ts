@@ -1,0 +1,166 @@
+/**
+ * Which machine is going bad? The machines of a job do the same work, so a faulty one is unlike its peers (Minder
+ * §3.1), and stays so (§3.2). No learnt model: medians over peers, limits that follow the number of machines, kinds of
+ * evidence that confirm each other, and absence as evidence.
+ */
+import { groupBy } from "../../base/group-by.ts";
+import type { Fleet } from "../../model/fleet.ts";
+import type { Jitter, MachineReport, Phase, TelemetryFault } from "../../model/machine-report.ts";
+import { gaps, lostDevices, silences } from "./absence.ts";
+import { coverageOf } from "./coverage.ts";
+import { episodesOf } from "./episodes.ts";
+import { evidenceOf, kindOf, lossEvidence, silenceEvidence, type Evidence } from "./evidence.ts";
+import { faultyMachines } from "./faulty.ts";
+import { haltCulprit } from "./halt-culprit.ts";
+import { jittersOf } from "./jitter.ts";
+import { judge, withDetails, type Judged } from "./judge.ts";
+import { extraordinary } from "./ordinary.ts";
+import { isFine, peaksOf } from "./peaks.ts";
+import { isIn, phasesOf } from "./phases.ts";
+import { sortOut } from "./telemetry.ts";
+import { viewsOf, type View } from "./views.ts";
+
+export interface FindOptions {
+  /** Seconds for which one kind of evidence must last. Minder's four minutes by default. */
+  readonly continuityS?: number;
+}
+
+export const CONTINUITY_S = 240;
+/** Data shorter than three times the continuity are judged by a third of their length. */
+const SHARE_OF_SHORT_DATA = 1 / 3;
+/** Absence is judged after two intervals and this share of the continuity. */
+const ABSENCE_SHARE = 1 / 4;
+/** When so many fall silent at once, the monitoring did. */
+const OUTAGE_SHARE = 0.3;
+const LEAST_MACHINES = 3;
+
+export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineReport {
+  const missing = [...fleet.missing];
+  const { fromS, toS } = spanOf(fleet);
+  const wantedS = options.continuityS ?? CONTINUITY_S;
+  const continuityS = Math.min(wantedS, (toS - fromS) * SHARE_OF_SHORT_DATA);
+  if (continuityS < wantedS) {
+    missing.push(
+      `only ${tidySeconds(toS - fromS)} of data: a deviation counts from ${tidySeconds(continuityS)} on instead of ${tidySeconds(wantedS)}`,
+    );
+  }
+  if (fleet.machines.length < LEAST_MACHINES) {
+    missing.push(
+      `${fleet.machines.length} machine${fleet.machines.length === 1 ? "" : "s"}: there are no peers to compare with`,
+    );
+  }
+  const { phases } = phasesOf(fleet);
+  const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
+  const views = fleet.grids
+    .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
+    .flatMap((grid) => viewsOf(fleet, grid, phases));
+  const evidence = [
+    ...views.flatMap((view) => episodeEvidence(view, phases, continuityS / 4)),
+    ...absenceEvidence(fleet, continuityS, toS, missing),
+  ];
+  const judged: Judged[] = [];
+  const telemetry: TelemetryFault[] = [];
+  const rest: Evidence[] = [];
+  for (const [machine, all] of groupBy(evidence, (one) => one.machine)) {
+    const sorted = sortOut(fleet.machines[machine]!, all, views);
+    const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
+    telemetry.push(...broken.map(({ fault }) => fault));
+    const found = judge(sorted.machine, continuityS, ended);
+    if (found) judged.push(withDetails(found));
+    rest.push(...sorted.machine.filter((one) => found === null || !found.evidence.includes(one)));
+  }
+  for (const halt of phases.filter(({ what }) => what === "halt")) {
+    if (judged.some((one) => (one.untilS ?? toS) > halt.fromS)) continue;
+    const isBroken = (m: number, metric: string): boolean =>
+      telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
+    const culprit = haltCulprit(halt, views, isBroken);
+    if (culprit) judged.push(withDetails(culprit));
+  }
+  const { faulty, followers } = faultyMachines(fleet, judged, missing, phases);
+  const jitters = jittersOf(fleet, rest, MOST_JITTERS);
+  const returned = gapJitters(fleet, continuityS);
+  return {
+    method: "peers",
+    machines: fleet.machines.length,
+    fromS,
+    toS,
+    metrics: coverageOf(fleet),
+    faulty,
+    followers,
+    telemetry: telemetry.sort((a, b) => a.sinceS - b.sinceS),
+    jitter: [...jitters.shown, ...returned.slice(0, MOST_JITTERS)].sort(
+      (a, b) => a.fromS - b.fromS,
+    ),
+    jittersLeftOut: jitters.leftOut + Math.max(0, returned.length - MOST_JITTERS),
+    phases,
+    missing,
+  };
+}
+
+const MOST_JITTERS = 200;
+
+/** While the job pauses for a checkpoint, whoever writes it is busier than others; that is no fault. */
+function episodeEvidence(view: View, phases: readonly Phase[], leastS: number): Evidence[] {
+  const isQuiet = view.metric.group === "state";
+  const kind = kindOf(view.metric.id, view.metric.group);
+  const isBusy = view.side === "high" && ["cpu", "memory", "disk", "tcp"].includes(kind);
+  const ignored = (atS: number): boolean =>
+    !isQuiet && (isIn(phases, atS, "idle", "warm-up") || (isBusy && isIn(phases, atS, "pause")));
+  const episodes = episodesOf(view, ignored);
+  return extraordinary(episodes, view.peers.role.length, leastS).map(evidenceOf);
+}
+
+function absenceEvidence(
+  fleet: Fleet,
+  continuityS: number,
+  toS: number,
+  missing: string[],
+): Evidence[] {
+  const needS = ABSENCE_SHARE * continuityS;
+  const silent = silences(fleet).filter(
+    (one) => one.toS - one.fromS >= Math.max(2 * one.stepS, needS),
+  );
+  const lost = lostDevices(fleet, needS).filter(
+    ({ machine }) => !silent.some((one) => one.machine === machine && one.exporter !== "host"),
+  );
+  const whole = silent.filter(({ exporter }) => exporter === null);
+  if (
+    fleet.machines.length >= LEAST_MACHINES &&
+    whole.length > OUTAGE_SHARE * fleet.machines.length
+  ) {
+    missing.push(
+      `${whole.length} of ${fleet.machines.length} machines stopped reporting: the monitoring failed, or the job ended; nobody is accused of it`,
+    );
+    return lost.map((one) => lossEvidence(one, toS));
+  }
+  return [...silent.map(silenceEvidence), ...lost.map((one) => lossEvidence(one, toS))];
+}
+
+function lasts({ fromS, toS, kind }: Evidence, continuityS: number): boolean {
+  return kind === "absence" || toS - fromS >= continuityS / 4;
+}
+
+function gapJitters(fleet: Fleet, continuityS: number): Jitter[] {
+  return gaps(fleet, continuityS / 4).map(({ machine, fromS, toS, exporter }) => ({
+    machine: fleet.machines[machine]!,
+    metric: "reporting",
+    fromS,
+    toS,
+    why: `no samples of its ${exporter === "gpu" ? "GPUs" : "host"} for ${tidySeconds(toS - fromS)}, then again`,
+  }));
+}
+
+function spanOf({ grids }: Fleet): { fromS: number; toS: number } {
+  let fromS = Infinity;
+  let toS = -Infinity;
+  for (const { startS, stepS, ticks } of grids) {
+    fromS = Math.min(fromS, startS);
+    toS = Math.max(toS, startS + ticks * stepS);
+  }
+  return grids.length === 0 ? { fromS: 0, toS: 0 } : { fromS, toS };
+}
+
+export function tidySeconds(seconds: number): string {
+  if (seconds >= 90) return `${Math.round(seconds / 6) / 10} min`;
+  return seconds >= 10 ? `${Math.round(seconds)} s` : `${Math.round(seconds * 10) / 10} s`;
+}

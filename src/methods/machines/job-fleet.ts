@@ -1,0 +1,50 @@
+/** The machines of a job, with what the job's layout says of them. */
+import { groupBy } from "../../base/group-by.ts";
+import { ranges } from "../../base/text.ts";
+import type { Fleet } from "../../model/fleet.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import { alignFleet, type AlignOptions } from "./align.ts";
+
+export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
+  const sets = job.metrics ?? [];
+  if (sets.length === 0) return null;
+  const names = [...new Set(sets.flatMap(({ machines }) => machines))];
+  return alignFleet(sets, { stageOf: stagesOf(job, names), ...options });
+}
+
+/** Machine, as the monitoring names it → "stage 2", "stages 0–1". */
+export function stagesOf(job: Job, names: readonly string[]): Map<string, string> {
+  const stages = new Map<string, string>();
+  for (const [name, ranks] of ranksByMachine(job, names)) {
+    const seen = ranks.map((rank) => job.ranks.get(rank)?.stage ?? null);
+    if (seen.includes(null) || seen.length === 0) continue;
+    const distinct = [...new Set(seen as number[])];
+    stages.set(name, `${distinct.length > 1 ? "stages" : "stage"} ${ranges(distinct)}`);
+  }
+  return stages;
+}
+
+/** Which ranks run on a machine; monitoring often says "node003" where the job says "node003.cluster.local". */
+export function ranksByMachine(job: Job, names: readonly string[]): Map<string, Rank[]> {
+  const byMachine = groupBy(
+    [...job.ranks.values()].filter(({ machine }) => machine !== null),
+    ({ machine }) => machine!,
+  );
+  const byShortName = new Map(
+    [...byMachine].map(([machine, ranks]) => [shortName(machine), ranks]),
+  );
+  return new Map(
+    names.map((name) => {
+      const found = byMachine.get(name) ?? byShortName.get(shortName(name)) ?? [];
+      return [name, found.map(({ rank }) => rank)];
+    }),
+  );
+}
+
+/** An address has no short name. */
+function shortName(machine: string): string {
+  return /^[\d.:[\]a-f]*$/i.test(machine) && /[.:]/.test(machine)
+    ? machine
+    : machine.split(".")[0]!;
+}

@@ -1,0 +1,119 @@
+/**
+ * From evidence to an accusation. Minder wants one metric for four minutes (§4.4); here several independent kinds of
+ * evidence that agree may be quicker, because jitters hit one or two metrics, and faults many (its Table 1).
+ */
+import { detailed, type Evidence, type EvidenceKind } from "./evidence.ts";
+
+/** Share of the continuity that is asked for when so many kinds agree. */
+const NEED_BY_KINDS = [1, 1, 5 / 8, 3 / 8] as const;
+/** States are switches, not noise; absence has been waited for already. */
+const STATE_NEED = 1 / 4;
+/** A fault and the halt that it causes begin together, give or take some samples and a ramp. */
+const HALT_SLACK_S = 45;
+const LEAST_HALT_S = 30;
+
+export interface Judged {
+  readonly machine: number;
+  readonly fromS: number;
+  /** null: up to the end. */
+  readonly untilS: number | null;
+  readonly evidence: readonly Evidence[];
+  /** Kinds that agree. */
+  readonly kinds: readonly EvidenceKind[];
+  /** 0..1 */
+  readonly score: number;
+}
+
+/** A halt that ended with the job: the time that there was for evidence. */
+export interface EndedHalt {
+  readonly fromS: number;
+  readonly toS: number;
+}
+
+/** `evidence` is of one machine. Null where nothing of it lasts. */
+export function judge(
+  evidence: readonly Evidence[],
+  continuityS: number,
+  halts: readonly EndedHalt[] = [],
+): Judged | null {
+  let best: Judged | null = null;
+  for (const anchor of evidence) {
+    const judged = judgeAround(anchor, evidence, continuityS, halts);
+    if (judged && (!best || judged.score > best.score)) best = judged;
+  }
+  return best;
+}
+
+export function withDetails(judged: Judged): Judged {
+  const evidence = judged.evidence.map(detailed);
+  const fromS = evidence.reduce((first, one) => Math.min(first, one.fromS), Infinity);
+  return { ...judged, evidence, fromS };
+}
+
+function judgeAround(
+  anchor: Evidence,
+  evidence: readonly Evidence[],
+  continuityS: number,
+  halts: readonly EndedHalt[],
+): Judged | null {
+  const overlapS = (other: Evidence): number =>
+    Math.min(anchor.toS, other.toS) - Math.max(anchor.fromS, other.fromS);
+  const kindsFor = (needS: number, ordinary: boolean): Evidence[] =>
+    evidence.filter((other) => (ordinary || !other.isBusier) && overlapS(other) >= needS);
+  const lastsS = anchor.toS - anchor.fromS;
+  let accepted: Evidence[] | null = null;
+  if (anchor.kind === "absence" && anchor.decides) accepted = kindsFor(0, true);
+  else if (anchor.kind === "state" && lastsS >= STATE_NEED * continuityS)
+    accepted = kindsFor(0, true);
+  else if (fillsHalt(anchor, halts)) accepted = kindsFor(0, false);
+  for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
+    const needS = NEED_BY_KINDS[kinds]! * continuityS;
+    if (lastsS < needS) continue;
+    const agreeing = kindsFor(needS, kinds === 1);
+    const distinct = new Set(agreeing.map(({ kind }) => kind));
+    if (distinct.size >= kinds && agreeing.some(({ decides }) => decides)) accepted = agreeing;
+  }
+  if (!accepted || !accepted.includes(anchor)) return null;
+  // Whatever deviated meanwhile belongs to it, however short.
+  const all = evidence.filter((other) => accepted.includes(other) || overlapS(other) > 0);
+  const kinds = [...new Set(accepted.map(({ kind }) => kind))];
+  const isOpen = accepted.some((one) => one.isOpen);
+  return {
+    machine: anchor.machine,
+    fromS: all.reduce((first, one) => Math.min(first, one.fromS), Infinity),
+    untilS: isOpen ? null : accepted.reduce((last, one) => Math.max(last, one.toS), 0),
+    evidence: [...all].sort((a, b) => b.strength - a.strength),
+    kinds,
+    score: scoreOf(accepted, kinds.length, lastsS / continuityS),
+  };
+}
+
+/** Nobody can be unlike for longer than the job was there: what began with the halt and lasted as long is enough. */
+function fillsHalt(
+  { fromS, toS, decides, isBusier }: Evidence,
+  halts: readonly EndedHalt[],
+): boolean {
+  return halts.some((halt) => {
+    const lateS = fromS - halt.fromS;
+    const lackS = halt.toS - toS;
+    const lastsS = toS - fromS;
+    return (
+      decides &&
+      !isBusier &&
+      Math.abs(lateS) <= HALT_SLACK_S &&
+      lackS <= HALT_SLACK_S / 2 &&
+      lastsS >= Math.max(LEAST_HALT_S, 0.6 * (halt.toS - halt.fromS))
+    );
+  });
+}
+
+/** By judgement: more kinds, farther out, longer. */
+function scoreOf(accepted: readonly Evidence[], kinds: number, lasts: number): number {
+  const strongest = accepted.reduce((most, { strength }) => Math.max(most, strength), 0);
+  const score =
+    0.55 +
+    0.12 * Math.min(2, kinds - 1) +
+    0.1 * Math.min(1.5, Math.max(0, strongest - 1)) +
+    0.04 * Math.min(2, Math.max(0, lasts - 1));
+  return Math.min(0.97, score);
+}

@@ -1,0 +1,122 @@
+/** "Which machine is going bad?", asked of a job's monitoring metrics. */
+import type { Cause } from "../../model/cause.ts";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Job } from "../../model/job.ts";
+import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
+import type { Method } from "../../model/method.ts";
+import { findMachines } from "./find-machines.ts";
+import { jobFleet, ranksByMachine } from "./job-fleet.ts";
+
+/** A machine's metrics say less about the cause than its processes do. */
+const MOST_WEIGHT = 0.9;
+const MOST_SAID = 8;
+
+export const faultyMachine: Method = {
+  id: "machines/peers",
+  applies: (job) => (job.metrics?.length ?? 0) > 0,
+  *run(job) {
+    const fleet = jobFleet(job);
+    if (!fleet || fleet.grids.length === 0) return;
+    const report = findMachines(fleet);
+    for (const faulty of report.faulty.slice(0, MOST_SAID)) yield findingOf(job, report, faulty);
+    if (report.telemetry.length > 0) yield telemetryFinding(report);
+    if (report.faulty.length === 0) yield nobody(report);
+  },
+};
+
+function findingOf(job: Job, report: MachineReport, faulty: FaultyMachine): NewFinding {
+  const { machine, score, why, sinceS, untilS, deviations, role, order } = faulty;
+  const ranks = ranksByMachine(job, [machine]).get(machine)!;
+  const weight = Math.min(MOST_WEIGHT, score);
+  const since = new Date(1000 * sinceS).toISOString();
+  const says = `${machine} is unlike its peers (${role}): ${why}`;
+  return {
+    says,
+    weight,
+    at: [],
+    data: {
+      machine,
+      since,
+      until: untilS === null ? null : new Date(1000 * untilS).toISOString(),
+      order,
+      metrics: deviations.slice(0, 10).map(({ metric, direction, device, value, peers }) => ({
+        metric,
+        direction,
+        device,
+        value,
+        peers,
+      })),
+    },
+    accuses: [
+      {
+        kind: "faulty-machine",
+        type: "machine",
+        ranks,
+        link: null,
+        name: machine,
+        cause: causeOf(faulty),
+        weight,
+        why: says,
+      },
+    ],
+    clears: [],
+    lacks: coverageLacks(report),
+  };
+}
+
+/** The cause is what the metrics allow to say, and often no more than "unknown". */
+export function causeOf({ deviations }: FaultyMachine): Cause {
+  const is = (metric: string, direction: string): boolean =>
+    deviations.some((one) => one.metric === metric && one.direction === direction);
+  if (is("gpus", "absent") || is("xid-errors", "high")) return "gpu-error";
+  if (is("reporting", "absent")) return "process-gone";
+  if (is("gpu-clocks", "low") || is("gpu-temperature", "high")) return "gpu-slow";
+  const link = ["pcie-link-generation", "pcie-link-width", "infiniband-port-state"];
+  if (link.some((metric) => is(metric, "low")) || is("nics", "absent")) return "network-slow";
+  if (is("pfc-tx-packet-rate", "high")) return "network-slow";
+  if (is("gpu-memory-used", "low") || (is("cpu-usage", "low") && is("memory-usage", "low")))
+    return "process-gone";
+  if (is("memory-usage", "high")) return "host-memory";
+  if (is("cpu-usage", "high")) return "cpu-stall";
+  if (is("tcp-rdma-throughput", "low")) return "network-slow";
+  return "unknown";
+}
+
+function telemetryFinding({ telemetry }: MachineReport): NewFinding {
+  const [first] = telemetry;
+  const more = telemetry.length > 1 ? `; ${telemetry.length - 1} more like it` : "";
+  return {
+    says: `the monitoring of ${first!.machine} is broken, not the machine: ${first!.why}${more}`,
+    weight: 0.3,
+    at: [],
+    data: { telemetry: telemetry.slice(0, 10) },
+    accuses: [],
+    clears: [],
+  };
+}
+
+function nobody(report: MachineReport): NewFinding {
+  const { machines, metrics, jitter, phases } = report;
+  const isHalted = phases.some(({ what }) => what === "halt" || what === "idle");
+  const seen = metrics.filter(({ coverage }) => coverage > 0).length;
+  return {
+    says: `no machine of ${machines} is unlike its peers for long in any of ${seen} metrics`,
+    weight: 0.3,
+    at: [],
+    data: { machines, jitters: jitter.length, allAlike: !isHalted && machines > 2 },
+    accuses: [],
+    clears: [],
+    lacks: coverageLacks(report),
+  };
+}
+
+function coverageLacks({ metrics, missing }: MachineReport): string[] {
+  const absent = metrics.filter(({ coverage }) => coverage === 0).map(({ name }) => name);
+  const list = absent.length > 6 ? `${absent.slice(0, 6).join(", ")}, …` : absent.join(", ");
+  return [
+    ...missing,
+    ...(absent.length > 0
+      ? [`metrics that nobody recorded: ${list} (${absent.length} of Minder's 21)`]
+      : []),
+  ];
+}

@@ -1,0 +1,69 @@
+/** Minder's trained models as data: one per metric (§4.2), one for metrics that have none, one over several (INT). */
+import { UserError } from "../../../base/errors.ts";
+import {
+  layoutOf,
+  MINDER_SHAPE,
+  vaeFromJson,
+  type LstmVae,
+  type VaeJson,
+} from "../../../maths/lstm-vae.ts";
+import type { Limits } from "./preprocess.ts";
+
+export interface MetricModel {
+  /** What the training data reached, in the metric's unit. */
+  readonly limits: Limits;
+  /** Mean square error of the reconstruction on windows that it was not trained on. */
+  readonly mse: number;
+  /** How many it was trained on. */
+  readonly windows: number;
+  readonly vae: VaeJson;
+}
+
+export interface MinderModels {
+  readonly version: 1;
+  readonly metrics: Readonly<Record<string, MetricModel>>;
+  /** Trained on windows of all metrics. */
+  readonly fallback: MetricModel;
+  /** The variant INT's (§6.3): its inputs in this order. */
+  readonly integrated: (MetricModel & { readonly inputs: readonly string[] }) | null;
+}
+
+export function modelOf(models: MinderModels, metric: string): MetricModel {
+  return Object.hasOwn(models.metrics, metric) ? models.metrics[metric]! : models.fallback;
+}
+
+/** Parsed once for each model. */
+const parsed = new WeakMap<VaeJson, LstmVae>();
+
+export function vaeOf({ vae }: MetricModel): LstmVae {
+  const known = parsed.get(vae) ?? vaeFromJson(vae);
+  parsed.set(vae, known);
+  return known;
+}
+
+/** A file that a retraining wrote. */
+export function readModels(text: string, name: string): MinderModels {
+  const hint = "Train again with the same version of Faultline.";
+  let models: Partial<MinderModels> | null;
+  try {
+    models = JSON.parse(text) as Partial<MinderModels> | null;
+  } catch {
+    throw new UserError(`${name} is not JSON`, hint, 3);
+  }
+  if (models?.version !== 1 || !models.metrics || !models.fallback)
+    throw new UserError(`${name} holds no models of version 1`, hint, 3);
+  const all = [...Object.values(models.metrics), models.fallback, models.integrated ?? null];
+  for (const model of all) {
+    if (model === null) continue;
+    const { shape, parameters } = model.vae ?? {};
+    const isSound =
+      shape !== undefined &&
+      shape.window === MINDER_SHAPE.window &&
+      Array.isArray(parameters) &&
+      parameters.length === layoutOf(shape).size &&
+      parameters.every((value) => Number.isFinite(value));
+    if (!isSound) throw new UserError(`${name} has a model that is broken`, hint, 3);
+    vaeOf(model);
+  }
+  return { integrated: null, ...models } as MinderModels;
+}

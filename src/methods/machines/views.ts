@@ -1,0 +1,61 @@
+/** Every metric from the sides that matter: drops are judged by a machine's worst device, rises by its highest. */
+import { median } from "../../maths/robust.ts";
+import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
+import type { CatalogMetric } from "../../model/metric-catalog.ts";
+import type { Fleet, MetricGrid } from "../../model/fleet.ts";
+import type { Phase } from "../../model/machine-report.ts";
+import { blocksOf, scaleOf, type Scale } from "./blocks.ts";
+import { peerDeviations, type PeerDeviations } from "./peers.ts";
+import { isIn } from "./phases.ts";
+
+export type Side = "low" | "high";
+
+export interface View {
+  readonly metric: CatalogMetric;
+  readonly grid: MetricGrid;
+  readonly side: Side;
+  /** The grid's values on this side. */
+  readonly values: Float32Array;
+  readonly scale: Scale;
+  readonly peers: PeerDeviations;
+}
+
+export function viewsOf(fleet: Fleet, grid: MetricGrid, phases: readonly Phase[]): View[] {
+  const metric = catalogMetric(grid.metric) ?? unknownMetric(grid.metric);
+  const scale = scaleOf(metric, grid);
+  const look = (values: Float32Array): PeerDeviations => {
+    const blocks = blocksOf(grid, values, scale);
+    const isMasked = Uint8Array.from({ length: blocks.count }, (_, block) =>
+      isIn(phases, blocks.startS + (block + 0.5) * blocks.blockS, "idle", "warm-up") ? 1 : 0,
+    );
+    const { role, roles } = fleet;
+    const { harm, onlyChanges } = metric;
+    const { material, ratio } = scale;
+    return peerDeviations(blocks, {
+      role,
+      roles: roles.length,
+      material,
+      harm,
+      onlyChanges,
+      ratio,
+      isMasked,
+    });
+  };
+  const lowPeers = metric.harm === "high" ? null : look(grid.low);
+  const highPeers =
+    metric.harm === "low" ? null : grid.high === grid.low && lowPeers ? lowPeers : look(grid.high);
+  const views: View[] = [];
+  if (lowPeers) views.push({ metric, grid, side: "low", values: grid.low, scale, peers: lowPeers });
+  if (highPeers)
+    views.push({ metric, grid, side: "high", values: grid.high, scale, peers: highPeers });
+  return views;
+}
+
+/** Median deviation of a machine between two times, in units of what matters; NaN where nothing was seen. */
+export function deviationBetween(view: View, m: number, fromS: number, toS: number): number {
+  const { blocks, deviation } = view.peers;
+  const first = Math.max(0, Math.floor((fromS - blocks.startS) / blocks.blockS));
+  const last = Math.min(blocks.count, Math.ceil((toS - blocks.startS) / blocks.blockS));
+  const row = deviation.subarray(m * blocks.count + first, m * blocks.count + last);
+  return median(row.filter((one) => one === one)) / view.scale.material;
+}

@@ -1,0 +1,55 @@
+/** What to do about a machine that monitoring shows to be unlike its peers. */
+import type { Cause } from "../model/cause.ts";
+import type { Advice } from "./advice.ts";
+
+const TAKE_OUT = [
+  "replace-machine",
+  "if its own checks confirm it, take the machine out and go on from the last checkpoint",
+] as const;
+
+export const MACHINE: Advice = {
+  owner: "operations",
+  is: "is unlike its peers",
+  actions: [
+    ["check-machine", "dmesg | grep -iE 'xid|nvlink|mlx5|aer|oom' and dcgmi diag -r 2 on it"],
+    TAKE_OUT,
+  ],
+};
+
+export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
+  "gpu-error": {
+    owner: "operations",
+    is: "has a GPU in trouble",
+    actions: [
+      [
+        "check-gpu",
+        "nvidia-smi -q and dmesg | grep -i xid on it: a GPU is missing or reports an Xid",
+      ],
+      TAKE_OUT,
+    ],
+  },
+  "process-gone": {
+    owner: "operations",
+    is: "does not work any more, or does not answer",
+    actions: [
+      ["check-machine", "does it answer (ssh, BMC)? dmesg, and the job's log of its ranks"],
+      TAKE_OUT,
+    ],
+  },
+  "network-slow": {
+    owner: "operations",
+    is: "has trouble with its network",
+    actions: [
+      [
+        "check-network",
+        "lspci -vv | grep LnkSta (width and speed against LnkCap), ibstat, ethtool -S: pauses and errors",
+      ],
+      TAKE_OUT,
+    ],
+  },
+  "host-memory": {
+    owner: "user",
+    is: "uses far more memory than its peers",
+    actions: [["check-memory", "ps -eo rss,cmd --sort=-rss | head on it: which process grows?"]],
+  },
+};
