@@ -1,16 +1,41 @@
 /** From paths, or from a monitoring server, to the answer about machines. */
 import { UserError } from "./base/errors.ts";
+import { buildJob } from "./ingest/build-job.ts";
+import { readJobFile } from "./ingest/job-file.ts";
+import {
+  availableNames,
+  pull,
+  type PullOptions,
+  type Server,
+} from "./ingest/prometheus/prometheus.ts";
+import {
+  alignFleet,
+  extendFleet,
+  findMachines,
+  jobFleet,
+  machinePictures,
+  mergeMetrics,
+  runMinder,
+  shippedModels,
+  stagesOf,
+  type MinderModels,
+} from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
-import type { Env } from "./model/job.ts";
-import type { MachineReport } from "./model/machine-report.ts";
-import { findMachines, jobFleet, machinePictures } from "./methods/methods.ts";
-import { readJob } from "./pipeline.ts";
+import type { Env, Job } from "./model/job.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
+import type { MachineReport } from "./model/machine-report.ts";
+import { CATALOG, type MetricSource } from "./model/metric-catalog.ts";
+import { readJob } from "./pipeline.ts";
+
+export { connect, nowS, type Server, type Way } from "./ingest/prometheus/prometheus.ts";
+export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
 
 export interface MachinesOptions {
   readonly jobFile?: string;
   readonly method: "peers" | "minder";
   readonly continuityS?: number;
+  /** Of --method minder; the shipped ones where it is not given. */
+  readonly models?: MinderModels;
 }
 
 export interface MachinesAnswer {
@@ -28,26 +53,138 @@ export async function machinesFromFiles(
   options: MachinesOptions,
   env: Env,
 ): Promise<MachinesAnswer> {
-  const { jobFile } = options;
-  const { job, unrecognised } = await readJob(
-    jobFile === undefined ? { paths } : { paths, jobFile },
-    env,
-  );
+  const { fleet, missing, unrecognised } = await fleetFromFiles(paths, options.jobFile, env);
+  const answer = await askFleet(fleet, options);
+  const report = { ...answer.report, missing: [...missing, ...answer.report.missing] };
+  return { ...answer, report, unrecognised };
+}
+
+export async function fleetFromFiles(
+  paths: readonly string[],
+  jobFile: string | undefined,
+  env: Env,
+): Promise<{ fleet: Fleet; missing: readonly string[]; unrecognised: readonly string[] }> {
+  const asked = jobFile === undefined ? { paths } : { paths, jobFile };
+  const { job, unrecognised } = await readJob(asked, env);
   const fleet = jobFleet(job);
   if (!fleet || fleet.grids.length === 0) {
     const why = job.missing[0] === undefined ? "" : ` (${job.missing[0]})`;
     throw new UserError(`no monitoring metrics in ${paths.join(" ")}${why}`, WHAT_WE_READ, 3);
   }
-  const answer = askFleet(fleet, options);
-  const report = { ...answer.report, missing: [...job.missing, ...answer.report.missing] };
-  return { ...answer, report, unrecognised };
+  return { fleet, missing: job.missing, unrecognised };
 }
 
-export function askFleet(
+export async function askFleet(
   fleet: Fleet,
   options: MachinesOptions,
-): { report: MachineReport; pictures: MachinePicture[] } {
-  const { continuityS } = options;
-  const report = findMachines(fleet, continuityS === undefined ? {} : { continuityS });
+): Promise<{ report: MachineReport; pictures: MachinePicture[] }> {
+  const { continuityS, method } = options;
+  const asked = continuityS === undefined ? {} : { continuityS };
+  const report =
+    method === "minder"
+      ? runMinder(fleet, options.models ?? (await shippedModels()), asked)
+      : findMachines(fleet, asked);
   return { report, pictures: machinePictures(fleet, report) };
 }
+
+/** For the report of a diagnosis. */
+export async function machinesOfJob(
+  job: Job,
+): Promise<{ report: MachineReport; pictures: MachinePicture[] } | null> {
+  const fleet = jobFleet(job);
+  return fleet && fleet.grids.length > 0 ? await askFleet(fleet, { method: "peers" }) : null;
+}
+
+export interface ServerQuery extends Pick<PullOptions, "match" | "startS" | "endS" | "via"> {
+  /** Where machines stand in the job. */
+  readonly job: Job | null;
+}
+
+export async function jobOfFile(jobFile: string | undefined): Promise<Job | null> {
+  return jobFile === undefined ? null : buildJob([], await readJobFile(jobFile));
+}
+
+/** Metric by metric, so that the samples of one are gone before the next ones come. */
+export async function fleetFromServer(
+  server: Server,
+  query: ServerQuery,
+  env: Env,
+): Promise<Fleet> {
+  const { startS, endS, job } = query;
+  const there = await availableNames(server, query.match, startS, endS);
+  const wanted = CATALOG.flatMap(({ sources }) => {
+    const source = sources.find(({ names }) => !there || names.every((name) => there.has(name)));
+    return source ? [source] : [];
+  });
+  if (wanted.length === 0) throw nothingThere(server, query);
+  const fleets: Fleet[] = [];
+  const missing = new Set<string>();
+  let done = 0;
+  for (const source of together(wanted)) {
+    env.progress("pulling metrics", done, wanted.length);
+    const { set, defects } = await pull(server, { ...query, names: source.names });
+    for (const defect of defects) missing.add(defect);
+    const fleet = alignFleet([set], {
+      ...(job ? { stageOf: stagesOf(job, set.machines) } : {}),
+      fromS: startS,
+      toS: endS,
+    });
+    fleets.push(fleet);
+    done += source.count;
+  }
+  env.progress("pulling metrics", wanted.length, wanted.length);
+  const fleet = mergeMetrics(fleets);
+  if (!fleet || fleet.grids.length === 0) throw nothingThere(server, query);
+  return { ...fleet, missing: [...missing, ...fleet.missing] };
+}
+
+/** Requests of a few names each: two run at a time, and neither waits for the other's metric to be worked off. */
+function together(sources: readonly MetricSource[]): { names: string[]; count: number }[] {
+  const groups: { names: string[]; count: number }[] = [];
+  for (const { names } of sources) {
+    const last = groups.at(-1);
+    if (last && last.names.length + names.length <= NAMES_AT_ONCE) {
+      last.names.push(...names);
+      last.count++;
+    } else groups.push({ names: [...names], count: 1 });
+  }
+  return groups;
+}
+
+const NAMES_AT_ONCE = 4;
+
+function nothingThere(server: Server, { match }: ServerQuery): UserError {
+  const under = match.trim() === "" ? "" : ` under ${match}`;
+  return new UserError(
+    `${server.url} has none of the metrics that machines are compared by${under} at this time`,
+    "check --match and the time; dcgm-exporter and node_exporter give these metrics",
+    3,
+  );
+}
+
+/** For calls that follow each other: pulls what is new, keeps the rest. */
+export class WatchedFleet {
+  readonly #server: Server;
+  readonly #query: Omit<ServerQuery, "startS" | "endS">;
+  readonly #spanS: number;
+  #fleet: Fleet | null = null;
+  #endS = -Infinity;
+
+  constructor(server: Server, query: Omit<ServerQuery, "startS" | "endS">, spanS: number) {
+    this.#server = server;
+    this.#query = query;
+    this.#spanS = spanS;
+  }
+
+  async at(endS: number, env: Env): Promise<Fleet> {
+    const slowest = this.#fleet?.grids.reduce((step, grid) => Math.max(step, grid.stepS), 0) ?? 0;
+    // Some intervals of overlap: rates need the sample before, and late samples may have come since.
+    const startS = Math.max(endS - this.#spanS, this.#endS - OVERLAP_STEPS * slowest);
+    const fresh = await fleetFromServer(this.#server, { ...this.#query, startS, endS }, env);
+    this.#fleet = this.#fleet ? extendFleet(this.#fleet, fresh, this.#spanS) : fresh;
+    this.#endS = endS;
+    return this.#fleet;
+  }
+}
+
+const OVERLAP_STEPS = 5;

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import pico from "picocolors";
 import { harmless } from "../base/text.ts";
 import type { Job } from "../model/job.ts";
+import { machinesOfJob } from "../machines-pipeline.ts";
 import { diagnose } from "../pipeline.ts";
+import type { MachineAnswer } from "../report/html/machines-section.ts";
 import type { TracePictures } from "../report/html/trace-section.ts";
 import { renderTerminal } from "../report/terminal.ts";
 import { judgeTraces, profileRun, timelinePicture } from "../trace-pipeline.ts";
@@ -34,7 +36,7 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
 
   if (flags.out !== undefined) {
     const { renderHtml } = await import("../report/html/html.ts");
-    const page = renderHtml(job, verdict, tracePictures(job));
+    const page = renderHtml(job, verdict, tracePictures(job), await machinesOf(job));
     await writeReport(flags.out, JSON.stringify(verdict, null, 2), page);
   }
   if (flags.json) {
@@ -48,6 +50,11 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
   if (!flags.quiet) remarkUnread(unrecognised);
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
   return flags.exitCode && wrong ? FOUND_SOMETHING : 0;
+}
+
+/** What the monitoring shows, drawn; null where there is none. */
+async function machinesOf(job: Job): Promise<MachineAnswer | null> {
+  return (job.metrics?.length ?? 0) > 0 ? await machinesOfJob(job) : null;
 }
 
 function tracePictures({ kernels = [], traceBaseline: healthy = [] }: Job): TracePictures | null {

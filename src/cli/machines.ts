@@ -1,16 +1,45 @@
 /** `faultline machines`: which machine is going bad, from monitoring metrics. */
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import pico from "picocolors";
+import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
-import { machinesFromFiles, type MachinesOptions } from "../machines-pipeline.ts";
-import { machinesDocument } from "../report/machines-document.ts";
+import {
+  askFleet,
+  connect,
+  fleetFromFiles,
+  fleetFromServer,
+  jobOfFile,
+  machinesFromFiles,
+  nowS,
+  readModels,
+  trainModels,
+  WatchedFleet,
+  type MachinesAnswer,
+  type MachinesOptions,
+  type Server,
+  type Way,
+} from "../machines-pipeline.ts";
+import { machinesDocument, timeText } from "../report/machines-document.ts";
 import { renderMachinesTerminal } from "../report/machines-terminal.ts";
+import type { Env } from "../model/job.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 
 export interface MachinesFlags {
+  readonly prometheus?: string;
+  readonly match?: string;
+  readonly range?: number;
+  readonly end?: number;
+  readonly via?: "auto" | Way;
+  readonly header?: readonly string[];
+  readonly watch?: boolean;
+  readonly every?: number;
+  readonly calls?: number;
   readonly job?: string;
   readonly method?: "peers" | "minder";
+  readonly models?: string;
   readonly continuity?: number;
   readonly json?: boolean;
   readonly out?: string;
@@ -18,29 +47,201 @@ export interface MachinesFlags {
   readonly exitCode?: boolean;
 }
 
+/** Minder's: fifteen minutes of data, every eight minutes (§5). */
+const RANGE_S = 900;
+const EVERY_S = 480;
+
 /** Returns the exit status. */
 export async function runMachines(paths: readonly string[], flags: MachinesFlags): Promise<number> {
+  checkWords(paths, flags);
+  const options = await optionsOf(flags);
+  if (flags.watch) return await watch(flags, options);
   const { env, done } = progressEnv(flags.quiet === true);
-  const options: MachinesOptions = {
-    method: flags.method ?? "peers",
-    ...(flags.job === undefined ? {} : { jobFile: flags.job }),
-    ...(flags.continuity === undefined ? {} : { continuityS: flags.continuity }),
+  const answer = await (
+    flags.prometheus === undefined
+      ? machinesFromFiles(paths, options, env)
+      : fromServer(await serverOf(flags, env), flags, options, env)
+  ).finally(done);
+  await show(answer, flags);
+  if (!flags.quiet) remarkUnread(answer.unrecognised);
+  return flags.exitCode && answer.report.faulty.length > 0 ? FOUND_SOMETHING : 0;
+}
+
+function checkWords(paths: readonly string[], flags: MachinesFlags): void {
+  const wrong = (what: string, hint: string): never => {
+    throw new UserError(what, hint, 2);
   };
-  const { report, pictures, unrecognised } = await machinesFromFiles(paths, options, env).finally(
-    done,
+  if (flags.prometheus === undefined) {
+    if (paths.length === 0)
+      wrong(
+        "no files and no server were given",
+        "give files or folders with metrics, or --prometheus URL",
+      );
+    const only = ["match", "range", "end", "via", "watch", "every", "calls", "header"] as const;
+    const given = only.find((word) => flags[word] !== undefined);
+    if (given) wrong(`--${given} is for a server`, "give --prometheus URL with it");
+  } else if (paths.length > 0) {
+    wrong("both files and a server were given", "give files or --prometheus URL, not both");
+  }
+  if (flags.models !== undefined && flags.method !== "minder")
+    wrong("--models is for --method minder", "add --method minder, or leave --models out");
+  if (!flags.watch && (flags.every !== undefined || flags.calls !== undefined))
+    wrong("--every and --calls are for --watch", "add --watch");
+  if (flags.watch && flags.end !== undefined)
+    wrong("--watch follows the present, --end is in the past", "leave one of them out");
+}
+
+async function optionsOf(flags: MachinesFlags): Promise<MachinesOptions> {
+  const { job, continuity, models, method = "peers" } = flags;
+  const text =
+    models === undefined ? null : await readFile(models, "utf8").catch(cannotRead(models));
+  return {
+    method,
+    ...(job === undefined ? {} : { jobFile: job }),
+    ...(continuity === undefined ? {} : { continuityS: continuity }),
+    ...(text === null ? {} : { models: readModels(text, models!) }),
+  };
+}
+
+function cannotRead(path: string): (error: unknown) => never {
+  return (error) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(
+      `${path} cannot be read: ${why}`,
+      "give a file that faultline machines train wrote",
+      3,
+    );
+  };
+}
+
+async function serverOf(flags: MachinesFlags, env: Env): Promise<Server> {
+  const headers = Object.fromEntries(
+    (flags.header ?? []).map((line) => {
+      const colon = line.indexOf(":");
+      if (colon < 1)
+        throw new UserError(
+          `--header ${line} has no colon`,
+          "write it as 'Authorization: Bearer …'",
+          2,
+        );
+      return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()];
+    }),
   );
-  const document = JSON.stringify(machinesDocument(report), null, 2);
+  return await connect({ url: flags.prometheus!, headers, signal: env.signal });
+}
+
+async function fromServer(
+  server: Server,
+  flags: MachinesFlags,
+  options: MachinesOptions,
+  env: Env,
+): Promise<MachinesAnswer> {
+  const endS = flags.end ?? nowS(server);
+  const startS = endS - (flags.range ?? RANGE_S);
+  const query = { ...queryOf(flags), startS, endS, job: await jobOfFile(flags.job) };
+  const fleet = await fleetFromServer(server, query, env);
+  return { ...(await askFleet(fleet, options)), unrecognised: [] };
+}
+
+function queryOf({ match = "", via = "auto" }: MachinesFlags): {
+  match: string;
+  via: "auto" | Way;
+} {
+  return { match, via };
+}
+
+async function show({ report, pictures }: MachinesAnswer, flags: MachinesFlags): Promise<void> {
+  const document = machinesDocument(report);
   if (flags.out !== undefined) {
     const { renderMachinesPage } = await import("../report/html/machines-page.ts");
-    await writeReport(flags.out, document, renderMachinesPage(report, pictures));
+    const page = renderMachinesPage(report, pictures);
+    await writeReport(flags.out, JSON.stringify(document, null, 2), page);
   }
-  if (flags.json) process.stdout.write(`${document}\n`);
-  else {
-    const colours = pico.createColors(wantsColour());
-    process.stdout.write(`${renderMachinesTerminal(report, colours, screenWidth())}\n`);
-    if (flags.out !== undefined)
-      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+  if (flags.json) {
+    // A line each where there are several.
+    process.stdout.write(`${JSON.stringify(document, null, flags.watch ? 0 : 2)}\n`);
+    return;
   }
-  if (!flags.quiet) remarkUnread(unrecognised);
-  return flags.exitCode && report.faulty.length > 0 ? FOUND_SOMETHING : 0;
+  const colours = pico.createColors(wantsColour());
+  process.stdout.write(`${renderMachinesTerminal(report, colours, screenWidth())}\n`);
+  if (flags.out !== undefined)
+    process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+}
+
+/** Calls that follow each other. A call that fails is said and the next one made: the server may come back. */
+async function watch(flags: MachinesFlags, options: MachinesOptions): Promise<number> {
+  const { env, done } = progressEnv(true);
+  const everyS = flags.every ?? EVERY_S;
+  const job = await jobOfFile(flags.job);
+  let server: Server | null = null;
+  let watched: WatchedFleet | null = null;
+  let before: string | null = null;
+  let found = false;
+  for (let call = 1; ; call++) {
+    const startedMs = performance.now();
+    try {
+      server ??= await serverOf(flags, env);
+      watched ??= new WatchedFleet(server, { ...queryOf(flags), job }, flags.range ?? RANGE_S);
+      const answer = await askFleet(await watched.at(nowS(server), env), options);
+      const now = answer.report.faulty.map(({ machine }) => machine).join();
+      found ||= now !== "";
+      if (flags.json || now !== before) await show({ ...answer, unrecognised: [] }, flags);
+      else if (!flags.quiet) stillSo(answer.report.toS, now, performance.now() - startedMs);
+      before = now;
+    } catch (error) {
+      if (!(error instanceof UserError) || error.exitCode === 2 || call === 1) throw error;
+      process.stderr.write(
+        `faultline: ${harmless(error.message)}; the next call is in ${everyS} s\n`,
+      );
+    }
+    if (call === flags.calls) break;
+    const leftMs = 1000 * everyS - (performance.now() - startedMs);
+    await pause(Math.max(0, leftMs));
+  }
+  done();
+  return flags.exitCode && found ? FOUND_SOMETHING : 0;
+}
+
+function stillSo(atS: number, faulty: string, tookMs: number): void {
+  const what = faulty === "" ? "no machine is unlike its peers" : `still ${harmless(faulty)}`;
+  process.stderr.write(
+    `${timeText(atS).slice(0, 19)}Z ${what} (${(tookMs / 1000).toFixed(1)} s)\n`,
+  );
+}
+
+export interface TrainFlags {
+  readonly models: string;
+  readonly job?: string;
+  readonly seed?: number;
+  readonly batches?: number;
+  readonly quiet?: boolean;
+}
+
+/** `faultline machines train`: Minder's models from a site's own healthy tasks. */
+export async function runTrain(paths: readonly string[], flags: TrainFlags): Promise<number> {
+  const { env, done } = progressEnv(flags.quiet === true);
+  const fleets = [];
+  for (const path of paths) fleets.push((await fleetFromFiles([path], flags.job, env)).fleet);
+  const models = trainModels(fleets, {
+    ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+    ...(flags.batches === undefined ? {} : { batches: flags.batches }),
+    onProgress: (what, share) => env.progress(`training ${what}`, Math.round(100 * share), 100),
+  });
+  done();
+  await writeFile(flags.models, `${JSON.stringify(models)}\n`).catch((error: Error) => {
+    throw new UserError(
+      `${flags.models} cannot be written: ${error.message}`,
+      "give --models a file in a folder that exists",
+    );
+  });
+  const trained = Object.entries(models.metrics);
+  for (const [metric, { mse, windows }] of trained) {
+    process.stdout.write(
+      `${harmless(metric).padEnd(34)} ${windows} windows, error ${mse.toExponential(1)}\n`,
+    );
+  }
+  process.stdout.write(
+    `models: ${harmless(flags.models)}; use them with faultline machines --method minder --models ${harmless(flags.models)}\n`,
+  );
+  return 0;
 }

@@ -1,9 +1,11 @@
 /** The command line: words in, exit status out. Nothing else in the project touches the process. */
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
+import { moment, seconds } from "./duration.ts";
 import type { IterationsFlags } from "./iterations.ts";
+import type { MachinesFlags, TrainFlags } from "./machines.ts";
 import type { SimulateFlags } from "./simulate.ts";
 import type { LearnFlags, TraceFlags } from "./trace.ts";
 
@@ -119,6 +121,67 @@ async function main(argv: readonly string[]): Promise<number> {
       status = await runLearn(paths, command.optsWithGlobals<LearnFlags>());
     });
 
+  const machines = program
+    .command("machines")
+    .description("which machine is going bad: monitoring metrics, each machine against its peers")
+    .argument(
+      "[path...]",
+      "metrics of a job's machines: OpenMetrics text, CSV or Parquet tables, saved Prometheus answers; also .gz, .tar, .tar.gz",
+    )
+    .option("--prometheus <url>", "pull them from a Prometheus or VictoriaMetrics server instead")
+    .option("--match <matchers>", `label matchers that select the job's machines: 'job="train"'`)
+    .option("--range <duration>", "how much to look at (15m)", seconds)
+    .option("--end <time>", "up to when (now)", moment)
+    .addOption(
+      new Option("--via <way>", "how to pull").choices([
+        "auto",
+        "remote-read",
+        "raw",
+        "query-range",
+        "export",
+      ]),
+    )
+    .option("--header <line...>", "for the server: 'Authorization: Bearer …'")
+    .option("--watch", "go on, call after call")
+    .option("--every <duration>", "time from call to call (8m)", seconds)
+    .option("--calls <n>", "stop after so many calls", wholeNumber)
+    .option("--job <file>", "job.json: machines of one pipeline stage are compared with each other")
+    .addOption(
+      new Option(
+        "--method <name>",
+        "peers: medians, no model (default); minder: the paper's",
+      ).choices(["peers", "minder"]),
+    )
+    .option("--models <file>", "of faultline machines train, for --method minder")
+    .option("--continuity <duration>", "how long one kind of evidence must last (4m)", seconds)
+    .option("--json", "print one JSON document on stdout, nothing else (a line each with --watch)")
+    .option("--out <dir>", "write report.html (with plots) and verdict.json there")
+    .option("--quiet", "no progress and no remarks on stderr")
+    .option("--exit-code", "exit with 10 when a machine is faulty")
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", MACHINES_EXAMPLES)
+    .exitOverride()
+    .action(async (paths: string[], flags: MachinesFlags) => {
+      const { runMachines } = await import("./machines.ts");
+      status = await runMachines(paths, flags);
+    });
+  machines
+    .command("train")
+    .description("train Minder's models on healthy tasks of your own")
+    .argument("<path...>", "metrics of healthy tasks; every path is a task")
+    .requiredOption("--models <file>", "the file that is written")
+    .option("--job <file>", "job.json")
+    .option("--seed <n>", "same seed, same models (1)", wholeNumber)
+    .option("--batches <n>", "of the training of each model (20000)", wholeNumber)
+    .option("--quiet", "no progress on stderr")
+    .option("--debug", "print the stack trace of an error")
+    .exitOverride()
+    .action(async (paths: string[], _: TrainFlags, command: Command) => {
+      const { runTrain } = await import("./machines.ts");
+      // --models and --job are known to `machines` as well, and taken by whichever comes first.
+      status = await runTrain(paths, command.optsWithGlobals<TrainFlags>());
+    });
+
   const number = (text: string): number => {
     if (!/^\d+(\.\d+)?$/.test(text))
       throw new InvalidArgumentError(
@@ -170,6 +233,29 @@ async function main(argv: readonly string[]): Promise<number> {
     return report(error, debug);
   }
 }
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}
+
+const MACHINES_EXAMPLES = `
+Machines of a synchronous job do the same work, so a faulty one is unlike its peers and stays so. One kind of evidence
+must last for --continuity, two or three kinds that agree (CPU, GPU work, memory, network, congestion, …) for less; a
+machine that stops reporting is evidence itself. What does not last is listed as jitter, what the coupled metrics
+contradict as a telemetry fault. "order" tells who deviated first.
+
+Metrics: Minder's 21 under the names that dcgm-exporter and node_exporter give them, as far as they are there; what is
+not is listed as "not recorded". --match must select the machines of one job, on both exporters:
+'cluster="a",job=~"dcgm|node"'.
+
+Examples:
+  faultline machines --prometheus http://prometheus:9090 --match 'job=~"dcgm|node"' --job job.json
+  faultline machines --prometheus http://prometheus:9090 --match 'hpc_job="1234"' --watch --every 8m
+  faultline machines --prometheus http://prometheus:9090 --end 2026-11-15T00:50:00Z --range 30m --out report
+  faultline machines metrics.prom.gz --json | jq '.faulty[] | {machine, metric, since}'
+  faultline machines train healthy-1/ healthy-2/ --models site.json
+  faultline machines metrics.csv --method minder --models site.json`;
 
 const PATTERN =
   "your own iteration lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…)";

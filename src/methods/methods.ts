@@ -1,5 +1,6 @@
 /** Every question we ask of a job, in the order in which they are asked. */
 import type { Job } from "../model/job.ts";
+import type { MinderModels } from "./machines/minder/model-file.ts";
 import type { Method } from "../model/method.ts";
 import { firstError } from "./crash/first-error.ts";
 import { ras } from "./hang/ras.ts";
@@ -29,8 +30,13 @@ export const METHODS: readonly Method[] = [
   faultyMachine,
 ];
 
+export { alignFleet } from "./machines/align.ts";
+export { extendFleet, mergeMetrics } from "./machines/merge-fleets.ts";
+export { readModels, type MinderModels } from "./machines/minder/model-file.ts";
+export { runMinder } from "./machines/minder/minder.ts";
+export { trainModels } from "./machines/minder/train-models.ts";
 export { findMachines } from "./machines/find-machines.ts";
-export { jobFleet } from "./machines/job-fleet.ts";
+export { jobFleet, stagesOf } from "./machines/job-fleet.ts";
 export { machinePictures } from "./machines/pictures.ts";
 export { judge as judgeTraces } from "./traces/regression-method.ts";
 export { kernelClocks } from "./traces/kernel-clocks.ts";
@@ -40,4 +46,9 @@ export { profileRun, ranked as rankedTraces } from "./traces/profile-run.ts";
 /** What methods build on: the job with its iterations followed. */
 export function withIterations(job: Job): Job {
   return { ...job, iterations: trackIterations(job), rankOperators: rankOperatorSource(job) };
+}
+
+/** Minder's trained models; only who asks for them loads them. */
+export async function shippedModels(): Promise<MinderModels> {
+  return (await import("./machines/minder/models.ts")).shippedModels();
 }

@@ -354,6 +354,9 @@ const MINDER: readonly CatalogMetric[] = [
     perDevice: true,
     offset: 0.005,
     material: 1.5,
+    // Full on a link that fell back, and on any machine that is scraped while it communicates.
+    harm: "high",
+    decides: false,
   }),
   metric(
     "nvlink-bandwidth",

@@ -46,6 +46,20 @@ const MOST_CLOCK_OFFSET_MS = 60_000;
 /** After so many metrics in a row without an answer the rest is not asked for: forty timeouts are an hour. */
 const MOST_SILENCES = 3;
 
+/** Which metrics there are under the matchers at that time; null where the server does not tell. */
+export async function availableNames(
+  server: Server,
+  match: string,
+  startS: number,
+  endS: number,
+): Promise<ReadonlySet<string> | null> {
+  try {
+    return await metricNames(server, parseMatchers(match), startS, endS);
+  } catch (failure) {
+    throw toUserError(failure, server.url);
+  }
+}
+
 export async function pull(server: Server, options: PullOptions): Promise<Pulled> {
   const matchers = parseMatchers(options.match);
   const { startS, endS, stepS = DEFAULT_STEP_S, via = "auto" } = options;

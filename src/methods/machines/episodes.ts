@@ -17,11 +17,13 @@ export interface Episode {
 /** An episode goes on while the deviation stays above this share of the limit: noise does not cut it in two. */
 const HOLD = 0.5;
 const MAX_GAP_BLOCKS = 2;
+/** A machine that jumps about is unlike only beyond so many of its own jumps. */
+const JUMPS = 4;
 /** Share of its blocks that must be fully unlike. */
 const LEAST_SHARE = 0.6;
 
 export function episodesOf(view: View, isIgnored: (atS: number) => boolean): Episode[] {
-  const { blocks, deviation, limit, noise, role } = view.peers;
+  const { blocks, deviation, distance, limit, noise, jumps, role } = view.peers;
   const { count, startS, blockS } = blocks;
   const sign = view.side === "low" ? -1 : 1;
   const ignored = Uint8Array.from({ length: count }, (_, b) =>
@@ -55,10 +57,11 @@ export function episodesOf(view: View, isIgnored: (atS: number) => boolean): Epi
     let end = count;
     while (end > 0 && Number.isNaN(deviation[row + end - 1]!)) end--;
     for (let b = 0; b < end; b++) {
-      const off = sign * deviation[row + b]!;
+      // Unlike its peers as they are, and unlike its own habit: a machine at everybody's level has left nobody.
+      const off = Math.min(sign * deviation[row + b]!, sign * distance[row + b]!);
       // A block without a sample neither says nor denies anything.
       if (off !== off) continue;
-      const share = ignored[b] === 1 ? 0 : off / limit[limits + b]!;
+      const share = ignored[b] === 1 ? 0 : off / Math.max(limit[limits + b]!, JUMPS * jumps[m]!);
       if (share >= 1 && from < 0) from = b;
       if (from < 0) continue;
       if (share >= HOLD) {

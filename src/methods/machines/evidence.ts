@@ -16,6 +16,7 @@ export type EvidenceKind =
   | "tcp"
   | "network"
   | "congestion"
+  | "link"
   | "state"
   | "absence"
   | "other";
@@ -31,6 +32,9 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "pfc-tx-packet-rate": "congestion",
   "ecn-packet-rate": "congestion",
   "cnp-packet-rate": "congestion",
+  // GPUs without work turn their links down: no state that would decide at once.
+  "pcie-link-generation": "link",
+  "pcie-link-width": "link",
   "gpu-memory-used": "gpu-memory",
   "gpu-temperature": "thermal",
   "gpu-clocks": "thermal",

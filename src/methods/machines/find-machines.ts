@@ -101,8 +101,8 @@ const MOST_JITTERS = 200;
 
 /** While the job pauses for a checkpoint, whoever writes it is busier than others; that is no fault. */
 function episodeEvidence(view: View, phases: readonly Phase[], leastS: number): Evidence[] {
-  const isQuiet = view.metric.group === "state";
   const kind = kindOf(view.metric.id, view.metric.group);
+  const isQuiet = kind === "state";
   const isBusy = view.side === "high" && ["cpu", "memory", "disk", "tcp"].includes(kind);
   const ignored = (atS: number): boolean =>
     !isQuiet && (isIn(phases, atS, "idle", "warm-up") || (isBusy && isIn(phases, atS, "pause")));

@@ -70,8 +70,8 @@ function judgeAround(
     const needS = NEED_BY_KINDS[kinds]! * continuityS;
     if (lastsS < needS) continue;
     const agreeing = kindsFor(needS, kinds === 1);
-    const distinct = new Set(agreeing.map(({ kind }) => kind));
-    if (distinct.size >= kinds && agreeing.some(({ decides }) => decides)) accepted = agreeing;
+    const deciding = agreeing.filter(({ decides }) => decides);
+    if (new Set(deciding.map(({ kind }) => kind)).size >= kinds) accepted = agreeing;
   }
   if (!accepted || !accepted.includes(anchor)) return null;
   // Whatever deviated meanwhile belongs to it, however short.

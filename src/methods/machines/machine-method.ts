@@ -70,14 +70,17 @@ export function causeOf({ deviations }: FaultyMachine): Cause {
     deviations.some((one) => one.metric === metric && one.direction === direction);
   if (is("gpus", "absent") || is("xid-errors", "high")) return "gpu-error";
   if (is("reporting", "absent")) return "process-gone";
-  if (is("gpu-clocks", "low") || is("gpu-temperature", "high")) return "gpu-slow";
-  const link = ["pcie-link-generation", "pcie-link-width", "infiniband-port-state"];
-  if (link.some((metric) => is(metric, "low")) || is("nics", "absent")) return "network-slow";
+  if (is("infiniband-port-state", "low") || is("nics", "absent")) return "network-hang";
+  if (is("pcie-link-generation", "low") || is("pcie-link-width", "low")) return "network-slow";
   if (is("pfc-tx-packet-rate", "high")) return "network-slow";
   if (is("gpu-memory-used", "low") || (is("cpu-usage", "low") && is("memory-usage", "low")))
     return "process-gone";
-  if (is("memory-usage", "high")) return "host-memory";
+  const isIdle = is("gpu-duty-cycle", "low") || is("gpu-graphics-engine-activity", "low");
   if (is("cpu-usage", "high")) return "cpu-stall";
+  // A GPU without work lowers its clock by itself.
+  if (isIdle) return is("cpu-usage", "low") ? "process-stopped" : "cpu-stall";
+  if (is("gpu-clocks", "low") || is("gpu-temperature", "high")) return "gpu-slow";
+  if (is("memory-usage", "high")) return "host-memory";
   if (is("tcp-rdma-throughput", "low")) return "network-slow";
   return "unknown";
 }

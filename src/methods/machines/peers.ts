@@ -31,10 +31,14 @@ export interface PeerDeviations {
   readonly blocks: Blocks;
   /** Machine m in block b at m · count + b: signed, on the metric's scale; NaN where nothing was seen. */
   readonly deviation: Float32Array;
+  /** The same without taking its own habit off: how far it is from its peers as they are. */
+  readonly distance: Float32Array;
   /** By role and block: how far one must be off to be unlike its peers. */
   readonly limit: Float32Array;
   /** The same in units of what peers differ by. */
   readonly noise: Float32Array;
+  /** By machine: how much its own deviation jumps from block to block. */
+  readonly jumps: Float32Array;
   readonly role: Int32Array;
 }
 
@@ -54,14 +58,17 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
   const { role, roles, material } = options;
   const { count } = blocks;
   const deviation = new Float32Array(blocks.value.length).fill(NaN);
+  const distance = new Float32Array(blocks.value.length).fill(NaN);
   const everybody = Array.from(role, (_, m) => m);
   const all = new Group(blocks, everybody, options);
   const members = groupBy(everybody, (m) => role[m]!);
   const alone = [...members.values()].filter((list) => list.length < LEAST_PEERS).flat();
   for (const list of members.values()) {
-    if (list.length >= LEAST_PEERS) new Group(blocks, list, options).fromMiddle(deviation);
+    if (list.length >= LEAST_PEERS)
+      new Group(blocks, list, options).fromMiddle(deviation, distance);
   }
-  if (alone.length > 0 && everybody.length >= LEAST_PEERS) all.fromOwnPast(deviation, alone);
+  if (alone.length > 0 && everybody.length >= LEAST_PEERS)
+    all.fromOwnPast(deviation, distance, alone);
   // Roles differ in level, not in noise: many machines tell it better than a few.
   const ofAll = all.spreads(deviation);
   const outer = all.outer(deviation);
@@ -76,7 +83,31 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
       limit[at] = Math.max(material, strict * noise[at], FAR * outer[b]!);
     }
   }
-  return { blocks, deviation, limit, noise, role };
+  return {
+    blocks,
+    deviation,
+    distance,
+    limit,
+    noise,
+    jumps: jumpsOf(blocks, deviation, role.length),
+    role,
+  };
+}
+
+/** Levels that shift once do not count: it is the median of the differences between neighbours. */
+function jumpsOf({ count }: Blocks, deviation: Float32Array, machines: number): Float32Array {
+  const jumps = new Float32Array(machines);
+  const scratch = new Float64Array(count);
+  for (let m = 0; m < machines; m++) {
+    let seen = 0;
+    for (let b = 1; b < count; b++) {
+      const jump = Math.abs(deviation[m * count + b]! - deviation[m * count + b - 1]!);
+      if (jump === jump) scratch[seen++] = jump;
+    }
+    // The difference of two is √2 as wide as one.
+    if (seen > 0) jumps[m] = (TO_DEVIATION * select(scratch, 0, seen, seen >> 1)) / Math.SQRT2;
+  }
+  return jumps;
 }
 
 class Group {
@@ -92,11 +123,13 @@ class Group {
     this.#scratch = new Float64Array(Math.max(members.length, blocks.count));
   }
 
-  fromMiddle(deviation: Float32Array): void {
+  fromMiddle(deviation: Float32Array, distance: Float32Array): void {
     const { count, value } = this.#blocks;
     const middle = this.#middles(value);
     for (const m of this.#members) {
-      for (let b = 0; b < count; b++) deviation[m * count + b] = value[m * count + b]! - middle[b]!;
+      for (let at = m * count, b = 0; b < count; b++, at++) {
+        deviation[at] = distance[at] = value[at]! - middle[b]!;
+      }
     }
     const standing = this.#members.map((m) => this.#standing(deviation, m));
     const tolerance = this.#tolerance(standing);
@@ -106,20 +139,20 @@ class Group {
     });
   }
 
-  /** For roles of one or two: each against its own past, less what the whole job did. */
-  fromOwnPast(deviation: Float32Array, members: readonly number[]): void {
+  /**
+   * For roles of one or two: each against its own past, less what the whole job did. Stages stop from different levels
+   * and end at the same one: `distance` tells.
+   */
+  fromOwnPast(deviation: Float32Array, distance: Float32Array, members: readonly number[]): void {
     const { count, value } = this.#blocks;
     const changes = new Float32Array(value.length).fill(NaN);
     for (const m of this.#members) this.#changes(m, changes);
     const middle = this.#middles(changes);
     const level = this.#middles(value);
     for (const m of members) {
-      for (let b = 0; b < count; b++) {
-        const changed = changes[m * count + b]! - middle[b]!;
-        const differs = value[m * count + b]! - level[b]!;
-        // Stages stop from different levels: who ends where everybody ends has not left them.
-        const isLess = Math.abs(differs) < Math.abs(changed);
-        deviation[m * count + b] = changed * differs < 0 ? 0 : isLess ? differs : changed;
+      for (let at = m * count, b = 0; b < count; b++, at++) {
+        deviation[at] = changes[at]! - middle[b]!;
+        distance[at] = value[at]! - level[b]!;
       }
     }
   }

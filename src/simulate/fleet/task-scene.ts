@@ -178,7 +178,9 @@ export class TaskScene implements Scene {
       }
     }
     delay(fine, family.lagS, 1);
-    return this.#sampled(fine, family.type !== "gauge");
+    // DCGM adds its profiling fields up over the interval at which they are watched.
+    const isMean = family.type !== "gauge" || family.name.startsWith("DCGM_FI_PROF_");
+    return this.#sampled(fine, isMean);
   }
 
   /** Second by second, without lag, for the caller to change. */
@@ -230,14 +232,14 @@ export class TaskScene implements Scene {
   }
 
   /** A gauge is what it is when it is read; a counter's rate is the mean since it was read last. */
-  #sampled(fine: Float64Array, isRate: boolean): Float64Array {
+  #sampled(fine: Float64Array, isMean: boolean): Float64Array {
     if (this.stepS === 1) return fine;
     const row = new Float64Array(this.ticks);
     for (let t = 0; t < this.ticks; t++) {
       const until = (t + 1) * this.stepS;
       let sum = 0;
       for (let s = t * this.stepS; s < until; s++) sum += fine[s]!;
-      row[t] = isRate ? sum / this.stepS : fine[until - 1]!;
+      row[t] = isMean ? sum / this.stepS : fine[until - 1]!;
     }
     return row;
   }
