@@ -168,7 +168,6 @@ export class WatchedFleet {
   readonly #query: Omit<ServerQuery, "startS" | "endS">;
   readonly #spanS: number;
   #fleet: Fleet | null = null;
-  #endS = -Infinity;
 
   constructor(server: Server, query: Omit<ServerQuery, "startS" | "endS">, spanS: number) {
     this.#server = server;
@@ -177,12 +176,16 @@ export class WatchedFleet {
   }
 
   async at(endS: number, env: Env): Promise<Fleet> {
-    const slowest = this.#fleet?.grids.reduce((step, grid) => Math.max(step, grid.stepS), 0) ?? 0;
+    const grids = this.#fleet?.grids ?? [];
+    const slowest = grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
+    const seenS = grids.reduce(
+      (end, grid) => Math.max(end, grid.startS + grid.ticks * grid.stepS),
+      -Infinity,
+    );
     // Some intervals of overlap: rates need the sample before, and late samples may have come since.
-    const startS = Math.max(endS - this.#spanS, this.#endS - OVERLAP_STEPS * slowest);
+    const startS = Math.max(endS - this.#spanS, seenS - OVERLAP_STEPS * slowest);
     const fresh = await fleetFromServer(this.#server, { ...this.#query, startS, endS }, env);
     this.#fleet = this.#fleet ? extendFleet(this.#fleet, fresh, this.#spanS) : fresh;
-    this.#endS = endS;
     return this.#fleet;
   }
 }

@@ -210,7 +210,7 @@ function stillSo(atS: number, faulty: string, tookMs: number): void {
 }
 
 export interface TrainFlags {
-  readonly models: string;
+  readonly models?: string;
   readonly job?: string;
   readonly seed?: number;
   readonly batches?: number;
@@ -219,6 +219,9 @@ export interface TrainFlags {
 
 /** `faultline machines train`: Minder's models from a site's own healthy tasks. */
 export async function runTrain(paths: readonly string[], flags: TrainFlags): Promise<number> {
+  const { models: file } = flags;
+  if (file === undefined)
+    throw new UserError("no file for the models was given", "give --models FILE", 2);
   const { env, done } = progressEnv(flags.quiet === true);
   const fleets = [];
   for (const path of paths) fleets.push((await fleetFromFiles([path], flags.job, env)).fleet);
@@ -228,9 +231,9 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
     onProgress: (what, share) => env.progress(`training ${what}`, Math.round(100 * share), 100),
   });
   done();
-  await writeFile(flags.models, `${JSON.stringify(models)}\n`).catch((error: Error) => {
+  await writeFile(file, `${JSON.stringify(models)}\n`).catch((error: Error) => {
     throw new UserError(
-      `${flags.models} cannot be written: ${error.message}`,
+      `${file} cannot be written: ${error.message}`,
       "give --models a file in a folder that exists",
     );
   });
@@ -241,7 +244,7 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
     );
   }
   process.stdout.write(
-    `models: ${harmless(flags.models)}; use them with faultline machines --method minder --models ${harmless(flags.models)}\n`,
+    `models: ${harmless(file)}; use them with faultline machines --method minder --models ${harmless(file)}\n`,
   );
   return 0;
 }

@@ -169,7 +169,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .command("train")
     .description("train Minder's models on healthy tasks of your own")
     .argument("<path...>", "metrics of healthy tasks; every path is a task")
-    .requiredOption("--models <file>", "the file that is written")
+    .option("--models <file>", "the file that is written")
     .option("--job <file>", "job.json")
     .option("--seed <n>", "same seed, same models (1)", wholeNumber)
     .option("--batches <n>", "of the training of each model (20000)", wholeNumber)

@@ -288,8 +288,8 @@ function risesOnly(samples: MetricSamples): boolean {
       if (value[i]! < value[i - 1]!) falls++;
     }
   }
-  // A reset now and then is no fall.
-  const rises = falls <= 0.01 * steps;
+  // Resets are rare; a rate falls every other time.
+  const rises = falls <= 0.1 * steps;
   RISES.set(samples, rises);
   return rises;
 }

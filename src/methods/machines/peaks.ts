@@ -7,8 +7,9 @@ import type { MetricGrid } from "../../model/fleet.ts";
 
 /** Coarser samples already are means over many steps. */
 const FINE_S = 0.1;
-const LEAST_TICKS = 50;
-const WINDOWS = 60;
+/** Two tenths of a second: several steps of a collective. */
+const LEAST_TICKS = 200;
+const WINDOWS = 30;
 const PEAK = 0.95;
 
 export function isFine({ stepS, metric, ticks }: MetricGrid): boolean {

@@ -1,0 +1,159 @@
+/** `faultline machines` as a user calls it. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { freePort } from "./prometheus-server.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "faultline-machines-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function machines(
+  ...args: string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
+  return await new Promise((resolve) => {
+    const all = ["machines", ...args];
+    execFile(join(root, "faultline"), all, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
+    });
+  });
+}
+
+const T0 = 1_794_700_800;
+const wiggle = (i: number): number => Math.sin(12.9898 * i) * 0.5;
+
+/** Twelve machines, half an hour at 15 s; one of them stops working after twenty minutes. */
+function table(name: string, bad: number | null): string {
+  const rows = ["timestamp,machine,cpu_usage,gpu_duty_cycle,gpu_power_draw,memory_usage"];
+  for (let t = 0; t < 1800; t += 15) {
+    for (let m = 0; m < 12; m++) {
+      const isBad = m === bad && t >= 1200;
+      const noise = wiggle(17 * m + t);
+      rows.push(
+        [
+          T0 + t,
+          `node${String(m).padStart(2, "0")}`,
+          ((isBad ? 0.01 : 0.17) + 0.01 * noise).toFixed(4),
+          isBad ? 0 : 99 + noise,
+          (isBad ? 72 : 510) + 8 * noise,
+          ((isBad ? 0.08 : 0.32) + 0.002 * noise).toFixed(4),
+        ].join(),
+      );
+    }
+  }
+  const path = join(folder, name);
+  writeFileSync(path, `${rows.join("\n")}\n`);
+  return path;
+}
+
+const faulty = table("faulty.csv", 7);
+const healthy = table("healthy.csv", null);
+
+describe("faultline machines", () => {
+  it("tells people who, since when and what is different", async () => {
+    const { status, stdout } = await machines(faulty);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^node07 is unlike its peers/);
+    expect(stdout).toMatch(/since 00:20:00, still/);
+    expect(stdout).toMatch(/GPU duty cycle 0 %, peers 9\d(\.\d+)? %/);
+    expect(stdout).toMatch(/not recorded: .*pfc-tx-packet-rate/);
+  });
+
+  it("prints the document of the contract with --json, and nothing else", async () => {
+    const { status, stdout } = await machines(faulty, "--json", "--exit-code");
+    expect(status).toBe(10);
+    const document = JSON.parse(stdout) as Record<string, unknown>;
+    expect(document).toMatchObject({
+      schema: "faultline.machines/1",
+      machines: 12,
+      faulty: [
+        { machine: "node07", since: "2026-11-15T00:20:00.000Z", until: null, role: "all machines" },
+      ],
+      telemetry: [],
+      jitter: [],
+    });
+    const metrics = document["metrics"] as { name: string; coverage: number }[];
+    expect(metrics).toHaveLength(21);
+    expect(metrics.find(({ name }) => name === "gpu-duty-cycle")!.coverage).toBe(1);
+    expect(metrics.find(({ name }) => name === "ecn-packet-rate")!.coverage).toBe(0);
+  });
+
+  it("finds nothing in a healthy table", async () => {
+    const { status, stdout } = await machines(healthy, "--exit-code");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^no machine is unlike its peers/);
+  });
+
+  it("writes a report with plots", async () => {
+    const out = join(folder, "report");
+    const { status } = await machines(faulty, "--out", out, "--quiet");
+    expect(status).toBe(0);
+    const page = readFileSync(join(out, "report.html"), "utf8");
+    expect(page).toContain("node07");
+    expect(page.match(/<svg/g)!.length).toBeGreaterThanOrEqual(3);
+    expect(existsSync(join(out, "verdict.json"))).toBe(true);
+  });
+
+  it("asks Minder where it is told to, with models trained on healthy data", async () => {
+    const models = join(folder, "models.json");
+    const trained = await machines(
+      "train",
+      healthy,
+      "--models",
+      models,
+      "--batches",
+      "200",
+      "--quiet",
+    );
+    expect(trained.status).toBe(0);
+    expect(trained.stdout).toMatch(/gpu-duty-cycle +\d+ windows/);
+    const { status, stdout } = await machines(
+      faulty,
+      "--method",
+      "minder",
+      "--models",
+      models,
+      "--json",
+    );
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ method: "minder", faulty: [{ machine: "node07" }] });
+  });
+});
+
+describe("bad words and bad input", () => {
+  it.each([
+    [[], 2, /no files and no server/],
+    [[faulty, "--prometheus", "http://127.0.0.1:9"], 2, /both files and a server/],
+    [[faulty, "--match", 'job="x"'], 2, /--match is for a server/],
+    [[faulty, "--models", "x.json"], 2, /--models is for --method minder/],
+    [[faulty, "--continuity", "soon"], 2, /duration such as 15m/],
+    [[faulty, "--method", "magic"], 2, /peers, minder/],
+    [["--prometheus", "prometheus:9090"], 2, /no URL of a Prometheus server/],
+    [["/there/is/none.csv"], 3, /no such file/],
+  ])("%j", async (args, expected, words) => {
+    const { status, stdout, stderr } = await machines(...args);
+    expect(status).toBe(expected);
+    expect(stderr).toMatch(words);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stdout).toBe("");
+  });
+
+  it("says in one line that a server is down", async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { status, stderr } = await machines("--prometheus", url, "--quiet");
+    expect(status).toBe(3);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stderr).toMatch(/refused|not reach|down/i);
+  });
+
+  it("says that a file holds no metrics", async () => {
+    const path = join(folder, "train.log");
+    writeFileSync(path, "[rank0]: iteration 1 | elapsed time per iteration (ms): 12.0\n");
+    const { status, stderr } = await machines(path, "--quiet");
+    expect(status).toBe(3);
+    expect(stderr).toMatch(/no monitoring metrics/);
+  });
+});
