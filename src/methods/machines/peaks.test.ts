@@ -6,14 +6,13 @@ describe("NICs by the millisecond (Minder §6.6)", () => {
   it("show both of two bad ones among four machines", () => {
     for (const seed of [1, 2, 3, 4, 5]) {
       const { fleet, truth } = nicMilliseconds({ seed });
-      const found = findMachines(fleet).faulty.map(({ machine, deviations }) => [
-        machine,
-        deviations[0]!.device,
-      ]);
+      const found = findMachines(fleet).faulty.map(
+        ({ machine, deviations }) => `${machine}/${deviations[0]!.device}`,
+      );
       const [grid] = fleet.grids;
       expect(found.toSorted()).toEqual(
         truth.bad
-          .map(({ machine, nic }) => [fleet.machines[machine], grid!.devices[nic]])
+          .map(({ machine, nic }) => `${fleet.machines[machine]}/${grid!.devices[nic]}`)
           .toSorted(),
       );
     }
