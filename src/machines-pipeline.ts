@@ -13,11 +13,11 @@ import {
   extendFleet,
   findMachines,
   jobFleet,
+  jobHints,
   machinePictures,
   mergeMetrics,
   runMinder,
   shippedModels,
-  stagesOf,
   type MinderModels,
 } from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
@@ -120,17 +120,21 @@ export async function fleetFromServer(
   const fleets: Fleet[] = [];
   const missing = new Set<string>();
   let done = 0;
-  for (const source of together(wanted)) {
+  const groups = together(wanted);
+  const begin = (i: number): ReturnType<typeof pull> | null =>
+    i < groups.length ? pull(server, { ...query, names: groups[i]!.names }) : null;
+  let next = begin(0);
+  for (const [i, { count }] of groups.entries()) {
     env.progress("pulling metrics", done, wanted.length);
-    const { set, defects } = await pull(server, { ...query, names: source.names });
+    const { set, defects } = await next!;
+    // The server works on the next ones while these are aligned.
+    next = begin(i + 1);
+    // Should the alignment fail, nobody waits for them any more.
+    next?.catch(() => undefined);
     for (const defect of defects) missing.add(defect);
-    const fleet = alignFleet([set], {
-      ...(job ? { stageOf: stagesOf(job, set.machines) } : {}),
-      fromS: startS,
-      toS: endS,
-    });
-    fleets.push(fleet);
-    done += source.count;
+    const hints = job ? jobHints(job, set.machines) : {};
+    fleets.push(alignFleet([set], { ...hints, fromS: startS, toS: endS }));
+    done += count;
   }
   env.progress("pulling metrics", wanted.length, wanted.length);
   const fleet = mergeMetrics(fleets);

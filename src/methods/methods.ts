@@ -36,7 +36,7 @@ export { readModels, type MinderModels } from "./machines/minder/model-file.ts";
 export { runMinder } from "./machines/minder/minder.ts";
 export { trainModels } from "./machines/minder/train-models.ts";
 export { findMachines } from "./machines/find-machines.ts";
-export { jobFleet, stagesOf } from "./machines/job-fleet.ts";
+export { jobFleet, jobHints } from "./machines/job-fleet.ts";
 export { machinePictures } from "./machines/pictures.ts";
 export { judge as judgeTraces } from "./traces/regression-method.ts";
 export { kernelClocks } from "./traces/kernel-clocks.ts";

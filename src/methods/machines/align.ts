@@ -26,14 +26,17 @@ export interface AlignOptions extends RoleHints {
   /** Unix seconds; samples outside are left out. */
   readonly fromS?: number;
   readonly toS?: number;
+  /** The job's machines, as the monitoring names them; others are left out. All of them where it is not given. */
+  readonly only?: ReadonlySet<string>;
 }
 
 export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {}): Fleet {
-  const machines = [...new Set(sets.flatMap((set) => set.machines))].sort();
+  const seen = [...new Set(sets.flatMap((set) => set.machines))].sort();
+  const machines = options.only ? seen.filter((machine) => options.only!.has(machine)) : seen;
   const numberOf = new Map(machines.map((machine, m) => [machine, m]));
   const byName = new Map<string, Placed[]>();
   for (const set of sets) {
-    const place = Int32Array.from(set.machines, (machine) => numberOf.get(machine)!);
+    const place = Int32Array.from(set.machines, (machine) => numberOf.get(machine) ?? -1);
     for (const samples of set.samples) {
       const list = byName.get(samples.name) ?? [];
       list.push({ samples, machine: samples.machine.map((m) => place[m]!) });
@@ -57,6 +60,11 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
   }
   const usage = linkUsage(grids);
   if (usage && !grids.some(({ metric }) => metric === "pcie-usage")) grids.push(usage);
+  if (machines.length < seen.length) {
+    missing.push(
+      `${seen.length - machines.length} of ${seen.length} monitored machines are not the job's and were left out`,
+    );
+  }
   const { role, roles } = rolesOf(machines, hardware, options);
   return { machines, role, roles, grids, missing };
 }
@@ -95,7 +103,7 @@ function gridOf(
 
 function machinesWith(placed: readonly Placed[], machines: number): number {
   const seen = new Uint8Array(machines);
-  for (const { machine } of placed) for (const m of machine) seen[m] = 1;
+  for (const { machine } of placed) for (const m of machine) if (m >= 0) seen[m] = 1;
   return seen.reduce((sum, one) => sum + one, 0);
 }
 
@@ -181,7 +189,7 @@ class GridMaker {
     for (const { samples, machine } of placed[0]!) {
       for (let s = 0; s < machine.length; s++) {
         const m = machine[s]!;
-        if (this.#isOff[m]) continue;
+        if (m < 0 || this.#isOff[m] === 1) continue;
         const row = this.#deviceRow(samples, s, `${m} ${samples.device[s]}`, others);
         if (!row) continue;
         const device = deviceOf.get(samples.device[s]!)!;

@@ -132,12 +132,11 @@ function figures(
     }
   }
   const others: number[] = [];
-  const members = peersOf(peers.role, machine);
-  const every = Math.max(1, Math.floor(members.length / 40));
+  const members = peersOf(peers.role, machine, 40);
   const step = Math.max(1, Math.floor((last - first) / 30));
-  for (let i = 0; i < members.length; i += every) {
+  for (const member of members) {
     for (let t = first; t < last; t += step) {
-      const value = values[members[i]! * ticks + t]!;
+      const value = values[member * ticks + t]!;
       if (value === value) others.push(value);
     }
   }

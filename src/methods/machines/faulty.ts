@@ -20,18 +20,11 @@ const GOES_ON_SCORE = 0.5;
 
 export function faultyMachines(
   fleet: Fleet,
-  judged: readonly Judged[],
+  all: readonly Judged[],
   missing: string[],
   phases: readonly Phase[],
 ): { faulty: FaultyMachine[]; followers: Follower[] } {
-  const machines = fleet.machines.length;
-  const silent = judged.filter(({ kinds }) => kinds.includes("absence"));
-  if (machines > FEW && judged.length - silent.length > MOST_SHARE * machines) {
-    missing.push(
-      `${judged.length} of ${machines} machines are unlike the rest: these are kinds of machines, or stages of the pipeline; give --job FILE with the job's layout`,
-    );
-    return faultyMachines(fleet, silent, missing, phases);
-  }
+  const judged = withoutKinds(fleet, withoutCrowds(fleet, all, missing), missing);
   const stepS = fleet.grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
   const byOnset = [...judged].sort((a, b) => a.fromS - b.fromS);
   const followers: Follower[] = [];
@@ -56,6 +49,50 @@ export function faultyMachines(
   });
   faulty.sort((a, b) => b.score - a.score || a.order - b.order);
   return { faulty, followers };
+}
+
+/** Many at the same time are no faults, but stages that nobody told us of, or something that the whole job does. */
+function withoutCrowds(fleet: Fleet, judged: readonly Judged[], missing: string[]): Judged[] {
+  const machines = fleet.machines.length;
+  const isSilent = ({ kinds }: Judged): boolean => kinds.includes("absence");
+  if (machines <= FEW || judged.length <= MOST_SHARE * machines) return [...judged];
+  const crowd = new Set(
+    judged.filter((one) => {
+      const together = judged.filter((other) => overlap(one, other) && !isSilent(other));
+      return !isSilent(one) && together.length > MOST_SHARE * machines;
+    }),
+  );
+  if (crowd.size > 0) {
+    missing.push(
+      `${crowd.size} of ${machines} machines are unlike the rest at the same time: these are kinds of machines, or stages of the pipeline; give --job FILE with the job's layout`,
+    );
+  }
+  return judged.filter((one) => !crowd.has(one));
+}
+
+function overlap(a: Judged, b: Judged): boolean {
+  return a.fromS < (b.untilS ?? Infinity) && b.fromS < (a.untilS ?? Infinity);
+}
+
+/** Several that are alike among themselves and differ from the rest the whole time are another kind of machine. */
+function withoutKinds(fleet: Fleet, judged: readonly Judged[], missing: string[]): Judged[] {
+  const startS = fleet.grids.reduce((first, grid) => Math.min(first, grid.startS), Infinity);
+  const isStanding = ({ fromS, untilS, evidence }: Judged): boolean =>
+    untilS === null &&
+    evidence.every(({ episode }) => {
+      if (!episode) return false;
+      const { metric, peers } = episode.view;
+      return metric.harm === "both" && episode.fromS <= startS + 2 * peers.blocks.blockS;
+    }) &&
+    fromS <= startS + 60;
+  const standing = judged.filter(isStanding);
+  if (standing.length < 2) return [...judged];
+  const names = standing.map(({ machine }) => fleet.machines[machine]!);
+  const list = names.length > 4 ? `${names.slice(0, 4).join(", ")}, …` : names.join(" and ");
+  missing.push(
+    `${list} differ from the rest the whole time, and not to the worse: another kind of machine or stage; give --job FILE with the job's layout`,
+  );
+  return judged.filter((one) => !standing.includes(one));
 }
 
 /** A device that is gone stops a synchronous job. Where nothing but samples is missing and it runs, it may be there. */

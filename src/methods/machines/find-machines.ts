@@ -50,6 +50,7 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
     );
   }
   const { phases } = phasesOf(fleet);
+  const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
   const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
   const views = fleet.grids
     .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
@@ -65,7 +66,7 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const found = judge(sorted.machine, continuityS, ended);
+    const found = judge(sorted.machine, continuityS, ended, pauses);
     if (found) judged.push(withDetails(found));
     rest.push(...sorted.machine.filter((one) => found === null || !found.evidence.includes(one)));
   }

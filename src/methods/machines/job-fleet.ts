@@ -10,11 +10,22 @@ export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
   const sets = job.metrics ?? [];
   if (sets.length === 0) return null;
   const names = [...new Set(sets.flatMap(({ machines }) => machines))];
-  return alignFleet(sets, { stageOf: stagesOf(job, names), ...options });
+  return alignFleet(sets, { ...jobHints(job, names), ...options });
+}
+
+/** Fewer are no job to compare; the names are then likely to be others than the monitoring's. */
+const LEAST_KNOWN = 3;
+
+/** What the job's layout says of the machines that are monitored. */
+export function jobHints(job: Job, names: readonly string[]): AlignOptions {
+  const ranks = ranksByMachine(job, names);
+  const known = names.filter((name) => ranks.get(name)!.length > 0);
+  const stageOf = stagesOf(job, names);
+  return known.length >= LEAST_KNOWN ? { stageOf, only: new Set(known) } : { stageOf };
 }
 
 /** Machine, as the monitoring names it → "stage 2", "stages 0–1". */
-export function stagesOf(job: Job, names: readonly string[]): Map<string, string> {
+function stagesOf(job: Job, names: readonly string[]): Map<string, string> {
   const stages = new Map<string, string>();
   for (const [name, ranks] of ranksByMachine(job, names)) {
     const seen = ranks.map((rank) => job.ranks.get(rank)?.stage ?? null);

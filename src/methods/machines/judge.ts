@@ -8,6 +8,8 @@ import { detailed, type Evidence, type EvidenceKind } from "./evidence.ts";
 const NEED_BY_KINDS = [1, 1, 5 / 8, 3 / 8] as const;
 /** States are switches, not noise; absence has been waited for already. */
 const STATE_NEED = 1 / 4;
+/** However long the interval between them is. */
+const LEAST_SAMPLES = 3;
 /** A fault and the halt that it causes begin together, give or take some samples and a ramp. */
 const HALT_SLACK_S = 45;
 const LEAST_HALT_S = 30;
@@ -24,6 +26,11 @@ export interface Judged {
   readonly score: number;
 }
 
+/** Nothing but more input and output than others have harms nobody yet: it must last so many times as long. */
+const BUSIER_NEED = 2;
+/** Whoever writes a checkpoint is busy from the pause on, and often long after it. */
+const WRITER_SLACK_S = 60;
+
 /** A halt that ended with the job: the time that there was for evidence. */
 export interface EndedHalt {
   readonly fromS: number;
@@ -35,10 +42,12 @@ export function judge(
   evidence: readonly Evidence[],
   continuityS: number,
   halts: readonly EndedHalt[] = [],
+  pauses: readonly EndedHalt[] = [],
 ): Judged | null {
   let best: Judged | null = null;
-  for (const anchor of evidence) {
-    const judged = judgeAround(anchor, evidence, continuityS, halts);
+  const counted = evidence.filter((one) => !isWriter(one, pauses));
+  for (const anchor of counted) {
+    const judged = judgeAround(anchor, counted, continuityS, halts);
     if (judged && (!best || judged.score > best.score)) best = judged;
   }
   return best;
@@ -48,6 +57,15 @@ export function withDetails(judged: Judged): Judged {
   const evidence = judged.evidence.map(detailed);
   const fromS = evidence.reduce((first, one) => Math.min(first, one.fromS), Infinity);
   return { ...judged, evidence, fromS };
+}
+
+function isWriter({ isBusier, fromS }: Evidence, pauses: readonly EndedHalt[]): boolean {
+  return (
+    isBusier &&
+    pauses.some(
+      (pause) => fromS >= pause.fromS - WRITER_SLACK_S && fromS <= pause.toS + WRITER_SLACK_S,
+    )
+  );
 }
 
 function judgeAround(
@@ -61,13 +79,18 @@ function judgeAround(
   const kindsFor = (needS: number, ordinary: boolean): Evidence[] =>
     evidence.filter((other) => (ordinary || !other.isBusier) && overlapS(other) >= needS);
   const lastsS = anchor.toS - anchor.fromS;
+  const leastS = LEAST_SAMPLES * (anchor.episode?.view.grid.stepS ?? 0);
   let accepted: Evidence[] | null = null;
   if (anchor.kind === "absence" && anchor.decides) accepted = kindsFor(0, true);
-  else if (anchor.kind === "state" && lastsS >= STATE_NEED * continuityS)
+  else if (
+    anchor.kind === "state" &&
+    lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
+  )
     accepted = kindsFor(0, true);
   else if (fillsHalt(anchor, halts)) accepted = kindsFor(0, false);
   for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
-    const needS = NEED_BY_KINDS[kinds]! * continuityS;
+    const shareOfIt = NEED_BY_KINDS[kinds]! * (anchor.isBusier ? BUSIER_NEED : 1);
+    const needS = Math.max(shareOfIt * continuityS, leastS);
     if (lastsS < needS) continue;
     const agreeing = kindsFor(needS, kinds === 1);
     const deciding = agreeing.filter(({ decides }) => decides);

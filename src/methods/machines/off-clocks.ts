@@ -16,7 +16,7 @@ export function offClocks(
   for (const { samples, machine } of placed) {
     const { start, timeS } = samples;
     machine.forEach((m, s) => {
-      if (start[s] === start[s + 1]) return;
+      if (m < 0 || start[s] === start[s + 1]) return;
       first[m] = Math.min(first[m]!, timeS[start[s]!]!);
       last[m] = Math.max(last[m]!, timeS[start[s + 1]! - 1]!);
     });

@@ -24,7 +24,7 @@ export function onsetOf({ view, machine, fromS, toS }: Episode): number {
     seen++;
   }
   const wanted = (LEFT * sum) / seen;
-  const others = sampleOfPeers(peers.role, machine);
+  const others = peersOf(peers.role, machine, PEERS_LOOKED_AT);
   const from = Math.max(0, Math.floor((fromS - startS) / stepS) - blocks.ticksPerBlock);
   const to = Math.min(ticks, Math.floor((fromS - startS) / stepS) + 2 * blocks.ticksPerBlock);
   // What the machine was off by before, at the same grain.
@@ -43,10 +43,4 @@ export function onsetOf({ view, machine, fromS, toS }: Episode): number {
     }
   }
   return fromS;
-}
-
-function sampleOfPeers(role: Int32Array, machine: number): number[] {
-  const all = peersOf(role, machine);
-  const every = Math.max(1, Math.floor(all.length / PEERS_LOOKED_AT));
-  return all.filter((_, i) => i % every === 0);
 }

@@ -20,7 +20,9 @@ export function extraordinary(
   leastS: number,
 ): readonly Episode[] {
   const long = episodes.filter(({ fromS, toS }) => toS - fromS >= leastS);
-  if (long.length > MOST_CANDIDATES) return episodes.filter((episode) => !long.includes(episode));
+  // Of very many, the weaker ones are how the metric behaves, or it would not be very many.
+  long.sort((a, b) => weightOf(b) - weightOf(a));
+  const tooMany = new Set(long.splice(MOST_CANDIDATES));
   const enough = Math.max(LEAST_OTHERS, OTHERS_SHARE * machines);
   const dropped = new Set(
     long.filter((episode) => {
@@ -31,7 +33,12 @@ export function extraordinary(
       return alike.size >= enough;
     }),
   );
-  return dropped.size === 0 ? episodes : episodes.filter((episode) => !dropped.has(episode));
+  if (dropped.size + tooMany.size === 0) return episodes;
+  return episodes.filter((episode) => !dropped.has(episode) && !tooMany.has(episode));
+}
+
+function weightOf({ fromS, toS, strength }: Episode): number {
+  return (toS - fromS) * strength;
 }
 
 function isAlike(other: Episode, episode: Episode): boolean {

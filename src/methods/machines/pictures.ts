@@ -45,9 +45,7 @@ function pictureOf(
   const values = deviation.direction === "high" ? grid.high : grid.low;
   const perPoint = Math.max(1, Math.ceil(ticks / POINTS));
   const points = Math.ceil(ticks / perPoint);
-  const all = peersOf(fleet.role, m);
-  const every = Math.max(1, Math.floor(all.length / PEERS));
-  const peers = all.filter((_, i) => i % every === 0);
+  const peers = peersOf(fleet.role, m, PEERS);
   const scratch = new Float64Array(peers.length);
   const meanAt = (machine: number, point: number): number => {
     let sum = 0;

@@ -24,12 +24,28 @@ export function rolesOf(
     return parts.filter((part) => part !== "").join(", ") || ALL_MACHINES;
   });
   const roles = [...new Set(names)].sort();
-  return { role: Int32Array.from(names, (name) => roles.indexOf(name)), roles };
+  const numberOf = new Map(roles.map((name, r) => [name, r]));
+  return { role: Int32Array.from(names, (name) => numberOf.get(name)!), roles };
 }
 
-/** Everybody else in a machine's role; everybody else where it is alone in it. */
-export function peersOf(role: Int32Array, machine: number): number[] {
-  const others = [...role.keys()].filter((m) => m !== machine);
-  const alike = others.filter((m) => role[m] === role[machine]);
-  return alike.length >= 2 ? alike : others;
+const membersCache = new WeakMap<Int32Array, number[][]>();
+
+function membersOf(role: Int32Array): number[][] {
+  let members = membersCache.get(role);
+  if (!members) {
+    members = [];
+    for (let m = 0; m < role.length; m++) (members[role[m]!] ??= []).push(m);
+    membersCache.set(role, members);
+  }
+  return members;
+}
+
+/** Some of the others in a machine's role, evenly spread; of everybody where it is nearly alone in it. */
+export function peersOf(role: Int32Array, machine: number, most: number): number[] {
+  const alike = membersOf(role)[role[machine]!]!;
+  const all = alike.length > 2 ? alike : [...role.keys()];
+  const every = Math.max(1, Math.floor(all.length / most));
+  const peers: number[] = [];
+  for (let i = 0; i < all.length; i += every) if (all[i] !== machine) peers.push(all[i]!);
+  return peers;
 }
