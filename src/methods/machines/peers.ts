@@ -7,6 +7,7 @@ import { groupBy } from "../../base/group-by.ts";
 import { quantilePlace, select } from "../../maths/quickselect.ts";
 import { median, TO_DEVIATION } from "../../maths/robust.ts";
 import type { Blocks } from "./blocks.ts";
+import { oddTwins } from "./pairs.ts";
 import { changeLimit, standingLimit } from "./limits.ts";
 
 /** Fewer machines than this in a role have no middle of their own: their changes are compared with the whole job's. */
@@ -154,6 +155,14 @@ class Group {
         deviation[at] = changes[at]! - middle[b]!;
         distance[at] = value[at]! - level[b]!;
       }
+    }
+    const { role, material, onlyChanges } = this.#options;
+    if (onlyChanges) return;
+    const twins = [...groupBy(members, (m) => role[m]!).values()].filter(
+      (list): list is [number, number] => list.length === 2,
+    );
+    for (const [m, difference] of oddTwins(this.#blocks, twins, distance, material)) {
+      for (let at = m * count; at < (m + 1) * count; at++) deviation[at]! += difference;
     }
   }
 
