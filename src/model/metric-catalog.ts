@@ -277,6 +277,8 @@ const MINDER: readonly CatalogMetric[] = [
       perDevice: true,
       bounds: [0, 100],
       material: 10,
+      // A warm place harms nobody until clocks fall.
+      decides: false,
     },
   ),
   activity(

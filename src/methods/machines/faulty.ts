@@ -17,6 +17,7 @@ const LATER_STEPS = 3;
 const WEAKER = 1.2;
 /** Of a device whose samples stop while the job runs. */
 const GOES_ON_SCORE = 0.5;
+const HALTS_WITHIN_S = 90;
 
 export function faultyMachines(
   fleet: Fleet,
@@ -100,7 +101,10 @@ function goesOn({ kinds, evidence, fromS }: Judged, phases: readonly Phase[]): b
   const onlyDevices =
     kinds.every((kind) => kind === "absence") &&
     evidence.every((one) => one.deviation.metric !== "reporting");
-  return onlyDevices && !phases.some(({ what, toS }) => what === "halt" && toS > fromS);
+  // A halt that comes minutes later has another reason.
+  const isHalted = ({ what, fromS: haltS, toS }: Phase): boolean =>
+    what === "halt" && toS > fromS && haltS <= fromS + HALTS_WITHIN_S;
+  return onlyDevices && !phases.some(isHalted);
 }
 
 /** Whether the later one shows nothing but what the earlier one's trouble does to others. */

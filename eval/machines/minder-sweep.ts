@@ -1,0 +1,131 @@
+/**
+ * Every variant of Minder at every threshold in one pass over a task: who is farthest in each window does not depend on
+ * the threshold, and variants share metrics. The same steps as runMinder, which small tasks are checked against.
+ */
+import { PairwiseDistances } from "../../src/maths/pairwise-distances.ts";
+import { farthest, highestScore } from "../../src/methods/machines/minder/candidates.ts";
+import {
+  concatenated,
+  integratedEmbedder,
+  metricEmbedder,
+  type Embedder,
+} from "../../src/methods/machines/minder/embedding.ts";
+import { shippedModels } from "../../src/methods/machines/minder/models.ts";
+import {
+  DEFAULT_OPTIONS,
+  VARIANTS,
+  type MinderOptions,
+} from "../../src/methods/machines/minder/options.ts";
+import { commonAxis, machinesIn, type Axis } from "../../src/methods/machines/minder/preprocess.ts";
+import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
+
+export const THRESHOLDS = [2, 2.5, 3, 4, 5, 6] as const;
+export type VariantName = keyof typeof VARIANTS;
+export const VARIANT_NAMES = Object.keys(VARIANTS) as VariantName[];
+
+/**
+ * Samples from window to window: the paper's 1 up to 200 machines, 5 up to 600, then 10, where all pairs of machines take
+ * too long; twice that where metrics lie side by side.
+ */
+export function strideOf(machines: number, name: VariantName): number {
+  if (machines <= 200) return 1;
+  const stride = machines <= 600 ? 5 : 10;
+  return name === "CON" || name === "INT" ? 2 * stride : stride;
+}
+
+/** The farthest machine of every window. */
+interface Trace {
+  readonly machines: Int32Array;
+  readonly stepS: number;
+  readonly who: Int32Array;
+  readonly scores: Float64Array;
+}
+
+/** By variant, by threshold: the machine that it names, or null. */
+export function sweepMinder(fleet: Fleet): Record<VariantName, (string | null)[]> {
+  const known = new Map<string, Trace>();
+  const answers = VARIANT_NAMES.map((name): [VariantName, (string | null)[]] => {
+    const options: MinderOptions = {
+      ...DEFAULT_OPTIONS,
+      ...VARIANTS[name],
+      stride: strideOf(fleet.machines.length, name),
+    };
+    const traces = tracesOf(fleet, options, known);
+    return [name, THRESHOLDS.map((threshold) => firstNamed(fleet, traces, options, threshold))];
+  });
+  return Object.fromEntries(answers) as Record<VariantName, (string | null)[]>;
+}
+
+function tracesOf(fleet: Fleet, options: MinderOptions, known: Map<string, Trace>): Trace[] {
+  const models = shippedModels();
+  const find = (metric: string): MetricGrid[] =>
+    fleet.grids.filter((grid) => grid.metric === metric && grid.coverage > 0).slice(0, 1);
+  const grids = options.metrics.flatMap(find);
+  if (options.combine === "each")
+    return grids.map((grid) => {
+      const key = [grid.metric, options.embedding, options.distance].join();
+      const machines = machinesIn(fleet, [grid]);
+      const trace =
+        known.get(key) ??
+        traceOf(metricEmbedder(grid, machines, grid, models, options), machines, grid, options);
+      known.set(key, trace);
+      return trace;
+    });
+  const { integrated } = models;
+  const isIntegrated = options.combine === "integrated" && integrated !== null;
+  const together = isIntegrated ? integrated.inputs.flatMap(find) : grids;
+  if (together.length === 0) return [];
+  const machines = machinesIn(fleet, together);
+  const axis = commonAxis(together);
+  const embedder = isIntegrated
+    ? integratedEmbedder(together, machines, axis, integrated, options)
+    : concatenated(together.map((grid) => metricEmbedder(grid, machines, axis, models, options)));
+  return [traceOf(embedder, machines, axis, options)];
+}
+
+function traceOf(
+  embedder: Embedder,
+  machines: Int32Array,
+  { ticks, stepS }: Axis,
+  { stride, distance }: MinderOptions,
+): Trace {
+  const count = machines.length;
+  const windows =
+    count < 2 || ticks < embedder.window ? 0 : Math.floor((ticks - embedder.window) / stride) + 1;
+  const who = new Int32Array(windows);
+  const scores = new Float64Array(windows);
+  if (windows > 0) {
+    const pairs = new PairwiseDistances(count, embedder.dimensions, distance);
+    const sums = new Float64Array(count);
+    for (let w = 0; w < windows; w++) {
+      embedder.embed(w * stride, pairs.points, pairs.stride, 0);
+      pairs.sums(sums);
+      const { machine, score } = farthest(sums);
+      who[w] = machine;
+      scores[w] = score;
+    }
+  }
+  return { machines, stepS, who, scores };
+}
+
+/** The first metric with a run that lasts ends the search (§4.4). */
+function firstNamed(
+  fleet: Fleet,
+  traces: readonly Trace[],
+  { continuityS, stride }: MinderOptions,
+  threshold: number,
+): string | null {
+  for (const { machines, stepS, who, scores } of traces) {
+    if (highestScore(machines.length) <= threshold) continue;
+    const needed = Math.max(1, Math.ceil(continuityS / (stride * stepS) - 1e-9));
+    let last = -1;
+    let run = 0;
+    for (let w = 0; w < who.length; w++) {
+      const candidate = scores[w]! > threshold ? who[w]! : -1;
+      run = candidate >= 0 && candidate === last ? run + 1 : candidate >= 0 ? 1 : 0;
+      last = candidate;
+      if (run >= needed) return fleet.machines[machines[candidate]!]!;
+    }
+  }
+  return null;
+}
