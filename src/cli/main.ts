@@ -5,7 +5,8 @@ import { harmless } from "../base/text.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
 import { moment, seconds } from "./duration.ts";
 import type { IterationsFlags } from "./iterations.ts";
-import type { MachinesFlags, TrainFlags } from "./machines.ts";
+import type { TrainFlags } from "./machines-train.ts";
+import type { MachinesFlags } from "./machines.ts";
 import type { SimulateFlags } from "./simulate.ts";
 import type { LearnFlags, TraceFlags } from "./trace.ts";
 
@@ -177,7 +178,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .option("--debug", "print the stack trace of an error")
     .exitOverride()
     .action(async (paths: string[], _: TrainFlags, command: Command) => {
-      const { runTrain } = await import("./machines.ts");
+      const { runTrain } = await import("./machines-train.ts");
       // --models and --job are known to `machines` as well, and taken by whichever comes first.
       status = await runTrain(paths, command.optsWithGlobals<TrainFlags>());
     });

@@ -6,21 +6,15 @@
 import { CATALOG, catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
 import type { CatalogMetric, MetricSource } from "../../model/metric-catalog.ts";
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
-import type { MetricSamples, MetricSet } from "../../model/metrics.ts";
+import type { MetricSet } from "../../model/metrics.ts";
 import { median } from "../../maths/robust.ts";
 import { linkUsage } from "./link-usage.ts";
-import { carryForward, levelRow, rateRow, type Ticks } from "./grid-rows.ts";
+import { GridMaker, type Placed } from "./grid-maker.ts";
+import type { Ticks } from "./grid-rows.ts";
 import { offClocks } from "./off-clocks.ts";
 import { rolesOf, type RoleHints } from "./roles.ts";
 
 const MAX_CELLS = 64_000_000;
-const MAX_DEVICES = 250;
-
-/** One metric's samples, with the fleet's machine numbers. */
-interface Placed {
-  readonly samples: MetricSamples;
-  readonly machine: Int32Array;
-}
 
 export interface AlignOptions extends RoleHints {
   /** Unix seconds; samples outside are left out. */
@@ -146,168 +140,4 @@ function tidy(stepS: number): number {
   const unit = stepS >= 0.5 ? 1 : 10 ** Math.floor(Math.log10(stepS));
   const whole = Math.round(stepS / unit) * unit;
   return Math.abs(whole - stepS) < 0.05 * stepS ? whole : stepS;
-}
-
-class GridMaker {
-  readonly #metric: CatalogMetric;
-  readonly #source: MetricSource;
-  readonly #ticks: Ticks;
-  readonly #machines: number;
-  readonly #isOff: Uint8Array;
-  readonly #rows: Float64Array[];
-
-  constructor(
-    metric: CatalogMetric,
-    source: MetricSource,
-    ticks: Ticks,
-    machines: number,
-    isOff: Uint8Array,
-  ) {
-    this.#metric = metric;
-    this.#source = source;
-    this.#ticks = ticks;
-    this.#machines = machines;
-    this.#isOff = isOff;
-    this.#rows = source.names.map(() => new Float64Array(ticks.ticks));
-  }
-
-  make(placed: readonly (readonly Placed[])[]): MetricGrid | null {
-    const { ticks } = this.#ticks;
-    const devices = [...new Set(placed[0]!.flatMap(({ samples }) => samples.device))];
-    const isByDevice =
-      this.#metric.perDevice && devices.length > 1 && devices.length <= MAX_DEVICES;
-    const deviceOf = new Map(devices.map((device, d) => [device, d]));
-    const cells = this.#machines * ticks;
-    const mean = new Float32Array(cells).fill(NaN);
-    const low = isByDevice ? new Float32Array(cells).fill(NaN) : mean;
-    const high = isByDevice ? new Float32Array(cells).fill(NaN) : mean;
-    const lowDevice = isByDevice ? new Uint8Array(cells) : null;
-    const highDevice = isByDevice ? new Uint8Array(cells) : null;
-    const counts = new Uint8Array(cells);
-    const others = placed.slice(1).map((list) => seriesByKey(list));
-    const { over } = this.#metric;
-    for (const { samples, machine } of placed[0]!) {
-      for (let s = 0; s < machine.length; s++) {
-        const m = machine[s]!;
-        if (m < 0 || this.#isOff[m] === 1) continue;
-        const row = this.#deviceRow(samples, s, `${m} ${samples.device[s]}`, others);
-        if (!row) continue;
-        const device = deviceOf.get(samples.device[s]!)!;
-        for (let t = 0, at = m * ticks; t < ticks; t++, at++) {
-          const value = row[t]!;
-          if (value !== value) continue;
-          const before = counts[at]!;
-          if (before < 255) counts[at] = before + 1;
-          if (before === 0) mean[at] = value;
-          else if (over === "max") mean[at] = Math.max(mean[at]!, value);
-          else mean[at]! += value;
-          if (!isByDevice) continue;
-          if (before === 0 || value < low[at]!) {
-            low[at] = value;
-            lowDevice![at] = device;
-          }
-          if (before === 0 || value > high[at]!) {
-            high[at] = value;
-            highDevice![at] = device;
-          }
-        }
-      }
-    }
-    let seen = 0;
-    for (let at = 0; at < cells; at++) {
-      if (counts[at] === 0) continue;
-      seen++;
-      if (over === "mean") mean[at]! /= counts[at]!;
-    }
-    if (seen === 0) return null;
-    return {
-      metric: this.#metric.id,
-      source: this.#source.names.join(" + "),
-      ...this.#ticks,
-      mean,
-      low,
-      high,
-      lowDevice,
-      highDevice,
-      reporting: isByDevice ? counts : null,
-      devices: isByDevice ? devices : [],
-      coverage: seen / cells,
-    };
-  }
-
-  /** One device on the ticks; null where a part of the sum is missing for it. */
-  #deviceRow(
-    samples: MetricSamples,
-    s: number,
-    key: string,
-    others: readonly ReadonlyMap<string, { samples: MetricSamples; s: number }>[],
-  ): Float64Array | null {
-    const { how, scale = 1 } = this.#source;
-    const rows = this.#rows;
-    const row = rows[0]!;
-    this.#fill(row, samples, s);
-    for (let n = 0; n < others.length; n++) {
-      const other = others[n]!.get(key);
-      if (!other) return null;
-      const second = rows[n + 1]!;
-      this.#fill(second, other.samples, other.s);
-      if (how === "used-share") {
-        carryForward(second);
-        for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]! / second[t]!;
-      } else for (let t = 0; t < row.length; t++) row[t]! += second[t]!;
-    }
-    if (how === "idle-rate") for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]!;
-    else if (scale !== 1) for (let t = 0; t < row.length; t++) row[t]! *= scale;
-    return row;
-  }
-
-  #fill(row: Float64Array, samples: MetricSamples, s: number): void {
-    const { how } = this.#source;
-    const { start, timeS, value } = samples;
-    const counts =
-      how === "rate" || how === "idle-rate"
-        ? samples.type !== "gauge" || risesOnly(samples)
-        : how === "level-or-rate" &&
-          (samples.type === "counter" || (samples.type === "unknown" && risesOnly(samples)));
-    (counts && risesOnly(samples) ? rateRow : levelRow)(
-      row,
-      this.#ticks,
-      timeS,
-      value,
-      start[s]!,
-      start[s + 1]!,
-    );
-  }
-}
-
-const RISES = new WeakMap<MetricSamples, boolean>();
-
-/** Whether a metric behaves as a counter does, whatever its type says: tables often hold ready-made rates. */
-function risesOnly(samples: MetricSamples): boolean {
-  const known = RISES.get(samples);
-  if (known !== undefined) return known;
-  const { start, value } = samples;
-  const every = Math.max(1, Math.floor((start.length - 1) / 50));
-  let falls = 0;
-  let steps = 0;
-  for (let s = 0; s + 1 < start.length; s += every) {
-    for (let i = start[s]! + 1; i < start[s + 1]!; i++) {
-      steps++;
-      if (value[i]! < value[i - 1]!) falls++;
-    }
-  }
-  // Resets are rare; a rate falls every other time.
-  const rises = falls <= 0.1 * steps;
-  RISES.set(samples, rises);
-  return rises;
-}
-
-function seriesByKey(
-  placed: readonly Placed[],
-): Map<string, { samples: MetricSamples; s: number }> {
-  const byKey = new Map<string, { samples: MetricSamples; s: number }>();
-  for (const { samples, machine } of placed) {
-    machine.forEach((m, s) => byKey.set(`${m} ${samples.device[s]}`, { samples, s }));
-  }
-  return byKey;
 }

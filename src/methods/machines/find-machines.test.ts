@@ -23,10 +23,8 @@ const everything = testFleet({ machines: 3, seconds: 10 }).grids.map(({ metric }
 
 describe("healthy jobs", () => {
   it.each([4, 8, 16, 64, 300])("of %i machines accuse nobody", (machines) => {
-    for (const seed of [1, 2, 3]) {
-      const report = findMachines(
-        testFleet({ machines, seed, seconds: machines > 100 ? 600 : 900 }),
-      );
+    for (const seed of machines > 50 ? [1] : [1, 2, 3]) {
+      const report = findMachines(testFleet({ machines, seed, gpus: 2, seconds: 600 }));
       expect(names(report)).toEqual([]);
       expect(report.telemetry).toEqual([]);
     }
@@ -73,7 +71,7 @@ describe("a faulty machine", () => {
   it.each([4, 6, 16, 200])("is found among %i", (machines) => {
     const machine = machines - 2;
     const changes = gone(machine, 600);
-    const report = findMachines(testFleet({ machines, haltS: 602, changes }));
+    const report = findMachines(testFleet({ machines, haltS: 602, gpus: 2, changes }));
     expect(names(report)).toEqual([`node${String(machine).padStart(3, "0")}`]);
     const [faulty] = report.faulty;
     expect(faulty!.sinceS - EPOCH_S).toBeGreaterThanOrEqual(598);

@@ -1,11 +1,6 @@
 /** Machines whose samples lie in another time than everybody else's: their clock is off, nothing lines up. */
 import { median } from "../../maths/robust.ts";
-import type { MetricSamples } from "../../model/metrics.ts";
-
-interface Placed {
-  readonly samples: MetricSamples;
-  readonly machine: Int32Array;
-}
+import type { Placed } from "./grid-maker.ts";
 
 export function offClocks(
   machines: readonly string[],

@@ -1,0 +1,45 @@
+/** `faultline machines train`: Minder's models from a site's own healthy tasks. */
+import { writeFile } from "node:fs/promises";
+import { UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
+import { fleetFromFiles, trainModels } from "../machines-pipeline.ts";
+import { progressEnv } from "./progress.ts";
+
+export interface TrainFlags {
+  readonly models?: string;
+  readonly job?: string;
+  readonly seed?: number;
+  readonly batches?: number;
+  readonly quiet?: boolean;
+}
+
+export async function runTrain(paths: readonly string[], flags: TrainFlags): Promise<number> {
+  const { models: file } = flags;
+  if (file === undefined)
+    throw new UserError("no file for the models was given", "give --models FILE", 2);
+  const { env, done } = progressEnv(flags.quiet === true);
+  const fleets = [];
+  for (const path of paths) fleets.push((await fleetFromFiles([path], flags.job, env)).fleet);
+  const models = trainModels(fleets, {
+    ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+    ...(flags.batches === undefined ? {} : { batches: flags.batches }),
+    onProgress: (what, share) => env.progress(`training ${what}`, Math.round(100 * share), 100),
+  });
+  done();
+  await writeFile(file, `${JSON.stringify(models)}\n`).catch((error: Error) => {
+    throw new UserError(
+      `${file} cannot be written: ${error.message}`,
+      "give --models a file in a folder that exists",
+    );
+  });
+  const trained = Object.entries(models.metrics);
+  for (const [metric, { mse, windows }] of trained) {
+    process.stdout.write(
+      `${harmless(metric).padEnd(34)} ${windows} windows, error ${mse.toExponential(1)}\n`,
+    );
+  }
+  process.stdout.write(
+    `models: ${harmless(file)}; use them with faultline machines --method minder --models ${harmless(file)}\n`,
+  );
+  return 0;
+}
