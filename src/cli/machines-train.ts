@@ -1,5 +1,5 @@
 /** `faultline machines train`: Minder's models from a site's own healthy tasks. */
-import { writeFile } from "node:fs/promises";
+import { appendFile, writeFile } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { fleetFromFiles, trainModels } from "../machines-pipeline.ts";
@@ -17,6 +17,8 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
   const { models: file } = flags;
   if (file === undefined)
     throw new UserError("no file for the models was given", "give --models FILE", 2);
+  // Whether it can be written is asked before the minutes of training, not after.
+  await appendFile(file, "").catch(cannotWrite(file));
   const { env, done } = progressEnv(flags.quiet === true);
   const fleets = [];
   for (const path of paths) fleets.push((await fleetFromFiles([path], flags.job, env)).fleet);
@@ -26,12 +28,13 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
     onProgress: (what, share) => env.progress(`training ${what}`, Math.round(100 * share), 100),
   });
   done();
-  await writeFile(file, `${JSON.stringify(models)}\n`).catch((error: Error) => {
+  if (models.fallback.windows === 0)
     throw new UserError(
-      `${file} cannot be written: ${error.message}`,
-      "give --models a file in a folder that exists",
+      `there is not one window of eight samples in ${harmless(paths.join(" "))}`,
+      "give healthy tasks of some minutes",
+      3,
     );
-  });
+  await writeFile(file, `${JSON.stringify(models)}\n`).catch(cannotWrite(file));
   const trained = Object.entries(models.metrics);
   for (const [metric, { mse, windows }] of trained) {
     process.stdout.write(
@@ -42,4 +45,13 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
     `models: ${harmless(file)}; use them with faultline machines --method minder --models ${harmless(file)}\n`,
   );
   return 0;
+}
+
+function cannotWrite(file: string): (error: Error) => never {
+  return (error) => {
+    throw new UserError(
+      `${file} cannot be written: ${error.message}`,
+      "give --models a file in a folder that exists",
+    );
+  };
 }

@@ -181,7 +181,10 @@ async function watch(flags: MachinesFlags, options: MachinesOptions): Promise<nu
       server ??= await serverOf(flags, env);
       watched ??= new WatchedFleet(server, { ...queryOf(flags), job }, flags.range ?? RANGE_S);
       const answer = await askFleet(await watched.at(nowS(server), env), options);
-      const now = answer.report.faulty.map(({ machine }) => machine).join();
+      // A deviation that has ended is news, too.
+      const now = answer.report.faulty
+        .map(({ machine, untilS }) => (untilS === null ? machine : `${machine} (ended)`))
+        .join(", ");
       found ||= now !== "";
       if (flags.json || now !== before) await show({ ...answer, unrecognised: [] }, flags);
       else if (!flags.quiet) stillSo(answer.report.toS, now, performance.now() - startedMs);

@@ -173,7 +173,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .option("--models <file>", "the file that is written")
     .option("--job <file>", "job.json")
     .option("--seed <n>", "same seed, same models (1)", wholeNumber)
-    .option("--batches <n>", "of the training of each model (20000)", wholeNumber)
+    .option("--batches <n>", "of the training of each model (16000)", wholeNumber)
     .option("--quiet", "no progress on stderr")
     .option("--debug", "print the stack trace of an error")
     .exitOverride()

@@ -85,7 +85,7 @@ function holdsSomething(reading: Reading): boolean {
 }
 
 const WHAT_WE_READ =
-  "give it flight-recorder dumps, logs, Python stacks, profiler traces, ncclras output, NCCL_DEBUG logs or tables of iteration times";
+  "give it flight-recorder dumps, logs, Python stacks, profiler traces, ncclras output, NCCL_DEBUG logs, monitoring metrics or tables of iteration times";
 
 /** Workers need plain JavaScript; under a TypeScript loader (tests) everything is read here. */
 const isCompiled = import.meta.url.endsWith(".js");

@@ -30,6 +30,8 @@ export interface Fleet {
   readonly role: Int32Array;
   readonly roles: readonly string[];
   readonly grids: readonly MetricGrid[];
+  /** By machine, where it was seen before the grids begin: when it was last seen. A watched machine stays dead. */
+  readonly lastSeenS?: Float64Array;
   /** What is missing or odd, a sentence each. */
   readonly missing: readonly string[];
 }

@@ -2,7 +2,7 @@
 import { count, cutText, harmless } from "../base/text.ts";
 import type { MachineReport } from "../model/machine-report.ts";
 import { timeText } from "./machines-document.ts";
-import type { Colours } from "./terminal.ts";
+import { wrap, type Colours } from "./terminal.ts";
 
 const MOST = 12;
 const MOST_LESS = 5;
@@ -19,7 +19,11 @@ export function renderMachinesTerminal(
   const seen = metrics.filter(({ coverage }) => coverage > 0);
   if (faulty.length === 0) {
     lines.push(
-      seen.length === 0 ? yellow("nothing to compare") : green("no machine is unlike its peers"),
+      seen.length === 0 || report.machines < 2
+        ? yellow("nothing to compare")
+        : missing.some((text) => text.startsWith("Minder cannot tell"))
+          ? yellow("Minder cannot tell with so few machines")
+          : green("no machine is unlike its peers"),
     );
   } else {
     const names = faulty.slice(0, 3).map(({ machine }) => machine);
@@ -89,9 +93,9 @@ export function renderMachinesTerminal(
     dim(cutText(`${count(report.machines, "machine")}, ${seen.length} metrics, ${span}`, width)),
   );
   const absent = metrics.filter(({ coverage }) => coverage === 0).map(({ name }) => name);
-  if (absent.length > 0) lines.push(dim(cutText(`not recorded: ${absent.join(", ")}`, width)));
+  if (absent.length > 0) lines.push(dim(cutText(`not recorded: ${absent.join(", ")}`, 2 * width)));
   for (const text of missing.slice(0, 6))
-    lines.push(dim(cutText(`missing or odd: ${harmless(text)}`, width)));
+    lines.push(...wrap(`missing or odd: ${harmless(text)}`, width).map((part) => dim(part)));
   return lines.join("\n");
 }
 

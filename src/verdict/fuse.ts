@@ -15,6 +15,7 @@ import { whenDidItHappen } from "./when.ts";
 const CO_CULPRIT_SHARE = 0.6;
 const MIN_WEIGHT = 0.3;
 const MAX_SUSPECTS = 64;
+const MOST_NAMED = 8;
 /** What is left of the confidence where another witness contradicts. */
 const DISAGREED = 0.85;
 
@@ -179,8 +180,12 @@ function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
   const ranks = culprits.flatMap((culprit) => culprit.ranks).sort((a, b) => a - b);
   const machine = machineOf(job, ranks);
   const [only] = culprits;
-  if (culprits.length === 1 && only!.name !== null) return `${only!.name} (${rankWords(ranks)})`;
-  if (ranks.length === 0) return "the job";
+  if (culprits.length === 1 && only!.name !== null)
+    return ranks.length > 0 ? `${only!.name} (${rankWords(ranks)})` : only!.name;
+  if (ranks.length === 0) {
+    const names = culprits.flatMap(({ name }) => name ?? []);
+    return names.length > 0 ? names.slice(0, MOST_NAMED).join(", ") : "the job";
+  }
   return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
 }
 

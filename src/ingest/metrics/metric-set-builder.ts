@@ -2,6 +2,7 @@
  * Gathers samples of many series into columns, whatever order they come in. All metric sources write through it, so
  * that machines, devices, stale markers, blanks and duplicates mean the same everywhere.
  */
+import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricSamples, MetricSet, MetricType } from "../../model/metrics.ts";
 import { ascending, type Columns } from "./ascending.ts";
 import { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
@@ -9,8 +10,12 @@ import { type Place, SampleRuns } from "./sample-runs.ts";
 
 export { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
 
-/** DCGM prints what it does not know as 2^47 and more (floats) or 2^63 - 16 and more (integers). */
+/**
+ * DCGM prints what it does not know as 2^47 and a little more (floats) or 2^63 - 16 and more (integers). A gauge is never
+ * so large; a counter of bytes may pass the first of them.
+ */
 const LEAST_BLANK = 1.4e14;
+const LEAST_INTEGER_BLANK = 9.2e18;
 export const MAX_SAMPLES = 120_000_000;
 
 export interface BuilderCounts {
@@ -132,8 +137,10 @@ export class MetricSetBuilder {
 
   #setType(id: number, type: MetricType): void {
     this.#types[id] = type;
-    const isBlankable = type !== "counter" && this.#names[id]!.startsWith("DCGM_");
-    this.#leastBlanks[id] = isBlankable ? LEAST_BLANK : Infinity;
+    const isDcgm = this.#names[id]!.startsWith("DCGM_");
+    const maybeCounter = type === "counter" || (type === "unknown" && isCounted(this.#names[id]!));
+    const least = maybeCounter ? LEAST_INTEGER_BLANK : LEAST_BLANK;
+    this.#leastBlanks[id] = isDcgm ? least : Infinity;
   }
 
   /** Leaves out all of a metric that did not come as a whole: machines without samples would look dead. */
@@ -253,4 +260,9 @@ function compareDevices(a: string, b: string): number {
   const [, bWord, bNumber] = /^(.*?)(\d*)$/.exec(b)!;
   if (aWord !== bWord) return aWord! < bWord! ? -1 : 1;
   return Number(aNumber) - Number(bNumber);
+}
+
+/** Whether some version of the exporter counts it up. */
+function isCounted(name: string): boolean {
+  return servedBy(name).some(({ source: { how } }) => how === "rate" || how === "level-or-rate");
 }

@@ -1,9 +1,10 @@
 /**
- * The streamed answer of remote read: frames of length, checksum and a prometheus.ChunkedReadResponse. The checksum is
- * not looked at: TCP has one, and what damage it would miss here the decoder's bounds catch.
+ * The streamed answer of remote read: frames of length, checksum and a prometheus.ChunkedReadResponse. A frame whose
+ * checksum is off gives nothing: damaged samples would pass for measured ones.
  */
 import type { LabelledSeries } from "../metrics/labelled-series.ts";
 import { SampleColumns } from "../metrics/sample-columns.ts";
+import { crc32c } from "./crc32c.ts";
 import { ServerFailure } from "./failure.ts";
 import { readXorChunk, SLACK_BYTES } from "./xor-chunk.ts";
 
@@ -55,6 +56,8 @@ export class ChunkedAnswer {
       }
       const content = at + CHECKSUM_BYTES;
       if (byte >= 128 || content + size > this.#to) return;
+      const isWhole = crc32c(this.#bytes, content, content + size) === this.#bytes.readUInt32BE(at);
+      if (!isWhole) throw damaged();
       this.#frame(content, content + size);
       this.#from = content + size;
     }
@@ -195,5 +198,5 @@ export class ChunkedAnswer {
 }
 
 function damaged(): ServerFailure {
-  return new ServerFailure("foreign", "its remote-read answer is damaged");
+  return new ServerFailure("cut", "its remote-read answer is damaged");
 }

@@ -10,6 +10,8 @@ export type FailureKind =
   | "auth"
   | "redirect"
   | "not-found"
+  /** The user asked for a way that it does not have. */
+  | "no-such-way"
   /** An answer that is not of this API: a proxy's page. */
   | "foreign"
   /** The server does not understand the query. */
@@ -34,10 +36,11 @@ const HINTS: Readonly<Record<FailureKind, string>> = {
     "Check the URL, and that the server can be reached from this machine (try it with curl).",
   timeout: "Ask for a shorter time, fewer machines (--match), or allow more time.",
   cut: "Try again; where it happens again, ask for a shorter time or fewer machines (--match).",
-  auth: "Give the credentials that the server wants, such as a header with a bearer token.",
+  auth: "Give credentials: --header 'Authorization: Bearer …', or http://user:password@host in the URL.",
   redirect: "Give the URL that it leads to; a login page in front of the server needs a token.",
   "not-found":
     "Give the URL under which /api/v1/query answers, with its prefix if there is one (http://host:9090/prometheus).",
+  "no-such-way": "Leave --via out: the best way is found by itself.",
   foreign: "Give the URL of the Prometheus API itself: http://host:9090, not that of a web page.",
   "bad-query":
     'Matchers are written job="train",cluster=~"a.*"; patterns are RE2 and match whole values.',
@@ -51,7 +54,7 @@ export function toUserError(failure: unknown, where: string): Error {
   if (!(failure instanceof ServerFailure)) {
     return failure instanceof Error ? failure : new Error(String(failure));
   }
-  const exitCode = failure.kind === "bad-query" ? 2 : 3;
+  const exitCode = failure.kind === "bad-query" || failure.kind === "no-such-way" ? 2 : 3;
   return new UserError(`${where}: ${failure.message}`, HINTS[failure.kind], exitCode);
 }
 

@@ -4,6 +4,7 @@
  */
 import http from "node:http";
 import https from "node:https";
+import { plain } from "./encodings.ts";
 import { ofNetworkError, ofStatus, ServerFailure } from "./failure.ts";
 
 export interface Target {
@@ -11,7 +12,7 @@ export interface Target {
   readonly base: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly agent: http.Agent;
-  /** The longest silence; an answer as a whole may take ten times as long. */
+  /** The longest silence; an answer as a whole may take twice as long. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -22,6 +23,8 @@ export interface Request {
   readonly query?: readonly (readonly [string, string])[];
   readonly body?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The most that it may take as a whole, where that is less than the server is allowed otherwise. */
+  readonly limitMs?: number;
 }
 
 export interface Head {
@@ -32,7 +35,8 @@ export interface Head {
   readonly server: string;
 }
 
-const TOTAL_TO_SILENCE = 10;
+/** Servers that send a byte now and then are as good as silent. */
+const TOTAL_TO_SILENCE = 2;
 const MOST_FAILURE_BYTES = 16_384;
 /** Longer URLs are cut or refused by proxies: then the same parameters go as a form. */
 const MOST_URL = 4000;
@@ -42,13 +46,28 @@ export function newAgent(url: URL, maxSockets: number): http.Agent {
   return url.protocol === "https:" ? new https.Agent(options) : new http.Agent(options);
 }
 
+/** Which part of a header cannot be sent. */
+export function headerFault(name: string, value: string): "name" | "value" | null {
+  try {
+    http.validateHeaderName(name);
+  } catch {
+    return "name";
+  }
+  try {
+    http.validateHeaderValue(name, value);
+  } catch {
+    return "value";
+  }
+  return null;
+}
+
 /**
  * Calls `onHead` for an answer of status 200 only, and what that returns for every chunk. Rejects with a ServerFailure;
  * what `onHead` or the sink throw comes through as it is. Resolves to the number of bytes.
  */
 export function request(
   target: Target,
-  { path, query = [], body, headers = {} }: Request,
+  { path, query = [], body, headers = {}, limitMs = Infinity }: Request,
   onHead: (head: Head) => (chunk: Buffer) => void,
 ): Promise<number> {
   const url = new URL(target.base);
@@ -61,6 +80,8 @@ export function request(
     sent["content-type"] = "application/x-www-form-urlencoded";
   } else for (const [name, value] of form) url.searchParams.append(name, value);
   if (content) sent["content-length"] = String(content.length);
+  const silenceMs = Math.min(target.timeoutMs, limitMs);
+  const totalMs = Math.min(target.timeoutMs * TOTAL_TO_SILENCE, limitMs);
   return new Promise((resolve, reject) => {
     const call = (url.protocol === "https:" ? https : http).request(url, {
       method: content ? "POST" : "GET",
@@ -68,20 +89,21 @@ export function request(
       agent: target.agent,
       signal: target.signal,
     });
+    let hasFailed = false;
     const fail = (error: unknown): void => {
+      hasFailed = true;
       clearTimeout(total);
       const failure = target.signal.aborted ? new ServerFailure("aborted", "interrupted") : error;
       reject(failure instanceof Error ? failure : new Error(String(failure)));
       call.destroy();
     };
-    const late = (): void => fail(lateFailure(target.timeoutMs));
-    const total = setTimeout(late, target.timeoutMs * TOTAL_TO_SILENCE);
-    call.setTimeout(target.timeoutMs, late);
+    const total = setTimeout(() => fail(lateFailure("no whole answer", totalMs)), totalMs);
+    call.setTimeout(silenceMs, () => fail(lateFailure("no answer", silenceMs)));
     call.on("error", (error) => fail(ofNetworkError(error)));
     call.on("response", (response) => {
       response.on("error", (error) => fail(ofNetworkError(error)));
-      if (response.statusCode !== 200 || response.headers["content-encoding"] === "gzip") {
-        return void readFailure(response).then(fail, (error) => fail(ofNetworkError(error)));
+      if (response.statusCode !== 200) {
+        return void readFailure(response).then(fail, fail);
       }
       // Without an end: the server gave up in the middle of a body whose status said that all is well.
       response.on("close", () => {
@@ -90,7 +112,10 @@ export function request(
       let bytes = 0;
       try {
         const sink = onHead(headOf(response));
-        response.on("data", (chunk: Buffer) => {
+        const content = plain(response, fail);
+        content.on("data", (chunk: Buffer) => {
+          // What is still on its way after a failure belongs to nobody.
+          if (hasFailed) return;
           bytes += chunk.length;
           try {
             sink(chunk);
@@ -98,20 +123,20 @@ export function request(
             fail(error);
           }
         });
+        content.on("end", () => {
+          clearTimeout(total);
+          resolve(bytes);
+        });
       } catch (error) {
-        return fail(error);
+        fail(error);
       }
-      response.on("end", () => {
-        clearTimeout(total);
-        resolve(bytes);
-      });
     });
     call.end(content);
   });
 }
 
-function lateFailure(timeoutMs: number): ServerFailure {
-  return new ServerFailure("timeout", `no answer within ${Math.round(timeoutMs / 100) / 10} s`);
+function lateFailure(what: string, afterMs: number): ServerFailure {
+  return new ServerFailure("timeout", `${what} within ${Math.round(afterMs / 100) / 10} s`);
 }
 
 function headOf({ headers }: http.IncomingMessage): Head {
@@ -125,13 +150,16 @@ function headOf({ headers }: http.IncomingMessage): Head {
 
 async function readFailure(response: http.IncomingMessage): Promise<ServerFailure> {
   const status = response.statusCode ?? 0;
-  if (status === 200) return new ServerFailure("foreign", "a proxy compresses answers unasked");
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > MOST_FAILURE_BYTES) break;
+  try {
+    for await (const chunk of plain(response) as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > MOST_FAILURE_BYTES) break;
+    }
+  } catch {
+    // The status says more than how its explanation was lost.
   }
   return ofStatus(status, Buffer.concat(chunks).toString("utf8"), response.headers.location ?? "");
 }

@@ -4,15 +4,20 @@
  */
 import { UserError } from "../../base/errors.ts";
 import type { MetricSet } from "../../model/metrics.ts";
-import { LabelledSeries } from "../metrics/labelled-series.ts";
+import type { LabelledSeries } from "../metrics/labelled-series.ts";
 import { type BuilderCounts, MetricSetBuilder } from "../metrics/metric-set-builder.ts";
+import { catalogMatchers } from "./catalog-matchers.ts";
 import { ServerFailure, toUserError } from "./failure.ts";
+import { JoinedSeries } from "./joined-series.ts";
+import { metricNames, metricTypes } from "./lists.ts";
 import { parseMatchers } from "./matchers.ts";
-import { metricNames, metricTypes, PARALLEL, type Server } from "./server.ts";
+import { memoryOf } from "./server-memory.ts";
+import { PARALLEL, type Server } from "./server.ts";
 import { TakeByTheBestWay } from "./take.ts";
 import type { Way } from "./ways.ts";
 
 export { parseMatchers } from "./matchers.ts";
+export { nodeNames } from "./node-names.ts";
 export { connect, type ConnectOptions, nowS, type Server } from "./server.ts";
 export type { Way } from "./ways.ts";
 
@@ -27,6 +32,8 @@ export interface PullOptions {
   readonly via?: "auto" | Way;
   /** Of query-range. */
   readonly stepS?: number;
+  /** No samples of any name are an answer: an empty set. For callers that ask for names bit by bit. */
+  readonly allowNothing?: boolean;
 }
 
 export interface Pulled {
@@ -43,8 +50,6 @@ export interface Pulled {
 
 const DEFAULT_STEP_S = 15;
 const MOST_CLOCK_OFFSET_MS = 60_000;
-/** After so many metrics in a row without an answer the rest is not asked for: forty timeouts are an hour. */
-const MOST_SILENCES = 3;
 
 /** Which metrics there are under the matchers at that time; null where the server does not tell. */
 export async function availableNames(
@@ -70,25 +75,27 @@ export async function pull(server: Server, options: PullOptions): Promise<Pulled
   try {
     const [there, types] = await Promise.all([
       metricNames(server, matchers, startS, endS),
-      metricTypes(server),
+      metricTypes(server, matchers, startS, endS),
     ]);
     const builder = new MetricSetBuilder();
-    const series = new LabelledSeries(builder, (name) => types.get(name) ?? "unknown");
+    const series = new JoinedSeries(builder, (name) => types.get(name) ?? "unknown");
     const wanted = [...new Set(options.names)];
     const names = wanted.filter((name) => there === null || there.has(name));
     const said = new Map<string, readonly string[]>();
     const taker = new TakeByTheBestWay(server, via, series);
     const failures: ServerFailure[] = [];
-    let silences = 0;
+    const memory = memoryOf(server);
     await inParallel(names, async (name) => {
       try {
-        if (silences >= MOST_SILENCES) throw new ServerFailure("timeout", "the server is silent");
-        const what = { name, matchers, stepMs: Math.round(stepS * 1000) };
+        if (memory.isSilent) throw new ServerFailure("timeout", "the server is silent");
+        const all = [...matchers, ...catalogMatchers(name)];
+        const what = { name, matchers: all, stepMs: Math.round(stepS * 1000) };
         said.set(name, await taker.take(what, span));
-        silences = 0;
+        memory.noteAnswer();
       } catch (failure) {
         if (!(failure instanceof ServerFailure) || failure.kind === "aborted") throw failure;
-        if (failure.kind === "timeout" || failure.kind === "unreachable") silences++;
+        const isSilence = failure.kind === "timeout" || failure.kind === "unreachable";
+        if (isSilence && !memory.isSilent) memory.noteSilence();
         failures.push(failure);
         builder.drop(name);
         said.set(name, [`${name} could not be pulled: ${failure.message}.`]);
@@ -97,13 +104,17 @@ export async function pull(server: Server, options: PullOptions): Promise<Pulled
     // Nothing of what is there came: the reason is one and the same.
     if (names.length > 0 && failures.length === names.length) throw failures[0]!;
     const set = inOrder(builder.finish(), wanted);
+    const got = new Set(set.samples.map(({ name }) => name));
+    if (got.size === 0 && !options.allowNothing) throw nothing(server, options, series);
     const defects = [
       ...clockDefects(server),
       ...names.flatMap((name) => said.get(name) ?? []),
-      ...remarks(builder.counts, series, taker.ways()),
+      ...remarks(builder.counts, taker.ways()),
     ];
-    const got = new Set(set.samples.map(({ name }) => name));
-    if (got.size === 0) throw nothing(server, options, series);
+    // Where others came, they are nothing to tell of: every site has series of disks and interfaces that are none.
+    if (got.size === 0 && series.unwanted > 0) {
+      defects.push(`${series.unwanted} series were left out by their labels.`);
+    }
     return {
       set,
       via: taker.ways().join(", "),
@@ -151,11 +162,7 @@ function clockDefects({ clockOffsetMs }: Server): string[] {
   ];
 }
 
-function remarks(
-  { tooMany, duplicateSeries }: BuilderCounts,
-  { unwanted }: LabelledSeries,
-  ways: readonly string[],
-): string[] {
+function remarks({ tooMany, duplicateSeries }: BuilderCounts, ways: readonly string[]): string[] {
   const found: string[] = [];
   if (ways.includes("query-range")) {
     found.push(
@@ -168,7 +175,6 @@ function remarks(
       `${duplicateSeries} series say again what others say of the same device (a second replica?) and were left out.`,
     );
   }
-  if (unwanted > 0) found.push(`${unwanted} series were left out by their labels.`);
   return found;
 }
 

@@ -1,9 +1,8 @@
 /** What a server is, what it has, and what its clock says. */
 import { UserError } from "../../base/errors.ts";
-import type { MetricType } from "../../model/metrics.ts";
 import { ServerFailure, toUserError } from "./failure.ts";
+import { headersOf } from "./headers.ts";
 import { newAgent, requestJson, type Target } from "./http.ts";
-import { type Matcher, selector } from "./matchers.ts";
 
 export interface Server {
   /** As it may be shown: without credentials. */
@@ -18,29 +17,27 @@ export interface Server {
 
 export interface ConnectOptions {
   readonly url: string;
+  /** What is no header is a UserError. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** The longest silence of one request. */
+  /** The longest silence of one request; the whole of it may take twice as long. */
   readonly timeoutMs?: number;
 }
 
-const DEFAULT_TIMEOUT_MS = 60_000;
-/** A server has some thousand names; its metadata some hundred bytes for each. */
-const MOST_LIST_BYTES = 1 << 26;
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** Of a server's first answers, which are small. */
+const MOST_HELLO_BYTES = 1 << 20;
+/** For lists beside the samples; samples themselves are taken by PARALLEL at once. */
+const MORE_SOCKETS = 2;
 /** Enough to keep the server busy while we decode; more would only wait for its cores. */
 export const PARALLEL = 2;
 
 export async function connect(options: ConnectOptions): Promise<Server> {
   const base = parseUrl(options.url);
-  const headers: Record<string, string> = { "user-agent": "faultline", ...options.headers };
-  if (base.username !== "") {
-    const login = `${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`;
-    headers["authorization"] ??= `Basic ${Buffer.from(login).toString("base64")}`;
-    base.username = base.password = "";
-  }
+  const headers = headersOf(base, options.headers ?? {});
   const url = base.href.replace(/\/+$/, "");
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const agent = newAgent(base, PARALLEL);
+  const agent = newAgent(base, PARALLEL + MORE_SOCKETS);
   const target: Target = { base, headers, agent, timeoutMs, signal: options.signal };
   try {
     return { url, target, ...(await hello(target)) };
@@ -74,7 +71,7 @@ async function hello(target: Target): Promise<Hello> {
   const asked = Date.now();
   try {
     const path = "/api/v1/status/buildinfo";
-    const { head, json } = await requestJson(target, { path }, MOST_LIST_BYTES);
+    const { head, json } = await requestJson(target, { path }, MOST_HELLO_BYTES);
     if (json["status"] === "success") {
       const { version = "" } = (json["data"] ?? {}) as { version?: string };
       return { version, ...told(head, asked) };
@@ -84,7 +81,7 @@ async function hello(target: Target): Promise<Hello> {
     if (!(failure instanceof ServerFailure) || !hasAnswered(failure)) throw failure;
   }
   const probe = { path: "/api/v1/query", query: [["query", "vector(1)"]] } as const;
-  const { head, json } = await requestJson(target, probe, MOST_LIST_BYTES);
+  const { head, json } = await requestJson(target, probe, MOST_HELLO_BYTES);
   if (json["status"] !== "success") {
     throw new ServerFailure("foreign", "it answers, but not as the Prometheus API");
   }
@@ -102,46 +99,4 @@ function told(head: { dateMs: number; server: string }, asked: number): Omit<Hel
     // The header has whole seconds: half of one is its mean error.
     clockOffsetMs: Number.isNaN(head.dateMs) ? 0 : Math.round(head.dateMs + 500 - ours),
   };
-}
-
-/** The names of metrics that have series under the matchers; null where the server cannot list them. */
-export async function metricNames(
-  { target }: Server,
-  matchers: readonly Matcher[],
-  startS: number,
-  endS: number,
-): Promise<ReadonlySet<string> | null> {
-  const query: [string, string][] = [
-    ["start", String(startS)],
-    ["end", String(endS)],
-  ];
-  if (matchers.length > 0) query.push(["match[]", selector("", matchers)]);
-  const path = "/api/v1/label/__name__/values";
-  try {
-    const { json } = await requestJson(target, { path, query }, MOST_LIST_BYTES);
-    const data = json["data"];
-    return Array.isArray(data) ? new Set(data.map(String)) : null;
-  } catch (failure) {
-    if (!(failure instanceof ServerFailure)) throw failure;
-    if (failure.kind === "bad-query" && !/non-empty matcher/.test(failure.message)) throw failure;
-    if (failure.kind === "unreachable" || failure.kind === "aborted") throw failure;
-    return null;
-  }
-}
-
-/** Types as scraped exporters declare them. Not all servers know: then all are unknown. */
-export async function metricTypes({ target }: Server): Promise<ReadonlyMap<string, MetricType>> {
-  const query = [["limit_per_metric", "1"]] as const;
-  const types = new Map<string, MetricType>();
-  try {
-    const asked = { path: "/api/v1/metadata", query };
-    const { json } = await requestJson(target, asked, MOST_LIST_BYTES);
-    for (const [name, entries] of Object.entries(json["data"] ?? {})) {
-      const type = (entries as readonly { type?: unknown }[])[0]?.type;
-      if (type === "counter" || type === "gauge") types.set(name, type);
-    }
-  } catch (failure) {
-    if (!(failure instanceof ServerFailure) || failure.kind === "aborted") throw failure;
-  }
-  return types;
 }

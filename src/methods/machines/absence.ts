@@ -48,6 +48,13 @@ function lastSeen(grids: readonly MetricGrid[], machines: number): Float64Array 
   return last;
 }
 
+/** Not the very last: one machine whose clock is ahead must not make the others look dead. */
+function usualEnd(lastSeenS: Float64Array): number {
+  const seen = lastSeenS.filter((one) => one > -Infinity).sort();
+  const ahead = seen.length > 2 ? Math.max(1, Math.floor(0.1 * seen.length)) : 0;
+  return seen[seen.length - 1 - ahead] ?? -Infinity;
+}
+
 export function silences(fleet: Fleet): Silence[] {
   const machines = fleet.machines.length;
   const all: Silence[] = [];
@@ -58,11 +65,18 @@ export function silences(fleet: Fleet): Silence[] {
     const grids = fleet.grids.filter((grid) => exporterOf(grid) === exporter);
     if (grids.length === 0) continue;
     seen[exporter] = lastSeen(grids, machines);
-    end[exporter] = seen[exporter].reduce((a, b) => Math.max(a, b), -Infinity);
+    end[exporter] = usualEnd(seen[exporter]);
     steps[exporter] = grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
   }
   const exporters = Object.keys(seen) as Exporter[];
   for (let m = 0; m < machines; m++) {
+    const before = fleet.lastSeenS?.[m] ?? -Infinity;
+    if (before > -Infinity && exporters.every((exporter) => seen[exporter]![m] === -Infinity)) {
+      const toS = exporters.reduce((latest, one) => Math.max(latest, end[one]!), -Infinity);
+      const stepS = exporters.reduce((largest, one) => Math.max(largest, steps[one]!), 0);
+      all.push({ machine: m, fromS: before, toS, isOpen: true, exporter: null, stepS });
+      continue;
+    }
     const silent = exporters.filter((exporter) => {
       const last = seen[exporter]![m]!;
       return last > -Infinity && end[exporter]! - last >= 2 * steps[exporter]!;
@@ -91,40 +105,58 @@ export function silences(fleet: Fleet): Silence[] {
 
 /** Times without any sample after which the machine came back. */
 export function gaps(fleet: Fleet, leastS: number): Silence[] {
-  const found: Silence[] = [];
-  for (const exporter of ["gpu", "host"] as const) {
+  return (["gpu", "host"] as const).flatMap((exporter) => {
     const grid = fleet.grids.find((one) => exporterOf(one) === exporter);
-    if (!grid) continue;
-    const { mean, ticks, startS, stepS } = grid;
-    const least = Math.max(LEAST_GAP_STEPS, Math.ceil(leastS / stepS));
-    for (let m = 0; m < fleet.machines.length; m++) {
-      let last = -1;
-      for (let t = 0; t < ticks; t++) {
-        if (Number.isNaN(mean[m * ticks + t]!)) continue;
-        if (last >= 0 && t - last > least) {
-          const fromS = startS + (last + 1) * stepS;
-          found.push({
-            machine: m,
-            fromS,
-            toS: startS + t * stepS,
-            isOpen: false,
-            exporter,
-            stepS,
-          });
-        }
-        last = t;
+    return grid ? gapsOf(fleet, grid, exporter, leastS) : [];
+  });
+}
+
+function gapsOf(fleet: Fleet, grid: MetricGrid, exporter: Exporter, leastS: number): Silence[] {
+  const { mean, ticks, startS, stepS } = grid;
+  const least = Math.max(LEAST_GAP_STEPS, Math.ceil(leastS / stepS));
+  const found: Silence[] = [];
+  for (let m = 0; m < fleet.machines.length; m++) {
+    let last = -1;
+    for (let t = 0; t < ticks; t++) {
+      if (Number.isNaN(mean[m * ticks + t]!)) continue;
+      if (last >= 0 && t - last > least) {
+        const fromS = startS + (last + 1) * stepS;
+        found.push({ machine: m, fromS, toS: startS + t * stepS, isOpen: false, exporter, stepS });
       }
+      last = t;
     }
   }
   return found;
 }
 
+/** Gaps of a whole machine: of both exporters at once, where there are both. */
+export function absences(fleet: Fleet, found: readonly Silence[], leastS: number): Silence[] {
+  const exporters = new Set(fleet.grids.map(exporterOf));
+  if (exporters.size === 1) return found.filter(({ fromS, toS }) => toS - fromS >= leastS);
+  return found
+    .filter(({ exporter }) => exporter === "gpu")
+    .flatMap((gpu) => {
+      const host = found.find(
+        (other) =>
+          other.exporter === "host" &&
+          other.machine === gpu.machine &&
+          Math.min(other.toS, gpu.toS) - Math.max(other.fromS, gpu.fromS) >= leastS,
+      );
+      return host ? [{ ...gpu, fromS: Math.max(gpu.fromS, host.fromS), exporter: null }] : [];
+    });
+}
+
 /** Machines that report fewer GPUs, or NICs, than they did, up to the end. */
+/** A table with a row for each GPU repeats the host's metrics by GPU. */
+function isOfGpus(grid: MetricGrid): boolean {
+  return exporterOf(grid) === "gpu" || (grid.devices[0] ?? "").startsWith("gpu");
+}
+
 export function lostDevices(fleet: Fleet, leastS: number): LostDevice[] {
   const found: LostDevice[] = [];
   for (const what of ["gpus", "nics"] as const) {
     const grids = fleet.grids.filter(
-      (grid) => grid.reporting !== null && (what === "gpus") === (exporterOf(grid) === "gpu"),
+      (grid) => grid.reporting !== null && (what === "gpus") === isOfGpus(grid),
     );
     if (grids.length === 0) continue;
     for (let m = 0; m < fleet.machines.length; m++) {

@@ -15,6 +15,7 @@ import { offClocks } from "./off-clocks.ts";
 import { rolesOf, type RoleHints } from "./roles.ts";
 
 const MAX_CELLS = 64_000_000;
+const LEAST_SLACK_S = 600;
 
 export interface AlignOptions extends RoleHints {
   /** Unix seconds; samples outside are left out. */
@@ -25,19 +26,20 @@ export interface AlignOptions extends RoleHints {
 }
 
 export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {}): Fleet {
-  const seen = [...new Set(sets.flatMap((set) => set.machines))].sort();
+  const nameOf = shortNames(sets.flatMap((set) => set.machines));
+  const seen = [...new Set(sets.flatMap((set) => set.machines.map(nameOf)))].sort();
   const machines = options.only ? seen.filter((machine) => options.only!.has(machine)) : seen;
   const numberOf = new Map(machines.map((machine, m) => [machine, m]));
   const byName = new Map<string, Placed[]>();
   for (const set of sets) {
-    const place = Int32Array.from(set.machines, (machine) => numberOf.get(machine) ?? -1);
+    const place = Int32Array.from(set.machines, (machine) => numberOf.get(nameOf(machine)) ?? -1);
     for (const samples of set.samples) {
       const list = byName.get(samples.name) ?? [];
       list.push({ samples, machine: samples.machine.map((m) => place[m]!) });
       byName.set(samples.name, list);
     }
   }
-  const hardware = hardwareOf(sets, machines);
+  const hardware = hardwareOf(sets, machines, nameOf);
   const { isOff, missing } = offClocks(machines, [...byName.values()].flat());
   const grids: MetricGrid[] = [];
   for (const metric of CATALOG) {
@@ -63,12 +65,25 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
   return { machines, role, roles, grids, missing };
 }
 
-function hardwareOf(sets: readonly MetricSet[], machines: readonly string[]): (string | null)[] {
+/** "node003.cluster.local" is node003 where another exporter calls it so. */
+function shortNames(names: readonly string[]): (machine: string) => string {
+  const known = new Set(names);
+  return (machine) => {
+    const short = machine.slice(0, Math.max(0, machine.indexOf(".")));
+    return short !== "" && !/^\d+$/.test(short) && known.has(short) ? short : machine;
+  };
+}
+
+function hardwareOf(
+  sets: readonly MetricSet[],
+  machines: readonly string[],
+  nameOf: (machine: string) => string,
+): (string | null)[] {
   const models = new Map<string, string>();
   for (const set of sets) {
     set.machines.forEach((machine, m) => {
       const model = set.hardware[m];
-      if (model) models.set(machine, model);
+      if (model) models.set(nameOf(machine), model);
     });
   }
   return machines.map((machine) => models.get(machine) ?? null);
@@ -85,14 +100,25 @@ function gridOf(
   // A table's column carries the catalog's own word.
   const own: MetricSource = { names: [metric.id], how: "level" };
   const alternatives = [own, ...metric.sources]
-    .filter(({ names }) => names.every((name) => byName.has(name)))
+    .map((source) => withWhatIsThere(source, byName))
+    .filter((source) => source !== null)
     .map((source) => ({ source, seen: machinesWith(byName.get(source.names[0]!)!, machines) }));
   let best = alternatives[0];
   for (const other of alternatives) if (best && other.seen > 2 * best.seen) best = other;
   if (!best) return null;
   const placed = best.source.names.map((name) => byName.get(name)!);
-  const ticks = ticksOf(placed[0]!, machines, options);
+  const ticks = ticksOf(placed[0]!, machines, isOff, options);
   return ticks && new GridMaker(metric, best.source, ticks, machines, isOff).make(placed);
+}
+
+/** Of a sum whatever there is (an exporter may have TX alone); of a share both parts. */
+function withWhatIsThere(
+  source: MetricSource,
+  byName: ReadonlyMap<string, readonly Placed[]>,
+): MetricSource | null {
+  const names = source.names.filter((name) => byName.has(name));
+  if (names.length === 0 || (source.how === "used-share" && names.length < 2)) return null;
+  return names.length === source.names.length ? source : { ...source, names };
 }
 
 function machinesWith(placed: readonly Placed[], machines: number): number {
@@ -105,18 +131,23 @@ function machinesWith(placed: readonly Placed[], machines: number): number {
 function ticksOf(
   placed: readonly Placed[],
   machines: number,
+  isOff: Uint8Array,
   { fromS = -Infinity, toS = Infinity }: AlignOptions,
 ): Ticks | null {
   const intervals: number[] = [];
+  const firsts: number[] = [];
+  const lasts: number[] = [];
   let first = Infinity;
   let last = -Infinity;
-  for (const { samples } of placed) {
+  for (const { samples, machine } of placed) {
     const { start, timeS } = samples;
     const every = Math.max(1, Math.floor((start.length - 1) / 500));
     for (let s = 0; s + 1 < start.length; s++) {
       const from = start[s]!;
       const to = start[s + 1]!;
-      if (from === to) continue;
+      if (from === to || machine[s]! < 0 || isOff[machine[s]!] === 1) continue;
+      firsts.push(timeS[from]!);
+      lasts.push(timeS[to - 1]!);
       first = Math.min(first, timeS[from]!);
       last = Math.max(last, timeS[to - 1]!);
       if (s % every !== 0 || to - from < 3) continue;
@@ -126,8 +157,12 @@ function ticksOf(
       intervals.push(median(gaps));
     }
   }
-  first = Math.max(first, fromS);
-  last = Math.min(last, toS);
+  // One absurd time must not stretch the grid to years.
+  const usualFirst = median(firsts);
+  const usualLast = median(lasts);
+  const slack = Math.max(LEAST_SLACK_S, usualLast - usualFirst);
+  first = Math.max(first, fromS, usualFirst - slack);
+  last = Math.min(last, toS, usualLast + slack);
   if (!(last > first) || intervals.length === 0) return null;
   const seenS = tidy(median(intervals));
   const stepS = Math.max(seenS, ((last - first) * machines) / MAX_CELLS);

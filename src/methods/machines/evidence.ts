@@ -108,6 +108,13 @@ export function detailed(evidence: Evidence): Evidence {
   return { ...evidence, fromS, deviation };
 }
 
+/** Whether the figures that are shown differ by what matters, or nearly. */
+export function differs({ episode, deviation }: Evidence): boolean {
+  if (!episode) return true;
+  const { scale } = episode.view;
+  return Math.abs(scale.to(deviation.value) - scale.to(deviation.peers)) >= scale.material / 2;
+}
+
 /** The machine's mean, its peers' and the device that stands out, between two times. */
 function figures(
   { view, machine, toS }: Episode,
@@ -164,13 +171,13 @@ function middle(values: number[]): number {
   return values[values.length >> 1] ?? NaN;
 }
 
-export function silenceEvidence({ machine, fromS, toS, exporter }: Silence): Evidence {
+export function silenceEvidence({ machine, fromS, toS, exporter, isOpen }: Silence): Evidence {
   return {
     machine,
     kind: "absence",
     fromS,
     toS,
-    isOpen: true,
+    isOpen,
     strength: 2,
     decides: exporter === null,
     isBusier: false,

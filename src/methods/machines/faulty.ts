@@ -15,6 +15,7 @@ const MOST_SHARE = 0.25;
 /** What spreads comes later, by more than sampling can blur, and weaker. */
 const LATER_STEPS = 3;
 const WEAKER = 1.2;
+const SPREADS_WITHIN_S = 300;
 /** Of a device whose samples stop while the job runs. */
 const GOES_ON_SCORE = 0.5;
 const HALTS_WITHIN_S = 90;
@@ -111,8 +112,9 @@ function goesOn({ kinds, evidence, fromS }: Judged, phases: readonly Phase[]): b
 function spreadTo(first: Judged, later: Judged, stepS: number): boolean {
   if (!later.kinds.every((kind) => SPREADS.includes(kind))) return false;
   if (later.fromS - first.fromS <= LATER_STEPS * stepS) return false;
-  if (!first.kinds.some((kind) => SPREADS.includes(kind)) && first.score < later.score)
-    return false;
+  // Only what is congested itself congests others, and while it is.
+  if (!first.kinds.some((kind) => SPREADS.includes(kind)) || !overlap(first, later)) return false;
+  if (later.fromS - first.fromS > SPREADS_WITHIN_S) return false;
   return first.kinds.length > later.kinds.length || strongest(first) >= WEAKER * strongest(later);
 }
 

@@ -6,7 +6,7 @@
 import { groupBy } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Jitter, MachineReport, Phase, TelemetryFault } from "../../model/machine-report.ts";
-import { gaps, lostDevices, silences } from "./absence.ts";
+import { absences, gaps, lostDevices, silences, type Silence } from "./absence.ts";
 import { coverageOf } from "./coverage.ts";
 import { episodesOf } from "./episodes.ts";
 import { evidenceOf, kindOf, lossEvidence, silenceEvidence, type Evidence } from "./evidence.ts";
@@ -17,6 +17,7 @@ import { judge, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
+import { twoNames } from "./two-names.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
 
@@ -28,6 +29,7 @@ export interface FindOptions {
 export const CONTINUITY_S = 240;
 /** Data shorter than three times the continuity are judged by a third of their length. */
 const SHARE_OF_SHORT_DATA = 1 / 3;
+const LEAST_CONTINUITY_S = 90;
 /** Absence is judged after two intervals and this share of the continuity. */
 const ABSENCE_SHARE = 1 / 4;
 /** When so many fall silent at once, the monitoring did. */
@@ -38,7 +40,10 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
-  const continuityS = Math.min(wantedS, (toS - fromS) * SHARE_OF_SHORT_DATA);
+  // Jitters last for a minute, whatever the length of the data; by the millisecond everything is shorter.
+  const isFineGrained = fleet.grids.every(({ stepS }) => stepS < 0.5);
+  const leastS = isFineGrained ? 0 : Math.min(wantedS, LEAST_CONTINUITY_S);
+  const continuityS = Math.min(wantedS, Math.max(leastS, (toS - fromS) * SHARE_OF_SHORT_DATA));
   if (continuityS < wantedS) {
     missing.push(
       `only ${tidySeconds(toS - fromS)} of data: a deviation counts from ${tidySeconds(continuityS)} on instead of ${tidySeconds(wantedS)}`,
@@ -49,12 +54,15 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
       `${fleet.machines.length} machine${fleet.machines.length === 1 ? "" : "s"}: there are no peers to compare with`,
     );
   }
+  const named = twoNames(fleet);
+  if (named !== null) missing.push(named);
   const { phases } = phasesOf(fleet);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
   const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
   const views = fleet.grids
     .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
     .flatMap((grid) => viewsOf(fleet, grid, phases));
+  missing.push(...crowdWords(views, continuityS));
   const evidence = [
     ...views.flatMap((view) => episodeEvidence(view, phases, continuityS / 4)),
     ...absenceEvidence(fleet, continuityS, toS, missing),
@@ -79,7 +87,7 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
   }
   const { faulty, followers } = faultyMachines(fleet, judged, missing, phases);
   const jitters = jittersOf(fleet, rest, MOST_JITTERS);
-  const returned = gapJitters(fleet, continuityS);
+  const returned = gapJitters(fleet, continuityS, missing);
   return {
     method: "peers",
     machines: fleet.machines.length,
@@ -99,6 +107,19 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
 }
 
 const MOST_JITTERS = 200;
+
+/** Where a quarter of the machines and more are far from the rest nobody is named; that is said. */
+function crowdWords(views: readonly View[], continuityS: number): string[] {
+  const crowded = views.filter(
+    ({ peers, metric }) =>
+      metric.decides && peers.crowdedBlocks * peers.blocks.blockS >= continuityS,
+  );
+  if (crowded.length === 0) return [];
+  const titles = [...new Set(crowded.map(({ metric }) => metric.title))].slice(0, 4).join(", ");
+  return [
+    `a quarter of the machines and more are far from the rest in ${titles}: kinds of machines, stages (give --job FILE), or a fault of many at once; in that nobody is named`,
+  ];
+}
 
 /** While the job pauses for a checkpoint, whoever writes it is busier than others; that is no fault. */
 function episodeEvidence(view: View, phases: readonly Phase[], leastS: number): Evidence[] {
@@ -124,31 +145,68 @@ function absenceEvidence(
   const lost = lostDevices(fleet, needS).filter(
     ({ machine }) => !silent.some((one) => one.machine === machine && one.exporter !== "host"),
   );
+  const returned = gaps(fleet, needS);
+  const away = absences(fleet, returned, continuityS).filter(
+    ({ fromS, toS: backS }) => !isOutage(returned, fromS, backS, fleet.machines.length),
+  );
   const whole = silent.filter(({ exporter }) => exporter === null);
   if (
     fleet.machines.length >= LEAST_MACHINES &&
-    whole.length > OUTAGE_SHARE * fleet.machines.length
+    whole.length > Math.max(1, OUTAGE_SHARE * fleet.machines.length)
   ) {
     missing.push(
       `${whole.length} of ${fleet.machines.length} machines stopped reporting: the monitoring failed, or the job ended; nobody is accused of it`,
     );
     return lost.map((one) => lossEvidence(one, toS));
   }
-  return [...silent.map(silenceEvidence), ...lost.map((one) => lossEvidence(one, toS))];
+  return [...silent, ...away]
+    .map(silenceEvidence)
+    .concat(lost.map((one) => lossEvidence(one, toS)));
+}
+
+/** Whether so many were silent at that time that the monitoring was. */
+function isOutage(
+  returned: readonly Silence[],
+  fromS: number,
+  toS: number,
+  machines: number,
+): boolean {
+  const silent = new Set(
+    returned.filter((one) => one.fromS < toS && one.toS > fromS).map(({ machine }) => machine),
+  );
+  return machines >= LEAST_MACHINES && silent.size > Math.max(1, OUTAGE_SHARE * machines);
 }
 
 function lasts({ fromS, toS, kind }: Evidence, continuityS: number): boolean {
   return kind === "absence" || toS - fromS >= continuityS / 4;
 }
 
-function gapJitters(fleet: Fleet, continuityS: number): Jitter[] {
-  return gaps(fleet, continuityS / 4).map(({ machine, fromS, toS, exporter }) => ({
-    machine: fleet.machines[machine]!,
-    metric: "reporting",
-    fromS,
-    toS,
-    why: `no samples of its ${exporter === "gpu" ? "GPUs" : "host"} for ${tidySeconds(toS - fromS)}, then again`,
-  }));
+/** Gaps that did not last; of an outage of the monitoring one sentence instead of one for each machine. */
+function gapJitters(fleet: Fleet, continuityS: number, missing: string[]): Jitter[] {
+  const returned = gaps(fleet, continuityS / 4);
+  const outages = returned.filter(({ fromS, toS }) =>
+    isOutage(returned, fromS, toS, fleet.machines.length),
+  );
+  if (outages.length > 0) {
+    const fromS = outages.reduce((first, one) => Math.min(first, one.fromS), Infinity);
+    const toS = outages.reduce((last, one) => Math.max(last, one.toS), -Infinity);
+    missing.push(
+      `between ${clock(fromS)} and ${clock(toS)} most machines had no samples at times: the monitoring was away, not the machines`,
+    );
+  }
+  return returned
+    .filter((one) => !outages.includes(one) && one.toS - one.fromS < continuityS)
+    .map(({ machine, fromS, toS, exporter }) => ({
+      machine: fleet.machines[machine]!,
+      metric: "reporting",
+      fromS,
+      toS,
+      why: `no samples of its ${exporter === "gpu" ? "GPUs" : "host"} for ${tidySeconds(toS - fromS)}, then again`,
+    }));
+}
+
+function clock(seconds: number): string {
+  return new Date(Math.round(1000 * seconds)).toISOString().slice(11, 19);
 }
 
 function spanOf({ grids }: Fleet): { fromS: number; toS: number } {

@@ -5,6 +5,8 @@ import type { MetricSamples } from "../../model/metrics.ts";
 import { carryForward, levelRow, rateRow, type Ticks } from "./grid-rows.ts";
 
 const MAX_DEVICES = 250;
+/** Times the catalog's upper limit, which rates may exceed. */
+const IMPOSSIBLE = 20;
 
 /** One metric's samples, with the fleet's machine numbers; -1 for machines that are not the fleet's. */
 export interface Placed {
@@ -19,6 +21,9 @@ export class GridMaker {
   readonly #machines: number;
   readonly #isOff: Uint8Array;
   readonly #rows: Float64Array[];
+  /** What can be: a negative power or a usage of 300 % is a broken sensor's. */
+  readonly #least: number;
+  readonly #most: number;
 
   constructor(
     metric: CatalogMetric,
@@ -33,11 +38,14 @@ export class GridMaker {
     this.#machines = machines;
     this.#isOff = isOff;
     this.#rows = source.names.map(() => new Float64Array(ticks.ticks));
+    const isOwnWord = metric.group === "other";
+    this.#least = isOwnWord ? -Infinity : metric.bounds[0] - 0.01;
+    this.#most = isOwnWord ? Infinity : IMPOSSIBLE * metric.bounds[1];
   }
 
   make(placed: readonly (readonly Placed[])[]): MetricGrid | null {
     const { ticks } = this.#ticks;
-    const devices = [...new Set(placed[0]!.flatMap(({ samples }) => samples.device))];
+    const devices = [...new Set(placed[0]!.flatMap(({ samples }) => samples.device))].sort(inOrder);
     const isByDevice =
       this.#metric.perDevice && devices.length > 1 && devices.length <= MAX_DEVICES;
     const deviceOf = new Map(devices.map((device, d) => [device, d]));
@@ -47,7 +55,7 @@ export class GridMaker {
     const high = isByDevice ? new Float32Array(cells).fill(NaN) : mean;
     const lowDevice = isByDevice ? new Uint8Array(cells) : null;
     const highDevice = isByDevice ? new Uint8Array(cells) : null;
-    const counts = new Uint8Array(cells);
+    const counts = new Uint16Array(cells);
     const others = placed.slice(1).map((list) => seriesByKey(list));
     const { over } = this.#metric;
     for (const { samples, machine } of placed[0]!) {
@@ -59,9 +67,9 @@ export class GridMaker {
         const device = deviceOf.get(samples.device[s]!)!;
         for (let t = 0, at = m * ticks; t < ticks; t++, at++) {
           const value = row[t]!;
-          if (value !== value) continue;
+          if (!(value >= this.#least && value <= this.#most)) continue;
           const before = counts[at]!;
-          if (before < 255) counts[at] = before + 1;
+          counts[at] = before + 1;
           if (before === 0) mean[at] = value;
           else if (over === "max") mean[at] = Math.max(mean[at]!, value);
           else mean[at]! += value;
@@ -93,7 +101,8 @@ export class GridMaker {
       high,
       lowDevice,
       highDevice,
-      reporting: isByDevice ? counts : null,
+      // Not more than MAX_DEVICES.
+      reporting: isByDevice ? Uint8Array.from(counts) : null,
       devices: isByDevice ? devices : [],
       coverage: seen / cells,
     };
@@ -153,15 +162,16 @@ function risesOnly(samples: MetricSamples): boolean {
   const { start, value } = samples;
   const every = Math.max(1, Math.floor((start.length - 1) / 50));
   let falls = 0;
-  let steps = 0;
+  let changes = 0;
   for (let s = 0; s + 1 < start.length; s += every) {
     for (let i = start[s]! + 1; i < start[s + 1]!; i++) {
-      steps++;
+      // A gauge that is scraped more often than it is measured repeats itself.
+      if (value[i] !== value[i - 1]) changes++;
       if (value[i]! < value[i - 1]!) falls++;
     }
   }
   // Resets are rare; a rate falls every other time.
-  const rises = falls <= 0.1 * steps;
+  const rises = falls <= 0.1 * changes;
   RISES.set(samples, rises);
   return rises;
 }
@@ -174,4 +184,9 @@ function seriesByKey(
     machine.forEach((m, s) => byKey.set(`${m} ${samples.device[s]}`, { samples, s }));
   }
   return byKey;
+}
+
+/** "gpu2" before "gpu10", whoever comes first in the data. */
+function inOrder(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }

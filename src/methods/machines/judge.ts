@@ -2,7 +2,7 @@
  * From evidence to an accusation. Minder wants one metric for four minutes (§4.4); here several independent kinds of
  * evidence that agree may be quicker, because jitters hit one or two metrics, and faults many (its Table 1).
  */
-import { detailed, type Evidence, type EvidenceKind } from "./evidence.ts";
+import { detailed, differs, type Evidence, type EvidenceKind } from "./evidence.ts";
 
 /** Share of the continuity that is asked for when so many kinds agree. */
 const NEED_BY_KINDS = [1, 1, 5 / 8, 3 / 8] as const;
@@ -54,7 +54,10 @@ export function judge(
 }
 
 export function withDetails(judged: Judged): Judged {
-  const evidence = judged.evidence.map(detailed);
+  const all = judged.evidence.map(detailed);
+  // What meanwhile deviated for a moment only, and is like its peers over the time, says nothing.
+  const telling = all.filter(differs);
+  const evidence = telling.length > 0 ? telling : all;
   const fromS = evidence.reduce((first, one) => Math.min(first, one.fromS), Infinity);
   return { ...judged, evidence, fromS };
 }

@@ -100,13 +100,14 @@ function telemetryFinding({ telemetry }: MachineReport): NewFinding {
 
 function nobody(report: MachineReport): NewFinding {
   const { machines, metrics, jitter, phases } = report;
+  const isCrowded = report.missing.some((text) => text.startsWith("a quarter of the machines"));
   const isHalted = phases.some(({ what }) => what === "halt" || what === "idle");
   const seen = metrics.filter(({ coverage }) => coverage > 0).length;
   return {
     says: `no machine of ${machines} is unlike its peers for long in any of ${seen} metrics`,
     weight: 0.3,
     at: [],
-    data: { machines, jitters: jitter.length, allAlike: !isHalted && machines > 2 },
+    data: { machines, jitters: jitter.length, allAlike: !isHalted && machines > 2 && !isCrowded },
     accuses: [],
     clears: [],
     lacks: coverageLacks(report),

@@ -1,50 +1,110 @@
 /** Fleets put together: metrics that were pulled one by one, and the minutes since the last call. */
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
+import { linkUsage } from "./link-usage.ts";
+import { ALL_MACHINES } from "./roles.ts";
 
 /** Metrics of the same machines, some of which may be lacking in some. */
 export function mergeMetrics(fleets: readonly Fleet[]): Fleet | null {
-  const [first] = fleets;
-  if (!first) return null;
+  if (fleets.length === 0) return null;
   const machines = [...new Set(fleets.flatMap((fleet) => fleet.machines))].sort();
   const roleOf = new Map<string, string>();
   for (const fleet of fleets) {
-    fleet.machines.forEach((machine, m) => roleOf.set(machine, fleet.roles[fleet.role[m]!]!));
+    fleet.machines.forEach((machine, m) => {
+      const name = fleet.roles[fleet.role[m]!]!;
+      const known = roleOf.get(machine);
+      // Only some metrics carry the hardware's name: the most that is known of a machine counts.
+      if (known === undefined || known === ALL_MACHINES || name.length > known.length)
+        roleOf.set(machine, name);
+    });
   }
   const roles = [...new Set(roleOf.values())].sort();
+  const numberOf = new Map(roles.map((name, r) => [name, r]));
+  const grids = fleets.flatMap((fleet) =>
+    fleet.grids.map((grid) => placed(grid, fleet.machines, machines)),
+  );
+  const usage = grids.some(({ metric }) => metric === "pcie-usage") ? null : linkUsage(grids);
   return {
     machines,
-    role: Int32Array.from(machines, (machine) => roles.indexOf(roleOf.get(machine)!)),
+    role: Int32Array.from(machines, (machine) => numberOf.get(roleOf.get(machine)!)!),
     roles,
-    grids: fleets.flatMap((fleet) =>
-      fleet.grids.map((grid) => placed(grid, fleet.machines, machines)),
-    ),
+    grids: usage ? [...grids, usage] : grids,
     missing: [...new Set(fleets.flatMap((fleet) => fleet.missing))],
   };
 }
 
+/** A machine that has been silent for so many spans is no longer the job's. */
+const FORGOTTEN_SPANS = 4;
+
 /**
  * What was seen before, with the new minutes behind it: a call every eight minutes on fifteen minutes of data need not
  * pull the seven that it already has. The first two intervals of the new part lack the sample before them and are
- * taken from the old one. Metrics whose interval changed, and new ones, come as they are.
+ * taken from the old one. Metrics whose interval changed come as they are; those that did not come end where they did.
  */
 export function extendFleet(old: Fleet, fresh: Fleet, spanS: number): Fleet {
   const both = mergeMetrics([
     { ...old, grids: [] },
     { ...fresh, grids: [] },
   ])!;
-  const machines = both.machines;
+  const { machines } = both;
+  const endS = fresh.grids.reduce((end, grid) => Math.max(end, endOf(grid)), -Infinity);
   const grids = fresh.grids.map((grid) => {
-    const before = old.grids.find(
-      (other) =>
-        other.metric === grid.metric &&
-        other.source === grid.source &&
-        other.stepS === grid.stepS &&
-        other.devices.join() === grid.devices.join(),
-    );
+    const before = old.grids.find((other) => isSame(other, grid));
     const now = placed(grid, fresh.machines, machines);
-    return before ? appended(placed(before, old.machines, machines), now, spanS) : now;
+    if (!before) return now;
+    const devices = [...new Set([...before.devices, ...now.devices])].sort(
+      (a, b) => a.length - b.length || (a < b ? -1 : 1),
+    );
+    const earlier = withDevices(placed(before, old.machines, machines), devices);
+    return appended(earlier, withDevices(now, devices), spanS);
   });
-  return { ...both, grids, missing: fresh.missing };
+  const gone = old.grids.filter(
+    (grid) =>
+      !fresh.grids.some((other) => other.metric === grid.metric) && endOf(grid) > endS - spanS,
+  );
+  grids.push(...gone.map((grid) => placed(grid, old.machines, machines)));
+  const lastSeenS = Float64Array.from(machines, (machine) => seenBefore(old, machine));
+  lastSeenS.forEach((lastS, m) => {
+    if (endS - lastS > FORGOTTEN_SPANS * spanS) lastSeenS[m] = -Infinity;
+  });
+  return { ...both, grids, lastSeenS, missing: fresh.missing };
+}
+
+function endOf({ startS, ticks, stepS }: MetricGrid): number {
+  return startS + ticks * stepS;
+}
+
+function isSame(a: MetricGrid, b: MetricGrid): boolean {
+  return a.metric === b.metric && a.source === b.source && a.stepS === b.stepS;
+}
+
+function seenBefore(fleet: Fleet, machine: string): number {
+  const m = fleet.machines.indexOf(machine);
+  if (m < 0) return -Infinity;
+  let lastS = fleet.lastSeenS?.[m] ?? -Infinity;
+  for (const { mean, ticks, startS, stepS } of fleet.grids) {
+    let t = ticks - 1;
+    while (t >= 0 && Number.isNaN(mean[m * ticks + t]!)) t--;
+    if (t >= 0) lastS = Math.max(lastS, startS + (t + 1) * stepS);
+  }
+  return lastS;
+}
+
+/** The same grid with these devices: a GPU that is seen for the first or the last time must not cost the history. */
+function withDevices(grid: MetricGrid, devices: readonly string[]): MetricGrid {
+  if (devices.length === 0 || devices.join() === grid.devices.join()) return grid;
+  const place = grid.devices.map((device) => devices.indexOf(device));
+  const moved = (column: Uint8Array | null): Uint8Array =>
+    column ? column.map((device) => place[device] ?? 0) : new Uint8Array(grid.mean.length);
+  const seen = (): Uint8Array => Uint8Array.from(grid.mean, (value) => (value === value ? 1 : 0));
+  return {
+    ...grid,
+    low: grid.low === grid.mean ? grid.mean.slice() : grid.low,
+    high: grid.high === grid.mean ? grid.mean.slice() : grid.high,
+    lowDevice: moved(grid.lowDevice),
+    highDevice: moved(grid.highDevice),
+    reporting: grid.reporting ?? seen(),
+    devices,
+  };
 }
 
 type Column = "mean" | "low" | "high" | "lowDevice" | "highDevice" | "reporting";

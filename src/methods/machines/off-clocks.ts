@@ -23,7 +23,8 @@ export function offClocks(
   const usualFirst = median(seen.map((m) => first[m]!));
   const usualLast = median(seen.map((m) => last[m]!));
   for (const m of seen) {
-    if (last[m]! >= usualFirst && first[m]! <= usualLast) continue;
+    const apart = last[m]! < usualFirst || first[m]! > usualLast;
+    if (!apart && !isShifted(first[m]! - usualFirst, last[m]! - usualLast)) continue;
     isOff[m] = 1;
     const byS = Math.round(Math.abs(first[m]! - usualFirst));
     const way = first[m]! < usualFirst ? "before" : "after";
@@ -33,3 +34,11 @@ export function offClocks(
   }
   return { isOff, missing };
 }
+
+/** Beginning and end off by the same, to a fifth, and by more than scrapes can blur. A dead machine ends, but began in time. */
+function isShifted(firstS: number, lastS: number): boolean {
+  const least = Math.min(Math.abs(firstS), Math.abs(lastS));
+  return firstS * lastS > 0 && least >= LEAST_SHIFT_S && Math.abs(firstS - lastS) <= 0.2 * least;
+}
+
+const LEAST_SHIFT_S = 45;

@@ -13,7 +13,8 @@ const QUARTER = 0.3186;
 /** Of three or four, the second smallest stands for it, which is more. */
 const QUARTER_OF_FOUR = 0.6;
 const LEAST_BLOCKS_FOR_THIRDS = 9;
-const OUTER_SHARE = 0.1;
+/** As many as may be at fault together (faulty.ts). */
+const OUTER_SHARE = 0.25;
 /** Of a normal distribution's distances this share is smaller than so many deviations. */
 const STRAY_QUANTILE = 0.85;
 const STRAY_DEVIATIONS = 1.44;
@@ -176,7 +177,7 @@ export class Group {
   }
 
   /**
-   * How far the outer tenth is, by block. Where so many stray at once, that is how the metric behaves: a scrape that
+   * How far the outer quarter is, by block. Where so many stray at once, that is how the metric behaves: a scrape that
    * always falls into the same part of an iteration, or a congestion that spreads. Two culprits are always allowed.
    */
   outer(deviation: Float32Array): Float64Array {

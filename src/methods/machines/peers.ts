@@ -14,7 +14,7 @@ import { FEW, Group, type PeerOptions } from "./peer-group.ts";
 const LEAST_PEERS = 3;
 /** Where peers differ by nothing at all, this share of a material deviation is taken for noise. */
 const LEAST_NOISE = 0.05;
-/** A culprit is so many times as far out as the outer tenth. */
+/** A culprit is so many times as far out as the outer quarter. */
 const FAR = 2.5;
 
 export interface PeerDeviations {
@@ -27,6 +27,8 @@ export interface PeerDeviations {
   readonly limit: Float32Array;
   /** The same in units of what peers differ by. */
   readonly noise: Float32Array;
+  /** Blocks in which a quarter of the machines and more are far from the rest: nobody is named then. */
+  readonly crowdedBlocks: number;
   /** By machine: how much its own deviation jumps from block to block. */
   readonly jumps: Float32Array;
   readonly role: Int32Array;
@@ -51,6 +53,11 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
   const ofAll = all.spreads(deviation);
   const outer = all.outer(deviation);
   const strict = changeLimit(everybody.length);
+  let crowdedBlocks = 0;
+  for (let b = 0; b < count; b++) {
+    const usual = Math.max(material, strict * Math.max(ofAll[b]!, LEAST_NOISE * material));
+    if (options.isMasked[b] === 0 && outer[b]! > usual) crowdedBlocks++;
+  }
   const limit = new Float32Array(roles * count);
   const noise = new Float32Array(roles * count);
   for (const [r, list] of members) {
@@ -67,6 +74,7 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
     distance,
     limit,
     noise,
+    crowdedBlocks,
     jumps: jumpsOf(blocks, deviation, role.length),
     role,
   };

@@ -2,6 +2,7 @@
  * The monitoring breaks more often than the machines do. What must move together is held against each other: a GPU
  * whose duty cycle reads 0 while its power and its tensor cores are as everybody's is a GPU that works.
  */
+import { median } from "../../maths/robust.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
@@ -25,6 +26,7 @@ const AS_PEERS = 0.4;
 const AGREES = 0.5;
 const LEAST_SAMPLES = 4;
 const LEAST_TURNS = 8;
+const LOOK_BACK = 60;
 const SERVED_OLD = "stands still like the GPU's other metrics: the exporter serves an old value";
 
 export interface Sorted {
@@ -106,13 +108,27 @@ function frozenSensor(one: Evidence): string | null {
   const { deviation, episode } = one;
   if (!episode || !ANALOGUE.includes(deviation.metric)) return null;
   const constant = constantOf(one) ?? frozenDevice(one);
-  if (constant === null || constant === 0) return null;
+  if (constant === null || constant === 0 || !stoodBefore(one, constant)) return null;
   const { title, unit } = episode.view.metric;
   return `${title} has read exactly ${amount(constant, unit)} all the time, which no live GPU does: the exporter serves an old value`;
 }
 
 function isGpuMetric({ episode }: Evidence): boolean {
   return episode !== null && exporterOf(episode.view.grid) === "gpu";
+}
+
+/** An old value is one that the machine had before; a GPU that stops has a new one, and may hold it to the watt. */
+function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): boolean {
+  const { grid, values, scale } = episode!.view;
+  const { ticks, startS, stepS } = grid;
+  const until = Math.min(ticks, Math.floor((fromS - startS) / stepS));
+  const before: number[] = [];
+  for (let t = Math.max(0, until - LOOK_BACK); t < until; t++) {
+    const value = values[machine * ticks + t]!;
+    if (value === value) before.push(value);
+  }
+  if (before.length < LEAST_SAMPLES) return constant % 1 !== 0;
+  return Math.abs(scale.to(median(before)) - scale.to(constant)) < scale.material / 2;
 }
 
 /** A machine's lowest value is one device's now and another's then: one that shows the same whenever it is its turn. */

@@ -62,7 +62,8 @@ export function runMinder(
   for (const turn of turnsOf(fleet, grids, models, options)) {
     const { machines, axis } = turn;
     if (highestScore(machines.length) <= options.similarityThreshold) {
-      missing.push(tooFew(turn, options));
+      const why = tooFew(turn, options);
+      if (!missing.includes(why)) missing.push(why);
       continue;
     }
     const needed = Math.ceil(options.continuityS / (options.stride * axis.stepS) - 1e-9);
@@ -134,10 +135,9 @@ function turnsOf(
   return [{ grids: together, machines, axis, embedder }];
 }
 
-function tooFew({ grids, machines }: Turn, { similarityThreshold }: MinderOptions): string {
-  const names = grids.map((grid) => titleOf(grid.metric)).join(", ");
+function tooFew({ machines }: Turn, { similarityThreshold }: MinderOptions): string {
   const most = highestScore(machines.length).toFixed(2);
-  return `Minder cannot name anyone by ${names}: among ${machines.length} machines no normal score exceeds ${most}, and its threshold is ${similarityThreshold}.`;
+  return `Minder cannot tell: its threshold is ${similarityThreshold}, and among ${machines.length} machines no normal score exceeds ${most}.`;
 }
 
 /**
