@@ -4,6 +4,7 @@ import { buildJob } from "./ingest/build-job.ts";
 import { readJobFile } from "./ingest/job-file.ts";
 import {
   availableNames,
+  nodeNames,
   pull,
   type PullOptions,
   type Server,
@@ -122,23 +123,41 @@ export async function fleetFromServer(
   let done = 0;
   const groups = together(wanted);
   const begin = (i: number): ReturnType<typeof pull> | null =>
-    i < groups.length ? pull(server, { ...query, names: groups[i]!.names }) : null;
+    i < groups.length
+      ? pull(server, { ...query, names: groups[i]!.names, allowNothing: true })
+      : null;
+  // node_exporter may know machines by address only; it also tells their names.
+  const names = await nodeNames(server, query.match, startS, endS);
+  let failure: UserError | null = null;
   let next = begin(0);
   for (const [i, { count }] of groups.entries()) {
     env.progress("pulling metrics", done, wanted.length);
-    const { set, defects } = await next!;
+    let pulled: Awaited<ReturnType<typeof pull>> | null = null;
+    try {
+      pulled = await next!;
+    } catch (error) {
+      // A part that cannot be had is named; only where nothing can be had is it an error.
+      if (!(error instanceof UserError) || error.exitCode !== 3) throw error;
+      failure ??= error;
+      missing.add(error.message);
+    }
     // The server works on the next ones while these are aligned.
     next = begin(i + 1);
     // Should the alignment fail, nobody waits for them any more.
     next?.catch(() => undefined);
-    for (const defect of defects) missing.add(defect);
+    done += count;
+    if (!pulled) continue;
+    for (const defect of pulled.defects) missing.add(defect);
+    const set = {
+      ...pulled.set,
+      machines: pulled.set.machines.map((name) => names.get(name) ?? name),
+    };
     const hints = job ? jobHints(job, set.machines) : {};
     fleets.push(alignFleet([set], { ...hints, fromS: startS, toS: endS }));
-    done += count;
   }
   env.progress("pulling metrics", wanted.length, wanted.length);
   const fleet = mergeMetrics(fleets);
-  if (!fleet || fleet.grids.length === 0) throw nothingThere(server, query);
+  if (!fleet || fleet.grids.length === 0) throw failure ?? nothingThere(server, query);
   return { ...fleet, missing: [...missing, ...fleet.missing] };
 }
 

@@ -80,7 +80,8 @@ class OpenMetricsSink implements Sink {
   end(): Reading {
     this.#lines.end();
     const { samples } = this.#builder.counts;
-    const metrics = this.#builder.finish();
+    const finished = this.#builder.finish();
+    const metrics = this.#isCut ? { ...finished, isCut: true } : finished;
     const reading: Reading = {
       file: this.#file,
       format: FORMAT,

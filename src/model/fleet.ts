@@ -32,6 +32,8 @@ export interface Fleet {
   readonly grids: readonly MetricGrid[];
   /** By machine, where it was seen before the grids begin: when it was last seen. A watched machine stays dead. */
   readonly lastSeenS?: Float64Array;
+  /** A file ended in the middle: who stopped reporting cannot be told. */
+  readonly isCut?: boolean;
   /** What is missing or odd, a sentence each. */
   readonly missing: readonly string[];
 }

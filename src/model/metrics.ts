@@ -27,4 +27,6 @@ export interface MetricSet {
   /** By machine: its GPUs' model, where a label tells. */
   readonly hardware: readonly (string | null)[];
   readonly samples: readonly MetricSamples[];
+  /** The file ends in the middle: samples that are not there may have been. */
+  readonly isCut?: boolean;
 }

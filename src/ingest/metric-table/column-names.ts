@@ -14,6 +14,8 @@ export interface SeriesColumn {
 const LABELLED = /^([A-Za-z_:][\w:.]*)?\s*\{(.*)\}$/;
 const DEVICE =
   /^(?:(?:gpu|nic|cpu|hca|nvidia)[ _-]?\d{1,3}|mlx5_\d+(?:\/\d+)?|(?:eth|ens|ib)\w{1,12})$/i;
+/** No device is called so: a domain, or a number with leading zeros (gpu-001.cluster.local, gpu001). */
+const HOST = /^(?:[a-z][\w-]*(?:\.[a-z][\w-]*)+|[a-z]+[_-]?0\d+)$/i;
 const PORT = /(?<=[\w\]]):\d{2,5}$/;
 
 /**
@@ -25,6 +27,10 @@ export function seriesColumn(given: string, metric: MetricWord | null): SeriesCo
   const labelled = LABELLED.exec(name);
   if (labelled) return ofLabels(labelled[1] ?? "", labelled[2]!, metric);
   return ofParts(name, metric);
+}
+
+export function isHostName(text: string): boolean {
+  return HOST.test(text.trim().replace(PORT, ""));
 }
 
 function ofLabels(name: string, text: string, whole: MetricWord | null): SeriesColumn | null {
@@ -48,6 +54,7 @@ function bareLabels(text: string): Map<string, string> | null {
 
 function ofParts(name: string, whole: MetricWord | null): SeriesColumn | null {
   const plain = name.replace(PORT, "");
+  if (whole !== null && HOST.test(plain)) return { machine: plain, device: "", metric: whole };
   const parts = plain.split(/\s*[/:|]\s*|\s+-\s+|\s+/).filter((part) => part !== "");
   let machine = "";
   let device = "";

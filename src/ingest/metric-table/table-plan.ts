@@ -1,6 +1,6 @@
 /** Which columns of a table of samples say what: by their names, and by the first rows where names are ambiguous. */
 import { areNumbers, areTimes, isDevice, type Rows } from "./column-kinds.ts";
-import { seriesColumn } from "./column-names.ts";
+import { isHostName, seriesColumn } from "./column-names.ts";
 import { looksLikeMachine, machineFromName, stemOf } from "./file-words.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
 import { unitOfTimeName } from "./times.ts";
@@ -153,7 +153,9 @@ function wideColumns(
   known: number,
   ofFile: MetricWord,
 ): ValueColumn[] | null {
-  if (known > free.length / 2) return null;
+  // Hosts that are called gpu-001.cluster.local look like words for a metric of a GPU.
+  const areHosts = ofFile.isKnown && free.length > 1 && free.every(({ text }) => isHostName(text));
+  if (known > free.length / 2 && !areHosts) return null;
   const hosts = free.filter(({ text }) =>
     looksLikeMachine(text.replace(/(?::\d{2,5}|(?<=\.\d+)[-_]\d{1,2})$/, "")),
   ).length;

@@ -62,7 +62,8 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
     );
   }
   const { role, roles } = rolesOf(machines, hardware, options);
-  return { machines, role, roles, grids, missing };
+  const isCut = sets.some((set) => set.isCut === true);
+  return { machines, role, roles, grids, missing, ...(isCut ? { isCut } : {}) };
 }
 
 /** "node003.cluster.local" is node003 where another exporter calls it so. */

@@ -7,7 +7,7 @@ import type { MetricGrid } from "../../model/fleet.ts";
 import type { CatalogMetric } from "../../model/metric-catalog.ts";
 
 /** Eight samples of Minder's one-second data, rounded. */
-const BLOCK_S = 10;
+export const BLOCK_S = 10;
 const LEAST_BLOCKS = 60;
 const MOST_BLOCKS = 4000;
 /** Of the usual level: values below it hardly differ. */
@@ -69,9 +69,15 @@ function sampleOf(values: Float32Array): number[] {
   return seen;
 }
 
-export function blocksOf(grid: MetricGrid, values: Float32Array, scale: Scale): Blocks {
+export function blocksOf(
+  grid: MetricGrid,
+  values: Float32Array,
+  scale: Scale,
+  blockS = BLOCK_S,
+): Blocks {
   const { ticks, stepS, startS } = grid;
-  const wanted = Math.round(Math.min(BLOCK_S, (ticks * stepS) / LEAST_BLOCKS) / stepS);
+  const shortest = blockS === BLOCK_S ? (ticks * stepS) / LEAST_BLOCKS : blockS;
+  const wanted = Math.round(Math.min(blockS, shortest) / stepS);
   const ticksPerBlock = Math.max(1, wanted, Math.ceil(ticks / MOST_BLOCKS));
   const count = Math.ceil(ticks / ticksPerBlock);
   const machines = values.length / ticks;

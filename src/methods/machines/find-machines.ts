@@ -17,6 +17,7 @@ import { judge, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
+import { isOutsider, withoutOutsiders } from "./outsiders.ts";
 import { twoNames } from "./two-names.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -36,7 +37,8 @@ const ABSENCE_SHARE = 1 / 4;
 const OUTAGE_SHARE = 0.3;
 const LEAST_MACHINES = 3;
 
-export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineReport {
+export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
+  const fleet = withoutOutsiders(given);
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
@@ -63,14 +65,17 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
     .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
     .flatMap((grid) => viewsOf(fleet, grid, phases));
   missing.push(...crowdWords(views, continuityS));
+  const quick = views.flatMap((view) => episodeEvidence(view, phases, continuityS / 4));
   const evidence = [
-    ...views.flatMap((view) => episodeEvidence(view, phases, continuityS / 4)),
+    ...quick,
+    ...slowEvidence(fleet, phases, continuityS, quick),
     ...absenceEvidence(fleet, continuityS, toS, missing),
   ];
   const judged: Judged[] = [];
   const telemetry: TelemetryFault[] = [];
   const rest: Evidence[] = [];
   for (const [machine, all] of groupBy(evidence, (one) => one.machine)) {
+    if (isOutsider(fleet, machine)) continue;
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
@@ -82,7 +87,7 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
     if (judged.some((one) => (one.untilS ?? toS) > halt.fromS)) continue;
     const isBroken = (m: number, metric: string): boolean =>
       telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
-    const culprit = haltCulprit(halt, views, isBroken);
+    const culprit = haltCulprit(halt, ended.includes(halt), views, isBroken);
     if (culprit) judged.push(withDetails(culprit));
   }
   const { faulty, followers } = faultyMachines(fleet, judged, missing, phases);
@@ -107,6 +112,44 @@ export function findMachines(fleet: Fleet, options: FindOptions = {}): MachineRe
 }
 
 const MOST_JITTERS = 200;
+
+/**
+ * In longer blocks noise averages out, and what a noisy metric shows all the time becomes visible. Only for what lasts,
+ * and was not seen already.
+ */
+function slowEvidence(
+  fleet: Fleet,
+  phases: readonly Phase[],
+  continuityS: number,
+  quick: readonly Evidence[],
+): Evidence[] {
+  const seenS = new Map<string, number>();
+  for (const one of quick) {
+    const key = keyOf(one);
+    seenS.set(key, Math.max(seenS.get(key) ?? 0, one.toS - one.fromS));
+  }
+  return fleet.grids
+    .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * slowBlockS(stepS))
+    .flatMap((grid) => viewsOf(fleet, grid, phases, slowBlockS(grid.stepS)))
+    .flatMap((view) => episodeEvidence(view, phases, continuityS / 4))
+    .filter((one) => {
+      const lastsS = one.toS - one.fromS;
+      return lastsS >= continuityS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
+    });
+}
+
+function keyOf({ machine, deviation: { metric, direction } }: Evidence): string {
+  return `${machine} ${metric} ${direction}`;
+}
+
+/** A minute, and four samples. */
+function slowBlockS(stepS: number): number {
+  return Math.max(60, 4 * stepS);
+}
+
+const LEAST_SLOW_BLOCKS = 10;
+/** Than what the short blocks showed of it. */
+const LONGER = 1.3;
 
 /** Where a quarter of the machines and more are far from the rest nobody is named; that is said. */
 function crowdWords(views: readonly View[], continuityS: number): string[] {
@@ -138,6 +181,10 @@ function absenceEvidence(
   toS: number,
   missing: string[],
 ): Evidence[] {
+  if (fleet.isCut) {
+    missing.push("a file ends in the middle: who stopped reporting cannot be told from it");
+    return [];
+  }
   const needS = ABSENCE_SHARE * continuityS;
   const silent = silences(fleet).filter(
     (one) => one.toS - one.fromS >= Math.max(2 * one.stepS, needS),

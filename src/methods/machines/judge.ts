@@ -57,9 +57,25 @@ export function withDetails(judged: Judged): Judged {
   const all = judged.evidence.map(detailed);
   // What meanwhile deviated for a moment only, and is like its peers over the time, says nothing.
   const telling = all.filter(differs);
-  const evidence = telling.length > 0 ? telling : all;
+  const evidence = onceEach(telling.length > 0 ? telling : all);
   const fromS = evidence.reduce((first, one) => Math.min(first, one.fromS), Infinity);
   return { ...judged, evidence, fromS };
+}
+
+/** What both kinds of blocks show, by whichever shows it longer. */
+function onceEach(evidence: readonly Evidence[]): Evidence[] {
+  const keyOf = ({ deviation: { metric, direction } }: Evidence): string =>
+    `${metric} ${direction}`;
+  const lastsS = ({ fromS, toS }: Evidence): number => toS - fromS;
+  return evidence.filter((one) =>
+    evidence.every(
+      (other) =>
+        other === one ||
+        keyOf(other) !== keyOf(one) ||
+        Math.min(one.toS, other.toS) <= Math.max(one.fromS, other.fromS) ||
+        lastsS(other) <= lastsS(one),
+    ),
+  );
 }
 
 function isWriter({ isBusier, fromS }: Evidence, pauses: readonly EndedHalt[]): boolean {

@@ -95,11 +95,11 @@ export class Group {
     const usual = Number.isNaN(first) ? whole : first;
     const own = ratio ? Math.max(Math.exp(usual) - ratio.least, 0.05 * ratio.usual) : 1;
     const least = ratio ? ratio.least / Math.max(ratio.usual, 1e-9) : 0;
+    const relative = (one: number): number =>
+      Math.log(Math.max(0, Math.exp(one) - ratio!.least) / own + least + 1e-9);
     for (let b = 0; b < count; b++) {
       const one = value[m * count + b]!;
-      changes[m * count + b] = ratio
-        ? Math.log((Math.exp(one) - ratio.least) / own + least) - Math.log(1 + least)
-        : one - usual;
+      changes[m * count + b] = ratio ? relative(one) - relative(usual) : one - usual;
     }
   }
 

@@ -47,8 +47,9 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
     if (list.length >= LEAST_PEERS)
       new Group(blocks, list, options).fromMiddle(deviation, distance);
   }
-  if (alone.length > 0 && everybody.length >= LEAST_PEERS)
-    all.fromOwnPast(deviation, distance, alone);
+  // Of two, the harmful side tells who it is, where there is one.
+  const enough = options.harm === "both" ? LEAST_PEERS : 2;
+  if (alone.length > 0 && everybody.length >= enough) all.fromOwnPast(deviation, distance, alone);
   // Roles differ in level, not in noise: many machines tell it better than a few.
   const ofAll = all.spreads(deviation);
   const outer = all.outer(deviation);

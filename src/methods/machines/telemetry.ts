@@ -27,6 +27,7 @@ const AGREES = 0.5;
 const LEAST_SAMPLES = 4;
 const LEAST_TURNS = 8;
 const LOOK_BACK = 60;
+const FINE = 10_000;
 const SERVED_OLD = "stands still like the GPU's other metrics: the exporter serves an old value";
 
 export interface Sorted {
@@ -127,7 +128,8 @@ function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): b
     const value = values[machine * ticks + t]!;
     if (value === value) before.push(value);
   }
-  if (before.length < LEAST_SAMPLES) return constant % 1 !== 0;
+  // Whole numbers of watts may stand; a rate of bytes to the byte does not.
+  if (before.length < LEAST_SAMPLES) return constant % 1 !== 0 || Math.abs(constant) > FINE;
   return Math.abs(scale.to(median(before)) - scale.to(constant)) < scale.material / 2;
 }
 

@@ -4,7 +4,7 @@ import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
 import type { CatalogMetric } from "../../model/metric-catalog.ts";
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
 import type { Phase } from "../../model/machine-report.ts";
-import { blocksOf, scaleOf, type Scale } from "./blocks.ts";
+import { BLOCK_S, blocksOf, scaleOf, type Scale } from "./blocks.ts";
 import { peerDeviations, type PeerDeviations } from "./peers.ts";
 import { isIn } from "./phases.ts";
 
@@ -20,11 +20,16 @@ export interface View {
   readonly peers: PeerDeviations;
 }
 
-export function viewsOf(fleet: Fleet, grid: MetricGrid, phases: readonly Phase[]): View[] {
+export function viewsOf(
+  fleet: Fleet,
+  grid: MetricGrid,
+  phases: readonly Phase[],
+  blockS = BLOCK_S,
+): View[] {
   const metric = catalogMetric(grid.metric) ?? unknownMetric(grid.metric);
   const scale = scaleOf(metric, grid);
   const look = (values: Float32Array): PeerDeviations => {
-    const blocks = blocksOf(grid, values, scale);
+    const blocks = blocksOf(grid, values, scale, blockS);
     const isMasked = Uint8Array.from({ length: blocks.count }, (_, block) =>
       isIn(phases, blocks.startS + (block + 0.5) * blocks.blockS, "idle", "warm-up") ? 1 : 0,
     );
