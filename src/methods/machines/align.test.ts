@@ -132,6 +132,55 @@ describe("alignment", () => {
     expect(rows(fleet.grids[0]!, 3).every(Number.isNaN)).toBe(true);
   });
 
+  it("notices clocks that are off by minutes, and is not stretched by one absurd time", () => {
+    const series = ["a", "b", "c", "d"].map((machine, m) => ({
+      machine,
+      at: every(15, 60, () => 50).map(([t, v], i): [number, number] => [
+        t + (m === 3 ? -120 : 0) + (m === 1 && i === 59 ? 1e9 : 0),
+        v,
+      ]),
+    }));
+    const fleet = alignFleet([setOf({ DCGM_FI_DEV_GPU_TEMP: { series } })]);
+    expect(fleet.missing.join()).toMatch(/d is not compared: .* 120 s before/);
+    expect(fleet.grids[0]!.ticks).toBeLessThan(200);
+  });
+
+  it("counts machines with hundreds of CPUs rightly, and takes TX alone where there is no RX", () => {
+    const cpus = Array.from({ length: 384 }, (_, cpu) => ({
+      machine: "a",
+      device: `cpu${cpu}`,
+      at: every(15, 10, (i) => 1e6 + 15 * i * 0.7),
+    }));
+    const tx = [{ machine: "a", device: "gpu0", at: every(15, 10, () => 2e9) }];
+    const fleet = alignFleet([
+      setOf({
+        node_cpu_seconds_total: { type: "counter", series: cpus },
+        DCGM_FI_PROF_PCIE_TX_BYTES: { type: "gauge", series: tx },
+      }),
+    ]);
+    const mean = (id: string): number => fleet.grids.find(({ metric }) => metric === id)!.mean[5]!;
+    expect(mean("cpu-usage")).toBeCloseTo(0.3, 4);
+    expect(mean("pcie-bandwidth")).toBeCloseTo(2e9, -8);
+  });
+
+  it("knows a machine by its short name where another exporter does", () => {
+    const fleet = alignFleet([
+      setOf({
+        DCGM_FI_DEV_GPU_TEMP: {
+          series: [{ machine: "node1", device: "gpu0", at: every(1, 9, () => 50) }],
+        },
+        node_memory_MemAvailable_bytes: {
+          series: [{ machine: "node1.cluster.local", at: every(1, 9, () => 25) }],
+        },
+        node_memory_MemTotal_bytes: {
+          series: [{ machine: "node1.cluster.local", at: every(1, 9, () => 100) }],
+        },
+      }),
+    ]);
+    expect(fleet.machines).toEqual(["node1"]);
+    expect(fleet.grids).toHaveLength(2);
+  });
+
   it("compares within stages and hardware where they are known", () => {
     const series = ["a", "b", "c"].map((machine) => ({ machine, at: every(1, 5, () => 50) }));
     const set = setOf({ DCGM_FI_DEV_GPU_TEMP: { series } });

@@ -216,3 +216,113 @@ describe("telemetry faults", () => {
     expect(report.telemetry.length).toBeGreaterThan(0);
   });
 });
+
+describe("after an attack", () => {
+  const slowClock = (machine: number): Change => ({
+    machine,
+    metric: "gpu-clocks",
+    fromS: 400,
+    to: (x) => x * 0.65,
+  });
+
+  it("a rack of a quarter of the machines is named, and of a third it is said that nobody can be", () => {
+    const metrics = ["gpu-clocks", "gpu-tensor-core-activity"];
+    const shape = { machines: 16, gpus: 2, metrics };
+    const four = testFleet({ ...shape, changes: [0, 1, 2, 3].map(slowClock) });
+    expect(names(findMachines(four)).toSorted()).toEqual([
+      "node000",
+      "node001",
+      "node002",
+      "node003",
+    ]);
+    const six = findMachines(testFleet({ ...shape, changes: [0, 1, 2, 3, 4, 5].map(slowClock) }));
+    expect(names(six)).toEqual([]);
+    expect(six.missing.join()).toMatch(
+      /a quarter of the machines and more are far from the rest in GPU clock/,
+    );
+  });
+
+  it("of two machines the one on the harmful side is named", () => {
+    const report = findMachines(testFleet({ machines: 2, changes: gone(1, 500) }));
+    expect(names(report)).toEqual(["node001"]);
+  });
+
+  it("noise averages out over time", () => {
+    const noisy: Change[] = Array.from({ length: 16 }, (_, machine) => ({
+      machine,
+      metric: "cpu-usage",
+      fromS: 0,
+      to: (x) => x * (1 + 0.12 * Math.sin(1e4 * x)),
+    }));
+    const low: Change = { machine: 4, metric: "cpu-usage", fromS: 900, to: (x) => x * 0.35 };
+    const shape = { metrics: ["cpu-usage"], seconds: 2400, stepS: 15 };
+    expect(names(findMachines(testFleet({ ...shape, changes: noisy })))).toEqual([]);
+    expect(names(findMachines(testFleet({ ...shape, changes: [...noisy, low] })))).toEqual([
+      "node004",
+    ]);
+  });
+
+  it("a machine that was away for longer than the continuity is named, with its return", () => {
+    const away = everything.map((metric) => ({
+      machine: 6,
+      metric,
+      fromS: 300,
+      toS: 620,
+      to: nothing,
+    }));
+    const [faulty] = findMachines(testFleet({ changes: away, stepS: 5 })).faulty;
+    expect(faulty).toMatchObject({ machine: "node006", metric: "reporting" });
+    expect(faulty!.untilS! - EPOCH_S).toBe(620);
+  });
+
+  it("an outage of the monitoring is one remark", () => {
+    const away = everything.flatMap((metric) =>
+      Array.from({ length: 16 }, (_, machine) => ({
+        machine,
+        metric,
+        fromS: 300,
+        toS: 420,
+        to: nothing,
+      })),
+    );
+    const report = findMachines(testFleet({ changes: away, stepS: 5 }));
+    expect(names(report)).toEqual([]);
+    expect(report.jitter).toEqual([]);
+    expect(report.missing.join()).toMatch(/the monitoring was away, not the machines/);
+  });
+
+  it("a spare that never worked is not held against the others", () => {
+    const idle: Change[] = [
+      ...gone(7, 0),
+      { machine: 7, metric: "gpu-memory-used", fromS: 0, to: () => 4 },
+      { machine: 7, metric: "gpu-tensor-core-activity", fromS: 0, to: () => 0 },
+    ];
+    const report = findMachines(testFleet({ changes: idle }));
+    expect(names(report)).toEqual([]);
+    expect(report.missing.join()).toMatch(/node007 took no part in the job/);
+  });
+
+  it("an idle GPU whose power stands still to the watt is no telemetry fault", () => {
+    const stopped: Change[] = [
+      { machine: 3, metric: "gpu-duty-cycle", fromS: 500, to: () => 0 },
+      { machine: 3, metric: "gpu-power-draw", fromS: 500, to: () => 72 },
+      { machine: 3, metric: "gpu-graphics-engine-activity", fromS: 500, to: () => 0 },
+    ];
+    const report = findMachines(testFleet({ changes: stopped, haltS: 500 }));
+    expect(names(report)).toEqual(["node003"]);
+    expect(report.telemetry).toEqual([]);
+  });
+
+  it("a second, independent fault is no follower of the first", () => {
+    const clock: Change = {
+      machine: 2,
+      metric: "gpu-clocks",
+      fromS: 100,
+      toS: 420,
+      to: (x) => x / 2,
+    };
+    const report = findMachines(testFleet({ changes: [clock, surge(9, 520)] }));
+    expect(names(report).toSorted()).toEqual(["node002", "node009"]);
+    expect(report.followers).toEqual([]);
+  });
+});

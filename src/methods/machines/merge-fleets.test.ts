@@ -100,6 +100,52 @@ describe("incremental calls", () => {
   });
 });
 
+describe("watching", () => {
+  const only = (fleet: Fleet, machine: number, toS: number): Fleet => ({
+    ...fleet,
+    grids: fleet.grids.map((grid) => {
+      const { ticks, startS, stepS } = grid;
+      const cut = (column: Float32Array): Float32Array =>
+        column.map((value, at) => {
+          const isGone =
+            Math.floor(at / ticks) === machine && startS + (at % ticks) * stepS >= EPOCH_S + toS;
+          return isGone ? NaN : value;
+        });
+      const mean = cut(grid.mean);
+      return {
+        ...grid,
+        mean,
+        low: grid.low === grid.mean ? mean : cut(grid.low),
+        high: grid.high === grid.mean ? mean : cut(grid.high),
+      };
+    }),
+  });
+
+  it("does not forget a machine that died before the span", () => {
+    const dead = only(testFleet({ ...SHAPE, changes: [], haltS: Infinity, seconds: 1800 }), 5, 500);
+    let fleet = slice(dead, 0, 600);
+    for (const endS of [900, 1200, 1500, 1800]) {
+      fleet = extendFleet(fleet, slice(dead, endS - 330, endS), 600);
+      expect(findMachines(fleet).faulty).toMatchObject([
+        { machine: "node005", metric: "reporting", sinceS: EPOCH_S + 500 },
+      ]);
+    }
+  });
+
+  it("keeps the history when a device is seen no more", () => {
+    const whole = testFleet({ ...SHAPE, gpus: 3 });
+    const fresh = slice(whole, 475, 900);
+    const fewer = {
+      ...fresh,
+      grids: fresh.grids.map((grid) => ({ ...grid, devices: grid.devices.slice(0, 2) })),
+    };
+    const fleet = extendFleet(slice(whole, 0, 500), fewer, 900);
+    const duty = fleet.grids.find(({ metric }) => metric === "gpu-duty-cycle")!;
+    expect(duty.devices).toEqual(["gpu0", "gpu1", "gpu2"]);
+    expect(duty.ticks).toBe(180);
+  });
+});
+
 describe("metrics pulled one by one", () => {
   it("are put together by machine", () => {
     const all = testFleet({ machines: 4, metrics: METRICS, seconds: 100 });

@@ -13,7 +13,10 @@ const WORKED_DUTY = 5;
 export function withoutOutsiders(fleet: Fleet): Fleet {
   const { machines, grids } = fleet;
   const gpu = grids.filter((grid) => exporterOf(grid) === "gpu");
-  const hasGpu = machines.map((_, m) => gpu.some((grid) => Number.isFinite(highest(grid, m))));
+  const hasAny = (list: readonly MetricGrid[], m: number): boolean =>
+    list.some((grid) => Number.isFinite(highest(grid, m)));
+  // One that is not seen at all is dead, not outside.
+  const hasGpu = machines.map((_, m) => hasAny(gpu, m) || !hasAny(grids, m));
   const isSpare = sparesOf(fleet);
   const workers = machines.filter((_, m) => hasGpu[m] && !isSpare[m]).length;
   const outside = machines.filter((_, m) => !hasGpu[m] || isSpare[m]);
@@ -39,7 +42,10 @@ function sparesOf({ machines, grids }: Fleet): boolean[] {
   if (!memory || !duty) return machines.map(() => false);
   const held = machines.map((_, m) => highest(memory, m));
   const usual = median(held.filter((value) => Number.isFinite(value)));
-  return machines.map((_, m) => held[m]! < HELD_SHARE * usual && highest(duty, m) < WORKED_DUTY);
+  return machines.map(
+    (_, m) =>
+      Number.isFinite(held[m]!) && held[m]! < HELD_SHARE * usual && highest(duty, m) < WORKED_DUTY,
+  );
 }
 
 /** -Infinity where it has no sample. */

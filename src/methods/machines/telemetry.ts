@@ -122,11 +122,13 @@ function isGpuMetric({ episode }: Evidence): boolean {
 function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): boolean {
   const { grid, values, scale } = episode!.view;
   const { ticks, startS, stepS } = grid;
-  const until = Math.min(ticks, Math.floor((fromS - startS) / stepS));
+  // Back to where it began to stand.
+  let until = Math.min(ticks, Math.max(0, Math.floor((fromS - startS) / stepS)));
+  const at = (t: number): number => values[machine * ticks + t]!;
+  while (until > 0 && (at(until - 1) === constant || Number.isNaN(at(until - 1)))) until--;
   const before: number[] = [];
   for (let t = Math.max(0, until - LOOK_BACK); t < until; t++) {
-    const value = values[machine * ticks + t]!;
-    if (value === value) before.push(value);
+    if (!Number.isNaN(at(t))) before.push(at(t));
   }
   // Whole numbers of watts may stand; a rate of bytes to the byte does not.
   if (before.length < LEAST_SAMPLES) return constant % 1 !== 0 || Math.abs(constant) > FINE;
