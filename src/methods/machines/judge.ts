@@ -13,6 +13,7 @@ const LEAST_SAMPLES = 3;
 /** A fault and the halt that it causes begin together, give or take some samples and a ramp. */
 const HALT_SLACK_S = 45;
 const LEAST_HALT_S = 30;
+const LEAST_ALONE_S = 100;
 
 export interface Judged {
   readonly machine: number;
@@ -106,7 +107,11 @@ function judgeAround(
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
   )
     accepted = kindsFor(0, true);
-  else if (fillsHalt(anchor, halts)) accepted = kindsFor(0, false);
+  else if (fillsHalt(anchor, halts)) {
+    // Processes do not end in the same second: for a minute, freed memory alone is a job that ends.
+    const kinds = new Set(evidence.filter((one) => fillsHalt(one, halts)).map(({ kind }) => kind));
+    if (kinds.size > 1 || lastsS >= LEAST_ALONE_S) accepted = kindsFor(0, false);
+  }
   for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
     const shareOfIt = NEED_BY_KINDS[kinds]! * (anchor.isBusier ? BUSIER_NEED : 1);
     const needS = Math.max(shareOfIt * continuityS, leastS);
