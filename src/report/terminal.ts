@@ -36,7 +36,8 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
         suspect.ranks.length > 0
           ? `${suspect.ranks.length === 1 ? "rank" : "ranks"} ${ranges(suspect.ranks, 6)}`
           : suspect.type;
-      const machine = suspect.machine ? ` on ${suspect.machine}` : "";
+      const joint = who === "machine" ? " " : " on ";
+      const machine = suspect.machine ? `${joint}${suspect.machine}` : "";
       lines.push(
         `  ${bold(who + machine)}  ${yellow(suspect.cause)}  ${dim(`${percent(suspect.score)} · ${suspect.evidence.join(", ")}`)}`,
       );
