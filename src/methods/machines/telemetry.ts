@@ -2,7 +2,7 @@
  * The monitoring breaks more often than the machines do. What must move together is held against each other: a GPU
  * whose duty cycle reads 0 while its power and its tensor cores are as everybody's is a GPU that works.
  */
-import { median } from "../../maths/robust.ts";
+import { largest, smallest } from "../../base/numbers.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
@@ -43,11 +43,17 @@ export function sortOut(
 ): Sorted {
   const machine: Evidence[] = [];
   const telemetry: { fault: TelemetryFault; evidence: Evidence }[] = [];
-  const isFrozen = evidence.some((one) => frozenSensor(one) !== null);
+  const frozen = evidence.filter((one) => frozenSensor(one) !== null);
+  const isBeside = (one: Evidence): boolean =>
+    frozen.some(
+      (other) =>
+        Math.min(one.toS, other.toS) - Math.max(one.fromS, other.fromS) >=
+        0.5 * (one.toS - one.fromS),
+    );
   for (const one of evidence) {
     const why =
       brokenSensor(one, evidence, views) ??
-      (isFrozen && isGpuMetric(one) && constantOf(one) !== null ? SERVED_OLD : null);
+      (isGpuMetric(one) && one.kind !== "state" && isBeside(one) ? SERVED_OLD : null);
     if (why === null) machine.push(one);
     else {
       const { fromS: sinceS, isOpen, toS, deviation } = one;
@@ -130,9 +136,16 @@ function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): b
   for (let t = Math.max(0, until - LOOK_BACK); t < until; t++) {
     if (!Number.isNaN(at(t))) before.push(at(t));
   }
-  // Whole numbers of watts may stand; a rate of bytes to the byte does not.
-  if (before.length < LEAST_SAMPLES) return constant % 1 !== 0 || Math.abs(constant) > FINE;
-  return Math.abs(scale.to(median(before)) - scale.to(constant)) < scale.material / 2;
+  // Whole numbers of watts may stand; digits behind the point, and rates of bytes to the byte, do not.
+  if (constant % 1 !== 0 || Math.abs(constant) > FINE) return true;
+  if (before.length < LEAST_SAMPLES) return false;
+  // It may have stopped in any part of an iteration, so the range counts, not the middle.
+  const slack = scale.material / 4;
+  const old = scale.to(constant);
+  return (
+    old >= scale.to(smallest(before, Infinity)) - slack &&
+    old <= scale.to(largest(before, -Infinity)) + slack
+  );
 }
 
 /** A machine's lowest value is one device's now and another's then: one that shows the same whenever it is its turn. */
