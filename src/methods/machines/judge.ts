@@ -32,6 +32,13 @@ const BUSIER_NEED = 2;
 /** Whoever writes a checkpoint is busy from the pause on, and often long after it. */
 const WRITER_SLACK_S = 60;
 
+/** A GPU without work lowers its clock, cools down and sends nothing: that is one observation, not four. */
+const OF_A_GPU: readonly EvidenceKind[] = ["gpu-work", "gpu-memory", "thermal", "link", "network"];
+
+function familyOf(kind: EvidenceKind): EvidenceKind {
+  return OF_A_GPU.includes(kind) ? "gpu-work" : kind;
+}
+
 /** A halt that ended with the job: the time that there was for evidence. */
 export interface EndedHalt {
   readonly fromS: number;
@@ -118,7 +125,7 @@ function judgeAround(
     if (lastsS < needS) continue;
     const agreeing = kindsFor(needS, kinds === 1);
     const deciding = agreeing.filter(({ decides }) => decides);
-    if (new Set(deciding.map(({ kind }) => kind)).size >= kinds) accepted = agreeing;
+    if (new Set(deciding.map(({ kind }) => familyOf(kind))).size >= kinds) accepted = agreeing;
   }
   if (!accepted || !accepted.includes(anchor)) return null;
   // Whatever deviated meanwhile belongs to it, however short.
