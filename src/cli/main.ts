@@ -242,7 +242,7 @@ function wholeNumber(text: string): number {
 
 const MACHINES_EXAMPLES = `
 Machines of a synchronous job do the same work, so a faulty one is unlike its peers and stays so. One kind of evidence
-must last for --continuity, two or three kinds that agree (CPU, GPU work, memory, network, congestion, …) for less; a
+must last for --continuity, two or three kinds that agree (CPU, GPUs, memory, congestion, …) for less; a
 machine that stops reporting is evidence itself. What does not last is listed as jitter, what the coupled metrics
 contradict as a telemetry fault. "order" tells who deviated first.
 

@@ -3,12 +3,11 @@ import type { Fleet } from "../../model/fleet.ts";
 import type { FaultyMachine, Follower, Phase } from "../../model/machine-report.ts";
 import type { EvidenceKind } from "./evidence.ts";
 import type { Judged } from "./judge.ts";
+import { FEW } from "./peer-group.ts";
 import { deviationWords } from "./words.ts";
 
 /** What a congested machine does to others. */
 const SPREADS: readonly EvidenceKind[] = ["congestion", "network", "tcp"];
-/** Up to this many machines, even half may be at fault. */
-const FEW = 8;
 /** More of them are no faults but a kind of machine, or a role that nobody told us of. */
 const MOST_SHARE = 0.25;
 

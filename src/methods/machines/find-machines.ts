@@ -266,7 +266,7 @@ function spanOf({ grids }: Fleet): { fromS: number; toS: number } {
   return grids.length === 0 ? { fromS: 0, toS: 0 } : { fromS, toS };
 }
 
-export function tidySeconds(seconds: number): string {
+function tidySeconds(seconds: number): string {
   if (seconds >= 90) return `${Math.round(seconds / 6) / 10} min`;
   return seconds >= 10 ? `${Math.round(seconds)} s` : `${Math.round(seconds * 10) / 10} s`;
 }

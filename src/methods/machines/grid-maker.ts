@@ -187,6 +187,6 @@ function seriesByKey(
 }
 
 /** "gpu2" before "gpu10", whoever comes first in the data. */
-function inOrder(a: string, b: string): number {
+export function inOrder(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }

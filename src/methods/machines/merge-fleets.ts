@@ -1,5 +1,6 @@
 /** Fleets put together: metrics that were pulled one by one, and the minutes since the last call. */
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
+import { inOrder } from "./grid-maker.ts";
 import { linkUsage } from "./link-usage.ts";
 import { ALL_MACHINES } from "./roles.ts";
 
@@ -51,9 +52,7 @@ export function extendFleet(old: Fleet, fresh: Fleet, spanS: number): Fleet {
     const before = old.grids.find((other) => isSame(other, grid));
     const now = placed(grid, fresh.machines, machines);
     if (!before) return now;
-    const devices = [...new Set([...before.devices, ...now.devices])].sort(
-      (a, b) => a.length - b.length || (a < b ? -1 : 1),
-    );
+    const devices = [...new Set([...before.devices, ...now.devices])].sort(inOrder);
     const earlier = withDevices(placed(before, old.machines, machines), devices);
     return appended(earlier, withDevices(now, devices), spanS);
   });

@@ -75,7 +75,7 @@ function smoothed(level: Float64Array, stepS: number): Float64Array {
 }
 
 /** Median over machines, by tick. */
-export function middleMachine({ mean, ticks }: MetricGrid, machines: number): Float64Array {
+function middleMachine({ mean, ticks }: MetricGrid, machines: number): Float64Array {
   const scratch = new Float64Array(machines);
   const level = new Float64Array(ticks);
   for (let t = 0; t < ticks; t++) {
