@@ -14,6 +14,7 @@ const LEAST_SAMPLES = 3;
 const HALT_SLACK_S = 45;
 const LEAST_HALT_S = 30;
 const LEAST_ALONE_S = 100;
+const LEAST_END_S = 60;
 
 export interface Judged {
   readonly machine: number;
@@ -118,6 +119,9 @@ function judgeAround(
     // Processes do not end in the same second: for a minute, freed memory alone is a job that ends.
     const kinds = new Set(evidence.filter((one) => fillsHalt(one, halts)).map(({ kind }) => kind));
     if (kinds.size > 1 || lastsS >= LEAST_ALONE_S) accepted = kindsFor(0, false);
+  } else if (endsHalt(anchor, halts)) {
+    const ending = evidence.filter((one) => endsHalt(one, halts) && overlapS(one) >= LEAST_END_S);
+    if (new Set(ending.map(({ kind }) => familyOf(kind))).size > 1) accepted = kindsFor(0, false);
   }
   for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
     const shareOfIt = NEED_BY_KINDS[kinds]! * (anchor.isBusier ? BUSIER_NEED : 1);
@@ -143,22 +147,29 @@ function judgeAround(
 }
 
 /** Nobody can be unlike for longer than the job was there: what began with the halt and lasted as long is enough. */
-function fillsHalt(
-  { fromS, toS, decides, isBusier }: Evidence,
-  halts: readonly EndedHalt[],
-): boolean {
-  return halts.some((halt) => {
-    const lateS = fromS - halt.fromS;
-    const lackS = halt.toS - toS;
-    const lastsS = toS - fromS;
-    return (
-      decides &&
-      !isBusier &&
-      Math.abs(lateS) <= HALT_SLACK_S &&
-      lackS <= HALT_SLACK_S / 2 &&
-      lastsS >= Math.max(LEAST_HALT_S, 0.6 * (halt.toS - halt.fromS))
-    );
-  });
+function fillsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
+  const { fromS, toS } = one;
+  return halts.some(
+    (halt) =>
+      lastsToEnd(one, halt) &&
+      Math.abs(fromS - halt.fromS) <= HALT_SLACK_S &&
+      toS - fromS >= Math.max(LEAST_HALT_S, 0.6 * (halt.toS - halt.fromS)),
+  );
+}
+
+/** A checkpoint right before it makes the halt look longer: what began in its midst and lasted to its end. */
+function endsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
+  return halts.some(
+    (halt) =>
+      lastsToEnd(one, halt) &&
+      one.fromS >= halt.fromS - HALT_SLACK_S &&
+      one.toS - one.fromS >= LEAST_END_S,
+  );
+}
+
+function lastsToEnd({ toS, decides, isBusier, episode }: Evidence, halt: EndedHalt): boolean {
+  const stepS = episode?.view.grid.stepS ?? 0;
+  return decides && !isBusier && halt.toS - toS <= Math.max(HALT_SLACK_S / 2, stepS);
 }
 
 /** By judgement: more kinds, farther out, longer. */

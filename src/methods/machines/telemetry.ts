@@ -6,6 +6,7 @@ import { largest, smallest } from "../../base/numbers.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
+import { frozenSpans, isAnalogue, isFine } from "./frozen.ts";
 import { amount } from "./words.ts";
 import { deviationBetween, type View } from "./views.ts";
 
@@ -19,15 +20,12 @@ const GPU_WORK = [
   "gpu-fp-engine-activity",
   "gpu-memory-bandwidth",
 ];
-/** Measured values, with digits that never stand still on a GPU that lives. */
-const ANALOGUE = [...GPU_WORK.slice(1), "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
 /** Of what matters: below it a metric is as its peers' are, above it it agrees that something is wrong. */
 const AS_PEERS = 0.4;
 const AGREES = 0.5;
 const LEAST_SAMPLES = 4;
 const LEAST_TURNS = 8;
 const LOOK_BACK = 60;
-const FINE = 10_000;
 const SERVED_OLD = "stands still like the GPU's other metrics: the exporter serves an old value";
 
 export interface Sorted {
@@ -43,12 +41,11 @@ export function sortOut(
 ): Sorted {
   const machine: Evidence[] = [];
   const telemetry: { fault: TelemetryFault; evidence: Evidence }[] = [];
-  const frozen = evidence.filter((one) => frozenSensor(one) !== null);
-  const isBeside = (one: Evidence): boolean =>
-    frozen.some(
-      (other) =>
-        Math.min(one.toS, other.toS) - Math.max(one.fromS, other.fromS) >=
-        0.5 * (one.toS - one.fromS),
+  const spans = evidence.some(isGpuMetric) ? frozenSpans(evidence[0]!.machine, views) : [];
+  // Half of it: an episode's edges are a block wide, and the value may have been like the peers' at first.
+  const isBeside = ({ fromS, toS }: Evidence): boolean =>
+    spans.some(
+      (span) => Math.min(toS, span.toS) - Math.max(fromS, span.fromS) >= 0.5 * (toS - fromS),
     );
   for (const one of evidence) {
     const why =
@@ -113,7 +110,7 @@ export function isFrozen(one: Evidence): boolean {
 /** A measured value that stands still is an old one. */
 function frozenSensor(one: Evidence): string | null {
   const { deviation, episode } = one;
-  if (!episode || !ANALOGUE.includes(deviation.metric)) return null;
+  if (!episode || !isAnalogue(deviation.metric)) return null;
   const constant = constantOf(one) ?? frozenDevice(one);
   if (constant === null || constant === 0 || !stoodBefore(one, constant)) return null;
   const { title, unit } = episode.view.metric;
@@ -136,8 +133,7 @@ function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): b
   for (let t = Math.max(0, until - LOOK_BACK); t < until; t++) {
     if (!Number.isNaN(at(t))) before.push(at(t));
   }
-  // Whole numbers of watts may stand; digits behind the point, and rates of bytes to the byte, do not.
-  if (constant % 1 !== 0 || Math.abs(constant) > FINE) return true;
+  if (isFine(constant)) return true;
   if (before.length < LEAST_SAMPLES) return false;
   // It may have stopped in any part of an iteration, so the range counts, not the middle.
   const slack = scale.material / 4;
