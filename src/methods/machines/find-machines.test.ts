@@ -200,31 +200,6 @@ describe("telemetry faults", () => {
     ]);
   });
 
-  it("are values that stand still, also where the job ends and they do not", () => {
-    // Everything of the GPUs from 302 s on; the job is over at 500 s, and its memory freed.
-    const old: Readonly<Record<string, number>> = {
-      "gpu-power-draw": 519.39,
-      "gpu-tensor-core-activity": 0.4123,
-      "gpu-memory-used": 61_993,
-      "gpu-duty-cycle": 99,
-      "gpu-temperature": 60,
-    };
-    const over: Readonly<Record<string, number>> = { ...old, "gpu-memory-used": 4 };
-    const changes = Object.keys(old).flatMap((metric): Change[] => [
-      ...Array.from({ length: 16 }, (_, machine) => machine)
-        .filter((machine) => machine !== 7)
-        .map((machine) => ({
-          machine,
-          metric,
-          fromS: 500,
-          to: (x: number) => (metric === "gpu-memory-used" ? over[metric]! : x * 0.05),
-        })),
-      { machine: 7, metric, fromS: 302, to: () => old[metric]! },
-    ]);
-    const report = findMachines(testFleet({ changes }));
-    expect(names(report)).toEqual([]);
-  });
-
   it("are values that stand still while the job halts", () => {
     const frozen = new Map<string, number>();
     const freeze =
