@@ -1,6 +1,6 @@
 // Compiles src/ to dist/ and marks the moment, so that ./faultline knows when to build again.
 import { execFileSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -14,6 +14,8 @@ execFileSync(
     stdio: "inherit",
   },
 );
+// Data files that the compiler does not know of.
+cpSync(`${root}src/library/records`, `${root}dist/library/records`, { recursive: true });
 writeFileSync(`${root}dist/.built`, started.toISOString());
 const { utimesSync } = await import("node:fs");
 utimesSync(`${root}dist/.built`, started, started);

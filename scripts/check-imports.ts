@@ -10,8 +10,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   model: ["base"],
   maths: ["base"],
-  ingest: ["model", "base"],
-  "methods/*": ["model", "base", "maths"],
+  library: ["model", "base"],
+  ingest: ["library", "model", "base"],
+  "methods/*": ["library", "model", "base", "maths"],
   "methods.ts": ["methods/*", "model"],
   verdict: ["model", "base"],
   report: ["model", "base"],
@@ -20,7 +21,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": ["ingest", "methods.ts", "trace-pipeline.ts", "verdict", "model", "base"],
   "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],
+  "logs-pipeline.ts": ["ingest", "library", "methods.ts", "model", "base"],
   cli: [
+    "logs-pipeline.ts",
+    "library",
     "machines-pipeline.ts",
     "pipeline.ts",
     "trace-pipeline.ts",
@@ -41,7 +45,8 @@ const WORLD = [
   "node:https",
   "node:child_process",
 ];
-const MAY_TOUCH_WORLD = /^(cli\/|history\/|ingest\/((sources|job-file)\.ts|prometheus\/http\.ts)$)/;
+const MAY_TOUCH_WORLD =
+  /^(cli\/|history\/|library\/shipped\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 

@@ -1,0 +1,103 @@
+/** Reads and checks records. A wrong one is the user's to mend, so its file, place and field are named. */
+import { UserError } from "../base/errors.ts";
+import {
+  CATEGORIES,
+  LAYERS,
+  OWNERS,
+  ROLES,
+  SEVERITIES,
+  type FaultRecord,
+} from "../model/fault-record.ts";
+
+const SHORTEST_ANCHOR = 4;
+const MOST_RECORDS = 20_000;
+const HINT =
+  "see src/library/README.md for the form of a record; `faultline logs export` writes examples";
+
+export function parseRecords(text: string, file: string): FaultRecord[] {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch (error) {
+    throw new UserError(`${file} is not JSON: ${(error as Error).message}`, HINT);
+  }
+  if (!Array.isArray(data))
+    throw new UserError(`${file} must hold a list of records: [{ "id": … }]`, HINT);
+  if (data.length > MOST_RECORDS)
+    throw new UserError(`${file} holds ${data.length} records, more than ${MOST_RECORDS}`, HINT);
+  return data.map((entry, place) => checked(entry, `${file}, record ${place + 1}`));
+}
+
+export function checked(entry: unknown, where: string): FaultRecord {
+  if (typeof entry !== "object" || entry === null || Array.isArray(entry))
+    throw new UserError(`${where} is not an object`, HINT);
+  const given = entry as Record<string, unknown>;
+  const name = typeof given["id"] === "string" ? `${where} (${given["id"]})` : where;
+  const fail = (field: string, what: string): never => {
+    throw new UserError(`${name}: "${field}" ${what}`, HINT);
+  };
+  const text = (field: string, from: Record<string, unknown> = given): string => {
+    const value = from[field];
+    return typeof value === "string" && value.trim() !== "" ? value : fail(field, "must be text");
+  };
+  const oneOf = <T extends string>(field: string, words: readonly T[]): T => {
+    const value = given[field];
+    return words.includes(value as T)
+      ? (value as T)
+      : fail(field, `must be one of ${words.join(", ")}`);
+  };
+  const texts = (field: string, value: unknown): string[] =>
+    Array.isArray(value) && value.every((one) => typeof one === "string")
+      ? value
+      : fail(field, "must be a list of texts");
+  if (typeof given["match"] !== "object" || given["match"] === null) fail("match", "is missing");
+  const match = given["match"] as Record<string, unknown>;
+  const all = texts("match.all", match["all"]);
+  if ((all[0]?.length ?? 0) < SHORTEST_ANCHOR)
+    fail("match.all", `must begin with a text of at least ${SHORTEST_ANCHOR} characters`);
+  const certainty = given["certainty"];
+  if (typeof certainty !== "number" || !(certainty >= 0 && certainty <= 1))
+    fail("certainty", "must be a number from 0 to 1");
+  const role = oneOf("role", ROLES);
+  const isQuiet = role === "benign" || role === "advice";
+  if (isQuiet !== (given["category"] === null))
+    fail("category", `must be ${isQuiet ? "null for" : "given for"} a record of role ${role}`);
+  return {
+    id: text("id"),
+    title: text("title"),
+    layer: oneOf("layer", LAYERS),
+    match: {
+      all,
+      ...(match["any"] === undefined ? {} : { any: texts("match.any", match["any"]) }),
+      ...(match["not"] === undefined ? {} : { not: texts("match.not", match["not"]) }),
+      ...(match["regex"] === undefined ? {} : { regex: pattern(match["regex"], fail) }),
+    },
+    meaning: text("meaning"),
+    component: text("component"),
+    category: isQuiet ? null : oneOf("category", CATEGORIES),
+    role,
+    severity: oneOf("severity", SEVERITIES),
+    owner: oneOf("owner", OWNERS),
+    action: text("action"),
+    falseFriends: texts("falseFriends", given["falseFriends"] ?? []),
+    certainty: certainty as number,
+    source: text("source"),
+    example: text("example"),
+  };
+}
+
+/** Strangers' patterns may be slow on purpose: nested repetition is refused. */
+const NESTED = /[+*}]\)[+*{]/;
+const LONGEST_PATTERN = 500;
+
+function pattern(value: unknown, fail: (field: string, what: string) => never): string {
+  if (typeof value !== "string" || value === "") return fail("match.regex", "must be text");
+  if (value.length > LONGEST_PATTERN) fail("match.regex", `is longer than ${LONGEST_PATTERN}`);
+  if (NESTED.test(value)) fail("match.regex", "repeats a repetition, which can take for ever");
+  try {
+    void new RegExp(value, "i");
+  } catch (error) {
+    fail("match.regex", `is no regular expression: ${(error as Error).message}`);
+  }
+  return value;
+}

@@ -1,0 +1,111 @@
+/** Which records of the library a line matches. */
+import type { FaultRecord } from "../model/fault-record.ts";
+import { Automaton } from "./automaton.ts";
+
+export interface FaultMatch {
+  readonly record: FaultRecord;
+  readonly captures: Readonly<Record<string, string>>;
+}
+
+interface Compiled {
+  readonly record: FaultRecord;
+  readonly all: readonly string[];
+  readonly any: readonly string[];
+  readonly not: readonly string[];
+  readonly regex: RegExp | null;
+}
+
+/** Longer lines carry nothing new; regular expressions see no more than this. */
+const MOST_CHARS = 4000;
+const DIGITS = /\d+/g;
+
+export class FaultMatchers {
+  readonly records: readonly FaultRecord[];
+  readonly #compiled: readonly Compiled[];
+  /** The first literal of every record; by literal the records that begin with it. */
+  readonly #anchors: Automaton;
+  readonly #byAnchor: readonly (readonly number[])[];
+  /** The same with every run of digits made one 0. */
+  readonly #shapeAnchors: Automaton;
+
+  constructor(records: readonly FaultRecord[]) {
+    this.records = records;
+    this.#compiled = records.map((record) => ({
+      record,
+      all: record.match.all.map(lower),
+      any: (record.match.any ?? []).map(lower),
+      not: (record.match.not ?? []).map(lower),
+      regex: record.match.regex === undefined ? null : new RegExp(record.match.regex, "i"),
+    }));
+    const byAnchor = new Map<string, number[]>();
+    this.#compiled.forEach(({ all }, index) => {
+      const anchor = all[0]!;
+      const known = byAnchor.get(anchor);
+      if (known) known.push(index);
+      else byAnchor.set(anchor, [index]);
+    });
+    this.#byAnchor = [...byAnchor.values()];
+    this.#anchors = new Automaton([...byAnchor.keys()]);
+    this.#shapeAnchors = new Automaton([...new Set([...byAnchor.keys()].map(digitless))]);
+  }
+
+  /** Whether a line of this shape may match: holds for every line that differs from it in digits only. */
+  couldMatch(text: string): boolean {
+    return this.#shapeAnchors.any(digitless(text));
+  }
+
+  /** All records that match, the most telling first. */
+  match(text: string): FaultMatch[] {
+    const line = text.length > MOST_CHARS ? text.slice(0, MOST_CHARS) : text;
+    const candidates = new Set<number>();
+    this.#anchors.scan(line, (anchor) => {
+      for (const index of this.#byAnchor[anchor]!) candidates.add(index);
+    });
+    if (candidates.size === 0) return [];
+    const folded = lower(line);
+    const matches: FaultMatch[] = [];
+    for (const index of candidates) {
+      const captures = this.#verify(this.#compiled[index]!, folded, line);
+      if (captures) matches.push({ record: this.#compiled[index]!.record, captures });
+    }
+    return matches.length > 1 ? matches.sort(byTelling) : matches;
+  }
+
+  #verify(
+    { all, any, not, regex }: Compiled,
+    folded: string,
+    line: string,
+  ): Readonly<Record<string, string>> | null {
+    if (!all.every((literal) => folded.includes(literal))) return null;
+    if (any.length > 0 && !any.some((literal) => folded.includes(literal))) return null;
+    if (not.some((literal) => folded.includes(literal))) return null;
+    if (!regex) return {};
+    const found = regex.exec(line);
+    return found ? { ...found.groups } : null;
+  }
+}
+
+/** A record that asks for more of the line knows more of it; then the surer one. */
+function byTelling(a: FaultMatch, b: FaultMatch): number {
+  return (
+    specificity(b.record) - specificity(a.record) ||
+    b.record.certainty - a.record.certainty ||
+    (a.record.id < b.record.id ? -1 : 1)
+  );
+}
+
+function specificity({ match }: FaultRecord): number {
+  return (
+    match.all.reduce((sum, { length }) => sum + length, 0) +
+    (match.any ? 6 : 0) +
+    (match.regex ? 4 : 0)
+  );
+}
+
+function lower(text: string): string {
+  return text.toLowerCase();
+}
+
+function digitless(text: string): string {
+  return text.replace(DIGITS, "0");
+}

@@ -1,0 +1,85 @@
+/** One entry of the fault library: what a line means, who it is about and what to do. Data, not code. */
+
+/** L4 §3.3's causes. */
+export const CATEGORIES = [
+  "hardware.network",
+  "hardware.accelerator",
+  "hardware.node",
+  "hardware.storage",
+  "user.config",
+  "user.program",
+  "user.software",
+  "user.misoperation",
+  "framework",
+  "platform",
+] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+/**
+ * root: says what broke. cascade: says that somebody else is late or gone, or that a process dies of what came before.
+ * confirmation: means little alone and much beside a root. benign: seen in healthy jobs. advice: text that goes with
+ * an error and is none.
+ */
+export const ROLES = ["root", "cascade", "confirmation", "benign", "advice"] as const;
+export type CausalRole = (typeof ROLES)[number];
+
+export const LAYERS = [
+  "kernel",
+  "driver",
+  "fabric",
+  "network",
+  "storage",
+  "nccl",
+  "cuda",
+  "torch",
+  "framework",
+  "python",
+  "launcher",
+  "scheduler",
+  "container",
+  "amd",
+  "ascend",
+] as const;
+export type Layer = (typeof LAYERS)[number];
+
+export const OWNERS = ["user", "framework", "network", "hardware", "storage", "platform"] as const;
+export type FaultOwner = (typeof OWNERS)[number];
+
+export const SEVERITIES = ["fatal", "error", "warning", "info"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+export interface FaultMatcher {
+  /** Literals that must all stand in the line, whatever their case; the first has at least four characters. */
+  readonly all: readonly string[];
+  /** One of these must stand in it, too, where given. */
+  readonly any?: readonly string[];
+  /** None of these may stand in it. */
+  readonly not?: readonly string[];
+  /** Asked last, without regard to case. Named groups are captures: gpu, pci, host, peer, rank, seq, op, path, code. */
+  readonly regex?: string;
+}
+
+export interface FaultRecord {
+  /** Stable: "nvidia.xid.79", "nccl.ib.port-error". */
+  readonly id: string;
+  readonly title: string;
+  readonly layer: Layer;
+  readonly match: FaultMatcher;
+  readonly meaning: string;
+  /** "GPU", "NVLink", "InfiniBand port", "host memory", "checkpoint storage", … */
+  readonly component: string;
+  /** null for benign lines and advice. */
+  readonly category: Category | null;
+  readonly role: CausalRole;
+  readonly severity: Severity;
+  readonly owner: FaultOwner;
+  readonly action: string;
+  /** What else looks like this, or when this misleads. */
+  readonly falseFriends: readonly string[];
+  /** How surely the category follows from this line alone, 0 to 1. */
+  readonly certainty: number;
+  /** Public knowledge that it rests on, in a few words. */
+  readonly source: string;
+  /** A line that it must match, made up by us. */
+  readonly example: string;
+}
