@@ -134,7 +134,9 @@ function slowEvidence(
     .flatMap((view) => episodeEvidence(view, phases, continuityS / 4))
     .filter((one) => {
       const lastsS = one.toS - one.fromS;
-      return lastsS >= continuityS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
+      // Half a block less is what its edges may add to it.
+      const surelyS = lastsS - one.episode!.view.peers.blocks.blockS / 2;
+      return surelyS >= continuityS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
     });
 }
 

@@ -21,7 +21,7 @@ const NEXT_SHARE = 0.65;
 const SETTLE_S = 20;
 /** Checkpoints end before that; a halt that ended with the job was none. */
 const LEAST_S = 150;
-const LEAST_ENDED_S = 100;
+const LEAST_ENDED_S = 60;
 const BEFORE_S = 60;
 /** Where machines do not differ at all, this much of what matters is taken for noise. */
 const LEAST_NOISE = 0.05;

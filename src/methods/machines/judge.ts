@@ -109,7 +109,9 @@ function judgeAround(
   const lastsS = anchor.toS - anchor.fromS;
   const leastS = LEAST_SAMPLES * (anchor.episode?.view.grid.stepS ?? 0);
   let accepted: Evidence[] | null = null;
-  if (anchor.kind === "absence" && anchor.decides) accepted = kindsFor(0, true);
+  // What lasts for a moment beside it agrees with nothing.
+  if (anchor.kind === "absence" && anchor.decides)
+    accepted = kindsFor(STATE_NEED * continuityS, true);
   else if (
     anchor.kind === "state" &&
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
