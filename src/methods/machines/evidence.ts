@@ -108,11 +108,12 @@ export function detailed(evidence: Evidence): Evidence {
   return { ...evidence, fromS, deviation };
 }
 
-/** Whether the figures that are shown differ by what matters, or nearly. */
+/** Whether the figures that are shown differ by what matters, or nearly, and to the side that is claimed. */
 export function differs({ episode, deviation }: Evidence): boolean {
   if (!episode) return true;
-  const { scale } = episode.view;
-  return Math.abs(scale.to(deviation.value) - scale.to(deviation.peers)) >= scale.material / 2;
+  const { scale, side } = episode.view;
+  const off = scale.to(deviation.value) - scale.to(deviation.peers);
+  return (side === "low" ? -off : off) >= scale.material / 2;
 }
 
 /** The machine's mean, its peers' and the device that stands out, between two times. */

@@ -325,4 +325,16 @@ describe("after an attack", () => {
     expect(names(report).toSorted()).toEqual(["node002", "node009"]);
     expect(report.followers).toEqual([]);
   });
+
+  it("power alone, sampled as seldom as iterations come, is no fault; with the clock it is", () => {
+    const power = { machine: 3, metric: "gpu-power-draw", fromS: 400, to: (x: number) => x * 0.7 };
+    const clock = { machine: 3, metric: "gpu-clocks", fromS: 400, to: (x: number) => x * 0.6 };
+    const coarse = { machines: 8, stepS: 15, seconds: 1200 };
+    expect(names(findMachines(testFleet({ ...coarse, changes: [power] })))).toEqual([]);
+    expect(names(findMachines(testFleet({ ...coarse, changes: [power, clock] })))).toEqual([
+      "node003",
+    ]);
+    const fine = { machines: 8, stepS: 1, seconds: 1200 };
+    expect(names(findMachines(testFleet({ ...fine, changes: [power] })))).toEqual(["node003"]);
+  });
 });

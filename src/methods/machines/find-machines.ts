@@ -13,7 +13,7 @@ import { evidenceOf, kindOf, lossEvidence, silenceEvidence, type Evidence } from
 import { faultyMachines } from "./faulty.ts";
 import { haltCulprit } from "./halt-culprit.ts";
 import { jittersOf } from "./jitter.ts";
-import { judge, withDetails, type Judged } from "./judge.ts";
+import { judgeInDetail, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
@@ -79,9 +79,13 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const found = judge(sorted.machine, continuityS, ended, pauses);
-    if (found) judged.push(withDetails(found));
-    rest.push(...sorted.machine.filter((one) => found === null || !found.evidence.includes(one)));
+    const counted = withoutLonePower(sorted.machine, views);
+    const found = judgeInDetail(counted, continuityS, ended, pauses);
+    if (found) judged.push(found);
+    const isUsed = (one: Evidence): boolean =>
+      found !== null &&
+      found.evidence.some((used) => used === one || (one.episode && used.episode === one.episode));
+    rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
   for (const halt of phases.filter(({ what }) => what === "halt")) {
     if (judged.some((one) => (one.untilS ?? toS) > halt.fromS)) continue;
@@ -112,6 +116,26 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
 }
 
 const MOST_JITTERS = 200;
+
+/**
+ * Power is read at a moment. Sampled as seldom as iterations come, it may meet the same part of them for minutes, and
+ * another part on the next machine; a GPU that draws less because it does less shows it elsewhere, too.
+ */
+function withoutLonePower(evidence: readonly Evidence[], views: readonly View[]): Evidence[] {
+  const isPower = ({ deviation }: Evidence): boolean => deviation.metric === "gpu-power-draw";
+  const isOfGpu = ({ metric: { id } }: View): boolean =>
+    id === "gpu-clocks" || (id !== "gpu-power-draw" && kindOf(id, "") === "gpu-work");
+  if (!evidence.some(isPower) || !views.some(isOfGpu)) return [...evidence];
+  const others = evidence.filter(({ kind }) => kind === "gpu-work" || kind === "thermal");
+  return evidence.filter(
+    (one) =>
+      !isPower(one) ||
+      one.episode!.view.grid.stepS < COARSE_S ||
+      others.some((other) => !isPower(other) && other.toS > one.fromS && other.fromS < one.toS),
+  );
+}
+
+const COARSE_S = 5;
 
 /**
  * In longer blocks noise averages out, and what a noisy metric shows all the time becomes visible. Only for what lasts,

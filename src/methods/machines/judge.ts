@@ -62,11 +62,26 @@ export function judge(
   return best;
 }
 
+/**
+ * The same with figures. What over its whole time is like its peers, or unlike to the other side, says nothing: without
+ * it the rest is judged again.
+ */
+export function judgeInDetail(
+  evidence: readonly Evidence[],
+  ...rules: [number, readonly EndedHalt[], readonly EndedHalt[]]
+): Judged | null {
+  let counted = evidence;
+  for (;;) {
+    const judged = judge(counted, ...rules);
+    if (!judged) return null;
+    const idle = judged.evidence.filter((one) => !differs(detailed(one)));
+    if (idle.length === 0) return withDetails(judged);
+    counted = counted.filter((one) => !idle.includes(one));
+  }
+}
+
 export function withDetails(judged: Judged): Judged {
-  const all = judged.evidence.map(detailed);
-  // What meanwhile deviated for a moment only, and is like its peers over the time, says nothing.
-  const telling = all.filter(differs);
-  const evidence = onceEach(telling.length > 0 ? telling : all);
+  const evidence = onceEach(judged.evidence.map(detailed));
   const fromS = evidence.reduce((first, one) => Math.min(first, one.fromS), Infinity);
   return { ...judged, evidence, fromS };
 }
