@@ -204,7 +204,8 @@ export function lossEvidence(loss: LostDevice, toS: number): Evidence {
     fromS,
     toS,
     isOpen: true,
-    strength: 2,
+    // Less than a whole machine's silence: one device's samples are easier lost than a machine.
+    strength: 1.5,
     decides: true,
     isBusier: false,
     deviation: {
