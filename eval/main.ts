@@ -21,6 +21,7 @@ const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
     { script: "holmes/detect.ts", quick: ["--jobs", "60", "--test-jobs", "24"] },
     { script: "what-if.ts", quick: [] },
   ],
+  logs: [{ script: "logs/run.ts", quick: QUICK }],
   machines: [
     { script: "machines/run.ts", quick: QUICK },
     { script: "machines/third-party.ts", quick: [] },

@@ -17,7 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   verdict: ["model", "base"],
   report: ["model", "base"],
   simulate: ["model", "base"],
-  history: ["model", "base"],
+  history: ["library", "model", "base"],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": ["ingest", "methods.ts", "trace-pipeline.ts", "verdict", "model", "base"],
   "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],

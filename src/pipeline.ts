@@ -2,6 +2,7 @@
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
+import { digestOfSources } from "./ingest/logs/read-archives.ts";
 import { METHODS, withIterations } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
@@ -28,7 +29,7 @@ export interface DiagnoseOptions {
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
   const { job: read, unrecognised } = await readJob(options, env);
-  const job = await withBaseline(read, options.baseline ?? [], env);
+  const job = await withLogs(await withBaseline(read, options.baseline ?? [], env), options, env);
   const { findings, didNotRun } = await ask(job, env);
   return { job, verdict: fuse(job, findings, didNotRun), findings, unrecognised };
 }
@@ -41,6 +42,16 @@ async function withBaseline(job: Job, paths: readonly string[], env: Env): Promi
     return { ...job, missing: [...job.missing, why] };
   }
   return { ...job, traceBaseline: await readHealthyRuns(paths, env) };
+}
+
+/** Once more through the logs, for all that they say: comparing lines needs all of them, finding errors does not. */
+async function withLogs(job: Job, { paths }: DiagnoseOptions, env: Env): Promise<Job> {
+  const logs = new Set(
+    job.inputs.filter(({ format }) => format === "rank-log").map(({ path }) => path),
+  );
+  if (logs.size === 0) return job;
+  const logDigest = await digestOfSources(paths, env, { isWanted: ({ path }) => logs.has(path) });
+  return { ...job, logDigest };
 }
 
 /** Everything before the questions: the job, with its iterations followed. */

@@ -81,7 +81,10 @@ export class FaultMatchers {
     if (not.some((literal) => folded.includes(literal))) return null;
     if (!regex) return {};
     const found = regex.exec(line);
-    return found ? { ...found.groups } : null;
+    if (!found) return null;
+    // Groups that took no part are there, and undefined.
+    const given = Object.entries(found.groups ?? {}).filter(([, value]) => value !== undefined);
+    return Object.fromEntries(given);
   }
 }
 

@@ -12,6 +12,7 @@ import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
 import { slowRank } from "./localize/slow-rank-method.ts";
 import { slowLink } from "./localize/slow-link-method.ts";
+import { logCause } from "./logs/log-method.ts";
 import { faultyMachine } from "./machines/machine-method.ts";
 import { regression } from "./traces/regression-method.ts";
 import { whatIfMethod } from "./localize/what-if-method.ts";
@@ -28,8 +29,11 @@ export const METHODS: readonly Method[] = [
   slowLink,
   regression,
   faultyMachine,
+  logCause,
 ];
 
+export { analyseLogs, templateTexts } from "./logs/analyse-logs.ts";
+export { normalPool } from "./logs/normal-pool.ts";
 export { alignFleet } from "./machines/align.ts";
 export { extendFleet, mergeMetrics } from "./machines/merge-fleets.ts";
 export { readModels, type MinderModels } from "./machines/minder/model-file.ts";

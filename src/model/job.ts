@@ -1,5 +1,6 @@
 import type { Place, Rank } from "./ids.ts";
 import type { RankKernels } from "./kernels.ts";
+import type { LogDigest } from "./log-digest.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
 import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
@@ -84,6 +85,8 @@ export interface Job {
   readonly xpuTimer?: readonly XpuTimerScrape[];
   /** What was monitored of its machines, a set for each file. */
   readonly metrics?: readonly MetricSet[];
+  /** All that its logs say, line by line where it may tell of a failure. */
+  readonly logDigest?: LogDigest;
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
   /** Operators by rank, cut into iterations; of no rank before the tracker has run. */

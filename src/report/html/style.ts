@@ -1,3 +1,4 @@
+import { LOGS_STYLE } from "./logs-style.ts";
 import { MACHINES_STYLE } from "./machines-style.ts";
 import { TRACE_STYLE } from "./trace-style.ts";
 
@@ -116,7 +117,7 @@ section { scroll-margin-top: 8px; }
 .clipped path { fill: var(--wait); }
 .key-plot { display: inline-block; width: 22px; min-width: 0; vertical-align: -2px; }
 .iteration-table td { white-space: nowrap; font-variant-numeric: tabular-nums; }
-${TRACE_STYLE}${MACHINES_STYLE}
+${TRACE_STYLE}${MACHINES_STYLE}${LOGS_STYLE}
 table { border-collapse: separate; border-spacing: 0; font-size: .85rem; min-width: 100%; }
 th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { position: sticky; top: 0; background: var(--panel); z-index: 2; vertical-align: bottom; }

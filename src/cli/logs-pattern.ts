@@ -1,0 +1,86 @@
+/** L4 §5.4: whoever found a cause keeps its pattern, so that the next failure of the kind is known at once. */
+import { UserError } from "../base/errors.ts";
+import { checked } from "../library/load.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
+
+export interface PatternFlags {
+  readonly id?: string;
+  readonly category?: string;
+  readonly title?: string;
+  readonly action?: string;
+  readonly owner?: string;
+  /** Which of the report's indicating lines, from 1. */
+  readonly line?: number;
+}
+
+const MASK = /<[A-Z*]+>/;
+const LEAST_LITERAL = 4;
+
+/** The template's constant parts become the matcher's literals. */
+export function recordOfReport(text: string, file: string, flags: PatternFlags): FaultRecord {
+  let report: {
+    schema?: string;
+    indicating?: { text?: string; template?: string }[];
+  };
+  try {
+    report = JSON.parse(text) as typeof report;
+  } catch {
+    throw new UserError(`${file} is not JSON`, "give the verdict.json of faultline logs --out", 3);
+  }
+  if (report.schema !== "faultline.logs/1")
+    throw new UserError(`${file} is no answer of faultline logs`, "give its verdict.json", 3);
+  const place = (flags.line ?? 1) - 1;
+  const line = report.indicating?.[place];
+  if (!line?.text || !line.template)
+    throw new UserError(`${file} has no indicating line ${place + 1}`, "choose one with --line", 2);
+  if (flags.category === undefined || flags.title === undefined || flags.action === undefined)
+    throw new UserError(
+      "a pattern needs --category, --title and --action",
+      "for example --category hardware.network --title 'leaf 3 flaps' --action 'drain it'",
+      2,
+    );
+  const literals = line.template
+    .split(MASK)
+    .map((part) => part.trim())
+    .filter((part) => part.length >= LEAST_LITERAL && line.text!.includes(part));
+  if (literals.length === 0)
+    throw new UserError(
+      `line ${place + 1} has no constant text to know it by`,
+      "choose another with --line, or write a record by hand (faultline logs import)",
+      2,
+    );
+  return checked(
+    {
+      id: flags.id ?? `site.${slug(flags.title)}`,
+      title: flags.title,
+      layer: "framework",
+      match: { all: literals.toSorted((a, b) => b.length - a.length).slice(0, 6) },
+      meaning: `Confirmed at this site: ${flags.title}.`,
+      component: "as the title says",
+      category: flags.category,
+      role: "root",
+      severity: "error",
+      owner: flags.owner ?? ownerOf(flags.category),
+      action: flags.action,
+      falseFriends: [],
+      certainty: 0.8,
+      source: "confirmed by people of this site",
+      example: line.text,
+    },
+    "the pattern",
+  );
+}
+
+function ownerOf(category: string): string {
+  if (category === "hardware.network") return "network";
+  if (category === "hardware.storage") return "storage";
+  return category.split(".")[0]!;
+}
+
+function slug(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 60);
+}

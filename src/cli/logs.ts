@@ -1,0 +1,206 @@
+/** `faultline logs`: what do the logs say, and what is remembered about them. */
+import { readFile, writeFile } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import pico from "picocolors";
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import {
+  learnt,
+  merged,
+  parseLogStore,
+  readLogStore,
+  storeText,
+  voted,
+  writeLogStore,
+} from "../history/log-store-file.ts";
+import { parseRecords } from "../library/load.ts";
+import { logsFromFiles, normalEvents, recordsOf } from "../logs-pipeline.ts";
+import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
+import { logsDocument } from "../report/logs-document.ts";
+import { renderLogsTerminal } from "../report/logs-terminal.ts";
+import { recordOfReport, type PatternFlags } from "./logs-pattern.ts";
+import { FOUND_SOMETHING, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { progressEnv } from "./progress.ts";
+
+export interface LogsFlags {
+  readonly baseline?: readonly string[];
+  readonly store?: string;
+  readonly workers?: number;
+  readonly json?: boolean;
+  readonly out?: string;
+  readonly quiet?: boolean;
+  readonly exitCode?: boolean;
+}
+
+/** Returns the exit status. */
+export async function runLogs(paths: readonly string[], flags: LogsFlags): Promise<number> {
+  const store = flags.store === undefined ? EMPTY_STORE : await readLogStore(flags.store, true);
+  const { env, done } = progressEnv(flags.quiet === true);
+  const report = await logsFromFiles(
+    paths,
+    {
+      store,
+      baseline: flags.baseline ?? [],
+      ...(flags.workers === undefined ? {} : { workers: flags.workers }),
+    },
+    env,
+  ).finally(done);
+  const document = JSON.stringify(logsDocument(report), null, 2);
+  if (flags.out !== undefined) {
+    const { renderLogsPage } = await import("../report/html/logs-page.ts");
+    await writeReport(flags.out, document, renderLogsPage(report));
+  }
+  if (flags.json) process.stdout.write(`${document}\n`);
+  else {
+    const colours = pico.createColors(wantsColour());
+    process.stdout.write(`${renderLogsTerminal(report, colours, screenWidth())}\n`);
+    if (flags.out !== undefined)
+      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+  }
+  const isWrong = report.cause !== null || report.indicating.length > 0;
+  return flags.exitCode && isWrong ? FOUND_SOMETHING : 0;
+}
+
+export interface StoreFlags {
+  readonly store?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  readonly note?: string;
+}
+
+function storeOf(flags: StoreFlags, what: string): string {
+  if (flags.store !== undefined) return flags.store;
+  throw new UserError(`logs ${what} has no store to work on`, "add --store FILE", 2);
+}
+
+/** Every path is a healthy job. */
+export async function runLogsLearn(paths: readonly string[], flags: StoreFlags): Promise<number> {
+  const file = storeOf(flags, "learn");
+  let store = await readLogStore(file);
+  const { env, done } = progressEnv(flags.quiet === true);
+  const jobs: { job: string; events: number; fresh: number }[] = [];
+  try {
+    for (const path of paths) {
+      const events = await normalEvents(path, store, env);
+      const fresh = events.filter((text) => !Object.hasOwn(store.normal, text)).length;
+      store = learnt(store, resolve(path), events);
+      jobs.push({ job: path, events: events.length, fresh });
+    }
+  } finally {
+    done();
+  }
+  await writeLogStore(file, store);
+  if (flags.json) say({ schema: "faultline.logs-learn/1", store: file, jobs });
+  else {
+    for (const { job, events, fresh } of jobs)
+      process.stdout.write(
+        `learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`,
+      );
+    process.stdout.write(
+      `${harmless(file)}: ${count(store.jobs.length, "healthy job")}, ${count(Object.keys(store.normal).length, "normal event")}\n`,
+    );
+  }
+  return 0;
+}
+
+/** What people say of a record counts like evidence. `what` is a record's id, or a report to make a record of. */
+export async function runLogsVote(
+  kind: "confirmed" | "disputed",
+  what: string,
+  flags: StoreFlags & PatternFlags,
+): Promise<number> {
+  const file = storeOf(flags, kind === "confirmed" ? "confirm" : "dispute");
+  let store = await readLogStore(file);
+  let id = what;
+  if (kind === "confirmed" && what.endsWith(".json")) {
+    const record = recordOfReport(await textOf(what), what, flags);
+    store = { ...store, records: [...store.records.filter((one) => one.id !== record.id), record] };
+    ({ id } = record);
+  }
+  if (!recordsOf(store).some((record) => record.id === id)) throw unknownRecord(id, store);
+  store = voted(store, id, kind, flags.note ?? "");
+  await writeLogStore(file, store);
+  const record = recordsOf(store).find((one) => one.id === id)!;
+  const { confirmed, disputed } = store.votes[id]!;
+  if (flags.json) say({ schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
+  else
+    process.stdout.write(
+      `${harmless(id)}: confirmed ${confirmed}, disputed ${disputed}; it now counts for ${record.certainty.toFixed(2)}\n`,
+    );
+  return 0;
+}
+
+function unknownRecord(id: string, store: LogStore): UserError {
+  const given = id.toLowerCase();
+  const last = given.split(".").at(-1)!;
+  const ids = recordsOf(store).map((record) => record.id);
+  const near = [
+    ...ids.filter((one) => one.includes(given)).sort((a, b) => a.length - b.length),
+    ...ids.filter((one) => one.split(".").includes(last)),
+  ].slice(0, 3);
+  const hint =
+    near.length > 0
+      ? `did you mean ${near.join(" or ")}?`
+      : '"signature" in the output of faultline logs --json names a record';
+  return new UserError(`the library has no record "${id}"`, hint, 2);
+}
+
+/** The site's own knowledge, or with `all` the whole library, as a file for others. */
+export async function runLogsExport(
+  target: string | undefined,
+  flags: StoreFlags & { readonly all?: boolean },
+): Promise<number> {
+  const store = flags.store === undefined ? EMPTY_STORE : await readLogStore(flags.store, true);
+  if (flags.store === undefined && !flags.all)
+    throw new UserError(
+      "nothing to export",
+      "add --store FILE, or --all for the shipped records",
+      2,
+    );
+  const text = flags.all ? JSON.stringify(recordsOf(store), null, 1) : storeText(store);
+  if (target === undefined) process.stdout.write(`${text}\n`);
+  else {
+    try {
+      await writeFile(target, `${text}\n`);
+    } catch (error) {
+      throw new UserError(
+        `${target}: cannot be written: ${(error as Error).message}`,
+        "give it a path that can be written",
+      );
+    }
+  }
+  return 0;
+}
+
+/** A list of records, or a store that somebody exported. */
+export async function runLogsImport(source: string, flags: StoreFlags): Promise<number> {
+  const file = storeOf(flags, "import");
+  const store = await readLogStore(file);
+  const text = await textOf(source);
+  const given: LogStore = text.trimStart().startsWith("[")
+    ? { ...EMPTY_STORE, records: parseRecords(text, basename(source)) }
+    : parseLogStore(text, source);
+  const result = merged(store, given);
+  await writeLogStore(file, result);
+  const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
+  if (flags.json)
+    say({ schema: "faultline.logs-import/1", store: file, records: given.records.length });
+  else process.stdout.write(`${said} into ${harmless(file)}\n`);
+  return 0;
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${file}: cannot be read: ${(error as Error).message}`,
+      "check the path",
+      3,
+    );
+  }
+}
+
+function say(document: unknown): void {
+  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+}

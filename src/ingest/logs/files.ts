@@ -1,0 +1,134 @@
+/** The only place where log files are touched. Whatever is wrong with one is a sentence, never an exception. */
+import { closeSync, createReadStream, openSync, readSync } from "node:fs";
+import { open, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { createGunzip } from "node:zlib";
+import { UserError } from "../../base/errors.ts";
+import { NEWLINE } from "./scan-bytes.ts";
+
+const CHUNK_BYTES = 1 << 20;
+/** Beyond a part's end, to the end of its last line. */
+const MOST_OVERRUN = 64 << 20;
+const MOST_FILES = 100_000;
+/** What lies beside logs in a job's folder. */
+const NOT_A_LOG =
+  /^\.|\.(?:py|pyc|sh|json|jsonl|ya?ml|toml|cfg|ini|md|csv|tsv|parquet|arrow|pt|pth|ckpt|bin|idx|safetensors|npy|npz|pkl|pickle|h5|png|jpe?g|gif|svg|pdf|html?|css|js|ts|so|o|a|cu|cpp|cc|h|tar|tgz|zip|zst|xz|bz2|7z|db|sqlite|pb|trace|nsys-rep|qdrep|lock)$|\.tar\.\w+$/i;
+
+/** The files themselves, and of folders all that may be logs, in the order of their names. */
+export async function findLogFiles(paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const path of paths) {
+    const known = await stat(path).catch(() => null);
+    if (!known)
+      throw new UserError(`${path} does not exist`, "name log files or folders of them", 3);
+    if (known.isDirectory()) await collect(path, found);
+    else found.push(path);
+  }
+  return [...new Set(found)];
+}
+
+async function collect(folder: string, found: string[]): Promise<void> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  entries.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  for (const entry of entries) {
+    if (found.length >= MOST_FILES) return;
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) {
+      if (!entry.name.startsWith(".")) await collect(path, found);
+    } else if (entry.isFile() && !NOT_A_LOG.test(entry.name)) found.push(path);
+  }
+}
+
+export interface FileHead {
+  readonly size: number;
+  readonly modifiedMs: number;
+  readonly isGzip: boolean;
+  readonly bytes: Uint8Array;
+}
+
+/** Null where the file is not there (any more). */
+export async function readHead(path: string, most: number): Promise<FileHead | null> {
+  try {
+    const file = await open(path);
+    try {
+      const { size, mtimeMs } = await file.stat();
+      const buffer = Buffer.alloc(Math.min(most, size));
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+      const bytes = buffer.subarray(0, bytesRead);
+      const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+      return { size, modifiedMs: mtimeMs, isGzip, bytes };
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Hands over the lines that begin in [from, to), the last one to its end, and says what was wrong. A file may have grown
+ * since: what was written meanwhile is not read. Yields to others after every chunk.
+ */
+export async function readPart(
+  path: string,
+  from: number,
+  to: number,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<string[]> {
+  let fd: number;
+  try {
+    fd = openSync(path, "r");
+  } catch {
+    return ["it vanished before it was read"];
+  }
+  try {
+    const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+    let at = from;
+    let isAtLine = from === 0;
+    if (!isAtLine) at = from - 1;
+    while (at < to + MOST_OVERRUN) {
+      const got = readSync(fd, buffer, 0, CHUNK_BYTES, at);
+      if (got === 0) return at < to ? ["it became shorter while it was read"] : [];
+      let start = 0;
+      if (!isAtLine) {
+        start = buffer.subarray(0, got).indexOf(NEWLINE) + 1;
+        if (start === 0 || at + start >= to) {
+          if (start > 0) return [];
+          at += got;
+          if (at >= to) return [];
+          continue;
+        }
+        isAtLine = true;
+      }
+      // Up to the end of the line that begins before `to`.
+      const last = Math.max(start, to - 1 - at);
+      const newline = last < got ? buffer.subarray(0, got).indexOf(NEWLINE, last) : -1;
+      onChunk(buffer.subarray(start, newline < 0 ? got : newline + 1));
+      if (newline >= 0) return [];
+      at += got;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return [];
+  } catch (error) {
+    return [`it could not be read to its end: ${(error as Error).message}`];
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export async function readGzip(
+  path: string,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<string[]> {
+  const file = createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
+  file.on("error", (error) => gunzip.destroy(error));
+  try {
+    for await (const chunk of file.pipe(gunzip)) onChunk(chunk as Uint8Array);
+    return [];
+  } catch (error) {
+    return [`it could not be unpacked to its end: ${(error as Error).message}`];
+  } finally {
+    file.destroy();
+  }
+}

@@ -1,0 +1,293 @@
+/**
+ * What is to be known of a line, from its form where that is known and from its text where not. One line at a time; its
+ * fields hold until the next one is read.
+ */
+import { decimal, isBlank, wholeNumber } from "./byte-numbers.ts";
+import { coarseHash } from "./coarse-form.ts";
+import * as forms from "./form-table.ts";
+import { FormTable } from "./form-table.ts";
+import { grown } from "./columns.ts";
+import { findReport, type ReportPlace } from "./iteration-reports.ts";
+import { EXCEPTION, isPartKind, lineKind } from "./line-kind.ts";
+import { newPrefix, readPrefix } from "./prefix.ts";
+import { scanForm, scanned } from "./scan-bytes.ts";
+import { LEVELS, MOST_TEXT, ShapeTable } from "./shape-table.ts";
+import { STAMP_KINDS } from "./stamps.ts";
+import { NO_RANK } from "./stream-table.ts";
+import { hasTellingWord } from "./telling-words.ts";
+
+/** A progress bar's end with a message right behind it; the bar's front may be gone. */
+const GLUED = /(?:it\/s|s\/it)[^\][]{0,300}\](?=[[{A-Za-z])/;
+/** Expressions see no more of a line than this. */
+const MOST_SEEN = 4000;
+/** Texts of shapes that are kept from one task to the next. */
+const MOST_CHARS = 50e6;
+/** No line's prefix is longer. */
+const MOST_HEAD = 600;
+
+export class FormReader {
+  shapes = new ShapeTable();
+  #forms = new FormTable();
+  /** Of the forms those that were met since the last restart, so that a cap does not depend on what was read before. */
+  #metIn = new Int32Array(1024);
+  #run = 0;
+  #met = 0;
+  #lumps = 0;
+  readonly #isTelling: (text: string) => boolean;
+  readonly #mostForms: number;
+  readonly #prefix = newPrefix();
+  readonly #report: ReportPlace = { numberAt: -1, totalAt: -1 };
+  readonly #decoder = new TextDecoder();
+  /** Places of this line, where they were read from its text. */
+  readonly #places = new Int32Array(forms.PLACES);
+  #form = -1;
+  #start = 0;
+  #hasHigh = false;
+  /** Lines that were given the shape of others, because there were too many forms. */
+  lumped = 0;
+
+  shape = -1;
+  kind = 0;
+  stamp = 0;
+  flags = 0;
+  report = forms.NO_REPORT;
+  rank = NO_RANK;
+  idA = 0;
+  idB = 0;
+
+  constructor(isTelling: (text: string) => boolean, mostForms: number) {
+    this.#isTelling = isTelling;
+    this.#mostForms = mostForms;
+  }
+
+  /** Begins to count anew; forms stay known, unless they are very many. */
+  restart(): void {
+    this.#run++;
+    const isFull = this.#forms.size > this.#mostForms / 2 || this.shapes.chars > MOST_CHARS;
+    const wasLumping = this.lumped > 0;
+    this.#met = this.#lumps = this.lumped = 0;
+    if (isFull || wasLumping) {
+      this.shapes = new ShapeTable();
+      this.#forms = new FormTable();
+      this.#metIn = new Int32Array(1024);
+    } else this.shapes.restart();
+  }
+
+  /** Takes the line that was scanned last. */
+  read(buf: Buffer, from: number, to: number): void {
+    const { a, b } = scanned;
+    this.#start = from;
+    this.#hasHigh = scanned.hasHigh;
+    const table = this.#forms;
+    const form = table.find(a, b);
+    if (form < 0 || this.#metIn[form] !== this.#run) {
+      if (this.#met >= this.#mostForms) {
+        this.#lump(buf, from, to);
+        return;
+      }
+      this.#met++;
+      if (form < 0) {
+        this.#register(buf, from, to, a, b);
+        return;
+      }
+      this.#metIn[form] = this.#run;
+    }
+    this.#form = form;
+    this.shape = table.shape[form]!;
+    this.kind = table.kind[form]!;
+    this.stamp = table.stamp[form]!;
+    this.flags = table.flags[form]!;
+    this.report = table.report[form]!;
+    if ((this.flags & forms.UNSTEADY) === 0) return;
+    const text = buf.toString("latin1", from, to);
+    this.#readHead(text);
+    if (this.report !== forms.NO_REPORT) this.#placeReport(text);
+  }
+
+  place(which: number): number {
+    return this.#form < 0
+      ? this.#places[which]!
+      : this.#forms.place(this.#form, which, this.#start);
+  }
+
+  /** Sets `rank`, and the hash of who wrote the line. */
+  identify(buf: Buffer, file: number): void {
+    const { flags } = this;
+    this.idA = Math.imul(file + 1, 0x9e3779b1);
+    this.idB = file;
+    if ((flags & forms.HAS_HOST) !== 0)
+      this.#mixBytes(buf, this.place(forms.HOST_FROM), this.place(forms.HOST_TO), 0x201);
+    this.rank = NO_RANK;
+    if ((flags & forms.HAS_RANK) !== 0) {
+      this.rank = wholeNumber(buf, this.place(forms.RANK_FROM), this.place(forms.RANK_TO));
+      this.#mixBytes(buf, 0, 0, 0x1000 + this.rank);
+    }
+    if ((flags & forms.HAS_WRITER) !== 0)
+      this.#mixBytes(buf, this.place(forms.WRITER_FROM), this.place(forms.WRITER_TO), 0x202);
+  }
+
+  #mixBytes(buf: Buffer, from: number, to: number, mark: number): void {
+    let a = Math.imul(this.idA ^ mark, 0x01000193);
+    let b = Math.imul(((this.idB << 5) | (this.idB >>> 27)) ^ mark, 0x9e3779b1);
+    for (let i = from; i < to; i++) {
+      const c = buf[i]!;
+      a = Math.imul(a ^ c, 0x01000193);
+      b = Math.imul(((b << 5) | (b >>> 27)) ^ c, 0x9e3779b1);
+    }
+    this.idA = a;
+    this.idB = b;
+  }
+
+  host(buf: Buffer): string | null {
+    if ((this.flags & forms.HAS_HOST) === 0) return null;
+    return buf.toString("latin1", this.place(forms.HOST_FROM), this.place(forms.HOST_TO));
+  }
+
+  writer(buf: Buffer): string {
+    if ((this.flags & forms.HAS_WRITER) === 0) return "";
+    return buf.toString("latin1", this.place(forms.WRITER_FROM), this.place(forms.WRITER_TO));
+  }
+
+  /** The message, at most so many bytes of it. */
+  content(buf: Buffer, to: number, most: number): string {
+    let from = this.place(forms.CONTENT);
+    while (from < to && (buf[from] === 32 || buf[from] === 9)) from++;
+    const end = Math.min(to, from + most);
+    if (!this.#hasHigh) return buf.toString("latin1", from, end);
+    const text = this.#decoder.decode(buf.subarray(from, end));
+    // A character that was cut in two.
+    return end < to ? text.replace(/\ufffd+$/, "") : text;
+  }
+
+  /** The iteration's number. */
+  number(buf: Buffer, to: number): number {
+    return decimal(buf, this.place(forms.NUMBER), to);
+  }
+
+  total(buf: Buffer, to: number): number {
+    return (this.flags & forms.HAS_TOTAL) === 0 ? 0 : decimal(buf, this.place(forms.TOTAL), to);
+  }
+
+  #register(buf: Buffer, from: number, to: number, a: number, b: number): void {
+    const text = buf.toString("latin1", from, to);
+    this.#readHead(text);
+    this.#setHead(text);
+    const { runs } = scanned;
+    const table = this.#forms;
+    const form = table.add(a, b);
+    this.#metIn = grown(this.#metIn, table.size);
+    this.#metIn[form] = this.#run;
+    for (let which = 0; which < forms.PLACES; which++) {
+      if (!table.anchor(form, which, this.#places[which]!, text, from, runs))
+        this.flags |= forms.UNSTEADY;
+    }
+    this.#readContent(buf, to, null);
+    table.shape[form] = this.shape;
+    table.kind[form] = this.kind;
+    table.stamp[form] = this.stamp;
+    table.flags[form] = this.flags;
+    table.report[form] = this.report;
+  }
+
+  /** There are too many forms: the line goes with those that begin alike. */
+  #lump(buf: Buffer, from: number, to: number): void {
+    const text = buf.toString("latin1", from, to);
+    this.#readHead(text);
+    this.#setHead(text);
+    this.#readContent(buf, to, coarseHash(buf, this.#places[forms.CONTENT]!, to));
+    this.lumped++;
+  }
+
+  /** Finds the head's places in the line's text. */
+  #readHead(text: string): void {
+    const p = this.#prefix;
+    readPrefix(text.length > MOST_HEAD ? text.slice(0, MOST_HEAD) : text, p);
+    let shift = 0;
+    if (p.stampKind === "" && p.level === null && p.contentStart === 0) {
+      const glued = text.length < MOST_SEEN ? GLUED.exec(text) : null;
+      if (glued) {
+        shift = glued.index + glued[0].length;
+        readPrefix(text.slice(shift, shift + MOST_HEAD), p);
+      }
+    }
+    // Blanks before the message belong to it here: they tell code from text.
+    let content = shift + p.contentStart;
+    while (content > shift && isBlank(text.charCodeAt(content - 1))) content--;
+    const start = this.#start + shift;
+    const at = (place: number): number => (place < 0 ? -1 : start + place);
+    const places = this.#places;
+    places[forms.CONTENT] = this.#start + content;
+    places[forms.STAMP] = at(p.stampFrom);
+    places[forms.HOST_FROM] = at(p.hostFrom);
+    places[forms.HOST_TO] = at(p.hostTo);
+    places[forms.RANK_FROM] = at(p.rankFrom);
+    places[forms.RANK_TO] = at(p.rankTo);
+    places[forms.WRITER_FROM] = at(p.writerFrom);
+    places[forms.WRITER_TO] = at(p.writerTo);
+    places[forms.NUMBER] = places[forms.TOTAL] = -1;
+    this.#form = -1;
+  }
+
+  /** What the head says, once its places are known. */
+  #setHead(text: string): void {
+    const p = this.#prefix;
+    let flags = 0;
+    if (p.hostFrom >= 0) flags |= forms.HAS_HOST;
+    if (p.rankFrom >= 0) flags |= forms.HAS_RANK;
+    if (p.writerFrom >= 0) flags |= forms.HAS_WRITER;
+    if (flags !== 0) flags |= forms.NAMED;
+    if (p.level !== null) flags |= forms.LEVELLED;
+    this.stamp = p.stampFrom < 0 ? 0 : STAMP_KINDS.indexOf(p.stampKind);
+    const report = this.#placeReport(text);
+    this.report = report < 0 ? forms.NO_REPORT : report;
+    if (this.#places[forms.TOTAL]! >= 0) flags |= forms.HAS_TOTAL;
+    this.flags = flags;
+  }
+
+  #placeReport(text: string): number {
+    const found = findReport(text.slice(0, MOST_SEEN), this.#report);
+    if (found < 0) return found;
+    this.#places[forms.NUMBER] = this.#start + this.#report.numberAt;
+    const { totalAt } = this.#report;
+    this.#places[forms.TOTAL] = totalAt < 0 ? -1 : this.#start + totalAt;
+    return found;
+  }
+
+  /** Kind and shape, from the message. `coarse`: the hash of a line that gets no form of its own, else null. */
+  #readContent(buf: Buffer, to: number, coarse: number | null): void {
+    let from = this.#places[forms.CONTENT]!;
+    while (from < to && isBlank(buf[from]!)) from++;
+    this.shape = -1;
+    this.kind = 0;
+    if (from >= to) return;
+    const text = this.content(buf, to, MOST_TEXT);
+    this.kind = lineKind(text);
+    const level = LEVELS.indexOf(this.#prefix.level);
+    const isTelling = !isPartKind(this.kind) && this.#tells(text, level);
+    if (isTelling) this.flags |= forms.TELLING;
+    if (coarse === null) scanForm(buf, from, to);
+    let a = coarse ?? scanned.a;
+    const b = (coarse === null ? scanned.b : isTelling ? 1 : 0) ^ (level << 8);
+    let shape = this.shapes.find(a, b);
+    if (shape < 0 && coarse !== null && ++this.#lumps > this.#mostForms) {
+      // Not even the first words repeat: all the rest is one.
+      shape = this.shapes.find((a = 0), b);
+    }
+    if (shape < 0) {
+      const { shapes } = this;
+      shape = shapes.add(a, b, text);
+      shapes.coarse[shape] = coarse ?? coarseHash(buf, from, to);
+      shapes.level[shape] = level;
+      shapes.isTelling[shape] = isTelling ? 1 : 0;
+    } else if (isTelling && this.shapes.isTelling[shape] === 0) {
+      this.flags &= ~forms.TELLING;
+    }
+    this.shape = shape;
+  }
+
+  #tells(text: string, level: number): boolean {
+    // A level of trouble tells as much as a word of it.
+    if (this.kind === EXCEPTION || (level > 0 && level <= LEVELS.indexOf("warning"))) return true;
+    return hasTellingWord(text) || this.#isTelling(text);
+  }
+}

@@ -1,0 +1,250 @@
+/** Iterations as each stream reports them, and which shapes it wrote from one report to the next. */
+import { grown } from "./columns.ts";
+import { HashIndex } from "./hash-index.ts";
+import { REPORT_FORMS } from "./iteration-reports.ts";
+
+export const LONGEST_SEQUENCE = 256;
+const MOST_SEQUENCES = 20_000;
+/** Its end has not come yet; -1 where there were too many sequences to keep this one. */
+const OPEN = -2;
+/** Bars that count to ever more: after so many the stream's first counters are left as they are. */
+const MOST_RESTARTS = 16;
+
+export interface OfStream {
+  /** Index into REPORT_FORMS; -1 before the first report. */
+  form: number;
+  total: number;
+  /** Row of the last report; -1 for none. */
+  lastRow: number;
+  /** Shapes since the last report; before the first one, since the beginning. */
+  shapes: number[];
+  restarts: number;
+}
+
+export interface IterationColumns {
+  readonly count: number;
+  readonly stream: Int32Array;
+  readonly iteration: Float64Array;
+  readonly line: Float64Array;
+  readonly timeMs: Float64Array;
+  readonly sequence: Int32Array;
+  readonly sequences: readonly Int32Array[];
+  /** Of every stream that is followed: what it wrote before its first report and after its last. */
+  readonly follow: readonly (OfStream & {
+    readonly of: number;
+    readonly head: readonly number[];
+  })[];
+  readonly dropped: number;
+}
+
+export class IterationTable {
+  readonly #most: number;
+  readonly #index = new HashIndex(256);
+  readonly sequences: Int32Array[] = [];
+  readonly #of: (OfStream | undefined)[] = [];
+  readonly #heads = new Map<number, number[]>();
+  count = 0;
+  stream = new Int32Array(256);
+  iteration = new Float64Array(256);
+  line = new Float64Array(256);
+  timeMs = new Float64Array(256);
+  sequence = new Int32Array(256);
+  dropped = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Follows a stream whose reports began in an earlier part of its file, or may have. */
+  follow(stream: number): OfStream {
+    return (this.#of[stream] ??= {
+      form: -1,
+      total: 0,
+      lastRow: -1,
+      shapes: [],
+      restarts: 0,
+    });
+  }
+
+  /** A line of a stream that is followed. */
+  wrote(stream: number, shape: number): void {
+    const of = this.#of[stream];
+    if (of) push(of.shapes, shape);
+  }
+
+  isFollowed(stream: number): boolean {
+    return this.#of[stream] !== undefined;
+  }
+
+  report(
+    stream: number,
+    form: number,
+    iteration: number,
+    total: number,
+    line: number,
+    ms: number,
+  ): void {
+    const of = this.follow(stream);
+    if (!this.#counts(stream, of, form, total)) return;
+    if (of.lastRow >= 0 && this.iteration[of.lastRow] === iteration) return;
+    this.close(stream, of);
+    if (this.count >= this.#most) {
+      this.dropped++;
+      of.lastRow = -1;
+      return;
+    }
+    of.lastRow = this.#row(stream, iteration, line, ms, OPEN);
+  }
+
+  /** The report's own shape begins the next sequence; what came before it ends the last one. */
+  close(stream: number, of: OfStream): void {
+    if (of.lastRow >= 0) this.sequence[of.lastRow] = this.#sequence(of.shapes);
+    else if (!this.#heads.has(stream)) this.#heads.set(stream, of.shapes.slice());
+    of.shapes.length = 0;
+  }
+
+  columns(): IterationColumns {
+    const { count } = this;
+    return {
+      count,
+      stream: this.stream.slice(0, count),
+      iteration: this.iteration.slice(0, count),
+      line: this.line.slice(0, count),
+      timeMs: this.timeMs.slice(0, count),
+      sequence: this.sequence.slice(0, count),
+      sequences: this.sequences,
+      follow: this.#of.flatMap((of, stream) =>
+        of ? [{ ...of, of: stream, head: this.#heads.get(stream) ?? [] }] : [],
+      ),
+      dropped: this.dropped,
+    };
+  }
+
+  /** Adds what comes after what is there. `streamOf`, `shapeOf`: what its numbers are here. */
+  absorb(
+    from: IterationColumns,
+    streamOf: Int32Array,
+    shapeOf: Int32Array,
+    lineOf: (stream: number) => number,
+  ): void {
+    const sequenceOf = from.sequences.map((sequence) => this.#sequence(mapped(sequence, shapeOf)));
+    const accepted = new Map<number, OfStream>();
+    const tails = new Map<OfStream, readonly number[]>();
+    for (const { of: stream, head, shapes, form, total } of from.follow) {
+      const here = streamOf[stream]!;
+      const of = this.follow(here);
+      for (const shape of mapped(form >= 0 ? head : shapes, shapeOf)) push(of.shapes, shape);
+      if (form < 0 || !this.#counts(here, of, form, total)) continue;
+      accepted.set(stream, of);
+      tails.set(of, shapes);
+    }
+    for (let row = 0; row < from.count; row++) {
+      const of = accepted.get(from.stream[row]!);
+      if (!of) continue;
+      if (this.count >= this.#most) {
+        this.dropped++;
+        continue;
+      }
+      const here = streamOf[from.stream[row]!]!;
+      const iteration = from.iteration[row]!;
+      if (of.lastRow >= 0 && this.sequence[of.lastRow] === OPEN) {
+        if (this.iteration[of.lastRow] === iteration) continue;
+        this.close(here, of);
+      }
+      const sequence = from.sequence[row]!;
+      of.lastRow = this.#row(
+        here,
+        iteration,
+        from.line[row]! + lineOf(here),
+        from.timeMs[row]!,
+        sequence < 0 ? sequence : sequenceOf[sequence]!,
+      );
+    }
+    for (const [of, tail] of tails) {
+      of.shapes.length = 0;
+      for (const shape of mapped(tail, shapeOf)) push(of.shapes, shape);
+    }
+    this.dropped += from.dropped;
+  }
+
+  /** Ends what is open. */
+  finish(): void {
+    this.#of.forEach((of, stream) => {
+      if (of) this.close(stream, of);
+    });
+  }
+
+  /** Whether the stream's iterations are told by reports of this form: the best, of these the first it had. */
+  #counts(stream: number, of: OfStream, form: number, total: number): boolean {
+    if (of.form !== form) {
+      const isBetter = of.form < 0 || REPORT_FORMS[form]!.worth > REPORT_FORMS[of.form]!.worth;
+      if (!isBetter) return false;
+      this.#forget(stream, of);
+      of.form = form;
+      of.total = total;
+    }
+    // A bar that counts to less is that of an evaluation.
+    if (total > of.total && of.restarts < MOST_RESTARTS) {
+      of.restarts++;
+      this.#forget(stream, of);
+      of.total = total;
+    }
+    return total === of.total;
+  }
+
+  #forget(stream: number, of: OfStream): void {
+    if (of.lastRow < 0) return;
+    of.lastRow = -1;
+    let kept = 0;
+    for (let row = 0; row < this.count; row++) {
+      if (this.stream[row] === stream) continue;
+      const other = this.#of[this.stream[row]!]!;
+      if (other.lastRow === row) other.lastRow = kept;
+      this.stream[kept] = this.stream[row]!;
+      this.iteration[kept] = this.iteration[row]!;
+      this.line[kept] = this.line[row]!;
+      this.timeMs[kept] = this.timeMs[row]!;
+      this.sequence[kept++] = this.sequence[row]!;
+    }
+    this.count = kept;
+  }
+
+  #row(stream: number, iteration: number, line: number, ms: number, sequence: number): number {
+    const row = this.count++;
+    this.stream = grown(this.stream, this.count);
+    this.iteration = grown(this.iteration, this.count);
+    this.line = grown(this.line, this.count);
+    this.timeMs = grown(this.timeMs, this.count);
+    this.sequence = grown(this.sequence, this.count);
+    this.stream[row] = stream;
+    this.iteration[row] = iteration;
+    this.line[row] = line;
+    this.timeMs[row] = ms;
+    this.sequence[row] = sequence;
+    return row;
+  }
+
+  #sequence(shapes: readonly number[]): number {
+    let a = shapes.length;
+    let b = 17;
+    for (const shape of shapes) {
+      a = Math.imul(a ^ shape, 0x01000193) ^ (a >>> 15);
+      b = Math.imul(((b << 5) | (b >>> 27)) ^ shape, 0x9e3779b1);
+    }
+    const known = this.#index.find(a, b);
+    if (known >= 0 || this.sequences.length >= MOST_SEQUENCES) return known;
+    this.sequences.push(Int32Array.from(shapes));
+    return this.#index.add(a, b);
+  }
+}
+
+function push(shapes: number[], shape: number): void {
+  if (shapes.length < LONGEST_SEQUENCE && shapes.at(-1) !== shape) shapes.push(shape);
+}
+
+/** In the other numbering; what became one shape counts once in a row. */
+function mapped(shapes: Iterable<number>, shapeOf: Int32Array): number[] {
+  const list: number[] = [];
+  for (const shape of shapes) push(list, shapeOf[shape]!);
+  return list;
+}

@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import { mergeDigests } from "./merge-digests.ts";
+import type { PartialDigest } from "./partial-digest.ts";
+import { LogEngine } from "./scanner.ts";
+
+function part(file: number, text: string, isContinued = false): PartialDigest {
+  const engine = new LogEngine({ isTelling: () => false });
+  engine.begin(file, NaN, isContinued);
+  engine.push(Buffer.from(text));
+  engine.end();
+  return engine.digest();
+}
+
+const letters = (i: number): string =>
+  String(i).replace(/\d/g, (digit) => "qrstuvwxyz"[Number(digit)]!);
+
+test("lines of later parts are numbered by those before, files keep apart", () => {
+  const digest = mergeDigests(
+    ["a", "b"],
+    [
+      part(0, "x 1\ndisk 1 failed\n"),
+      part(0, "y 1\ndisk 2 failed\n", true),
+      part(1, "disk 3 failed\n"),
+    ],
+  );
+  expect(digest.files.map(({ lines }) => lines)).toEqual([4, 1]);
+  expect(digest.kept.map(({ file, line, text }) => [file, line, text])).toEqual([
+    [0, 2, "disk 1 failed"],
+    [0, 4, "disk 2 failed"],
+    [1, 1, "disk 3 failed"],
+  ]);
+  expect(digest.shapes.map(({ text, file, line, count }) => [text, file, line, count])).toEqual([
+    ["x 1", 0, 1, 1],
+    ["disk 1 failed", 0, 2, 3],
+    ["y 1", 0, 3, 1],
+  ]);
+});
+
+test("a silence from one part to the next is one", () => {
+  const at = (s: number): string =>
+    `${new Date(Date.UTC(2026, 4, 20, 8) + s * 1000).toISOString()} INFO x\n`;
+  const first = Array.from({ length: 20 }, (_, s) => at(s)).join("");
+  const second = Array.from({ length: 20 }, (_, s) => at(s + 320)).join("");
+  const { gaps } = mergeDigests(["a"], [part(0, first), part(0, second, true)]);
+  expect(gaps).toMatchObject([{ afterLine: 20, toMs: Date.UTC(2026, 4, 20, 8, 5, 20) }]);
+});
+
+test("of ever new shapes only so many stay, with every line counted", () => {
+  const parts = [0, 1, 2].map((p) =>
+    part(
+      0,
+      Array.from(
+        { length: 100 },
+        (_, i) => `same first words of it all ${letters(p * 100 + i)}\n`,
+      ).join(""),
+      p > 0,
+    ),
+  );
+  const digest = mergeDigests(["a"], parts, { shapes: 120 });
+  expect(digest.shapes.length).toBeLessThan(125);
+  expect(digest.shapes.reduce((sum, { count }) => sum + count, 0)).toBe(300);
+  expect(digest.missing[0]).toMatch(/^179 lines came/);
+});
+
+test("too many cells, kept lines, blocks and reports are left out and said so", () => {
+  const text = Array.from(
+    { length: 30 },
+    (_, i) =>
+      `[rank${i}]: step: ${i}  loss: 1.0\n[rank${i}]: Traceback (most recent call last):\n` +
+      `[rank${i}]:   File "/w/a.py", line 3, in f\n[rank${i}]: ValueError: bad ${i}\n`,
+  ).join("");
+  const digest = mergeDigests(["a"], [part(0, text)], {
+    cells: 40,
+    kept: 5,
+    blocks: 3,
+    iterations: 4,
+  });
+  expect(digest.cells.count).toBe(40);
+  expect(digest.kept.length).toBeLessThanOrEqual(5);
+  expect(digest.blocks).toHaveLength(3);
+  expect(digest.iterations).toHaveLength(4);
+  expect(digest.missing).toHaveLength(4);
+});

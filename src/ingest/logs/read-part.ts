@@ -1,0 +1,26 @@
+/** One task: the parts of files that one thread reads in one go. */
+import { readGzip, readPart } from "./files.ts";
+import type { FormReader } from "./form-reader.ts";
+import type { PartialDigest } from "./partial-digest.ts";
+import type { Part } from "./plan-parts.ts";
+import { LogEngine, type ScanOptions } from "./scanner.ts";
+
+export async function readTask(
+  parts: readonly Part[],
+  options: ScanOptions,
+  reader: FormReader,
+  onBytes: (bytes: number) => void,
+): Promise<PartialDigest> {
+  const engine = new LogEngine(options, reader);
+  for (const { file, path, from, to, isGzip, nearMs } of parts) {
+    engine.begin(file, nearMs, from > 0);
+    const push = (chunk: Uint8Array): void => {
+      engine.push(chunk);
+      if (!isGzip) onBytes(chunk.length);
+    };
+    const defects = await (isGzip ? readGzip(path, push) : readPart(path, from, to, push));
+    if (isGzip) onBytes(to);
+    engine.end(defects);
+  }
+  return engine.digest();
+}

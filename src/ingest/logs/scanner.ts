@@ -1,0 +1,304 @@
+/**
+ * Reads a log's bytes, chunk by chunk. A line whose form is known costs a scan and a few counters; one whose form is new
+ * is decoded, its prefix read and its shape registered. See ARCHITECTURE.md, "Follow a line of a log".
+ */
+import type { LogBlock, LogDigest } from "../../model/log-digest.ts";
+import { StreamBlocks } from "./blocks.ts";
+import { CellTable } from "./cell-table.ts";
+import { LineCutter } from "./cut-lines.ts";
+import { FormReader } from "./form-reader.ts";
+import * as forms from "./form-table.ts";
+import { IterationTable } from "./iteration-table.ts";
+import { KEPT_TEXT, KeptLines } from "./kept-lines.ts";
+import { FRAME, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
+import { mergeDigests } from "./merge-digests.ts";
+import type { FilePart, PartialDigest } from "./partial-digest.ts";
+import { scanned } from "./scan-bytes.ts";
+import { nearTime, StampReader } from "./stamps.ts";
+import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
+
+/** Where a file's times are looked for first. */
+export const HEAD_BYTES = 65_536;
+/** Below these a job's logs stay whole; the digest of all is bounded in merge-digests.ts. */
+export const MOST_FORMS = 100_000;
+const LIMITS = {
+  forms: MOST_FORMS,
+  cells: 1_000_000,
+  kept: 100_000,
+  keptChars: 30e6,
+  blocks: 20_000,
+  blocksOfStream: 1000,
+  iterations: 500_000,
+};
+
+export interface ScanOptions {
+  /** Whether a line of this text may tell of a failure, whatever its numbers: FaultMatchers.couldMatch. */
+  readonly isTelling: (text: string) => boolean;
+  readonly limits?: Partial<typeof LIMITS>;
+}
+
+/** Scans parts of files one after the other. */
+export class LogEngine {
+  readonly #limits: typeof LIMITS;
+  readonly #reader: FormReader;
+  readonly #streams = new StreamTable();
+  readonly #cells: CellTable;
+  readonly #kept: KeptLines;
+  readonly #iterations: IterationTable;
+  readonly #blocksOf: (StreamBlocks | undefined)[] = [];
+  readonly #blockCount: number[] = [];
+  readonly #blocks: LogBlock[] = [];
+  readonly #parts: FilePart[] = [];
+  #blocksLeft = 0;
+  #streamsLeft = 0;
+
+  // Of the file that is being read.
+  #file = -1;
+  #isContinued = false;
+  #stamps = new StampReader(NaN);
+  #isFirst = true;
+  #nearMs = NaN;
+  #firstStream = 0;
+  #fileStream = -1;
+  #fileMs = NaN;
+  /** The last writer that was named, and the last line that is surely its own. */
+  #writer = -1;
+  #writerLine = -1;
+  #writerTold = false;
+  readonly #cutter = new LineCutter((buf, from, isLast) => this.#line(buf, from, isLast));
+
+  /** `reader`: one that knows forms from parts that were read before. */
+  constructor({ isTelling, limits }: ScanOptions, reader?: FormReader) {
+    this.#limits = { ...LIMITS, ...limits };
+    this.#reader = reader ?? new FormReader(isTelling, this.#limits.forms);
+    this.#reader.restart();
+    this.#cells = new CellTable(this.#limits.cells);
+    this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
+    this.#iterations = new IterationTable(this.#limits.iterations);
+  }
+
+  /** `nearMs`: a time near the file's own, NaN for unknown. `isContinued`: the part does not begin the file. */
+  begin(file: number, nearMs: number, isContinued = false): void {
+    this.#file = file;
+    this.#isContinued = isContinued;
+    this.#nearMs = nearMs;
+    this.#stamps = new StampReader(nearMs);
+    this.#isFirst = true;
+    this.#cutter.begin();
+    this.#firstStream = this.#streams.size;
+    this.#fileStream = this.#writer = this.#writerLine = -1;
+    this.#fileMs = NaN;
+    this.#writerTold = false;
+  }
+
+  push(chunk: Uint8Array): void {
+    const buf = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    if (this.#isFirst) this.#first(buf);
+    this.#cutter.push(buf);
+  }
+
+  /** Ends the file and its last line. */
+  end(defects: readonly string[] = []): void {
+    const cutter = this.#cutter;
+    cutter.end();
+    for (let stream = this.#firstStream; stream < this.#streams.size; stream++)
+      this.#blocksOf[stream]?.finish();
+    this.#parts.push({
+      file: this.#file,
+      bytes: cutter.bytes,
+      lines: cutter.lines,
+      cutLines: cutter.cutLines,
+      nulLines: cutter.nulLines,
+      defects,
+    });
+  }
+
+  digest(): PartialDigest {
+    return {
+      parts: this.#parts,
+      streams: this.#streams.columns(),
+      shapes: this.#reader.shapes.columns(),
+      cells: this.#cells.columns(),
+      kept: this.#kept.columns(),
+      blocks: this.#blocks,
+      iterations: this.#iterations.columns(),
+      left: {
+        lumped: this.#reader.lumped,
+        cells: this.#cells.dropped,
+        blocks: this.#blocksLeft,
+        streams: this.#streamsLeft,
+        isThinned: this.#kept.isThinned,
+      },
+    };
+  }
+
+  #first(buf: Buffer): void {
+    this.#isFirst = false;
+    if (this.#isContinued) return;
+    const ms = nearTime(buf.toString("latin1", 0, HEAD_BYTES));
+    if (ms === ms) this.#stamps = new StampReader(ms);
+    else this.#stamps = new StampReader(this.#nearMs);
+  }
+
+  /**
+   * The line that was scanned last. Of a progress bar's states those that are not the last count only where they tell
+   * something.
+   */
+  #line(buf: Buffer, from: number, isLast: boolean): void {
+    const line = this.#cutter.lines + 1;
+    const to = scanned.end;
+    if (to === from) {
+      if (this.#writerLine === line - 1) this.#writerLine = line;
+      return;
+    }
+    const reader = this.#reader;
+    reader.read(buf, from, to);
+    const { flags, kind, shape } = reader;
+    if (!isLast && (flags & forms.TELLING) === 0 && reader.report === forms.NO_REPORT) return;
+    const stamp = reader.stamp;
+    const own = stamp === 0 ? NaN : this.#stamps.read(buf, reader.place(forms.STAMP), to, stamp);
+    const isNamed = (flags & forms.NAMED) !== 0;
+    const stream = isNamed ? this.#named(buf) : this.#unnamed(buf, flags, kind, stamp, line);
+    const streams = this.#streams;
+    streams.lines[stream]!++;
+    let ms = own;
+    if (own === own) {
+      this.#fileMs = own;
+      streams.stamp(stream, line, own);
+    } else {
+      ms = streams.lastMs[stream]!;
+      if (ms !== ms) ms = this.#fileMs;
+    }
+    if (shape < 0) return;
+    let isPart = false;
+    if (kind !== PLAIN || this.#blocksOf[stream]?.isOpen === true)
+      isPart = this.#block(buf, to, stream, kind, line, ms);
+    const cell = this.#cells.add(stream, shape, line, ms);
+    reader.shapes.count(shape, this.#file, line, isPart);
+    const isTelling = (flags & forms.TELLING) !== 0 && !isPart;
+    if (isTelling) this.#tell(buf, to, stream, kind, cell, line, ms);
+    if (isNamed) {
+      this.#writer = stream;
+      this.#writerLine = line;
+      this.#writerTold = isTelling;
+    } else if (stream === this.#writer && this.#writerLine === line - 1) this.#writerLine = line;
+    if (reader.report !== forms.NO_REPORT)
+      this.#iterations.report(
+        stream,
+        reader.report,
+        reader.number(buf, to),
+        reader.total(buf, to),
+        line,
+        ms,
+      );
+    this.#iterations.wrote(stream, shape);
+  }
+
+  #tell(
+    buf: Buffer,
+    to: number,
+    stream: number,
+    kind: number,
+    cell: number,
+    line: number,
+    ms: number,
+  ): void {
+    const text = this.#reader.content(buf, to, KEPT_TEXT);
+    if (cell >= 0) this.#kept.add(cell, line, ms, text);
+    if (kind !== SEQUEL) this.#blocksAt(stream).telling(text, line, ms);
+  }
+
+  #named(buf: Buffer): number {
+    const reader = this.#reader;
+    reader.identify(buf, this.#file);
+    const known = this.#streams.find(reader.idA, reader.idB);
+    if (known >= 0) return known;
+    if (this.#streams.size >= MOST_STREAMS) {
+      this.#streamsLeft++;
+      return this.#ofFile();
+    }
+    return this.#newStream(
+      reader.idA,
+      reader.idB,
+      reader.host(buf),
+      reader.rank,
+      reader.writer(buf),
+    );
+  }
+
+  /**
+   * A line that names nobody is the file's, unless it surely goes on with what a named writer began: it follows at once,
+   * has neither time nor level, and is indented, a part of a stack or a sentence of PyTorch's that never stands alone,
+   * behind a line that tells of trouble or inside a block that is open.
+   */
+  #unnamed(buf: Buffer, flags: number, kind: number, stamp: number, line: number): number {
+    const writer = this.#writer;
+    if (writer < 0 || this.#writerLine !== line - 1) return this.#ofFile();
+    if (stamp !== 0 || (flags & forms.LEVELLED) !== 0) return this.#ofFile();
+    const isOpen = this.#blocksOf[writer]?.isOpen === true;
+    if (!isOpen && !this.#writerTold) return this.#ofFile();
+    const goesOn =
+      kind === SEQUEL ||
+      isPartKind(kind) ||
+      (isOpen && kind !== PLAIN) ||
+      isBlank(buf[this.#reader.place(forms.CONTENT)]);
+    return goesOn ? writer : this.#ofFile();
+  }
+
+  #ofFile(): number {
+    if (this.#fileStream >= 0) return this.#fileStream;
+    const a = Math.imul(this.#file + 1, 0x9e3779b1);
+    const known = this.#streams.find(a, this.#file);
+    this.#fileStream = known >= 0 ? known : this.#newStream(a, this.#file, null, NO_RANK, "");
+    return this.#fileStream;
+  }
+
+  #newStream(a: number, b: number, host: string | null, rank: number, writer: string): number {
+    const stream = this.#streams.add(a, b, this.#file, host, rank, writer);
+    if (this.#isContinued) this.#iterations.follow(stream);
+    return stream;
+  }
+
+  #block(buf: Buffer, to: number, stream: number, kind: number, line: number, ms: number): boolean {
+    const at = this.#reader.place(forms.CONTENT);
+    const isIndented = isBlank(buf[at]) && (buf[at] === 9 || isBlank(buf[at + 1]));
+    const text =
+      kind === PLAIN ? "" : this.#reader.content(buf, to, kind === FRAME ? 1400 : KEPT_TEXT);
+    return this.#blocksAt(stream).line(kind, text, isIndented, line, ms);
+  }
+
+  #blocksAt(stream: number): StreamBlocks {
+    return (this.#blocksOf[stream] ??= new StreamBlocks((block) => {
+      const count = (this.#blockCount[stream] ?? 0) + 1;
+      this.#blockCount[stream] = count;
+      if (count > this.#limits.blocksOfStream || this.#blocks.length >= this.#limits.blocks)
+        this.#blocksLeft++;
+      else this.#blocks.push({ ...block, stream });
+    }));
+  }
+}
+
+function isBlank(code: number | undefined): boolean {
+  return code === 32 || code === 9;
+}
+
+/** One log, in whatever chunks it comes. */
+export class LogScanner {
+  readonly #engine: LogEngine;
+  readonly #name: string;
+
+  constructor(name: string, options: ScanOptions & { readonly nearMs?: number }) {
+    this.#name = name;
+    this.#engine = new LogEngine(options);
+    this.#engine.begin(0, options.nearMs ?? NaN);
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#engine.push(chunk);
+  }
+
+  end(): LogDigest {
+    this.#engine.end();
+    return mergeDigests([this.#name], [this.#engine.digest()]);
+  }
+}

@@ -1,0 +1,131 @@
+/** Who wrote lines, how many, from when to when, and when they were silent longest. */
+import { grown } from "./columns.ts";
+import { HashIndex } from "./hash-index.ts";
+
+export const MOST_GAPS = 8;
+export const MOST_STREAMS = 100_000;
+/** No rank. */
+export const NO_RANK = -1;
+
+/** Streams as plain columns: what threads hand to each other. */
+export interface StreamColumns {
+  readonly count: number;
+  /** The hash of file, host, rank and writer. */
+  readonly a: Int32Array;
+  readonly b: Int32Array;
+  readonly file: Int32Array;
+  readonly host: readonly (string | null)[];
+  readonly rank: Int32Array;
+  readonly writer: readonly string[];
+  readonly lines: Float64Array;
+  readonly firstMs: Float64Array;
+  readonly lastMs: Float64Array;
+  /** Line of `lastMs`, and how many lines have a time. */
+  readonly lastLine: Float64Array;
+  readonly stamped: Float64Array;
+  /** MOST_GAPS for every stream: length, beginning and line; 0 where there are fewer. */
+  readonly gapMs: Float64Array;
+  readonly gapFrom: Float64Array;
+  readonly gapLine: Float64Array;
+}
+
+export class StreamTable {
+  readonly #index = new HashIndex(256);
+  file = new Int32Array(256);
+  readonly host: (string | null)[] = [];
+  rank = new Int32Array(256);
+  readonly writer: string[] = [];
+  lines = new Float64Array(256);
+  firstMs = new Float64Array(256);
+  lastMs = new Float64Array(256);
+  lastLine = new Float64Array(256);
+  stamped = new Float64Array(256);
+  gapMs = new Float64Array(256 * MOST_GAPS);
+  gapFrom = new Float64Array(256 * MOST_GAPS);
+  gapLine = new Float64Array(256 * MOST_GAPS);
+
+  get size(): number {
+    return this.#index.size;
+  }
+
+  /** -1 where it is new. The hash stands for file, host, rank and writer. */
+  find(a: number, b: number): number {
+    return this.#index.find(a, b);
+  }
+
+  add(
+    a: number,
+    b: number,
+    file: number,
+    host: string | null,
+    rank: number,
+    writer: string,
+  ): number {
+    const stream = this.#index.add(a, b);
+    const { size } = this.#index;
+    this.file = grown(this.file, size);
+    this.rank = grown(this.rank, size);
+    this.lines = grown(this.lines, size);
+    this.firstMs = grown(this.firstMs, size);
+    this.lastMs = grown(this.lastMs, size);
+    this.lastLine = grown(this.lastLine, size);
+    this.stamped = grown(this.stamped, size);
+    this.gapMs = grown(this.gapMs, size * MOST_GAPS);
+    this.gapFrom = grown(this.gapFrom, size * MOST_GAPS);
+    this.gapLine = grown(this.gapLine, size * MOST_GAPS);
+    this.file[stream] = file;
+    this.host.push(host);
+    this.rank[stream] = rank;
+    this.writer.push(writer);
+    this.firstMs[stream] = this.lastMs[stream] = NaN;
+    return stream;
+  }
+
+  /** A line with a time of its own. Clocks that go back make no gap. */
+  stamp(stream: number, line: number, ms: number): void {
+    const before = this.lastMs[stream]!;
+    if (ms - before > this.gapMs[stream * MOST_GAPS]!)
+      this.gap(stream, ms - before, before, this.lastLine[stream]!);
+    if (!(this.firstMs[stream]! <= ms)) this.firstMs[stream] = ms;
+    this.lastMs[stream] = ms;
+    this.lastLine[stream] = line;
+    this.stamped[stream]!++;
+  }
+
+  /** Puts a gap in its place; the shortest of the longest stands first. */
+  gap(stream: number, length: number, fromMs: number, line: number): void {
+    const base = stream * MOST_GAPS;
+    const { gapMs, gapFrom, gapLine } = this;
+    if (!(length > gapMs[base]!)) return;
+    let i = base;
+    for (; i + 1 < base + MOST_GAPS && gapMs[i + 1]! < length; i++) {
+      gapMs[i] = gapMs[i + 1]!;
+      gapFrom[i] = gapFrom[i + 1]!;
+      gapLine[i] = gapLine[i + 1]!;
+    }
+    gapMs[i] = length;
+    gapFrom[i] = fromMs;
+    gapLine[i] = line;
+  }
+
+  columns(): StreamColumns {
+    const { size } = this;
+    return {
+      count: size,
+      a: this.#index.a.slice(0, size),
+      b: this.#index.b.slice(0, size),
+      file: this.file.slice(0, size),
+      host: this.host,
+      rank: this.rank.slice(0, size),
+      writer: this.writer,
+      lines: this.lines.slice(0, size),
+      firstMs: this.firstMs.slice(0, size),
+      lastMs: this.lastMs.slice(0, size),
+      lastLine: this.lastLine.slice(0, size),
+      stamped: this.stamped.slice(0, size),
+      gapMs: this.gapMs.slice(0, size * MOST_GAPS),
+      gapFrom: this.gapFrom.slice(0, size * MOST_GAPS),
+      gapLine: this.gapLine.slice(0, size * MOST_GAPS),
+    };
+  }
+}

@@ -1,0 +1,90 @@
+/** From paths to the answer about logs, and what is learnt from healthy ones. */
+import { UserError } from "./base/errors.ts";
+import { findLogFiles } from "./ingest/logs/files.ts";
+import { digestOfSources } from "./ingest/logs/read-archives.ts";
+import { readLogs } from "./ingest/logs/read-logs.ts";
+import { FaultMatchers } from "./library/matcher.ts";
+import { shippedRecords } from "./library/shipped.ts";
+import { analyseLogs, normalPool, templateTexts } from "./methods/methods.ts";
+import type { FaultRecord } from "./model/fault-record.ts";
+import type { Env } from "./model/job.ts";
+import type { LogDigest } from "./model/log-digest.ts";
+import type { LogReport } from "./model/log-report.ts";
+import { EMPTY_STORE, withVotes, type LogStore } from "./model/log-store.ts";
+
+export interface LogsOptions {
+  /** Logs of healthy jobs, to compare with. */
+  readonly baseline?: readonly string[];
+  readonly store?: LogStore;
+  readonly workers?: number;
+}
+
+export async function logsFromFiles(
+  paths: readonly string[],
+  options: LogsOptions,
+  env: Env,
+): Promise<LogReport> {
+  const store = options.store ?? EMPTY_STORE;
+  const digest = await digestOf(paths, store.records, options.workers, env);
+  const healthy: string[][] = [];
+  for (const path of options.baseline ?? [])
+    healthy.push(templateTexts(await digestOf([path], store.records, options.workers, env)));
+  const matchers = new FaultMatchers(recordsOf(store));
+  return analyseLogs(digest, matchers, normalPool(store, healthy));
+}
+
+/** The shipped records and the site's own, as sure as people found them to be. */
+export function recordsOf(store: LogStore): FaultRecord[] {
+  const own = new Set(store.records.map(({ id }) => id));
+  const all = [...shippedRecords().filter(({ id }) => !own.has(id)), ...store.records];
+  return all.map((record) => withVotes(record, store.votes[record.id]));
+}
+
+/** Templates of a healthy job. */
+export async function normalEvents(path: string, store: LogStore, env: Env): Promise<string[]> {
+  return templateTexts(await digestOf([path], store.records, undefined, env));
+}
+
+async function digestOf(
+  paths: readonly string[],
+  userRecords: readonly FaultRecord[],
+  workers: number | undefined,
+  env: Env,
+): Promise<LogDigest> {
+  if (paths.some((path) => ARCHIVE.test(path))) {
+    const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
+    return checkedDigest(
+      await digestOfSources(paths, env, { isTelling: (text) => matchers.couldMatch(text) }),
+      paths,
+    );
+  }
+  const files = await findLogFiles(paths);
+  if (files.length === 0)
+    throw new UserError(
+      `no logs in ${paths.join(" ")}`,
+      "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders",
+      3,
+    );
+  const digest = await readLogs(files, {
+    userRecords,
+    ...(workers === undefined ? {} : { workers }),
+    onProgress: (done: number, total: number) => env.progress("reading logs", done, total),
+    signal: env.signal,
+  });
+  return checkedDigest(digest, paths);
+}
+
+/** By its name: what is inside is looked at when it is read. */
+const ARCHIVE = /\.(?:tar|tgz|tar\.gz)$/i;
+
+function checkedDigest(digest: LogDigest, paths: readonly string[]): LogDigest {
+  if (digest.files.every(({ lines }) => lines === 0)) {
+    const why = digest.files.flatMap(({ defects }) => defects)[0];
+    throw new UserError(
+      `no line could be read in ${paths.join(" ")}${why === undefined ? "" : ` (${why})`}`,
+      "give it text logs; binary files are not read",
+      3,
+    );
+  }
+  return digest;
+}

@@ -1,0 +1,165 @@
+/** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
+import type { FaultMatchers } from "../../library/matcher.ts";
+import type { LogDigest } from "../../model/log-digest.ts";
+import type { LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
+import { causesOf } from "./cause.ts";
+import { contextCauses } from "./contexts.ts";
+import { normalEvents, type NormalPool } from "./cross-job.ts";
+import { indicatingLines } from "./indicating.ts";
+import { aftermath, knownLines, outlived } from "./known-lines.ts";
+import { nodesOf, type LogNodes } from "./nodes.ts";
+import { signatureGroups } from "./signature-groups.ts";
+import { silencesOf } from "./silence.ts";
+import { silentCauses } from "./silent-cause.ts";
+import { compareNodes, type SpatialResult } from "./spatial.ts";
+import type { LogTemplates } from "./spatial-matrix.ts";
+import { eventWeights } from "./spatial-weights.ts";
+import { lastPlace, stageAt } from "./stages.ts";
+import { compareIterations } from "./temporal.ts";
+import { templatesOf } from "./templates/templates.ts";
+import { nodeWords } from "./words.ts";
+
+const LEAST_NODE = 0.15;
+const MOST_NODES = 32;
+const MOST_ITERATIONS = 20;
+const LEAST_ITERATION = 0.3;
+
+export function analyseLogs(
+  digest: LogDigest,
+  matchers: FaultMatchers,
+  pool: NormalPool,
+): LogReport {
+  const templates = templatesOf(digest.shapes);
+  const nodes = nodesOf(digest);
+  const known = knownLines(digest, matchers);
+  const isNormal = normalEvents(templates.texts, pool);
+  const templateOf = (i: number): number => templates.of[digest.kept[i]!.shape]!;
+  const isOutlived = outlived(digest, (i) => known[i]?.record.id ?? -1 - templateOf(i));
+  const silence = silencesOf(digest, nodes);
+  const weights = eventWeights(digest, templates, (text) => matchers.match(text));
+  const spatial = compareNodes(digest, templates, nodes, {
+    weightOf: (template) => weights[template]!,
+    isNormal,
+    also: silence.evidence,
+  });
+  const temporal = compareIterations(digest, templates);
+  const indicating = indicatingLines({
+    digest,
+    templates,
+    nodes,
+    known,
+    isOutlived,
+    isNormal,
+    hasHealthyJobs: pool.jobs > 0,
+    spatial: byTemplate(templates, spatial.events),
+    temporal: byTemplate(templates, temporal.events),
+  });
+  const isAftermath = aftermath(digest, known);
+  const isLeftOut = (i: number): boolean =>
+    isOutlived[i] === 1 || isAftermath[i] === 1 || isNormal[templateOf(i)] === 1;
+  const groups = signatureGroups(digest, known, isLeftOut, nodes);
+  const stage = stageOf(digest, templates, indicating);
+  const contexts = [
+    ...contextCauses(digest, groups, known, stage),
+    ...(groups.every(({ record }) => record.role !== "root")
+      ? silentCauses(silence.silences, nodes)
+      : []),
+  ];
+  const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes);
+  return {
+    files: digest.files.length,
+    bytes: digest.files.reduce((sum, { bytes }) => sum + bytes, 0),
+    lines: digest.files.reduce((sum, { lines }) => sum + lines, 0),
+    events: templates.texts.length,
+    writers: digest.streams.length,
+    nodesSeen: nodes.names.length,
+    healthyJobs: pool.jobs,
+    cause,
+    alternatives,
+    indicating,
+    nodes: suspectNodes(spatial, templates, nodes),
+    stage,
+    iterations: suspectIterations(temporal.iterations),
+    missing: [...missingOf(digest, nodes, pool), ...digest.missing],
+  };
+}
+
+/** Template texts of a healthy job, for the pool of normal events. */
+export function templateTexts(digest: LogDigest): string[] {
+  return [...templatesOf(digest.shapes).texts];
+}
+
+function byTemplate(
+  { texts }: LogTemplates,
+  events: readonly { readonly template: number; readonly score: number }[],
+): Float64Array {
+  const scores = new Float64Array(texts.length);
+  for (const { template, score } of events) if (score > scores[template]!) scores[template] = score;
+  return scores;
+}
+
+/** Where the first of the most telling lines stands; where there is none, the end. */
+function stageOf(
+  digest: LogDigest,
+  templates: LogTemplates,
+  indicating: LogReport["indicating"],
+): LogReport["stage"] {
+  const best = indicating[0];
+  const top = indicating.filter(({ score }) => best && score >= best.score - 0.2);
+  const places = new Set(top.map(({ file, line }) => `${file}:${line}`));
+  const first = digest.kept.find(({ file, line }) =>
+    places.has(`${digest.files[file]!.name}:${line}`),
+  );
+  const place = first ?? lastPlace(digest);
+  return place ? stageAt(digest, templates, place) : "launch";
+}
+
+function suspectNodes(
+  { nodes: ranked }: SpatialResult,
+  { texts }: LogTemplates,
+  { names }: LogNodes,
+): SuspectNode[] {
+  // One node among one cannot stand out.
+  if (names.length < 2) return [];
+  return ranked
+    .filter(({ score }) => score >= LEAST_NODE)
+    .slice(0, MOST_NODES)
+    .map(({ name, score, evidence }) => ({
+      node: name,
+      score: Math.round(1000 * score) / 1000,
+      why: evidence.slice(0, 4).map((piece) => nodeWords(piece, texts)),
+    }));
+}
+
+function suspectIterations(
+  odd: readonly { iteration: number; score: number; why: readonly string[]; times: number }[],
+): SuspectIteration[] {
+  return odd
+    .filter(({ score }) => score >= LEAST_ITERATION)
+    .slice(0, MOST_ITERATIONS)
+    .map(({ iteration, score, why, times }) => ({
+      iteration,
+      score: Math.round(1000 * score) / 1000,
+      why: [
+        ...why.filter((one) => one !== "slow").map((one) => `${one} events`),
+        ...(why.includes("slow") ? [`${times.toFixed(1)} times as long as usual`] : []),
+      ].join(", "),
+    }));
+}
+
+function missingOf(digest: LogDigest, { names }: LogNodes, pool: NormalPool): string[] {
+  const missing: string[] = [];
+  if (pool.jobs === 0)
+    missing.push(
+      "no healthy job to compare with: give --baseline, or --store with what faultline logs learn keeps",
+    );
+  if (names.length < 2)
+    missing.push("lines of one node only: nodes cannot be compared with each other");
+  if (digest.streams.every(({ firstMs }) => Number.isNaN(firstMs)))
+    missing.push("no line has a time: order is known within a file only");
+  if (digest.iterations.length === 0)
+    missing.push("no reports of iterations: iterations cannot be compared with each other");
+  for (const { name, defects } of digest.files)
+    for (const defect of defects.slice(0, 2)) missing.push(`${name}: ${defect}`);
+  return missing;
+}

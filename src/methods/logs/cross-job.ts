@@ -1,0 +1,26 @@
+/** Events that healthy jobs write, too, do not indicate a failure by themselves (L4 §5.2). */
+
+export interface NormalPool {
+  /** Whether healthy jobs write an event of this text. */
+  has(text: string): boolean;
+  /** How many jobs it was made of. */
+  readonly jobs: number;
+}
+
+/** By template: 1 where healthy jobs have it. Without a pool nothing is known to be normal. */
+export function normalEvents(texts: readonly string[], pool: NormalPool | null): Uint8Array {
+  const isNormal = new Uint8Array(texts.length);
+  if (pool && pool.jobs > 0) {
+    texts.forEach((text, template) => {
+      if (pool.has(text)) isNormal[template] = 1;
+    });
+  }
+  return isNormal;
+}
+
+/** A pool of texts at hand. */
+export function poolOf(jobs: readonly Iterable<string>[]): NormalPool {
+  const texts = new Set<string>();
+  for (const job of jobs) for (const text of job) texts.add(text);
+  return { jobs: jobs.length, has: (text) => texts.has(text) };
+}

@@ -1,0 +1,87 @@
+/** What the logs say, for a verdict that other evidence joins: the library's cause, with what it does not know. */
+import { shippedMatchers } from "../../library/shipped.ts";
+import type { Cause } from "../../model/cause.ts";
+import type { Category } from "../../model/fault-record.ts";
+import type { NewFinding, SuspectType } from "../../model/finding.ts";
+import type { Job } from "../../model/job.ts";
+import type { LogCause, LogReport } from "../../model/log-report.ts";
+import type { Method } from "../../model/method.ts";
+import { analyseLogs } from "./analyse-logs.ts";
+
+/** Logs are one witness among several. */
+const MOST_WEIGHT = 0.85;
+const LEAST_CONFIDENCE = 0.35;
+/** Who says so must be few to be accused of it. */
+const MOST_RANKS = 8;
+const MOST_NODES = 2;
+
+/**
+ * What a process says of itself is the crash method's to judge, with times and echoes. The library adds what it does
+ * not look for: machines, drivers, networks, storage, schedulers.
+ */
+const ACCUSED: Readonly<Partial<Record<Category, { cause: Cause; type: SuspectType }>>> = {
+  "hardware.network": { cause: "network-hang", type: "nic" },
+  "hardware.accelerator": { cause: "gpu-error", type: "gpu" },
+  "hardware.node": { cause: "process-gone", type: "machine" },
+  "hardware.storage": { cause: "storage", type: "storage" },
+  platform: { cause: "platform", type: "config" },
+};
+
+export const logCause: Method = {
+  id: "logs/library",
+  applies: ({ logDigest }) => logDigest !== undefined && logDigest.kept.length > 0,
+  *run(job) {
+    const report = analyseLogs(job.logDigest!, shippedMatchers(), { jobs: 0, has: () => false });
+    const { cause } = report;
+    if (!cause || cause.confidence < LEAST_CONFIDENCE || cause.role === "cascade") return;
+    yield findingOf(job, report, cause);
+  },
+};
+
+function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
+  const weight = Math.min(MOST_WEIGHT, cause.confidence);
+  const where =
+    cause.nodes.length > 0 && cause.nodes.length <= 3 ? ` (${cause.nodes.join(", ")})` : "";
+  const says = `the logs say: ${cause.title}${where}`;
+  const accused = ACCUSED[cause.category];
+  const ranks = ranksOf(job, cause);
+  return {
+    says,
+    weight: accused ? weight : weight / 2,
+    at: cause.at ? [{ file: cause.at.file, line: cause.at.line }] : [],
+    data: {
+      category: cause.category,
+      signature: cause.signature,
+      owner: cause.owner,
+      action: cause.action,
+      stage: report.stage,
+      captures: cause.captures,
+      nodes: report.nodes.slice(0, 5).map(({ node, score }) => ({ node, score })),
+    },
+    accuses:
+      accused && ranks.length > 0
+        ? [
+            {
+              kind: "crash",
+              type: accused.type,
+              ranks,
+              link: null,
+              name: cause.nodes.length === 1 ? cause.nodes[0]! : null,
+              cause: accused.cause,
+              weight,
+              why: says,
+            },
+          ]
+        : [],
+    clears: [],
+  };
+}
+
+function ranksOf(job: Job, { ranks, nodes }: LogCause): number[] {
+  if (ranks.length > 0) return ranks.length <= MOST_RANKS ? [...ranks] : [];
+  if (nodes.length === 0 || nodes.length > MOST_NODES) return [];
+  return [...job.ranks.values()]
+    .filter(({ machine }) => machine !== null && nodes.includes(machine))
+    .map(({ rank }) => rank)
+    .sort((a, b) => a - b);
+}

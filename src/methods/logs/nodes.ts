@@ -1,0 +1,154 @@
+/**
+ * Which node wrote what: by the host that lines name, else by what differs between the names of files, else by rank.
+ * Everything that compares nodes (L4 §5.3.1) rests on this.
+ */
+import type { LogDigest, LogStream } from "../../model/log-digest.ts";
+import { namesOfFiles } from "./nodes-files.ts";
+import { blocksOf, ranksPerHost } from "./nodes-layout.ts";
+
+export interface LogNodes {
+  readonly names: readonly string[];
+  /** By stream; -1 where nobody knows. */
+  readonly of: Int32Array;
+  /** By node: its lowest rank, -1 where unknown. Some lines are written by the first or the last rank only. */
+  readonly firstRank: Int32Array;
+}
+
+export interface NodeOptions {
+  /** Where only ranks are known: how many make a node. */
+  readonly gpusPerNode?: number;
+}
+
+const ADDRESS = /^\d+(?:\.\d+){3}$|:/;
+const TASK = /^task (\d+)$/;
+
+export function nodesOf(digest: LogDigest, options: NodeOptions = {}): LogNodes {
+  const { streams, files } = digest;
+  const hosts = new Set(streams.flatMap(hostOf));
+  const fileNames = namesOfFiles(files, hosts);
+  const fileHost = hostsOfFiles(digest);
+  // A file is a rank's, a line is a rank's, or a task's of a launcher that numbers as ranks are.
+  const ranks = streams.map(
+    ({ file, rank, writer }) =>
+      rank ?? fileNames[file]!.rank ?? numberOf(TASK.exec(writer)?.[1]) ?? -1,
+  );
+  const rankHosts = hostsOf(streams, (_, s) => (ranks[s]! < 0 ? "" : String(ranks[s])), fileHost);
+  const writerHosts = hostsOf(streams, ({ file, writer }) => writerKey(file, writer), []);
+  const hostOfRank = hostsByRank(rankHosts, options);
+  const nameOf = (stream: LogStream, s: number): string | undefined => {
+    const { file, writer } = stream;
+    const rank = ranks[s]!;
+    const ofWriter = writerHosts.get(writerKey(file, writer));
+    const known = hostOf(stream)[0] ?? (rank < 0 ? undefined : rankHosts.get(String(rank)));
+    if (known !== undefined && known !== null) return known;
+    return (
+      ofWriter ??
+      fileHost[file] ??
+      fileNames[file]!.name ??
+      (rank < 0 ? undefined : hostOfRank(rank)) ??
+      // A writer that lines of many hosts have in common tells none of them apart.
+      (writer !== "" && ofWriter !== null && files.length === 1 ? writer : undefined)
+    );
+  };
+  const names: string[] = [];
+  const index = new Map<string, number>();
+  const firstRank: number[] = [];
+  const of = Int32Array.from(streams, (stream, s) => {
+    const name = nameOf(stream, s);
+    if (name === undefined) return -1;
+    let node = index.get(name);
+    if (node === undefined) {
+      node = names.length;
+      index.set(name, node);
+      names.push(name);
+      firstRank.push(-1);
+    }
+    const known = firstRank[node]!;
+    if (ranks[s]! >= 0 && (known < 0 || ranks[s]! < known)) firstRank[node] = ranks[s]!;
+    return node;
+  });
+  for (const host of mentioned(digest, names)) {
+    names.push(host);
+    firstRank.push(-1);
+  }
+  return { names, of, firstRank: Int32Array.from(firstRank) };
+}
+
+const WORD = /[a-z][\w-]*\d[\w-]*/gi;
+const LEAST_ALIKE = 2;
+
+/** Hosts that wrote nothing, but that lines of failures name, in the way that hosts are named here. */
+function mentioned({ kept }: LogDigest, names: readonly string[]): Set<string> {
+  const forms = new Map<string, number>();
+  for (const name of names) forms.set(formOf(name), (forms.get(formOf(name)) ?? 0) + 1);
+  const known = new Set(names);
+  const found = new Set<string>();
+  for (const { text } of kept) {
+    for (const [word] of text.matchAll(WORD))
+      if (!known.has(word) && (forms.get(formOf(word)) ?? 0) >= LEAST_ALIKE) found.add(word);
+  }
+  return found;
+}
+
+/** As many digits, or names of one cluster would take in anything with a number. */
+function formOf(name: string): string {
+  return name.replace(/\d/g, "0");
+}
+
+function numberOf(digits: string | undefined): number | undefined {
+  return digits === undefined ? undefined : Number(digits);
+}
+
+function writerKey(file: number, writer: string): string {
+  return writer === "" ? "" : `${file}|${writer}`;
+}
+
+/** "node3" and "node3.cluster.local" are one machine. */
+function hostOf({ host }: LogStream): [string] | [] {
+  if (host === null || host === "") return [];
+  return [ADDRESS.test(host) ? host : host.split(".")[0]!];
+}
+
+/** Some lines of a rank name its host, others do not. Null for one that moved after a restart, or is of many hosts. */
+function hostsOf(
+  streams: readonly LogStream[],
+  keyOf: (stream: LogStream, s: number) => string,
+  fileHost: readonly (string | undefined)[],
+): Map<string, string | null> {
+  const hosts = new Map<string, string | null>();
+  streams.forEach((stream, s) => {
+    const host = hostOf(stream)[0] ?? fileHost[stream.file];
+    const key = keyOf(stream, s);
+    if (host === undefined || key === "") return;
+    const known = hosts.get(key);
+    if (known === undefined) hosts.set(key, host);
+    else if (known !== host) hosts.set(key, null);
+  });
+  return hosts;
+}
+
+/** A rank none of whose lines names a host: by its neighbours', by the layout given, or a node of its own. */
+function hostsByRank(
+  rankHosts: ReadonlyMap<string, string | null>,
+  { gpusPerNode }: NodeOptions,
+): (rank: number) => string {
+  const known = new Map(
+    [...rankHosts].flatMap(([rank, host]) => (host === null ? [] : [[Number(rank), host]])),
+  );
+  const size = gpusPerNode ?? ranksPerHost(known);
+  if (size === 0) return (rank) => `rank ${rank}`;
+  const blocks = blocksOf(known, size) ?? new Map<number, string>();
+  return (rank) => {
+    const block = Math.floor(rank / size);
+    return blocks.get(block) ?? (size === 1 ? `rank ${rank}` : `node ${block}`);
+  };
+}
+
+/** A file all of whose named lines name one host is that host's, if there are files of others. */
+function hostsOfFiles({ files, streams }: LogDigest): (string | undefined)[] {
+  const hosts = files.map(() => new Set<string>());
+  for (const stream of streams) for (const host of hostOf(stream)) hosts[stream.file]!.add(host);
+  const single = hosts.map((set) => (set.size === 1 ? [...set][0]! : undefined));
+  const isOfMany = new Set(single.filter((host) => host !== undefined)).size > 1;
+  return isOfMany ? single : single.map(() => undefined);
+}

@@ -1,0 +1,191 @@
+/**
+ * Which words are variables. Forms that are equal but for one column are siblings; where many different words stand in
+ * that column, and enough around it stays the same, the column is a variable. It needs no order of arrival, no first
+ * token and no tree, and it is one pass over forms and columns with hashes that leave a column out.
+ */
+import { keyOf, VARIABLE, type Vocabulary } from "./tokens.ts";
+
+export interface SiblingOptions {
+  /** Different words that make a column a variable. */
+  readonly leastWords: number;
+  /** The same where the words look like names: with digits, points, underlines, capitals within. */
+  readonly leastNames: number;
+  /** The same behind a word such as "user" or "host". */
+  readonly leastNamed: number;
+  /** Words that must stay the same around it. */
+  readonly leastConstant: number;
+}
+
+const ROUNDS = 4;
+/** What is named after such a word is one of many. */
+const CUE =
+  /^(?:users?|username|account|group|hosts?|hostname|node|nodes|name|named|called|from|file|dir|directory|device|disk|interface|server|client|peer|service|unit|daemon|process|program|command|module|driver|package|library|plugin|job|task|queue|partition|pool|pod|container|image|instance|worker|executor|thread|rank|stage|table|topic|key|param|parameter|option|field|attribute|class|function|method|op|operator|kernel|layer|tensor|dataset|split|model|checkpoint|experiment|run|id|domain|realm|address)$/i;
+/** States and actions: different events, however many there are. */
+const STATE = /^[A-Z]?[a-z-]+(?:ed|ing|ful|able|ible)$/;
+const NAME = /<[A-Z]+>|[_.@/\\$-]|[a-z][A-Z]|\d/;
+
+/** Words that make an event a failure: no variable, whatever stands in their place elsewhere. */
+const TELLING =
+  /(?:Error|Exception|Failure|Fault)s?$|(?:^|[_-])(?:fail(?:s|ed|ing|ure|ures)?|err(?:or|ors|ored)?|fatal|critical|abort(?:s|ed|ing)?|panic(?:ked)?|crash(?:es|ed|ing)?|kill(?:s|ed|ing)?|dead|died|lost|missing|time-?outs?|timed|hangs?|hung|stuck|stall(?:s|ed)?|corrupt(?:ed|ion)?|invalid|illegal|denied|refused|unreachable|unable|cannot|unhealthy|degraded|exceptions?|overflow(?:s|ed)?|throttl(?:ed|ing)|uncorrectable|oom|nan|inf|infinity)$/i;
+
+export function isTelling(word: string): boolean {
+  return TELLING.test(word);
+}
+
+/** People may be called anything. */
+const PERSON = /^(?:user|username|account|login)$/i;
+
+/** For every form the form that it became; forms that are equal have been unified before. */
+export interface Merged {
+  readonly forms: Int32Array[];
+  readonly of: Int32Array;
+}
+
+export function mergeSiblings(
+  forms: readonly Int32Array[],
+  vocabulary: Vocabulary,
+  options: SiblingOptions,
+): Merged {
+  let now: Int32Array[] = [...forms];
+  const of = new Int32Array(forms.length).map((_, i) => i);
+  for (let round = 0; round < ROUNDS; round++) {
+    const { next, became, isChanged } = mergeOnce(now, vocabulary, options);
+    if (!isChanged) break;
+    for (let i = 0; i < of.length; i++) of[i] = became[of[i]!]!;
+    now = next;
+  }
+  return { forms: now, of };
+}
+
+function mergeOnce(forms: readonly Int32Array[], vocabulary: Vocabulary, options: SiblingOptions) {
+  const families = familiesOf(forms, vocabulary);
+  const variable = new Int32Array(forms.length).fill(-1);
+  let isChanged = false;
+  for (const { column, members } of families) {
+    const before = forms[members[0]!]![column - 1];
+    const isPerson = before !== undefined && PERSON.test(vocabulary.words[before]!);
+    const free = members.filter(
+      (form) =>
+        variable[form] === -1 &&
+        (isPerson || !isTelling(vocabulary.words[forms[form]![column]!]!)),
+    );
+    if (!isVariable(forms, free, column, vocabulary, options)) continue;
+    for (const form of free) variable[form] = column;
+    isChanged = true;
+  }
+  const became = new Int32Array(forms.length);
+  const next: Int32Array[] = [];
+  const known = new Map<string, number>();
+  forms.forEach((form, i) => {
+    let tokens = form;
+    if (variable[i]! >= 0) {
+      tokens = form.slice();
+      tokens[variable[i]!] = VARIABLE;
+    }
+    const key = keyOf(tokens);
+    let at = known.get(key);
+    if (at === undefined) {
+      at = next.length;
+      known.set(key, at);
+      next.push(tokens);
+    }
+    became[i] = at;
+  });
+  return { next, became, isChanged };
+}
+
+interface Family {
+  readonly column: number;
+  readonly members: number[];
+}
+
+/** Forms that differ in one column only, the largest families first. */
+function familiesOf(forms: readonly Int32Array[], vocabulary: Vocabulary): Family[] {
+  let size = 0;
+  for (const form of forms) size += form.length;
+  const heads = new Map<number, number>();
+  const next = new Int32Array(size);
+  const formOf = new Int32Array(size);
+  const columnOf = new Int32Array(size);
+  const count = new Int32Array(size);
+  let entries = 0;
+  forms.forEach((form, index) => {
+    let high = form.length;
+    let low = Math.imul(form.length, 0x9e3779b1);
+    for (let c = 0; c < form.length; c++) {
+      high = (high + mix(form[c]!, c, 0x85ebca6b)) | 0;
+      low = (low + mix(form[c]!, c, 0xc2b2ae35)) | 0;
+    }
+    for (let c = 0; c < form.length; c++) {
+      const token = form[c]!;
+      if (token !== VARIABLE && !vocabulary.isWord(token)) continue;
+      const a = (high - mix(token, c, 0x85ebca6b) + Math.imul(c, 0x27d4eb2f)) >>> 0;
+      const b = (low - mix(token, c, 0xc2b2ae35) + Math.imul(c, 0x165667b1)) & 0x1fffff;
+      const key = b * 2 ** 32 + a;
+      const entry = entries++;
+      formOf[entry] = index;
+      columnOf[entry] = c;
+      const head = heads.get(key);
+      if (head === undefined) {
+        heads.set(key, entry);
+        next[entry] = -1;
+        count[entry] = 1;
+      } else {
+        next[entry] = next[head]!;
+        next[head] = entry;
+        count[head]!++;
+      }
+    }
+  });
+  const out: Family[] = [];
+  for (const head of heads.values()) {
+    if (count[head]! < 2) continue;
+    const members: number[] = [];
+    for (let entry = head; entry >= 0; entry = next[entry]!) members.push(formOf[entry]!);
+    out.push({ column: columnOf[head]!, members });
+  }
+  return out.toSorted((a, b) => b.members.length - a.members.length || a.column - b.column);
+}
+
+function isVariable(
+  forms: readonly Int32Array[],
+  members: readonly number[],
+  column: number,
+  vocabulary: Vocabulary,
+  options: SiblingOptions,
+): boolean {
+  if (members.length < 2) return false;
+  let words = 0;
+  let names = 0;
+  let masks = 0;
+  let states = 0;
+  for (const member of members) {
+    const token = forms[member]![column]!;
+    if (token === VARIABLE) masks++;
+    else if (NAME.test(vocabulary.words[token]!)) names++;
+    else {
+      words++;
+      if (STATE.test(vocabulary.words[token]!)) states++;
+    }
+  }
+  const form = forms[members[0]!]!;
+  let constant = 0;
+  for (let c = 0; c < form.length; c++) {
+    if (c !== column && vocabulary.isWord(form[c]!)) constant++;
+  }
+  if (constant < options.leastConstant) return false;
+  const all = words + names + masks;
+  // A place that holds numbers or addresses elsewhere is a variable's.
+  if (masks > 0 && words + names > 0) return all >= 2;
+  if (2 * states > all) return false;
+  const before = column > 0 ? vocabulary.words[form[column - 1]!]! : "";
+  if (all >= options.leastNamed && CUE.test(before)) return true;
+  return all >= options.leastWords || (names > words && all >= options.leastNames);
+}
+
+function mix(token: number, column: number, seed: number): number {
+  let h = Math.imul(token + 1, seed) ^ Math.imul(column + 1, 0x9e3779b1);
+  h = Math.imul(h ^ (h >>> 15), 0x2c1b3c6d);
+  h = Math.imul(h ^ (h >>> 12), 0x297a2d39);
+  return h ^ (h >>> 15);
+}

@@ -1,0 +1,162 @@
+/** A page of logs alone, for `faultline logs`: the cause, what to do, a picture of who said what when, the lines. */
+import { count, cutText, ranges, thousands } from "../../base/text.ts";
+import type { IndicatingLine, LogCause, LogReport } from "../../model/log-report.ts";
+import { isoTime } from "../logs-document.ts";
+import { bar } from "./bar.ts";
+import { html, type Markup, type Part } from "./escape.ts";
+import { renderLogTimeline } from "./logs-timeline.ts";
+import { fact } from "./machines-card.ts";
+import { table } from "./machines-tables.ts";
+import { renderPage } from "./page.ts";
+
+const MOST_LINES = 300;
+const MOST_TEXT = 600;
+
+interface Section {
+  readonly id: string;
+  readonly name: string;
+  readonly body: Markup;
+}
+
+export function renderLogsPage(report: LogReport): string {
+  const title = headline(report);
+  const parts = sections(report);
+  const body = html`<header class="verdict ${toneOf(report)}">
+      <h1>${title}</h1>
+      ${report.cause && html`<p>${report.cause.meaning}</p>`} ${facts(report)}
+    </header>
+    <nav aria-label="Sections">
+      ${parts.map((part) => html`<a href="#${part.id}">${part.name}</a> `)}
+    </nav>
+    <main>
+      ${parts.map(
+        (part) =>
+          html`<section id="${part.id}">
+            <h2>${part.name}</h2>
+            ${part.body}
+          </section> `,
+      )}
+    </main>
+    <footer>Written by Faultline. The same as data: verdict.json (faultline.logs/1).</footer>`;
+  return renderPage(title, body);
+}
+
+function headline({ cause, indicating }: LogReport): string {
+  if (cause) return cause.title;
+  return indicating.length > 0
+    ? "No known cause, but lines that stand out"
+    : "Nothing in these logs tells of a failure";
+}
+
+function toneOf({ cause, indicating }: LogReport): string {
+  return cause ? "bad" : indicating.length > 0 ? "warn" : "good";
+}
+
+function facts(report: LogReport): Markup {
+  const { cause, stage, lines, files, nodesSeen, healthyJobs } = report;
+  const sure = cause ? Math.round(100 * cause.confidence) : 0;
+  return html`<dl class="facts">
+    ${cause && fact("Category", cause.category)}
+    ${cause && fact("Confidence", html`${sure} % ${bar(cause.confidence, `${sure} %`)}`)}
+    ${cause && fact("Owner", cause.owner)} ${fact("Stage", stage)}
+    ${fact("Read", `${count(lines, "line")} in ${count(files, "file")}, ${count(nodesSeen, "node")}`)}
+    ${fact("Compared with", healthyJobs > 0 ? count(healthyJobs, "healthy job") : "no healthy job")}
+  </dl>`;
+}
+
+function sections(report: LogReport): Section[] {
+  const { cause, alternatives, indicating, nodes, iterations, missing } = report;
+  const timeline = renderLogTimeline(indicating);
+  const all: (Section | false)[] = [
+    cause !== null && { id: "action", name: "What to do", body: action(cause) },
+    timeline !== null && { id: "timeline", name: "Who said what, when", body: timeline },
+    indicating.length > 0 && {
+      id: "lines",
+      name: "Lines that say so",
+      body: lineTable(indicating),
+    },
+    nodes.length > 0 && {
+      id: "nodes",
+      name: "Nodes that stand out",
+      body: table("Nodes", ["Node", "Score", "Why"], nodes, ({ node, score, why }) => [
+        node,
+        html`${score.toFixed(2)} ${bar(score, `Score ${score.toFixed(2)}`)}`,
+        cutText(why.join("; "), MOST_TEXT),
+      ]),
+    },
+    iterations.length > 0 && {
+      id: "iterations",
+      name: "Iterations that stand out",
+      body: table("Iterations", ["Iteration", "Score", "Why"], iterations, (one) => [
+        thousands(one.iteration),
+        one.score.toFixed(2),
+        cutText(one.why, MOST_TEXT),
+      ]),
+    },
+    alternatives.length > 0 && {
+      id: "alternatives",
+      name: "What else it may be",
+      body: table(
+        "Alternatives",
+        ["What", "Category", "Confidence", "Where"],
+        alternatives,
+        (one) => [
+          one.title,
+          one.category,
+          `${Math.round(100 * one.confidence)} %`,
+          one.at ? `${one.at.file}:${one.at.line}` : "",
+        ],
+      ),
+    },
+    missing.length > 0 && {
+      id: "missing",
+      name: "Missing or odd",
+      body: html`<ul>
+        ${missing.slice(0, 40).map((text) => html`<li>${cutText(text, MOST_TEXT)}</li>`)}
+      </ul>`,
+    },
+  ];
+  return all.filter((part) => part !== false);
+}
+
+function action(cause: LogCause): Markup {
+  const { at, nodes, ranks, captures, falseFriends } = cause;
+  const named = Object.entries(captures)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+  return html`<p>${cause.action}</p>
+    ${
+      at &&
+      html`<p><code>${at.file}:${at.line}</code></p>
+        <pre class="scroll">${cutText(at.text, MOST_TEXT)}</pre>`
+    }
+    <dl class="facts">
+      ${nodes.length > 0 && fact("Said by", cutText(nodes.slice(0, 12).join(", "), 300))}
+      ${ranks.length > 0 && fact("Ranks", ranges(ranks))} ${named !== "" && fact("Names", named)}
+      ${fact("Signature", cause.signature)}
+    </dl>
+    ${
+      falseFriends.length > 0 &&
+      html`<p class="note">It may mislead:</p>
+        <ul>
+          ${falseFriends.map((text) => html`<li>${text}</li>`)}
+        </ul>`
+    }`;
+}
+
+function lineTable(lines: readonly IndicatingLine[]): Markup {
+  return table(
+    "Lines",
+    ["Place", "Node", "Time (UTC)", "Times", "Role", "Why", "Line"],
+    lines.slice(0, MOST_LINES),
+    (line): Part[] => [
+      html`<code>${cutText(line.file, 80)}:${line.line}</code>`,
+      [line.node, line.rank === null ? "" : ` rank ${line.rank}`],
+      line.timeMs === null ? "" : (isoTime(line.timeMs) ?? ""),
+      thousands(line.count),
+      line.role ?? "",
+      line.why.join(", "),
+      html`<code>${cutText(line.text, MOST_TEXT)}</code>`,
+    ],
+  );
+}

@@ -1,0 +1,170 @@
+/** The command `faultline logs` as a user calls it. */
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const faultline = fileURLToPath(new URL("../faultline", import.meta.url));
+let folder: string;
+
+interface Ran {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(...words: string[]): Promise<Ran> {
+  return new Promise((done) => {
+    execFile(faultline, ["logs", ...words], { cwd: folder }, (error, stdout, stderr) => {
+      done({ status: typeof error?.code === "number" ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+interface Document {
+  readonly schema: string;
+  readonly lines: number;
+  readonly events: number;
+  readonly cause: Record<string, unknown> | null;
+  readonly indicating: { file: string; line: number; why: string[]; text: string }[];
+  readonly nodes: { node: string; score: number }[];
+  readonly stage: string;
+  readonly iterations: unknown[];
+  readonly missing: string[];
+}
+
+async function asked(...words: string[]): Promise<Document> {
+  const { stdout, status, stderr } = await run(...words, "--json", "--quiet");
+  expect(`${status} ${stderr}`).toBe("0 ");
+  return JSON.parse(stdout) as Document;
+}
+
+const stamp = (second: number): string =>
+  new Date(Date.UTC(2026, 10, 15, 0, 0, second)).toISOString().replace("T", " ").slice(0, 19);
+
+/** A node's log: setup, iterations, then whatever else. */
+function nodeLog(node: number, end: readonly string[] = []): string {
+  const lines = [
+    `${stamp(1)} [INFO] node${node} initializing process group, world size 16`,
+    `${stamp(2)} [INFO] loading checkpoint from /data/step_1000`,
+    ...Array.from(
+      { length: 12 },
+      (_, i) =>
+        `${stamp(10 + 5 * i)} [INFO]  iteration ${1001 + i}/ 5000 | elapsed time per iteration (ms): 4${node}1${i}.0 | lm loss: 2.${i}E+00 |`,
+    ),
+    ...end.map((text, i) => `${stamp(80 + i)} ${text}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+const WATCHDOG =
+  "[ERROR] [rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600051 milliseconds before timing out.";
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "faultline-logs-"));
+  for (const job of ["healthy", "failed"]) mkdirSync(join(folder, job));
+  for (let node = 0; node < 8; node++) {
+    writeFileSync(
+      join(folder, "healthy", `node${node}.log`),
+      nodeLog(node, ["[ERROR] exporter: cannot push metrics, will try again"]),
+    );
+    const end =
+      node === 5
+        ? [
+            "[WARNING] kernel: NVRM: Xid (PCI:0000:4b:00): 79, pid=4711, name=python3, GPU has fallen off the bus.",
+          ]
+        : [WATCHDOG];
+    writeFileSync(
+      join(folder, "failed", `node${node}.log`),
+      nodeLog(node, ["[ERROR] exporter: cannot push metrics, will try again", ...end]),
+    );
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("faultline logs", () => {
+  it("names the cause, the node and the lines, not those that wait", async () => {
+    const found = await asked("failed", "--baseline", "healthy");
+    expect(found.schema).toBe("faultline.logs/1");
+    expect(found.lines).toBe(8 * 16);
+    expect(found.cause).toMatchObject({
+      category: "hardware.accelerator",
+      signature: "nvidia.xid.79",
+      role: "root",
+    });
+    expect(found.nodes[0]!.node).toMatch(/node5/);
+    expect(found.stage).toBe("train");
+    expect(found.indicating[0]).toMatchObject({
+      line: 16,
+      why: expect.arrayContaining(["library"]),
+    });
+    expect(found.indicating[0]!.file).toMatch(/node5\.log$/);
+    // What healthy jobs say, too, indicates nothing.
+    expect(found.indicating.filter(({ text }) => text.includes("exporter"))).toEqual([]);
+  });
+
+  it("finds nothing in a healthy job", async () => {
+    const found = await asked("healthy", "--baseline", "healthy");
+    expect(found).toMatchObject({ cause: null, indicating: [] });
+    expect((await run("healthy", "--baseline", "healthy", "--exit-code", "--quiet")).status).toBe(
+      0,
+    );
+    expect((await run("failed", "--exit-code", "--quiet")).status).toBe(10);
+  });
+
+  it("learns, confirms, disputes, exports and imports", async () => {
+    const learn = await run("learn", "--store", "site.json", "healthy");
+    expect(learn.stdout).toMatch(/1 healthy job/);
+    const found = await asked("failed", "--store", "site.json");
+    expect(found.indicating.filter(({ text }) => text.includes("exporter"))).toEqual([]);
+    expect((await run("failed", "--store", "site.json", "--out", "report", "--quiet")).status).toBe(
+      0,
+    );
+    const report = ["confirm", "report/verdict.json", "--store", "site.json"];
+    const pattern = ["--category", "platform", "--title", "our own trouble"];
+    const confirmed = await run(...report, ...pattern, "--action", "call Bob");
+    expect(confirmed.stdout).toMatch(/site\.our-own-trouble: confirmed 1/);
+    expect((await run("dispute", "nvidia.xid.79", "--store", "site.json")).stdout).toMatch(
+      /disputed 1/,
+    );
+    expect((await run("dispute", "xid.79", "--store", "site.json")).stderr).toMatch(
+      /did you mean nvidia.xid.79/,
+    );
+    await run("export", "others.json", "--store", "site.json");
+    expect((await run("import", "others.json", "--store", "new.json")).stdout).toMatch(/1 record/);
+    const again = await asked("failed", "--store", "new.json");
+    expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
+  });
+
+  it("writes a page in which log lines stay text", async () => {
+    mkdirSync(join(folder, "evil"));
+    writeFileSync(
+      join(folder, "evil", "a.log"),
+      `RuntimeError: CUDA error: uncorrectable ECC error encountered <script>alert(1)</script>\n`,
+    );
+    await run("evil", "--out", "page", "--quiet");
+    const page = readFileSync(join(folder, "page", "report.html"), "utf8");
+    expect(page).toContain("&lt;script&gt;alert(1)");
+    expect(page).not.toContain("<script>alert(1)");
+  });
+
+  it("says what is wrong with bad input in one line", async () => {
+    writeFileSync(join(folder, "junk.log"), Buffer.from([0, 1, 2, 255, 254, 0, 0, 7, 0, 9]));
+    mkdirSync(join(folder, "empty"));
+    for (const [words, status, says] of [
+      [["nowhere"], 3, /nowhere/],
+      [["empty"], 3, /no logs in empty/],
+      [["junk.log"], 3, /no line could be read/],
+      [["failed", "--store", "missing.json"], 3, /missing\.json/],
+      [["learn", "healthy"], 2, /--store/],
+      [["confirm", "nothing.known", "--store", "s.json"], 2, /no record "nothing.known"/],
+    ] as const) {
+      const ran = await run(...words);
+      expect(ran.stderr.trim().split("\n").at(-1)).toMatch(says);
+      expect(ran.status).toBe(status);
+      expect(ran.stdout).toBe("");
+    }
+  });
+});
