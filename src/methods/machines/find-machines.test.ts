@@ -337,4 +337,15 @@ describe("after an attack", () => {
     const fine = { machines: 8, stepS: 1, seconds: 1200 };
     expect(names(findMachines(testFleet({ ...fine, changes: [power] })))).toEqual(["node003"]);
   });
+
+  it("where most of a stage goes bad at once, those that stay as they were are not accused", () => {
+    const bad = Array.from({ length: 10 }, (_, i) => 20 + i);
+    const changes = bad.flatMap((machine): Change[] => [
+      { machine, metric: "memory-usage", fromS: 400, to: (x) => x * 0.3 },
+      { machine, metric: "cpu-usage", fromS: 400, to: (x) => x * 0.1 },
+    ]);
+    const report = findMachines(testFleet({ machines: 48, stages: 4, changes }));
+    expect(names(report).filter((name) => !bad.some((m) => name === `node0${m}`))).toEqual([]);
+    expect(report.missing.join()).toMatch(/most machines of stage \d changed together/);
+  });
 });

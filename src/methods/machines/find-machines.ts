@@ -19,6 +19,7 @@ import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
 import { isOutsider, withoutOutsiders } from "./outsiders.ts";
 import { twoNames } from "./two-names.ts";
+import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
 
@@ -94,7 +95,8 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const culprit = haltCulprit(halt, ended.includes(halt), views, isBroken);
     if (culprit) judged.push(withDetails(culprit));
   }
-  const { faulty, followers } = faultyMachines(fleet, judged, missing, phases);
+  const changed = withoutUnchanged(fleet, judged, missing);
+  const { faulty, followers } = faultyMachines(fleet, changed, missing, phases);
   const jitters = jittersOf(fleet, rest, MOST_JITTERS);
   const returned = gapJitters(fleet, continuityS, missing);
   return {

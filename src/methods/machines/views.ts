@@ -33,12 +33,15 @@ export function viewsOf(
     const isMasked = Uint8Array.from({ length: blocks.count }, (_, block) =>
       isIn(phases, blocks.startS + (block + 0.5) * blocks.blockS, "idle", "warm-up") ? 1 : 0,
     );
-    const { role, roles } = fleet;
+    // A port that is down is down in every stage.
+    const isState = metric.group === "state";
+    const role = isState ? new Int32Array(fleet.role.length) : fleet.role;
+    const roles = isState ? 1 : fleet.roles.length;
     const { harm, onlyChanges } = metric;
     const { material, ratio } = scale;
     return peerDeviations(blocks, {
       role,
-      roles: roles.length,
+      roles,
       material,
       harm,
       onlyChanges,
