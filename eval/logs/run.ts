@@ -26,8 +26,10 @@ const { values: given } = parseArgs({
   },
 });
 const env: Env = { signal: new AbortController().signal, progress: () => undefined };
-const analyse = async (paths: readonly string[]): Promise<LogReport> =>
-  await logsFromFiles(paths, { workers: 1 }, env);
+const analyse = async (
+  paths: readonly string[],
+  baseline: readonly string[] = [],
+): Promise<LogReport> => await logsFromFiles(paths, { workers: 0, baseline }, env);
 const shared = (name: string): string =>
   fileURLToPath(new URL(`../../../shared/thirdparty/${name}.tar.gz`, import.meta.url));
 const wants = (part: string): boolean => given.only === undefined || given.only === part;

@@ -39,12 +39,16 @@ export function missingWords(left: LeftOut & { readonly reports: number }): stri
       "too many lines may tell of a failure to keep them all: of those that repeat, fewer are kept",
     );
   if (left.blocks > 0)
-    missing.push(`${count(left.blocks, "traceback or stack")} after the first ones were left out`);
+    missing.push(
+      `${count(left.blocks, "traceback or stack")} between the first and the last were left out`,
+    );
   if (left.streams > 0)
     missing.push(
       `${count(left.streams, "line")} of writers after the first ${thousands(MOST_STREAMS)} were not told apart`,
     );
   if (left.reports > 0)
-    missing.push(`${count(left.reports, "report")} of iterations were left out`);
+    missing.push(
+      `${count(left.reports, "report")} of iterations between the first and the last were left out`,
+    );
   return missing;
 }

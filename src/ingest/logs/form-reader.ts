@@ -20,6 +20,9 @@ import { hasTellingWord } from "./telling-words.ts";
 const GLUED = /(?:it\/s|s\/it)[^\][]{0,300}\](?=[[{A-Za-z])/;
 /** Expressions see no more of a line than this. */
 const MOST_SEEN = 4000;
+/** Every prefix has one of these near its beginning: what has none, plain text, is spared the search. */
+const HAS_HEAD = /^.{0,80}[\d[:<(|=]|^[A-Z]{4,8}\b/;
+const NO_PREFIX = newPrefix();
 /** Texts of shapes that are kept from one task to the next. */
 const MOST_CHARS = 50e6;
 /** No line's prefix is longer. */
@@ -201,7 +204,9 @@ export class FormReader {
   /** Finds the head's places in the line's text. */
   #readHead(text: string): void {
     const p = this.#prefix;
-    readPrefix(text.length > MOST_HEAD ? text.slice(0, MOST_HEAD) : text, p);
+    const head = text.length > MOST_HEAD ? text.slice(0, MOST_HEAD) : text;
+    if (HAS_HEAD.test(head)) readPrefix(head, p);
+    else Object.assign(p, NO_PREFIX);
     let shift = 0;
     if (p.stampKind === "" && p.level === null && p.contentStart === 0) {
       const glued = text.length < MOST_SEEN ? GLUED.exec(text) : null;
@@ -214,16 +219,15 @@ export class FormReader {
     let content = shift + p.contentStart;
     while (content > shift && isBlank(text.charCodeAt(content - 1))) content--;
     const start = this.#start + shift;
-    const at = (place: number): number => (place < 0 ? -1 : start + place);
     const places = this.#places;
     places[forms.CONTENT] = this.#start + content;
-    places[forms.STAMP] = at(p.stampFrom);
-    places[forms.HOST_FROM] = at(p.hostFrom);
-    places[forms.HOST_TO] = at(p.hostTo);
-    places[forms.RANK_FROM] = at(p.rankFrom);
-    places[forms.RANK_TO] = at(p.rankTo);
-    places[forms.WRITER_FROM] = at(p.writerFrom);
-    places[forms.WRITER_TO] = at(p.writerTo);
+    places[forms.STAMP] = shifted(p.stampFrom, start);
+    places[forms.HOST_FROM] = shifted(p.hostFrom, start);
+    places[forms.HOST_TO] = shifted(p.hostTo, start);
+    places[forms.RANK_FROM] = shifted(p.rankFrom, start);
+    places[forms.RANK_TO] = shifted(p.rankTo, start);
+    places[forms.WRITER_FROM] = shifted(p.writerFrom, start);
+    places[forms.WRITER_TO] = shifted(p.writerTo, start);
     places[forms.NUMBER] = places[forms.TOTAL] = -1;
     this.#form = -1;
   }
@@ -290,4 +294,8 @@ export class FormReader {
     if (this.kind === EXCEPTION || (level > 0 && level <= LEVELS.indexOf("warning"))) return true;
     return hasTellingWord(text) || this.#isTelling(text);
   }
+}
+
+function shifted(place: number, by: number): number {
+  return place < 0 ? -1 : place + by;
 }

@@ -39,9 +39,12 @@ export const REPORT_FORMS: readonly ReportForm[] = [
 const OTHER =
   /\bTesting: iteration|\b[Vv]alidat(?:e|ion|ing)\b[^|]{0,40}?\b(?:step|iteration)\b|\bval(?:idation)?[ _]loss\b|\b(?:[Ll]oading|[Ff]etching|[Dd]ownload\w*|[Mm]ap|[Tt]okeniz\w*|[Ee]val\w*|[Gg]enerat\w*|[Ss]aving|[Ss]anity [Cc]heck\w*|[Cc]ompil\w*|[Ff]ilter|[Pp]repar\w*|[Gg]rouping)\b[^|]{0,60}\d%\|/;
 
+/** What every report has; most lines have none of it. */
+const HINT = /step|iter|epoch|\d\/\d/i;
+
 /** Index into REPORT_FORMS, -1 for none; the numbers' places in `place`. */
 export function findReport(text: string, place: ReportPlace): number {
-  if (OTHER.test(text)) return -1;
+  if (!HINT.test(text) || OTHER.test(text)) return -1;
   for (let form = 0; form < REPORT_FORMS.length; form++) {
     const m = REPORT_FORMS[form]!.pattern.exec(text);
     if (!m) continue;

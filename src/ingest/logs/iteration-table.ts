@@ -2,6 +2,7 @@
 import { grown } from "./columns.ts";
 import { HashIndex } from "./hash-index.ts";
 import { REPORT_FORMS } from "./iteration-reports.ts";
+import { withoutMiddle } from "./without-middle.ts";
 
 export const LONGEST_SEQUENCE = 256;
 const MOST_SEQUENCES = 20_000;
@@ -88,11 +89,7 @@ export class IterationTable {
     if (!this.#counts(stream, of, form, total)) return;
     if (of.lastRow >= 0 && this.iteration[of.lastRow] === iteration) return;
     this.close(stream, of);
-    if (this.count >= this.#most) {
-      this.dropped++;
-      of.lastRow = -1;
-      return;
-    }
+    if (this.count >= this.#most) this.#thin();
     of.lastRow = this.#row(stream, iteration, line, ms, OPEN);
   }
 
@@ -141,10 +138,7 @@ export class IterationTable {
     for (let row = 0; row < from.count; row++) {
       const of = accepted.get(from.stream[row]!);
       if (!of) continue;
-      if (this.count >= this.#most) {
-        this.dropped++;
-        continue;
-      }
+      if (this.count >= this.#most) this.#thin();
       const here = streamOf[from.stream[row]!]!;
       const iteration = from.iteration[row]!;
       if (of.lastRow >= 0 && this.sequence[of.lastRow] === OPEN) {
@@ -195,11 +189,22 @@ export class IterationTable {
   #forget(stream: number, of: OfStream): void {
     if (of.lastRow < 0) return;
     of.lastRow = -1;
+    this.#keep((row) => this.stream[row] !== stream);
+  }
+
+  #thin(): void {
+    const before = this.count;
+    const stays = withoutMiddle(before, (row) => this.stream[row]!);
+    this.#keep((row) => stays[row] === 1);
+    this.dropped += before - this.count;
+  }
+
+  #keep(isKept: (row: number) => boolean): void {
     let kept = 0;
     for (let row = 0; row < this.count; row++) {
-      if (this.stream[row] === stream) continue;
-      const other = this.#of[this.stream[row]!]!;
-      if (other.lastRow === row) other.lastRow = kept;
+      if (!isKept(row)) continue;
+      const of = this.#of[this.stream[row]!]!;
+      if (of.lastRow === row) of.lastRow = kept;
       this.stream[kept] = this.stream[row]!;
       this.iteration[kept] = this.iteration[row]!;
       this.line[kept] = this.line[row]!;

@@ -44,8 +44,13 @@ const SEQUEL_LINE =
   /^(?:CUDA kernel errors might be asynchronously|For debugging consider passing|Compile with `TORCH_USE_CUDA_DSA|Device-side assertion|(?:HIP|XPU) kernel errors might)/;
 const NOT_AN_EXCEPTION = /^(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|TRACE|NOTE)\b/;
 
+/** What all lines of blocks have one of; text in words has none. */
+const HINT =
+  /[:#"+<[]|^[A-Z]\w*(?:\.\w+)*$|\.\w+$|^(?:During|The|CUDA|HIP|XPU|For|Compile|Device|terminate|Oops|general|Kernel|kernel|\w+ invoked|Unable)/;
+
 /** `text`: the message, without blanks at its ends. */
 export function lineKind(text: string): number {
+  if (!HINT.test(text)) return PLAIN;
   const first = text.charCodeAt(0);
   if (HEADER_LINE.test(text)) return HEADER;
   if (first === 70 && FRAME_LINE.test(text)) return FRAME;

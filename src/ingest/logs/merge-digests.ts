@@ -3,6 +3,7 @@
  * whoever finished first. Lines of a part count from 1; the lines of earlier parts of the same file are added here.
  */
 import type { KeptLine, LogBlock, LogCells, LogDigest } from "../../model/log-digest.ts";
+import { BlockList } from "./block-list.ts";
 import { CellTable } from "./cell-table.ts";
 import { fileOf, type FileSum, missingWords } from "./digest-words.ts";
 import { foundGaps } from "./gaps.ts";
@@ -51,7 +52,7 @@ export class DigestMerger {
   readonly #cells: CellTable;
   readonly #kept: KeptLines;
   readonly #iterations: IterationTable;
-  readonly #blocks: LogBlock[] = [];
+  readonly #blocks: BlockList;
   #lumped = 0;
   #lostCells = 0;
   #lostBlocks = 0;
@@ -72,6 +73,7 @@ export class DigestMerger {
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
+    this.#blocks = new BlockList(this.#limits.blocks);
   }
 
   add(digest: PartialDigest): void {
@@ -145,7 +147,7 @@ export class DigestMerger {
       })),
       cells: this.#sortedCells(),
       kept: this.#keptLines(isPart),
-      blocks: this.#blocks,
+      blocks: this.#blocks.list,
       iterations: iterationsOf(this.#iterations),
       sequences: this.#iterations.sequences,
       gaps: foundGaps(this.#streams),
@@ -221,11 +223,7 @@ export class DigestMerger {
   }
 
   #addBlock(block: LogBlock, stream: number, base: number): void {
-    if (this.#blocks.length >= this.#limits.blocks) {
-      this.#lostBlocks++;
-      return;
-    }
-    this.#blocks.push({
+    this.#blocks.add({
       ...block,
       stream,
       firstLine: block.firstLine + base,
@@ -312,7 +310,7 @@ export class DigestMerger {
       lumped: this.#lumped,
       cells: this.#lostCells + this.#cells.dropped,
       isThinned: this.#isThinned || this.#kept.isThinned,
-      blocks: this.#lostBlocks,
+      blocks: this.#lostBlocks + this.#blocks.dropped,
       streams: this.#lostStreams,
       reports: this.#iterations.dropped,
     });

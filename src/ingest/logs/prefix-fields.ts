@@ -82,11 +82,12 @@ export function facilityAt(line: string, at: number, out: LinePrefix): number {
   return at + m[0].length;
 }
 
-/** syslog's " host prog[pid]:" behind the time; `isKernel` tells that the kernel wrote it. */
+/** syslog's " host prog[pid]:" behind the time, which `isRelayed` in RFC 3339's way; `isKernel` tells that the kernel wrote it. */
 export function hostProgramAt(
   line: string,
   at: number,
   isSyslog: boolean,
+  isRelayed: boolean,
   out: LinePrefix,
 ): { end: number; isKernel: boolean; hasProgram: boolean } | null {
   const m = matchAt(HOST_PROGRAM, line, at);
@@ -94,7 +95,7 @@ export function hostProgramAt(
     const [all, name, program, pid] = m;
     const isKernel = program === "kernel";
     const looksHost = /\d/.test(name!) || /[.-]/.test(name!);
-    const isSure = isSyslog || isKernel || (pid !== undefined && looksHost);
+    const isSure = isSyslog || isKernel || ((pid !== undefined || isRelayed) && looksHost);
     if (isSure && levelOf(name!) === null && levelOf(program!) === null) {
       const slash = name!.indexOf("/");
       host(out, at + all.indexOf(name!), slash > 0 ? slash : name!.length, 0);

@@ -19,8 +19,9 @@ const DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)";
 /** In this order: what is longer comes first. */
 const FORMS: readonly StampForm[] = [
   { kind: "iso", form: sticky(`\\d{4}[-/.]\\d\\d[-/.]\\d\\d[T _]${CLOCK}${FRACTION}${ZONE}`) },
-  // Points between hours and minutes: nothing reads it, but it is no message either.
-  { kind: "", form: sticky(`\\d{4}-\\d\\d-\\d\\d-\\d\\d[.:]\\d\\d[.:]\\d\\d${FRACTION}`) },
+  // Nothing reads these, but for the time of day, but they are no message either.
+  { kind: "", form: sticky(`\\d{4}-\\d\\d-\\d\\d-\\d\\d\\.\\d\\d\\.\\d\\d${FRACTION}`) },
+  { kind: "clock", form: sticky(`\\d{4}-\\d\\d-\\d\\d-(${CLOCK})${FRACTION}${FRACTION}`) },
   { kind: "us", form: sticky(`\\d\\d/\\d\\d/\\d{4}[ ,] ?${CLOCK}${FRACTION}(?: [AP]M)?`) },
   { kind: "kernel", form: sticky(`${DAY} ${MONTH} {1,2}\\d{1,2} ${CLOCK} \\d{4}`) },
   { kind: "syslog", form: sticky(`${DAY} (${MONTH} {1,2}\\d{1,2} ${CLOCK}) [A-Z]{2,5} \\d{4}`) },

@@ -38,6 +38,30 @@ describe("readPrefix, times", () => {
     expect(read(line)).toMatchObject({ text: "the pump started", kind, stamp });
   });
 
+  it.each([
+    ["[NeMo W 2031-05-06 07:08:09 pump:36] the pump started", "iso", "warning"],
+    ["[2031-05-06 07:08:09 TP0] the pump started", "iso", null],
+    [
+      "[ERROR] PUMP(43,python3):2031-05-06-07:08:09.1.4 [pump.cc:12] the pump started",
+      "clock",
+      "error",
+    ],
+    ['time="2031-05-06T07:08:09Z" level=error msg=the pump started', "iso", "error"],
+    ["2031-05-06T07:08:09+00:00 gpu-3 pumpd: the pump started", "iso", null],
+  ])("%s", (line, kind, level) => {
+    expect(read(line)).toMatchObject({ text: "the pump started", kind, level });
+  });
+
+  it("leaves JSON whole", () => {
+    const line = '{"ts":"2031-05-06T07:08:09Z","level":"error","msg":"the pump"}';
+    expect(read(line)).toMatchObject({
+      text: line,
+      kind: "iso",
+      level: "error",
+      stamp: "2031-05-",
+    });
+  });
+
   it("prefers the time that says most", () => {
     const line =
       "- 1930000000 2031.02.27 n12 Feb 27 11:33:20 n12/n12 crond(pam)[77]: session closed";

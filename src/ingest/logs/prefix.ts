@@ -5,6 +5,7 @@
  * that stays. Called once for every new form of a line, not for every line.
  */
 import type { LinePrefix, StampKind } from "./line-prefix.ts";
+import { readColoured } from "./prefix-colours.ts";
 import {
   componentAt,
   facilityAt,
@@ -17,11 +18,10 @@ import {
   stampAhead,
 } from "./prefix-fields.ts";
 import { levelAhead, levelAt, lowerLevelAt } from "./prefix-levels.ts";
+import { ascendAt, compoundAt, logfmtAt, readJson } from "./prefix-structured.ts";
 import { matchAt, note, stampAt, sticky } from "./prefix-stamps.ts";
 import { host, labelAt, ncclAt, rankAt } from "./prefix-writers.ts";
 
-// eslint-disable-next-line no-control-regex
-const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 /** tqdm's bar, to which a logger's header is glued when both write to one terminal. */
 const BAR = sticky(
   String.raw`[^|[\]]{0,60}\d{1,3}%\|[^|]{0,200}\| *[^[\]|]{0,40}\[[^\]]{0,80}\]\s*(?=\S)`,
@@ -45,7 +45,7 @@ export function newPrefix(): LinePrefix {
 
 export function readPrefix(line: string, out: LinePrefix): void {
   clear(out);
-  if (line.includes("\u001b")) readColoured(line, out);
+  if (line.includes("\u001b")) readColoured(line, out, read);
   else read(line, out);
 }
 
@@ -64,6 +64,12 @@ function read(line: string, out: LinePrefix): void {
     if (end < 0) break;
     at = end + (line[end] === " " ? 1 : 0);
     out.contentStart = at;
+  }
+  if (readJson(line, at, out)) return;
+  const message = logfmtAt(line, at, out);
+  if (message >= 0) {
+    out.contentStart = message;
+    return;
   }
   const bar = matchAt(BAR, line, at);
   if (bar) {
@@ -146,6 +152,14 @@ function fieldAt(line: string, at: number, fence: string, state: State, out: Lin
     return end;
   }
   if (state.isDone) return rankAt(line, at, out);
+  end = state.isStamped ? -1 : compoundAt(line, at, out);
+  if (end >= 0) {
+    state.isStamped = true;
+    state.isLevelled ||= out.level !== null;
+    return end;
+  }
+  end = ascendAt(line, at, out);
+  if (end >= 0) return end;
   end = stampFieldAt(line, at, state, out);
   if (end >= 0) return end;
   if (state.isKernel) return callerAt(line, at);
@@ -177,6 +191,7 @@ function fieldAt(line: string, at: number, fence: string, state: State, out: Lin
   return fence !== "" || state.isStamped ? fencedAt(line, at, fence) : -1;
 }
 
+const RELAYED = /T[\d:.]+(?:Z|[+-]\d\d:\d\d)$/;
 const scratch = newPrefix();
 
 function stampFieldAt(line: string, at: number, state: State, out: LinePrefix): number {
@@ -191,7 +206,10 @@ function stampFieldAt(line: string, at: number, state: State, out: LinePrefix): 
   state.isStamped = true;
   note(out, kind, scratch.stampFrom);
   if (kind === "uptime" || (kind === "kernel" && line[at] === "[")) state.isKernel = true;
-  const behind = line[end] === " " ? hostProgramAt(line, end, kind === "syslog", out) : null;
+  // rsyslog writes the zone, programs as a rule do not.
+  const isRelayed = kind === "iso" && RELAYED.test(line.slice(at, end));
+  const behind =
+    line[end] === " " ? hostProgramAt(line, end, kind === "syslog", isRelayed, out) : null;
   if (!behind) return end;
   state.hasProgram = behind.hasProgram;
   state.isKernel ||= behind.isKernel;
@@ -244,28 +262,4 @@ function skipTo(line: string, at: number, stamp: number, out: LinePrefix): numbe
 /** Before the bracket, too, where the level stands in one. */
 function levelStart(line: string, level: number): number {
   return /[[<(]/.test(line[level - 1] ?? "") ? level - 1 : level;
-}
-
-/** Colours are taken out for reading, and every place is put back to where it stands in the line. */
-function readColoured(line: string, out: LinePrefix): void {
-  const places: number[] = [];
-  let plain = "";
-  let from = 0;
-  for (const m of line.matchAll(ANSI)) {
-    for (let i = from; i < m.index; i++) places.push(i);
-    plain += line.slice(from, m.index);
-    from = m.index + m[0].length;
-  }
-  for (let i = from; i < line.length; i++) places.push(i);
-  plain += line.slice(from);
-  read(plain, out);
-  if (out.contentStart > 0 || places[0] !== 0)
-    out.contentStart = places[out.contentStart] ?? line.length;
-  out.hostFrom = places[out.hostFrom] ?? -1;
-  out.hostTo = (places[out.hostTo - 1] ?? -2) + 1;
-  out.rankFrom = places[out.rankFrom] ?? -1;
-  out.rankTo = (places[out.rankTo - 1] ?? -2) + 1;
-  out.writerFrom = places[out.writerFrom] ?? -1;
-  out.writerTo = (places[out.writerTo - 1] ?? -2) + 1;
-  out.stampFrom = places[out.stampFrom] ?? -1;
 }

@@ -105,34 +105,34 @@ export function scanForm(buf: Uint8Array, from: number, to: number): number {
       do {
         bits |= k;
         if ((k & DIGIT) !== 0) {
-          const first = i++;
-          while (i < to && (cls[buf[i]!]! & DIGIT) !== 0) i++;
-          if (i < to) {
-            c = buf[i]!;
-            if ((c | 32) === 120 && i === first + 1 && buf[first] === ZERO) {
+          const first = i;
+          c = 0;
+          while (++i < to && (c = buf[i]!) >= 48 && c <= 57);
+          if (i >= to) c = 0;
+          if (c === POINT || c === COMMA) {
+            while (i + 1 < to) {
+              const d = buf[i + 1]!;
+              if (d < 48 || d > 57) break;
+              i++;
+              while (++i < to && (c = buf[i]!) >= 48 && c <= 57);
+              bits |= LETTER;
+              if (i >= to) c = 0;
+              if (c !== POINT && c !== COMMA) break;
+            }
+          }
+          if (c > 64) {
+            if ((c | 32) === 101) {
+              const after = exponentEnd(buf, i, to);
+              if (after > 0) {
+                i = after;
+                bits |= LETTER;
+              }
+            } else if ((c | 32) === 120 && i === first + 1 && buf[first] === ZERO) {
               // 0x7f2c…
               if (i + 1 < to && (cls[buf[i + 1]!]! & (DIGIT | HEX)) !== 0) {
                 i++;
                 while (i < to && (cls[buf[i]!]! & (DIGIT | HEX)) !== 0) i++;
                 bits |= LETTER;
-              }
-            } else {
-              while (
-                (c === POINT || c === COMMA) &&
-                i + 1 < to &&
-                (cls[buf[i + 1]!]! & DIGIT) !== 0
-              ) {
-                i += 2;
-                while (i < to && (cls[buf[i]!]! & DIGIT) !== 0) i++;
-                bits |= LETTER;
-                c = i < to ? buf[i]! : 0;
-              }
-              if ((c | 32) === 101) {
-                const after = exponentEnd(buf, i, to);
-                if (after > 0) {
-                  i = after;
-                  bits |= LETTER;
-                }
               }
             }
           }

@@ -2,7 +2,8 @@
  * Reads a log's bytes, chunk by chunk. A line whose form is known costs a scan and a few counters; one whose form is new
  * is decoded, its prefix read and its shape registered. See ARCHITECTURE.md, "Follow a line of a log".
  */
-import type { LogBlock, LogDigest } from "../../model/log-digest.ts";
+import type { LogDigest } from "../../model/log-digest.ts";
+import { BlockList } from "./block-list.ts";
 import { StreamBlocks } from "./blocks.ts";
 import { CellTable } from "./cell-table.ts";
 import { LineCutter } from "./cut-lines.ts";
@@ -27,7 +28,6 @@ const LIMITS = {
   kept: 100_000,
   keptChars: 30e6,
   blocks: 20_000,
-  blocksOfStream: 1000,
   iterations: 500_000,
 };
 
@@ -46,10 +46,8 @@ export class LogEngine {
   readonly #kept: KeptLines;
   readonly #iterations: IterationTable;
   readonly #blocksOf: (StreamBlocks | undefined)[] = [];
-  readonly #blockCount: number[] = [];
-  readonly #blocks: LogBlock[] = [];
+  readonly #blocks: BlockList;
   readonly #parts: FilePart[] = [];
-  #blocksLeft = 0;
   #streamsLeft = 0;
 
   // Of the file that is being read.
@@ -75,6 +73,7 @@ export class LogEngine {
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
+    this.#blocks = new BlockList(this.#limits.blocks);
   }
 
   /** `nearMs`: a time near the file's own, NaN for unknown. `isContinued`: the part does not begin the file. */
@@ -120,12 +119,12 @@ export class LogEngine {
       shapes: this.#reader.shapes.columns(),
       cells: this.#cells.columns(),
       kept: this.#kept.columns(),
-      blocks: this.#blocks,
+      blocks: this.#blocks.list,
       iterations: this.#iterations.columns(),
       left: {
         lumped: this.#reader.lumped,
         cells: this.#cells.dropped,
-        blocks: this.#blocksLeft,
+        blocks: this.#blocks.dropped,
         streams: this.#streamsLeft,
         isThinned: this.#kept.isThinned,
       },
@@ -268,13 +267,9 @@ export class LogEngine {
   }
 
   #blocksAt(stream: number): StreamBlocks {
-    return (this.#blocksOf[stream] ??= new StreamBlocks((block) => {
-      const count = (this.#blockCount[stream] ?? 0) + 1;
-      this.#blockCount[stream] = count;
-      if (count > this.#limits.blocksOfStream || this.#blocks.length >= this.#limits.blocks)
-        this.#blocksLeft++;
-      else this.#blocks.push({ ...block, stream });
-    }));
+    return (this.#blocksOf[stream] ??= new StreamBlocks((block) =>
+      this.#blocks.add({ ...block, stream }),
+    ));
   }
 }
 

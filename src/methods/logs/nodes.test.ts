@@ -129,6 +129,13 @@ describe("which node wrote a stream", () => {
     expect([...of]).toEqual([0, 1]);
   });
 
+  it("takes a launcher's number before lines for a rank", () => {
+    expect(named(["3", "task 14"].map((writer) => ({ file: "a.log", writer })))).toEqual([
+      "rank 3",
+      "rank 14",
+    ]);
+  });
+
   it("leaves a file of another make to nobody", () => {
     const files = ["logs/gx3.log", "logs/gx4.log", "scheduler.out"];
     expect(named(files.map((file) => ({ file })))).toEqual(["gx3", "gx4", undefined]);

@@ -20,7 +20,8 @@ export interface NodeOptions {
 }
 
 const ADDRESS = /^\d+(?:\.\d+){3}$|:/;
-const TASK = /^task (\d+)$/;
+/** "task 7", or "7" as srun writes before lines. */
+const TASK = /^(?:task )?(\d+)$/;
 
 export function nodesOf(digest: LogDigest, options: NodeOptions = {}): LogNodes {
   const { streams, files } = digest;

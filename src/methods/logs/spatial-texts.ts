@@ -5,7 +5,7 @@ import type { NodeEvidence } from "./spatial-evidence.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
 const NAMED_STRENGTH = 0.75;
-const VARIANT_STRENGTH = 0.55;
+const VARIANT_STRENGTH = 0.65;
 /** Who accuses others is alive. */
 const ACCUSER = 0.3;
 const WORD = /[a-z][\w-]*\d[\w-]*/gi;

@@ -1,6 +1,6 @@
 /** How much an event may say about a failure before anybody looks who wrote it, 0 to 1. */
 import type { FaultMatch } from "../../library/matcher.ts";
-import type { CausalRole } from "../../model/fault-record.ts";
+import type { CausalRole, Layer } from "../../model/fault-record.ts";
 import type { LogDigest, LogShape } from "../../model/log-digest.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
@@ -12,6 +12,9 @@ const BY_ROLE: Readonly<Record<CausalRole, number>> = {
   advice: 0.05,
   benign: 0.02,
 };
+/** A kernel speaks of its own node, even where it tells what something else led to. */
+const OWN_NODE: ReadonlySet<Layer> = new Set<Layer>(["kernel", "driver", "fabric"]);
+const OWN_CASCADE = 0.5;
 const PART = 0.03;
 const QUIET = 0.1;
 
@@ -35,6 +38,7 @@ function weightOf(
   match: ((text: string) => readonly FaultMatch[]) | null,
 ): number {
   const record = match?.(shape.text)[0]?.record;
+  if (record?.role === "cascade" && OWN_NODE.has(record.layer)) return OWN_CASCADE;
   if (record) return BY_ROLE[record.role];
   if (shape.isPart) return PART;
   switch (shape.level) {

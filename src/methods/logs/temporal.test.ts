@@ -32,7 +32,26 @@ describe("iterations that differ", () => {
   it("names what is new at the end, with few iterations before", () => {
     const { iterations, events, texts } = compared(run(4, (i) => (i === 4 ? ["link lost"] : [])));
     expect(iterations[0]).toMatchObject({ iteration: 4, why: ["new"] });
+    expect(iterations[0]!.score).toBeGreaterThan(0.3);
     expect(events.map(({ template }) => texts[template])).toEqual(["link lost"]);
+  });
+
+  it("sees what is new in files that report nothing, by the clock", () => {
+    const lines = run(12);
+    const { timeMs } = lines.find(({ iteration }) => iteration === 12)!;
+    const other = { file: "b.log", text: "ERROR device 3 gone", timeMs: timeMs! + 900 };
+    const { iterations } = compared([...lines, other]);
+    expect(iterations[0]).toMatchObject({ iteration: 12, why: ["new"] });
+  });
+
+  it("goes without times", () => {
+    const lines = run(9, (i) => (i === 9 ? ["link lost"] : [])).map((line) => ({
+      ...line,
+      timeMs: NaN,
+    }));
+    const { iterations } = compared(lines);
+    expect(iterations[0]).toMatchObject({ iteration: 9, times: NaN });
+    expect(iterations[0]!.score).toBeGreaterThan(0.3);
   });
 
   it("takes what came early and did no harm for old", () => {

@@ -31,8 +31,9 @@ export interface OddEvent {
   readonly template: number;
   readonly score: number;
   readonly kind: Change;
-  /** Reports before its first line. */
+  /** Reports before its first line; a guess by its place in its stream where nothing tells. */
   readonly place: number;
+  readonly isPlaced: boolean;
 }
 
 export interface TemporalResult {
@@ -60,10 +61,20 @@ export function compareIterations(digest: LogDigest, templates: LogTemplates): T
   const firstAt = new Map<number, number>();
   const habit = new Map<number, number>();
   const usual = durationsOf(timeMs);
+  // What other files have: ranks that report nothing fail in iterations, too.
+  const elsewhere = new Map<number, number[]>();
+  for (const { template, place, isPlaced } of events) {
+    const at = Math.max(0, place - 1);
+    const list = elsewhere.get(at);
+    if (!isPlaced) continue;
+    if (list) list.push(template);
+    else elsewhere.set(at, [template]);
+  }
   const odd: OddIteration[] = [];
   for (let place = 0; place < iteration.length; place++) {
     const set = present[place]!;
-    const fresh = [...set].filter((template) => !firstAt.has(template));
+    const all = new Set([...set, ...(elsewhere.get(place) ?? [])]);
+    const fresh = [...all].filter((template) => !firstAt.has(template));
     for (const template of fresh) firstAt.set(template, place);
     // The last one is cut off by the failure: what it lacks is what was not reached.
     const missing = place + 1 < iteration.length ? missingFrom(set, habit, place) : [];
@@ -82,7 +93,7 @@ export function compareIterations(digest: LogDigest, templates: LogTemplates): T
       1 -
       (1 - Math.min(0.7, 0.3 + 0.1 * fresh.length) * Number(fresh.length > 0)) *
         (1 - 0.4 * Number(missing.length > 0)) *
-        (1 - Number(isSlow) * Math.min(0.7, 0.2 * times));
+        (isSlow ? 1 - Math.min(0.7, 0.2 * times) : 1);
     odd.push({
       iteration: iteration[place]!,
       place,
@@ -161,7 +172,7 @@ function lateEvents(digest: LogDigest, templates: LogTemplates, count: number): 
     const isNew = isPlaced ? first[t]! >= count - LAST && count > LAST : share[t]! >= LATE_SHARE;
     if (!isNew || place === Infinity) continue;
     const score = isPlaced ? 0.5 + 0.5 * (first[t]! / count) : 0.3 + 0.4 * (share[t]! - 0.5) * 2;
-    events.push({ template: t, score, kind: "new", place });
+    events.push({ template: t, score, kind: "new", place, isPlaced });
   }
   return events.sort((a, b) => b.score - a.score || a.place - b.place);
 }

@@ -66,8 +66,7 @@ function mergeOnce(forms: readonly Int32Array[], vocabulary: Vocabulary, options
     const isPerson = before !== undefined && PERSON.test(vocabulary.words[before]!);
     const free = members.filter(
       (form) =>
-        variable[form] === -1 &&
-        (isPerson || !isTelling(vocabulary.words[forms[form]![column]!]!)),
+        variable[form] === -1 && (isPerson || !isTelling(vocabulary.words[forms[form]![column]!]!)),
     );
     if (!isVariable(forms, free, column, vocabulary, options)) continue;
     for (const form of free) variable[form] = column;

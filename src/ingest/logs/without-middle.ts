@@ -1,0 +1,22 @@
+/**
+ * Which rows stay where there are too many: of every stream the first eighth, where it is healthy, and the latter half,
+ * where it fails. Streams with few rows keep them all.
+ */
+const FEW = 16;
+
+/** 1 for rows that stay. `streamOf`: by row, in the order of time. */
+export function withoutMiddle(count: number, streamOf: (row: number) => number): Uint8Array {
+  const total = new Map<number, number>();
+  for (let row = 0; row < count; row++)
+    total.set(streamOf(row), (total.get(streamOf(row)) ?? 0) + 1);
+  const seen = new Map<number, number>();
+  const stays = new Uint8Array(count);
+  for (let row = 0; row < count; row++) {
+    const stream = streamOf(row);
+    const at = seen.get(stream) ?? 0;
+    seen.set(stream, at + 1);
+    const all = total.get(stream)!;
+    stays[row] = all < FEW || at < all / 8 || at >= all / 2 ? 1 : 0;
+  }
+  return stays;
+}
