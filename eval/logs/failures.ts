@@ -74,7 +74,11 @@ export async function runFailures(
     "| keyword grep, published on 73 cases | 0.538 / 0.647 / 0.588 | |",
     "",
     ...(wrong.length > 0
-      ? ["| wrong category | truth | ours | by | confidence |", "| --- | --- | --- | --- | --- |", ...wrong]
+      ? [
+          "| wrong category | truth | ours | by | confidence |",
+          "| --- | --- | --- | --- | --- |",
+          ...wrong,
+        ]
       : []),
     "",
   ].join("\n");

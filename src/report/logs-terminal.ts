@@ -49,7 +49,7 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
       const place = `${line.file}:${line.line}`;
       const more = times > 1 ? `  ×${thousands(times)}` : "";
       const role = line.role === "cascade" ? "follows from it" : line.why.join("+");
-      out.push(`  ${cutText(harmless(place), 60)}${more}  ${dim(role)}`);
+      out.push(`  ${cutLeft(harmless(place), 60)}${more}  ${dim(role)}`);
       out.push(`    ${cutText(harmless(line.text.trim()), width - 4)}`);
     }
   }
@@ -86,6 +86,11 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
   for (const text of report.missing.slice(0, MOST_LESS))
     wrapped(`missing or odd: ${text}`, "", dim);
   return out.join("\n");
+}
+
+/** Of a path the end tells, not the beginning. */
+function cutLeft(text: string, most: number): string {
+  return text.length <= most ? text : `…${text.slice(text.length - most + 1)}`;
 }
 
 /** Lines of one template count as one, shown by the most telling. */

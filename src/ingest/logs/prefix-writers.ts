@@ -30,9 +30,9 @@ const COMPOSE = sticky(String.raw`([a-z0-9][\w.-]{0,80}[-_]\d{1,4}) +\|(?= |$)`)
 const NODE = sticky(
   String.raw`([a-z][a-z-]{0,30}\d[a-z0-9-]{0,40}(?:\.[a-z0-9.-]{1,80})?|[a-z][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,40}){2,6}):(?= |$)`,
 );
-/** Names with a number that are devices or counters. */
+/** Names with a number that are devices or counters. "gpu7" is one, "gpu-223" a machine. */
 const NOT_NODE =
-  /^(?:[a-z]\d{1,2}$|(?:eth|ib|en[opsx]|mlx|wlan|bond|veth|cuda|gpu|nvidia|nvme|npu|hca|rank|step|epoch|layer|block|stage|iter|iteration|batch|device|dev|port|line|part|shard|cpu|numa|sd|loop|dm|md|irq|pcie?|fold|seed|run|task|thread|test|version|try|attempt|exp|model|head|top|level|chunk|file|page|item|group|ring|channel|tree)-?\d|.*\.(?:py|sh|cc?|cpp|cu|h|json|ya?ml|txt|log|so|out|go|rs)$)/;
+  /^(?:[a-z]\d{1,2}$|gpu-?\d{1,2}$|(?:eth|ib|en[opsx]|mlx|wlan|bond|veth|cuda|nvidia|nvme|npu|hca|rank|step|epoch|layer|block|stage|iter|iteration|batch|device|dev|port|line|part|shard|cpu|numa|sd|loop|dm|md|irq|pcie?|fold|seed|run|task|thread|test|version|try|attempt|exp|model|head|top|level|chunk|file|page|item|group|ring|channel|tree)-?\d|.*\.(?:py|sh|cc?|cpp|cu|h|json|ya?ml|txt|log|so|out|go|rs)$)/;
 
 /** A label that a launcher puts at the very head of a line; where it ends, or -1. */
 export function labelAt(line: string, at: number, out: LinePrefix): number {

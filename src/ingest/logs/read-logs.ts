@@ -89,9 +89,10 @@ async function readThere(
   const give = (worker: Worker): void => {
     if (next < tasks.length) worker.postMessage({ index: next, parts: tasks[next++] });
   };
+  let abort = (): void => undefined;
   try {
     await new Promise<void>((resolve, reject) => {
-      const abort = (): void => reject(signal?.reason as Error);
+      abort = () => reject(signal?.reason as Error);
       signal?.addEventListener("abort", abort, { once: true });
       for (let i = 0; i < count; i++) {
         const worker = startWorker(userRecords);
@@ -114,6 +115,7 @@ async function readThere(
       }
     });
   } finally {
+    signal?.removeEventListener("abort", abort);
     await Promise.all(workers.map(async (worker) => await worker.terminate()));
   }
 }

@@ -1,12 +1,12 @@
 /** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
-import type { FaultMatchers } from "../../library/matcher.ts";
+import type { FaultMatch, FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
 import { contextCauses } from "./contexts.ts";
 import { normalEvents, type NormalPool } from "./cross-job.ts";
 import { indicatingLines } from "./indicating.ts";
-import { aftermath, knownLines, outlived } from "./known-lines.ts";
+import { aftermath, knownLines, mentioned, outlived, over, survived } from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
 import { signatureGroups } from "./signature-groups.ts";
 import { silencesOf } from "./silence.ts";
@@ -35,14 +35,17 @@ export function analyseLogs(
   const isNormal = normalEvents(templates.texts, pool);
   const templateOf = (i: number): number => templates.of[digest.kept[i]!.shape]!;
   const isOutlived = outlived(digest, (i) => known[i]?.record.id ?? -1 - templateOf(i));
+  leaveOutSettled(digest, known, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));
+  lowerSettled(weights, digest, templates, isOutlived);
   const spatial = compareNodes(digest, templates, nodes, {
     weightOf: (template) => weights[template]!,
     isNormal,
     also: silence.evidence,
   });
   const temporal = compareIterations(digest, templates);
+  const hasRoot = known.some((match, i) => match?.record.role === "root" && isOutlived[i] === 0);
   const indicating = indicatingLines({
     digest,
     templates,
@@ -53,6 +56,7 @@ export function analyseLogs(
     hasHealthyJobs: pool.jobs > 0,
     spatial: byTemplate(templates, spatial.events),
     temporal: byTemplate(templates, temporal.events),
+    quiet: quietDifferences(digest, templates, nodes, spatial, hasRoot),
   });
   const isAftermath = aftermath(digest, known);
   const isLeftOut = (i: number): boolean =>
@@ -84,9 +88,74 @@ export function analyseLogs(
   };
 }
 
+/** Troubles that were over again count only where nothing else is left. */
+function leaveOutSettled(
+  digest: LogDigest,
+  known: readonly (FaultMatch | null)[],
+  isOutlived: Uint8Array,
+): void {
+  const signs = [over(digest), mentioned(digest), survived(digest, known)];
+  const isSettled = (i: number): boolean => signs.some((sign) => sign[i] === 1);
+  const isRoot = (i: number): boolean => known[i]?.record.role === "root" && isOutlived[i] === 0;
+  if (!known.some((_, i) => isRoot(i) && !isSettled(i))) return;
+  known.forEach((_, i) => {
+    if (isRoot(i) && isSettled(i)) isOutlived[i] = 1;
+  });
+}
+
+const SETTLED = 0.15;
+
+/** An event whose every line was outlived says as little about its node as about the job. */
+function lowerSettled(
+  weights: Float64Array,
+  { kept }: LogDigest,
+  templates: LogTemplates,
+  isOutlived: Uint8Array,
+): void {
+  const open = new Set<number>();
+  kept.forEach(({ shape }, i) => {
+    if (isOutlived[i] === 0) open.add(templates.of[shape]!);
+  });
+  for (const { shape } of kept) {
+    const template = templates.of[shape]!;
+    if (!open.has(template)) weights[template] = Math.min(weights[template]!, SETTLED);
+  }
+}
+
 /** Template texts of a healthy job, for the pool of normal events. */
 export function templateTexts(digest: LogDigest): string[] {
   return [...templatesOf(digest.shapes).texts];
+}
+
+/** Where nodes differ in lines that sound harmless: a version, a width, a mode. */
+const LEAST_QUIET = 0.6;
+const LEAST_ALONE = 0.25;
+
+function quietDifferences(
+  { cells, shapes }: LogDigest,
+  templates: LogTemplates,
+  nodes: LogNodes,
+  { events, nodes: ranked }: SpatialResult,
+  hasRoot: boolean,
+): { cell: number; score: number }[] {
+  // Where nothing says what broke, less has to do, of the node that stands out most.
+  const [top] = ranked;
+  const isEnough = ({ score, nodes: who }: (typeof events)[number]): boolean =>
+    score >= LEAST_QUIET ||
+    (!hasRoot && score >= LEAST_ALONE && top !== undefined && who.includes(top.node));
+  const wanted = new Map(
+    events
+      .filter((event) => isEnough(event) && event.kind !== "lacks" && event.kind !== "fewer")
+      .map((event) => [event.template, event]),
+  );
+  const found: { cell: number; score: number }[] = [];
+  for (let cell = 0; cell < cells.count && wanted.size > 0; cell++) {
+    const { isTelling, isPart } = shapes[cells.shape[cell]!]!;
+    const event = wanted.get(templates.of[cells.shape[cell]!]!);
+    if (event && !isTelling && !isPart && event.nodes.includes(nodes.of[cells.stream[cell]!]!))
+      found.push({ cell, score: event.score });
+  }
+  return found;
 }
 
 function byTemplate(

@@ -1,8 +1,9 @@
 /** The lines that tell of the failure (L4 calls them failure-indicating), and which comparison says so. */
 import type { FaultMatch } from "../../library/matcher.ts";
-import type { CausalRole } from "../../model/fault-record.ts";
+import type { CausalRole, FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { IndicatingLine, Reason } from "../../model/log-report.ts";
+import { saysGoesOn, saysOver } from "./goes-on.ts";
 import type { LogNodes } from "./nodes.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
@@ -19,6 +20,8 @@ export interface Evidence {
   /** By template, 0 to 1. */
   readonly spatial: Float64Array;
   readonly temporal: Float64Array;
+  /** Cells of lines that sound harmless, in which a node differs from the others. */
+  readonly quiet: readonly { readonly cell: number; readonly score: number }[];
 }
 
 const BY_ROLE: Readonly<Record<CausalRole, number>> = {
@@ -36,10 +39,11 @@ const NOT_IN_HEALTHY = 0.45;
 /** Comparisons alone need to be so sure. */
 const LEAST_DIFFERENT = 0.5;
 const LEAST = 0.4;
-const SURE_ROOT = 0.5;
+/** Of a line that follows from a failure and says nothing about it. */
 const WEAK = 0.15;
 const MOST_LINES = 5000;
-
+/** Less than that says nothing. */
+const WORDS = /[a-z]{3}.*[a-z]{3}/i;
 export function indicatingLines(evidence: Evidence): IndicatingLine[] {
   const { digest, templates } = evidence;
   const exceptions = new Set(
@@ -48,17 +52,21 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
       .map(({ stream, line }) => `${stream} ${line}`),
   );
   const scored: { i: number; score: number; why: Reason[] }[] = [];
-  const hasRoot = evidence.known.some(
-    (match, i) =>
-      match?.record.role === "root" &&
-      match.record.certainty >= SURE_ROOT &&
-      evidence.isOutlived[i] === 0,
+  const hasBetter = evidence.known.some(
+    (match, i) => match !== null && isTelling(match.record) && evidence.isOutlived[i] === 0,
+  );
+  const rooted = new Set(
+    evidence.known.flatMap((match, i) =>
+      match?.record.role === "root" && evidence.isOutlived[i] === 0 ? [match.record.category!] : [],
+    ),
   );
   digest.kept.forEach((kept, i) => {
     const isException = exceptions.has(`${kept.stream} ${kept.line}`);
     const record = evidence.known[i]?.record;
-    // Beside a root, what means next to nothing by itself only repeats that something failed.
-    if (hasRoot && record && record.role !== "root" && record.certainty <= WEAK) return;
+    // Exit codes, aborts and the like: beside what says more they only repeat that something failed.
+    if (hasBetter && record && (!isTelling(record) || saysOver(kept.text))) return;
+    // What only confirms needs something of its kind to confirm.
+    if (record?.role === "confirmation" && rooted.size > 0 && !rooted.has(record.category!)) return;
     const { score, why } = scoreOf(evidence, i, isException);
     if (score >= LEAST && why.length > 0) scored.push({ i, score, why });
   });
@@ -68,7 +76,7 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
     digest,
     listed.map(({ i }) => i),
   );
-  return listed.map(({ i, score, why }) => {
+  const known = listed.map(({ i, score, why }): IndicatingLine => {
     const { file, line, stream, shape, timeMs, text } = digest.kept[i]!;
     const match = evidence.known[i]!;
     const node = evidence.nodes.of[stream]!;
@@ -87,6 +95,36 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
       timeMs: Number.isNaN(timeMs) ? null : timeMs,
     };
   });
+  return [...known, ...quietLines(evidence)].sort((a, b) => b.score - a.score);
+}
+
+const MOST_QUIET = 50;
+
+function quietLines({ digest, templates, nodes, quiet, isNormal }: Evidence): IndicatingLine[] {
+  const { cells, shapes, streams, files } = digest;
+  return quiet
+    .filter(({ cell }) => isNormal[templates.of[cells.shape[cell]!]!] === 0)
+    .slice(0, MOST_QUIET)
+    .map(({ cell, score }): IndicatingLine => {
+      const stream = streams[cells.stream[cell]!]!;
+      const shape = cells.shape[cell]!;
+      const node = nodes.of[cells.stream[cell]!]!;
+      const timeMs = cells.firstMs[cell]!;
+      return {
+        file: files[stream.file]!.name,
+        line: cells.firstLine[cell]!,
+        count: cells.lines[cell]!,
+        text: shapes[shape]!.text,
+        template: templates.texts[templates.of[shape]!]!,
+        score: 0.7 * score,
+        why: ["spatial"],
+        signature: null,
+        role: null,
+        node: node < 0 ? null : nodes.names[node]!,
+        rank: stream.rank,
+        timeMs: Number.isNaN(timeMs) ? null : timeMs,
+      };
+    });
 }
 
 function scoreOf(
@@ -110,11 +148,14 @@ function scoreOf(
     why.push("library");
     score = EXCEPTION;
   }
-  const { level, isPart } = digest.shapes[shape]!;
+  const { level, isPart, text } = digest.shapes[shape]!;
+  const isKnown = record !== null || isException;
+  // What nobody knows must not say itself that the program goes on.
+  if (!isKnown && (isPart || !WORDS.test(text) || saysGoesOn(text))) return nothing;
   const isError = level === "error" || level === "fatal";
-  if (hasHealthyJobs && (record !== null || isException || isError) && !isPart) {
+  if (hasHealthyJobs && (isKnown || isError)) {
     why.push("cross-job");
-    score = Math.max(score, NOT_IN_HEALTHY);
+    score = Math.max(score, isKnown ? NOT_IN_HEALTHY : 0);
   }
   const spatial = evidence.spatial[template]!;
   const temporal = evidence.temporal[template]!;
@@ -126,9 +167,14 @@ function scoreOf(
     temporal >= LEAST_DIFFERENT ? temporal : 0,
   );
   if (different > 0) {
-    score = score > 0 ? score + (1 - score) * 0.3 * different : isPart ? 0 : 0.8 * different;
+    if (isKnown) score += (1 - score) * 0.3 * different;
+    else if (why.length > 1) score = 0.8 * different;
   }
   return { score: Math.min(1, score), why };
+}
+
+function isTelling({ role, certainty }: FaultRecord): boolean {
+  return role === "root" || ((role === "cascade" || role === "confirmation") && certainty > WEAK);
 }
 
 /** Lines of the same shape and writer that are not listed go on the account of the last that is. */

@@ -1,6 +1,8 @@
 /** What the library says of the lines that were kept, and which of them the job outlived. */
 import type { FaultMatchers, FaultMatch } from "../../library/matcher.ts";
+import type { Layer } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
+import { saysOver } from "./goes-on.ts";
 
 /** By kept line: the most telling match; null where the library knows nothing. */
 export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (FaultMatch | null)[] {
@@ -33,8 +35,8 @@ export function outlived(digest: LogDigest, keyOf: (kept: number) => string | nu
   let longest: Float64Array = new Float64Array(0);
   for (const { stream, line, timeMs } of iterations) {
     const { file } = streams[stream]!;
-    const before = lines.get(file);
-    lines.set(file, before ? Uint32Array.from([...before, ...line]).sort() : line.slice().sort());
+    // One reporter: where every rank reports, one iteration makes many lines.
+    if (line.length > (lines.get(file)?.length ?? 0)) lines.set(file, line.slice().sort());
     const timed = timeMs.filter((ms) => !Number.isNaN(ms));
     if (timed.length > longest.length) longest = timed.sort();
   }
@@ -54,6 +56,75 @@ export function outlived(digest: LogDigest, keyOf: (kept: number) => string | nu
     if (lastSeen.has(keyOf(i))) isOutlived[i] = 0;
   });
   return isOutlived;
+}
+
+/** What ends the process that writes it, so that it does not go on writing. */
+const ENDS_PROCESS: readonly Layer[] = ["cuda", "torch", "framework", "python"];
+/** "rank_12.log", "task3.out", torchrun's "attempt_0/3/stderr.log": the file is one process's. */
+const PROCESS_FILE = /(?:rank|task|proc)[-_.]?\d+[^/]*$|\/\d+\/std(?:out|err)\b[^/]*$/i;
+const DIES_WITHIN_MS = 5_000;
+const ENDS_WITHIN_MS = 60_000;
+const WEAK = 0.15;
+
+/**
+ * By kept line: whether its process lived on, as it later waits for others like everybody, or writes for a minute more.
+ * Only of writers that are one process.
+ */
+export function survived(
+  { kept, streams, files }: LogDigest,
+  known: readonly (FaultMatch | null)[],
+): Uint8Array {
+  const waitsMs = new Float64Array(streams.length).fill(-Infinity);
+  kept.forEach(({ stream, timeMs }, i) => {
+    const record = known[i]?.record;
+    if (record?.role === "cascade" && record.certainty > WEAK && timeMs > waitsMs[stream]!)
+      waitsMs[stream] = timeMs;
+  });
+  return Uint8Array.from(kept, ({ stream, timeMs }, i) => {
+    const record = known[i]?.record;
+    if (record?.role !== "root" || !ENDS_PROCESS.includes(record.layer)) return 0;
+    const { file, rank, writer, lastMs } = streams[stream]!;
+    if (rank === null && writer === "" && !PROCESS_FILE.test(files[file]!.name)) return 0;
+    const isWaiting = waitsMs[stream]! - timeMs > DIES_WITHIN_MS;
+    return isWaiting || lastMs - timeMs > ENDS_WITHIN_MS ? 1 : 0;
+  });
+}
+
+/** By kept line: whether its writer said later that the trouble was over. */
+export function over({ kept, shapes, cells }: LogDigest): Uint8Array {
+  const isOver = shapes.map(({ text }) => saysOver(text));
+  const last = new Map<number, number>();
+  for (let c = 0; c < cells.count; c++) {
+    if (!isOver[cells.shape[c]!]) continue;
+    const stream = cells.stream[c]!;
+    last.set(stream, Math.max(last.get(stream) ?? 0, cells.lastLine[c]!));
+  }
+  return Uint8Array.from(kept, ({ stream, shape, line }) =>
+    !isOver[shape] && (last.get(stream) ?? 0) > line ? 1 : 0,
+  );
+}
+
+const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;
+
+/**
+ * By kept line: whether it is an exception that came without a traceback and after which its writer went on with
+ * ordinary lines: then it was told of, not died of.
+ */
+export function mentioned(digest: LogDigest): Uint8Array {
+  const { kept, shapes, cells, blocks } = digest;
+  const inBlock = new Set(blocks.map(({ stream, line }) => `${stream} ${line}`));
+  const ordinary = new Map<number, number>();
+  for (let c = 0; c < cells.count; c++) {
+    const { isTelling, isPart } = shapes[cells.shape[c]!]!;
+    if (isTelling || isPart) continue;
+    const stream = cells.stream[c]!;
+    ordinary.set(stream, Math.max(ordinary.get(stream) ?? 0, cells.lastLine[c]!));
+  }
+  return Uint8Array.from(kept, ({ stream, line, text }) =>
+    EXCEPTION.test(text) && !inBlock.has(`${stream} ${line}`) && (ordinary.get(stream) ?? 0) > line
+      ? 1
+      : 0,
+  );
 }
 
 /** Errors of the GPU that may be no more than what a teardown does to running kernels. */

@@ -107,7 +107,8 @@ function writerKey(file: number, writer: string): string {
 /** "node3" and "node3.cluster.local" are one machine. */
 function hostOf({ host }: LogStream): [string] | [] {
   if (host === null || host === "") return [];
-  return [ADDRESS.test(host) ? host : host.split(".")[0]!];
+  const [short] = host.split(".");
+  return [ADDRESS.test(host) || short === "" ? host : short!];
 }
 
 /** Some lines of a rank name its host, others do not. Null for one that moved after a restart, or is of many hosts. */

@@ -2,6 +2,7 @@
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { CausalRole, Layer } from "../../model/fault-record.ts";
 import type { LogDigest, LogShape } from "../../model/log-digest.ts";
+import { saysGoesOn, saysOver } from "./goes-on.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
 /** What the library knows counts for more than words and levels. */
@@ -16,6 +17,8 @@ const BY_ROLE: Readonly<Record<CausalRole, number>> = {
 const OWN_NODE: ReadonlySet<Layer> = new Set<Layer>(["kernel", "driver", "fabric"]);
 const OWN_CASCADE = 0.5;
 const PART = 0.03;
+/** Who says that the program goes on tells of no failure. */
+const GOES_ON = 0.05;
 const QUIET = 0.1;
 
 /** By template, from the first line of every shape. `match` is the library's; without it levels and words have to do. */
@@ -41,6 +44,7 @@ function weightOf(
   if (record?.role === "cascade" && OWN_NODE.has(record.layer)) return OWN_CASCADE;
   if (record) return BY_ROLE[record.role];
   if (shape.isPart) return PART;
+  if (saysGoesOn(shape.text) || saysOver(shape.text)) return GOES_ON;
   switch (shape.level) {
     case "fatal":
     case "error":
