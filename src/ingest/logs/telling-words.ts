@@ -118,6 +118,8 @@ const WHOLE: readonly string[] = [
   "skipped?",
   "slow",
   "eio",
+  // One node with another version shows nowhere else.
+  "version",
 ];
 const WORDS = new RegExp(`${PARTS.join("|")}|\\b(?:${WHOLE.join("|")})\\b`, "i");
 /** "lm loss: inf": a value that is none. */
