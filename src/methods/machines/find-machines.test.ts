@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { MetricGrid } from "../../model/fleet.ts";
 import { findMachines } from "./find-machines.ts";
 import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
 
@@ -347,5 +348,33 @@ describe("after an attack", () => {
     const report = findMachines(testFleet({ machines: 48, stages: 4, changes }));
     expect(names(report).filter((name) => !bad.some((m) => name === `node0${m}`))).toEqual([]);
     expect(report.missing.join()).toMatch(/far from the rest|changed together/);
+  });
+
+  it("a slow PCIe link of a GPU that works is named within minutes; of one that idles it is not", () => {
+    const level = 5;
+    const link = (machines: number, changed: number): MetricGrid => {
+      const { grids } = testFleet({ machines, metrics: ["gpu-clocks"] });
+      const values = new Float32Array(grids[0]!.mean.length).fill(level);
+      const { ticks } = grids[0]!;
+      values.fill(1, changed * ticks + 400, changed * ticks + 560);
+      return {
+        ...grids[0]!,
+        metric: "pcie-link-generation",
+        mean: values,
+        low: values,
+        high: values,
+      };
+    };
+    const working = testFleet({ machines: 12 });
+    const found = findMachines({ ...working, grids: [...working.grids, link(12, 4)] });
+    expect(names(found)).toEqual(["node004"]);
+    const idle = testFleet({
+      machines: 12,
+      changes: [
+        { machine: 4, metric: "gpu-duty-cycle", fromS: 400, toS: 560, to: () => 0 },
+        { machine: 4, metric: "gpu-graphics-engine-activity", fromS: 400, toS: 560, to: () => 0 },
+      ],
+    });
+    expect(names(findMachines({ ...idle, grids: [...idle.grids, link(12, 4)] }))).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { quantilePlace, select } from "../../maths/quickselect.ts";
 import { TO_DEVIATION } from "../../maths/robust.ts";
 import { studentQuantile } from "../../maths/student.ts";
 import type { Phase } from "../../model/machine-report.ts";
-import { evidenceOf, kindOf, type Evidence } from "./evidence.ts";
+import { detailed, differs, evidenceOf, kindOf, type Evidence } from "./evidence.ts";
 import type { Judged } from "./judge.ts";
 import { isFrozen } from "./telemetry.ts";
 import { deviationBetween, type View } from "./views.ts";
@@ -62,7 +62,8 @@ export function haltCulprit(
       // It must not have been so before.
       const before = sign * deviationBetween(view, m, halt.fromS - BEFORE_S, halt.fromS - SETTLE_S);
       const candidate = { machine: m, view, share };
-      if (!(before > one / 2) && !isFrozen(judgedOf(candidate, halt).evidence[0]!))
+      const [evidence] = judgedOf(candidate, halt).evidence;
+      if (!(before > one / 2) && !isFrozen(evidence!) && differs(detailed(evidence!)))
         best.set(m, candidate);
     });
   }

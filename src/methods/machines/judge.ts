@@ -128,7 +128,7 @@ function judgeAround(
   if (anchor.kind === "absence" && anchor.decides)
     accepted = kindsFor(STATE_NEED * continuityS, true);
   else if (
-    anchor.kind === "state" &&
+    (anchor.kind === "state" || isLinkOfWorking(anchor, evidence)) &&
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
   )
     accepted = kindsFor(0, true);
@@ -161,6 +161,15 @@ function judgeAround(
     kinds,
     score: scoreOf(accepted, kinds.length, lastsS / continuityS),
   };
+}
+
+/** GPUs without work turn their links down; one that works and has a narrow or slow link is as good as a state. */
+function isLinkOfWorking({ kind, fromS, toS }: Evidence, evidence: readonly Evidence[]): boolean {
+  const isIdle = (other: Evidence): boolean =>
+    (other.kind === "gpu-work" || other.kind === "gpu-memory" || other.kind === "absence") &&
+    other.fromS < toS &&
+    other.toS > fromS;
+  return kind === "link" && !evidence.some(isIdle);
 }
 
 /** Nobody can be unlike for longer than the job was there: what began with the halt and lasted as long is enough. */
