@@ -1,5 +1,5 @@
 /** The command `faultline logs` as a user calls it. */
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -148,6 +148,24 @@ describe("faultline logs", () => {
     const page = readFileSync(join(folder, "page", "report.html"), "utf8");
     expect(page).toContain("&lt;script&gt;alert(1)");
     expect(page).not.toContain("<script>alert(1)");
+  });
+
+  it("reads archives, and is a finding of diagnose", async () => {
+    execFileSync("tar", ["czf", "failed.tar.gz", "failed"], { cwd: folder });
+    const packed = await asked("failed.tar.gz");
+    expect(packed.cause).toMatchObject({ signature: "nvidia.xid.79" });
+    expect(packed.lines).toBe(8 * 16);
+    const text = execFileSync(faultline, ["diagnose", "failed.tar.gz", "--json", "--quiet"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    const { findings } = JSON.parse(text) as {
+      findings: { method: string; data: Record<string, unknown> }[];
+    };
+    expect(findings.find(({ method }) => method === "logs/library")?.data).toMatchObject({
+      signature: "nvidia.xid.79",
+      category: "hardware.accelerator",
+    });
   });
 
   it("says what is wrong with bad input in one line", async () => {

@@ -81,3 +81,26 @@ describe("silence", () => {
     expect(silent(steps).silences).toEqual([]);
   });
 });
+
+describe("pulses", () => {
+  it("that go on alone after the last iteration tell of a stall", () => {
+    const HOUR = 3_600_000;
+    const start = Date.UTC(2026, 10, 15);
+    const pulse = (i: number) => ({
+      file: "job.out",
+      text: `PULSE: job 77 is running since ${i} h`,
+      timeMs: start + i * HOUR,
+    });
+    const report = { file: "job.out", text: " iteration 45/ 900 | loss 2.1", iteration: 45 };
+    const pulses = [1, 2, 3, 4].map(pulse);
+    const stalled = silencesOf(
+      digestOf([report, ...pulses]),
+      nodesOf(digestOf([report, ...pulses])),
+    );
+    expect(stalled.silences).toContainEqual(
+      expect.objectContaining({ kind: "stalled", lastIteration: 45, silentMs: 3 * HOUR }),
+    );
+    const goesOn = digestOf([report, ...pulses, { ...report, iteration: 46 }]);
+    expect(silencesOf(goesOn, nodesOf(goesOn)).silences).toEqual([]);
+  });
+});

@@ -59,7 +59,9 @@ export function silencesOf(digest: LogDigest, nodes: LogNodes): SilenceResult {
     kind: "stopped" as const,
     score: STOPPED_STRENGTH * score * (isFew && reporters.has(node) ? REPORTER : 1),
   }));
-  return { silences: [...stalledOf(digest), ...stopped, ...pausesOf(digest)], evidence };
+  const stalled = stalledOf(digest);
+  const stalls = stalled.length > 0 ? stalled : onlyPulses(digest);
+  return { silences: [...stalls, ...stopped, ...pausesOf(digest)], evidence };
 }
 
 type Stopped = Extract<Silence, { kind: "stopped" }>;
@@ -165,6 +167,37 @@ function stalledOf(digest: LogDigest): Silence[] {
   const silentMs = endMs - sinceMs;
   if (!(silentMs > Math.max(LEAST_STALL_MS, STALLED_TIMES * usualMs))) return [];
   return [{ kind: "stalled", sinceMs, silentMs, usualMs, lastIteration: iteration.at(-1)! }];
+}
+
+/** So seldom, and so regularly, only monitors and schedulers write. */
+const LEAST_PULSES = 3;
+const LEAST_PULSE_MS = 5 * 60_000;
+const LEAST_PULSES_MS = 30 * 60_000;
+
+/** After the last report of an iteration nothing but pulses: lines that come by the clock, whatever the job does. */
+function onlyPulses({ cells, iterations, streams }: LogDigest): Silence[] {
+  const [reporter] = [...iterations].sort((a, b) => b.iteration.length - a.iteration.length);
+  const report = reporter?.line.at(-1);
+  if (!reporter || report === undefined) return [];
+  const { file } = streams[reporter.stream]!;
+  let lastOther = report;
+  let firstPulse = Infinity;
+  let fromMs = Infinity;
+  let toMs = -Infinity;
+  for (let c = 0; c < cells.count; c++) {
+    if (streams[cells.stream[c]!]!.file !== file) continue;
+    const lines = cells.lines[c]!;
+    const spanMs = cells.lastMs[c]! - cells.firstMs[c]!;
+    if (lines >= LEAST_PULSES && spanMs / (lines - 1) >= LEAST_PULSE_MS) {
+      firstPulse = Math.min(firstPulse, cells.firstLine[c]!);
+      fromMs = Math.min(fromMs, cells.firstMs[c]!);
+      toMs = Math.max(toMs, cells.lastMs[c]!);
+    } else lastOther = Math.max(lastOther, cells.lastLine[c]!);
+  }
+  const silentMs = toMs - fromMs;
+  if (!(firstPulse > lastOther && silentMs >= LEAST_PULSES_MS)) return [];
+  const lastIteration = reporter.iteration.at(-1)!;
+  return [{ kind: "stalled", sinceMs: fromMs, silentMs, usualMs: NaN, lastIteration }];
 }
 
 const MOST_PAUSES = 20;

@@ -45,7 +45,7 @@ export function silentCauses(silences: readonly Silence[], { names }: LogNodes):
         title: `no iteration after ${stalled.lastIteration} for ${minutes} min, and no error`,
         role: "root",
         owner: "framework",
-        meaning: `Iterations took ${(stalled.usualMs / 1000).toFixed(1)} s; after iteration ${stalled.lastIteration} none was reported, while something else (a scheduler, a monitor) went on writing. A hang without a timeout: deadlocked data loader, evaluation or checkpoint code, or storage that does not answer.`,
+        meaning: `${usualWords(stalled.usualMs)}After iteration ${stalled.lastIteration} none was reported, while something else (a scheduler, a monitor) went on writing. A hang without a timeout: deadlocked data loader, evaluation or checkpoint code, or storage that does not answer.`,
         action:
           "Take the stacks while it hangs (py-spy dump --pid PID on every rank of one node) and the flight recorder's dumps, and give them to faultline diagnose; the logs alone cannot tell more.",
         falseFriends: [
@@ -55,4 +55,8 @@ export function silentCauses(silences: readonly Silence[], { names }: LogNodes):
     });
   }
   return causes;
+}
+
+function usualWords(usualMs: number): string {
+  return Number.isNaN(usualMs) ? "" : `Iterations took ${(usualMs / 1000).toFixed(1)} s. `;
 }
