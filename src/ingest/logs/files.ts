@@ -12,7 +12,7 @@ const MOST_OVERRUN = 64 << 20;
 const MOST_FILES = 100_000;
 /** What lies beside logs in a job's folder. */
 const NOT_A_LOG =
-  /^\.|\.(?:py|pyc|sh|json|jsonl|ya?ml|toml|cfg|ini|md|csv|tsv|parquet|arrow|pt|pth|ckpt|bin|idx|safetensors|npy|npz|pkl|pickle|h5|png|jpe?g|gif|svg|pdf|html?|css|js|ts|so|o|a|cu|cpp|cc|h|tar|tgz|zip|zst|xz|bz2|7z|db|sqlite|pb|trace|nsys-rep|qdrep|lock)$|\.tar\.\w+$/i;
+  /^\.|\.(?:py|pyc|sh|json|ya?ml|toml|cfg|ini|md|csv|tsv|parquet|arrow|pt|pth|ckpt|bin|idx|safetensors|npy|npz|pkl|pickle|h5|png|jpe?g|gif|svg|pdf|html?|css|js|ts|so|o|a|cu|cpp|cc|h|tar|tgz|zip|zst|xz|bz2|7z|db|sqlite|pb|trace|nsys-rep|qdrep|lock)$|\.tar\.\w+$/i;
 
 /** The files themselves, and of folders all that may be logs, in the order of their names. */
 export async function findLogFiles(paths: readonly string[]): Promise<string[]> {

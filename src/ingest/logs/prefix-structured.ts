@@ -65,7 +65,11 @@ export function logfmtAt(line: string, at: number, out: LinePrefix): number {
   return -1;
 }
 
-/** A line that is one JSON object stays whole; its time and level are noted. */
+const JSON_MESSAGE = /"(?:message|msg|log|text|event)" ?: ?"/;
+const JSON_HOST = /"(?:host|hostname|node|nodename|node_name|pod)" ?: ?"([\w.-]{1,120})"/;
+const JSON_RANK = /"(?:rank|global_rank)" ?: ?"?(\d{1,7})\b/;
+
+/** A line that is one JSON object: its time, level and writer are noted, and the message is the value of its key. */
 export function readJson(line: string, at: number, out: LinePrefix): boolean {
   if (line[at] !== "{" || line[at + 1] !== '"') return false;
   const head = line.slice(at, at + JSON_WITHIN);
@@ -73,5 +77,17 @@ export function readJson(line: string, at: number, out: LinePrefix): boolean {
   if (level) out.level = levelOf(level[1]!);
   const time = JSON_TIME.exec(head);
   if (time) stampAt(line.replaceAll('"', " "), at + time.index + time[0].length, out);
+  const host = JSON_HOST.exec(line);
+  if (host) {
+    out.hostFrom = host.index + host[0].lastIndexOf(host[1]!);
+    out.hostTo = out.hostFrom + host[1]!.length;
+  }
+  const rank = JSON_RANK.exec(line);
+  if (rank) {
+    out.rankFrom = rank.index + rank[0].lastIndexOf(rank[1]!);
+    out.rankTo = out.rankFrom + rank[1]!.length;
+  }
+  const message = JSON_MESSAGE.exec(line);
+  if (message) out.contentStart = message.index + message[0].length;
   return true;
 }

@@ -19,7 +19,8 @@ const HOST_TAG = sticky(String.raw`\[(([A-Za-z][\w.-]{0,60}):\d{1,6})\]:?`);
 const RAY = sticky(String.raw`\(([^()]{0,120}?)pid=(\d{1,10})([^()]{0,80})\)`);
 const RAY_RANK = /\[?rank=(\d{1,6})/;
 const RAY_IP = /ip=([\w.:-]+)/;
-const TASK = sticky(String.raw`(\d{1,6}):(?= |$)`);
+/** srun --label pads to the width of the last task. */
+const TASK = sticky(String.raw`( {0,3})(\d{1,6}):(?= |$)`);
 const POD = sticky(String.raw`\[pod/([a-z0-9.-]{1,253})/([a-z0-9.-]{1,63})\]`);
 /** Stern and docker compose: only a controller's hash or a bar shows that this is no text. */
 const HASHED_POD = sticky(
@@ -40,7 +41,7 @@ export function labelAt(line: string, at: number, out: LinePrefix): number {
   if (c === 91) return bracketLabelAt(line, at, out); // [
   if (c === 40) return rayAt(line, at, out); // (
   let m = at === 0 || isLabelEnd(line, at) ? matchAt(TASK, line, at) : null;
-  if (m) return writer(out, at, m[1]!.length, at + m[0].length);
+  if (m) return writer(out, at + m[1]!.length, m[2]!.length, at + m[0].length);
   m = matchAt(HASHED_POD, line, at) ?? matchAt(COMPOSE, line, at);
   if (m) return host(out, at, m[1]!.length, at + m[0].length);
   m = at === 0 ? matchAt(NODE, line, at) : null;

@@ -52,13 +52,15 @@ describe("readPrefix, times", () => {
     expect(read(line)).toMatchObject({ text: "the pump started", kind, level });
   });
 
-  it("leaves JSON whole", () => {
-    const line = '{"ts":"2031-05-06T07:08:09Z","level":"error","msg":"the pump"}';
+  it("takes message, writer, level and time out of JSON", () => {
+    const line =
+      '{"ts":"2031-05-06T07:08:09Z","level":"error","host":"n12","rank":7,"msg":"the pump"}';
     expect(read(line)).toMatchObject({
-      text: line,
+      text: 'the pump"}',
       kind: "iso",
       level: "error",
       stamp: "2031-05-",
+      host: "n12",
     });
   });
 

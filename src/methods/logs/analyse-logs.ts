@@ -1,12 +1,21 @@
 /** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
 import type { FaultMatch, FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import type { LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
+import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
-import { contextCauses } from "./contexts.ts";
+import { contextCauses, exceptionCauses } from "./contexts.ts";
 import { normalEvents, type NormalPool } from "./cross-job.ts";
+import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines } from "./indicating.ts";
-import { aftermath, knownLines, mentioned, outlived, over, survived } from "./known-lines.ts";
+import {
+  aftermath,
+  goingOn,
+  knownLines,
+  mentioned,
+  outlived,
+  over,
+  survived,
+} from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
 import { signatureGroups } from "./signature-groups.ts";
 import { silencesOf } from "./silence.ts";
@@ -35,6 +44,11 @@ export function analyseLogs(
   const isNormal = normalEvents(templates.texts, pool);
   const templateOf = (i: number): number => templates.of[digest.kept[i]!.shape]!;
   const isOutlived = outlived(digest, (i) => known[i]?.record.id ?? -1 - templateOf(i));
+  const finish = finishOf(digest);
+  if (finish)
+    digest.kept.forEach(({ file, line, timeMs }, i) => {
+      if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
+    });
   leaveOutSettled(digest, known, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));
@@ -65,9 +79,10 @@ export function analyseLogs(
   const stage = stageOf(digest, templates, indicating);
   const contexts = [
     ...contextCauses(digest, groups, known, stage),
-    ...(groups.every(({ record }) => record.role !== "root")
-      ? silentCauses(silence.silences, nodes)
-      : []),
+    ...exceptionCauses(digest, known, isLeftOut),
+    ...(finish || groups.some(({ record }) => record.role === "root")
+      ? []
+      : silentCauses(silence.silences, nodes, groups.length > 0)),
   ];
   const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes);
   return {
@@ -81,7 +96,10 @@ export function analyseLogs(
     cause,
     alternatives,
     indicating,
-    nodes: suspectNodes(spatial, templates, nodes),
+    nodes:
+      finish && !cause
+        ? []
+        : withCause(suspectNodes(spatial, templates, nodes), cause, digest, nodes),
     stage,
     iterations: suspectIterations(temporal.iterations),
     missing: [...missingOf(digest, nodes, pool), ...digest.missing],
@@ -94,7 +112,7 @@ function leaveOutSettled(
   known: readonly (FaultMatch | null)[],
   isOutlived: Uint8Array,
 ): void {
-  const signs = [over(digest), mentioned(digest), survived(digest, known)];
+  const signs = [over(digest), mentioned(digest), survived(digest, known), goingOn(digest)];
   const isSettled = (i: number): boolean => signs.some((sign) => sign[i] === 1);
   const isRoot = (i: number): boolean => known[i]?.record.role === "root" && isOutlived[i] === 0;
   if (!known.some((_, i) => isRoot(i) && !isSettled(i))) return;
@@ -199,6 +217,35 @@ function suspectNodes(
       why: evidence.slice(0, 4).map((piece) => nodeWords(piece, texts)),
     }));
 }
+
+/** Whoever wrote the root, and few did, stands out by that more than by any comparison. */
+function withCause(
+  suspects: readonly SuspectNode[],
+  cause: LogCause | null,
+  digest: LogDigest,
+  nodes: LogNodes,
+): SuspectNode[] {
+  if (!cause || cause.role !== "root" || nodes.names.length < 2) return [...suspects];
+  const few = Math.max(2, FEW_NODES * nodes.names.length);
+  const said = new Set(cause.nodes);
+  if (said.size === 0)
+    digest.streams.forEach(({ rank }, s) => {
+      if (rank !== null && cause.ranks.includes(rank) && nodes.of[s]! >= 0)
+        said.add(nodes.names[nodes.of[s]!]!);
+    });
+  if (said.size === 0 || said.size > few || said.size === nodes.names.length) return [...suspects];
+  const why = `it says: ${cause.title}`;
+  const raised = [...said].map((node) => {
+    const known = suspects.find((one) => one.node === node);
+    // Among several that say it, the comparisons decide.
+    const score = Math.max(known?.score ?? 0, cause.confidence * (0.8 + 0.2 * (known?.score ?? 0)));
+    return { node, score: Math.round(1000 * score) / 1000, why: [why, ...(known?.why ?? [])] };
+  });
+  const others = suspects.filter(({ node }) => !said.has(node));
+  return [...raised, ...others].sort((a, b) => b.score - a.score);
+}
+
+const FEW_NODES = 0.1;
 
 function suspectIterations(
   odd: readonly { iteration: number; score: number; why: readonly string[]; times: number }[],

@@ -79,6 +79,19 @@ describe("the cause", () => {
   });
 });
 
+describe("a job that says that it is done", () => {
+  const library = new FaultMatchers([record("gpu failed", { category: "hardware.accelerator" })]);
+  it("has no cause in what came before, and one in what came after", () => {
+    const done = "[after training is done] datetime: now";
+    const before = digestOf(lines("gpu failed", done, "bye"));
+    expect(analyseLogs(before, library, nobody)).toMatchObject({ cause: null, indicating: [] });
+    const after = digestOf(lines(done, "saving the last checkpoint", "gpu failed"));
+    expect(analyseLogs(after, library, nobody).cause?.signature).toBe("gpu failed");
+    const denied = digestOf(lines("gpu failed", "error: training is done only in part, aborted"));
+    expect(analyseLogs(denied, library, nobody).cause?.signature).toBe("gpu failed");
+  });
+});
+
 describe("what several lines say together", () => {
   const matchers = shippedMatchers();
   const timeout = (rank: number): string =>

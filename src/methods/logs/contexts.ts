@@ -78,6 +78,50 @@ export function contextCauses(
   return causes;
 }
 
+const EXCEPTION_WEIGHT = 0.35;
+const MOST_TITLE = 140;
+
+/** Tracebacks that the library knows nothing of ended a process all the same. */
+export function exceptionCauses(
+  digest: LogDigest,
+  known: readonly (FaultMatch | null)[],
+  isLeftOut: (kept: number) => boolean,
+): ContextCause[] {
+  const blocks = new Map(
+    digest.blocks
+      .filter(({ kind }) => kind === "traceback")
+      .map((block) => [`${block.stream} ${block.line}`, block]),
+  );
+  if (blocks.size === 0) return [];
+  const first = digest.kept.findIndex(
+    ({ stream, line }, i) => known[i] === null && !isLeftOut(i) && blocks.has(`${stream} ${line}`),
+  );
+  if (first < 0) return [];
+  const { file, line, stream, text } = digest.kept[first]!;
+  const { rank } = digest.streams[stream]!;
+  const { at } = blocks.get(`${stream} ${line}`)!;
+  return [
+    {
+      weight: EXCEPTION_WEIGHT,
+      cause: {
+        category: "user.program",
+        signature: "exception",
+        title: text.trim().slice(0, MOST_TITLE),
+        role: "root",
+        owner: "user",
+        meaning: `A Python exception that the library does not know ended a process${at === null ? "" : `, in ${at}`}.`,
+        action:
+          "Read the traceback from its last frame up. If the same data and code fail on every rank it is the program; if one rank alone fails, look at its node.",
+        falseFriends: ["A broken machine can make a sound program raise anything."],
+        at: { file: digest.files[file]!.name, line, text },
+        nodes: [],
+        ranks: rank === null ? [] : [rank],
+        captures: {},
+      },
+    },
+  ];
+}
+
 interface Behind {
   readonly ranks: number[];
   readonly least: number;
@@ -89,7 +133,7 @@ interface Behind {
 function ranksBehind(digest: LogDigest, known: readonly (FaultMatch | null)[]): Behind | null {
   const last = new Map<number, { seq: number; kept: number }>();
   known.forEach((match, i) => {
-    if (match?.record.id !== LAST_WORK) return;
+    if (!match?.record.id.startsWith(LAST_WORK)) return;
     const seq = Number(match.captures["seq"]);
     if (!Number.isFinite(seq) || seq < 0) return;
     const { stream, text } = digest.kept[i]!;

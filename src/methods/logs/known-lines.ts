@@ -2,7 +2,7 @@
 import type { FaultMatchers, FaultMatch } from "../../library/matcher.ts";
 import type { Layer } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { saysOver } from "./goes-on.ts";
+import { saysGoesOn, saysOver } from "./goes-on.ts";
 
 /** By kept line: the most telling match; null where the library knows nothing. */
 export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (FaultMatch | null)[] {
@@ -102,6 +102,11 @@ export function over({ kept, shapes, cells }: LogDigest): Uint8Array {
   return Uint8Array.from(kept, ({ stream, shape, line }) =>
     !isOver[shape] && (last.get(stream) ?? 0) > line ? 1 : 0,
   );
+}
+
+/** By kept line: whether it says itself that the program goes on. */
+export function goingOn({ kept }: LogDigest): Uint8Array {
+  return Uint8Array.from(kept, ({ text }) => (saysGoesOn(text) ? 1 : 0));
 }
 
 const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;

@@ -28,10 +28,10 @@ export function nodesOf(digest: LogDigest, options: NodeOptions = {}): LogNodes 
   const hosts = new Set(streams.flatMap(hostOf));
   const fileNames = namesOfFiles(files, hosts);
   const fileHost = hostsOfFiles(digest);
+  const taskOf = tasksOf(streams);
   // A file is a rank's, a line is a rank's, or a task's of a launcher that numbers as ranks are.
   const ranks = streams.map(
-    ({ file, rank, writer }) =>
-      rank ?? fileNames[file]!.rank ?? numberOf(TASK.exec(writer)?.[1]) ?? -1,
+    ({ file, rank, writer }) => rank ?? fileNames[file]!.rank ?? taskOf(writer) ?? -1,
   );
   const rankHosts = hostsOf(streams, (_, s) => (ranks[s]! < 0 ? "" : String(ranks[s])), fileHost);
   const writerHosts = hostsOf(streams, ({ file, writer }) => writerKey(file, writer), []);
@@ -105,6 +105,23 @@ function writerKey(file: number, writer: string): string {
 }
 
 /** "node3" and "node3.cluster.local" are one machine. */
+/** Smaller numbers are hardly a process's. */
+const LEAST_PROCESS = 64;
+
+/** Tasks are numbered from 0 without many gaps; other numbers before lines are processes. */
+function tasksOf(streams: readonly LogStream[]): (writer: string) => number | undefined {
+  const seen = new Set<number>();
+  for (const { writer } of streams) {
+    const task = numberOf(TASK.exec(writer)?.[1]);
+    if (task !== undefined) seen.add(task);
+  }
+  let most = -1;
+  for (const task of seen) most = Math.max(most, task);
+  const isDense = most < Math.max(LEAST_PROCESS, 4 * seen.size);
+  return (writer) =>
+    isDense || writer.startsWith("task") ? numberOf(TASK.exec(writer)?.[1]) : undefined;
+}
+
 function hostOf({ host }: LogStream): [string] | [] {
   if (host === null || host === "") return [];
   const [short] = host.split(".");

@@ -162,8 +162,11 @@ function stalledOf(digest: LogDigest): Silence[] {
   const durations = timeMs.slice(1).map((time, i) => time - timeMs[i]!);
   const usualMs = median(durations.filter((duration) => duration >= 0));
   const sinceMs = timeMs.at(-1)!;
+  // Of its own file: other machines' clocks and kernels' logs go on whatever the job does.
+  const { file } = digest.streams[reporter.stream]!;
   let endMs = -Infinity;
-  for (const { lastMs } of digest.streams) if (lastMs > endMs) endMs = lastMs;
+  for (const { lastMs, file: other } of digest.streams)
+    if (other === file && lastMs > endMs) endMs = lastMs;
   const silentMs = endMs - sinceMs;
   if (!(silentMs > Math.max(LEAST_STALL_MS, STALLED_TIMES * usualMs))) return [];
   return [{ kind: "stalled", sinceMs, silentMs, usualMs, lastIteration: iteration.at(-1)! }];

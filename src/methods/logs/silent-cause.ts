@@ -6,7 +6,12 @@ import type { Silence } from "./silence.ts";
 const STALLED_WEIGHT = 0.3;
 const STOPPED_WEIGHT = 0.4;
 
-export function silentCauses(silences: readonly Silence[], { names }: LogNodes): ContextCause[] {
+export function silentCauses(
+  silences: readonly Silence[],
+  { names }: LogNodes,
+  /** Then it is no hang without a word. */
+  hasErrors: boolean,
+): ContextCause[] {
   const causes: ContextCause[] = [];
   const stopped = silences.filter((one) => one.kind === "stopped");
   const common = { at: null, ranks: [], captures: {} };
@@ -33,7 +38,7 @@ export function silentCauses(silences: readonly Silence[], { names }: LogNodes):
     });
   }
   const stalled = silences.find((one) => one.kind === "stalled");
-  if (stalled) {
+  if (stalled && !hasErrors) {
     const minutes = Math.round(stalled.silentMs / 60_000);
     causes.push({
       weight: STALLED_WEIGHT,

@@ -8,6 +8,8 @@ const NAMED_STRENGTH = 0.75;
 const VARIANT_STRENGTH = 0.65;
 /** Who accuses others is alive. */
 const ACCUSER = 0.3;
+/** Everybody talks to the store's host, and loses it when anybody leaves: naming it accuses nobody. */
+const STORE = /tcpstore|rendezvous|rdzv|\bstore\b|master_addr|:29[45]\d\d\b|init_method/i;
 const WORD = /[a-z][\w-]*\d[\w-]*/gi;
 const PEER_RANK =
   /\b(?:from|to|peer|remote|by|with|on) (?:global |peer |remote )?rank[ _:]?(\d+)/gi;
@@ -22,7 +24,7 @@ export function namedNodes(
   const namedIn = namer(streams, nodes);
   const accusers = nodes.names.map(() => new Map<number, number>());
   for (const { shape, stream, text } of kept) {
-    const weight = weightOf(shape);
+    const weight = STORE.test(text) ? 0 : weightOf(shape);
     if (weight === 0) continue;
     const own = nodes.of[stream]!;
     // Lines of nobody's (the scheduler's) count once for every stream.

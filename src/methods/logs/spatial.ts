@@ -273,6 +273,8 @@ function otherCounts(view: View, t: number, entries: Int32Array, pieces: NodeEvi
 function firstThere(view: View, t: number, entries: Int32Array, pieces: NodeEvidence[]): void {
   const { matrix, weight, order } = view;
   if (weight[t]! < TELLING || order.bound === Infinity || entries.length < 3) return;
+  // In a console without times, of those that all say the same somebody's line is first.
+  if (!order.isTime && entries.length >= NEARLY_ALL * matrix.rows) return;
   if (!lateEvent(view, t)) return;
   let first = -1;
   let earliest = Infinity;

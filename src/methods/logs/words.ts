@@ -9,7 +9,7 @@ const WORDS: Readonly<Record<Difference, string>> = {
   fewer: "it writes far less often",
   first: "it is the first to write",
   variant: "its value differs in",
-  named: "others name it in",
+  named: "others name it in their errors",
   stopped: "it falls silent before the others",
 };
 

@@ -1,0 +1,41 @@
+/** Jobs that say that they are done: what came before did not end them, and falling silent afterwards is no stall. */
+import type { LogDigest } from "../../model/log-digest.ts";
+
+const DONE =
+  /\bafter training is done\b|\btraining (?:is |has )?(?:complete|completed|done|finished)\b|\btrain_runtime\b|\bjob (?:is )?(?:done|completed successfully|finished successfully)\b|\bexiting program at iteration\b|\bmax(?:imum)? (?:steps|epochs|iterations) reached\b/i;
+const NOT_DONE = /\b(?:not|before|until|error|fail\w*|abort\w*)\b/i;
+
+export interface Finish {
+  readonly file: number;
+  readonly line: number;
+  /** NaN where it has no time. */
+  readonly timeMs: number;
+}
+
+/** Where the job says that it is done, the last time; null where it does not, or goes on with iterations. */
+export function finishOf({ cells, shapes, streams, iterations }: LogDigest): Finish | null {
+  const isDone = shapes.map(({ text }) => DONE.test(text) && !NOT_DONE.test(text));
+  let finish: Finish | null = null;
+  for (let c = 0; c < cells.count; c++) {
+    if (!isDone[cells.shape[c]!]) continue;
+    const { file } = streams[cells.stream[c]!]!;
+    const line = cells.lastLine[c]!;
+    if (!finish || file !== finish.file || line > finish.line)
+      finish = { file, line, timeMs: cells.lastMs[c]! };
+  }
+  if (!finish) return null;
+  const { file, line } = finish;
+  const goesOn = iterations.some(
+    (one) => streams[one.stream]!.file === file && (one.line.at(-1) ?? 0) > line,
+  );
+  return goesOn ? null : finish;
+}
+
+/** Whether a line came before the job was done; in other files, without times, it is taken to have. */
+export function isBefore(finish: Finish, file: number, line: number, timeMs: number): boolean {
+  if (file === finish.file) return line <= finish.line;
+  const isTimed = !Number.isNaN(timeMs) && !Number.isNaN(finish.timeMs);
+  return !isTimed || timeMs <= finish.timeMs + SKEW_MS;
+}
+
+const SKEW_MS = 5_000;
