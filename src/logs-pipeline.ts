@@ -1,11 +1,11 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
 import { UserError } from "./base/errors.ts";
-import { findLogFiles } from "./ingest/logs/files.ts";
+import { findLogFiles, hasArchives } from "./ingest/logs/files.ts";
 import { digestOfSources } from "./ingest/logs/read-archives.ts";
 import { readLogs } from "./ingest/logs/read-logs.ts";
 import { FaultMatchers } from "./library/matcher.ts";
 import { shippedRecords } from "./library/shipped.ts";
-import { analyseLogs, normalPool, templateTexts } from "./methods/methods.ts";
+import { analyseLogs, healthyEvents, normalPool } from "./methods/methods.ts";
 import type { FaultRecord } from "./model/fault-record.ts";
 import type { Env } from "./model/job.ts";
 import type { LogDigest } from "./model/log-digest.ts";
@@ -26,10 +26,12 @@ export async function logsFromFiles(
 ): Promise<LogReport> {
   const store = options.store ?? EMPTY_STORE;
   const digest = await digestOf(paths, store.records, options.workers, env);
-  const healthy: string[][] = [];
-  for (const path of options.baseline ?? [])
-    healthy.push(templateTexts(await digestOf([path], store.records, options.workers, env)));
   const matchers = new FaultMatchers(recordsOf(store));
+  const healthy: string[][] = [];
+  for (const path of options.baseline ?? []) {
+    const sound = await digestOf([path], store.records, options.workers, env);
+    healthy.push(healthyEvents(sound, matchers));
+  }
   return analyseLogs(digest, matchers, normalPool(store, healthy));
 }
 
@@ -40,9 +42,10 @@ export function recordsOf(store: LogStore): FaultRecord[] {
   return all.map((record) => withVotes(record, store.votes[record.id]));
 }
 
-/** Templates of a healthy job. */
+/** What a healthy job says. */
 export async function normalEvents(path: string, store: LogStore, env: Env): Promise<string[]> {
-  return templateTexts(await digestOf([path], store.records, undefined, env));
+  const digest = await digestOf([path], store.records, undefined, env);
+  return healthyEvents(digest, new FaultMatchers(recordsOf(store)));
 }
 
 async function digestOf(
@@ -51,7 +54,7 @@ async function digestOf(
   workers: number | undefined,
   env: Env,
 ): Promise<LogDigest> {
-  if (paths.some((path) => ARCHIVE.test(path))) {
+  if (await hasArchives(paths)) {
     const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
     return checkedDigest(
       await digestOfSources(paths, env, { isTelling: (text) => matchers.couldMatch(text) }),
@@ -73,9 +76,6 @@ async function digestOf(
   });
   return checkedDigest(digest, paths);
 }
-
-/** By its name: what is inside is looked at when it is read. */
-const ARCHIVE = /\.(?:tar|tgz|tar\.gz)$/i;
 
 function checkedDigest(digest: LogDigest, paths: readonly string[]): LogDigest {
   if (digest.files.every(({ lines }) => lines === 0)) {

@@ -1,6 +1,6 @@
 /** The command `faultline logs` as a user calls it. */
 import { execFile, execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -134,6 +134,13 @@ describe("faultline logs", () => {
     );
     await run("export", "others.json", "--store", "site.json");
     expect((await run("import", "others.json", "--store", "new.json")).stdout).toMatch(/1 record/);
+    const votes = readFileSync(join(folder, "new.json"), "utf8");
+    await run("import", "others.json", "--store", "new.json");
+    expect(readFileSync(join(folder, "new.json"), "utf8")).toBe(votes);
+    const record = (JSON.parse(votes) as { records: Record<string, unknown>[] }).records[0]!;
+    writeFileSync(join(folder, "ours.json"), JSON.stringify([{ ...record, id: "nvidia.xid.79" }]));
+    const refused = await run("import", "ours.json", "--store", "new.json");
+    expect(refused).toMatchObject({ status: 2, stderr: expect.stringMatching(/another id/) });
     const again = await asked("failed", "--store", "new.json");
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
   });
@@ -166,6 +173,26 @@ describe("faultline logs", () => {
       signature: "nvidia.xid.79",
       category: "hardware.accelerator",
     });
+  });
+
+  it("does not let a healthy job's number hide another", async () => {
+    mkdirSync(join(folder, "xid13"));
+    const xid = (code: number): string =>
+      `NVRM: Xid (PCI:0000:4b:00): ${code}, pid=4711, name=python3, some text\n`;
+    writeFileSync(join(folder, "xid13", "dmesg.txt"), xid(13));
+    writeFileSync(join(folder, "xid48.txt"), xid(48));
+    const found = await asked("xid48.txt", "--baseline", "xid13");
+    expect(found.cause).toMatchObject({ signature: expect.stringMatching(/^nvidia\.xid\.48/) });
+  });
+
+  it("follows links to files, learns of several at once", async () => {
+    mkdirSync(join(folder, "links"));
+    symlinkSync(join(folder, "failed", "node5.log"), join(folder, "links", "latest.log"));
+    expect((await asked("links")).cause).toMatchObject({ signature: "nvidia.xid.79" });
+    const jobs = ["healthy", "failed", "links", "evil"];
+    await Promise.all(jobs.map((job) => run("learn", "--store", "many.json", job)));
+    const store = JSON.parse(readFileSync(join(folder, "many.json"), "utf8")) as { jobs: string[] };
+    expect(store.jobs).toHaveLength(jobs.length);
   });
 
   it("says what is wrong with bad input in one line", async () => {

@@ -15,6 +15,8 @@ export interface PatternFlags {
 
 const MASK = /<[A-Z*]+>/;
 const LEAST_LITERAL = 4;
+const LEAST_LETTERS = 14;
+const MOST_PARTS = 6;
 
 /** The template's constant parts become the matcher's literals. */
 export function recordOfReport(text: string, file: string, flags: PatternFlags): FaultRecord {
@@ -43,9 +45,10 @@ export function recordOfReport(text: string, file: string, flags: PatternFlags):
     .split(MASK)
     .map((part) => part.trim())
     .filter((part) => part.length >= LEAST_LITERAL && line.text!.includes(part));
-  if (literals.length === 0)
+  const letters = literals.join("").replace(/[^\p{L}]/gu, "").length;
+  if (letters < LEAST_LETTERS)
     throw new UserError(
-      `line ${place + 1} has no constant text to know it by`,
+      `line ${place + 1} has too little constant text to know it by`,
       "choose another with --line, or write a record by hand (faultline logs import)",
       2,
     );
@@ -54,7 +57,11 @@ export function recordOfReport(text: string, file: string, flags: PatternFlags):
       id: flags.id ?? `site.${slug(flags.title)}`,
       title: flags.title,
       layer: "framework",
-      match: { all: literals.toSorted((a, b) => b.length - a.length).slice(0, 6) },
+      match: {
+        all: literals.toSorted((a, b) => b.length - a.length).slice(0, MOST_PARTS),
+        // In their order, not far from each other.
+        regex: literals.slice(0, MOST_PARTS).map(escaped).join(".{0,120}?"),
+      },
       meaning: `Confirmed at this site: ${flags.title}.`,
       component: "as the title says",
       category: flags.category,
@@ -77,10 +84,20 @@ function ownerOf(category: string): string {
   return category.split(".")[0]!;
 }
 
+function escaped(text: string): string {
+  return text.slice(0, 60).replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
 function slug(title: string): string {
-  return title
+  const words = title
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-+|-+$/g, "")
+    .slice(0, 60);
+  if (words !== "") return words;
+  // Titles in other scripts are told apart by their characters' numbers.
+  return [...title]
+    .map((one) => one.codePointAt(0)!.toString(16))
+    .join("-")
     .slice(0, 60);
 }

@@ -11,10 +11,13 @@ import {
   readLogStore,
   storeText,
   voted,
-  writeLogStore,
+  changeLogStore,
 } from "../history/log-store-file.ts";
 import { parseRecords } from "../library/load.ts";
+import { FaultMatchers } from "../library/matcher.ts";
+import { shippedRecords } from "../library/shipped.ts";
 import { logsFromFiles, normalEvents, recordsOf } from "../logs-pipeline.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
 import { renderLogsTerminal } from "../report/logs-terminal.ts";
@@ -76,20 +79,22 @@ function storeOf(flags: StoreFlags, what: string): string {
 /** Every path is a healthy job. */
 export async function runLogsLearn(paths: readonly string[], flags: StoreFlags): Promise<number> {
   const file = storeOf(flags, "learn");
-  let store = await readLogStore(file);
+  const before = await readLogStore(file);
   const { env, done } = progressEnv(flags.quiet === true);
-  const jobs: { job: string; events: number; fresh: number }[] = [];
+  const read: { path: string; events: string[] }[] = [];
   try {
-    for (const path of paths) {
-      const events = await normalEvents(path, store, env);
-      const fresh = events.filter((text) => !Object.hasOwn(store.normal, text)).length;
-      store = learnt(store, resolve(path), events);
-      jobs.push({ job: path, events: events.length, fresh });
-    }
+    for (const path of paths) read.push({ path, events: await normalEvents(path, before, env) });
   } finally {
     done();
   }
-  await writeLogStore(file, store);
+  const jobs: { job: string; events: number; fresh: number }[] = [];
+  const store = await changeLogStore(file, (known) =>
+    read.reduce((sum, { path, events }) => {
+      const fresh = events.filter((text) => !Object.hasOwn(sum.normal, text)).length;
+      jobs.push({ job: path, events: events.length, fresh });
+      return learnt(sum, resolve(path), events);
+    }, known),
+  );
   if (flags.json) say({ schema: "faultline.logs-learn/1", store: file, jobs });
   else {
     for (const { job, events, fresh } of jobs)
@@ -110,16 +115,21 @@ export async function runLogsVote(
   flags: StoreFlags & PatternFlags,
 ): Promise<number> {
   const file = storeOf(flags, kind === "confirmed" ? "confirm" : "dispute");
-  let store = await readLogStore(file);
   let id = what;
+  let pattern: FaultRecord | null = null;
   if (kind === "confirmed" && what.endsWith(".json")) {
-    const record = recordOfReport(await textOf(what), what, flags);
-    store = { ...store, records: [...store.records.filter((one) => one.id !== record.id), record] };
-    ({ id } = record);
+    pattern = recordOfReport(await textOf(what), what, flags);
+    ({ id } = pattern);
+    refuseShipped([pattern]);
   }
-  if (!recordsOf(store).some((record) => record.id === id)) throw unknownRecord(id, store);
-  store = voted(store, id, kind, flags.note ?? "");
-  await writeLogStore(file, store);
+  const store = await changeLogStore(file, (known) => {
+    const extended = pattern
+      ? { ...known, records: [...known.records.filter((one) => one.id !== id), pattern] }
+      : known;
+    if (pattern) refuseNormal(pattern, known);
+    if (!recordsOf(extended).some((record) => record.id === id)) throw unknownRecord(id, extended);
+    return voted(extended, id, kind, flags.note ?? "");
+  });
   const record = recordsOf(store).find((one) => one.id === id)!;
   const { confirmed, disputed } = store.votes[id]!;
   if (flags.json) say({ schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
@@ -175,18 +185,41 @@ export async function runLogsExport(
 /** A list of records, or a store that somebody exported. */
 export async function runLogsImport(source: string, flags: StoreFlags): Promise<number> {
   const file = storeOf(flags, "import");
-  const store = await readLogStore(file);
   const text = await textOf(source);
   const given: LogStore = text.trimStart().startsWith("[")
     ? { ...EMPTY_STORE, records: parseRecords(text, basename(source)) }
     : parseLogStore(text, source);
-  const result = merged(store, given);
-  await writeLogStore(file, result);
+  refuseShipped(given.records);
+  await changeLogStore(file, (known) => merged(known, given));
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
     say({ schema: "faultline.logs-import/1", store: file, records: given.records.length });
   else process.stdout.write(`${said} into ${harmless(file)}\n`);
   return 0;
+}
+
+/** A site's own record must not take the place of one that comes with Faultline unnoticed. */
+function refuseShipped(records: readonly FaultRecord[]): void {
+  const shipped = new Set(shippedRecords().map(({ id }) => id));
+  const taken = records.filter(({ id }) => shipped.has(id)).map(({ id }) => id);
+  if (taken.length > 0)
+    throw new UserError(
+      `${taken.slice(0, 3).join(", ")}: Faultline has a record of that id`,
+      "give yours another id (site.…), and say faultline logs dispute where ours is wrong",
+      2,
+    );
+}
+
+/** A pattern that healthy jobs match would accuse them. */
+function refuseNormal(pattern: FaultRecord, { normal }: LogStore): void {
+  const matchers = new FaultMatchers([pattern]);
+  const event = Object.keys(normal).find((text) => matchers.match(text).length > 0);
+  if (event !== undefined)
+    throw new UserError(
+      `healthy jobs write that, too: ${event.slice(0, 100)}`,
+      "choose another line with --line",
+      2,
+    );
 }
 
 async function textOf(file: string): Promise<string> {

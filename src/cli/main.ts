@@ -199,7 +199,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .option("--store <file>", "what faultline logs learn, confirm and import keep")
     .option(
       "--workers <n>",
-      "threads that read (as many as there are cores, 8 at most)",
+      "threads that read (as many as there are cores, 16 at most)",
       wholeNumber,
     )
     .option("--json", "print one JSON document on stdout, nothing else")

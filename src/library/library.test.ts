@@ -21,6 +21,21 @@ describe("shipped records", () => {
 });
 
 describe("record files of users", () => {
+  it.each(["boom (a|aa)+$", "(\\w+\\s?)*$", "(.*a){25}$", ".*.*.*.*z$", "(?:a+|b)+?$", "(a+)+$"])(
+    "with a pattern that can take for ever are refused: %s",
+    (regex) => {
+      const [record] = shippedRecords();
+      const own = { ...record, id: "site.own", match: { all: ["boom"], regex } };
+      expect(() => parseRecords(JSON.stringify([own]), "mine.json")).toThrow(/for ever/);
+    },
+  );
+
+  it("with endless literals are refused", () => {
+    const [record] = shippedRecords();
+    const own = { ...record, id: "site.own", match: { all: ["boom".repeat(1000)] } };
+    expect(() => parseRecords(JSON.stringify([own]), "mine.json")).toThrow(/200 characters/);
+  });
+
   it("are refused with the field that is wrong", () => {
     expect(() => parseRecords("{", "mine.json")).toThrow(/mine.json is not JSON/);
     expect(() => parseRecords('[{ "id": "x" }]', "mine.json")).toThrow(/record 1 \(x\): "match"/);

@@ -55,21 +55,32 @@ export function checked(entry: unknown, where: string): FaultRecord {
   const all = texts("match.all", match["all"]);
   if ((all[0]?.length ?? 0) < SHORTEST_ANCHOR)
     fail("match.all", `must begin with a text of at least ${SHORTEST_ANCHOR} characters`);
+  const any = match["any"] === undefined ? [] : texts("match.any", match["any"]);
+  const not = match["not"] === undefined ? [] : texts("match.not", match["not"]);
+  const literals = [...all, ...any, ...not];
+  if (literals.length > MOST_LITERALS || literals.some(({ length }) => length > LONGEST_LITERAL))
+    fail("match", `may have ${MOST_LITERALS} texts of ${LONGEST_LITERAL} characters at most`);
+  if ((all[0]!.match(/[a-z]/gi)?.length ?? 0) < 1)
+    fail("match.all", "must begin with a text that has letters");
   const certainty = given["certainty"];
   if (typeof certainty !== "number" || !(certainty >= 0 && certainty <= 1))
     fail("certainty", "must be a number from 0 to 1");
+  const idOf = (id: string): string =>
+    /^[\w][\w.+-]{0,119}$/.test(id) && !(id in {})
+      ? id
+      : fail("id", "must be letters, digits, dots and dashes, 120 at most");
   const role = oneOf("role", ROLES);
   const isQuiet = role === "benign" || role === "advice";
   if (isQuiet !== (given["category"] === null))
     fail("category", `must be ${isQuiet ? "null for" : "given for"} a record of role ${role}`);
   return {
-    id: text("id"),
+    id: idOf(text("id")),
     title: text("title"),
     layer: oneOf("layer", LAYERS),
     match: {
       all,
-      ...(match["any"] === undefined ? {} : { any: texts("match.any", match["any"]) }),
-      ...(match["not"] === undefined ? {} : { not: texts("match.not", match["not"]) }),
+      ...(any.length === 0 ? {} : { any }),
+      ...(not.length === 0 ? {} : { not }),
       ...(match["regex"] === undefined ? {} : { regex: pattern(match["regex"], fail) }),
     },
     meaning: text("meaning"),
@@ -86,14 +97,36 @@ export function checked(entry: unknown, where: string): FaultRecord {
   };
 }
 
-/** Strangers' patterns may be slow on purpose: nested repetition is refused. */
-const NESTED = /[+*}]\)[+*{]/;
 const LONGEST_PATTERN = 500;
+const LONGEST_LITERAL = 200;
+const MOST_LITERALS = 32;
+/** Each makes the time that a pattern may take longer by the length of the line. */
+const MOST_UNBOUNDED = 2;
+const UNBOUNDED = /(?<!\\)(?:[*+]|\{\d+,\})/g;
+
+/**
+ * Strangers' patterns may be slow on purpose. Nothing with an open end may be repeated, a choice neither, and few parts
+ * may have an open end at all; then a line costs at most its length squared.
+ */
+function isSlow(text: string): boolean {
+  const plain = text.replace(/\\./g, "x").replace(/\[(?:\^)?\]?[^\]]*\]/g, "x");
+  if ((plain.match(UNBOUNDED)?.length ?? 0) > MOST_UNBOUNDED) return true;
+  const open: number[] = [];
+  for (let i = 0; i < plain.length; i++) {
+    if (plain[i] === "(") open.push(i);
+    if (plain[i] !== ")") continue;
+    const body = plain.slice(open.pop() ?? 0, i);
+    const after = plain.slice(i + 1);
+    const isRepeated = /^(?:[*+]|\{\d*,?\d*\})/.test(after);
+    if (isRepeated && /[*+|]|\{\d+,\}/.test(body.replace("(?", "("))) return true;
+  }
+  return false;
+}
 
 function pattern(value: unknown, fail: (field: string, what: string) => never): string {
   if (typeof value !== "string" || value === "") return fail("match.regex", "must be text");
   if (value.length > LONGEST_PATTERN) fail("match.regex", `is longer than ${LONGEST_PATTERN}`);
-  if (NESTED.test(value)) fail("match.regex", "repeats a repetition, which can take for ever");
+  if (isSlow(value)) fail("match.regex", "can take for ever: repeat less, and nothing twice");
   try {
     void new RegExp(value, "i");
   } catch (error) {

@@ -32,7 +32,7 @@ export const METHODS: readonly Method[] = [
   logCause,
 ];
 
-export { analyseLogs, templateTexts } from "./logs/analyse-logs.ts";
+export { analyseLogs, healthyEvents } from "./logs/analyse-logs.ts";
 export { normalPool } from "./logs/normal-pool.ts";
 export { alignFleet } from "./machines/align.ts";
 export { extendFleet, mergeMetrics } from "./machines/merge-fleets.ts";

@@ -25,7 +25,10 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
       const who = [
         cause.nodes.slice(0, MOST_LESS).join(", ") +
           (cause.nodes.length > MOST_LESS ? ` and ${cause.nodes.length - MOST_LESS} more` : ""),
-        cause.ranks.length > 0 ? `rank ${ranges(cause.ranks, 8)}` : "",
+        // Where nothing but ranks is known they are the nodes' names.
+        cause.ranks.length > 0 && !cause.nodes[0]?.startsWith("rank ")
+          ? `rank ${ranges(cause.ranks, 8)}`
+          : "",
       ].filter((part) => part !== "");
       out.push(`${dim("said by ")} ${harmless(who.join(", "))}`);
     }

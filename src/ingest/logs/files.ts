@@ -1,5 +1,5 @@
 /** The only place where log files are touched. Whatever is wrong with one is a sentence, never an exception. */
-import { closeSync, createReadStream, openSync, readSync } from "node:fs";
+import { closeSync, createReadStream, openSync, readSync, type Dirent } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createGunzip } from "node:zlib";
@@ -22,9 +22,28 @@ export async function findLogFiles(paths: readonly string[]): Promise<string[]> 
     if (!known)
       throw new UserError(`${path} does not exist`, "name log files or folders of them", 3);
     if (known.isDirectory()) await collect(path, found);
-    else found.push(path);
+    else if (known.isFile()) found.push(path);
+    else
+      throw new UserError(
+        `${path} is neither a file nor a folder`,
+        "save a pipe to a file first, and name that",
+        3,
+      );
   }
   return [...new Set(found)];
+}
+
+/** By their names: what is inside is looked at when it is read. */
+const ARCHIVE = /\.(?:tar|tgz|tar\.gz)$/i;
+
+/** Whether there are archives among them, or in folders of them: those are read as streams. */
+export async function hasArchives(paths: readonly string[]): Promise<boolean> {
+  for (const path of paths) {
+    if (ARCHIVE.test(path)) return true;
+    const names = await readdir(path, { recursive: true }).catch(() => []);
+    if (names.some((name) => ARCHIVE.test(name))) return true;
+  }
+  return false;
 }
 
 async function collect(folder: string, found: string[]): Promise<void> {
@@ -35,8 +54,18 @@ async function collect(folder: string, found: string[]): Promise<void> {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (!entry.name.startsWith(".")) await collect(path, found);
-    } else if (entry.isFile() && !NOT_A_LOG.test(entry.name)) found.push(path);
+    } else if (!NOT_A_LOG.test(entry.name) && (entry.isFile() || (await isLinkToFile(entry, path))))
+      found.push(path);
   }
+}
+
+/** Links to files are followed, to folders not: those may lead round in circles. */
+async function isLinkToFile(entry: Dirent, path: string): Promise<boolean> {
+  if (!entry.isSymbolicLink()) return false;
+  return await stat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  );
 }
 
 export interface FileHead {

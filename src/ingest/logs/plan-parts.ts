@@ -96,11 +96,23 @@ function whyNoText(bytes: Uint8Array): string | null {
     if (byte === 0) nuls++;
     else if (byte < 9 || (byte > 13 && byte < 27)) control++;
   }
+  if (isNoise(bytes)) return "it is not text: skipped";
   const rest = bytes.length - nuls;
   const isHoles = nuls > 0 && control === 0 && rest > 200 && !isSpread(bytes, nuls);
   if ((nuls > bytes.length / 100 && !isHoles) || control > rest / 10)
     return "it is not text: skipped";
   return null;
+}
+
+/** Random or packed bytes: most that are not ASCII do not make UTF-8, and they are many. */
+function isNoise(bytes: Uint8Array): boolean {
+  let high = 0;
+  for (const byte of bytes) if (byte >= 128) high++;
+  if (high < bytes.length / 4) return false;
+  const text = new TextDecoder().decode(bytes);
+  let broken = 0;
+  for (const character of text) if (character === "\ufffd") broken++;
+  return broken > bytes.length / 10;
 }
 
 /** NULs between the other bytes (UTF-16, numbers) instead of in blocks. */

@@ -4,7 +4,7 @@ import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
 import { contextCauses, exceptionCauses } from "./contexts.ts";
-import { normalEvents, type NormalPool } from "./cross-job.ts";
+import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
 import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines } from "./indicating.ts";
 import {
@@ -43,6 +43,14 @@ export function analyseLogs(
   const known = knownLines(digest, matchers);
   const isNormal = normalEvents(templates.texts, pool);
   const templateOf = (i: number): number => templates.of[digest.kept[i]!.shape]!;
+  // Numbers that are the event are masked in templates: what the library knows is normal by its record alone.
+  const isNormalLine = Uint8Array.from(known, (match, i) => {
+    if (match) return pool.hasRecord(match.record.id) ? 1 : 0;
+    return isNormal[templateOf(i)]!;
+  });
+  known.forEach((match, i) => {
+    if (match && isNormalLine[i] === 0) isNormal[templateOf(i)] = 0;
+  });
   const isOutlived = outlived(digest, (i) => known[i]?.record.id ?? -1 - templateOf(i));
   const finish = finishOf(digest);
   if (finish)
@@ -67,6 +75,7 @@ export function analyseLogs(
     known,
     isOutlived,
     isNormal,
+    isNormalLine,
     hasHealthyJobs: pool.jobs > 0,
     spatial: byTemplate(templates, spatial.events),
     temporal: byTemplate(templates, temporal.events),
@@ -74,7 +83,7 @@ export function analyseLogs(
   });
   const isAftermath = aftermath(digest, known);
   const isLeftOut = (i: number): boolean =>
-    isOutlived[i] === 1 || isAftermath[i] === 1 || isNormal[templateOf(i)] === 1;
+    isOutlived[i] === 1 || isAftermath[i] === 1 || isNormalLine[i] === 1;
   const groups = signatureGroups(digest, known, isLeftOut, nodes);
   const stage = stageOf(digest, templates, indicating);
   const contexts = [
@@ -140,9 +149,10 @@ function lowerSettled(
   }
 }
 
-/** Template texts of a healthy job, for the pool of normal events. */
-export function templateTexts(digest: LogDigest): string[] {
-  return [...templatesOf(digest.shapes).texts];
+/** What a healthy job says, for the pool of normal events: its templates, and the records that it met. */
+export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): string[] {
+  const ids = new Set(knownLines(digest, matchers).flatMap((match) => match?.record.id ?? []));
+  return [...templatesOf(digest.shapes).texts, ...[...ids].map(recordEvent)];
 }
 
 /** Where nodes differ in lines that sound harmless: a version, a width, a mode. */

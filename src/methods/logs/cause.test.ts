@@ -5,7 +5,7 @@ import type { FaultRecord } from "../../model/fault-record.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import { digestOf, type TestLine } from "./test-digest.ts";
 
-const nobody = { jobs: 0, has: () => false };
+const nobody = { jobs: 0, has: () => false, hasRecord: () => false };
 const T0 = Date.UTC(2026, 10, 15);
 
 function record(id: string, given: Partial<FaultRecord>): FaultRecord {
@@ -73,9 +73,12 @@ describe("the cause", () => {
   });
 
   it("is nothing that healthy jobs say, too, nor what is benign", () => {
-    const pool = { jobs: 3, has: (text: string) => text.includes("odd exception") };
+    const pool = { jobs: 3, has: () => true, hasRecord: (id: string) => id === "odd exception" };
     const report = analyseLogs(digestOf(lines("odd exception", "harmless error")), library, pool);
     expect(report).toMatchObject({ cause: null, indicating: [] });
+    // A template that healthy jobs have does not hide another record: numbers are masked in it.
+    const other = analyseLogs(digestOf(lines("gpu failed")), library, pool);
+    expect(other.cause?.signature).toBe("gpu failed");
   });
 });
 

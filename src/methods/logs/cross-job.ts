@@ -3,6 +3,8 @@
 export interface NormalPool {
   /** Whether healthy jobs write an event of this text. */
   has(text: string): boolean;
+  /** Whether the library's record of that id was met in healthy jobs: a template does not tell Xid 13 from Xid 48. */
+  hasRecord(id: string): boolean;
   /** How many jobs it was made of. */
   readonly jobs: number;
 }
@@ -18,9 +20,18 @@ export function normalEvents(texts: readonly string[], pool: NormalPool | null):
   return isNormal;
 }
 
+/** How a healthy job's list of events says that it met a record of the library. */
+export function recordEvent(id: string): string {
+  return `library: ${id}`;
+}
+
 /** A pool of texts at hand. */
 export function poolOf(jobs: readonly Iterable<string>[]): NormalPool {
   const texts = new Set<string>();
   for (const job of jobs) for (const text of job) texts.add(text);
-  return { jobs: jobs.length, has: (text) => texts.has(text) };
+  return {
+    jobs: jobs.length,
+    has: (text) => texts.has(text),
+    hasRecord: (id) => texts.has(recordEvent(id)),
+  };
 }

@@ -16,6 +16,8 @@ export interface Evidence {
   readonly isOutlived: Uint8Array;
   /** By template: 1 where healthy jobs write it. */
   readonly isNormal: Uint8Array;
+  /** By kept line: the same, with what the library knows taken by its record. */
+  readonly isNormalLine: Uint8Array;
   readonly hasHealthyJobs: boolean;
   /** By template, 0 to 1. */
   readonly spatial: Float64Array;
@@ -71,6 +73,7 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
     if (score >= LEAST && why.length > 0) scored.push({ i, score, why });
   });
   scored.sort((a, b) => b.score - a.score || a.i - b.i);
+  if (scored.length === 0 && evidence.quiet.length === 0) scored.push(...lastWords(evidence));
   const listed = scored.slice(0, MOST_LINES);
   const rest = restOf(
     digest,
@@ -96,6 +99,26 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
     };
   });
   return [...known, ...quietLines(evidence)].sort((a, b) => b.score - a.score);
+}
+
+/** So near the end of its file. */
+const LAST_LINES = 12;
+const LAST_WORDS = 0.4;
+
+/** Where nothing else tells: errors that nobody knows, and after which nothing came. */
+function lastWords({ digest, known, isOutlived, isNormalLine }: Evidence): {
+  i: number;
+  score: number;
+  why: Reason[];
+}[] {
+  return digest.kept.flatMap(({ file, line, shape }, i) => {
+    const { level, text, isPart } = digest.shapes[shape]!;
+    const isError = (level === "error" || level === "fatal") && !isPart && !saysGoesOn(text);
+    const isLast = line > digest.files[file]!.lines - LAST_LINES;
+    return isError && isLast && known[i] === null && isOutlived[i] === 0 && isNormalLine[i] === 0
+      ? [{ i, score: LAST_WORDS, why: ["temporal"] as Reason[] }]
+      : [];
+  });
 }
 
 const MOST_QUIET = 50;
@@ -132,12 +155,12 @@ function scoreOf(
   i: number,
   isException: boolean,
 ): { score: number; why: Reason[] } {
-  const { digest, templates, known, isOutlived, isNormal, hasHealthyJobs } = evidence;
+  const { digest, templates, known, isOutlived, isNormalLine, hasHealthyJobs } = evidence;
   const { shape } = digest.kept[i]!;
   const template = templates.of[shape]!;
   const record = known[i]?.record ?? null;
   const nothing = { score: 0, why: [] };
-  if (isOutlived[i] === 1 || isNormal[template] === 1) return nothing;
+  if (isOutlived[i] === 1 || isNormalLine[i] === 1) return nothing;
   if (record?.role === "benign" || record?.role === "advice") return nothing;
   const why: Reason[] = [];
   let score = 0;

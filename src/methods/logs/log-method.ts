@@ -14,6 +14,7 @@ const LEAST_CONFIDENCE = 0.35;
 /** Who says so must be few to be accused of it. */
 const MOST_RANKS = 8;
 const MOST_NODES = 2;
+const NO_POOL = { jobs: 0, has: () => false, hasRecord: () => false };
 
 /**
  * What a process says of itself is the crash method's to judge, with times and echoes. The library adds what it does
@@ -31,7 +32,7 @@ export const logCause: Method = {
   id: "logs/library",
   applies: ({ logDigest }) => logDigest !== undefined && logDigest.kept.length > 0,
   *run(job) {
-    const report = analyseLogs(job.logDigest!, shippedMatchers(), { jobs: 0, has: () => false });
+    const report = analyseLogs(job.logDigest!, shippedMatchers(), NO_POOL);
     const { cause } = report;
     if (!cause || cause.confidence < LEAST_CONFIDENCE || cause.role === "cascade") return;
     yield findingOf(job, report, cause);

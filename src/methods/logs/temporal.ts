@@ -48,6 +48,7 @@ const LEAST_HABIT = 3;
 /** An event that begins in the last few iterations and goes on to the end. */
 const LAST = 2;
 const SLOW = 1.5;
+const LEAST_MEDIAN_MS = 1000;
 const SLOW_DEVIATIONS = 6;
 const MOST_ITERATIONS = 50;
 
@@ -80,7 +81,8 @@ export function compareIterations(digest: LogDigest, templates: LogTemplates): T
     const missing = place + 1 < iteration.length ? missingFrom(set, habit, place) : [];
     for (const template of set) habit.set(template, (habit.get(template) ?? 0) + 1);
     if (place < 2) continue;
-    const times = usual.durations[place]! / usual.median;
+    // Stamps of whole seconds tell nothing of shorter iterations.
+    const times = usual.median >= LEAST_MEDIAN_MS ? usual.durations[place]! / usual.median : NaN;
     const isSlow =
       times > SLOW &&
       usual.durations[place]! - usual.median > SLOW_DEVIATIONS * Math.max(usual.spread, 1);

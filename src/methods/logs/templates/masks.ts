@@ -18,7 +18,8 @@ const DOMAINS =
 /** Without those that are endings of files, such as "py", "cc" and "so". */
 const COUNTRIES =
   "(?:a[eorstu]|b[degry]|c[achlnoyz]|d[ek]|e[cegsu]|f[ir]|g[eru]|h[kru]|i[delnrst]|j[op]|k[ehrwz]|l[tuv]|m[axy]|n[glopz]|om|p[aehklrt]|qa|r[ou]|s[aegik]|t[hnrvwz]|u[aksyz]|v[en]|z[aw])";
-const LABEL = String.raw`[A-Za-z0-9](?:[\w-]*[A-Za-z0-9])?`;
+/** Bounded, and no label begins within another: names of thousands of parts must not be tried in every way. */
+const LABEL = String.raw`[A-Za-z0-9][\w-]{0,62}`;
 /** Endings of files, which are followed by a line rather than by a port. */
 const SOURCES = "(?:py|pyx|cc|cpp|cxx|cu|cuh|hpp|go|rs|java|scala|kt|js|ts|rb|sh)";
 const SEGMENT = String.raw`[\w.@%+~#=$-]`;
@@ -67,7 +68,7 @@ const KINDS: readonly (readonly [name: string, needs: number, source: string])[]
   [
     "HOST",
     POINT,
-    String.raw`${BEGIN}(?:${LABEL}\.)+(?:${DOMAINS}|${LABEL}\.${COUNTRIES})(?::\d{1,5})?(?![\w.-]*[\w<])|${BEGIN}(?:${LABEL}\.)+(?!${SOURCES}:)[A-Za-z]{2,}:\d{2,5}(?![\w.:])`,
+    String.raw`${BEGIN}(?:${LABEL}\.){1,8}(?:${DOMAINS}|${LABEL}\.${COUNTRIES})(?::\d{1,5})?(?![\w.-]*[\w<])|${BEGIN}(?:${LABEL}\.){1,8}(?!${SOURCES}:)[A-Za-z]{2,}:\d{2,5}(?![\w.:])`,
   ],
   [
     "PATH",
