@@ -3,7 +3,7 @@ import type { FaultMatch, FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
-import { contextCauses, exceptionCauses } from "./contexts.ts";
+import { contextCauses, exceptionCauses, versionCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
 import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines } from "./indicating.ts";
@@ -89,6 +89,7 @@ export function analyseLogs(
   const contexts = [
     ...contextCauses(digest, groups, known, stage),
     ...exceptionCauses(digest, known, isLeftOut),
+    ...(hasRoot ? [] : versionCauses(spatial.nodes, templates.texts)),
     ...(finish || groups.some(({ record }) => record.role === "root")
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),

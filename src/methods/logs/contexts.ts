@@ -4,6 +4,7 @@ import type { LogDigest } from "../../model/log-digest.ts";
 import type { Stage } from "../../model/log-report.ts";
 import type { ContextCause } from "./cause.ts";
 import type { SignatureGroup } from "./signature-groups.ts";
+import type { NodeSuspect } from "./spatial-evidence.ts";
 
 /** PyTorch's watchdog, whatever it says: somebody waited too long. */
 const WATCHDOG = "torch.watchdog.";
@@ -75,7 +76,56 @@ export function contextCauses(
       },
     });
   }
+  const missing = behind ? null : ranksWithoutTimeout(digest, known);
+  if (missing) {
+    const who = missing.length === 1 ? `rank ${missing[0]}` : `ranks ${missing.join(", ")}`;
+    causes.push({
+      weight: MISSING_WEIGHT,
+      cause: {
+        category: "user.program",
+        signature: "context.rank-without-timeout",
+        title: `${who} did not report a timeout: the others wait for it`,
+        role: "root",
+        owner: "user",
+        meaning: `Every other rank's watchdog ran out of time. Whoever does not wait in a collective has no timeout: ${who} was stuck in its own code, or was gone.`,
+        action: `Look at ${who} first: py-spy dump --pid PID while it hangs, its node's dmesg, its storage and data loader.`,
+        falseFriends: [
+          "A log that is missing or cut off looks the same as a rank that did not wait.",
+        ],
+        at,
+        nodes: [],
+        ranks: missing,
+        captures: {},
+      },
+    });
+  }
   return causes;
+}
+
+const MISSING_WEIGHT = 0.4;
+const LEAST_RANKS = 8;
+const MOST_MISSING = 0.05;
+const TIMEOUT = "torch.watchdog.timeout";
+
+/** Ranks between 0 and the highest that never said that they timed out, where nearly all did. */
+function ranksWithoutTimeout(
+  digest: LogDigest,
+  known: readonly (FaultMatch | null)[],
+): number[] | null {
+  const said = new Set<number>();
+  known.forEach((match, i) => {
+    if (match?.record.id !== TIMEOUT) return;
+    const { stream, text } = digest.kept[i]!;
+    for (const rank of ranksIn(text, digest.streams[stream]!.rank)) said.add(rank);
+  });
+  let top = -1;
+  for (const rank of said) top = Math.max(top, rank);
+  for (const { rank } of digest.streams) if (rank !== null && rank < 1e6) top = Math.max(top, rank);
+  const missing: number[] = [];
+  for (let rank = 0; rank <= top && missing.length <= said.size; rank++)
+    if (!said.has(rank)) missing.push(rank);
+  const isFew = missing.length > 0 && missing.length <= Math.max(1, MOST_MISSING * (top + 1));
+  return isFew && said.size >= LEAST_RANKS - 1 ? missing : null;
 }
 
 const EXCEPTION_WEIGHT = 0.35;
@@ -163,4 +213,39 @@ function ranksBehind(digest: LogDigest, known: readonly (FaultMatch | null)[]): 
 function ranksIn(text: string, rank: number | null): number[] {
   const named = RANK.exec(text)?.[1]?.match(/\d+/g)?.map(Number);
   return named ?? (rank === null ? [] : [rank]);
+}
+
+const VERSION_WEIGHT = 0.6;
+
+/** Lines that sound harmless tell of it: a node that runs another version than all others. */
+export function versionCauses(
+  ranked: readonly NodeSuspect[],
+  texts: readonly string[],
+): ContextCause[] {
+  const found = ranked.flatMap(({ name, evidence }) =>
+    evidence
+      .filter(({ kind, template }) => kind === "variant" && /version/i.test(texts[template] ?? ""))
+      .map(({ template }) => ({ name, text: texts[template]!.trim().slice(0, MOST_TITLE) })),
+  );
+  const [first] = found;
+  if (!first || found.length > 2) return [];
+  return [
+    {
+      weight: VERSION_WEIGHT,
+      cause: {
+        category: "user.software",
+        signature: "context.version-differs",
+        title: `${first.name} runs another version than the other nodes`,
+        role: "root",
+        owner: "user",
+        meaning: `In "${first.text}" the value of ${first.name} differs from that of all others, and no line says that anything else broke.`,
+        action: `Compare the image, driver and libraries of ${first.name} with another node's (nvidia-smi, python -c "import torch; print(torch.version.cuda, torch.cuda.nccl.version())").`,
+        falseFriends: ["A mixed fleet may run two versions on purpose."],
+        at: null,
+        nodes: [first.name],
+        ranks: [],
+        captures: {},
+      },
+    },
+  ];
 }
