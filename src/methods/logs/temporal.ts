@@ -48,6 +48,8 @@ const LEAST_HABIT = 3;
 /** An event that begins in the last few iterations and goes on to the end. */
 const LAST = 2;
 const SLOW = 1.5;
+const LEAST_PRUNED = 20;
+const PRUNE_EVERY = 8;
 const LEAST_MEDIAN_MS = 1000;
 const SLOW_DEVIATIONS = 6;
 const MOST_ITERATIONS = 50;
@@ -80,6 +82,9 @@ export function compareIterations(digest: LogDigest, templates: LogTemplates): T
     // The last one is cut off by the failure: what it lacks is what was not reached.
     const missing = place + 1 < iteration.length ? missingFrom(set, habit, place) : [];
     for (const template of set) habit.set(template, (habit.get(template) ?? 0) + 1);
+    // What half of them lack will not become a habit: thousands of events must not be asked of thousands of iterations.
+    if (place > LEAST_PRUNED && place % PRUNE_EVERY === 0)
+      for (const [template, count] of habit) if (count < place / 2) habit.delete(template);
     if (place < 2) continue;
     // Stamps of whole seconds tell nothing of shorter iterations.
     const times = usual.median >= LEAST_MEDIAN_MS ? usual.durations[place]! / usual.median : NaN;
