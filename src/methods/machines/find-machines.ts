@@ -80,7 +80,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const counted = withoutLonePower(sorted.machine, views);
+    const counted = withoutLoneMoments(sorted.machine);
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     if (found) judged.push(found);
     const isUsed = (one: Evidence): boolean =>
@@ -119,24 +119,28 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
 
 const MOST_JITTERS = 200;
 
+/** Read at a moment, not over the time since the last sample. */
+const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
+
 /**
- * Power is read at a moment. Sampled as seldom as iterations come, it may meet the same part of them for minutes, and
- * another part on the next machine; a GPU that draws less because it does less shows it elsewhere, too.
+ * Sampled as seldom as iterations come, such a metric may meet the same part of them for minutes, and another part on
+ * the next machine. A machine that does less, or whose link is slow, shows it elsewhere for a good part of the time.
  */
-function withoutLonePower(evidence: readonly Evidence[], views: readonly View[]): Evidence[] {
-  const isPower = ({ deviation }: Evidence): boolean => deviation.metric === "gpu-power-draw";
-  const isOfGpu = ({ metric: { id } }: View): boolean =>
-    id === "gpu-clocks" || (id !== "gpu-power-draw" && kindOf(id, "") === "gpu-work");
-  if (!evidence.some(isPower) || !views.some(isOfGpu)) return [...evidence];
-  const others = evidence.filter(({ kind }) => kind === "gpu-work" || kind === "thermal");
-  return evidence.filter(
-    (one) =>
-      !isPower(one) ||
-      one.episode!.view.grid.stepS < COARSE_S ||
-      others.some((other) => !isPower(other) && other.toS > one.fromS && other.fromS < one.toS),
-  );
+function withoutLoneMoments(evidence: readonly Evidence[]): Evidence[] {
+  const overlapS = (one: Evidence, other: Evidence): number =>
+    Math.min(one.toS, other.toS) - Math.max(one.fromS, other.fromS);
+  return evidence.filter((one) => {
+    if (!MOMENTARY.includes(one.deviation.metric)) return true;
+    if (one.episode!.view.grid.stepS < COARSE_S) return true;
+    return evidence.some(
+      (other) =>
+        !MOMENTARY.includes(other.deviation.metric) &&
+        overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS),
+    );
+  });
 }
 
+const BORNE_OUT = 0.3;
 const COARSE_S = 5;
 
 /**

@@ -45,7 +45,8 @@ export function haltCulprit(
   const best = new Map<number, Candidate>();
   for (const view of views) {
     const kind = kindOf(view.metric.id, view.metric.group);
-    if (view.side === "high" && (kind === "cpu" || kind === "memory" || kind === "tcp")) continue;
+    // Busy or hot machines stop nobody.
+    if (view.side === "high" && ["cpu", "memory", "tcp", "thermal"].includes(kind)) continue;
     const sign = view.side === "low" ? -1 : 1;
     const off = Float64Array.from(
       view.peers.role,
