@@ -96,8 +96,7 @@ function slug(title: string): string {
     .slice(0, 60);
   if (words !== "") return words;
   // Titles in other scripts are told apart by their characters' numbers.
-  return [...title]
-    .map((one) => one.codePointAt(0)!.toString(16))
+  return Array.from(title, (one) => one.codePointAt(0)!.toString(16))
     .join("-")
     .slice(0, 60);
 }
