@@ -1,7 +1,6 @@
 /** The answer about logs for a tired person: the cause, what to do, the lines that say so, then where else to look. */
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
 import type { IndicatingLine, LogReport } from "../model/log-report.ts";
-import { isoTime } from "./logs-document.ts";
 import { wrap, type Colours } from "./terminal.ts";
 
 const MOST_LINES = 12;
@@ -105,8 +104,4 @@ function byTemplate(lines: readonly IndicatingLine[]): { line: IndicatingLine; t
     else groups.set(line.template, { line, times: line.count });
   }
   return [...groups.values()];
-}
-
-export function lineTime({ timeMs }: IndicatingLine): string {
-  return timeMs === null ? "" : (isoTime(timeMs) ?? "");
 }
