@@ -18,6 +18,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   report: ["model", "base"],
   simulate: ["model", "base"],
   history: ["library", "model", "base"],
+  mitigate: ["model", "base"],
+  live: ["mitigate", "model", "base"],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": ["ingest", "methods.ts", "trace-pipeline.ts", "verdict", "model", "base"],
   "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],
@@ -29,6 +31,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "pipeline.ts",
     "trace-pipeline.ts",
     "history",
+    "live",
+    "mitigate",
     "report",
     "simulate",
     "model",
@@ -46,7 +50,7 @@ const WORLD = [
   "node:child_process",
 ];
 const MAY_TOUCH_WORLD =
-  /^(cli\/|history\/|library\/shipped\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
+  /^(cli\/|history\/|live\/|library\/shipped\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
