@@ -49,26 +49,23 @@ export function allocateMicroBatches(question: MicroBatchQuestion): MicroBatchPl
 
 /**
  * When everybody would be done if micro-batches could be cut, but for replicas whose single bundle takes longer: the
- * time λ at which Σ max(1, (λ − fixedᵢ) / tᵢ) = M. The sum grows with λ and bends only where a replica's second bundle
- * would begin, so those bends are sorted and the piece is found that holds M.
+ * time λ at which Σ max(1, (λ − fixedᵢ) / tᵢ) = M. The sum is convex and piecewise linear in λ, so Newton's steps from
+ * above (all replicas take part) fall onto it, a few steps for any number of replicas.
  */
 function continuousLevel(times: Float64Array, fixed: Float64Array, bundles: number): number {
-  const replicas = times.length;
-  const firstEndsMs = times.map((time, i) => fixed[i]! + time);
-  const order = Uint32Array.from(times, (_, i) => i).sort(
-    (a, b) => firstEndsMs[a]! - firstEndsMs[b]!,
-  );
-  let [rate, offset] = [0, 0];
-  for (let k = 0; k < replicas; k++) {
-    const i = order[k]!;
-    rate += 1 / times[i]!;
-    offset += fixed[i]! / times[i]!;
-    // Replicas behind k take one bundle each, whatever their time.
-    const lambda = (bundles - (replicas - 1 - k) + offset) / rate;
-    const next = k + 1 < replicas ? firstEndsMs[order[k + 1]!]! : Infinity;
-    if (lambda <= next) return lambda;
+  let level = Infinity;
+  for (;;) {
+    let [rate, offset, single] = [0, 0, 0];
+    for (let i = 0; i < times.length; i++) {
+      if (fixed[i]! + times[i]! < level) {
+        rate += 1 / times[i]!;
+        offset += fixed[i]! / times[i]!;
+      } else single++;
+    }
+    const next = (bundles - single + offset) / rate;
+    if (rate === 0 || next >= level) return level;
+    level = next;
   }
-  return 0; // Not reached: nobody is behind the last.
 }
 
 /** The greedy, from the allocation of all bundles that surely end by `levelMs`. */
