@@ -44,8 +44,9 @@ export function analyseLogs(
   const isNormal = normalEvents(templates.texts, pool);
   const templateOf = (i: number): number => templates.of[digest.kept[i]!.shape]!;
   // Numbers that are the event are masked in templates: what the library knows is normal by its record alone.
+  const isSettled = settled(digest, known);
   const isNormalLine = Uint8Array.from(known, (match, i) => {
-    if (match) return pool.hasRecord(match.record.id) ? 1 : 0;
+    if (match) return pool.hasRecord(match.record.id, isSettled[i] === 1) ? 1 : 0;
     return isNormal[templateOf(i)]!;
   });
   known.forEach((match, i) => {
@@ -57,7 +58,7 @@ export function analyseLogs(
     digest.kept.forEach(({ file, line, timeMs }, i) => {
       if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
     });
-  leaveOutSettled(digest, known, isOutlived);
+  leaveOutSettled(known, isSettled, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));
   lowerSettled(weights, digest, templates, isOutlived);
@@ -116,18 +117,22 @@ export function analyseLogs(
   };
 }
 
+/** By kept line: whether its writer said that it was over, only told of it, lived on, or said that it goes on. */
+function settled(digest: LogDigest, known: readonly (FaultMatch | null)[]): Uint8Array {
+  const signs = [over(digest), mentioned(digest), survived(digest, known), goingOn(digest)];
+  return Uint8Array.from(known, (_, i) => (signs.some((sign) => sign[i] === 1) ? 1 : 0));
+}
+
 /** Troubles that were over again count only where nothing else is left. */
 function leaveOutSettled(
-  digest: LogDigest,
   known: readonly (FaultMatch | null)[],
+  isSettled: Uint8Array,
   isOutlived: Uint8Array,
 ): void {
-  const signs = [over(digest), mentioned(digest), survived(digest, known), goingOn(digest)];
-  const isSettled = (i: number): boolean => signs.some((sign) => sign[i] === 1);
   const isRoot = (i: number): boolean => known[i]?.record.role === "root" && isOutlived[i] === 0;
-  if (!known.some((_, i) => isRoot(i) && !isSettled(i))) return;
+  if (!known.some((_, i) => isRoot(i) && isSettled[i] === 0)) return;
   known.forEach((_, i) => {
-    if (isRoot(i) && isSettled(i)) isOutlived[i] = 1;
+    if (isRoot(i) && isSettled[i] === 1) isOutlived[i] = 1;
   });
 }
 
@@ -150,10 +155,17 @@ function lowerSettled(
   }
 }
 
-/** What a healthy job says, for the pool of normal events: its templates, and the records that it met. */
+/**
+ * What a healthy job says, for the pool of normal events: its templates, and the records that it met. What was settled
+ * there (a port that came back, an exception that was only told of) is normal only where it is settled again.
+ */
 export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): string[] {
-  const ids = new Set(knownLines(digest, matchers).flatMap((match) => match?.record.id ?? []));
-  return [...templatesOf(digest.shapes).texts, ...[...ids].map(recordEvent)];
+  const known = knownLines(digest, matchers);
+  const isSettled = settled(digest, known);
+  const records = new Set(
+    known.flatMap((match, i) => (match ? recordEvent(match.record.id, isSettled[i] === 1) : [])),
+  );
+  return [...templatesOf(digest.shapes).texts, ...records];
 }
 
 /** Where nodes differ in lines that sound harmless: a version, a width, a mode. */

@@ -3,8 +3,11 @@
 export interface NormalPool {
   /** Whether healthy jobs write an event of this text. */
   has(text: string): boolean;
-  /** Whether the library's record of that id was met in healthy jobs: a template does not tell Xid 13 from Xid 48. */
-  hasRecord(id: string): boolean;
+  /**
+   * Whether the library's record of that id was met in healthy jobs: a template does not tell Xid 13 from Xid 48.
+   * `isSettled`: it was over again, or only told of; what healthy jobs settled is normal no further than that.
+   */
+  hasRecord(id: string, isSettled: boolean): boolean;
   /** How many jobs it was made of. */
   readonly jobs: number;
 }
@@ -21,8 +24,17 @@ export function normalEvents(texts: readonly string[], pool: NormalPool | null):
 }
 
 /** How a healthy job's list of events says that it met a record of the library. */
-export function recordEvent(id: string): string {
-  return `library: ${id}`;
+export function recordEvent(id: string, isSettled: boolean): string {
+  return isSettled ? `library: ${id}, settled` : `library: ${id}`;
+}
+
+/** Whether a list of healthy events has a record. */
+export function hasRecordEvent(
+  texts: ReadonlySet<string>,
+  id: string,
+  isSettled: boolean,
+): boolean {
+  return texts.has(recordEvent(id, false)) || (isSettled && texts.has(recordEvent(id, true)));
 }
 
 /** A pool of texts at hand. */
@@ -32,6 +44,6 @@ export function poolOf(jobs: readonly Iterable<string>[]): NormalPool {
   return {
     jobs: jobs.length,
     has: (text) => texts.has(text),
-    hasRecord: (id) => texts.has(recordEvent(id)),
+    hasRecord: (id, isSettled) => hasRecordEvent(texts, id, isSettled),
   };
 }

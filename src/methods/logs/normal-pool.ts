@@ -1,6 +1,6 @@
 /** The pool of normal events (L4 §5.2) out of a store and of healthy jobs at hand. */
 import type { LogStore } from "../../model/log-store.ts";
-import { recordEvent, type NormalPool } from "./cross-job.ts";
+import { hasRecordEvent, type NormalPool } from "./cross-job.ts";
 import { TemplateIndex } from "./templates/template-index.ts";
 
 export function normalPool(store: LogStore, healthy: readonly (readonly string[])[]): NormalPool {
@@ -13,6 +13,6 @@ export function normalPool(store: LogStore, healthy: readonly (readonly string[]
   return {
     jobs,
     has: (text) => exact.has(text) || index.match(text) >= 0,
-    hasRecord: (id) => exact.has(recordEvent(id)),
+    hasRecord: (id, isSettled) => hasRecordEvent(exact, id, isSettled),
   };
 }
