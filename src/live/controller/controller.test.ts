@@ -1,0 +1,201 @@
+/** The controller over real HTTP. */
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Controller, type ControllerOptions, startController } from "./controller.ts";
+import type { JobChange } from "./jobs.ts";
+
+let controller: Controller;
+const changes: JobChange[] = [];
+
+async function start(options: Partial<ControllerOptions> = {}): Promise<void> {
+  controller = await startController(
+    { groups: 4, total: 16, port: 0, ...options },
+    { nowMs: () => 1_800_000_000_000, onChange: (change) => changes.push(change) },
+  );
+}
+
+beforeEach(async () => {
+  changes.length = 0;
+  await start();
+});
+afterEach(() => controller.stop());
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(`${controller.url}${path}`, init);
+  const text = await response.text();
+  expect(text.trimEnd()).not.toContain("\n");
+  return { status: response.status, body: JSON.parse(text) as Record<string, unknown> };
+}
+
+const post = (job: string, body: unknown): Promise<Answer> =>
+  ask(`/v1/jobs/${job}/iterations`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+
+const EVEN = [4, 4, 4, 4];
+const SLOW = { counts: EVEN, seconds: [0.4, 0.4, 2.4, 0.4] };
+
+/** Reports iterations [from, to) of a job that follows the plan, replica 2 six times slower. */
+async function runSlow(job: string, from: number, to: number, run = ""): Promise<void> {
+  for (let iteration = from; iteration < to; iteration++) {
+    const plan = await ask(`/v1/jobs/${job}/plan?iteration=${iteration}&run=${run}`);
+    const counts = plan.body["counts"] as number[];
+    const seconds = counts.map((m, i) => m * (i === 2 ? 0.6 : 0.1));
+    expect(await post(job, { iteration, counts, seconds, run })).toMatchObject({ status: 200 });
+  }
+}
+
+describe("controller", () => {
+  it("plans even shares first, then what suits the reported times, and says why", async () => {
+    expect((await ask("/v1/jobs/a/plan?iteration=0")).body).toEqual({
+      iteration: 0,
+      counts: EVEN,
+      weights: [1, 1, 1, 1],
+    });
+    await runSlow("a", 0, 12);
+    const { body } = await ask("/v1/jobs/a/plan?iteration=12");
+    expect(body).toEqual({
+      iteration: 12,
+      counts: [5, 5, 1, 5],
+      weights: [1.25, 1.25, 0.25, 1.25],
+    });
+    const state = (await ask("/v1/jobs/a")).body;
+    expect(state).toMatchObject({ job: "a", groups: 4, total: 16, counts: [5, 5, 1, 5] });
+    expect(state["changes"]).toEqual(changes);
+    expect(changes).toHaveLength(1);
+    expect(changes[0]).toMatchObject({ job: "a", before: EVEN, counts: [5, 5, 1, 5] });
+    expect((await ask("/v1/jobs")).body).toEqual({ jobs: ["a"] });
+  });
+
+  it("gives all who ask for an iteration the same, even if the allocation changes in between", async () => {
+    const first = await Promise.all(
+      Array.from({ length: 40 }, () => ask("/v1/jobs/a/plan?iteration=100")),
+    );
+    await runSlow("a", 0, 12);
+    const later = await ask("/v1/jobs/a/plan?iteration=100");
+    for (const { body } of [...first, later]) expect(body["counts"]).toEqual(EVEN);
+    expect((await ask("/v1/jobs/a/plan?iteration=101")).body["counts"]).toEqual([5, 5, 1, 5]);
+  });
+
+  it("keeps jobs apart, and the starts of one job", async () => {
+    await runSlow("a", 0, 12, "first");
+    expect((await ask("/v1/jobs/b/plan?iteration=12")).body["counts"]).toEqual(EVEN);
+    // Restarted from a checkpoint: iterations count from 5 again, on machines that nobody knows yet.
+    expect((await ask("/v1/jobs/a/plan?iteration=5&run=second")).body["counts"]).toEqual(EVEN);
+    const late = await post("a", { iteration: 12, ...SLOW, run: "first" });
+    expect(late).toMatchObject({ status: 409 });
+    expect((await ask("/v1/jobs/a")).body).toMatchObject({ run: "second", lastIteration: null });
+  });
+
+  it("refuses junk in a line, and goes on", async () => {
+    const reports: unknown[] = [
+      "",
+      "{",
+      "null",
+      "[]",
+      '"x"',
+      "{}",
+      { iteration: -1, ...SLOW },
+      { iteration: 1.5, ...SLOW },
+      { iteration: "1", ...SLOW },
+      { iteration: 1e300, ...SLOW },
+      { iteration: 1, counts: EVEN },
+      { iteration: 1, counts: EVEN, seconds: [1, 1, 1] },
+      { iteration: 1, counts: EVEN, seconds: "1111" },
+      { iteration: 1, counts: [4, 4, 4], seconds: SLOW.seconds },
+      { iteration: 1, counts: [4, 4, 4, 5], seconds: SLOW.seconds },
+      { iteration: 1, counts: [8, 8, 0, 0], seconds: SLOW.seconds },
+      { iteration: 1, counts: [20, -12, 4, 4], seconds: SLOW.seconds },
+      { iteration: 1, counts: [4.5, 3.5, 4, 4], seconds: SLOW.seconds },
+      { iteration: 1, counts: { length: 4 }, seconds: SLOW.seconds },
+      { iteration: 1, ...SLOW, run: 7 },
+      { iteration: 1, ...SLOW, run: "a\nb" },
+      "\u0000\ufffd",
+      "[".repeat(100_000),
+    ];
+    for (const body of reports) {
+      const answer = await post("a", body);
+      expect(answer.status, JSON.stringify(body).slice(0, 80)).toBe(400);
+      expect(answer.body["error"]).toMatch(/^[^\n]{5,100}$/);
+    }
+    for (const name of ["..", "a%20b", "%00", "-x", "x".repeat(65), "a%0ab", "%2e%2e%2fetc", ""])
+      expect((await ask(`/v1/jobs/${name}/plan?iteration=1`)).status).toBeGreaterThanOrEqual(400);
+    for (const query of ["", "?iteration=", "?iteration=x", "?iteration=-1", "?iteration=1e9"])
+      expect((await ask(`/v1/jobs/a/plan${query}`)).status).toBe(400);
+    for (const path of ["/", "/v2/jobs", "/v1/jobs/a/b", "/v1/jobs/a/plan/x", "/v1/jobs/nobody"])
+      expect((await ask(path)).status).toBe(404);
+    expect((await ask("/v1/jobs/a/plan?iteration=1", { method: "DELETE" })).status).toBe(405);
+    expect((await ask("/v1/jobs/a/iterations")).status).toBe(405);
+    const text = { method: "POST", body: JSON.stringify({ iteration: 1, ...SLOW }) };
+    expect((await ask("/v1/jobs/a/iterations", text)).status).toBe(415);
+    // A time that could not be measured is no junk.
+    const holes = { iteration: 1, counts: EVEN, seconds: [1, null, -3, "x"] };
+    expect((await post("a", holes)).status).toBe(200);
+    expect((await ask("/v1/jobs/a")).body["remark"]).toMatch(/^3 replicas gave no usable time/);
+  });
+
+  it("takes bodies of a MiB at most", async () => {
+    const answer = await post("a", " ".repeat((1 << 20) + 1));
+    expect(answer).toMatchObject({ status: 413 });
+    const just = JSON.stringify({ iteration: 1, ...SLOW });
+    expect((await post("a", just.padEnd(1 << 20))).status).toBe(200);
+  });
+
+  it("survives what is no HTTP and clients that hang up", async () => {
+    const port = Number(new URL(controller.url).port);
+    const lines = [
+      "\u0000\u0001\u0002\r\n\r\n",
+      "GET\r\n\r\n",
+      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+    ];
+    for (const line of lines) {
+      const socket = connect(port, "127.0.0.1");
+      await once(socket, "connect");
+      socket.write(line);
+      if (line.startsWith("POST")) socket.destroy();
+      else expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 400 /);
+      socket.destroy();
+    }
+    expect((await ask("/v1/jobs")).status).toBe(200);
+  });
+
+  it("bounds the number of jobs", async () => {
+    for (let i = 0; i < 64; i++)
+      expect((await ask(`/v1/jobs/j${i}/plan?iteration=0`)).status).toBe(200);
+    expect((await ask("/v1/jobs/more/plan?iteration=0")).status).toBe(429);
+  });
+
+  it("asks for the token where it has one", async () => {
+    await controller.stop();
+    await start({ token: "secret" });
+    const path = "/v1/jobs/a/plan?iteration=0";
+    const bearer = (token: string): RequestInit => ({ headers: { authorization: token } });
+    for (const wrong of [{}, bearer("secret"), bearer("Bearer secre"), bearer("Bearer secrett")])
+      expect((await ask(path, wrong)).status).toBe(401);
+    expect((await ask(path, bearer("Bearer secret"))).status).toBe(200);
+  });
+
+  it("refuses shapes that are not possible, and a port that is taken", async () => {
+    const env = { nowMs: () => 0 };
+    const shapes = [
+      { groups: 4, total: 3 },
+      { groups: 4, total: 16, multipleOf: 3 },
+      { groups: 0, total: 16 },
+      { groups: 4, total: 16, bubble: -1 },
+    ];
+    for (const shape of shapes)
+      await expect(startController({ ...shape, port: 0 }, env)).rejects.toThrow(/micro|possible/);
+    const port = Number(new URL(controller.url).port);
+    await expect(startController({ groups: 4, total: 16, port }, env)).rejects.toThrow(
+      /cannot listen/,
+    );
+  });
+});

@@ -1,0 +1,178 @@
+/**
+ * The global controller that replicas ask for their micro-batches before each iteration (Greyhound §5.2,
+ * "Implementation"): a few requests of plain HTTP and JSON.
+ *
+ *   POST /v1/jobs/NAME/iterations      an iteration that has ended: counts and seconds by replica
+ *   GET  /v1/jobs/NAME/plan?iteration=K[&run=R]   counts and weights; the same for all who ask for K
+ *   GET  /v1/jobs/NAME                 what is in force, and all changes with their reasons
+ *   GET  /v1/jobs                      the names
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { UserError } from "../../base/errors.ts";
+import type { JobShape } from "./allocation.ts";
+import { type JobChange, type Jobs, makeJobs, Refusal } from "./jobs.ts";
+import { iterationOf, nameOf, reportOf, runOf } from "./requests.ts";
+
+export interface ControllerOptions {
+  /** Replicas of the model, and micro-batches of the global batch. */
+  readonly groups: number;
+  readonly total: number;
+  readonly multipleOf?: number;
+  /** See JobShape. */
+  readonly bubble?: number;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Loopback by default. */
+  readonly host?: string;
+  /** Where given, requests must carry it: `Authorization: Bearer …`. */
+  readonly token?: string;
+}
+
+export interface ControllerEnv {
+  nowMs(): number;
+  onChange?(change: JobChange): void;
+}
+
+export interface Controller {
+  readonly url: string;
+  readonly jobs: Jobs;
+  stop(): Promise<void>;
+}
+
+const MOST_BODY_BYTES = 1 << 20;
+const MOST_GROUPS = 65_536;
+const REQUEST_MS = 10_000;
+const MOST_CONNECTIONS = 512;
+
+export async function startController(
+  options: ControllerOptions,
+  env: ControllerEnv,
+): Promise<Controller> {
+  const { groups, total, multipleOf = 1, bubble = 0, host = "127.0.0.1", port, token } = options;
+  if (!(groups >= 1 && groups <= MOST_GROUPS))
+    throw new UserError(`${groups} replicas are not possible`, `give 1 to ${MOST_GROUPS}`, 2);
+  if (!(bubble >= 0 && bubble < Infinity))
+    throw new UserError(`a bubble of ${bubble} is not possible`, "give (stages − 1) / chunks", 2);
+  const shape = { groups, total, multipleOf, bubble };
+  const jobs = makeJobs(shape, {
+    nowMs: () => env.nowMs(),
+    onChange: (change) => env.onChange?.(change),
+  });
+  const server = createServer((request, response) => {
+    answer(request, { jobs, shape, token }).then(
+      (value) => send(response, 200, value),
+      (error: unknown) => {
+        const refusal = error instanceof Refusal ? error : new Refusal(500, "internal error");
+        send(response, refusal.status, { error: refusal.message });
+      },
+    );
+  });
+  server.on("clientError", (_error, socket) => {
+    const body = `${JSON.stringify({ error: "this is no HTTP request" })}\n`;
+    const head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close";
+    if (socket.writable) socket.end(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    else socket.destroy();
+  });
+  server.requestTimeout = REQUEST_MS;
+  server.headersTimeout = REQUEST_MS;
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen(port, host);
+  await once(server, "listening").catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(`cannot listen on ${host}, port ${port}: ${why}`, "give another --port");
+  });
+  // Trouble with a single connection must not end the service.
+  server.on("error", () => undefined);
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    jobs,
+    async stop() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface Served {
+  readonly jobs: Jobs;
+  readonly shape: JobShape;
+  readonly token: string | undefined;
+}
+
+async function answer(request: IncomingMessage, { jobs, shape, token }: Served): Promise<unknown> {
+  if (token !== undefined && !sameText(request.headers.authorization ?? "", `Bearer ${token}`))
+    throw new Refusal(401, "the token is missing or wrong");
+  const { method = "", url = "" } = request;
+  const [path = "", query = ""] = url.split("?", 2);
+  const [root, version, kind, job, what, ...rest] = path.split("/");
+  if (root !== "" || version !== "v1" || kind !== "jobs" || rest.length > 0)
+    throw new Refusal(404, "there is nothing at this path");
+  if (job === undefined) return only(method, "GET", () => ({ jobs: jobs.names() }));
+  const name = nameOf(job, "job");
+  if (what === undefined) return only(method, "GET", () => jobs.state(name));
+  if (what === "plan")
+    return only(method, "GET", () => {
+      const asked = new URLSearchParams(query);
+      const iteration = asked.get("iteration") ?? "";
+      if (!/^\d{1,15}$/.test(iteration)) iterationOf(iteration);
+      return jobs.plan(name, runOf(asked.get("run")), Number(iteration));
+    });
+  if (what !== "iterations") throw new Refusal(404, "there is nothing at this path");
+  return await only(method, "POST", async () => {
+    // A page in somebody's browser cannot send this type unasked.
+    if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
+      throw new Refusal(415, "the content-type must be application/json");
+    const { run, report } = reportOf(await bodyOf(request), shape);
+    jobs.report(name, run, report);
+    return { iteration: report.iteration };
+  });
+}
+
+function only<T>(method: string, allowed: string, act: () => T): T {
+  if (method !== allowed) throw new Refusal(405, `this path takes ${allowed} only`);
+  return act();
+}
+
+/** Not an async iteration: leaving one destroys the socket, and the refusal would never be read. */
+function bodyOf(request: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    const refuse = (status: number, why: string): void => {
+      request.removeAllListeners("data").resume();
+      reject(new Refusal(status, why));
+    };
+    request.on("data", (part: Buffer) => {
+      bytes += part.length;
+      if (bytes > MOST_BODY_BYTES) refuse(413, "the body is larger than 1 MiB");
+      else parts.push(part);
+    });
+    request.once("end", () => resolve(Buffer.concat(parts).toString("utf8")));
+    request.once("error", () => refuse(400, "the body was cut off"));
+    request.once("close", () => refuse(400, "the body was cut off"));
+  });
+}
+
+function send(response: ServerResponse, status: number, value: unknown): void {
+  if (response.destroyed || response.headersSent) return;
+  // The client may still be sending a body that was refused: the connection ends with the answer.
+  if (status >= 400) response.setHeader("connection", "close");
+  if (status === 401) response.setHeader("www-authenticate", "Bearer");
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-store",
+  });
+  response.end(`${JSON.stringify(value)}\n`);
+}
+
+/** In a time that does not tell how much is right. */
+function sameText(a: string, b: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}

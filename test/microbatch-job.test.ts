@@ -1,0 +1,234 @@
+/** Jobs that ask a controller for their micro-batches: a real one of PyTorch, and one that is made of threads. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { startController } from "../src/live/controller/controller.ts";
+import { freePort } from "./prometheus-server.ts";
+
+const script = (name: string): string =>
+  fileURLToPath(new URL(`microbatch-job/${name}`, import.meta.url));
+const PLUG_IN = fileURLToPath(new URL("../probe/python", import.meta.url));
+const PLAN_SERVE = new URL("../src/cli/plan-serve.ts", import.meta.url).href;
+
+/** The first Python that can do it: a distribution's packages belong to the one in /usr/bin. */
+function pythonWith(statement: string): string | null {
+  const works = (python: string): boolean =>
+    spawnSync(python, ["-c", statement], { stdio: "ignore", timeout: 60_000 }).status === 0;
+  return ["python3", "/usr/bin/python3"].find(works) ?? null;
+}
+const python = pythonWith("import urllib.request");
+const pythonOfTorch = pythonWith("import torch.distributed as d; assert d.is_gloo_available()");
+
+/** No process outlives its test, nor a run that hangs the tests. */
+const running = new Set<ChildProcess>();
+const killAll = (): void => running.forEach((child) => void child.kill("SIGKILL"));
+process.once("exit", killAll);
+afterEach(killAll);
+
+interface Line {
+  readonly counts?: readonly number[];
+  readonly seconds?: number;
+  readonly trouble?: string | null;
+  readonly parameters?: readonly number[];
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  /** What it has printed so far, a JSON object a line. */
+  readonly lines: Line[];
+  /** The exit status; throws with what it said where it is not 0. */
+  readonly ended: Promise<void>;
+  said(): string;
+}
+
+function start(program: string, words: readonly string[]): Started {
+  const child = spawn(program, words, {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, PYTHONPATH: PLUG_IN, PYTHONDONTWRITEBYTECODE: "1" },
+  });
+  running.add(child);
+  const lines: Line[] = [];
+  let said = "";
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    if (line.startsWith("{")) lines.push(JSON.parse(line) as Line);
+    else said += `${line}\n`;
+  });
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  const ended = once(child, "close").then(([code]: unknown[]) => {
+    running.delete(child);
+    if (code !== 0) throw new Error(`it ended with ${String(code)}: ${said.slice(-2000)}`);
+  });
+  ended.catch(() => undefined);
+  return { child, lines, ended, said: () => said };
+}
+
+async function until(what: () => boolean, job: Started, limitMs = 30_000): Promise<void> {
+  const endMs = performance.now() + limitMs;
+  while (!what()) {
+    if (performance.now() > endMs) throw new Error(`waited in vain: ${job.said().slice(-2000)}`);
+    await pause(20);
+  }
+}
+
+const middle = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+const RANKS = 4;
+/** As in train.py. */
+const FAULT = { from: 6, to: 26 };
+
+/** Runs the job on all ranks; the lines of rank 0. */
+async function train(url: string): Promise<Line[]> {
+  const folder = mkdtempSync(join(tmpdir(), "faultline-microbatches-"));
+  const words = (rank: number): string[] => [
+    String(rank),
+    String(RANKS),
+    join(folder, "meet"),
+    url,
+  ];
+  try {
+    const ranks = Array.from({ length: RANKS }, (_, rank) =>
+      start(pythonOfTorch!, [script("train.py"), ...words(rank)]),
+    );
+    await Promise.all(ranks.map(({ ended }) => ended));
+    for (const { lines } of ranks)
+      expect(lines.map(({ counts }) => counts)).toEqual(
+        ranks[0]!.lines.map(({ counts }) => counts),
+      );
+    return ranks[0]!.lines;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const whyNoTorch =
+  pythonOfTorch === null ? " (skipped, PyTorch not found: apt install python3-torch)" : "";
+
+describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with a slow replica${whyNoTorch}`, () => {
+  it("gets faster with a controller, and learns the same", async () => {
+    const alone = await train("none");
+    const controller = await startController(
+      { groups: RANKS, total: 16, port: 0 },
+      { nowMs: () => Date.now() },
+    );
+    const helped = await train(controller.url);
+    await controller.stop();
+
+    const counts = helped.slice(0, -1).map((line) => line.counts!);
+    for (const each of counts) expect(each.reduce((sum, m) => sum + m, 0)).toBe(16);
+    expect(counts[0]).toEqual([4, 4, 4, 4]);
+    expect(counts[FAULT.to - 1]![2]).toBeLessThanOrEqual(2);
+    expect(counts.at(-1)).toEqual([4, 4, 4, 4]);
+
+    // The last five iterations of the fault: four micro-batches of 80 ms against one.
+    const late = (lines: readonly Line[]): number =>
+      middle(lines.slice(FAULT.to - 5, FAULT.to).map(({ seconds }) => seconds!));
+    expect(late(alone)).toBeGreaterThan(0.32);
+    expect(late(helped)).toBeLessThan(0.65 * late(alone));
+
+    const [wanted, got] = [alone.at(-1)!.parameters!, helped.at(-1)!.parameters!];
+    expect(wanted.length).toBe(8 * 16 + 16 + 16 + 1);
+    wanted.forEach((value, i) => expect(got[i]).toBeCloseTo(value, 9));
+  }, 300_000);
+});
+
+function serve(port: number): Started {
+  const flags = JSON.stringify({ groups: 4, total: 16, port, json: true });
+  const code = `import(${JSON.stringify(PLAN_SERVE)})
+    .then(({ runPlanServe }) => runPlanServe(${flags}))
+    .then((status) => { process.exitCode = status; });`;
+  return start(process.execPath, ["--import", "tsx", "-e", code]);
+}
+
+const fakeJob = (url: string, iterations: number, seconds: number, slow: number): Started =>
+  start(python!, [script("fake.py"), url, String(iterations), String(seconds), String(slow)]);
+
+const whyNoPython = python === null ? " (skipped, Python not found: apt install python3)" : "";
+
+describe.skipIf(python === null)(`a job of threads${whyNoPython}`, () => {
+  it("goes on when the controller is killed, and with one that comes back", async () => {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const first = serve(port);
+    await until(() => first.said().includes(url), first);
+    const job = fakeJob(url, 100_000, 0.03, 2);
+    const moved = (): boolean => job.lines.at(-1)?.counts?.[2] === 1;
+    await until(moved, job);
+    // The change is a line of JSON on stdout and one for people on stderr.
+    expect(first.lines).toHaveLength(1);
+    expect(first.lines[0]).toMatchObject({ job: "fake", counts: job.lines.at(-1)!.counts });
+    expect(first.said()).toMatch(/fake, iteration \d+: \[4, 4, 4, 4\] → .* expected: replica 2 /);
+
+    first.child.kill("SIGKILL");
+    await until(() => job.lines.at(-1)!.trouble !== null, job);
+    const then = job.lines.length;
+    await until(() => job.lines.length > then + 30, job);
+    for (const { counts } of job.lines.slice(then)) expect(counts![2]).toBe(1);
+    expect(job.said().match(/the counts in force stay/g)).toHaveLength(1);
+
+    const second = serve(port);
+    await until(() => job.lines.at(-1)!.trouble === null, job);
+    // It takes over what is in force, so nothing moves.
+    const again = job.lines.length;
+    await until(() => job.lines.length > again + 30, job);
+    for (const { counts } of job.lines.slice(again)) expect(counts![2]).toBe(1);
+    const state = (await (await fetch(`${url}/v1/jobs/fake`)).json()) as Record<string, unknown>;
+    expect(state).toMatchObject({ remark: null, counts: job.lines.at(-1)!.counts, changes: [] });
+    second.child.kill("SIGTERM");
+    await second.ended;
+    job.child.kill("SIGKILL");
+  });
+
+  it("takes no nonsense from whoever answers in the controller's place", async () => {
+    const plans = [
+      { counts: [4, 4, 4, 5] },
+      { counts: [16, 0, 0, 0] },
+      { counts: [20, -4, -4, 4] },
+      { counts: [8, 8] },
+      { counts: [4, 4, 4, "4"] },
+      { counts: [3.5, 4.5, 4, 4] },
+      { counts: null },
+      [],
+      null,
+    ].map((plan) => JSON.stringify(plan));
+    const bodies = [...plans, "<html>", "", "\u0000", "1".repeat(2 << 20)];
+    const asked = new Set<number>();
+    const server = createServer((request, response) => {
+      request.resume();
+      const which = Number(request.url!.split("/")[1]);
+      asked.add(which);
+      const body = bodies[which];
+      // One does not answer at all.
+      if (body !== undefined) response.end(request.method === "POST" ? "{}" : body);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    try {
+      const startedMs = performance.now();
+      const jobs = [...bodies.keys(), bodies.length].map((which) =>
+        fakeJob(`http://127.0.0.1:${port}/${which}`, 50, 0.02, 2),
+      );
+      await Promise.all(jobs.map(({ ended }) => ended));
+      for (const { lines } of jobs) {
+        expect(lines).toHaveLength(50);
+        for (const { counts } of lines) expect(counts).toEqual([4, 4, 4, 4]);
+        expect(lines.at(-1)!.trouble).not.toBeNull();
+      }
+      expect(asked.size).toBe(jobs.length);
+      // A second of iterations: nobody waited for answers.
+      expect(performance.now() - startedMs).toBeLessThan(30_000);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+});
