@@ -36,7 +36,7 @@ export interface PlacedJob {
   readonly gradientMs: readonly number[];
   /** One micro-batch's activations from a stage to the next over the network; counted once each way. */
   readonly activationMs: number;
-  /** What every iteration has besides, whatever is moved. */
+  /** What every iteration has besides, whatever is moved; below 0 where part of the exchange hides behind compute. */
   readonly restMs: number;
   /** By slot; replicas · stages of them. */
   readonly slots: readonly Slot[];

@@ -1,0 +1,124 @@
+/**
+ * Lives with a job's faults (Greyhound §5.1): told what is wrong with which GPUs and ways, and how long each iteration
+ * took, it says what to do before the next one. Knows nothing of how faults are found, nor of how orders are carried
+ * out; the closed loop in the simulator and the live service both drive it.
+ */
+import type { PlacedJob, Slot, SlowLink, Strategy } from "../model/mitigation.ts";
+import { allocateMicroBatches } from "./microbatches.ts";
+import { remediesOf, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
+import { skiRental, type SkiRental } from "./ski-rental.ts";
+
+/** What is wrong now, by slot (as they sat when the job began). All that is known, not only what is new. */
+export interface Trouble {
+  /** Factors on kernels and on NICs of slots that are slow. */
+  readonly compute: ReadonlyMap<number, number>;
+  readonly network: ReadonlyMap<number, number>;
+  readonly links: readonly SlowLink[];
+}
+
+/** Before the next iteration. */
+export interface Order {
+  readonly strategy: Strategy;
+  /** By replica: micro-batches to take from now on. */
+  readonly microBatches: readonly number[];
+  /** By place: the slot that sits there from now on. */
+  readonly slotAt: Int32Array;
+  readonly exclude: readonly string[];
+  /** What carrying it out costs. */
+  readonly pauseMs: number;
+  readonly why: string;
+}
+
+export interface Mitigator {
+  /** A diagnosis, or the end of a fault (empty maps). Returns what to do at once, if anything. */
+  diagnosed(trouble: Trouble): Order | null;
+  /** An iteration ended. */
+  observe(iterationMs: number): Order | null;
+  /** Times the loss of the best choice in hindsight, at most, for the trouble at hand. */
+  readonly bound: number;
+}
+
+export const NO_TROUBLE: Trouble = { compute: new Map(), network: new Map(), links: [] };
+
+/** `job`: healthy devices, each slot at its place. */
+export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Mitigator {
+  const even = job.microBatches;
+  let microBatches = even;
+  let slotAt: Int32Array = Int32Array.from(job.slots, (_, i) => i);
+  let rental: SkiRental | null = null;
+  let plans: readonly RemedyPlan[] = [];
+
+  const carryOut = (plan: RemedyPlan): Order => {
+    microBatches = plan.microBatches?.allocation ?? microBatches;
+    if (plan.topology) slotAt = moved(slotAt, plan.topology.placeOf);
+    if (plan.strategy === "S4") microBatches = even;
+    const { strategy, why, overheadMs: pauseMs, exclude = [] } = plan;
+    return { strategy, microBatches, slotAt: slotAt.slice(), exclude, pauseMs, why };
+  };
+
+  return {
+    get bound() {
+      return rental?.bound ?? 1;
+    },
+    diagnosed(trouble) {
+      const now = troubled(job, slotAt, microBatches, trouble);
+      const isOver = trouble.compute.size + trouble.network.size + trouble.links.length === 0;
+      const found = remediesOf(now, options);
+      // A restart that leaves nobody out changes nothing.
+      plans = found.plans.filter(
+        ({ strategy, exclude }) => strategy !== "S4" || exclude!.length > 0,
+      );
+      rental = skiRental(plans, found.nowMs);
+      // Taking counts back costs next to nothing; places stay as they are unless that is slower (below 1 % it is not).
+      if (isOver && microBatches.some((count, i) => count !== even[i])) {
+        microBatches = even;
+        const why = "the fault is over: equal counts again";
+        const pauseMs = 0;
+        return { strategy: "S2", microBatches, slotAt: slotAt.slice(), exclude: [], pauseMs, why };
+      }
+      return null;
+    },
+    observe(iterationMs) {
+      const due = rental?.observe(iterationMs) ?? null;
+      return due ? carryOut(due as RemedyPlan) : null;
+    },
+  };
+}
+
+/** The job as its slots sit now, with what is wrong; slots are numbered by place. */
+function troubled(
+  job: PlacedJob,
+  slotAt: Int32Array,
+  microBatches: readonly number[],
+  { compute, network, links }: Trouble,
+): PlacedJob {
+  const placeOf = new Int32Array(slotAt.length);
+  slotAt.forEach((slot, place) => (placeOf[slot] = place));
+  const slots = Array.from(slotAt, (slot): Slot => {
+    const { name, machine } = job.slots[slot]!;
+    return {
+      name,
+      machine,
+      compute: Math.max(1, compute.get(slot) ?? 1),
+      network: Math.max(1, network.get(slot) ?? 1),
+    };
+  });
+  const moves = links.map(({ a, b, factor }) => ({
+    a: placeOf[a]!,
+    b: placeOf[b]!,
+    factor: Math.max(1, factor),
+  }));
+  return { ...job, microBatches, slots, links: moves };
+}
+
+function moved(slotAt: Int32Array, placeOf: Int32Array): Int32Array {
+  const after = new Int32Array(slotAt.length);
+  slotAt.forEach((slot, place) => (after[placeOf[place]!] = slot));
+  return after;
+}
+
+/** Counts as even as they can be, in multiples. */
+export function evenCounts(replicas: number, total: number, multipleOf = 1): readonly number[] {
+  return allocateMicroBatches({ timesMs: new Float64Array(replicas).fill(1), total, multipleOf })
+    .allocation;
+}
