@@ -402,9 +402,9 @@ Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,
 const SIMULATE_EXAMPLES = `
 Faults: CAUSE is one of gpu-slow, cpu-stall, network-slow, network-hang, gpu-hang, gpu-error, gpu-memory,
 process-gone, process-stopped, dataloader, garbage-collection, synchronization, minority-kernels,
-gemm-layout, memory-management, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7 or
-link=node003-leaf0, switch=leaf0|spine1, from=N, to=N|drawn (iterations as the log prints them; drawn from
-Greyhound's durations), severity=F
+gemm-layout, memory-management, slow-kernel, numerical, user-program. Keys: rank=N[,N], machine=node003, link=3-7,
+link=node003-node004 (all that runs between two machines) or link=node003-leaf0, switch=leaf0|spine1, from=N,
+to=N|drawn (iterations as the log prints them; drawn from Greyhound's durations), severity=F
 (a factor; cpu-stall:severity=inf never goes on), shape=steady|spike|fluctuation|ramp,
 signature=ecc|pcie|nic-drop|card-drop|nvlink. Regressions of the code have forms, how=layer|micro-batch
 (synchronization, memory-management), now-and-then (garbage-collection), package-check (user-program), mask

@@ -7,9 +7,10 @@ import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { clusterGroups } from "../simulate/cluster/groups.ts";
 import { COMPUTE, RECV, SEND } from "../simulate/cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
+import type { IterationTimes } from "../simulate/cluster/times.ts";
 import { jobs } from "../simulate/cluster/test-jobs.ts";
 import { memoryOutput } from "../simulate/emit/memory-output.ts";
-import { runSimulation } from "../simulate/run.ts";
+import { runSimulation, type Control } from "../simulate/run.ts";
 import { recognise } from "./formats.ts";
 import { operatorsFile, operatorsSink } from "./operators-file.ts";
 import { CHUNK_SIZES, readBytes, sniffs } from "./reader-contract.ts";
@@ -26,14 +27,17 @@ interface Expected {
 }
 
 /** The file, and what each rank did according to the simulation itself. */
-function simulated(given: Partial<ClusterSpec>): {
+function simulated(
+  given: Partial<ClusterSpec>,
+  control: Control = {},
+): {
   bytes: Buffer;
   ranks: Expected[];
   lanes: number;
 } {
   const spec = completeSpec({ hidden: 1024, sequence: 1024, ...given });
   const output = memoryOutput();
-  const simulation = simulate(spec);
+  const simulation = simulate(spec, control);
   const { programs, lanes } = simulation;
   const groups = clusterGroups(simulation);
   const ranks = Array.from({ length: spec.gpus }, (): Expected => {
@@ -48,7 +52,7 @@ function simulated(given: Partial<ClusterSpec>): {
       each === SEND ? receiverOf(stage, op) : each === RECV ? peerStage[op]! : -1,
     ),
   );
-  runSimulation(spec, ["operators"], output, (times) => {
+  const keep = (times: IterationTimes): void => {
     times.stages.forEach(({ issueNs, startNs, endNs }, stage) => {
       const { count, kind, role } = programs[stage]!;
       for (let lane = 0; lane < lanes.lanes; lane++) {
@@ -56,7 +60,7 @@ function simulated(given: Partial<ClusterSpec>): {
         const expected = ranks[rank]!;
         for (let op = 0; op < count; op++) {
           const at = op * lanes.lanes + lane;
-          if (kind[op] === COMPUTE || issueNs[at] === Infinity) continue;
+          if (kind[op] === COMPUTE || !Number.isFinite(issueNs[at])) continue;
           expected.created.push(issueNs[at]!);
           expected.started.push(startNs[at] === Infinity ? NaN : startNs[at]!);
           expected.completed.push(endNs[at] === Infinity ? NaN : endNs[at]!);
@@ -67,7 +71,8 @@ function simulated(given: Partial<ClusterSpec>): {
         }
       }
     });
-  });
+  };
+  runSimulation(spec, ["operators"], output, keep, control);
   return { bytes: output.bytes.get(FILE)!, ranks, lanes: lanes.lanes };
 }
 
@@ -119,6 +124,21 @@ describe("operators.flop", () => {
     const [{ ops }] = logs as [OperatorLog];
     expect(new Set(ops.state)).toEqual(new Set([COMPLETED]));
     expect(ops.durationMs[5]).toBeCloseTo((ops.completedNs[5]! - ops.startedNs[5]!) / 1e6, 4);
+  });
+
+  it("leaves out what a replica with fewer micro-batches does not run", () => {
+    const microBatches = (iteration: number): number[] => (iteration === 2 ? [1, 3] : [2, 2]);
+    const { bytes, ranks } = simulated(
+      { ...JOB, tp: 2, pp: 2, dp: 2 },
+      { mostMicroBatches: 3, steer: (iteration) => ({ microBatches: microBatches(iteration) }) },
+    );
+    const reading = readBytes(operatorsFile, FILE, bytes);
+    expect(reading).toMatchObject({ defects: [], records: countOf(ranks) });
+    expectSame(reading.operators!, ranks);
+    // Of each stage, first replica and second.
+    const sends = (log: OperatorLog): number => log.ops.isSend.reduce((a, b) => a + b, 0);
+    expect([0, 2, 4, 6].map((rank) => sends(reading.operators![rank]!))).toEqual([5, 7, 5, 7]);
+    for (const { ops } of reading.operators!) expect([...ops.startedNs]).not.toContain(NaN);
   });
 
   it("gives members of a group one list of them, and the same numbers to its collectives", () => {

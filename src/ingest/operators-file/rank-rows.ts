@@ -39,7 +39,7 @@ export class RankRows {
     for (let op = 0; op < call.length; op++) {
       const index = call[op]!;
       const at = op * block.lanes + lane;
-      // What the CPU never issued is not there, as it would not be in any recording.
+      // What the CPU never issued (Infinity), or what its replica leaves out (NaN), is not in any recording.
       if (index < 0 || !Number.isFinite(block.issueNs[at])) continue;
       if (kept === room) {
         left++;

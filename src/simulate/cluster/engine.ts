@@ -5,13 +5,16 @@
  * the later of both starts plus the transfer. A device that never ends contributes Infinity, and a hang
  * comes out by itself.
  *
- * All lanes of a stage do the same, so the inner loops run over lanes, on typed arrays, without an
+ * All lanes of a stage do the same (but for micro-batches that a replica leaves out: shares.ts), so the inner loops run over lanes, on typed arrays, without an
  * object or a branch on the kind of operator: 8,192 GPUs × 4,000 operators in seconds.
  */
 import { assert } from "../../base/errors.ts";
+import { checkFaults } from "./check-faults.ts";
 import { devicesAt, NEVER, placedDevices, type DeviceState } from "./faults.ts";
 import { hostSites } from "./host-sites.ts";
-import { makeLanes, type LaneGroups, type Lanes } from "./lanes.ts";
+import { makeLanes, type Lanes } from "./lanes.ts";
+import { checkLinksAreUsed, wireBytes } from "./links.ts";
+import { Network } from "./network.ts";
 import {
   COMPUTE_JITTER,
   commonDrift,
@@ -26,81 +29,74 @@ import {
   sequenceFactor,
   STREAM,
 } from "./noise.ts";
-import { partsNs } from "./parts.ts";
 import { executionOrder, type ExecutionOrder } from "./order.ts";
+import { partsNs } from "./parts.ts";
 import {
   ALL_REDUCE,
-  CP,
-  DP,
   EMBEDDING,
   EP,
   makePrograms,
   NO_GROUP,
   RECV,
   SEND,
-  TP,
   WORLD,
   type StageProgram,
 } from "./program.ts";
-import { checkLinksAreUsed, sharedGroup, wireBytes } from "./links.ts";
+import { rankWork, usualWork, type RankWork, type UsualWork } from "./rank-work.ts";
+import { checkMost, checkShares, evenShares, runOf, sharesOf, type Shares } from "./shares.ts";
 import type { ClusterSpec } from "./spec.ts";
+import { checkPause, checkSeats, type Steer, type Steering } from "./steering.ts";
 import type { IterationTimes, Simulation, StageTimes } from "./times.ts";
-import { makeTopology, type Topology } from "./topology.ts";
-import { checkFaults } from "./faults.ts";
+import { makeTopology, seatedTopology, type Topology } from "./topology.ts";
 
-/** Effective bandwidths in bytes per nanosecond: NVLink 4 as NCCL's bus bandwidth, a 400 Gbit/s NIC. */
-const NVLINK_BYTES_PER_NS = 360;
-const NIC_BYTES_PER_NS = 46;
-const NVLINK_LATENCY_NS = 8_000;
-const NETWORK_LATENCY_NS = 20_000;
 /** From the end of an iteration to the CPU's first call of the next: logging, the Python loop. */
 const HOST_GAP_NS = 1_000_000;
 
-export function simulate(spec: ClusterSpec): Simulation {
+export interface SimulateOptions {
+  /**
+   * As many micro-batches as a replica may be given between two iterations; spec.microBatches by default. Programs
+   * have that size from the start, so that they stay the same all the time.
+   */
+  readonly mostMicroBatches?: number;
+}
+
+export function simulate(spec: ClusterSpec, options: SimulateOptions = {}): Simulation {
+  const { mostMicroBatches = spec.microBatches } = options;
+  checkMost(spec, mostMicroBatches);
   const topology = makeTopology(spec);
   checkFaults(spec, topology);
   const lanes = makeLanes(spec);
-  checkLinksAreUsed(spec, lanes);
-  const programs = makePrograms(spec);
+  checkLinksAreUsed(spec, lanes, topology);
+  const programs = makePrograms(spec, mostMicroBatches);
   return {
     spec,
     lanes,
     topology,
     programs,
-    iterations: () => new Engine(spec, topology, lanes, programs).run(),
+    iterations: (steer = () => null) =>
+      new Engine(spec, topology, lanes, programs, mostMicroBatches).run(steer),
   };
-}
-
-/** Groups of one role on all stages: stage · count + group, with what a transfer in them depends on. */
-interface RoleGroups {
-  readonly groups: LaneGroups;
-  /** Whether all members sit in one machine. */
-  readonly intra: Uint8Array;
-  /** Slowest device on the way, recomputed when faults act. */
-  readonly factor: Float64Array;
 }
 
 class Engine {
   readonly #spec: ClusterSpec;
-  readonly #topology: Topology;
+  readonly #unmoved: Topology;
   readonly #lanes: Lanes;
   readonly #programs: readonly StageProgram[];
+  readonly #mostMicroBatches: number;
   readonly #order: ExecutionOrder;
-  /** By stage: GPU time of its kernels in an iteration. */
-  readonly #workNs: readonly number[];
+  readonly #usual: UsualWork;
   readonly #times: StageTimes[];
-  readonly #roles: (RoleGroups | null)[];
+  readonly #network: Network;
+  #topology: Topology;
+  #shares: Shares;
+  #work: RankWork;
   #healthy: DeviceState;
   #devices: DeviceState;
-  /** Slowest NIC or switch of the job: what the operators of all ranks have to pass. */
-  #slowestOfAll = 1;
-  /** By rank: when the compute stream, the gradient stream, the CPU and the NIC are free. */
+  /** By rank: when the compute stream, the gradient stream and the CPU are free. */
   readonly #gpu: Float64Array;
   readonly #stream: Float64Array;
   readonly #cpu: Float64Array;
-  readonly #nic: Float64Array;
-  /** By rank: since when the NIC has been busy without a break. */
-  readonly #nicSince: Float64Array;
   readonly #gcOp: Int32Array;
   readonly #gcNs: Float64Array;
 
@@ -109,40 +105,36 @@ class Engine {
     topology: Topology,
     lanes: Lanes,
     programs: readonly StageProgram[],
+    mostMicroBatches: number,
   ) {
     this.#spec = spec;
-    this.#topology = topology;
+    this.#unmoved = this.#topology = topology;
     this.#lanes = lanes;
     this.#programs = programs;
+    this.#mostMicroBatches = mostMicroBatches;
     this.#order = executionOrder(programs);
-    this.#workNs = programs.map(({ computeNs }) => computeNs.reduce((sum, ns) => sum + ns, 0));
+    this.#usual = usualWork(programs, mostMicroBatches - spec.microBatches);
     this.#times = programs.map(({ count }) => ({
       issueNs: new Float64Array(count * lanes.lanes),
       startNs: new Float64Array(count * lanes.lanes),
       endNs: new Float64Array(count * lanes.lanes),
     }));
-    this.#roles = [];
-    this.#roles[TP] = this.#roleGroups(lanes.tp);
-    this.#roles[CP] = this.#roleGroups(lanes.cp);
-    this.#roles[DP] = this.#roleGroups(lanes.dp);
-    this.#roles[EP] = this.#roleGroups(lanes.ep);
-    this.#healthy = {
-      ...placedDevices(spec, topology),
-      sites: [],
-    };
-    this.#devices = this.#healthy;
+    this.#shares = evenShares(spec, mostMicroBatches);
+    this.#work = rankWork(programs, lanes, this.#usual, this.#shares);
+    this.#healthy = this.#devices = placedDevices(spec, topology);
+    this.#network = new Network(spec, lanes, topology, this.#healthy);
     this.#gpu = new Float64Array(spec.gpus);
     this.#stream = new Float64Array(spec.gpus);
     this.#cpu = new Float64Array(spec.gpus);
-    this.#nic = new Float64Array(spec.gpus);
-    this.#nicSince = new Float64Array(spec.gpus);
     this.#gcOp = new Int32Array(spec.gpus);
     this.#gcNs = new Float64Array(spec.gpus);
   }
 
-  *run(): Generator<IterationTimes> {
+  *run(steer: Steer): Generator<IterationTimes> {
     let startNs = 0;
     for (let iteration = 1; iteration <= this.#spec.iterations; iteration++) {
+      const steering = steer(iteration);
+      if (steering !== null) this.#apply(steering);
       this.#prepare(iteration);
       const { stage, op, meetings } = this.#order;
       for (let step = 0; step < stage.length; step++) {
@@ -155,7 +147,16 @@ class Engine {
       const rankEndNs = this.#gpu.slice();
       let endNs = 0;
       for (const end of rankEndNs) if (end > endNs) endNs = end;
-      yield { iteration, startNs, endNs, rankEndNs, stages: this.#times, devices: this.#devices };
+      yield {
+        iteration,
+        startNs,
+        endNs,
+        rankEndNs,
+        stages: this.#times,
+        shares: this.#shares,
+        topology: this.#topology,
+        devices: this.#devices,
+      };
       if (endNs === Infinity) return;
       // The CPU waits for the GPU at the end of an iteration.
       for (let rank = 0; rank < this.#spec.gpus; rank++)
@@ -164,83 +165,46 @@ class Engine {
     }
   }
 
+  #apply({ microBatches, seats, pauseNs }: Steering): void {
+    if (microBatches !== undefined) {
+      checkShares(this.#spec, this.#lanes, this.#mostMicroBatches, microBatches);
+      this.#shares = sharesOf(this.#spec, this.#mostMicroBatches, microBatches);
+      this.#work = rankWork(this.#programs, this.#lanes, this.#usual, this.#shares);
+    }
+    if (seats !== undefined) {
+      checkSeats(seats, this.#spec.gpus);
+      this.#topology = seatedTopology(this.#unmoved, seats.slice());
+      this.#network.seat(this.#topology);
+      this.#healthy = placedDevices(this.#spec, this.#topology);
+    }
+    if (pauseNs !== undefined) {
+      checkPause(pauseNs);
+      for (let rank = 0; rank < this.#spec.gpus; rank++) this.#cpu[rank]! += pauseNs;
+    }
+  }
+
   #prepare(iteration: number): void {
     const spec = this.#spec;
-    const programOf = (rank: number): StageProgram => this.#programOf(rank);
-    const opsOf = (rank: number): number => programOf(rank).count;
-    const workNsOf = (rank: number): number => this.#workNs[Math.floor(rank / this.#lanes.lanes)]!;
-    const sites = hostSites(spec, [], { of: programOf, iteration });
+    const work = this.#work;
+    const sites = hostSites(spec, [], work, iteration);
     if (sites.length > 0) this.#healthy = { ...this.#healthy, sites };
-    const acting = devicesAt(spec, this.#topology, iteration, opsOf, workNsOf, programOf);
+    const acting = devicesAt(spec, this.#topology, iteration, work);
     if (acting !== null || this.#devices !== this.#healthy || iteration === 1) {
       this.#devices = acting ?? this.#healthy;
-      for (const role of this.#roles) if (role) this.#slowestOnTheWay(role);
-      this.#slowestOfAll = 1;
-      if (this.#topology.machines > 1) {
-        const { nic, leaf, spine } = this.#devices;
-        for (const column of [nic, leaf, spine])
-          for (const factor of column) this.#slowestOfAll = Math.max(this.#slowestOfAll, factor);
-      }
+      this.#network.equip(this.#devices);
     }
     for (let rank = 0; rank < spec.gpus; rank++) {
-      const pause = gcPause(spec.seed, rank, iteration, opsOf(rank), spec.noise);
-      this.#gcOp[rank] = pause?.op ?? NEVER;
+      const pause = gcPause(spec.seed, rank, iteration, work.counts[rank]!, spec.noise);
+      this.#gcOp[rank] = pause === null ? NEVER : work.opAt(rank, pause.op);
       this.#gcNs[rank] = pause?.ns ?? 0;
     }
     const extra = hiccup(spec.seed, iteration, spec.noise);
     if (extra > 0) {
       const rank = hash(spec.seed ^ STREAM.hiccup, iteration, 3, 0) % spec.gpus;
-      this.#gcOp[rank] = hash(spec.seed ^ STREAM.hiccup, iteration, 4, 0) % opsOf(rank);
+      const place = hash(spec.seed ^ STREAM.hiccup, iteration, 4, 0) % work.counts[rank]!;
+      this.#gcOp[rank] = work.opAt(rank, place);
       // The usual time of an iteration: the stage's own work, stretched by the pipeline's fill and drain.
-      this.#gcNs[rank] = extra * workNsOf(rank) * (1 + (spec.pp - 1) / spec.microBatches);
-    }
-  }
-
-  #programOf(rank: number): StageProgram {
-    return this.#programs[Math.floor(rank / this.#lanes.lanes)]!;
-  }
-
-  #roleGroups(groups: LaneGroups): RoleGroups {
-    const { stages } = this.#lanes;
-    const intra = new Uint8Array(stages * groups.count).fill(1);
-    for (let stage = 0; stage < stages; stage++) {
-      for (let lane = 0; lane < this.#lanes.lanes; lane++) {
-        const g = groups.groupOf[lane]!;
-        const first = groups.members[g * groups.size]!;
-        const base = stage * this.#lanes.lanes;
-        if (this.#topology.machineOf(base + lane) !== this.#topology.machineOf(base + first)) {
-          intra[stage * groups.count + g] = 0;
-        }
-      }
-    }
-    return { groups, intra, factor: new Float64Array(stages * groups.count).fill(1) };
-  }
-
-  #slowestOnTheWay({ groups, intra, factor }: RoleGroups): void {
-    const { nic, nvlink, leaf, spine, pair } = this.#devices;
-    const { lanes, stages } = this.#lanes;
-    for (let at = 0; at < stages * groups.count; at++) {
-      const base = Math.floor(at / groups.count) * lanes;
-      const first = (at % groups.count) * groups.size;
-      let worst = 1;
-      let previous = base + groups.members[first + groups.size - 1]!;
-      for (let m = 0; m < groups.size; m++) {
-        const rank = base + groups.members[first + m]!;
-        if (intra[at]) worst = Math.max(worst, nvlink[rank]!);
-        else {
-          const here = this.#topology.leafOf(rank);
-          const via = this.#topology.spineOf(this.#topology.leafOf(previous), here, at);
-          worst = Math.max(worst, nic[rank]!, leaf[here]!, via >= 0 ? spine[via]! : 1);
-        }
-        previous = rank;
-      }
-      factor[at] = worst;
-    }
-    // A link between two members is on some ring or tree of their group.
-    for (const [key, severity] of pair) {
-      const [a, b] = [Math.floor(key / this.#spec.gpus), key % this.#spec.gpus];
-      const at = sharedGroup(this.#lanes, groups, a, b);
-      if (at >= 0) factor[at] = Math.max(factor[at]!, severity);
+      this.#gcNs[rank] = extra * work.workNs(rank) * (1 + (spec.pp - 1) / spec.microBatches);
     }
   }
 
@@ -273,15 +237,24 @@ class Engine {
     const computeNs = program.computeNs[op]! * drift;
     const waitsFor = program.waitsFor[op]!;
     // A full queue holds the CPU at its launch until the GPU has begun what is that far behind.
-    const queued = launchQueue > 0 && op >= launchQueue ? at - launchQueue * lanes : -1;
+    const hasQueue = launchQueue > 0 && op >= launchQueue;
+    const skipsAny = this.#shares.mostSkipped > 0;
+    let queued = hasQueue ? at - launchQueue * lanes : -1;
     const streamSeed = seed ^ STREAM.compute;
     const isExpert = program.role[op] === EP;
     const microBatch = program.microBatch[op]!;
     const replicaSize = this.#spec.tp * this.#spec.cp;
+    const skipped =
+      microBatch >= 0 && microBatch < this.#shares.mostSkipped ? this.#shares.skipped : null;
     if (program.loads[op]) this.#load(stage, microBatch, iteration);
     for (let lane = 0; lane < lanes; lane++) {
+      if (skipped !== null && microBatch < skipped[lane]!) {
+        issueNs[at + lane] = startNs[at + lane] = endNs[at + lane] = NaN;
+        continue;
+      }
       const rank = base + lane;
       let cpu = this.#cpu[rank]!;
+      if (hasQueue && skipsAny) queued = this.#queued(program, op, lane);
       if (queued >= 0 && startNs[queued + lane]! > cpu) cpu = startNs[queued + lane]!;
       // First the wait, then the issuing: meanwhile the GPU has nothing to do (FLARE §5.2.2, ④-2).
       if (sync[rank] && this.#gpu[rank]! > cpu) cpu = this.#gpu[rank]!;
@@ -322,6 +295,13 @@ class Engine {
     }
   }
 
+  /** Where the times of the operator stand that is a queue's length behind, of those that the lane runs; -1 for none. */
+  #queued(program: StageProgram, op: number, lane: number): number {
+    const { ops, before } = runOf(program, this.#shares.skipped[lane]!);
+    const place = before[op]! - this.#spec.launchQueue;
+    return place < 0 ? -1 : ops[place]! * this.#lanes.lanes;
+  }
+
   /** When the CPU is done with what it does before this operator only. */
   #atSites(rank: number, op: number, cpu: number): number {
     for (const site of this.#devices.sites) {
@@ -337,7 +317,9 @@ class Engine {
     const { lanes } = this.#lanes;
     const { loadNs } = this.#devices;
     const { seed, noise, embeddingNs } = this.#spec;
+    const { skipped } = this.#shares;
     for (let rank = stage * lanes; rank < (stage + 1) * lanes; rank++) {
+      if (microBatch < skipped[rank - stage * lanes]!) continue;
       this.#cpu[rank]! +=
         fetchNs(seed, rank, microBatch, iteration, noise) +
         loadNs[rank]! +
@@ -351,7 +333,10 @@ class Engine {
     const role = program.role[op]!;
     if (role === NO_GROUP || program.kind[op] === SEND) this.#alone(stage, op);
     else if (program.kind[op] === RECV) this.#receive(stage, op, iteration);
-    else this.#collective(stage, op, this.#roles[role]!, iteration);
+    else {
+      const clock = program.async[op] === 1 ? this.#stream : this.#gpu;
+      this.#network.collective(program, op, iteration, this.#times[stage]!, clock);
+    }
   }
 
   /** A send is known to have ended only when it is received; until then it counts as under way. */
@@ -359,7 +344,8 @@ class Engine {
     const { startNs, endNs } = this.#times[stage]!;
     const at = op * this.#lanes.lanes;
     const isSend = this.#programs[stage]!.kind[op] === SEND;
-    for (let i = at; i < at + this.#lanes.lanes; i++) endNs[i] = isSend ? Infinity : startNs[i]!;
+    for (let i = at; i < at + this.#lanes.lanes; i++)
+      endNs[i] = isSend && !Number.isNaN(startNs[i]!) ? Infinity : startNs[i]!;
   }
 
   #receive(stage: number, op: number, iteration: number): void {
@@ -375,103 +361,12 @@ class Engine {
       const peer = from * lanes + lane;
       const sent = sender.startNs[sendOp * lanes + lane]!;
       const posted = startNs[op * lanes + lane]!;
+      if (Number.isNaN(posted)) continue;
       const noise = networkNoise(this.#spec.seed, peer, op, iteration, this.#spec.noise);
-      const end = this.#transfer(peer, rank, sent > posted ? sent : posted, bytes, noise);
+      const end = this.#network.transfer(peer, rank, sent > posted ? sent : posted, bytes, noise);
       endNs[op * lanes + lane] = end;
       sender.endNs[sendOp * lanes + lane] = end;
       this.#gpu[rank] = end;
-    }
-  }
-
-  /** End of a transfer between two ranks that can begin at `readyNs`. */
-  #transfer(from: number, to: number, readyNs: number, bytes: number, noise: number): number {
-    const { nic, nvlink, leaf, spine, pair } = this.#devices;
-    const link = pair.size > 0 ? (pair.get(from * this.#spec.gpus + to) ?? 1) : 1;
-    if (this.#topology.machineOf(from) === this.#topology.machineOf(to)) {
-      const factor = Math.max(nvlink[from]!, nvlink[to]!, link);
-      return readyNs + (NVLINK_LATENCY_NS + (bytes / NVLINK_BYTES_PER_NS) * noise) * factor;
-    }
-    const a = this.#topology.leafOf(from);
-    const b = this.#topology.leafOf(to);
-    const via = this.#topology.spineOf(a, b, from);
-    const factor = Math.max(
-      nic[from]!,
-      nic[to]!,
-      leaf[a]!,
-      leaf[b]!,
-      via >= 0 ? spine[via]! : 1,
-      link,
-    );
-    const begin = this.#afterNic(to, readyNs, this.#afterNic(from, readyNs, readyNs));
-    const end = begin + (NETWORK_LATENCY_NS + (bytes / NIC_BYTES_PER_NS) * noise) * factor;
-    if (end !== Infinity) {
-      this.#occupyNic(from, begin, end);
-      this.#occupyNic(to, begin, end);
-    }
-    return end;
-  }
-
-  /**
-   * A NIC serves one transfer after the other. Stages are worked off one after the other too, so what
-   * holds a NIC may lie later in time than what asks for it: then there is nothing to wait for.
-   */
-  #afterNic(rank: number, readyNs: number, begin: number): number {
-    const free = this.#nic[rank]!;
-    return this.#nicSince[rank]! <= readyNs && free > begin ? free : begin;
-  }
-
-  #occupyNic(rank: number, begin: number, end: number): void {
-    if (begin > this.#nic[rank]!) this.#nicSince[rank] = begin;
-    if (end > this.#nic[rank]!) this.#nic[rank] = end;
-  }
-
-  #collective(
-    stage: number,
-    op: number,
-    { groups, intra, factor }: RoleGroups,
-    iteration: number,
-  ): void {
-    const program = this.#programs[stage]!;
-    const { lanes } = this.#lanes;
-    const { startNs, endNs } = this.#times[stage]!;
-    const { size, count, members } = groups;
-    const base = stage * lanes;
-    const at = op * lanes;
-    const wire = wireBytes(program.kind[op]!, program.bytes[op]!, size);
-    const async = program.async[op] === 1;
-    const clock = async ? this.#stream : this.#gpu;
-    const nic = this.#nic;
-    const nicSince = this.#nicSince;
-    for (let g = 0; g < count; g++) {
-      const first = g * size;
-      let latest = 0;
-      for (let m = first; m < first + size; m++) {
-        const start = startNs[at + members[m]!]!;
-        if (start > latest) latest = start;
-      }
-      const where = stage * count + g;
-      const noise = networkNoise(this.#spec.seed, where, op, iteration, this.#spec.noise);
-      let end: number;
-      if (intra[where]) {
-        end = latest + (NVLINK_LATENCY_NS + (wire / NVLINK_BYTES_PER_NS) * noise) * factor[where]!;
-      } else {
-        // As in #transfer, written out: a call a member would cost as much as all the rest.
-        let begin = latest;
-        for (let m = first; m < first + size; m++) {
-          const rank = base + members[m]!;
-          if (nic[rank]! > begin && nicSince[rank]! <= latest) begin = nic[rank]!;
-        }
-        end = begin + (NETWORK_LATENCY_NS + (wire / NIC_BYTES_PER_NS) * noise) * factor[where]!;
-        for (let m = first; m < first + size && end !== Infinity; m++) {
-          const rank = base + members[m]!;
-          if (begin > nic[rank]!) nicSince[rank] = begin;
-          if (end > nic[rank]!) nic[rank] = end;
-        }
-      }
-      for (let m = first; m < first + size; m++) {
-        endNs[at + members[m]!] = end;
-        clock[base + members[m]!] = end;
-      }
     }
   }
 
@@ -495,11 +390,7 @@ class Engine {
         for (let lane = 0; lane < lanes; lane++)
           latest = Math.max(latest, startNs[ops[i]! * lanes + lane]!);
       });
-      const end =
-        latest +
-        (2 * NETWORK_LATENCY_NS * Math.ceil(Math.log2(this.#spec.gpus + 1)) +
-          wire / NIC_BYTES_PER_NS) *
-          this.#slowestOfAll;
+      const end = this.#network.everybody(latest, wire);
       for (let lane = 0; lane < lanes; lane++) settle(lane, end);
       return;
     }
@@ -511,7 +402,7 @@ class Engine {
         this.#times[b]!.startNs[ops[1]! * lanes + lane]!,
       );
       const noise = networkNoise(this.#spec.seed, lane, ops[0]!, iteration, this.#spec.noise);
-      settle(lane, this.#transfer(a * lanes + lane, b * lanes + lane, start, wire, noise));
+      settle(lane, this.#network.transfer(a * lanes + lane, b * lanes + lane, start, wire, noise));
     }
   }
 }

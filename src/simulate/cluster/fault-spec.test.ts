@@ -79,6 +79,14 @@ describe("a fault in a job", () => {
     expect(says("network-slow:link=node000-leaf9")).toMatch(/no link node000-leaf9/);
     expect(says("network-slow:link=4-4")).toMatch(/no link 4-4/);
     expect(says("network-slow:link=0-5")).toMatch(/nothing runs between ranks 0 and 5/);
+    expect(says("network-slow:link=node000-node002")).toMatch(/no link .*node000 to node001/);
+    expect(says("network-slow:link=node000-node000")).toMatch(/no link node000-node000/);
+    expect(says("network-slow:link=node000-3")).toMatch(/no link node000-3/);
+    expect(says("network-slow:link=node000-node001")).toBe("accepted");
+    const four = { gpus: 32, tp: 8, pp: 4, dp: 1 };
+    expect(says("network-slow:link=node000-node002", four)).toMatch(
+      /nothing runs between machines node000 and node002 .*such as node000-node001/,
+    );
   });
 
   test("is refused where it could not act", () => {

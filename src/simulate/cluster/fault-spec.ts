@@ -232,7 +232,7 @@ function linkOf(text: string, given: string | undefined): [string, string] | nul
   if (ends.length !== 2 || ends.some((end) => end === "")) {
     throw new UserError(
       `--fault ${text}: a link is A-B`,
-      "two ranks (link=3-7) or a machine and a leaf (link=node003-leaf0)",
+      "two ranks (link=3-7), two machines (link=node003-node004) or a machine and a leaf (link=node003-leaf0)",
       2,
     );
   }

@@ -3,13 +3,13 @@
  * healthy device and Infinity for one that never ends; that is how a hang comes out of the same
  * arithmetic as a slow-down.
  */
-import { UserError } from "../../base/errors.ts";
 import { ENDING_CAUSES, type FaultSpec } from "./fault-spec.ts";
 import { hostSites, type HostSite } from "./host-sites.ts";
+import { linkEnds } from "./links.ts";
 import { hash, STREAM, uniform } from "./noise.ts";
 import { slowParts, type PartShares } from "./parts.ts";
 import { place } from "./placement.ts";
-import type { StageProgram } from "./program.ts";
+import type { RankWork } from "./rank-work.ts";
 import type { ClusterSpec } from "./spec.ts";
 import type { Topology } from "./topology.ts";
 
@@ -24,7 +24,7 @@ export interface DeviceState {
   readonly nvlink: Float64Array;
   readonly leaf: Float64Array;
   readonly spine: Float64Array;
-  /** Factor on the transfers between two ranks, key from · gpus + to (both directions are set). */
+  /** Factor on what runs between two ranks, key from · gpus + to (both directions are set). */
   readonly pair: Map<number, number>;
   /** Extra CPU time before each operator (garbage collection), and before each fetch of a batch. */
   readonly pauseNs: Float64Array;
@@ -91,16 +91,16 @@ export function severityAt(fault: FaultSpec, iteration: number, seed: number): n
   }
 }
 
-/** The state of all devices in an iteration; null where no fault acts, so that the healthy one serves. */
+/**
+ * The state of all devices in an iteration, by rank; null where no fault acts, so that the healthy one serves. Faults
+ * stick to GPUs and machines: `topology` tells which ranks sit there. `work` is null for whoever has no use for what
+ * happens before single operators.
+ */
 export function devicesAt(
   spec: ClusterSpec,
   topology: Topology,
   iteration: number,
-  opsOf: (rank: number) => number,
-  /** GPU time of a rank's kernels in an iteration. */
-  workNsOf: (rank: number) => number,
-  /** Null for whoever has no use for what happens before single operators. */
-  programOf: ((rank: number) => StageProgram) | null = null,
+  work: RankWork | null = null,
 ): DeviceState | null {
   const acting = spec.faults
     .map((fault) => ({ fault, severity: severityAt(fault, iteration, spec.seed) }))
@@ -108,8 +108,8 @@ export function devicesAt(
   if (acting.length === 0) return null;
   const devices = healthyDevices(spec, topology);
   for (const { fault, severity } of acting) {
-    if (isEnding(fault, iteration)) end(spec, topology, devices, fault, opsOf);
-    else slow(spec, topology, devices, fault, severity, (rank) => workNsOf(rank) / opsOf(rank));
+    if (isEnding(fault, iteration)) end(spec, topology, devices, fault, work);
+    else slow(spec, topology, devices, fault, severity, (rank) => work?.meanWorkNs(rank) ?? 0);
   }
   const slowing = acting
     .filter(({ fault }) => !isEnding(fault, iteration))
@@ -118,11 +118,10 @@ export function devicesAt(
       severity,
       ranks: new Set(faultRanks(spec, topology, fault)),
     }));
-  const programs = programOf === null ? null : { of: programOf, iteration };
   return place(spec, topology, {
     ...devices,
     parts: slowParts(spec, slowing),
-    sites: hostSites(spec, slowing, programs),
+    sites: hostSites(spec, slowing, work, iteration),
   });
 }
 
@@ -139,18 +138,19 @@ function end(
   topology: Topology,
   devices: DeviceState,
   fault: FaultSpec,
-  opsOf: (rank: number) => number,
+  work: RankWork | null,
 ): void {
   if (fault.cause === "network-hang") {
     slow(spec, topology, devices, { ...fault, cause: "network-slow" }, Infinity, () => 0);
     return;
   }
   for (const rank of faultRanks(spec, topology, fault)) {
-    const ops = opsOf(rank);
+    const ops = work?.counts[rank] ?? 1;
     // Somewhere in the middle half of the iteration.
-    const at =
+    const place =
       Math.floor(ops / 4) +
       (hash(spec.seed ^ STREAM.hang, rank, fault.from, 0) % Math.max(1, Math.floor(ops / 2)));
+    const at = work?.opAt(rank, place) ?? place;
     if (fault.cause === "gpu-hang") devices.gpuEnds[rank] = at;
     else devices.cpuEnds[rank] = at;
   }
@@ -217,157 +217,44 @@ function slowLink(
   spec: ClusterSpec,
   topology: Topology,
   devices: DeviceState,
-  [a, b]: readonly [string, string],
+  link: readonly [string, string],
   severity: number,
 ): void {
-  if (/^\d+$/.test(a) && /^\d+$/.test(b)) {
-    devices.pair.set(Number(a) * spec.gpus + Number(b), severity);
-    devices.pair.set(Number(b) * spec.gpus + Number(a), severity);
+  const ends = linkEnds(topology, spec.gpus, link);
+  if (ends === null) {
+    // A machine and a leaf: the machine's NIC there.
+    for (let rank = 0; rank < spec.gpus; rank++) {
+      const names = [
+        topology.machineName(topology.machineOf(rank)),
+        topology.leafName(topology.leafOf(rank)),
+      ];
+      if (link.every((end) => names.includes(end)))
+        devices.nic[rank] = Math.max(devices.nic[rank]!, severity);
+    }
     return;
   }
-  for (let rank = 0; rank < spec.gpus; rank++) {
-    const ends = [
-      topology.machineName(topology.machineOf(rank)),
-      topology.leafName(topology.leafOf(rank)),
-    ];
-    if (ends.includes(a) && ends.includes(b))
-      devices.nic[rank] = Math.max(devices.nic[rank]!, severity);
+  const raise = (from: number, to: number): void => {
+    const key = from * spec.gpus + to;
+    devices.pair.set(key, Math.max(devices.pair.get(key) ?? 1, severity));
+  };
+  for (const a of ends[0]) {
+    for (const b of ends[1]) {
+      raise(a, b);
+      raise(b, a);
+    }
   }
 }
 
-/** Ranks that a fault names, by rank or by machine; all of them where it names none (a code regression). */
+/**
+ * Ranks that sit where a fault is, on the GPUs or the machine that it names; all of them where it names none (a code
+ * regression). With the unmoved topology these are the ranks that the fault names.
+ */
 export function faultRanks(spec: ClusterSpec, topology: Topology, fault: FaultSpec): number[] {
-  if (fault.ranks.length > 0) return [...fault.ranks];
+  if (fault.ranks.length > 0) return fault.ranks.map((seat) => topology.rankAt(seat));
   const all = Array.from({ length: spec.gpus }, (_, rank) => rank);
   if (fault.machine === null) {
     const lanes = spec.gpus / spec.pp;
     return fault.cause === "dataloader" ? all.slice(0, lanes) : all;
   }
   return all.filter((rank) => topology.machineName(topology.machineOf(rank)) === fault.machine);
-}
-
-/** Refuses faults that name what the job does not have. */
-export function checkFaults(spec: ClusterSpec, topology: Topology): void {
-  for (const fault of spec.faults) {
-    for (const rank of fault.ranks) {
-      if (rank >= spec.gpus) {
-        throw new UserError(
-          `--fault ${fault.cause}: rank ${rank} is out of range`,
-          `allowed: 0 to ${spec.gpus - 1}`,
-          2,
-        );
-      }
-    }
-    checkTarget(fault);
-    if (fault.machine !== null && faultRanks(spec, topology, fault).length === 0) {
-      const last = topology.machineName(topology.machines - 1);
-      throw new UserError(
-        `--fault ${fault.cause}: there is no machine ${fault.machine}`,
-        `allowed: ${topology.machineName(0)} to ${last}`,
-        2,
-      );
-    }
-    if (fault.switch !== null && !isSwitch(topology, fault.switch)) {
-      const hint = `allowed: leaf0 to leaf${topology.leaves - 1}, spine0 to spine${topology.spines - 1}`;
-      throw new UserError(`--fault ${fault.cause}: there is no switch ${fault.switch}`, hint, 2);
-    }
-    if (fault.link !== null) checkLink(spec, topology, fault, fault.link);
-    checkItCanAct(spec, topology, fault);
-    const needsPlace = ["gpu-hang", "process-gone", "process-stopped", "gpu-error", "gpu-memory"];
-    if (needsPlace.includes(fault.cause) && fault.ranks.length === 0 && fault.machine === null) {
-      throw new UserError(
-        `--fault ${fault.cause} needs a rank or a machine`,
-        `for example --fault ${fault.cause}:rank=0:from=5`,
-        2,
-      );
-    }
-    if (fault.from > spec.iterations) {
-      throw new UserError(
-        `--fault ${fault.cause}: it begins at iteration ${fault.from}, after the job's last`,
-        `allowed: 1 to ${spec.iterations}`,
-        2,
-      );
-    }
-  }
-}
-
-/** A rehearsal of a fault that touches nothing would rehearse nothing. */
-function checkItCanAct(spec: ClusterSpec, topology: Topology, fault: FaultSpec): void {
-  const isNetwork = fault.cause === "network-slow" || fault.cause === "network-hang";
-  const isPair = fault.link?.every((end) => /^\d+$/.test(end)) === true;
-  if (isNetwork && !isPair && topology.machines === 1) {
-    throw new UserError(
-      `--fault ${fault.cause}: all ranks sit in one machine, nothing passes a NIC or a switch`,
-      `take more than ${spec.gpusPerMachine} GPUs, or a link between two ranks (link=0-1)`,
-      2,
-    );
-  }
-  const loading = spec.gpus / spec.pp;
-  const ranks = faultRanks(spec, topology, fault);
-  if (fault.cause === "dataloader" && ranks.every((rank) => rank >= loading)) {
-    throw new UserError(
-      `--fault dataloader: only the first pipeline stage loads data`,
-      `allowed: ranks 0 to ${loading - 1}`,
-      2,
-    );
-  }
-}
-
-/** Only the network has links and switches, and a fault has one place. */
-function checkTarget(fault: FaultSpec): void {
-  const places = [
-    fault.ranks.length > 0,
-    fault.machine !== null,
-    fault.link !== null,
-    fault.switch !== null,
-  ];
-  if (places.filter(Boolean).length > 1) {
-    throw new UserError(
-      `--fault ${fault.cause} names more than one place`,
-      "give one of rank, machine, link, switch; repeat --fault for more",
-      2,
-    );
-  }
-  if (!fault.cause.startsWith("network-") && (fault.link !== null || fault.switch !== null)) {
-    throw new UserError(
-      `--fault ${fault.cause} has no link or switch`,
-      "give a rank or a machine; links and switches go with network-slow and network-hang",
-      2,
-    );
-  }
-  if (fault.severity === Infinity && fault.cause !== "cpu-stall") {
-    throw new UserError(
-      `--fault ${fault.cause}: severity=inf goes with cpu-stall only`,
-      "use gpu-hang or network-hang for a GPU or a network that stops",
-      2,
-    );
-  }
-}
-
-function isSwitch(topology: Topology, name: string): boolean {
-  const match = /^(leaf|spine)(\d+)$/.exec(name);
-  return (
-    match !== null && Number(match[2]) < (match[1] === "leaf" ? topology.leaves : topology.spines)
-  );
-}
-
-function checkLink(
-  spec: ClusterSpec,
-  topology: Topology,
-  fault: FaultSpec,
-  ends: readonly [string, string],
-): void {
-  const hint = `ranks 0 to ${spec.gpus - 1}, or a machine and its leaf (${topology.machineName(0)}-leaf0)`;
-  const numeric = ends.every((end) => /^\d+$/.test(end));
-  const known = numeric
-    ? ends.every((end) => Number(end) < spec.gpus) && ends[0] !== ends[1]
-    : Array.from({ length: spec.gpus }, (_, rank) => rank).some((rank) => {
-        const here = [
-          topology.machineName(topology.machineOf(rank)),
-          topology.leafName(topology.leafOf(rank)),
-        ];
-        return here.includes(ends[0]) && here.includes(ends[1]);
-      });
-  if (!known)
-    throw new UserError(`--fault ${fault.cause}: there is no link ${ends.join("-")}`, hint, 2);
 }

@@ -6,6 +6,7 @@
 import type { FaultSpec } from "./fault-spec.ts";
 import { STREAM, uniform } from "./noise.ts";
 import { BACKWARD, FORWARD, RECV, type StageProgram } from "./program.ts";
+import type { RankWork } from "./rank-work.ts";
 import type { ClusterSpec } from "./spec.ts";
 
 export type HostWork = "synchronize" | "collect" | "check" | "allocate";
@@ -22,11 +23,6 @@ interface Acting {
   readonly fault: FaultSpec;
   readonly severity: number;
   readonly ranks: ReadonlySet<number>;
-}
-
-interface Programs {
-  readonly of: (rank: number) => StageProgram;
-  readonly iteration: number;
 }
 
 /** CPU time that a severity of 2 adds at each site: Python around a wait, a full collection, a driver call. */
@@ -49,30 +45,31 @@ const WORK: Readonly<Partial<Record<FaultSpec["cause"], HostWork>>> = {
 export function hostSites(
   spec: ClusterSpec,
   acting: readonly Acting[],
-  programs: Programs | null,
+  work: RankWork | null,
+  iteration: number,
 ): HostSite[] {
-  if (programs === null) return [];
+  if (work === null) return [];
   const sites: HostSite[] = [];
   if (spec.p2pSync) {
-    const isRecv = (rank: number, op: number): boolean => programs.of(rank).kind[op] === RECV;
+    const isRecv = (rank: number, op: number): boolean => work.programOf(rank).kind[op] === RECV;
     sites.push({
       what: "synchronize",
       drains: true,
       ns: (rank, op) => (isRecv(rank, op) ? 0 : -1),
     });
   }
-  if (spec.placement > 0) sites.push(allocatorRetries(spec, programs));
+  if (spec.placement > 0) sites.push(allocatorRetries(spec, work, iteration));
   for (const { fault, severity, ranks } of acting) {
     const what = WORK[fault.cause];
     if (what === undefined || (fault.how === "" && what !== "allocate")) continue;
     const meanNs = SITE_NS[what] * (severity - 1);
     const isAt = (rank: number, op: number): boolean => {
-      const { layers, passes } = startsOf(programs.of(rank));
+      const { layers, passes } = startsOf(work.programOf(rank));
       return (fault.how === "micro-batch" || fault.how === "" ? passes : layers)[op] === 1;
     };
     const now = (rank: number, op: number): number => {
-      const u = uniform(spec.seed ^ STREAM.site, rank, op, programs.iteration);
-      const share = COLLECTIONS / programs.of(rank).count;
+      const u = uniform(spec.seed ^ STREAM.site, rank, op, iteration);
+      const share = COLLECTIONS / work.counts[rank]!;
       return u < share ? meanNs * (0.5 + u / share) : -1;
     };
     sites.push({
@@ -92,13 +89,13 @@ export function hostSites(
 const RETRIES = 0.01;
 const RETRY_NS = 2e6;
 
-function allocatorRetries(spec: ClusterSpec, programs: Programs): HostSite {
+function allocatorRetries(spec: ClusterSpec, work: RankWork, iteration: number): HostSite {
   return {
     what: "allocate",
     drains: true,
     ns(rank, op) {
-      const u = uniform(spec.seed ^ STREAM.retry, rank, op, programs.iteration);
-      const share = (spec.placement * RETRIES) / programs.of(rank).count;
+      const u = uniform(spec.seed ^ STREAM.retry, rank, op, iteration);
+      const share = (spec.placement * RETRIES) / work.counts[rank]!;
       return u < share ? RETRY_NS * (0.5 + u / share) : -1;
     },
   };

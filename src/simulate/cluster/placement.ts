@@ -20,9 +20,10 @@ export function place(spec: ClusterSpec, topology: Topology, devices: DeviceStat
   const draw = (index: number, what: number): number => uniform(seed, index, what, 0);
   for (let rank = 0; rank < spec.gpus; rank++) {
     const machine = topology.machineOf(rank);
-    devices.gpu[rank]! *= 1 + spec.placement * GPU_SPREAD * (2 * draw(rank, 0) - 1);
+    const seat = topology.seatOf(rank);
+    devices.gpu[rank]! *= 1 + spec.placement * GPU_SPREAD * (2 * draw(seat, 0) - 1);
     devices.cpu[rank]! *= 1 + spec.placement * CPU_SPREAD * (2 * draw(machine, 1) - 1);
-    devices.nic[rank]! *= 1 + spec.placement * NIC_SPREAD * draw(rank, 2);
+    devices.nic[rank]! *= 1 + spec.placement * NIC_SPREAD * draw(seat, 2);
   }
   return devices;
 }

@@ -98,8 +98,20 @@ export function lossNs(spec: ClusterSpec): number {
   return layerNs * ((3 * 2 * hidden * VOCABULARY) / layer + SOFTMAX_LAYERS);
 }
 
-export function makePrograms(spec: ClusterSpec): StageProgram[] {
-  const drafts = Array.from({ length: spec.pp }, (_, stage) => new StageDraft(spec, stage));
+/**
+ * `mostMicroBatches`: as many as any replica may ever take, where that is more than the usual number. A replica then
+ * leaves the first ones out (shares.ts), so that kernels must not be counted to the operator of another micro-batch.
+ */
+export function makePrograms(
+  spec: ClusterSpec,
+  mostMicroBatches = spec.microBatches,
+): StageProgram[] {
+  const isShared = mostMicroBatches > spec.microBatches;
+  const largest = { ...spec, microBatches: mostMicroBatches };
+  const drafts = Array.from(
+    { length: spec.pp },
+    (_, stage) => new StageDraft(largest, stage, isShared),
+  );
   const sends = new Map<string, { stage: number; op: number }>();
   for (const draft of drafts)
     for (const [key, op] of draft.sends) sends.set(key, { stage: draft.stage, op });
@@ -134,7 +146,7 @@ class StageDraft {
   #waitsFor = -1;
   #loads = 0;
 
-  constructor(spec: ClusterSpec, stage: number) {
+  constructor(spec: ClusterSpec, stage: number, isShared: boolean) {
     this.stage = stage;
     this.#spec = spec;
     this.#shares = layerShares(spec);
@@ -143,6 +155,8 @@ class StageDraft {
     passes.forEach((pass, i) => {
       if (pass.backward) this.#backward(pass, i === lastBackward);
       else this.#forward(pass);
+      const next = passes[i + 1];
+      if (isShared && next && next.microBatch !== pass.microBatch) this.#close(pass);
     });
     this.#step();
   }
@@ -269,6 +283,12 @@ class StageDraft {
     }
     const previous = this.#neighbour(pass, false);
     if (previous) this.#send(pass, previous);
+  }
+
+  /** Kernels that no operator of their own pass came after get one. */
+  #close(pass: Pass): void {
+    if (this.#computeNs === 0) return;
+    this.#push(COMPUTE, NO_GROUP, 0, pass.backward ? BACKWARD : FORWARD, pass);
   }
 
   /**

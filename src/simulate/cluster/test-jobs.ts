@@ -1,6 +1,7 @@
 /** Random small jobs for the tests, and their runs kept whole. */
 import fc from "fast-check";
-import { simulate } from "./engine.ts";
+import { simulate, type SimulateOptions } from "./engine.ts";
+import type { Steer } from "./steering.ts";
 import type { Simulation } from "./times.ts";
 import { parseFault, type FaultSpec } from "./fault-spec.ts";
 import * as P from "./program.ts";
@@ -70,8 +71,8 @@ export interface Run extends Simulation {
   readonly kept: readonly Kept[];
 }
 
-export function run(spec: ClusterSpec): Run {
-  const simulation = simulate(spec);
+export function run(spec: ClusterSpec, options: SimulateOptions = {}, steer?: Steer): Run {
+  const simulation = simulate(spec, options);
   const { lanes } = simulation.lanes;
   const byRank = (pick: (stage: number) => Float64Array): number[][] =>
     Array.from({ length: spec.gpus }, (_, rank) => {
@@ -80,14 +81,17 @@ export function run(spec: ClusterSpec): Run {
       const { count } = simulation.programs[stage]!;
       return Array.from({ length: count }, (_, op) => column[op * lanes + (rank % lanes)]!);
     });
-  const kept = Array.from(simulation.iterations(), ({ iteration, startNs, endNs, stages }) => ({
-    iteration,
-    startNs,
-    endNs,
-    issue: byRank((stage) => stages[stage]!.issueNs),
-    start: byRank((stage) => stages[stage]!.startNs),
-    end: byRank((stage) => stages[stage]!.endNs),
-  }));
+  const kept = Array.from(
+    simulation.iterations(steer),
+    ({ iteration, startNs, endNs, stages }) => ({
+      iteration,
+      startNs,
+      endNs,
+      issue: byRank((stage) => stages[stage]!.issueNs),
+      start: byRank((stage) => stages[stage]!.startNs),
+      end: byRank((stage) => stages[stage]!.endNs),
+    }),
+  );
   return { ...simulation, kept };
 }
 

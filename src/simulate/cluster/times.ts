@@ -2,10 +2,15 @@
 import type { DeviceState } from "./faults.ts";
 import type { Lanes } from "./lanes.ts";
 import type { StageProgram } from "./program.ts";
+import type { Shares } from "./shares.ts";
 import type { ClusterSpec } from "./spec.ts";
+import type { Steer } from "./steering.ts";
 import type { Topology } from "./topology.ts";
 
-/** Times of one stage's operators, op-major: operator o on lane l at o · lanes + l. Job's clock, ns. */
+/**
+ * Times of one stage's operators, op-major: operator o on lane l at o · lanes + l. Job's clock, ns. An operator of a
+ * micro-batch that the lane's replica leaves out (shares.ts) has NaN in all three.
+ */
 export interface StageTimes {
   /** When the CPU issued it; Infinity where it never did. */
   readonly issueNs: Float64Array;
@@ -23,15 +28,22 @@ export interface IterationTimes {
   /** By rank: when it was done with the iteration. */
   readonly rankEndNs: Float64Array;
   readonly stages: readonly StageTimes[];
-  /** The devices' state, for whoever writes metrics. */
+  /** How many micro-batches replicas took, and where ranks sat: the same objects until somebody steers. */
+  readonly shares: Shares;
+  readonly topology: Topology;
+  /** The devices' state by rank, for whoever writes metrics. */
   readonly devices: DeviceState;
 }
 
 export interface Simulation {
   readonly spec: ClusterSpec;
   readonly lanes: Lanes;
+  /** The unmoved layout, in whose ranks faults are told. */
   readonly topology: Topology;
   readonly programs: readonly StageProgram[];
-  /** Arrays are reused: what is to be kept of an iteration must be copied before the next. */
-  iterations(): Generator<IterationTimes>;
+  /**
+   * Arrays are reused: what is to be kept of an iteration must be copied before the next. `steer` is asked before each
+   * iteration, after what came before has been yielded.
+   */
+  iterations(steer?: Steer): Generator<IterationTimes>;
 }

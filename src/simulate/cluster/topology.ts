@@ -5,11 +5,15 @@
 import type { ClusterSpec } from "./spec.ts";
 import { hash } from "./noise.ts";
 
+/** Where ranks sit: functions of a rank say what holds for the GPU that it sits on. */
 export interface Topology {
   readonly machines: number;
   readonly rails: number;
   readonly leaves: number;
   readonly spines: number;
+  /** The GPU that a rank sits on, by the rank that it has in the unmoved layout; and the rank on a GPU. */
+  seatOf(rank: number): number;
+  rankAt(seat: number): number;
   machineOf(rank: number): number;
   gpuOf(rank: number): number;
   leafOf(rank: number): number;
@@ -33,6 +37,8 @@ export function makeTopology(spec: ClusterSpec): Topology {
     rails,
     leaves: pods * rails,
     spines,
+    seatOf: (rank) => rank,
+    rankAt: (seat) => seat,
     machineOf,
     gpuOf,
     leafOf: (rank) => Math.floor(machineOf(rank) / machinesPerLeaf) * rails + gpuOf(rank),
@@ -40,5 +46,20 @@ export function makeTopology(spec: ClusterSpec): Topology {
     machineName,
     nicName: (rank) => `${machineName(machineOf(rank))}/mlx5_${gpuOf(rank)}`,
     leafName: (leaf) => `leaf${leaf}`,
+  };
+}
+
+/** The same machines with ranks that have changed places (Greyhound §5.2, S3); `seats` by rank, a permutation. */
+export function seatedTopology(unmoved: Topology, seats: Int32Array): Topology {
+  const rankAt = new Int32Array(seats.length);
+  seats.forEach((seat, rank) => (rankAt[seat] = rank));
+  return {
+    ...unmoved,
+    seatOf: (rank) => seats[rank]!,
+    rankAt: (seat) => rankAt[seat]!,
+    machineOf: (rank) => unmoved.machineOf(seats[rank]!),
+    gpuOf: (rank) => unmoved.gpuOf(seats[rank]!),
+    leafOf: (rank) => unmoved.leafOf(seats[rank]!),
+    nicName: (rank) => unmoved.nicName(seats[rank]!),
   };
 }

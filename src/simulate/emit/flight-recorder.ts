@@ -11,9 +11,11 @@ import { uniform } from "../cluster/noise.ts";
 import * as P from "../cluster/program.ts";
 import { flightDump } from "../flight/flight-recorder.ts";
 import { shapeOf, type Kind, type Op, type Shape, type Site } from "../flight/op.ts";
+import { runOf, type Shares } from "../cluster/shares.ts";
 import { pickle } from "../flight/pickle-writer.ts";
 import { recordRank } from "../flight/record-rank.ts";
 import type { Emitter, Output } from "./emitter.ts";
+import { OperatorCounts } from "./operator-counts.ts";
 
 export interface FlightOptions {
   /** TORCH_FR_BUFFER_SIZE; the default is PyTorch's. */
@@ -43,39 +45,43 @@ export function emitFlightRecorder(
     spec.iterations,
     ...spec.faults.filter((fault) => isEnding(fault, fault.from)).map((fault) => fault.from),
   );
-  const least = programs.reduce((fewest, program) => Math.min(fewest, program.count), Infinity);
-  const keep = Math.min(last, Math.ceil(ringSize / least) + 1);
-  /** Copies of the last iterations, by stage. */
-  const kept: {
-    iteration: number;
-    stages: { issue: Float64Array; start: Float64Array; end: Float64Array }[];
-  }[] = [];
+  /** As many of the last iterations as fill the ring of whoever runs the fewest operators, and what came before. */
+  const kept: KeptIteration[] = [];
+  const before = new OperatorCounts(simulation);
+  let topology = simulation.topology;
   let endNs = 0;
   return {
     iteration(times: IterationTimes): void {
       if (times.endNs !== Infinity) endNs = times.endNs;
-      if (times.iteration <= last - keep) return;
+      topology = times.topology;
       const stages = times.stages.map(({ issueNs, startNs, endNs: ends }) => ({
         issue: issueNs.slice(),
         start: startNs.slice(),
         end: ends.slice(),
       }));
-      kept.push({ iteration: times.iteration, stages });
+      const { iteration, shares } = times;
+      kept.push({ iteration, shares, fewest: fewestOperators(simulation, shares), stages });
+      // The last one may have been cut short.
+      let recorded = kept.slice(1, -1).reduce((sum, { fewest }) => sum + fewest, 0);
+      while (recorded >= ringSize) {
+        before.add(kept.shift()!.shares);
+        recorded -= kept[0]!.fewest;
+      }
     },
     end(): void {
       const groups = clusterGroups(simulation);
       const silent = new Set(
         spec.faults
           .filter((fault) => isEnding(fault, last) && SILENT.includes(fault.cause))
-          .flatMap((fault) => faultRanks(spec, simulation.topology, fault)),
+          .flatMap((fault) => faultRanks(spec, topology, fault)),
       );
       const templates = programs.map((program) => operatorTemplates(simulation, program));
       for (let rank = 0; rank < spec.gpus; rank++) {
         const fate = uniform(spec.seed, rank, 0x10c, 0);
         if (silent.has(rank) || fate < lost / 2) continue;
         const stage = Math.floor(rank / lanes.lanes);
-        const history = rankHistory(simulation, groups, templates[stage]!, rank, kept);
-        const machine = simulation.topology.machineOf(rank);
+        const history = rankHistory(simulation, groups, templates[stage]!, rank, kept, before);
+        const machine = topology.machineOf(rank);
         const records = recordRank(rank, history, {
           seed: spec.seed,
           skewNs: machineNs(spec, machine, endNs) - endNs,
@@ -109,6 +115,23 @@ export function emitFlightRecorder(
       }
     },
   };
+}
+
+/** An iteration, copied. */
+interface KeptIteration {
+  readonly iteration: number;
+  readonly shares: Shares;
+  /** Operators of the rank that ran the fewest. */
+  readonly fewest: number;
+  /** By stage. */
+  readonly stages: readonly { issue: Float64Array; start: Float64Array; end: Float64Array }[];
+}
+
+function fewestOperators({ programs }: Simulation, { mostSkipped }: Shares): number {
+  return programs.reduce(
+    (fewest, program) => Math.min(fewest, runOf(program, mostSkipped).ops.length),
+    Infinity,
+  );
 }
 
 interface Template {
@@ -186,18 +209,15 @@ function siteOf(program: P.StageProgram, op: number): Site {
 
 /** The rank's operators over the kept iterations, and how many came before in each group. */
 function rankHistory(
-  { lanes, programs }: Simulation,
+  { lanes }: Simulation,
   groups: ClusterGroups,
   templates: readonly (Template | null)[],
   rank: number,
-  kept: readonly {
-    iteration: number;
-    stages: readonly { issue: Float64Array; start: Float64Array; end: Float64Array }[];
-  }[],
+  kept: readonly KeptIteration[],
+  counts: OperatorCounts,
 ) {
   const stage = Math.floor(rank / lanes.lanes);
   const lane = rank % lanes.lanes;
-  const { count } = programs[stage]!;
   const communicating = templates.flatMap((template, op) => (template ? [op] : []));
   const total = kept.length * communicating.length;
   const ops: Op[] = [];
@@ -218,6 +238,8 @@ function rankHistory(
     for (const op of communicating) {
       const at = op * lanes.lanes + lane;
       if (issue[at] === Infinity) break outer;
+      // Left out by its replica.
+      if (Number.isNaN(issue[at]!)) continue;
       const { role, ...template } = templates[op]!;
       createdNs[ops.length] = issue[at]!;
       startNs[ops.length] = seen(start[at]!);
@@ -233,15 +255,14 @@ function rankHistory(
     }
   }
   const before = new Map<number, { collectives: number; p2p: number }>();
-  const iterations = (kept[0]?.iteration ?? 1) - 1;
-  for (let op = 0; op < count; op++) {
-    const template = templates[op];
+  for (const template of templates) {
     if (!template) continue;
-    const group = groupOf(template.role);
-    const known = before.get(group) ?? { collectives: 0, p2p: 0 };
-    if (template.peer >= 0) known.p2p += iterations;
-    else known.collectives += iterations;
-    before.set(group, known);
+    const number = counts.of(rank, template.role);
+    const isP2p = template.peer >= 0;
+    before.set(groupOf(template.role), {
+      collectives: isP2p ? 0 : number,
+      p2p: isP2p ? number : 0,
+    });
   }
   return { ops, issued: ops.length, createdNs, startNs, endNs, before };
 }

@@ -5,9 +5,11 @@
  */
 import { clusterGroups } from "../cluster/groups.ts";
 import type { IterationTimes, Simulation } from "../cluster/times.ts";
+import type { Topology } from "../cluster/topology.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { checkRanks, chooseRanks, chooseSteps } from "./kineto/choose.ts";
 import { RankTrace } from "./kineto/rank-trace.ts";
+import { OperatorCounts } from "./operator-counts.ts";
 
 export interface KinetoOptions {
   /** Rank 0, the suspects and one healthy peer where not given. */
@@ -24,19 +26,22 @@ export function emitKineto(
   const ranks = options.ranks ?? chooseRanks(simulation);
   checkRanks(ranks, simulation.spec.gpus);
   const steps = new Set(options.steps ?? chooseSteps(simulation));
+  const counts = new OperatorCounts(simulation);
   let traces: RankTrace[] | null = null;
-  const open = (): RankTrace[] => {
+  const open = (topology: Topology): RankTrace[] => {
     const groups = clusterGroups(simulation);
     return ranks.map((rank) => {
       const path = `kineto/kineto.rank${rank}.json`;
-      return new RankTrace(simulation, groups, rank, path, output.open(path));
+      return new RankTrace(simulation, groups, topology, rank, path, output.open(path));
     });
   };
   return {
     iteration(times: IterationTimes): void {
-      if (!steps.has(times.iteration) || times.endNs === Infinity) return;
-      traces ??= open();
-      for (const trace of traces) trace.step(times);
+      if (steps.has(times.iteration) && times.endNs !== Infinity) {
+        traces ??= open(times.topology);
+        for (const trace of traces) trace.step(times, counts);
+      }
+      counts.add(times.shares);
     },
     end(): void {
       for (const trace of traces ?? []) trace.end();

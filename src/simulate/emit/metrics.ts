@@ -16,9 +16,9 @@ import { NODE_FAMILIES } from "./metrics/node-families.ts";
 import { SampleWriter } from "./metrics/sample-writer.ts";
 import { exporterOf, type Scene } from "./metrics/scene.ts";
 import { SimulationScene } from "./metrics/simulation-scene.ts";
-import { Timeline } from "./metrics/timeline.ts";
+import { Timeline, type Regime } from "./metrics/timeline.ts";
 import { SeriesWalk } from "./metrics/walk.ts";
-import { workOf } from "./metrics/work.ts";
+import { workOf, type Work } from "./metrics/work.ts";
 import { busOf } from "./pci.ts";
 
 export interface MetricOptions {
@@ -47,7 +47,7 @@ export function emitMetrics(
       const levels = new Levels(
         timeline.samples(intervalS * 1e9),
         timeline.regimes.map((regime) => effectsOf(simulation, regime)),
-        workOf(simulation),
+        worksOf(simulation, timeline.regimes),
       );
       const file = output.open("metrics/metrics.prom");
       const writer = new SampleWriter(simulation, file, intervalS);
@@ -59,6 +59,16 @@ export function emitMetrics(
       file.end();
     },
   };
+}
+
+/** By regime; one object for all that nobody steered apart. */
+function worksOf(simulation: Simulation, regimes: readonly Regime[]): Work[] {
+  const works: Work[] = [];
+  for (const { shares, topology } of regimes) {
+    const same = regimes.findIndex((one) => one.shares === shares && one.topology === topology);
+    works.push(works[same] ?? workOf(simulation, shares, topology));
+  }
+  return works;
 }
 
 class MetricsText {

@@ -3,6 +3,7 @@ import { UserError } from "../../../base/errors.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks, isEnding, severityAt } from "../../cluster/faults.ts";
+import { linkEnds } from "../../cluster/links.ts";
 
 const MOST_SUSPECTS = 4;
 
@@ -29,8 +30,10 @@ function suspectsOf({ spec, topology }: Simulation, fault: FaultSpec): number[] 
     topology.leafName(topology.leafOf(rank)),
   ];
   const { link } = fault;
+  const ends = link && linkEnds(topology, spec.gpus, link);
   let ranks: number[] = [];
-  if (link?.every((end) => /^\d+$/.test(end))) ranks = link.map(Number);
+  // Of two machines, half the ranks each.
+  if (ends) ranks = ends.flatMap((end) => end.slice(0, MOST_SUSPECTS / 2));
   else if (link) ranks = all.filter((rank) => link.every((end) => names(rank).includes(end)));
   else if (fault.switch !== null)
     ranks = all.filter((rank) => names(rank).includes(fault.switch!)).slice(0, 1);

@@ -19,9 +19,8 @@ export interface Communication {
   /** What `record_param_comms` has on top. */
   readonly cpuArgs: string;
   readonly block: number;
-  /** Place among the group's operators of one iteration, and how many these are. */
-  readonly index: number;
-  readonly perIteration: number;
+  /** Of its group. */
+  readonly role: number;
 }
 
 const STORAGE = "(ncclDevKernelArgsStorage<4096ul>)";
@@ -93,23 +92,15 @@ export function communications(
   for (const other of programs)
     for (let op = 0; op < other.count; op++)
       if (other.peerStage[op] === stage) receivers.set(other.peerOp[op]!, other.stage);
-  const counts = new Map<number, number>();
-  const drafts = Array.from({ length: program.count }, (_, op) => {
+  return Array.from({ length: program.count }, (_, op) => {
     const role = program.role[op]!;
     const kind = program.kind[op]!;
     if (role === P.NO_GROUP) return null;
-    const index = counts.get(role) ?? 0;
-    counts.set(role, index + 1);
     const peerStage =
       kind === P.RECV ? program.peerStage[op]! : kind === P.SEND ? receivers.get(op)! : -1;
     const peer = peerStage < 0 ? -1 : peerStage * lanes.lanes + (rank % lanes.lanes);
-    return { role, kind, index, peer, bytes: program.bytes[op]! };
-  });
-  return drafts.map((draft) => {
-    if (!draft) return null;
-    const group = groups.groups[groups.groupOf(rank, draft.role)]!;
-    const perIteration = counts.get(draft.role)!;
-    return describe(simulation, group, rank, { ...draft, perIteration });
+    const group = groups.groups[groups.groupOf(rank, role)]!;
+    return describe(simulation, group, rank, { role, kind, peer, bytes: program.bytes[op]! });
   });
 }
 
@@ -120,8 +111,6 @@ function describe(
   op: {
     role: number;
     kind: number;
-    index: number;
-    perIteration: number;
     peer: number;
     bytes: number;
   },
@@ -157,7 +146,6 @@ function describe(
     kernelArgs: shared,
     cpuArgs: `${shared}, "Rank": ${isP2p ? there : here}, "Global rank start": ${ranks[0]}, "Global rank stride": ${stride}`,
     block: op.kind >= P.ALL_TO_ALL ? 640 : 288,
-    index: op.index,
-    perIteration: op.perIteration,
+    role: op.role,
   };
 }

@@ -3,6 +3,7 @@ import { machineNs } from "../../cluster/clocks.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
+import type { Topology } from "../../cluster/topology.ts";
 import type { Writer } from "../emitter.ts";
 import { groupsOfRank } from "./communication.ts";
 import { TraceFile } from "./trace-file.ts";
@@ -45,8 +46,14 @@ export class RankEvents {
   #fromNs = Infinity;
   #toNs = 0;
 
-  constructor(simulation: Simulation, groups: ClusterGroups, rank: number, writer: Writer) {
-    const { spec, topology } = simulation;
+  constructor(
+    simulation: Simulation,
+    groups: ClusterGroups,
+    topology: Topology,
+    rank: number,
+    writer: Writer,
+  ) {
+    const { spec } = simulation;
     this.#simulation = simulation;
     this.#machine = topology.machineOf(rank);
     this.#device = topology.gpuOf(rank);

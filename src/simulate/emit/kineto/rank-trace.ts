@@ -9,7 +9,10 @@ import type { ClusterGroups } from "../../cluster/groups.ts";
 import { fetchNs, gcPause, imageFactor, lookupNs } from "../../cluster/noise.ts";
 import { partsNs } from "../../cluster/parts.ts";
 import * as P from "../../cluster/program.ts";
+import { runOf } from "../../cluster/shares.ts";
+import type { Topology } from "../../cluster/topology.ts";
 import type { Writer } from "../emitter.ts";
+import type { OperatorCounts } from "../operator-counts.ts";
 import { copyArgs, inputs, kernelArgs, listInputs, ncclArgs, tensorInputs } from "./arguments.ts";
 import { communications, type Communication } from "./communication.ts";
 import { shareOut, type KernelFault, type Piece } from "./durations.ts";
@@ -32,7 +35,6 @@ const COPY: Call = { cat: "cuda_runtime", name: "cudaMemcpyAsync", cbid: 41 };
 /** One operator on its way from the CPU to the GPU. */
 interface Issue {
   readonly op: number;
-  readonly iteration: number;
   readonly tid: number;
   readonly ns: number;
   /** Between two launches; how long each takes; and how long before it the CPU operator began. */
@@ -54,11 +56,15 @@ export class RankTrace {
   readonly #sendStreams: number[] = [];
   /** By tokens of a micro-batch, and whether the feed-forward width is odd. */
   readonly #plans = new Map<string, KernelPlan>();
+  /** By role: how many operators of its group the rank has run. */
+  readonly #issued = new Map<number, number>();
   #sequence = 0;
 
+  /** `topology`: where ranks sit in the first step. */
   constructor(
     simulation: Simulation,
     groups: ClusterGroups,
+    topology: Topology,
     rank: number,
     path: string,
     writer: Writer,
@@ -66,32 +72,36 @@ export class RankTrace {
     this.#simulation = simulation;
     this.#rank = rank;
     this.#path = path;
-    this.#events = new RankEvents(simulation, groups, rank, writer);
+    this.#events = new RankEvents(simulation, groups, topology, rank, writer);
     this.#program = simulation.programs[Math.floor(rank / simulation.lanes.lanes)]!;
     this.#communications = communications(simulation, groups, rank);
   }
 
-  step(times: IterationTimes): void {
+  /** `counts`: of the iterations before. */
+  step(times: IterationTimes, counts: OperatorCounts): void {
     const { spec, lanes } = this.#simulation;
     const { iteration, devices } = times;
     const rank = this.#rank;
     const { issueNs, startNs, endNs } = times.stages[Math.floor(rank / lanes.lanes)]!;
-    const { count, async, loads, microBatch, phase } = this.#program;
-    const pause = gcPause(spec.seed, rank, iteration, count, spec.noise);
+    const { async, loads, microBatch, phase } = this.#program;
+    const run = runOf(this.#program, times.shares.skipped[rank % lanes.lanes]!);
+    const pause = gcPause(spec.seed, rank, iteration, run.ops.length, spec.noise);
+    const pausedOp = pause === null ? -1 : run.ops[pause.op]!;
+    for (let role = 0; role < P.NO_GROUP; role++) this.#issued.set(role, counts.of(rank, role));
     const issuing = spec.issueNs * devices.cpu[rank]!;
-    const fault = kernelFault(this.#simulation, rank, iteration);
+    const fault = kernelFault(this.#simulation, rank, times);
     const isMask = spec.faults.some(({ how, from }) => how === "mask" && from <= iteration);
     const frames = spec.pythonStacks ? new PythonFrames(this.#events, this.#program) : null;
     const begun = { ns: Infinity, kernel: Infinity, optimizer: Infinity };
     let before = 0;
     let gpu = 0;
-    for (let op = 0; op < count; op++) {
+    for (const op of run.ops) {
       const at = op * lanes.lanes + (rank % lanes.lanes);
       const issue = issueNs[at]!;
       const fetch = loads[op]
         ? fetchNs(spec.seed, rank, microBatch[op]!, iteration, spec.noise) + devices.loadNs[rank]!
         : 0;
-      const collect = devices.pauseNs[rank]! + (pause?.op === op ? pause.ns : 0);
+      const collect = devices.pauseNs[rank]! + (pausedOp === op ? pause!.ns : 0);
       const lookup = loads[op]
         ? lookupNs(spec.seed, rank, microBatch[op]!, iteration, spec.embeddingNs)
         : 0;
@@ -99,7 +109,7 @@ export class RankTrace {
         .map((site) => ({ what: site.what, drains: site.drains, ns: site.ns(rank, op) }))
         .filter(({ ns }) => ns >= 0);
       const atSites = sites.reduce((sum, { ns }) => sum + ns, 0);
-      if (op === 0)
+      if (begun.ns === Infinity)
         before = begun.ns = issue - issuing - collect - fetch - lookup - atSites - TAIL_NS;
       const tid = this.#isAutograd(op) ? this.#events.autograd : this.#events.main;
       const idle = writeHostWork(this.#events, {
@@ -137,13 +147,15 @@ export class RankTrace {
       const spacing = (0.8 * issuing) / (pieces.length + 1);
       const where: Issue = {
         op,
-        iteration,
         tid,
         ns: issue,
         spacing,
         takes: Math.min(0.35 * spacing, 0.75 * TAIL_NS),
         lead: Math.min(0.3 * spacing, 20_000),
-        heldNs: this.#isHeld(op, sites.length) && issue - issuing > idle + TAIL_NS ? idle : NaN,
+        heldNs:
+          this.#isHeld(run.before[op]!, sites.length) && issue - issuing > idle + TAIL_NS
+            ? idle
+            : NaN,
       };
       this.#compute(where, begin, pieces);
       this.#communicate(where, startNs[at]!, endNs[at]!);
@@ -155,9 +167,9 @@ export class RankTrace {
   }
 
   /** Whether only a full queue can keep the CPU from launching. */
-  #isHeld(op: number, sites: number): boolean {
+  #isHeld(before: number, sites: number): boolean {
     const { launchQueue } = this.#simulation.spec;
-    return launchQueue > 0 && op >= launchQueue && sites === 0;
+    return launchQueue > 0 && before >= launchQueue && sites === 0;
   }
 
   #planOf(op: number, iteration: number, fault: KernelFault | null): KernelPlan {
@@ -231,7 +243,7 @@ export class RankTrace {
     });
   }
 
-  #communicate({ op, iteration, tid, ns, takes, lead }: Issue, fromNs: number, toNs: number): void {
+  #communicate({ op, tid, ns, takes, lead }: Issue, fromNs: number, toNs: number): void {
     const what = this.#communications[op];
     if (!what) return;
     const events = this.#events;
@@ -240,7 +252,9 @@ export class RankTrace {
       const until = ns + (1.3 - nesting / 10) * takes;
       return events.operator(cat, name, tid, ns - (1 - nesting / 5) * lead, until, args);
     };
-    const seq = `, "Seq": ${(iteration - 1) * what.perIteration + what.index + 1}`;
+    const number = this.#issued.get(what.role)! + 1;
+    this.#issued.set(what.role, number);
+    const seq = `, "Seq": ${number}`;
     cpu("cpu_op", what.op, 0, listInputs(dims, [], ""));
     const more = listInputs(dims, what.scalars, `, ${what.cpuArgs}${seq}`);
     const id = cpu("cpu_op", "record_param_comms", 1, more);
@@ -291,9 +305,9 @@ export class RankTrace {
 
 /** Which of the faults that only lengthen kernels acts on a rank; null for none or for a slow GPU. */
 export function kernelFault(
-  { spec, topology }: Simulation,
+  { spec }: Simulation,
   rank: number,
-  iteration: number,
+  { iteration, topology }: IterationTimes,
 ): KernelFault | null {
   const found = spec.faults.find(
     (fault) =>

@@ -9,6 +9,8 @@ import { faultRanks, isEnding } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { STREAM, uniform, hash } from "../../cluster/noise.ts";
 import { EMBEDDING, WORLD } from "../../cluster/program.ts";
+import type { Topology } from "../../cluster/topology.ts";
+import type { OperatorCounts } from "../operator-counts.ts";
 import { frontiers, type Frontier, type FrontierOf, type Pending } from "./frontier.ts";
 import type { KernelLogs } from "./kernel-log.ts";
 import { membershipsOf, type Membership } from "./memberships.ts";
@@ -35,7 +37,7 @@ export interface Ending {
   readonly ranks: readonly number[];
 }
 
-export function endingsAt({ spec, topology }: Simulation, iteration: number): Ending[] {
+export function endingsAt({ spec }: Simulation, { iteration, topology }: IterationTimes): Ending[] {
   return spec.faults
     .filter((fault) => isEnding(fault, iteration))
     .map((fault) => ({ fault, ranks: faultRanks(spec, topology, fault) }));
@@ -51,15 +53,16 @@ export function writeEnding(
   simulation: Simulation,
   groups: ClusterGroups,
   times: IterationTimes,
+  counts: OperatorCounts,
   files: ReadonlyMap<number, RankFile>,
   kernels: KernelLogs,
   usualNs: number,
 ): void {
   const { spec } = simulation;
-  const frontierOf = frontiers(simulation, times);
+  const frontierOf = frontiers(simulation, times, counts);
   const dead = new Map<number, number>();
   const stopped = new Set<number>();
-  for (const { fault, ranks } of endingsAt(simulation, times.iteration)) {
+  for (const { fault, ranks } of endingsAt(simulation, times)) {
     for (const rank of ranks) {
       if (STOPPED.includes(fault.cause)) stopped.add(rank);
       if (STOPPED.includes(fault.cause) || STUCK.includes(fault.cause)) continue;
@@ -94,6 +97,7 @@ export function writeEnding(
       noticesOf(file.rank, frontier),
       call,
       dead,
+      times.topology,
     );
   }
 }
@@ -112,6 +116,7 @@ function writeLastWords(
   notices: readonly Notice[],
   call: Call,
   dead: ReadonlyMap<number, number>,
+  topology: Topology,
 ): void {
   const { seed } = simulation.spec;
   const world = joined[0]!;
@@ -124,7 +129,12 @@ function writeLastWords(
     const at = { membership, pending, atNs, isFirst: isFirst && own };
     const message =
       dead.size > 0
-        ? writeRemoteError(simulation, file, at, deadPeer(simulation, membership, pending, dead))
+        ? writeRemoteError(
+            simulation,
+            file,
+            at,
+            deadPeer(seed, topology, membership, pending, dead),
+          )
         : writeTimeout(simulation, file, at);
     return { membership, message };
   };
@@ -201,12 +211,13 @@ function firstCall(
 
 /** "node001<43946>": the machine of the process that is gone, and a port. */
 function deadPeer(
-  { spec, topology }: Simulation,
+  seed: number,
+  topology: Topology,
   { group }: Membership,
   { peer }: Pending,
   dead: ReadonlyMap<number, number>,
 ): string {
   const gone = peer >= 0 ? peer : (group.ranks.find((rank) => dead.has(rank)) ?? 0);
-  const port = 32_768 + (hash(spec.seed ^ STREAM.logs, gone, group.index, 14) % 28_000);
+  const port = 32_768 + (hash(seed ^ STREAM.logs, gone, group.index, 14) % 28_000);
   return `${topology.machineName(topology.machineOf(gone))}<${port}>`;
 }

@@ -1,9 +1,10 @@
 /**
- * How far a rank is in each of its groups when the job stops. Every iteration has the same operators, so
- * the counters are those of one iteration times the iterations before; only the last has to be looked at.
+ * How far a rank is in each of its groups when the job stops. The iterations before have been counted; only the last
+ * has to be looked at.
  */
 import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { NO_GROUP, RECV, SEND, type StageProgram } from "../../cluster/program.ts";
+import type { OperatorCounts } from "../operator-counts.ts";
 
 /** The first operator of a group that the rank issued and that never ended, and the group's counters. */
 export interface Pending {
@@ -33,7 +34,12 @@ export interface Frontier {
 
 export type FrontierOf = (rank: number) => Frontier;
 
-export function frontiers(simulation: Simulation, times: IterationTimes): FrontierOf {
+/** `counts`: of the iterations before. */
+export function frontiers(
+  simulation: Simulation,
+  times: IterationTimes,
+  counts: OperatorCounts,
+): FrontierOf {
   const { lanes, programs } = simulation;
   const receivers = programs.map((program) => receiversOf(programs, program));
   return (rank) => {
@@ -44,14 +50,17 @@ export function frontiers(simulation: Simulation, times: IterationTimes): Fronti
     const counters = new Map<number, Counters>();
     const first = new Map<number, { op: number; seq: number; issuedNs: number; peer: number }>();
     let lastIssueNs = times.startNs;
-    for (const [role, count] of perIteration(program)) {
-      const before = (times.iteration - 1) * count;
+    for (const role of new Set(program.role)) {
+      if (role === NO_GROUP) continue;
+      const before = counts.of(rank, role);
       counters.set(role, { enqueued: before, completed: before });
     }
     const seqs = new Map([...counters].map(([role, { enqueued }]) => [role, enqueued]));
     for (let op = 0; op < program.count; op++) {
       const issued = issueNs[op * lanes.lanes + lane]!;
       if (issued === Infinity) break;
+      // Left out by its replica.
+      if (Number.isNaN(issued)) continue;
       if (issued > lastIssueNs) lastIssueNs = issued;
       const role = program.role[op]!;
       if (role === NO_GROUP) continue;
@@ -73,15 +82,6 @@ export function frontiers(simulation: Simulation, times: IterationTimes): Fronti
       .sort((a, b) => a.issuedNs - b.issuedNs);
     return { pending, counters, lastIssueNs };
   };
-}
-
-/** Operators of one iteration by role. */
-function perIteration(program: StageProgram): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const role of program.role) {
-    if (role !== NO_GROUP) counts.set(role, (counts.get(role) ?? 0) + 1);
-  }
-  return counts;
 }
 
 /** Stage that takes what a send of this stage sends, by the send's index. */

@@ -6,6 +6,7 @@
 import type { Simulation } from "../../cluster/times.ts";
 import { faultRanks } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
+import { linkEnds } from "../../cluster/links.ts";
 import { WORLD } from "../../cluster/program.ts";
 import { membershipsOf } from "./memberships.ts";
 
@@ -18,9 +19,8 @@ export function ranksOfInterest({ spec, topology }: Simulation, groups: ClusterG
   const chosen = new Set([spec.gpus - 1]);
   for (const rank of all) if (topology.gpuOf(rank) === 0) chosen.add(rank);
   for (const fault of spec.faults) {
-    const named = fault.link?.every((end) => /^\d+$/.test(end))
-      ? fault.link.map(Number)
-      : faultRanks(spec, topology, fault);
+    const ends = fault.link && linkEnds(topology, spec.gpus, fault.link);
+    const named = ends ? ends.flat() : faultRanks(spec, topology, fault);
     if (named.length > ALL_UP_TO) continue;
     for (const rank of named) {
       chosen.add(rank);

@@ -29,10 +29,15 @@ const GAPS = 0.01;
 export class Levels {
   readonly samples: readonly (readonly Part[])[];
   readonly #effects: readonly Effects[];
-  readonly #work: Work;
+  readonly #work: readonly Work[];
   readonly #main: Uint16Array;
 
-  constructor(samples: readonly (readonly Part[])[], effects: readonly Effects[], work: Work) {
+  /** `effects` and `work` by regime. */
+  constructor(
+    samples: readonly (readonly Part[])[],
+    effects: readonly Effects[],
+    work: readonly Work[],
+  ) {
     this.samples = samples;
     this.#effects = effects;
     this.#work = work;
@@ -55,15 +60,16 @@ export class Levels {
     level.compute = level.idle = level.useful = level.nvlinkPerS = level.nicPerS = 0;
     for (const { regime, share, rate } of this.samples[sample]!) {
       const effect = this.#effects[regime]!.gpu(rank);
-      const useful = rate * this.#work.computeS[rank]!;
+      const work = this.#work[regime]!;
+      const useful = rate * work.computeS[rank]!;
       const compute = effect.idle ? 0 : Math.min(0.97 * share, useful * effect.slow);
       level.useful += effect.idle ? 0 : Math.min(useful, compute);
       level.compute += compute;
       if (effect.idle) level.idle += share;
       else if (effect.late) level.idle += 0.7 * (share - compute);
       else level.idle += GAPS * share;
-      level.nvlinkPerS += rate * this.#work.nvlinkBytes[rank]!;
-      level.nicPerS += rate * this.#work.nicBytes[rank]! * effect.traffic;
+      level.nvlinkPerS += rate * work.nvlinkBytes[rank]!;
+      level.nicPerS += rate * work.nicBytes[rank]! * effect.traffic;
     }
     level.offeredPerS = level.pciePerS = level.nicPerS;
     level.memoryMib = MEMORY_MIB;

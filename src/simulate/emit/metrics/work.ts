@@ -1,8 +1,13 @@
-/** What one iteration costs each rank when all is well: time of kernels, bytes over NVLink and over its NIC. */
+/**
+ * What one iteration costs each GPU when all is well: time of kernels, bytes over NVLink and over its NIC. By the GPU's
+ * rank in the unmoved layout, whichever rank sits on it.
+ */
 import { wireBytes } from "../../cluster/links.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import type { LaneGroups } from "../../cluster/lanes.ts";
-import { CP, DP, EP, NO_GROUP, PP, TP, WORLD } from "../../cluster/program.ts";
+import { CP, DP, EP, NO_GROUP, PP, TP, WORLD, type StageProgram } from "../../cluster/program.ts";
+import { runOf, type Shares } from "../../cluster/shares.ts";
+import type { Topology } from "../../cluster/topology.ts";
 
 export interface Work {
   readonly computeS: Float64Array;
@@ -10,7 +15,17 @@ export interface Work {
   readonly nicBytes: Float64Array;
 }
 
-export function workOf({ spec, lanes, programs, topology }: Simulation): Work {
+interface Cost {
+  readonly computeNs: number;
+  /** By role. */
+  readonly bytes: ReadonlyMap<number, number>;
+}
+
+export function workOf(
+  { spec, lanes, programs }: Simulation,
+  { skipped }: Shares,
+  topology: Topology,
+): Work {
   const work: Work = {
     computeS: new Float64Array(spec.gpus),
     nvlinkBytes: new Float64Array(spec.gpus),
@@ -23,10 +38,10 @@ export function workOf({ spec, lanes, programs, topology }: Simulation): Work {
     [EP]: lanes.ep,
   };
   const sizeOf = (role: number): number => groupsOf[role]?.size ?? (role === WORLD ? spec.gpus : 2);
-  programs.forEach((program, stage) => {
+  const costOf = (program: StageProgram, without: number): Cost => {
     let computeNs = 0;
     const bytes = new Map<number, number>();
-    for (let op = 0; op < program.count; op++) {
+    for (const op of runOf(program, without).ops) {
       computeNs += program.computeNs[op]!;
       const role = program.role[op]!;
       if (role === NO_GROUP) continue;
@@ -36,9 +51,15 @@ export function workOf({ spec, lanes, programs, topology }: Simulation): Work {
           : wireBytes(program.kind[op]!, program.bytes[op]!, sizeOf(role));
       bytes.set(role, (bytes.get(role) ?? 0) + wire);
     }
+    return { computeNs, bytes };
+  };
+  programs.forEach((program, stage) => {
+    const costs = new Map<number, Cost>();
     for (let lane = 0; lane < lanes.lanes; lane++) {
-      const rank = stage * lanes.lanes + lane;
-      work.computeS[rank] = computeNs / 1e9;
+      const { computeNs, bytes } = costs.get(skipped[lane]!) ?? costOf(program, skipped[lane]!);
+      costs.set(skipped[lane]!, { computeNs, bytes });
+      const seat = topology.seatOf(stage * lanes.lanes + lane);
+      work.computeS[seat] = computeNs / 1e9;
       for (const [role, wire] of bytes) {
         const groups = groupsOf[role];
         const first = groups ? groups.members[groups.groupOf[lane]! * groups.size]! : -1;
@@ -49,7 +70,7 @@ export function workOf({ spec, lanes, programs, topology }: Simulation): Work {
         const intra =
           groups !== undefined &&
           topology.machineOf(base + first) === topology.machineOf(base + lastMember);
-        (intra ? work.nvlinkBytes : work.nicBytes)[rank]! += wire;
+        (intra ? work.nvlinkBytes : work.nicBytes)[seat]! += wire;
       }
     }
   });
