@@ -26,6 +26,7 @@ const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
     { script: "machines/run.ts", quick: QUICK },
     { script: "machines/third-party.ts", quick: [] },
   ],
+  mitigate: [{ script: "mitigate/run.ts", quick: QUICK }],
   traces: [{ script: "traces/run.ts", quick: QUICK }],
 };
 

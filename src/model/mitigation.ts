@@ -83,3 +83,33 @@ export interface Remedy {
   readonly iterationMs: number;
   readonly why: string;
 }
+
+/** One step of a plan, as documents have it. */
+export interface MitigationStep {
+  readonly strategy: Strategy;
+  /** "rebalance-microbatches", "swap-nodes", "restart-without" */
+  readonly do: string;
+  /** Expected time of an iteration with it; null where that is not known. */
+  readonly iterationMs: number | null;
+  readonly overheadMs: number;
+  /** After so many slow iterations it has paid, if it lasts; null: never. */
+  readonly afterIterations: number | null;
+  readonly why: string;
+  /** By replica. */
+  readonly microBatches?: readonly number[];
+  readonly gradientWeights?: readonly number[];
+  /** Pairs of machines (or parts of machines) that exchange places, in order. */
+  readonly swaps?: readonly (readonly [string, string])[];
+  readonly exclude?: readonly string[];
+}
+
+/** What to do while a fault lasts, cheapest first (Greyhound §5.1). */
+export interface Mitigation {
+  readonly nowMs: number;
+  readonly healthyMs: number;
+  /** Times the loss of the best choice in hindsight, at most. */
+  readonly bound: number;
+  readonly steps: readonly MitigationStep[];
+  /** What was taken for granted, a sentence each. */
+  readonly assumes: readonly string[];
+}

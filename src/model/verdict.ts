@@ -1,6 +1,7 @@
 import type { Cause, Owner } from "./cause.ts";
 import type { Finding, SuspectType, VerdictKind } from "./finding.ts";
 import type { Rank } from "./ids.ts";
+import type { Mitigation } from "./mitigation.ts";
 
 export interface Suspect {
   readonly type: SuspectType;
@@ -49,6 +50,8 @@ export interface Verdict {
   readonly victims: readonly Rank[];
   readonly owner: Owner | null;
   readonly actions: readonly Action[];
+  /** How to live with it until it is mended; null where nothing can be planned. */
+  readonly mitigation?: Mitigation | null;
   readonly findings: readonly Omit<Finding, "accuses" | "clears">[];
   readonly inputs: readonly VerdictInput[];
   readonly missing: readonly string[];

@@ -1,10 +1,11 @@
 /** What the localizer found, in words, with how sure it is. */
 import { rankWords } from "../../base/text.ts";
+import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { Account } from "./accounts.ts";
+import { WARM_UP, type Account } from "./accounts.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Device } from "./progressive/narrow.ts";
 import type { Culprit } from "./progressive/progressive.ts";
@@ -100,12 +101,21 @@ function findingOf(
     data: {
       ...times(operators, iteration, until, witness),
       growthMs: round(suspect.afterMs - suspect.beforeMs),
+      ownMs: ownTimes(suspect, accounts.get(rank)!).map(round),
       issueMs: side.issueMs.map(round),
     },
     accuses: [{ ...facts, weight, why: `${says}; ${how}` }],
     clears: [...accounts.keys()].filter((other) => !blamed.includes(other)),
     lacks,
   };
+}
+
+/** A rank's time outside communication, usually and in its slow iterations: how much slower it became. */
+function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: Account): [number, number] {
+  const isSlow = new Set(slow);
+  const of = (wanted: boolean): number =>
+    median([...ownMs].filter((_, i) => iteration[i]! > WARM_UP && isSlow.has(i) === wanted));
+  return [of(false), of(true)];
 }
 
 /** A device that explains what is slow and is contradicted by nothing; a whole group is a poor answer. */

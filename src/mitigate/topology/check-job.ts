@@ -24,6 +24,7 @@ export function checkJob(job: PlacedJob): void {
   ] as const)
     for (const ms of times)
       if (!(ms >= 0 && ms < Infinity)) off(`${name} is ${ms}`, "milliseconds, not below 0");
+  if (!Number.isFinite(job.restMs)) off(`restMs is ${job.restMs}`, "milliseconds");
   for (const { name, compute, network } of slots) {
     if (!isFactor(compute)) off(`compute factor of ${name} is ${compute}`, FACTOR_HINT);
     if (!isFactor(network)) off(`network factor of ${name} is ${network}`, FACTOR_HINT);
