@@ -5,8 +5,10 @@
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { prefixReader } from "../../src/ingest/logs/prefix-header.ts";
-import { newPrefix } from "../../src/ingest/logs/prefix.ts";
+import { FormReader } from "../../src/ingest/logs/form-reader.ts";
+import { mergeDigests } from "../../src/ingest/logs/merge-digests.ts";
+import { LogEngine, MOST_FORMS } from "../../src/ingest/logs/scanner.ts";
+import { shippedMatchers } from "../../src/library/shipped.ts";
 import { templatesOf } from "../../src/methods/logs/templates/templates.ts";
 import { unpacked } from "../unpacked.ts";
 import { mutated } from "./parsing-mutate.ts";
@@ -31,7 +33,7 @@ const PEERS: Readonly<Record<string, Peers>> = {
   Thunderbird: { generic: [0.9575, 0.793], tuned: [0.955, 0.773], brain: 0.971 },
   Zookeeper: { generic: [0.9665, 0.854], tuned: [0.9665, 0.854], brain: 0.9875 },
 };
-const SAMPLE = 500;
+const MATCHERS = shippedMatchers();
 const SEEDS = [20_001, 20_002, 20_003];
 
 export async function runParsing(): Promise<string> {
@@ -46,27 +48,30 @@ export async function runParsing(): Promise<string> {
   });
 }
 
-/** The template of every line, by prefix, shape and template, as the pipeline does it. */
+/** Remembers the shape of every line that the scanner reads. */
+class RecordingReader extends FormReader {
+  readonly shapeOf: number[] = [];
+
+  override read(buf: Buffer, from: number, to: number): void {
+    super.read(buf, from, to);
+    this.shapeOf.push(this.shape);
+  }
+}
+
+/** The template of every line, as the command finds it: raw bytes through its own scanner, then its own templates. */
 function groupsOf(lines: readonly string[]): Int32Array {
-  const read = prefixReader(lines.slice(0, SAMPLE));
-  const prefix = newPrefix();
-  const known = new Map<string, number>();
-  const shapes: { text: string; count: number }[] = [];
-  const shapeOf = Int32Array.from(lines, (line) => {
-    read(line, prefix);
-    const text = line.slice(prefix.contentStart);
-    const form = text.replaceAll(/\d+/g, "0");
-    let shape = known.get(form);
-    if (shape === undefined) {
-      shape = shapes.length;
-      known.set(form, shape);
-      shapes.push({ text, count: 0 });
-    }
-    shapes[shape]!.count++;
-    return shape;
+  const reader = new RecordingReader((text) => MATCHERS.couldMatch(text), MOST_FORMS);
+  const scanner = new LogEngine({ isTelling: (text) => MATCHERS.couldMatch(text) }, reader);
+  scanner.begin(0);
+  scanner.push(Buffer.from(lines.join("\n")));
+  scanner.end();
+  const { of } = templatesOf(mergeDigests(["log"], [scanner.digest()]).shapes);
+  // The scanner does not read empty lines; of what has no shape every line is a group of its own.
+  let read = 0;
+  return Int32Array.from(lines, (line, i) => {
+    const shape = line === "" ? -1 : reader.shapeOf[read++]!;
+    return shape < 0 ? -1 - i : of[shape]!;
   });
-  const { of } = templatesOf(shapes);
-  return shapeOf.map((shape) => of[shape]!);
 }
 
 function report(sets: readonly ParsingSet[]): string {

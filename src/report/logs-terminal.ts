@@ -6,6 +6,7 @@ import { wrap, type Colours } from "./terminal.ts";
 const MOST_LINES = 12;
 const MOST_NODES = 8;
 const MOST_LESS = 4;
+const MOST_MISSING = 8;
 
 export function renderLogsTerminal(report: LogReport, colours: Colours, width: number): string {
   const { bold, red, green, yellow, dim, cyan } = colours;
@@ -73,20 +74,21 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
     out.push(dim(cutText(harmless(`or: ${title} (${category}, ${percent} %)`), width)));
   }
   out.push("");
+  // That there is none to compare with is said among what is missing.
   const against =
-    report.healthyJobs > 0
-      ? `compared with ${count(report.healthyJobs, "healthy job")}`
-      : "no healthy job to compare with (--baseline, --store)";
+    report.healthyJobs > 0 ? `; compared with ${count(report.healthyJobs, "healthy job")}` : "";
   out.push(
     dim(
       cutText(
-        `${count(report.lines, "line")} in ${count(report.files, "file")}, ${count(report.events, "event")}, ${count(report.nodesSeen, "node")}; ${against}`,
+        `${count(report.lines, "line")} in ${count(report.files, "file")}, ${count(report.events, "event")}, ${count(report.nodesSeen, "node")}${against}`,
         width,
       ),
     ),
   );
-  for (const text of report.missing.slice(0, MOST_LESS))
-    wrapped(`missing or odd: ${text}`, "", dim);
+  const { missing } = report;
+  for (const text of missing.slice(0, MOST_MISSING)) wrapped(`missing or odd: ${text}`, "", dim);
+  if (missing.length > MOST_MISSING)
+    out.push(dim(`missing or odd: ${missing.length - MOST_MISSING} more (--json has them all)`));
   return out.join("\n");
 }
 

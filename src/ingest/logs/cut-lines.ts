@@ -131,7 +131,13 @@ export class LineCutter {
     return next + 1;
   }
 
-  #line(buf: Buffer, from: number, to: number, isLast: boolean): void {
+  #line(buf: Buffer, start: number, to: number, isLast: boolean): void {
+    let from = start;
+    if (buf[from] === 0xef && buf[from + 1] === 0xbb && buf[from + 2] === 0xbf) {
+      // The byte order mark of a file, or of one that was put behind another.
+      from += 3;
+      scanForm(buf, from, to);
+    }
     if (scanned.isDirty) {
       const length = cleanBytes(buf, from, to, this.#clean);
       if (buf.subarray(from, to).includes(0)) this.nulLines++;

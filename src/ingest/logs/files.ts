@@ -46,24 +46,56 @@ export async function hasArchives(paths: readonly string[]): Promise<boolean> {
   return false;
 }
 
+/** What cannot be opened is found, too, so that whoever reads it says so. */
 async function collect(folder: string, found: string[]): Promise<void> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => null);
+  if (!entries) {
+    found.push(folder);
+    return;
+  }
   entries.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
   for (const entry of entries) {
     if (found.length >= MOST_FILES) return;
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (!entry.name.startsWith(".")) await collect(path, found);
-    } else if (!NOT_A_LOG.test(entry.name) && (entry.isFile() || (await isLinkToFile(entry, path))))
+    } else if (!NOT_A_LOG.test(entry.name) && (entry.isFile() || (await isLinkToRead(entry, path))))
       found.push(path);
   }
 }
 
-/** Links to files are followed, to folders not: those may lead round in circles. */
-async function isLinkToFile(entry: Dirent, path: string): Promise<boolean> {
+/** Links to files are followed, to folders not: those may lead round in circles. Those to nothing are told of. */
+async function isLinkToRead(entry: Dirent, path: string): Promise<boolean> {
   if (!entry.isSymbolicLink()) return false;
   return await stat(path).then(
     (info) => info.isFile(),
+    () => true,
+  );
+}
+
+/** Folders that cannot be listed and links to nothing, a sentence each: other walks pass them by. */
+export async function unreadable(paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const path of paths) if (await isFolder(path)) await collect(path, found);
+  const sentences: string[] = [];
+  for (const path of found) {
+    if (await isFile(path)) continue;
+    const head = await readHead(path, 0);
+    if (typeof head === "string") sentences.push(`${path}: ${head}`);
+  }
+  return sentences;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  );
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (info) => info.isDirectory(),
     () => false,
   );
 }
@@ -75,8 +107,8 @@ export interface FileHead {
   readonly bytes: Uint8Array;
 }
 
-/** Null where the file is not there (any more). */
-export async function readHead(path: string, most: number): Promise<FileHead | null> {
+/** The beginning of a file, or a sentence about why there is none. */
+export async function readHead(path: string, most: number): Promise<FileHead | string> {
   try {
     const file = await open(path);
     try {
@@ -89,9 +121,16 @@ export async function readHead(path: string, most: number): Promise<FileHead | n
     } finally {
       await file.close();
     }
-  } catch {
-    return null;
+  } catch (error) {
+    return whyUnread(error as NodeJS.ErrnoException);
   }
+}
+
+function whyUnread({ code, message }: NodeJS.ErrnoException): string {
+  if (code === "EACCES" || code === "EPERM") return "it may not be read: permission denied";
+  if (code === "ENOENT") return "it is not there (any more)";
+  if (code === "EISDIR") return "it is a folder that could not be listed";
+  return `it could not be read: ${message}`;
 }
 
 /**

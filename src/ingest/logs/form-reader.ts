@@ -8,7 +8,9 @@ import * as forms from "./form-table.ts";
 import { FormTable } from "./form-table.ts";
 import { grown } from "./columns.ts";
 import { findReport, type ReportPlace } from "./iteration-reports.ts";
-import { EXCEPTION, isPartKind, lineKind } from "./line-kind.ts";
+import { KnownHeads } from "./known-heads.ts";
+import { EXCEPTION, isPartKind, lineKind, PLAIN } from "./line-kind.ts";
+import { type Header, readWith } from "./prefix-header.ts";
 import { newPrefix, readPrefix } from "./prefix.ts";
 import { scanForm, scanned } from "./scan-bytes.ts";
 import { LEVELS, MOST_TEXT, ShapeTable } from "./shape-table.ts";
@@ -27,6 +29,12 @@ const NO_PREFIX = newPrefix();
 const MOST_CHARS = 50e6;
 /** No line's prefix is longer. */
 const MOST_HEAD = 600;
+/** Of so many lines, when more than this share are new, what comes is text or a dump: its lines are put together. */
+const WINDOW = 4096;
+const MANY_NEW = 0.6;
+const MOST_FRONT = 200;
+/** One in so many of its lines is looked at all the same. */
+const LOOKED_AT = 32;
 
 export class FormReader {
   shapes = new ShapeTable();
@@ -36,6 +44,10 @@ export class FormReader {
   #run = 0;
   #met = 0;
   #lumps = 0;
+  #lines = 0;
+  #fresh = 0;
+  #isDump = false;
+  readonly #heads = new KnownHeads();
   readonly #isTelling: (text: string) => boolean;
   readonly #mostForms: number;
   readonly #prefix = newPrefix();
@@ -44,6 +56,9 @@ export class FormReader {
   /** Places of this line, where they were read from its text. */
   readonly #places = new Int32Array(forms.PLACES);
   #form = -1;
+  #header: Header | null = null;
+  /** Lines alike mean another thing under another header. */
+  #headerKey = 0;
   #start = 0;
   #hasHigh = false;
   /** Lines that were given the shape of others, because there were too many forms. */
@@ -69,6 +84,9 @@ export class FormReader {
     const isFull = this.#forms.size > this.#mostForms / 2 || this.shapes.chars > MOST_CHARS;
     const wasLumping = this.lumped > 0;
     this.#met = this.#lumps = this.lumped = 0;
+    this.#lines = this.#fresh = 0;
+    this.#isDump = false;
+    this.#heads.clear();
     if (isFull || wasLumping) {
       this.shapes = new ShapeTable();
       this.#forms = new FormTable();
@@ -76,14 +94,23 @@ export class FormReader {
     } else this.shapes.restart();
   }
 
+  /** Of the file whose lines come next. */
+  set header(header: Header | null) {
+    this.#header = header;
+    this.#headerKey = header ? hashOf(JSON.stringify(header)) : 0;
+  }
+
   /** Takes the line that was scanned last. */
   read(buf: Buffer, from: number, to: number): void {
-    const { a, b } = scanned;
+    const a = scanned.a ^ this.#headerKey;
+    const { b } = scanned;
     this.#start = from;
     this.#hasHigh = scanned.hasHigh;
     const table = this.#forms;
     const form = table.find(a, b);
+    if (++this.#lines === WINDOW) this.#judge();
     if (form < 0 || this.#metIn[form] !== this.#run) {
+      if (++this.#fresh % LOOKED_AT !== 0 && this.#isDump && this.#guess(buf, from, to)) return;
       if (this.#met >= this.#mostForms) {
         this.#lump(buf, from, to);
         return;
@@ -94,6 +121,7 @@ export class FormReader {
         return;
       }
       this.#metIn[form] = this.#run;
+      this.#learn(form, buf, table.place(form, forms.CONTENT, from));
     }
     this.#form = form;
     this.shape = table.shape[form]!;
@@ -190,6 +218,47 @@ export class FormReader {
     table.stamp[form] = this.stamp;
     table.flags[form] = this.flags;
     table.report[form] = this.report;
+    this.#learn(form, buf, this.#places[forms.CONTENT]!);
+  }
+
+  /** Where a report of an iteration may follow, every line is to be read. */
+  #learn(form: number, buf: Buffer, content: number): void {
+    const table = this.#forms;
+    if (!this.#isDump || table.shape[form]! < 0 || table.report[form] !== forms.NO_REPORT) return;
+    if ((table.flags[form]! & forms.UNSTEADY) !== 0) return;
+    this.#heads.add(form, buf, this.#start, content);
+  }
+
+  #judge(): void {
+    this.#isDump = this.#fresh > MANY_NEW * WINDOW;
+    this.#lines = this.#fresh = 0;
+  }
+
+  /** Takes a line for more of the same text, where its head is known and its words tell nothing. */
+  #guess(buf: Buffer, from: number, to: number): boolean {
+    const form = this.#heads.find(buf, from, to);
+    if (form < 0) return false;
+    const table = this.#forms;
+    this.#form = form;
+    const text = this.content(buf, to, MOST_TEXT);
+    const { shapes } = this;
+    const level = shapes.level[table.shape[form]!]!;
+    // Whatever is no plain text shows it at its beginning.
+    const front = text.length > MOST_FRONT ? text.slice(0, MOST_FRONT) : text;
+    if (lineKind(front) !== PLAIN || this.#tells(text, level)) return false;
+    const b = level << 8;
+    let shape = shapes.find(0, b);
+    if (shape < 0) {
+      shape = shapes.add(0, b, text);
+      shapes.level[shape] = level;
+    }
+    this.shape = shape;
+    this.kind = PLAIN;
+    this.stamp = table.stamp[form]!;
+    this.flags = table.flags[form]! & ~forms.TELLING;
+    this.report = forms.NO_REPORT;
+    this.lumped++;
+    return true;
   }
 
   /** There are too many forms: the line goes with those that begin alike. */
@@ -205,7 +274,8 @@ export class FormReader {
   #readHead(text: string): void {
     const p = this.#prefix;
     const head = text.length > MOST_HEAD ? text.slice(0, MOST_HEAD) : text;
-    if (HAS_HEAD.test(head)) readPrefix(head, p);
+    if (this.#header) readWith(this.#header, head, p);
+    else if (HAS_HEAD.test(head)) readPrefix(head, p);
     else Object.assign(p, NO_PREFIX);
     let shift = 0;
     if (p.stampKind === "" && p.level === null && p.contentStart === 0) {
@@ -294,6 +364,12 @@ export class FormReader {
     if (this.kind === EXCEPTION || (level > 0 && level <= LEVELS.indexOf("warning"))) return true;
     return hasTellingWord(text) || this.#isTelling(text);
   }
+}
+
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5 | 0;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash;
 }
 
 function shifted(place: number, by: number): number {

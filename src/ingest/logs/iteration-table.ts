@@ -125,21 +125,24 @@ export class IterationTable {
     lineOf: (stream: number) => number,
   ): void {
     const sequenceOf = from.sequences.map((sequence) => this.#sequence(mapped(sequence, shapeOf)));
-    const accepted = new Map<number, OfStream>();
+    // By stream; arrays, because there are as many rows as iterations times ranks.
+    const accepted: (OfStream | undefined)[] = Array.from(streamOf, () => undefined);
+    const lineBase = Float64Array.from(streamOf, lineOf);
     const tails = new Map<OfStream, readonly number[]>();
     for (const { of: stream, head, shapes, form, total } of from.follow) {
       const here = streamOf[stream]!;
       const of = this.follow(here);
       for (const shape of mapped(form >= 0 ? head : shapes, shapeOf)) push(of.shapes, shape);
       if (form < 0 || !this.#counts(here, of, form, total)) continue;
-      accepted.set(stream, of);
+      accepted[stream] = of;
       tails.set(of, shapes);
     }
     for (let row = 0; row < from.count; row++) {
-      const of = accepted.get(from.stream[row]!);
+      const stream = from.stream[row]!;
+      const of = accepted[stream];
       if (!of) continue;
       if (this.count >= this.#most) this.#thin();
-      const here = streamOf[from.stream[row]!]!;
+      const here = streamOf[stream]!;
       const iteration = from.iteration[row]!;
       if (of.lastRow >= 0 && this.sequence[of.lastRow] === OPEN) {
         if (this.iteration[of.lastRow] === iteration) continue;
@@ -149,7 +152,7 @@ export class IterationTable {
       of.lastRow = this.#row(
         here,
         iteration,
-        from.line[row]! + lineOf(here),
+        from.line[row]! + lineBase[stream]!,
         from.timeMs[row]!,
         sequence < 0 ? sequence : sequenceOf[sequence]!,
       );
@@ -216,17 +219,21 @@ export class IterationTable {
 
   #row(stream: number, iteration: number, line: number, ms: number, sequence: number): number {
     const row = this.count++;
-    this.stream = grown(this.stream, this.count);
-    this.iteration = grown(this.iteration, this.count);
-    this.line = grown(this.line, this.count);
-    this.timeMs = grown(this.timeMs, this.count);
-    this.sequence = grown(this.sequence, this.count);
+    if (this.count > this.stream.length) this.#room(this.count);
     this.stream[row] = stream;
     this.iteration[row] = iteration;
     this.line[row] = line;
     this.timeMs[row] = ms;
     this.sequence[row] = sequence;
     return row;
+  }
+
+  #room(rows: number): void {
+    this.stream = grown(this.stream, rows);
+    this.iteration = grown(this.iteration, rows);
+    this.line = grown(this.line, rows);
+    this.timeMs = grown(this.timeMs, rows);
+    this.sequence = grown(this.sequence, rows);
   }
 
   #sequence(shapes: readonly number[]): number {

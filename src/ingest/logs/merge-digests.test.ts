@@ -5,7 +5,7 @@ import { LogEngine } from "./scanner.ts";
 
 function part(file: number, text: string, isContinued = false): PartialDigest {
   const engine = new LogEngine({ isTelling: () => false });
-  engine.begin(file, NaN, isContinued);
+  engine.begin(file, isContinued ? { continued: { header: null } } : {});
   engine.push(Buffer.from(text));
   engine.end();
   return engine.digest();

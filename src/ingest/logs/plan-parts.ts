@@ -2,9 +2,12 @@
  * Cuts a job's files into parts that can be read at the same time. The cut depends on the files alone, never on how many
  * threads there are, so that the result does not either.
  */
-import { HEAD_BYTES } from "./scanner.ts";
-import { nearTime } from "./stamps.ts";
 import { type FileHead, readHead } from "./files.ts";
+import { type Header, headerOfText } from "./prefix-header.ts";
+import { type FileAbout, HEAD_BYTES } from "./scanner.ts";
+import { nearTime } from "./stamps.ts";
+import { whyNoText } from "./text-bytes.ts";
+import { narrowed, wideEncoding } from "./wide-text.ts";
 
 /** Lines that begin in [from, to) of a file. */
 export interface Part {
@@ -13,8 +16,7 @@ export interface Part {
   readonly from: number;
   readonly to: number;
   readonly isGzip: boolean;
-  /** A time near those of the file; NaN for unknown. */
-  readonly nearMs: number;
+  readonly about: FileAbout;
 }
 
 export interface Plan {
@@ -29,95 +31,97 @@ const SMALLEST_TASK = 8 << 20;
 const LARGEST_TASK = 128 << 20;
 /** So that threads have equal shares. */
 const TASKS = 48;
+/** The last of the bytes are cut smaller, so that no thread works on while the others have nothing left. */
+const LAST_BYTES = 1 / 8;
+const LAST_SMALLER = 4;
 const HEADS_AT_ONCE = 32;
 
+/** What a file's first bytes say. */
+interface Looked {
+  readonly size: number;
+  readonly modifiedMs: number;
+  /** Packed or UTF-16: only to be read from the beginning. */
+  readonly isWhole: boolean;
+  readonly isGzip: boolean;
+  /** Why it is not read. */
+  readonly why: string | null;
+  readonly nearMs: number;
+  /** Looked for in files that are read in parts only. */
+  readonly header: Header | null;
+}
+
 export async function planParts(paths: readonly string[], taskBytes?: number): Promise<Plan> {
-  const heads: (FileHead | null)[] = [];
-  const times: number[] = [];
+  const least = taskBytes ?? SMALLEST_TASK;
+  const files: (Looked | string)[] = [];
   for (let i = 0; i < paths.length; i += HEADS_AT_ONCE) {
     const some = paths.slice(i, i + HEADS_AT_ONCE);
-    for (const head of await Promise.all(
-      some.map(async (path) => await readHead(path, HEAD_BYTES)),
-    )) {
-      times.push(head === null ? NaN : nearTime(Buffer.from(head.bytes).toString("latin1")));
-      // Only what it says is kept: a job may have many thousand files.
-      heads.push(head);
-    }
+    const heads = await Promise.all(some.map(async (path) => await readHead(path, HEAD_BYTES)));
+    // Only what they say is kept: a job may have many thousand files.
+    for (const head of heads) files.push(typeof head === "string" ? head : lookAt(head, least));
   }
-  const ofJob = times.find((ms) => ms === ms);
-  const bytes = heads.reduce((sum, head) => sum + (head?.size ?? 0), 0);
-  const most = taskBytes ?? Math.min(LARGEST_TASK, Math.max(SMALLEST_TASK, bytes / TASKS));
+  const read = files.filter((file) => typeof file !== "string");
+  const ofJob = read.find(({ nearMs }) => nearMs === nearMs)?.nearMs ?? NaN;
+  const bytes = read.reduce((sum, { size }) => sum + size, 0);
+  const most = Math.ceil(
+    taskBytes ?? Math.min(LARGEST_TASK, Math.max(SMALLEST_TASK, bytes / TASKS)),
+  );
   const tasks: Part[][] = [];
   const defects: Plan["defects"][number][] = [];
   let room = 0;
+  let planned = 0;
+  const mostNow = (): number =>
+    planned < bytes * (1 - LAST_BYTES) ? most : Math.ceil(most / LAST_SMALLER);
   const put = (part: Part, size: number): void => {
     if (room < size || tasks.length === 0) {
       tasks.push([]);
-      room = most;
+      room = mostNow();
     }
     tasks.at(-1)!.push(part);
     room -= size;
+    planned += size;
   };
   paths.forEach((path, file) => {
-    const head = heads[file];
-    if (!head) {
-      defects.push({ file, what: "it is not there, or may not be read" });
+    const looked = files[file]!;
+    const why = typeof looked === "string" ? looked : looked.why;
+    if (typeof looked === "string" || why !== null) {
+      defects.push({ file, what: why! });
       return;
     }
-    const { size, isGzip } = head;
-    const what = isGzip ? null : whyNoText(head.bytes);
-    if (what !== null) {
-      defects.push({ file, what });
+    const { size, isGzip, header } = looked;
+    // Its own time, else that of the job's other files, else before it was last written to.
+    const nearMs = looked.nearMs === looked.nearMs ? looked.nearMs : ofJob;
+    const about = { nearMs, latestMs: looked.modifiedMs };
+    if (looked.isWhole || size <= most) {
+      put({ file, path, from: 0, to: size, isGzip, about }, size);
       return;
     }
-    // Its own time, else that of the job's other files, else when it was last written to.
-    const nearMs = times[file]! > 0 ? times[file]! : (ofJob ?? head.modifiedMs);
-    if (isGzip || size <= most) {
-      put({ file, path, from: 0, to: size, isGzip, nearMs }, size);
-      return;
-    }
-    const parts = Math.ceil(size / most);
-    for (let i = 0; i < parts; i++) {
-      const from = Math.floor((size * i) / parts);
-      const to = Math.floor((size * (i + 1)) / parts);
+    for (let from = 0, to = 0; from < size; from = to) {
+      // A rest that is not worth a task goes with the last one.
+      const now = mostNow();
+      to = size - from < 1.5 * now ? size : from + now;
       // A task of its own each: lines of one file are numbered by the tasks before.
       room = 0;
-      put({ file, path, from, to, isGzip, nearMs }, to - from);
+      const of = from === 0 ? about : { ...about, continued: { header } };
+      put({ file, path, from, to, isGzip, about: of }, to - from);
     }
   });
   return { tasks, bytes, defects };
 }
 
-/** Null for text. Blocks of NULs that a crash left between lines do not make a log binary. */
-function whyNoText(bytes: Uint8Array): string | null {
-  let control = 0;
-  let nuls = 0;
-  for (const byte of bytes) {
-    if (byte === 0) nuls++;
-    else if (byte < 9 || (byte > 13 && byte < 27)) control++;
-  }
-  if (isNoise(bytes)) return "it is not text: skipped";
-  const rest = bytes.length - nuls;
-  const isHoles = nuls > 0 && control === 0 && rest > 200 && !isSpread(bytes, nuls);
-  if ((nuls > bytes.length / 100 && !isHoles) || control > rest / 10)
-    return "it is not text: skipped";
-  return null;
-}
-
-/** Random or packed bytes: most that are not ASCII do not make UTF-8, and they are many. */
-function isNoise(bytes: Uint8Array): boolean {
-  let high = 0;
-  for (const byte of bytes) if (byte >= 128) high++;
-  if (high < bytes.length / 4) return false;
-  const text = new TextDecoder().decode(bytes);
-  let broken = 0;
-  for (const character of text) if (character === "\ufffd") broken++;
-  return broken > bytes.length / 10;
-}
-
-/** NULs between the other bytes (UTF-16, numbers) instead of in blocks. */
-function isSpread(bytes: Uint8Array, nuls: number): boolean {
-  let blocks = 0;
-  for (let i = 1; i < bytes.length; i++) if (bytes[i] === 0 && bytes[i - 1] !== 0) blocks++;
-  return blocks > 2 + nuls / 64;
+function lookAt({ size, modifiedMs, isGzip, bytes }: FileHead, least: number): Looked {
+  const encoding = isGzip ? null : wideEncoding(bytes);
+  const head = encoding
+    ? narrowed(bytes, encoding)
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const text = head.toString("latin1");
+  const isWhole = isGzip || encoding !== null;
+  return {
+    size,
+    modifiedMs,
+    isGzip,
+    isWhole,
+    why: isGzip ? null : whyNoText(head, encoding !== null),
+    nearMs: isGzip ? NaN : nearTime(text),
+    header: size > least && !isWhole ? headerOfText(text) : null,
+  };
 }

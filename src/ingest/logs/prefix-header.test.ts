@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
-import { headerOf, prefixReader } from "./prefix-header.ts";
-import { newPrefix } from "./prefix.ts";
+import { headerOf, readWith } from "./prefix-header.ts";
+import type { LinePrefix } from "./line-prefix.ts";
+import { newPrefix, readPrefix } from "./prefix.ts";
 
 function lines(count: number, make: (i: number) => string): string[] {
   return Array.from({ length: count }, (_, i) => make(i));
@@ -15,9 +16,16 @@ const WORDS = [
   "left early",
 ];
 
+/** A line of a file of which these lines are known. */
+function read(sample: readonly string[], line: string, out: LinePrefix): void {
+  const header = headerOf(sample);
+  if (header) readWith(header, line, out);
+  else readPrefix(line, out);
+}
+
 function textOf(sample: string[], line: string): string {
   const out = newPrefix();
-  prefixReader(sample)(line, out);
+  read(sample, line, out);
   return line.slice(out.contentStart);
 }
 
@@ -26,7 +34,7 @@ it("knows padded labels of tasks by their number", () => {
   expect(headerOf(sample)).toMatchObject({ label: "task" });
   const out = newPrefix();
   const line = " 7: [2031-05-06 07:08:09] [INFO] [a.py:1:f] swept";
-  prefixReader(sample)(line, out);
+  read(sample, line, out);
   expect(line.slice(out.contentStart)).toBe("swept");
   expect(line.slice(out.writerFrom, out.writerTo)).toBe("7");
   expect(line.slice(out.stampFrom, out.stampFrom + 4)).toBe("2031");

@@ -18,7 +18,7 @@ const DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)";
 
 /** In this order: what is longer comes first. */
 const FORMS: readonly StampForm[] = [
-  { kind: "iso", form: sticky(`\\d{4}[-/.]\\d\\d[-/.]\\d\\d[T _]${CLOCK}${FRACTION}${ZONE}`) },
+  { kind: "iso", form: sticky(`\\d{4}[-/.]\\d\\d[-/.]\\d\\d[T _-]${CLOCK}${FRACTION}${ZONE}`) },
   // Nothing reads these, but for the time of day, but they are no message either.
   { kind: "", form: sticky(`\\d{4}-\\d\\d-\\d\\d-\\d\\d\\.\\d\\d\\.\\d\\d${FRACTION}`) },
   { kind: "clock", form: sticky(`\\d{4}-\\d\\d-\\d\\d-(${CLOCK})${FRACTION}${FRACTION}`) },

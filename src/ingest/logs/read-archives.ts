@@ -4,8 +4,10 @@ import type { Env } from "../../model/job.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import { looksLikeLog } from "../rank-log/sniff.ts";
 import { findFiles, openFile, type SourceFile } from "../sources.ts";
+import { unreadable } from "./files.ts";
 import { mergeDigests } from "./merge-digests.ts";
 import { LogEngine } from "./scanner.ts";
+import { narrowed, wideEncoding } from "./wide-text.ts";
 
 export interface ArchiveOptions {
   readonly isTelling?: (text: string) => boolean;
@@ -20,10 +22,10 @@ export async function digestOfSources(
 ): Promise<LogDigest> {
   const matchers = options.isTelling ? null : shippedMatchers();
   const isTelling = options.isTelling ?? ((text: string) => matchers!.couldMatch(text));
-  const isWanted = options.isWanted ?? (({ head }) => looksLikeLog(head.text, head.name));
+  const isWanted = options.isWanted ?? (({ head }) => looksLikeLog(textOf(head.bytes), head.name));
   const engine = new LogEngine({ isTelling });
   const names: string[] = [];
-  const defects: string[] = [];
+  const defects = await unreadable(paths);
   const files = await findFiles(paths);
   for (const [done, { path }] of files.entries()) {
     env.signal.throwIfAborted();
@@ -32,7 +34,7 @@ export async function digestOfSources(
       path,
       async (file) => {
         if (!isWanted(file)) return;
-        engine.begin(names.push(file.path) - 1, NaN);
+        engine.begin(names.push(file.path) - 1);
         for await (const chunk of file.chunks) engine.push(chunk);
         engine.end();
       },
@@ -42,4 +44,9 @@ export async function digestOfSources(
   env.progress("reading logs", files.length, files.length);
   const digest = mergeDigests(names, [engine.digest()]);
   return { ...digest, missing: [...defects, ...digest.missing] };
+}
+
+function textOf(head: Uint8Array): string {
+  const encoding = wideEncoding(head);
+  return (encoding ? narrowed(head, encoding) : Buffer.from(head)).toString("latin1");
 }

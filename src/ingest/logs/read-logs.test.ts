@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { seeded } from "../../base/random.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { findLogFiles } from "./files.ts";
+import { findLogFiles, unreadable } from "./files.ts";
 import { readLogs } from "./read-logs.ts";
 
 let folder = "";
@@ -47,6 +47,18 @@ test("the digest does not depend on how many threads read it", async () => {
   const one = await readLogs(paths, { ...USE, workers: 0 });
   for (const workers of [1, 3]) expect(await readLogs(paths, { ...USE, workers })).toEqual(one);
   expect(one.iterations).toHaveLength(8);
+}, 60_000);
+
+test("nor does that of text that is new in every line", async () => {
+  const word = (i: number): string =>
+    String(i).replace(/\d/g, (digit) => "qrstuvwxyz"[Number(digit)]!);
+  const lines = Array.from({ length: 16_000 }, (_, i) =>
+    i < 3000 ? `warming up ${i}` : `2031-05-06 07:08:09 INFO ${word(i)} ${word(i * 7)}`,
+  );
+  const path = file("dump.log", `${lines.join("\n")}\n`);
+  const one = await readLogs([path], { taskBytes: 250_000, workers: 0 });
+  expect(one.missing.join()).toMatch(/too many different/);
+  expect(await readLogs([path], { taskBytes: 250_000, workers: 2 })).toEqual(one);
 }, 60_000);
 
 test("parts of a file add up to what the whole file says", async () => {
@@ -140,4 +152,53 @@ test("reading can be called off", async () => {
     onProgress: () => abort.abort(new Error("enough")),
   });
   await expect(reading).rejects.toThrow("enough");
+});
+
+test("a link to nothing is told of, not passed by", async () => {
+  const job = join(folder, "links");
+  mkdirSync(job);
+  writeFileSync(join(job, "a.log"), "x\n");
+  symlinkSync(join(job, "nowhere"), join(job, "b.log"));
+  const digest = await readLogs(await findLogFiles([job]), { workers: 0 });
+  expect(digest.files.map(({ defects }) => defects)).toEqual([[], ["it is not there (any more)"]]);
+  expect(await unreadable([job])).toEqual([`${join(job, "b.log")}: it is not there (any more)`]);
+});
+
+test("what became a folder, or went away, is told of", async () => {
+  const digest = await readLogs([folder, file("j.log", "x\n")], { workers: 0 });
+  expect(digest.files[0]!.defects).toEqual(["it is a folder that could not be listed"]);
+  expect(digest.files[1]).toMatchObject({ lines: 1, defects: [] });
+});
+
+test("UTF-16 is read with its mark, and named without it", async () => {
+  const text = "disk failed\n".repeat(30);
+  const marked = file("k.log", Buffer.from(`\ufeff${text}`, "utf16le"));
+  const bare = file("l.log", Buffer.from(text, "utf16le"));
+  const packed = file("m.log.gz", gzipSync(Buffer.from(`\ufeff${text}`, "utf16le")));
+  const digest = await readLogs([marked, bare, packed], { workers: 0, taskBytes: 100 });
+  expect(digest.files.map(({ lines }) => lines)).toEqual([30, 0, 30]);
+  expect(digest.files[1]!.defects.join()).toMatch(/iconv -f UTF-16LE -t UTF-8/);
+});
+
+test("every part of a file without years takes them from its last change", async () => {
+  const day = (i: number): string => (i < 200 ? "Dec 31" : "Jan  1");
+  const lines = Array.from({ length: 400 }, (_, i) => `${day(i)} 08:00:00 node1 app: line ${i}`);
+  const path = file("n.log", `${lines.join("\n")}\n`);
+  utimesSync(path, new Date("2025-06-01"), new Date("2025-06-01"));
+  const digest = await readLogs([path], { workers: 0, taskBytes: 2000 });
+  expect(digest.streams).toHaveLength(1);
+  expect(digest.streams[0]).toMatchObject({
+    firstMs: Date.UTC(2024, 11, 31, 8),
+    lastMs: Date.UTC(2025, 0, 1, 8),
+  });
+});
+
+test("a header that the file's beginning shows holds for its later parts", async () => {
+  const words = ["opened the door", "closed it", "painted all walls", "swept", "mopped"];
+  const lines = Array.from({ length: 900 }, (_, i) => `<trainer ${i % 4}> ${words[i % 5]}`);
+  const path = file("o.log", `${lines.join("\n")}\n`);
+  const whole = await readLogs([path], { workers: 0 });
+  const parts = await readLogs([path], { workers: 0, taskBytes: 3000 });
+  expect(whole.streams).toHaveLength(4);
+  expect(parts).toEqual(whole);
 });

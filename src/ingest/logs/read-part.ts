@@ -12,8 +12,8 @@ export async function readTask(
   onBytes: (bytes: number) => void,
 ): Promise<PartialDigest> {
   const engine = new LogEngine(options, reader);
-  for (const { file, path, from, to, isGzip, nearMs } of parts) {
-    engine.begin(file, nearMs, from > 0);
+  for (const { file, path, from, to, isGzip, about } of parts) {
+    engine.begin(file, about);
     const push = (chunk: Uint8Array): void => {
       engine.push(chunk);
       if (!isGzip) onBytes(chunk.length);

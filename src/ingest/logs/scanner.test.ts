@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { LogScanner, type ScanOptions } from "./scanner.ts";
+import { type FileAbout, LogScanner, type ScanOptions } from "./scanner.ts";
 
 const NONE = (): boolean => false;
 
 /** Scans a text, in chunks of `chunk` bytes. */
 function scan(
   text: string | Uint8Array,
-  options: Partial<ScanOptions> & { readonly chunk?: number } = {},
+  options: Partial<ScanOptions> & FileAbout & { readonly chunk?: number } = {},
 ): LogDigest {
   const { chunk = 1 << 20, ...rest } = options;
   const scanner = new LogScanner("job.log", { isTelling: NONE, ...rest });
@@ -435,5 +435,113 @@ describe("caps", () => {
       isTelling: (text) => text.includes("loud"),
     });
     expect(digest.kept.map(({ text }) => text)).toEqual(["all loud 4"]);
+  });
+});
+
+describe("headers that the file's own lines show", () => {
+  const WORDS = ["opened the door", "closed it", "painted all walls", "swept", "mopped"];
+  const many = (make: (i: number) => string): string =>
+    lines(...Array.from({ length: 100 }, (_, i) => make(i)));
+
+  test("a bracket that somebody made up names ranks", () => {
+    const digest = scan(many((i) => `[worker-${i % 4}|rank=${i % 8}] ${WORDS[i % 5]}`));
+    expect(texts(digest).sort()).toEqual([...WORDS].sort());
+    expect(digest.streams.map(({ rank }) => rank)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  test("columns between bars have a time, a level and hosts", () => {
+    const digest = scan(
+      many((i) => `2031/05/06-07:08:09.123 | INFO | gpu-${i % 3} | ${WORDS[i % 5]}`),
+    );
+    expect(texts(digest).sort()).toEqual([...WORDS].sort());
+    expect(digest.streams.map(({ host }) => host)).toEqual(["gpu-0", "gpu-1", "gpu-2"]);
+    expect(digest.streams[0]!.firstMs).toBe(Date.UTC(2031, 4, 6, 7, 8, 9, 123));
+  });
+
+  test("epochs in brackets are no writers", () => {
+    const digest = scan(many((i) => `[epoch ${Math.floor(i / 10)}] ${WORDS[i % 5]}`));
+    expect(digest.streams).toHaveLength(1);
+  });
+
+  test("they do not depend on the chunks", () => {
+    const text = many((i) => `<trainer ${i % 4}> ${WORDS[i % 5]}`);
+    const whole = scan(text);
+    expect(whole.streams).toHaveLength(4);
+    expect(scan(text, { chunk: 7 })).toEqual(whole);
+  });
+});
+
+describe("encodings", () => {
+  const LINES = lines("2031-05-06 07:08:09 ERROR disk ä failed", "2031-05-06 07:08:10 INFO ok");
+
+  test("a byte order mark is no part of the first line", () => {
+    const plain = scan(LINES);
+    const { files, ...marked } = scan(`\ufeff${LINES}`, { chunk: 2 });
+    expect({ ...marked, files: plain.files }).toEqual(plain);
+    expect(files[0]!.lines).toBe(2);
+  });
+
+  test.each(["LE", "BE"])("UTF-16%s is read like UTF-8", (order) => {
+    const wide = Buffer.from(`\ufeff${LINES}`, "utf16le");
+    if (order === "BE") wide.swap16();
+    expect(scan(wide, { chunk: 3 })).toEqual(scan(LINES));
+  });
+});
+
+describe("years", () => {
+  const TIMES = lines("Dec 30 08:00:00 node1 app: a", "Jan  2 09:00:00 node1 app: b");
+
+  test("a file without years was written before it was last changed", () => {
+    const of = (latestMs: number) => scan(TIMES, { latestMs }).streams[0]!;
+    const inJanuary = of(Date.UTC(2026, 0, 2, 9, 0, 1));
+    expect(inJanuary.firstMs).toBe(Date.UTC(2025, 11, 30, 8));
+    expect(inJanuary.lastMs).toBe(Date.UTC(2026, 0, 2, 9));
+    // Copied months later: still the last New Year before that.
+    expect(of(Date.UTC(2026, 10, 15)).firstMs).toBe(Date.UTC(2025, 11, 30, 8));
+  });
+
+  test("a zone may put a line up to a day behind the change", () => {
+    const text = "I0520 08:00:00.000000 77 a.cpp:1] x\n";
+    const of = (latestMs: number) => scan(text, { latestMs }).streams[0]!.firstMs;
+    expect(of(Date.UTC(2026, 4, 19, 9))).toBe(Date.UTC(2026, 4, 20, 8));
+    expect(of(Date.UTC(2026, 4, 18, 9))).toBe(Date.UTC(2025, 4, 20, 8));
+  });
+
+  test("29 February is in a leap year", () => {
+    const { firstMs } = scan("Feb 29 08:00:00 node1 app: a\n", {
+      latestMs: Date.UTC(2026, 5, 1),
+    }).streams[0]!;
+    expect(firstMs).toBe(Date.UTC(2024, 1, 29, 8));
+  });
+});
+
+describe("text that is new in every line", () => {
+  const word = (i: number): string =>
+    String(i).replace(/\d/g, (digit) => "qrstuvwxyz"[Number(digit)]!);
+  const DUMP = Array.from(
+    { length: 9000 },
+    (_, i) => `[rank${i % 3}]: 2031-05-06 07:08:09 INFO ${word(i)} ${word(i * 7)} said`,
+  );
+
+  test("its lines are put together, but whose they are, when, and what tells is still known", () => {
+    const list = [...DUMP];
+    list[8000] = "[rank1]: 2031-05-06 07:30:00 INFO qqq disk failed";
+    list[8999] = "[rank2]: 2031-05-06 08:00:00 INFO the very end of it";
+    const digest = scan(lines(...list));
+    expect(digest.shapes.length).toBeLessThan(5000);
+    expect(digest.missing.join()).toMatch(/lines came when there were too many different/);
+    expect(digest.streams.map(({ rank, lines: of }) => [rank, of])).toEqual([
+      [0, 3000],
+      [1, 3001],
+      [2, 2999],
+    ]);
+    expect(digest.kept).toMatchObject([{ line: 8001, text: "qqq disk failed" }]);
+    expect(digest.streams[2]!.lastMs).toBe(Date.UTC(2031, 4, 6, 8));
+  });
+
+  test("lines that repeat keep their shape", () => {
+    const list = DUMP.flatMap((line, i) => (i % 4 === 0 ? [line, `step done ${i}`] : [line]));
+    const digest = scan(lines(...list));
+    expect(digest.shapes.find(({ text }) => text === "step done 0")!.count).toBe(2250);
   });
 });

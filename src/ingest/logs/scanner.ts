@@ -14,11 +14,13 @@ import { KEPT_TEXT, KeptLines } from "./kept-lines.ts";
 import { FRAME, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
 import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
+import { type Header, headerOfText } from "./prefix-header.ts";
 import { scanned } from "./scan-bytes.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
+import { wideEncoding, WideReader } from "./wide-text.ts";
 
-/** Where a file's times are looked for first. */
+/** Where a file's times and its lines' header are looked for first. */
 export const HEAD_BYTES = 65_536;
 /** Below these a job's logs stay whole; the digest of all is bounded in merge-digests.ts. */
 export const MOST_FORMS = 100_000;
@@ -37,6 +39,16 @@ export interface ScanOptions {
   readonly limits?: Partial<typeof LIMITS>;
 }
 
+/** What is known of a file, or of a part of one, before it is read. */
+export interface FileAbout {
+  /** A time near the file's own. */
+  readonly nearMs?: number;
+  /** When it was last written to. */
+  readonly latestMs?: number;
+  /** For a part that does not begin the file: what the file's beginning shows of its lines. */
+  readonly continued?: { readonly header: Header | null };
+}
+
 /** Scans parts of files one after the other. */
 export class LogEngine {
   readonly #limits: typeof LIMITS;
@@ -52,10 +64,11 @@ export class LogEngine {
 
   // Of the file that is being read.
   #file = -1;
-  #isContinued = false;
+  #about: FileAbout = {};
   #stamps = new StampReader(NaN);
-  #isFirst = true;
-  #nearMs = NaN;
+  /** Its beginning, until there is enough of it to tell what it is; null afterwards. */
+  #head: Buffer[] | null = null;
+  #wide: WideReader | null = null;
   #firstStream = 0;
   #fileStream = -1;
   #fileMs = NaN;
@@ -76,13 +89,13 @@ export class LogEngine {
     this.#blocks = new BlockList(this.#limits.blocks);
   }
 
-  /** `nearMs`: a time near the file's own, NaN for unknown. `isContinued`: the part does not begin the file. */
-  begin(file: number, nearMs: number, isContinued = false): void {
+  begin(file: number, about: FileAbout = {}): void {
     this.#file = file;
-    this.#isContinued = isContinued;
-    this.#nearMs = nearMs;
-    this.#stamps = new StampReader(nearMs);
-    this.#isFirst = true;
+    this.#about = about;
+    this.#stamps = new StampReader(about.nearMs ?? NaN, about.latestMs);
+    this.#wide = null;
+    this.#head = about.continued ? null : [];
+    this.#reader.header = about.continued?.header ?? null;
     this.#cutter.begin();
     this.#firstStream = this.#streams.size;
     this.#fileStream = this.#writer = this.#writerLine = -1;
@@ -92,13 +105,15 @@ export class LogEngine {
 
   push(chunk: Uint8Array): void {
     const buf = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    if (this.#isFirst) this.#first(buf);
-    this.#cutter.push(buf);
+    if (this.#head) this.#begun(this.#head, buf);
+    else this.#cutter.push(this.#wide ? this.#wide.push(buf) : buf);
   }
 
   /** Ends the file and its last line. */
   end(defects: readonly string[] = []): void {
     const cutter = this.#cutter;
+    if (this.#head) this.#first(Buffer.concat(this.#head));
+    if (this.#wide) cutter.push(this.#wide.end());
     cutter.end();
     for (let stream = this.#firstStream; stream < this.#streams.size; stream++)
       this.#blocksOf[stream]?.finish();
@@ -131,12 +146,27 @@ export class LogEngine {
     };
   }
 
-  #first(buf: Buffer): void {
-    this.#isFirst = false;
-    if (this.#isContinued) return;
-    const ms = nearTime(buf.toString("latin1", 0, HEAD_BYTES));
+  /** What a file says of itself must not depend on the chunks it comes in. */
+  #begun(head: Buffer[], buf: Buffer): void {
+    const before = head.reduce((sum, { length }) => sum + length, 0);
+    if (before === 0 && buf.length >= HEAD_BYTES) this.#first(buf);
+    else {
+      // The caller may use its chunk again.
+      head.push(Buffer.from(buf));
+      if (before + buf.length >= HEAD_BYTES) this.#first(Buffer.concat(head));
+    }
+  }
+
+  #first(raw: Buffer): void {
+    this.#head = null;
+    const encoding = wideEncoding(raw);
+    if (encoding) this.#wide = new WideReader(encoding);
+    const buf = this.#wide ? this.#wide.push(raw) : raw;
+    const text = buf.toString("latin1", 0, HEAD_BYTES);
+    const ms = nearTime(text);
     if (ms === ms) this.#stamps = new StampReader(ms);
-    else this.#stamps = new StampReader(this.#nearMs);
+    this.#reader.header = headerOfText(text);
+    this.#cutter.push(buf);
   }
 
   /**
@@ -254,7 +284,7 @@ export class LogEngine {
 
   #newStream(a: number, b: number, host: string | null, rank: number, writer: string): number {
     const stream = this.#streams.add(a, b, this.#file, host, rank, writer);
-    if (this.#isContinued) this.#iterations.follow(stream);
+    if (this.#about.continued) this.#iterations.follow(stream);
     return stream;
   }
 
@@ -282,10 +312,10 @@ export class LogScanner {
   readonly #engine: LogEngine;
   readonly #name: string;
 
-  constructor(name: string, options: ScanOptions & { readonly nearMs?: number }) {
+  constructor(name: string, options: ScanOptions & FileAbout) {
     this.#name = name;
     this.#engine = new LogEngine(options);
-    this.#engine.begin(0, options.nearMs ?? NaN);
+    this.#engine.begin(0, options);
   }
 
   push(chunk: Uint8Array): void {

@@ -1,6 +1,7 @@
 /**
  * Times out of bytes, by the rules of ingest/log-time.ts. A time without a zone is read as UTC. Those without a year (or
- * without a day) are put as close as possible to the time before them, the first to a full time of the same file.
+ * without a day) are put as close as possible to the time before them, the first to a full time of the same file or of
+ * the job; where there is none, the first gets the last year that does not put it behind the file's last change.
  * Where nothing says so, times are relative: seconds since boot, or since midnight of an unknown day.
  */
 import type { StampKind } from "./line-prefix.ts";
@@ -30,10 +31,14 @@ export const FIRST_ABSOLUTE_MS = 1e11;
 /** Where nothing tells the year. A leap year, so that 29 February exists. */
 const ASSUMED_YEAR = 2000;
 const DAY_MS = 86_400_000;
+/** A time without a zone may be this much later than the file's last change, which is in UTC. */
+const ZONE_MS = DAY_MS;
+/** Years between two 29 Februaries, at most. */
+const LEAP_YEARS = 8;
 const ZERO = 48;
 const MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec";
 /** A full time anywhere in a file's head. */
-const FULL = /(?<!\d)(20\d\d)[-/](0[1-9]|1[0-2])[-/]([0-3]\d)[T _](\d\d):(\d\d):(\d\d)/;
+const FULL = /(?<!\d)(20\d\d)[-/](0[1-9]|1[0-2])[-/]([0-3]\d)[T _-](\d\d):(\d\d):(\d\d)/;
 const FULL_KERNEL = /\b([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (20\d\d)\b/;
 
 /** A time near which the times of this text are; NaN where it has no full one. */
@@ -50,13 +55,16 @@ export function nearTime(text: string): number {
 export class StampReader {
   /** The last time, or one near the first; NaN for none. */
   #nearMs: number;
+  readonly #latestMs: number;
   #isDated = false;
   #at = 0;
   #dayKey = -1;
   #dayMs = 0;
 
-  constructor(nearMs: number) {
+  /** `latestMs`: when the file was last written to; NaN for unknown. */
+  constructor(nearMs: number, latestMs = NaN) {
     this.#nearMs = nearMs;
+    this.#latestMs = latestMs;
   }
 
   /** Milliseconds since 1970; NaN where no time stands there. `kind`: index into STAMP_KINDS. */
@@ -192,7 +200,7 @@ export class StampReader {
 
   #yearless(month: number, day: number, clock: number): number {
     const near = this.#nearMs;
-    if (!(near >= FIRST_ABSOLUTE_MS)) return this.#day(ASSUMED_YEAR, month, day) + clock;
+    if (!(near >= FIRST_ABSOLUTE_MS)) return this.#firstYearless(month, day, clock);
     const year = new Date(near).getUTCFullYear();
     let best = this.#day(year, month, day) + clock;
     // More than half a year away: the run crosses New Year.
@@ -201,8 +209,22 @@ export class StampReader {
     return best;
   }
 
+  /** No line was written after the file's last change. */
+  #firstYearless(month: number, day: number, clock: number): number {
+    const latest = this.#latestMs;
+    if (!(latest >= FIRST_ABSOLUTE_MS)) return this.#day(ASSUMED_YEAR, month, day) + clock;
+    const last = new Date(latest + ZONE_MS).getUTCFullYear();
+    for (let year = last; year > last - LEAP_YEARS - 1; year--) {
+      const ms = this.#day(year, month, day) + clock;
+      const isDay = new Date(ms).getUTCMonth() === month - 1;
+      if (isDay && ms <= latest + ZONE_MS) return ms;
+    }
+    return NaN;
+  }
+
   #dated(clock: number): number {
-    const near = this.#nearMs >= 0 ? this.#nearMs : clock;
+    let near = this.#nearMs >= 0 ? this.#nearMs : this.#latestMs;
+    if (!(near >= 0)) near = clock;
     let ms = Math.floor(near / DAY_MS) * DAY_MS + clock;
     if (ms - near > DAY_MS / 2 && ms >= DAY_MS) ms -= DAY_MS;
     else if (near - ms > DAY_MS / 2) ms += DAY_MS;

@@ -2,6 +2,7 @@
  * Words with which programs tell of trouble, whoever wrote them. What the library does not know is found by these; they
  * make a line worth keeping, not a failure.
  */
+import { WordScreen } from "./word-screen.ts";
 
 /** Anywhere in a word: "RuntimeError", "failed", "unreachable". */
 const PARTS: readonly string[] = [
@@ -128,7 +129,15 @@ const NOT_FINITE = /\b(?:loss|norm|scale|ppl)\b[^|]{0,24}\binf\b/i;
 const ROUTINE =
   /number of (?:nan|skipped) iterations:?|,? ?skipped=(?=\d)|\bskipped iterations\b|\b(?:nan|inf)_to_num\b/gi;
 
+/** What all of the above have one of; hardly any other text does. */
+const SCREEN = new WordScreen([
+  ...PARTS,
+  ...WHOLE.map((word) => word.replace(/\[.*|.\?$/, "")),
+  "inf",
+]);
+
 export function hasTellingWord(text: string): boolean {
+  if (!SCREEN.has(text)) return false;
   const rest = text.includes("skipped") || text.includes("nan") ? text.replace(ROUTINE, " ") : text;
   return WORDS.test(rest) || NOT_FINITE.test(rest);
 }
