@@ -21,7 +21,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mitigate: ["model", "base"],
   live: ["mitigate", "model", "base"],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
-  "pipeline.ts": ["ingest", "methods.ts", "trace-pipeline.ts", "verdict", "model", "base"],
+  "pipeline.ts": [
+    "ingest",
+    "methods.ts",
+    "trace-pipeline.ts",
+    "verdict",
+    "mitigate",
+    "model",
+    "base",
+  ],
   "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],
   "logs-pipeline.ts": ["ingest", "library", "methods.ts", "model", "base"],
   cli: [

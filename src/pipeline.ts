@@ -7,6 +7,7 @@ import { METHODS, withIterations } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
+import { isPlan, planForVerdict } from "./mitigate/from-verdict.ts";
 import { readHealthyRuns } from "./trace-pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 
@@ -31,7 +32,14 @@ export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diag
   const { job: read, unrecognised } = await readJob(options, env);
   const job = await withLogs(await withBaseline(read, options.baseline ?? [], env), options, env);
   const { findings, didNotRun } = await ask(job, env);
-  return { job, verdict: fuse(job, findings, didNotRun), findings, unrecognised };
+  const verdict = withMitigation(job, fuse(job, findings, didNotRun));
+  return { job, verdict, findings, unrecognised };
+}
+
+/** How to live with a slow-down until it is mended (Greyhound §5); not a word where nothing can be planned. */
+function withMitigation(job: Job, verdict: Verdict): Verdict {
+  const plan = planForVerdict(job, verdict);
+  return isPlan(plan) ? { ...verdict, mitigation: plan } : verdict;
 }
 
 /** A baseline that cannot be used is said, not fatal: the other methods need none. */

@@ -12,6 +12,8 @@ import { closedLoop, type LoopResult } from "./closed-loop.ts";
 
 const ITERATIONS = 1500;
 const SEVERITY = { weak: 1.5, medium: 2, severe: 3 } as const;
+/** Table 6. */
+const EVENTS = { weak: 3, medium: 5, severe: 2 } as const;
 /** As §7.5 and §7.4 have them: a pause under a minute, and half an hour for a restart. */
 const OVERHEADS = { microBatchesMs: 1_000, topologyMs: 50_000, restartMs: 30 * 60_000 };
 
@@ -43,11 +45,9 @@ export const SMALL: Scale = {
 export function twelveEvents({ shape, iterations }: Scale, seed: number): string[] {
   const random = seeded(seed);
   const span = iterations / 10;
-  const kinds: (keyof typeof SEVERITY)[] = [
-    ...["weak", "weak", "weak"],
-    ...["medium", "medium", "medium", "medium", "medium"],
-    ...["severe", "severe"],
-  ] as (keyof typeof SEVERITY)[];
+  const kinds = (["weak", "medium", "severe"] as const).flatMap((kind) =>
+    Array.from({ length: EVENTS[kind] }, () => kind),
+  );
   for (let i = kinds.length - 1; i > 0; i--) {
     const j = randomInt(random, i + 1);
     [kinds[i], kinds[j]] = [kinds[j]!, kinds[i]!];

@@ -55,7 +55,7 @@ export function knownJob(
   const gradientMs = Array.from({ length: spec.pp }, (_, stage) =>
     Math.max(...exchangeMs.subarray(stage * lanes.dp.count, (stage + 1) * lanes.dp.count)),
   );
-  const activations = profiles.flatMap((p) => [...p.activationMs.filter((ms) => ms > 0)]);
+  const activations = profiles.flatMap((p) => Array.from(p.activationMs.filter((ms) => ms > 0)));
   const healthyMs = median(iterationTimesMs);
   const placed: PlacedJob = {
     replicas: spec.dp,

@@ -7,6 +7,7 @@ import { moment, seconds } from "./duration.ts";
 import type { IterationsFlags } from "./iterations.ts";
 import type { PatternFlags } from "./logs-pattern.ts";
 import type { LogsFlags, StoreFlags } from "./logs.ts";
+import { addPlan } from "./plan-command.ts";
 import type { TrainFlags } from "./machines-train.ts";
 import type { MachinesFlags } from "./machines.ts";
 import type { SimulateFlags } from "./simulate.ts";
@@ -274,6 +275,8 @@ async function main(argv: readonly string[]): Promise<number> {
       );
     return Number(text);
   };
+  addPlan(program, (result) => (status = result));
+
   program
     .command("simulate")
     .description("a simulated job with faults to order, in the real formats, with its ground truth")

@@ -80,7 +80,7 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
     },
     observe(iterationMs) {
       const due = rental?.observe(iterationMs) ?? null;
-      return due ? carryOut(due as RemedyPlan) : null;
+      return due ? carryOut(due) : null;
     },
   };
 }

@@ -3,6 +3,8 @@
  * then what to do. Colour is handed in, so that the same text serves terminals and files.
  */
 import { cutText, harmless, ranges } from "../base/text.ts";
+import { planLines } from "./mitigation-words.ts";
+import type { Mitigation } from "../model/mitigation.ts";
 import type { Verdict } from "../model/verdict.ts";
 
 export interface Colours {
@@ -82,6 +84,17 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
     }
     lines.push("");
   }
+  if (verdict.mitigation && verdict.mitigation.steps.length > 0) {
+    lines.push(dim("while it lasts"));
+    for (const text of planLines(verdict.mitigation))
+      lines.push(...wrap(text.trimStart(), width - 4).map((line) => `${indentOf(text)}${line}`));
+    const { assumes } = verdict.mitigation;
+    if (assumes.length > 0)
+      lines.push(
+        ...wrap(`supposing ${assumes.join("; ")}`, width - 4).map((line) => dim(`  ${line}`)),
+      );
+    lines.push("");
+  }
   if (verdict.missing.length > 0) {
     lines.push(dim("missing or odd"));
     for (const text of verdict.missing.slice(0, MAX_MISSING))
@@ -109,6 +122,7 @@ function cleaned(verdict: Verdict): Verdict {
       why: harmless(suspect.why),
     })),
     actions: verdict.actions.map((action) => ({ ...action, target: harmless(action.target) })),
+    mitigation: verdict.mitigation ? cleanedPlan(verdict.mitigation) : null,
     findings: verdict.findings.map((finding) => ({
       ...finding,
       says: harmless(finding.says),
@@ -116,6 +130,21 @@ function cleaned(verdict: Verdict): Verdict {
     })),
     missing: verdict.missing.map(harmless),
     wouldHelp: verdict.wouldHelp.map(harmless),
+  };
+}
+
+/** Nodes are called what the inputs say. */
+function cleanedPlan(plan: Mitigation): Mitigation {
+  return {
+    ...plan,
+    steps: plan.steps.map((step) => ({
+      ...step,
+      why: harmless(step.why),
+      ...(step.swaps
+        ? { swaps: step.swaps.map(([a, b]) => [harmless(a), harmless(b)] as const) }
+        : {}),
+      ...(step.exclude ? { exclude: step.exclude.map(harmless) } : {}),
+    })),
   };
 }
 
@@ -147,4 +176,9 @@ export function wrap(text: string, width: number): string[] {
   }
   if (line !== "") lines.push(line);
   return lines;
+}
+
+/** Steps stand out from what belongs to them. */
+function indentOf(text: string): string {
+  return text.startsWith(" ") ? "    " : "  ";
 }

@@ -11,6 +11,7 @@ import { renderFrontiers } from "./frontier-table.ts";
 import { renderInputs } from "./inputs.ts";
 import { renderIterations } from "./iterations-section.ts";
 import { renderMachinesSection, type MachineAnswer } from "./machines-section.ts";
+import { renderMitigation } from "./mitigation-section.ts";
 import { renderPage } from "./page.ts";
 import { renderTracePictures, traceSections, type TracePictures } from "./trace-section.ts";
 import { renderActions, renderHead, renderSuspects } from "./verdict-head.ts";
@@ -27,9 +28,11 @@ export function renderHtml(
   const pictures = traces ? renderTracePictures(traces) : html``;
   const waits = readWaitOps(verdict);
   const suspects = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
+  const hasPlan = (verdict.mitigation?.steps.length ?? 0) > 0;
   const sections = [
     { id: "suspects", name: "Suspects", show: true },
     { id: "actions", name: "What to do", show: verdict.actions.length > 0 },
+    { id: "mitigation", name: "While it lasts", show: hasPlan },
     { id: "iterations", name: "Iteration times", show: job.iterations.length > 0 },
     { id: "machines", name: "Machines", show: machines !== null },
     ...traceSections(pictures).map((section) => ({ ...section, show: true })),
@@ -44,7 +47,8 @@ export function renderHtml(
     </nav>
     <main>
       ${renderSuspects(job, verdict)} ${renderActions(job, verdict)}
-      ${renderIterations(job.iterations)} ${machines && renderMachinesSection(machines)} ${pictures}
+      ${hasPlan && renderMitigation(verdict.mitigation!)} ${renderIterations(job.iterations)}
+      ${machines && renderMachinesSection(machines)} ${pictures}
       ${
         waits &&
         html`<section id="waits">

@@ -1,0 +1,170 @@
+/** A job and its faults as words of a command line, or as a JSON file in the words of model/mitigation.ts. */
+import { UserError } from "../base/errors.ts";
+import type { PlacedJob, Slot, SlowLink } from "../model/mitigation.ts";
+
+export interface PlacedFlags {
+  readonly file?: string;
+  readonly dp?: number;
+  readonly pp?: number;
+  /** Of one replica. */
+  readonly microBatches?: number;
+  readonly stageMs?: readonly number[];
+  readonly gradientMs?: number;
+  readonly activationMs?: number;
+  readonly slow?: readonly (readonly [string, number])[];
+  readonly slowNic?: readonly (readonly [string, number])[];
+  readonly congested?: readonly (readonly [string, string, number])[];
+}
+
+const HINT = "see faultline plan topology --help";
+const MOST_PLACES = 1 << 17;
+
+export function placedJob(flags: PlacedFlags, file: string | null): PlacedJob {
+  const base = file === null ? fromFlags(flags) : fromFile(file, flags.file!);
+  return withFaults(base, flags);
+}
+
+function fromFlags(flags: PlacedFlags): PlacedJob {
+  const { dp, pp = 1, microBatches = 8, gradientMs = 0, activationMs = 0 } = flags;
+  if (dp === undefined)
+    throw new UserError(
+      "how many replicas there are is not known",
+      "give --dp and --pp, or --file with the job, or a job's files",
+      2,
+    );
+  if (dp * pp > MOST_PLACES)
+    throw new UserError(`${dp * pp} places are too many`, `at most ${MOST_PLACES}`, 2);
+  const given = flags.stageMs ?? [100];
+  if (given.length !== 1 && given.length !== pp)
+    throw new UserError(
+      `--stage-ms has ${given.length} times for ${pp} stages`,
+      "give one for all, or one for each",
+      2,
+    );
+  const width = Math.max(3, String(dp * pp - 1).length);
+  return {
+    replicas: dp,
+    stages: pp,
+    microBatches: Array.from({ length: dp }, () => microBatches),
+    stageMs: Array.from({ length: pp }, (_, s) => given[s] ?? given[0]!),
+    gradientMs: Array.from({ length: pp }, () => gradientMs),
+    activationMs,
+    restMs: 0,
+    slots: Array.from({ length: dp * pp }, (_, i): Slot => {
+      const name = `node${String(i).padStart(width, "0")}`;
+      return { name, machine: name, compute: 1, network: 1 };
+    }),
+    links: [],
+  };
+}
+
+function withFaults(
+  job: PlacedJob,
+  { slow = [], slowNic = [], congested = [] }: PlacedFlags,
+): PlacedJob {
+  const indexOf = new Map(job.slots.map(({ name }, i) => [name, i]));
+  const at = (name: string): number => {
+    const index = indexOf.get(name);
+    if (index !== undefined) return index;
+    const names = job.slots.map((slot) => slot.name);
+    throw new UserError(
+      `there is no node "${name}"`,
+      `the job's nodes are ${names[0]} to ${names.at(-1)}`,
+      2,
+    );
+  };
+  const compute = new Map(slow.map(([name, factor]) => [at(name), factor]));
+  const network = new Map(slowNic.map(([name, factor]) => [at(name), factor]));
+  const links = congested.map(([a, b, factor]): SlowLink => ({ a: at(a), b: at(b), factor }));
+  return {
+    ...job,
+    slots: job.slots.map((slot, i) => ({
+      ...slot,
+      compute: compute.get(i) ?? slot.compute,
+      network: network.get(i) ?? slot.network,
+    })),
+    links: [...job.links, ...links],
+  };
+}
+
+/** Numbers are checked by the planner; here only that the words are there. */
+function fromFile(text: string, path: string): PlacedJob {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    throw new UserError(`${path} is not JSON`, HINT, 3);
+  }
+  const job = record(given);
+  if (!job) throw new UserError(`${path} holds no object`, HINT, 3);
+  const nodes = job["nodes"];
+  if (!Array.isArray(nodes)) throw new UserError(`${path}: nodes must be a list`, HINT, 3);
+  const slots = nodes.map((node: unknown, i): Slot => {
+    if (typeof node === "string") return { name: node, machine: node, compute: 1, network: 1 };
+    const { name, machine, compute = 1, network = 1 } = record(node) ?? {};
+    if (typeof name !== "string" || typeof compute !== "number" || typeof network !== "number")
+      throw new UserError(
+        `${path}: node ${i} needs a name (and factors that are numbers)`,
+        HINT,
+        3,
+      );
+    return { name, machine: typeof machine === "string" ? machine : name, compute, network };
+  });
+  const indexOf = new Map(slots.map(({ name }, i) => [name, i]));
+  const links = list(job["links"] ?? [], path, "links").map((link, i): SlowLink => {
+    const { between, factor } = record(link) ?? {};
+    const ends = Array.isArray(between) ? between.map((end) => indexOf.get(String(end))) : [];
+    if (ends.length !== 2 || ends.includes(undefined) || typeof factor !== "number")
+      throw new UserError(
+        `${path}: link ${i} needs "between": two of the nodes, and "factor"`,
+        HINT,
+        3,
+      );
+    return { a: ends[0]!, b: ends[1]!, factor };
+  });
+  const replicas = numberOf(job, "dp", path);
+  const stages = numberOf(job, "pp", path, 1);
+  return {
+    replicas,
+    stages,
+    microBatches: numbers(job["microBatches"] ?? 8, replicas, path, "microBatches"),
+    stageMs: numbers(job["stageMs"] ?? 100, stages, path, "stageMs"),
+    gradientMs: numbers(job["gradientMs"] ?? 0, stages, path, "gradientMs"),
+    activationMs: numberOf(job, "activationMs", path, 0),
+    restMs: numberOf(job, "restMs", path, 0),
+    slots,
+    links,
+  };
+}
+
+function numberOf(
+  job: Readonly<Record<string, unknown>>,
+  name: string,
+  path: string,
+  usual?: number,
+): number {
+  const value = job[name] ?? usual;
+  if (typeof value !== "number") throw new UserError(`${path}: ${name} must be a number`, HINT, 3);
+  return value;
+}
+
+/** One number stands for all. */
+function numbers(value: unknown, length: number, path: string, name: string): number[] {
+  if (typeof value === "number" && length <= MOST_PLACES)
+    return Array.from({ length: Math.max(0, Math.floor(length)) }, () => value);
+  const all = list(value, path, name);
+  if (!all.every((one) => typeof one === "number"))
+    throw new UserError(`${path}: ${name} must be a number or a list of numbers`, HINT, 3);
+  return all;
+}
+
+function list(value: unknown, path: string, name: string): unknown[] {
+  if (!Array.isArray(value)) throw new UserError(`${path}: ${name} must be a list`, HINT, 3);
+  return value as unknown[];
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : null;
+}

@@ -1,0 +1,165 @@
+/** `faultline plan microbatches|topology|mitigation`: what to do about a slow device, computed. */
+import { readFile } from "node:fs/promises";
+import { UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
+import { planForVerdict, isPlan } from "../mitigate/from-verdict.ts";
+import { allocateMicroBatches } from "../mitigate/microbatches.ts";
+import { mitigationOf } from "../mitigate/mitigation.ts";
+import { USUAL_OVERHEADS, type Overheads, type RemedyOptions } from "../mitigate/remedies.ts";
+import { planTopology } from "../mitigate/topology/plan-topology.ts";
+import type { Mitigation, PlacedJob } from "../model/mitigation.ts";
+import { diagnose } from "../pipeline.ts";
+import { counts, planLines, time } from "../report/mitigation-words.ts";
+import { placedJob, type PlacedFlags } from "./placed-job.ts";
+import { writeReport } from "./output.ts";
+import { progressEnv } from "./progress.ts";
+
+export interface PlanOutput {
+  readonly json?: boolean;
+  readonly out?: string;
+}
+
+export interface MicroBatchFlags extends PlanOutput {
+  readonly times: readonly number[];
+  readonly total: number;
+  readonly fixed?: readonly number[];
+  readonly multipleOf?: number;
+}
+
+export async function runPlanMicroBatches(flags: MicroBatchFlags): Promise<number> {
+  const { times: timesMs, total, fixed, multipleOf = 1 } = flags;
+  const plan = allocateMicroBatches({
+    timesMs,
+    total,
+    multipleOf,
+    ...(fixed === undefined ? {} : { fixedMs: fixed }),
+  });
+  const replicas = timesMs.length;
+  const even = Math.floor(total / multipleOf / replicas) * multipleOf;
+  const rest = (total - even * replicas) / multipleOf;
+  const evenMakespan = Math.max(
+    ...timesMs.map((t, i) => (fixed?.[i] ?? 0) + t * (even + (i < rest ? multipleOf : 0))),
+  );
+  const document = { schema: "faultline.plan/1", ...plan, evenMakespan };
+  const gain = evenMakespan / plan.makespan;
+  return await answer(flags, document, [
+    `micro-batches by replica: ${counts(plan.allocation)}`,
+    `slowest replica: ${number(plan.makespan)} (shared out evenly ${number(evenMakespan)}, ${gain.toFixed(2)} times as long); no allocation is faster, fractions could reach ${number(plan.lowerBound)}`,
+    `gradient weights: ${plan.weights.length <= 16 ? plan.weights.map((w) => w.toFixed(3)).join(" ") : "in --json"} (a replica's mean gradient times its weight, then the mean over replicas)`,
+  ]);
+}
+
+export interface TopologyFlags extends PlacedFlags, PlanOutput {
+  readonly rebalance?: boolean;
+  readonly multipleOf?: number;
+}
+
+export async function runPlanTopology(flags: TopologyFlags): Promise<number> {
+  const job = await readPlaced(flags);
+  const total = job.microBatches.reduce((sum, count) => sum + count, 0);
+  const { multipleOf = 1 } = flags;
+  const share = (timesMs: Float64Array, fixedMs: Float64Array): number =>
+    allocateMicroBatches({ timesMs, fixedMs, total, multipleOf }).makespan;
+  const plan = planTopology(job, flags.rebalance ? { rebalance: share } : {});
+  const name = (slot: number): string => job.slots[slot]!.name;
+  const swaps = plan.swaps.map(({ a, b }) => [name(a), name(b)] as const);
+  const placement = Array.from(plan.placeOf, (place, slot) => ({
+    node: name(slot),
+    replica: place % job.replicas,
+    stage: Math.floor(place / job.replicas),
+  }));
+  const { beforeMs, afterMs, healthyMs, why } = plan;
+  const document = {
+    schema: "faultline.plan/1",
+    swaps,
+    beforeMs,
+    afterMs,
+    healthyMs,
+    why,
+    placement,
+  };
+  if (swaps.length === 0) return await answer(flags, document, [why]);
+  return await answer(flags, document, [
+    why,
+    ...swaps.map(([a, b], i) => `${String(i + 1).padStart(3)}. swap ${a} and ${b}`),
+    `iteration: ${time(beforeMs)} → ${time(afterMs)} (healthy ${time(healthyMs)})`,
+  ]);
+}
+
+export interface MitigationFlags extends PlacedFlags, PlanOutput {
+  readonly job?: string;
+  readonly overhead?: readonly (readonly [keyof Overheads, number])[];
+  readonly spares?: number;
+  readonly multipleOf?: number;
+  readonly swap: boolean;
+  readonly uneven: boolean;
+  readonly quiet?: boolean;
+}
+
+/** From a job's files, or from what is known of it. */
+export async function runPlanMitigation(
+  paths: readonly string[],
+  flags: MitigationFlags,
+): Promise<number> {
+  const options: RemedyOptions = {
+    overheads: { ...USUAL_OVERHEADS, ...Object.fromEntries(flags.overhead ?? []) },
+    mayBeUneven: flags.uneven,
+    maySwap: flags.swap,
+    ...(flags.spares === undefined ? {} : { spares: flags.spares }),
+    ...(flags.multipleOf === undefined ? {} : { multipleOf: flags.multipleOf }),
+  };
+  if (paths.length === 0)
+    return await tell(mitigationOf(await readPlaced(flags), options), flags, []);
+  const { env, done } = progressEnv(flags.quiet === true);
+  const asked = { paths, ...(flags.job === undefined ? {} : { jobFile: flags.job }) };
+  const { job, verdict } = await diagnose(asked, env).finally(done);
+  const { microBatches } = flags;
+  const plan = planForVerdict(job, verdict, {
+    ...options,
+    ...(microBatches === undefined ? {} : { microBatches }),
+  });
+  if (isPlan(plan)) return await tell(plan, flags, [verdict.summary]);
+  const why = plan?.why ?? `the verdict is "${verdict.kind}", not a slow-down with a culprit`;
+  const document = { schema: "faultline.plan/1", steps: [], why };
+  return await answer(flags, document, [verdict.summary, `nothing to plan: ${why}`]);
+}
+
+async function tell(plan: Mitigation, flags: PlanOutput, head: readonly string[]): Promise<number> {
+  const bound = `however long it lasts, this loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would`;
+  return await answer(flags, { schema: "faultline.plan/1", ...plan }, [
+    ...head,
+    ...planLines(plan),
+    ...(plan.steps.length > 0 ? [bound] : []),
+    ...plan.assumes.map((assumption) => `supposing ${assumption}`),
+  ]);
+}
+
+async function readPlaced(flags: PlacedFlags): Promise<PlacedJob> {
+  if (flags.file === undefined) return placedJob(flags, null);
+  let text: string;
+  try {
+    text = await readFile(flags.file, "utf8");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(`${flags.file} cannot be read: ${why}`, "give a JSON file", 3);
+  }
+  return placedJob(flags, text);
+}
+
+async function answer(
+  { json, out }: PlanOutput,
+  document: unknown,
+  lines: readonly string[],
+): Promise<number> {
+  const text = JSON.stringify(document, null, 2);
+  if (out !== undefined) {
+    const { renderPlanPage } = await import("../report/html/plan-page.ts");
+    await writeReport(out, text, renderPlanPage(lines));
+  }
+  process.stdout.write(json ? `${text}\n` : `${lines.map(harmless).join("\n")}\n`);
+  return 0;
+}
+
+function number(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
