@@ -20,7 +20,7 @@ import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import type { Steering } from "../../src/simulate/cluster/steering.ts";
 import type { IterationTimes, Simulation } from "../../src/simulate/cluster/times.ts";
 import { diagnoseFiles } from "../../test/in-memory.ts";
-import { knownJob, placeOfRank, ranksAt, type KnownJob } from "./known-job.ts";
+import { knownJob, placeOfRank, ranksAt, seatsOf, type KnownJob } from "./known-job.ts";
 import { OperatorWindow } from "./operator-window.ts";
 import { profileOf, type Profile } from "./profile.ts";
 
@@ -312,14 +312,4 @@ class Loop {
       diagnoses: this.#diagnoses,
     };
   }
-}
-
-/** By rank: the GPU that it sits on. */
-function seatsOf(simulation: Simulation, slotAt: Int32Array): Int32Array {
-  const seats = new Int32Array(simulation.spec.gpus);
-  slotAt.forEach((slot, place) => {
-    const gpus = ranksAt(simulation, slot);
-    ranksAt(simulation, place).forEach((rank, i) => (seats[rank] = gpus[i]!));
-  });
-  return seats;
 }

@@ -72,3 +72,13 @@ export function knownJob(
   const restMs = healthyMs - iterationMs(placed, identity(places));
   return { placed: { ...placed, restMs }, healthyMs, passMs, exchangeMs };
 }
+
+/** By rank: the GPU that it sits on. */
+export function seatsOf(simulation: Simulation, slotAt: Int32Array): Int32Array {
+  const seats = new Int32Array(simulation.spec.gpus);
+  slotAt.forEach((slot, place) => {
+    const gpus = ranksAt(simulation, slot);
+    ranksAt(simulation, place).forEach((rank, i) => (seats[rank] = gpus[i]!));
+  });
+  return seats;
+}

@@ -5,6 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { figure20, PAPER, SMALL } from "./at-scale.ts";
+import { costModelTable } from "./cost-model.ts";
 import { figure14, figure15Left, figure15Right, figure16 } from "./figures.ts";
 import { faultStreams } from "./streams.ts";
 
@@ -29,6 +30,7 @@ if (wants("figures")) {
   for (const figure of [figure14, figure15Left, figure15Right, figure16])
     console.log(await figure(few));
 }
+if (wants("model")) console.log(costModelTable(100 * first, given.quick ? 20 : 100));
 if (wants("scale"))
   console.log(
     await figure20(given.quick ? SMALL : PAPER, seeds(given.quick ? 1 : 3), (line) =>

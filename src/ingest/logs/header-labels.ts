@@ -12,18 +12,18 @@ const FORMS: Readonly<Record<Exclude<Label, "">, RegExp>> = {
 };
 const RANK_KEY = /(?<!\w)rank ?[=:#-]? ?(\d{1,7})(?!\w)/i;
 const HOST_KEY = /(?<!\w)(?:host|node)(?:name)?[=:]([A-Za-z][\w.-]{0,60})/i;
+const LABELS = ["task", "host", "tag"] as const;
 /** Lines of which it is asked whether their head is known. */
 const ASKED = 20;
 /** Whose names have no digit are words: "Epoch", "INFO". */
 const MOST_DIGITLESS = 0.2;
 
-/** `isKnown`: whether a line's head is understood without this. */
+/** `isKnown`: whether a line's head is understood without this; then it tells more than a label would. */
 export function labelOf(lines: readonly string[], isKnown: (line: string) => boolean): Label {
-  if (isLabel("task", lines)) return "task";
-  if (isLabel("host", lines)) return "host";
-  if (!isLabel("tag", lines)) return "";
+  const label = LABELS.find((one) => isLabel(one, lines));
+  if (!label) return "";
   const some = lines.slice(0, ASKED);
-  return some.filter(isKnown).length < some.length / 2 ? "tag" : "";
+  return some.filter(isKnown).length < some.length / 2 ? label : "";
 }
 
 function isLabel(label: Exclude<Label, "">, lines: readonly string[]): boolean {

@@ -1,0 +1,63 @@
+/** From operators to a plan: what a verdict tells is enough to say how to live with it. */
+import { describe, expect, test } from "vitest";
+import { parseFault } from "../simulate/cluster/fault-spec.ts";
+import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
+import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { runSimulation } from "../simulate/run.ts";
+import { diagnoseFiles, jobOf } from "../../test/in-memory.ts";
+import type { Mitigation } from "../model/mitigation.ts";
+import { isPlan, planForVerdict } from "./from-verdict.ts";
+import { placesOf } from "./layout.ts";
+
+function files(shape: Partial<ClusterSpec>, fault: string) {
+  const output = memoryOutput();
+  const spec = completeSpec({
+    iterations: 24,
+    layersPerStage: 2,
+    microBatches: 8,
+    ...shape,
+    faults: [parseFault(fault)],
+  });
+  const { iterationMs } = runSimulation(spec, ["operators"], output);
+  const all = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+  return { all, iterationMs };
+}
+
+describe("a plan from a verdict", () => {
+  test("a slow GPU's replica gets fewer micro-batches; times are those that were seen", async () => {
+    const { all, iterationMs } = files(
+      { gpus: 32, tp: 2, pp: 2, gpusPerMachine: 2 },
+      "gpu-slow:rank=6:from=10:severity=2",
+    );
+    const plan = planForVerdict(jobOf(all), await diagnoseFiles(all));
+    expect(isPlan(plan)).toBe(true);
+    const { nowMs, healthyMs, steps } = plan as Mitigation;
+    expect(nowMs / iterationMs[15]!).toBeCloseTo(1, 1);
+    expect(healthyMs / iterationMs[5]!).toBeCloseTo(1, 1);
+    const share = steps.find(({ strategy }) => strategy === "S2")!;
+    // Rank 6 is replica 3 (two ranks each).
+    const least = Math.min(...share.microBatches!);
+    expect(share.microBatches!.indexOf(least)).toBe(3);
+    expect(share.microBatches!.reduce((a, b) => a + b, 0)).toBe(8 * 8);
+    expect(share.iterationMs!).toBeLessThan(nowMs);
+    expect(steps.find(({ strategy }) => strategy === "S4")!.exclude).toEqual(["node003"]);
+  });
+
+  test("of a healthy job there is none", async () => {
+    const { all } = files({ gpus: 16, tp: 2, pp: 2 }, "gpu-slow:rank=0:from=24:severity=1.01");
+    expect(planForVerdict(jobOf(all), await diagnoseFiles(all))).toBeNull();
+  });
+
+  test("places follow from groups", () => {
+    const { all } = files({ gpus: 16, tp: 2, pp: 2 }, "gpu-slow:rank=6:from=10:severity=2");
+    const places = placesOf(jobOf(all));
+    expect(places).toMatchObject({ replicas: 4, stages: 2 });
+    expect("ranks" in places && places.ranks.slice(0, 5)).toEqual([
+      [0, 1],
+      [2, 3],
+      [4, 5],
+      [6, 7],
+      [8, 9],
+    ]);
+  });
+});
