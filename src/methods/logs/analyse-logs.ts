@@ -68,7 +68,16 @@ export function analyseLogs(
     also: silence.evidence,
   });
   const temporal = compareIterations(digest, templates);
-  const hasRoot = known.some((match, i) => match?.record.role === "root" && isOutlived[i] === 0);
+  // Troubles that were over again, or that healthy jobs have, do not say what broke.
+  const hasRoot = known.some(
+    (match, i) =>
+      match?.record.role === "root" && isOutlived[i]! + isSettled[i]! + isNormalLine[i]! === 0,
+  );
+  // What the library knows, or the job outlived, was judged by that.
+  const isSpoken = new Uint8Array(digest.shapes.length);
+  digest.kept.forEach(({ shape }, i) => {
+    if (known[i] !== null || isOutlived[i] === 1) isSpoken[shape] = 1;
+  });
   const indicating = indicatingLines({
     digest,
     templates,
@@ -80,7 +89,7 @@ export function analyseLogs(
     hasHealthyJobs: pool.jobs > 0,
     spatial: byTemplate(templates, spatial.events),
     temporal: byTemplate(templates, temporal.events),
-    quiet: quietDifferences(digest, templates, nodes, spatial, hasRoot),
+    quiet: quietDifferences(digest, templates, nodes, spatial, { hasRoot, isSpoken }),
   });
   const isAftermath = aftermath(digest, known);
   const isLeftOut = (i: number): boolean =>
@@ -171,19 +180,26 @@ export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): strin
 /** Where nodes differ in lines that sound harmless: a version, a width, a mode. */
 const LEAST_QUIET = 0.6;
 const LEAST_ALONE = 0.25;
+const LEAST_LEADING = 0.1;
+const LEADING = 0.3;
+const LEAD = 1.5;
 
 function quietDifferences(
   { cells, shapes }: LogDigest,
   templates: LogTemplates,
   nodes: LogNodes,
   { events, nodes: ranked }: SpatialResult,
-  hasRoot: boolean,
+  { hasRoot, isSpoken }: { readonly hasRoot: boolean; readonly isSpoken: Uint8Array },
 ): { cell: number; score: number }[] {
-  // Where nothing says what broke, less has to do, of the node that stands out most.
-  const [top] = ranked;
-  const isEnough = ({ score, nodes: who }: (typeof events)[number]): boolean =>
-    score >= LEAST_QUIET ||
-    (!hasRoot && score >= LEAST_ALONE && top !== undefined && who.includes(top.node));
+  // Where nothing says what broke, less has to do, of the node that stands out most; least where it leads by far.
+  const [top, second] = ranked;
+  const isLeading =
+    top !== undefined && top.score >= LEADING && top.score >= LEAD * (second?.score ?? 0);
+  const isEnough = ({ score, nodes: who }: (typeof events)[number]): boolean => {
+    if (score >= LEAST_QUIET) return true;
+    if (hasRoot || top === undefined || !who.includes(top.node)) return false;
+    return score >= (isLeading && who.length === 1 ? LEAST_LEADING : LEAST_ALONE);
+  };
   const wanted = new Map(
     events
       .filter((event) => isEnough(event) && event.kind !== "lacks" && event.kind !== "fewer")
@@ -191,9 +207,14 @@ function quietDifferences(
   );
   const found: { cell: number; score: number }[] = [];
   for (let cell = 0; cell < cells.count && wanted.size > 0; cell++) {
-    const { isTelling, isPart } = shapes[cells.shape[cell]!]!;
-    const event = wanted.get(templates.of[cells.shape[cell]!]!);
-    if (event && !isTelling && !isPart && event.nodes.includes(nodes.of[cells.stream[cell]!]!))
+    const shape = cells.shape[cell]!;
+    const event = wanted.get(templates.of[shape]!);
+    if (
+      event &&
+      isSpoken[shape] === 0 &&
+      !shapes[shape]!.isPart &&
+      event.nodes.includes(nodes.of[cells.stream[cell]!]!)
+    )
       found.push({ cell, score: event.score });
   }
   return found;

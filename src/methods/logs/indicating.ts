@@ -98,7 +98,9 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
       timeMs: Number.isNaN(timeMs) ? null : timeMs,
     };
   });
-  return [...known, ...quietLines(evidence)].sort((a, b) => b.score - a.score);
+  const places = new Set(known.map(({ file, line }) => `${file}:${line}`));
+  const quiet = quietLines(evidence).filter(({ file, line }) => !places.has(`${file}:${line}`));
+  return [...known, ...quiet].sort((a, b) => b.score - a.score);
 }
 
 /** So near the end of its file. */
@@ -122,11 +124,17 @@ function lastWords({ digest, known, isOutlived, isNormalLine }: Evidence): {
 }
 
 const MOST_QUIET = 50;
+/** A line of a program, out of a traceback whose head is missing: "data = self.queue.get(timeout=1)". */
+const CODE = /^\s*(?:[\w.[\]]+ = )?(?:return |raise |await |yield )?[\w.]+\(.*\)\s*:?\s*$/;
 
 function quietLines({ digest, templates, nodes, quiet, isNormal }: Evidence): IndicatingLine[] {
   const { cells, shapes, streams, files } = digest;
   return quiet
-    .filter(({ cell }) => isNormal[templates.of[cells.shape[cell]!]!] === 0)
+    .filter(
+      ({ cell }) =>
+        isNormal[templates.of[cells.shape[cell]!]!] === 0 &&
+        !CODE.test(shapes[cells.shape[cell]!]!.text),
+    )
     .slice(0, MOST_QUIET)
     .map(({ cell, score }): IndicatingLine => {
       const stream = streams[cells.stream[cell]!]!;
