@@ -8,10 +8,14 @@ import { pick, randomInt, seeded } from "../../src/base/random.ts";
 import { median } from "../../src/maths/robust.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
-import { closedLoop, type LoopResult } from "./closed-loop.ts";
+import { simulate } from "../../src/simulate/cluster/engine.ts";
+import type { FaultSpec } from "../../src/simulate/cluster/fault-spec.ts";
+import type { Simulation } from "../../src/simulate/cluster/times.ts";
+import { closedLoop, type Belief, type LoopResult } from "./closed-loop.ts";
+import { placeOfRank, ranksAt } from "./known-job.ts";
 
 const ITERATIONS = 1500;
-const SEVERITY = { weak: 1.5, medium: 2, severe: 3 } as const;
+const SEVERITY = { weak: 2, medium: 2.6, severe: 4 } as const;
 /** Table 6. */
 const EVENTS = { weak: 3, medium: 5, severe: 2 } as const;
 /** As §7.5 and §7.4 have them: a pause under a minute, and half an hour for a restart. */
@@ -66,10 +70,25 @@ export function twelveEvents({ shape, iterations }: Scale, seed: number): string
     const to = Math.round((slot + pick(random, [1.6, 1.9])) * span);
     const name = (machine: number): string => `node${String(machine).padStart(3, "0")}`;
     faults.push(
-      `network-slow:link=${name(first)}-${name(first + 1)}:from=${from}:to=${to}:severity=12`,
+      `network-slow:link=${name(first)}-${name(first + 1)}:from=${from}:to=${to}:severity=20`,
     );
   }
   return faults;
+}
+
+/** Whether a belief within the event's time holds what is really slow. */
+function isNamed(
+  { ranks, link, from, to }: FaultSpec,
+  belief: Belief,
+  simulation: Simulation,
+): boolean {
+  if (belief.iteration < from || belief.iteration > to) return false;
+  if (!link) return ranks.every((rank) => belief.slow.includes(placeOfRank(simulation, rank)));
+  const machineOf = (slot: number): string => {
+    const { topology } = simulation;
+    return topology.machineName(topology.machineOf(ranksAt(simulation, slot)[0]!));
+  };
+  return belief.links.some((pair) => pair.map(machineOf).sort().join() === [...link].sort().join());
 }
 
 export async function figure20(
@@ -79,7 +98,7 @@ export async function figure20(
 ): Promise<string> {
   const lines = [
     `### Figure 20: ${scale.shape.gpus} GPUs (${scale.shape.tp} TP, ${scale.shape.dp} DP, ${scale.shape.pp} PP), twelve events, ${scale.iterations} iterations\n`,
-    "| seed | healthy, iterations a minute | without | with | gain | S2 | S3 | S4 | events acted on | detected after, iterations |",
+    "| seed | healthy, iterations a minute | without | with | gain | S2 | S3 | S4 | events named right | after, iterations |",
     "|---|---|---|---|---|---|---|---|---|---|",
   ];
   const gains: number[] = [];
@@ -91,6 +110,7 @@ export async function figure20(
       seed,
       faults: faults.map(parseFault),
     });
+    const simulation = simulate(spec);
     const plain = await closedLoop(spec, { isMitigating: false, overheads: OVERHEADS });
     const treated = await closedLoop(spec, { isMitigating: true, overheads: OVERHEADS, log });
     const perMinute = ({ iterationMs, totalMs }: LoopResult): number =>
@@ -99,9 +119,9 @@ export async function figure20(
     gains.push(withIt / without);
     const count = (strategy: string): number =>
       treated.steps.filter(({ order }) => order.strategy === strategy).length;
-    const waits = spec.faults.flatMap(({ from, to }) => {
-      const seen = treated.diagnoses.find(({ iteration }) => iteration >= from && iteration <= to);
-      return seen ? [seen.iteration - from + 1] : [];
+    const waits = spec.faults.flatMap((fault) => {
+      const seen = treated.beliefs.find((belief) => isNamed(fault, belief, simulation));
+      return seen ? [seen.iteration - fault.from + 1] : [];
     });
     lines.push(
       `| ${[
@@ -121,7 +141,7 @@ export async function figure20(
   lines.push(
     "| paper | 37.4 | 18.9 | 29.8 | 1.58× | | 2 | 0 | 12 of 12 | 10.6 s |",
     "",
-    `Gain over ${seeds.length} seeds: median ${median(gains).toFixed(2)}×, ${Math.min(...gains).toFixed(2)} to ${Math.max(...gains).toFixed(2)}. Counts of S2 include those that give micro-batches back.`,
+    `Gain over ${seeds.length} seeds: median ${median(gains).toFixed(2)}×, ${Math.min(...gains).toFixed(2)} to ${Math.max(...gains).toFixed(2)}. Counts of S2 include those that give micro-batches back. Overheads: S2 1 s, S3 50 s, tests of links 5 s, S4 30 min; each is taken only when as much was lost.`,
   );
   return lines.join("\n");
 }

@@ -36,6 +36,12 @@ export interface Step {
   readonly order: Order;
 }
 
+export interface Belief {
+  readonly iteration: number;
+  readonly slow: readonly number[];
+  readonly links: readonly (readonly [number, number])[];
+}
+
 export interface LoopResult {
   readonly iterationMs: readonly number[];
   readonly totalMs: number;
@@ -45,6 +51,8 @@ export interface LoopResult {
   readonly bound: number;
   /** Iterations at which a slow-down was known, and what was named. */
   readonly diagnoses: readonly { readonly iteration: number; readonly named: string }[];
+  /** What was believed to be slow from an iteration on, by slot of the unmoved layout. */
+  readonly beliefs: readonly Belief[];
 }
 
 /** Iterations from which the loop learns what is healthy. */
@@ -54,10 +62,14 @@ const SLOW = 1.08;
 /** A factor must change so much to be a change. */
 const CHANGED = 0.1;
 const LATEST = 3;
+/** An exchange is slow from this factor on. */
+const SLOW_EXCHANGE = 1.5;
+const UNEXPLAINED = 1.1;
 /** Greyhound §7.4: all validation tests of links end within 5 s. */
 const VALIDATION_MS = 5000;
-/** How exact such a test is. */
-const VALIDATION_NOISE = 0.05;
+/** How far such a test is off at most, and from where on a way is called slow. */
+const VALIDATION_NOISE = 0.1;
+const SLOW_LINK = 1.25;
 
 export async function closedLoop(spec: ClusterSpec, options: LoopOptions): Promise<LoopResult> {
   // A replica may take a multiple of its share when many others are slow.
@@ -75,6 +87,7 @@ class Loop {
   readonly #iterationMs: number[] = [];
   readonly #profiles: Profile[] = [];
   readonly #steps: Step[] = [];
+  readonly #beliefs: Belief[] = [];
   readonly #diagnoses: { iteration: number; named: string }[] = [];
   #tracker = new LevelTracker();
   /** Healthy iterations, as shares of the level. */
@@ -147,6 +160,9 @@ class Loop {
       this.#levelMs = median(this.#calibrating.slice(1));
       this.#calibrating = null;
       this.#restartTracker();
+      // Slower than what is known explains: something came while it was being learnt.
+      if (this.#levelMs > UNEXPLAINED * this.#mitigator!.expectedMs)
+        this.#askAgainAt = times.iteration + LATEST;
       return;
     }
     const shift = this.#tracker.push(this.#pushed++, ownMs / this.#levelMs);
@@ -187,7 +203,8 @@ class Loop {
   /** Takes a verdict over: which places are slow, measured; which links are, tested. */
   #believe(times: IterationTimes, { suspects, kind }: Verdict): boolean {
     if (kind !== "fail-slow" && kind !== "regression") return false;
-    const isNetwork = suspects.some(({ cause }) => cause === "network-slow");
+    const isNetwork =
+      suspects.some(({ cause }) => cause === "network-slow") || this.#isExchangeSlow();
     const before = this.#compute.size + this.#links.length;
     if (suspects.some(({ cause }) => cause !== "network-slow")) {
       for (const place of this.#slowPlaces())
@@ -211,6 +228,14 @@ class Loop {
     this.#tell(times);
   }
 
+  /** Whether some group's exchange takes much longer than it did, once all are there. */
+  #isExchangeSlow(): boolean {
+    return this.#job!.exchangeMs.some((usualMs, g) => {
+      const latest = this.#profiles.slice(-LATEST).map(({ exchangeMs }) => exchangeMs[g]!);
+      return median(latest) > SLOW_EXCHANGE * usualMs;
+    });
+  }
+
   /** Places whose own time grew: direct evidence, whoever else the verdict names. */
   #slowPlaces(): number[] {
     return [...this.#slotAt.keys()].filter((place) => this.#factorAt(place) > SLOW);
@@ -225,22 +250,34 @@ class Loop {
     return median(latest) / this.#job!.passMs[stage]!;
   }
 
-  /** Bandwidth tests between machines (Greyhound §4.3: passes in which every machine tests one link at a time). */
+  /**
+   * Bandwidth tests between all machines of a stage (Greyhound §4.3: in passes in which every machine tests one link at a
+   * time). What a test measures is what the way does now, give or take its noise; that of a healthy way, too.
+   */
   #testedLinks({ devices, iteration }: IterationTimes): SlowLink[] {
     const { spec } = this.#simulation;
-    const worst = new Map<string, SlowLink>();
+    const pairFactor = new Map<string, number>();
     for (const [key, severity] of devices.pair) {
-      const [a, b] = [Math.floor(key / spec.gpus), key % spec.gpus].map(
-        (rank) => this.#slotAt[placeOfRank(this.#simulation, rank)]!,
-      ) as [number, number];
-      if (a >= b) continue;
-      const noise = 1 + VALIDATION_NOISE * ((hash(spec.seed, a, b, iteration) / 2 ** 32) * 2 - 1);
-      const factor = Math.max(1, severity * noise);
-      const known = worst.get(`${a} ${b}`);
-      if (factor > SLOW && (!known || known.factor < factor))
-        worst.set(`${a} ${b}`, { a, b, factor });
+      const places = [Math.floor(key / spec.gpus), key % spec.gpus].map((rank) =>
+        placeOfRank(this.#simulation, rank),
+      );
+      const at = places.join(" ");
+      pairFactor.set(at, Math.max(severity, pairFactor.get(at) ?? 1));
     }
-    return [...worst.values()];
+    const nicFactor = Float64Array.from(this.#slotAt, (_, place) =>
+      Math.max(...ranksAt(this.#simulation, place).map((rank) => devices.nic[rank]!)),
+    );
+    const slow: SlowLink[] = [];
+    for (let a = 0; a < this.#slotAt.length; a++) {
+      const end = (Math.floor(a / spec.dp) + 1) * spec.dp;
+      for (let b = a + 1; b < end; b++) {
+        const truth = Math.max(pairFactor.get(`${a} ${b}`) ?? 1, nicFactor[a]!, nicFactor[b]!);
+        const u = hash(spec.seed ^ a, b, iteration, 77) / 2 ** 32;
+        const factor = truth * (1 + VALIDATION_NOISE * (2 * u - 1));
+        if (factor > SLOW_LINK) slow.push({ a: this.#slotAt[a]!, b: this.#slotAt[b]!, factor });
+      }
+    }
+    return slow;
   }
 
   /** Follows what is known to be slow: worse, better, over. */
@@ -274,6 +311,11 @@ class Loop {
 
   #tell(times: IterationTimes): void {
     const trouble: Trouble = { compute: this.#compute, network: new Map(), links: this.#links };
+    this.#beliefs.push({
+      iteration: times.iteration,
+      slow: [...this.#compute.keys()],
+      links: this.#links.map(({ a, b }) => [a, b] as const),
+    });
     const order = this.#mitigator!.diagnosed(trouble);
     this.#bound = Math.max(this.#bound, this.#mitigator!.bound);
     this.#calibrating = [];
@@ -310,6 +352,7 @@ class Loop {
       steps: this.#steps,
       bound: this.#bound,
       diagnoses: this.#diagnoses,
+      beliefs: this.#beliefs,
     };
   }
 }

@@ -15,7 +15,7 @@ export interface Outcome {
   readonly without: number;
   readonly with: number;
   readonly steps: string;
-  /** Named right by the first diagnosis; null where nothing was named. */
+  /** From the fault's first iteration to the first order. */
   readonly iterationsToAct: number | null;
 }
 

@@ -89,6 +89,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
 
   return {
     name: jobFile?.name ?? "",
+    microBatches: jobFile?.microBatches ?? null,
     worldSize,
     ranks,
     groups: groups.groups,

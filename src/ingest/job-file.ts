@@ -9,6 +9,8 @@ export interface JobFile {
   readonly ranks: ReadonlyMap<Rank, RankPlace>;
   /** Leaf switch of each NIC. */
   readonly leaves: ReadonlyMap<string, string>;
+  /** Of one replica in an iteration. */
+  readonly microBatches: number | null;
   /** Pipeline stage of a rank; null where the file does not say how the job is laid out. */
   stageOf(rank: Rank): number | null;
 }
@@ -63,6 +65,8 @@ export function parseJobFile(root: unknown, path: string): JobFile {
     name: textOf(job["name"]) ?? "",
     worldSize: worldSize ?? null,
     ranks,
+    microBatches:
+      isCount(job["microBatches"]) && job["microBatches"] > 0 ? job["microBatches"] : null,
     leaves: leavesOf(record(job["network"])?.["leaves"], path),
     stageOf: stagesOf(record(job["parallel"]), job["rankOrder"]),
   };

@@ -48,6 +48,47 @@ describe("a plan from a verdict", () => {
     expect(planForVerdict(jobOf(all), await diagnoseFiles(all))).toBeNull();
   });
 
+  test("context-parallel ranks are one replica, experts forbid uneven counts", async () => {
+    const cp = files(
+      { gpus: 16, tp: 2, cp: 2, pp: 1, gpusPerMachine: 4 },
+      "gpu-slow:rank=4:from=10:severity=2",
+    );
+    const plan = planForVerdict(jobOf(cp.all), await diagnoseFiles(cp.all)) as Mitigation;
+    const { microBatches } = plan.steps.find(({ strategy }) => strategy === "S2")!;
+    expect(microBatches).toHaveLength(4);
+    expect(microBatches!.indexOf(Math.min(...microBatches!))).toBe(1);
+    const ep = files({ gpus: 8, tp: 1, pp: 1, ep: 4 }, "gpu-slow:rank=4:from=10:severity=2");
+    const even = planForVerdict(jobOf(ep.all), await diagnoseFiles(ep.all)) as Mitigation;
+    expect(even.steps.map(({ strategy }) => strategy)).not.toContain("S2");
+    expect(even.assumes.join()).toContain("experts are spread over replicas");
+  });
+
+  test("an interleaved job takes multiples, a fault that is over is left alone", async () => {
+    const shape = { gpus: 16, tp: 1, pp: 4, gpusPerMachine: 1, schedule: "interleaved" as const };
+    const { all } = files({ ...shape, microBatches: 16 }, "gpu-slow:rank=5:from=10:severity=3");
+    const plan = planForVerdict(jobOf(all), await diagnoseFiles(all)) as Mitigation;
+    const shares = plan.steps.find(({ strategy }) => strategy === "S2")!.microBatches!;
+    expect(shares.reduce((a, b) => a + b, 0)).toBe(64);
+    expect(shares.every((count) => count % 4 === 0)).toBe(true);
+    const over = files(
+      { gpus: 16, tp: 2, pp: 2, iterations: 40 },
+      "gpu-slow:rank=5:from=12:to=22:severity=2",
+    );
+    expect(planForVerdict(jobOf(over.all), await diagnoseFiles(over.all))).toEqual({
+      why: "the slow-down is over",
+    });
+  });
+
+  test("a group in which some way is slow is no list of bad machines", async () => {
+    const { all } = files(
+      { gpus: 16, tp: 1, pp: 4, gpusPerMachine: 1, microBatches: 12 },
+      "network-slow:link=0-1:from=10:severity=12",
+    );
+    const plan = planForVerdict(jobOf(all), await diagnoseFiles(all));
+    const exclude = isPlan(plan) ? plan.steps.flatMap((step) => step.exclude ?? []) : [];
+    expect(exclude.length).toBeLessThanOrEqual(1);
+  });
+
   test("places follow from groups", () => {
     const { all } = files({ gpus: 16, tp: 2, pp: 2 }, "gpu-slow:rank=6:from=10:severity=2");
     const places = placesOf(jobOf(all));

@@ -6,6 +6,7 @@ import type { Job } from "../model/job.ts";
 import type { Mitigation, PlacedJob, SlowLink } from "../model/mitigation.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
 import { placesOf, type PlacesOfRanks } from "./layout.ts";
+import { microBatchesOf } from "./micro-batch-count.ts";
 import { mitigationOf } from "./mitigation.ts";
 import type { RemedyOptions } from "./remedies.ts";
 import { identity, iterationMs } from "./topology/cost-model.ts";
@@ -15,9 +16,7 @@ export interface VerdictPlanOptions extends RemedyOptions {
   readonly microBatches?: number;
 }
 
-/** Where nothing tells how many micro-batches an iteration has. */
-const USUAL_MICRO_BATCHES = 8;
-/** How far a congested link is taken to be slowed, where only its cost is known. */
+/** How far a congested way is taken to be slowed, where only its cost is known. */
 const USUAL_CONGESTION = 4;
 const COMPUTE = ["gpu-slow", "cpu-stall", "gpu-memory", "dataloader", "garbage-collection"];
 
@@ -28,54 +27,100 @@ export function planForVerdict(
   options: VerdictPlanOptions = {},
 ): Mitigation | { readonly why: string } | null {
   if (verdict.kind !== "fail-slow" || verdict.suspects.length === 0) return null;
-  const { suspects, findings } = verdict;
+  if (verdict.when.to !== null) return { why: "the slow-down is over" };
   const places = placesOf(job);
   if ("why" in places) return places;
-  const slowDown = findings.find(
+  const slowDown = verdict.findings.find(
     ({ data }) => typeof data["beforeMs"] === "number" && typeof data["afterMs"] === "number",
   );
   if (!slowDown)
     return { why: "how long iterations take before and during the slow-down is not known" };
-  const beforeMs = slowDown.data["beforeMs"] as number;
-  const afterMs = slowDown.data["afterMs"] as number;
-  const assumes = [...places.assumes];
-  const microBatches =
-    options.microBatches ?? countedMicroBatches(job, places) ?? USUAL_MICRO_BATCHES;
-  if (options.microBatches === undefined && countedMicroBatches(job, places) === null)
-    assumes.push(`${USUAL_MICRO_BATCHES} micro-batches a replica (--micro-batches says how many)`);
+  const trouble = troubleOf(job, verdict, places);
+  if ("why" in trouble) return trouble;
+  const counted = microBatchesOf(job, places, options.microBatches);
+  const multipleOf = options.multipleOf ?? counted.multipleOf;
+  const seen = {
+    beforeMs: slowDown.data["beforeMs"] as number,
+    afterMs: slowDown.data["afterMs"] as number,
+    ownMs: numberIn(verdict, "ownMs", (own) => (Array.isArray(own) ? own[0] : NaN)),
+    networkMs: trouble.isNetwork ? networkGrowth(verdict) : 0,
+  };
+  const assumes = [
+    ...places.assumes,
+    ...counted.assumes,
+    ...(places.mustBeEven === null ? [] : [places.mustBeEven]),
+    ...(places.stages > 1 ? ["stages take alike, but for the slow one"] : []),
+    ...(trouble.isNetwork
+      ? [`the congested way is ${USUAL_CONGESTION} times slower (only what it costs is known)`]
+      : []),
+    ...disagreement(verdict, trouble.isNetwork),
+  ];
+  const placed = fitted(slotsOf(job, places), places, counted.microBatches, trouble, seen);
+  const mayBeUneven = options.mayBeUneven !== false && places.mustBeEven === null;
+  return mitigationOf(placed, { ...options, multipleOf, mayBeUneven }, assumes);
+}
 
-  const slots = slotsOf(job, places);
-  const slow = suspects.filter(({ cause }) => COMPUTE.includes(cause));
-  const network = suspects.filter(({ cause }) => cause === "network-slow");
-  const ofRanks = (suspect: Suspect): number[] =>
-    [
-      ...new Set(suspect.ranks.map((rank) => places.ranks.findIndex((at) => at.includes(rank)))),
-    ].filter((place) => place >= 0);
-  const slowPlaces = new Set(slow.flatMap(ofRanks));
-  const links = network.flatMap((suspect) => linksOf(suspect, job, places));
-  const isNamed = network.every(({ type }) => type === "link" || type === "nic" || type === "rank");
-  const nicPlaces = new Set(
-    network.filter(({ link, ranks }) => !link && ranks.length <= MOST_NICS).flatMap(ofRanks),
+interface PlacedTrouble {
+  readonly slow: ReadonlySet<number>;
+  readonly nics: ReadonlySet<number>;
+  readonly links: readonly SlowLink[];
+  readonly isNetwork: boolean;
+}
+
+/** Whose places the suspects are. */
+function troubleOf(
+  job: Job,
+  { suspects }: Verdict,
+  places: PlacesOfRanks,
+): PlacedTrouble | { readonly why: string } {
+  const placesOfSuspect = ({ ranks }: Suspect): number[] =>
+    places.ranks.flatMap((at, place) => (at.some((rank) => ranks.includes(rank)) ? [place] : []));
+  const slow = new Set(
+    suspects.filter(({ cause }) => COMPUTE.includes(cause)).flatMap(placesOfSuspect),
   );
-  if (slowPlaces.size + links.length + nicPlaces.size === 0)
-    return {
-      why:
-        network.length > 0 && isNamed
-          ? "which link of the group is slow is not known: test its links pairwise first"
-          : "the cause is none that moving work helps against",
-    };
-  const total = places.replicas * microBatches;
-  if (total < places.replicas) return { why: "there are fewer micro-batches than replicas" };
+  const network = suspects.filter(({ cause }) => cause === "network-slow");
+  const links = network.flatMap((suspect) => linksOf(suspect, job, places));
+  // Several machines are a group of which some way is slow; whose NIC, or which way, is not told.
+  const isOneMachine = ({ ranks }: Suspect): boolean =>
+    new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size === 1;
+  const alone = network.filter((suspect) => !suspect.link && isOneMachine(suspect));
+  const nics = new Set(alone.flatMap(placesOfSuspect));
+  if (slow.size + links.length + nics.size > 0)
+    return { slow, nics, links, isNetwork: links.length + nics.size > 0 };
+  return {
+    why:
+      network.length > 0
+        ? "which way of the group is slow is not known: test its links pairwise first"
+        : "the cause is none that moving work helps against",
+  };
+}
 
-  const { replicas, stages } = places;
+interface Seen {
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** What the slow rank itself took before; NaN where unknown. */
+  readonly ownMs: number;
+  /** What of the growth the network is to blame for; NaN where unknown. */
+  readonly networkMs: number;
+}
+
+/** Costs and factors with which the model gives the times that were seen. */
+function fitted(
+  slots: PlacedJob["slots"],
+  { replicas, stages }: PlacesOfRanks,
+  microBatches: number,
+  { slow, nics, links, isNetwork }: PlacedTrouble,
+  { beforeMs, afterMs, ownMs, networkMs }: Seen,
+): PlacedJob {
+  const here = identity(slots.length);
   const growthMs = Math.max(0, afterMs - beforeMs);
-  const onNetwork = slowPlaces.size === 0;
-  const gradientMs = onNetwork ? growthMs / (USUAL_CONGESTION - 1) : 0;
-  if (onNetwork)
-    assumes.push(
-      `the congested way is ${USUAL_CONGESTION} times slower (only what it costs is known)`,
-    );
-  const passMs = ownBefore(findings, suspects, beforeMs) / (microBatches + stages - 1);
+  const ofNetwork =
+    slow.size === 0 ? growthMs : Math.min(growthMs, Number.isNaN(networkMs) ? 0 : networkMs);
+  const gradientMs = isNetwork ? ofNetwork / (USUAL_CONGESTION - 1) : 0;
+  // A micro-batch's pass: of the rank's own time, but never more than iterations have room for.
+  const room = (beforeMs - gradientMs) / (microBatches + stages - 1);
+  const own = ownMs / microBatches;
+  const passMs = Math.max(1e-6, own > 0 ? Math.min(own, room) : 0.8 * room);
   const healthy: PlacedJob = {
     replicas,
     stages,
@@ -87,27 +132,22 @@ export function planForVerdict(
     slots,
     links: [],
   };
-  const here = identity(slots.length);
   const restMs = beforeMs - iterationMs(healthy, here);
-  const known: PlacedJob = { ...healthy, restMs };
-  const withFactor = (factor: number): PlacedJob => ({
-    ...known,
+  const withFactor = (factor: number, withNetwork: boolean): PlacedJob => ({
+    ...healthy,
+    restMs,
     slots: slots.map((slot, place) => ({
       ...slot,
-      compute: slowPlaces.has(place) ? factor : 1,
-      network: nicPlaces.has(place) ? USUAL_CONGESTION : 1,
+      compute: slow.has(place) ? factor : 1,
+      network: withNetwork && nics.has(place) ? USUAL_CONGESTION : 1,
     })),
-    links,
+    links: withNetwork ? links : [],
   });
-  const placed = withFactor(
-    onNetwork ? 1 : factorFor(afterMs, (f) => iterationMs(withFactor(f), here)),
-  );
-  if (stages > 1) assumes.push("stages take alike, but for the slow one");
-  return mitigationOf(placed, options, assumes);
+  if (slow.size === 0) return withFactor(1, true);
+  const factor = factorFor(afterMs - ofNetwork, (f) => iterationMs(withFactor(f, false), here));
+  return withFactor(factor, true);
 }
 
-/** More ranks than that are a group, of which it is not known whose NIC is slow. */
-const MOST_NICS = 8;
 const MOST_FACTOR = 1000;
 
 /** The factor with which the model gives the time that was seen. */
@@ -121,19 +161,36 @@ function factorFor(seenMs: number, modelMs: (factor: number) => number): number 
   return high;
 }
 
-/** Time that the slow rank itself took before: of that its micro-batches are made. */
-function ownBefore(
-  findings: Verdict["findings"],
-  suspects: readonly Suspect[],
-  beforeMs: number,
-): number {
-  const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
-  for (const { id, data } of findings) {
-    const own = data["ownMs"];
-    if (evidence.has(id) && Array.isArray(own) && typeof own[0] === "number" && own[0] > 0)
-      return Math.min(own[0], beforeMs);
+/** A figure of the evidence against the suspects; NaN where there is none. */
+function numberIn(verdict: Verdict, name: string, pick: (value: unknown) => unknown): number {
+  const evidence = new Set(verdict.suspects.flatMap((suspect) => suspect.evidence));
+  for (const { id, data } of verdict.findings) {
+    const value = evidence.has(id) ? pick(data[name]) : NaN;
+    if (typeof value === "number" && value > 0) return value;
   }
-  return 0.8 * beforeMs;
+  return NaN;
+}
+
+/** What another method books to the network is not taken out of a slow rank's account, but said. */
+function disagreement({ findings }: Verdict, isNetwork: boolean): string[] {
+  const other = findings.find(
+    ({ data }) => data["disagrees"] === true && typeof data["growthMs"] === "number",
+  );
+  if (isNetwork || !other) return [];
+  const ms = Math.round(other.data["growthMs"] as number);
+  return [
+    `all of the slow-down is the suspects', though up to ${ms} ms of it may not be (${other.id})`,
+  ];
+}
+
+function networkGrowth({ suspects, findings }: Verdict): number {
+  const ids = new Set(
+    suspects.filter(({ cause }) => cause === "network-slow").flatMap(({ evidence }) => evidence),
+  );
+  const found = findings.find(
+    ({ id, data }) => ids.has(id) && typeof data["growthMs"] === "number",
+  );
+  return found ? (found.data["growthMs"] as number) : NaN;
 }
 
 function slotsOf(job: Job, { ranks }: PlacesOfRanks): PlacedJob["slots"] {
@@ -163,19 +220,6 @@ function linksOf({ link }: Suspect, job: Job, { ranks }: PlacesOfRanks): SlowLin
   return a.flatMap((from) =>
     b.filter((to) => to !== from).map((to) => ({ a: from, b: to, factor: USUAL_CONGESTION })),
   );
-}
-
-/** A stage sends each micro-batch once: what a first stage sends in an iteration tells how many there are. */
-function countedMicroBatches(job: Job, { stages, ranks, replicas }: PlacesOfRanks): number | null {
-  if (stages === 1) return null;
-  const first = ranks[0]?.[0];
-  const operators = first === undefined ? null : job.rankOperators.fetch(first);
-  if (!operators || operators.from.length === 0) return null;
-  const middle = operators.from.length >> 1;
-  let sends = 0;
-  for (let op = operators.from[middle]!; op < operators.to[middle]!; op++)
-    if (operators.ops.isP2p[op] === 1 && operators.ops.isSend[op] === 1) sends++;
-  return sends > 0 && replicas > 0 ? sends : null;
 }
 
 export function isPlan(plan: ReturnType<typeof planForVerdict>): plan is Mitigation {

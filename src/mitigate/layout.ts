@@ -7,48 +7,94 @@ export interface PlacesOfRanks {
   readonly stages: number;
   /** Ranks of each place, stage · replicas + replica. */
   readonly ranks: readonly (readonly Rank[])[];
+  /** Why all replicas must take equal counts of micro-batches; null where they need not. */
+  readonly mustBeEven: string | null;
   readonly assumes: readonly string[];
 }
 
 const DATA = /data|(^|[^a-z])dp([^a-z]|$)|replicate/i;
-/** Experts' replicas and shards are not the job's. */
-const NOT_DATA = /expert|embedding/i;
 const PIPELINE = /pipeline|(^|[^a-z])pp([^a-z]|$)/i;
+/** Who computes one micro-batch together. */
+const TOGETHER = /tensor|context|sequence|(^|[^a-z])(tp|cp|sp)([^a-z]|$)/i;
+const EXPERTS = /expert|moe|(^|[^a-z])ep([^a-z]|$)/i;
+const SHARDED = /shard|fsdp|zero_?3/i;
+const OTHER = /expert|moe|embedding|(^|[^a-z])ep([^a-z]|$)/i;
 
-/** Null where the groups do not tell; `why` says what is missing. */
+/** `why` where the groups do not tell. */
 export function placesOf(job: Job): PlacesOfRanks | { readonly why: string } {
-  const world = job.worldSize;
-  const named = job.groups.filter(({ ranks }) => ranks.length > 1 || world === 1);
-  const data = widest(named.filter(({ role }) => DATA.test(role) && !NOT_DATA.test(role)));
-  const pipeline = widest(named.filter(({ role }) => PIPELINE.test(role) && !NOT_DATA.test(role)));
-  const others = named.filter(({ ranks }) => ranks.length < world);
-  if (data.length === 0) {
-    if (others.length > 0) return { why: "no data-parallel groups are known, so replicas are not" };
-    const ranks = [...job.ranks.keys()].sort((a, b) => a - b);
-    if (ranks.length < 2) return { why: "one rank has no replicas" };
-    const assumes = [
-      "the job is plainly data parallel: every rank is a replica (fully sharded jobs cannot take uneven counts)",
-    ];
-    return { replicas: ranks.length, stages: 1, ranks: ranks.map((rank) => [rank]), assumes };
-  }
-  const replicaOf = new Map<Rank, number>();
-  for (const { ranks } of data) ranks.forEach((rank, i) => replicaOf.set(rank, i));
-  const stageOf = new Map<Rank, number>();
-  for (const { ranks } of pipeline) ranks.forEach((rank, i) => stageOf.set(rank, i));
-  const replicas = data[0]!.ranks.length;
+  const all = job.groups.filter(({ ranks }) => ranks.length > 1);
+  const plain = all.filter(({ role }) => !OTHER.test(role));
+  const pipeline = plain.filter(({ role }) => PIPELINE.test(role));
+  const data = plain.filter(({ role }) => DATA.test(role) && !PIPELINE.test(role));
+  const together = plain.filter(
+    ({ role }) => TOGETHER.test(role) && !DATA.test(role) && !PIPELINE.test(role),
+  );
+  const known = pipeline.length + data.length + together.length > 0;
+  const smaller = all.filter(({ ranks }) => ranks.length < job.worldSize);
+  if (!known && smaller.length > 0)
+    return { why: "what its process groups are for is not known, so replicas and stages are not" };
+  const ranks = [...job.ranks.keys()].sort((a, b) => a - b);
+  if (ranks.length < 2) return { why: "a single rank has nobody to share work with" };
   const stages = pipeline[0]?.ranks.length ?? 1;
-  const ranks = Array.from({ length: replicas * stages }, (): Rank[] => []);
-  for (const [rank, replica] of replicaOf)
-    ranks[(stageOf.get(rank) ?? 0) * replicas + replica]?.push(rank);
-  if (data.some((group) => group.ranks.length !== replicas) || ranks.some((at) => at.length === 0))
-    return { why: "the data-parallel and pipeline groups do not form a grid" };
-  return { replicas, stages, ranks: ranks.map((at) => at.sort((a, b) => a - b)), assumes: [] };
+  const stageOf = new Map<Rank, number>();
+  for (const group of pipeline) group.ranks.forEach((rank, i) => stageOf.set(rank, i));
+  // Ranks that compute together are one place; places of a stage are its replicas, in the order of their ranks.
+  const teamOf = teams(ranks, together);
+  const byStage = Array.from({ length: stages }, (): Rank[][] => []);
+  const seen = new Map<Rank, Rank[]>();
+  for (const rank of ranks) {
+    const first = teamOf(rank);
+    let place = seen.get(first);
+    if (!place) {
+      place = [];
+      seen.set(first, place);
+      byStage[stageOf.get(rank) ?? 0]!.push(place);
+    }
+    place.push(rank);
+  }
+  const replicas = byStage[0]!.length;
+  const size = byStage[0]![0]?.length ?? 0;
+  const isGrid = byStage.every(
+    (places) => places.length === replicas && places.every((place) => place.length === size),
+  );
+  if (!isGrid) return { why: "its process groups do not form a grid of replicas and stages" };
+  const assumes = known
+    ? []
+    : [
+        "the job is plainly data parallel, every rank a replica (a fully sharded one cannot take uneven counts)",
+      ];
+  return { replicas, stages, ranks: byStage.flat(), mustBeEven: whyEven(all, data), assumes };
 }
 
-/** Groups of the role whose groups are largest: data parallelism with context parallelism goes before without. */
-function widest(groups: readonly Group[]): Group[] {
-  let size = 0;
-  for (const { ranks } of groups) size = Math.max(size, ranks.length);
-  const first = groups.find(({ ranks }) => ranks.length === size);
-  return groups.filter(({ role, ranks }) => role === first?.role && ranks.length === size);
+/** Collectives of several replicas within a micro-batch must match: with other counts the job would hang. */
+function whyEven(all: readonly Group[], data: readonly Group[]): string | null {
+  if (all.some(({ role }) => EXPERTS.test(role)))
+    return "experts are spread over replicas, so replicas must take equal counts of micro-batches";
+  if (data.some(({ role }) => SHARDED.test(role)))
+    return "parameters are sharded over replicas, so replicas must take equal counts of micro-batches";
+  return null;
+}
+
+/** The first rank of each rank's team, groups joined where they share ranks. */
+function teams(ranks: readonly Rank[], groups: readonly Group[]): (rank: Rank) => Rank {
+  const parent = new Map<Rank, Rank>(ranks.map((rank) => [rank, rank]));
+  const root = (rank: Rank): Rank => {
+    let at = rank;
+    while (parent.get(at) !== at) at = parent.get(at)!;
+    let next = rank;
+    while (next !== at) {
+      const up = parent.get(next)!;
+      parent.set(next, at);
+      next = up;
+    }
+    return at;
+  };
+  for (const group of groups) {
+    const [first, ...rest] = group.ranks.filter((rank) => parent.has(rank));
+    for (const rank of rest) {
+      const [a, b] = [root(first!), root(rank)];
+      if (a !== b) parent.set(Math.max(a, b), Math.min(a, b));
+    }
+  }
+  return root;
 }

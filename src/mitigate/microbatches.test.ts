@@ -82,6 +82,16 @@ describe("sharing micro-batches out", () => {
         const spans = allocation.map((count, i) => (fixedMs?.[i] ?? 0) + count * timesMs[i]!);
         expect(makespan).toBeCloseTo(Math.max(...spans), 9);
         expect(lowerBound).toBeLessThanOrEqual(makespan);
+        // At the bound, fractions and single bundles together hold just all of them.
+        const held = Array.from(timesMs).reduce(
+          (sum, t, i) => sum + Math.max(multipleOf, (lowerBound - (fixedMs?.[i] ?? 0)) / t),
+          0,
+        );
+        const slowest = Math.max(
+          ...Array.from(timesMs, (t, i) => (fixedMs?.[i] ?? 0) + multipleOf * t),
+        );
+        if (lowerBound > slowest * (1 + 1e-9)) expect(held / total).toBeCloseTo(1, 6);
+        else expect(lowerBound).toBeCloseTo(slowest, 6);
         // A bundle more or less is all that whole numbers cost.
         expect(makespan).toBeLessThanOrEqual(
           lowerBound + multipleOf * Math.max(...Array.from(timesMs)) * (1 + 1e-9),
@@ -128,6 +138,16 @@ describe("sharing micro-batches out", () => {
     ["a negative time", { timesMs: [-1, 1], total: 4 }, /the time of replica 0 is -1/],
     ["no number", { timesMs: [1, Number.NaN], total: 4 }, /the time of replica 1 is NaN/],
     ["endless", { timesMs: [1, Infinity], total: 4 }, /the time of replica 1 is Infinity/],
+    [
+      "times without end",
+      { timesMs: [1e308, 1e308], total: 8 },
+      /the time of replica 0 is 1e\+308/,
+    ],
+    [
+      "too many",
+      { timesMs: [1, 1], total: 2 ** 32 },
+      /4294967296 is not a number of micro-batches/,
+    ],
     ["nobody", { timesMs: [], total: 4 }, /there is no replica/],
     ["half a micro-batch", { timesMs: [1], total: 1.5 }, /1.5 is not a number of micro-batches/],
     ["negative fixed time", { timesMs: [1], fixedMs: [-1], total: 1 }, /fixed time of replica 0/],

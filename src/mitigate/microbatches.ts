@@ -125,15 +125,18 @@ function makeHeap(keys: Float64Array): { first(): number; raiseFirst(key: number
   };
 }
 
+/** Counts are 32-bit numbers. */
+const MOST = 1e9;
+
 function check({ timesMs, total, fixedMs, multipleOf = 1 }: MicroBatchQuestion): void {
   const replicas = timesMs.length;
   if (replicas === 0) throw wrong("there is no replica", "give one time a replica");
   if (!Number.isSafeInteger(multipleOf) || multipleOf < 1)
     throw wrong(`a multiple of ${multipleOf} is not possible`, "give a whole number from 1");
-  if (!Number.isSafeInteger(total) || total < 1)
+  if (!Number.isSafeInteger(total) || total < 1 || total > MOST)
     throw wrong(
       `${total} is not a number of micro-batches`,
-      "give the whole number of the global batch",
+      `give the whole number of the global batch, at most ${MOST.toLocaleString("en")}`,
     );
   if (total % multipleOf !== 0)
     throw wrong(
@@ -152,7 +155,7 @@ function check({ timesMs, total, fixedMs, multipleOf = 1 }: MicroBatchQuestion):
     );
   for (let i = 0; i < replicas; i++) {
     const time = timesMs[i]!;
-    if (!(time > 0 && time < Infinity))
+    if (!(time > 0 && time * total < Infinity))
       throw wrong(
         `the time of replica ${i} is ${time}`,
         "times of a micro-batch are greater than zero",

@@ -5,8 +5,9 @@
  */
 import type { PlacedJob, Slot, SlowLink, Strategy } from "../model/mitigation.ts";
 import { allocateMicroBatches } from "./microbatches.ts";
-import { remediesOf, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
+import { remediesOf, USUAL_OVERHEADS, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
 import { skiRental, type SkiRental } from "./ski-rental.ts";
+import { swapList } from "./topology/shorten.ts";
 
 /** What is wrong now, by slot (as they sat when the job began). All that is known, not only what is new. */
 export interface Trouble {
@@ -36,6 +37,8 @@ export interface Mitigator {
   observe(iterationMs: number): Order | null;
   /** Times the loss of the best choice in hindsight, at most, for the trouble at hand. */
   readonly bound: number;
+  /** What an iteration is expected to take as things are known now. */
+  readonly expectedMs: number;
 }
 
 export const NO_TROUBLE: Trouble = { compute: new Map(), network: new Map(), links: [] };
@@ -45,13 +48,15 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
   const even = job.microBatches;
   let microBatches = even;
   let slotAt: Int32Array = Int32Array.from(job.slots, (_, i) => i);
-  let rental: SkiRental | null = null;
+  let rental: SkiRental<RemedyPlan> | null = null;
+  let expectedMs = remediesOf(job, options).nowMs;
   let plans: readonly RemedyPlan[] = [];
 
   const carryOut = (plan: RemedyPlan): Order => {
     microBatches = plan.microBatches?.allocation ?? microBatches;
     if (plan.topology) slotAt = moved(slotAt, plan.topology.placeOf);
     if (plan.strategy === "S4") microBatches = even;
+    expectedMs = plan.iterationMs;
     const { strategy, why, overheadMs: pauseMs, exclude = [] } = plan;
     return { strategy, microBatches, slotAt: slotAt.slice(), exclude, pauseMs, why };
   };
@@ -60,18 +65,24 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
     get bound() {
       return rental?.bound ?? 1;
     },
+    get expectedMs() {
+      return expectedMs;
+    },
     diagnosed(trouble) {
-      const now = troubled(job, slotAt, microBatches, trouble);
       const isOver = trouble.compute.size + trouble.network.size + trouble.links.length === 0;
+      const wasUneven = microBatches.some((count, i) => count !== even[i]);
+      if (isOver) microBatches = even;
+      const now = troubled(job, slotAt, microBatches, trouble);
       const found = remediesOf(now, options);
+      expectedMs = found.nowMs;
       // A restart that leaves nobody out changes nothing.
       plans = found.plans.filter(
         ({ strategy, exclude }) => strategy !== "S4" || exclude!.length > 0,
       );
-      rental = skiRental(plans, found.nowMs);
-      // Taking counts back costs next to nothing; places stay as they are unless that is slower (below 1 % it is not).
-      if (isOver && microBatches.some((count, i) => count !== even[i])) {
-        microBatches = even;
+      if (isOver) plans = backPlan(job, slotAt, found.nowMs, options);
+      rental = skiRental(plans, found.nowMs, isOver ? undefined : rental?.saved);
+      // Taking counts back costs next to nothing.
+      if (isOver && wasUneven) {
         const why = "the fault is over: equal counts again";
         const pauseMs = 0;
         return { strategy: "S2", microBatches, slotAt: slotAt.slice(), exclude: [], pauseMs, why };
@@ -83,6 +94,27 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
       return due ? carryOut(due) : null;
     },
   };
+}
+
+/** Places stay as they are when a fault is over, unless that is slower: then going back is rented like all else. */
+function backPlan(
+  job: PlacedJob,
+  slotAt: Int32Array,
+  nowMs: number,
+  { overheads = USUAL_OVERHEADS }: RemedyOptions,
+): RemedyPlan[] {
+  const placeOf = slotAt.slice();
+  const iterationMs = remediesOf(job).nowMs;
+  const topology = {
+    swaps: swapList(placeOf, []),
+    placeOf,
+    beforeMs: nowMs,
+    afterMs: iterationMs,
+    healthyMs: iterationMs,
+    why: "the fault is over: back to the places of before",
+  };
+  const { why } = topology;
+  return [{ strategy: "S3", overheadMs: overheads.topologyMs, iterationMs, why, topology }];
 }
 
 /** The job as its slots sit now, with what is wrong; slots are numbered by place. */

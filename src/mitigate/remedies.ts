@@ -78,11 +78,13 @@ export function remediesOf(job: PlacedJob, options: RemedyOptions = {}): Remedie
       strategy: "S2",
       overheadMs: overheads.microBatchesMs,
       iterationMs: afterMs,
-      why: `slow replicas take ${extremes(microBatches.allocation)} micro-batches`,
+      why: sharesInWords(microBatches.allocation),
       microBatches,
     });
   }
-  if (maySwap) {
+  // A slow NIC moves with its machine, and gradients, activations and the embedding's gradients all pass it: where it
+  // costs least the model cannot tell (moving it made simulated jobs slower), so it is left where it is.
+  if (maySwap && job.slots.every(({ network }) => network === 1)) {
     const topology = planTopology(job, mayBeUneven ? { rebalance: share } : {});
     if (topology.swaps.length > 0) plans.push(swapped(job, topology, options, total));
   }
@@ -119,13 +121,27 @@ function restarted(
   return {
     strategy: "S4",
     overheadMs: restartMs,
-    iterationMs: left > 0 ? (healthyMs * machines) / left : Infinity,
+    iterationMs: lacking === 0 ? healthyMs : withoutReplicas(job, left / machines),
     why:
       exclude.length === 0
         ? "no machine is known to be at fault"
         : `restart without ${exclude.join(", ")}${lacking > 0 ? `, with ${left} machines where ${machines} were` : ""}`,
     exclude,
   };
+}
+
+/** A machine less is a replica less: those that are left take its micro-batches, too. */
+function withoutReplicas(job: PlacedJob, share: number): number {
+  const replicas = Math.floor(job.replicas * share);
+  const total = job.microBatches.reduce((sum, count) => sum + count, 0);
+  if (replicas === 0) return Infinity;
+  const healthy = healthyJob({
+    ...job,
+    replicas,
+    microBatches: Array.from({ length: replicas }, (_, i) => (i === 0 ? total - replicas + 1 : 1)),
+    slots: job.slots.slice(0, replicas * job.stages),
+  });
+  return iterationMs(healthy, identity(replicas * job.stages));
 }
 
 /** Whose GPUs or NICs are slow; of a slow way, the end that most of them share, or both. */
@@ -199,11 +215,12 @@ export function healthyJob(job: PlacedJob): PlacedJob {
   };
 }
 
-function extremes(allocation: readonly number[]): string {
+function sharesInWords(allocation: readonly number[]): string {
   let [least, most] = [Infinity, 0];
   for (const count of allocation) {
     least = Math.min(least, count);
     most = Math.max(most, count);
   }
-  return least === most ? `${least}` : `${least}, the others up to ${most}`;
+  if (most - least <= 1) return `replicas take equal counts again, ${most} micro-batches`;
+  return `slow replicas take down to ${least} micro-batches, the others up to ${most}`;
 }

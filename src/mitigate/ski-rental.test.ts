@@ -10,14 +10,20 @@ function remedy(strategy: Strategy, overheadMs: number, iterationMs: number): Re
 }
 
 /** Time lost over so many iterations: waiting and overheads. */
-function lossOf(remedies: readonly Remedy[], slowMs: number, iterations: number): number {
+function lossOf(
+  remedies: readonly Remedy[],
+  slowMs: number,
+  iterations: number,
+  /** Whether what is due with the last iteration is still paid for. */
+  paysAtEnd = false,
+): number {
   const rental = skiRental(remedies, slowMs);
   let [lost, nowMs] = [0, slowMs];
   for (let i = 0; i < iterations; i++) {
     lost += nowMs - HEALTHY_MS;
     const taken = rental.observe(nowMs);
     // A fault that ends here ends before the remedy is taken.
-    if (taken && i + 1 < iterations) {
+    if (taken && (paysAtEnd || i + 1 < iterations)) {
       lost += taken.overheadMs;
       nowMs = taken.iterationMs;
     }
@@ -82,6 +88,30 @@ describe("renting or buying", () => {
       const ratio = lossOf(restart, 150, iterations) / hindsight(restart, 150, iterations);
       expect(ratio).toBeLessThanOrEqual(2.0001);
     }
+  });
+
+  test("the bound counts all overheads on the way", () => {
+    const three = [remedy("S2", 1_000, 140), remedy("S3", 2_000, 120), remedy("S4", 4_000, 100)];
+    expect(skiRental(three, 160).bound).toBeCloseTo(1 + 7 / 4, 9);
+    // Overheads that lie close together: somebody who pays the last and sees it end lost nearly that much.
+    let worst = 0;
+    for (let iterations = 1; iterations < 400; iterations++) {
+      const ended = lossOf(three, 160, iterations, true);
+      worst = Math.max(worst, ended / hindsight(three, 160, iterations));
+    }
+    expect(worst).toBeGreaterThan(2.3);
+    expect(worst).toBeLessThanOrEqual(1 + 7 / 4 + 0.1);
+  });
+
+  test("what was saved before a new diagnosis counts", () => {
+    const S4 = remedy("S4", 1_000, 100);
+    const first = skiRental([S4], 150);
+    for (let i = 0; i < 15; i++) first.observe(150);
+    const second = skiRental([S4], 160, first.saved);
+    let after = 0;
+    for (; !second.observe(160); after++);
+    // 15 · 50 were saved; 250 are left.
+    expect(after + 1).toBe(5);
   });
 
   test("cheap first, then stronger; each when it would have paid", () => {

@@ -63,6 +63,8 @@ export interface Job {
   readonly worldSize: number;
   readonly ranks: ReadonlyMap<Rank, RankInfo>;
   readonly groups: readonly Group[];
+  /** Micro-batches of a replica in an iteration, where the job file says. */
+  readonly microBatches?: number | null;
   readonly dumps: ReadonlyMap<Rank, RankDump>;
   readonly stacks: ReadonlyMap<Rank, StackDump>;
   /** Stacks of processes whose rank nothing tells. */
