@@ -3,6 +3,12 @@ import { describe, expect, test } from "vitest";
 import { closedLoop } from "../eval/mitigate/closed-loop.ts";
 import { compareWithSimulator } from "../eval/mitigate/cost-model.ts";
 import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
+import { simulate } from "../src/simulate/cluster/engine.ts";
+import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { runSimulation } from "../src/simulate/run.ts";
+import { planForVerdict } from "../src/mitigate/from-verdict.ts";
+import type { Mitigation } from "../src/model/mitigation.ts";
+import { diagnoseFiles, jobOf } from "./in-memory.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
 
 const OVERHEADS = { microBatchesMs: 200, topologyMs: 2_000, restartMs: Infinity };
@@ -40,6 +46,35 @@ describe("the closed loop", () => {
     expect(steps).toEqual(["S3"]);
     expect(mean(without.iterationMs.slice(-20)) / without.healthyMs).toBeGreaterThan(1.4);
     expect(mean(treated.iterationMs.slice(-20)) / treated.healthyMs).toBeLessThan(1.03);
+  });
+
+  test.each<[Partial<ClusterSpec>, string]>([
+    [
+      { gpus: 16, tp: 1, pp: 4, gpusPerMachine: 1, microBatches: 12 },
+      "gpu-slow:rank=5:from=12:severity=2",
+    ],
+    [{ gpus: 16, tp: 2, pp: 1, microBatches: 8 }, "gpu-slow:rank=5:from=12:severity=1.6"],
+  ])("a verdict's plan promises what the simulator gives: %j", async (shape, fault) => {
+    const spec = completeSpec({ iterations: 26, ...shape, faults: [parseFault(fault)] });
+    const output = memoryOutput();
+    runSimulation(spec, ["operators"], output);
+    const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+    const plan = planForVerdict(jobOf(files), await diagnoseFiles(files)) as Mitigation;
+    const { microBatches, iterationMs } = plan.steps.find(({ strategy }) => strategy === "S2")!;
+    const always = {
+      ...spec,
+      iterations: 12,
+      faults: [parseFault(fault.replace("from=12", "from=1"))],
+    };
+    const simulation = simulate(always, { mostMicroBatches: 3 * spec.microBatches });
+    const seen: number[] = [];
+    for (const times of simulation.iterations((i) =>
+      i === 1 ? { microBatches: microBatches! } : null,
+    ))
+      seen.push((times.endNs - times.startNs) / 1e6);
+    expect(iterationMs! / mean(seen.slice(2))).toBeGreaterThan(0.94);
+    expect(iterationMs! / mean(seen.slice(2))).toBeLessThan(1.06);
+    expect(mean(seen.slice(2))).toBeLessThan(0.9 * plan.nowMs);
   });
 
   test("a healthy job is left alone", async () => {

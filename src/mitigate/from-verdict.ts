@@ -117,10 +117,11 @@ function fitted(
   const ofNetwork =
     slow.size === 0 ? growthMs : Math.min(growthMs, Number.isNaN(networkMs) ? 0 : networkMs);
   const gradientMs = isNetwork ? ofNetwork / (USUAL_CONGESTION - 1) : 0;
-  // A micro-batch's pass: of the rank's own time, but never more than iterations have room for.
+  // A micro-batch's pass. In a pipeline another stage may be the slowest, so the whole iteration is taken to be passes;
+  // without stages the rank's own time tells it, if iterations have room for that.
   const room = (beforeMs - gradientMs) / (microBatches + stages - 1);
   const own = ownMs / microBatches;
-  const passMs = Math.max(1e-6, own > 0 ? Math.min(own, room) : 0.8 * room);
+  const passMs = Math.max(1e-6, stages === 1 && own > 0 ? Math.min(own, room) : room);
   const healthy: PlacedJob = {
     replicas,
     stages,
