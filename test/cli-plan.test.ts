@@ -11,6 +11,7 @@ let folder: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "faultline-plan-"));
+  writeFileSync(join(folder, "twice.json"), JSON.stringify({ dp: 2, nodes: ["a", "a"] }));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -118,6 +119,9 @@ describe("faultline plan", () => {
     [["topology", "--dp", "2", "--slow", "node007=2"], 2, /there is no node "node007"/],
     [["topology", "--dp", "2", "--congested", "node000,node000=2"], 2, /ends where it begins/],
     [["topology", "--file", "missing.json"], 3, /missing.json cannot be read/],
+    [["mitigation", "--dp", "8", "--job", "x"], 2, /--job has no effect/],
+    [["mitigation", ".", "--slow", "node000=3"], 2, /--slow has no effect with a job's files/],
+    [["topology", "--file", "twice.json"], 3, /two nodes have one name/],
     [["mitigation"], 2, /how many replicas there are is not known/],
     [["mitigation", "nowhere/"], 3, /nowhere/],
     [["mitigation", "--dp", "2", "--overhead", "S9=1s"], 2, /S2=1s,S3=60s,S4=30m/],

@@ -16,10 +16,32 @@ export interface PlacedFlags {
   readonly congested?: readonly (readonly [string, string, number])[];
 }
 
-const HINT = "see faultline plan topology --help";
+const HINT = "docs/guides/plan.md shows such a file";
 const MOST_PLACES = 1 << 17;
 
+/** What says how a job is made, and what is wrong with it. */
+const SHAPE = ["dp", "pp", "microBatches", "stageMs", "gradientMs", "activationMs"] as const;
+const FAULTS = ["slow", "slowNic", "congested"] as const;
+
+/** Words that would have no effect are a mistake.  */
+export function refuseUnused(flags: PlacedFlags, beside: string, names: readonly string[]): void {
+  const given = names.filter((name) => {
+    const value = (flags as Readonly<Record<string, unknown>>)[name];
+    return Array.isArray(value) ? value.length > 0 : value !== undefined;
+  });
+  if (given.length === 0) return;
+  const word = `--${given[0]!.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  throw new UserError(`${word} has no effect with ${beside}`, `leave one of them away`, 2);
+}
+
+/** With a job's files everything but the micro-batches comes out of them. */
+export function refuseWithFiles(flags: PlacedFlags): void {
+  const names = [...SHAPE, ...FAULTS, "file"].filter((name) => name !== "microBatches");
+  refuseUnused(flags, "a job's files", names);
+}
+
 export function placedJob(flags: PlacedFlags, file: string | null): PlacedJob {
+  if (file !== null) refuseUnused(flags, "--file", SHAPE);
   const base = file === null ? fromFlags(flags) : fromFile(file, flags.file!);
   return withFaults(base, flags);
 }
@@ -111,6 +133,9 @@ function fromFile(text: string, path: string): PlacedJob {
     return { name, machine: typeof machine === "string" ? machine : name, compute, network };
   });
   const indexOf = new Map(slots.map(({ name }, i) => [name, i]));
+  if (indexOf.has("")) throw new UserError(`${path}: a node has no name`, HINT, 3);
+  if (indexOf.size < slots.length)
+    throw new UserError(`${path}: two nodes have one name`, "names tell nodes apart", 3);
   const links = list(job["links"] ?? [], path, "links").map((link, i): SlowLink => {
     const { between, factor } = record(link) ?? {};
     const ends = Array.isArray(between) ? between.map((end) => indexOf.get(String(end))) : [];
@@ -124,6 +149,12 @@ function fromFile(text: string, path: string): PlacedJob {
   });
   const replicas = numberOf(job, "dp", path);
   const stages = numberOf(job, "pp", path, 1);
+  for (const [name, value] of [
+    ["dp", replicas],
+    ["pp", stages],
+  ] as const)
+    if (!Number.isSafeInteger(value) || value < 1 || value > MOST_PLACES)
+      throw new UserError(`${path}: ${name} is ${value}`, `a whole number up to ${MOST_PLACES}`, 3);
   return {
     replicas,
     stages,
@@ -150,8 +181,7 @@ function numberOf(
 
 /** One number stands for all. */
 function numbers(value: unknown, length: number, path: string, name: string): number[] {
-  if (typeof value === "number" && length <= MOST_PLACES)
-    return Array.from({ length: Math.max(0, Math.floor(length)) }, () => value);
+  if (typeof value === "number") return Array.from({ length }, () => value);
   const all = list(value, path, name);
   if (!all.every((one) => typeof one === "number"))
     throw new UserError(`${path}: ${name} must be a number or a list of numbers`, HINT, 3);

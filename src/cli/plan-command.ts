@@ -134,22 +134,20 @@ function withJob(command: Command): Command {
       "--slow <node=factor>",
       "a node that computes slowly: node003=1.8; repeatable",
       slowNode,
-      [],
     )
-    .option("--slow-nic <node=factor>", "a node whose NIC is slow; repeatable", slowNode, [])
+    .option("--slow-nic <node=factor>", "a node whose NIC is slow; repeatable", slowNode)
     .option(
       "--congested <a,b=factor>",
       "a congested way: node003,node004=4; repeatable",
       congestedWay,
-      [],
     );
 }
 
 function slowNode(
   text: string,
-  before: readonly (readonly [string, number])[],
+  before: readonly (readonly [string, number])[] = [],
 ): [string, number][] {
-  const match = /^(.+)=([\d.]+)$/.exec(text);
+  const match = /^(.+)=([\d.e+]+)$/i.exec(text);
   if (!match) throw new InvalidArgumentError("It must be NODE=FACTOR, such as node003=1.8.");
   return [
     ...before.map(([a, b]): [string, number] => [a, b]),
@@ -159,9 +157,9 @@ function slowNode(
 
 function congestedWay(
   text: string,
-  before: readonly (readonly [string, string, number])[],
+  before: readonly (readonly [string, string, number])[] = [],
 ): (readonly [string, string, number])[] {
-  const match = /^([^,]+),([^,]+)=([\d.]+)$/.exec(text);
+  const match = /^([^,]+),([^,]+)=([\d.e+]+)$/i.exec(text);
   if (!match)
     throw new InvalidArgumentError("It must be NODE,NODE=FACTOR, such as node003,node004=4.");
   return [...before, [match[1]!, match[2]!, factorFrom(1)(match[3]!)]];
@@ -178,7 +176,7 @@ function overheads(text: string): [keyof Overheads, number][] {
     const [, strategy, time] = /^(S[234])=(.+)$/.exec(part) ?? [];
     if (strategy === undefined)
       throw new InvalidArgumentError("It must be a list such as S2=1s,S3=60s,S4=30m.");
-    return [OVERHEADS[strategy]!, 1000 * seconds(time!)];
+    return [OVERHEADS[strategy]!, /^0+m?s?$/.test(time!) ? 0 : 1000 * seconds(time!)];
   });
 }
 
@@ -194,7 +192,7 @@ function factorFrom(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (text.trim() === "" || !(value >= least && value < Infinity))
-      throw new InvalidArgumentError(`It must be a number of at least ${least}.`);
+      throw new InvalidArgumentError(`It must be a number from ${least} to 1e308.`);
     return value;
   };
 }

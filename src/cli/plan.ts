@@ -10,7 +10,7 @@ import { planTopology } from "../mitigate/topology/plan-topology.ts";
 import type { Mitigation, PlacedJob } from "../model/mitigation.ts";
 import { diagnose } from "../pipeline.ts";
 import { counts, planLines, time } from "../report/mitigation-words.ts";
-import { placedJob, type PlacedFlags } from "./placed-job.ts";
+import { placedJob, refuseWithFiles, type PlacedFlags } from "./placed-job.ts";
 import { writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 
@@ -37,8 +37,9 @@ export async function runPlanMicroBatches(flags: MicroBatchFlags): Promise<numbe
   const replicas = timesMs.length;
   const even = Math.floor(total / multipleOf / replicas) * multipleOf;
   const rest = (total - even * replicas) / multipleOf;
-  const evenMakespan = Math.max(
-    ...timesMs.map((t, i) => (fixed?.[i] ?? 0) + t * (even + (i < rest ? multipleOf : 0))),
+  const evenMakespan = timesMs.reduce(
+    (most, t, i) => Math.max(most, (fixed?.[i] ?? 0) + t * (even + (i < rest ? multipleOf : 0))),
+    0,
   );
   const document = { schema: "faultline.plan/1", ...plan, evenMakespan };
   const gain = evenMakespan / plan.makespan;
@@ -108,6 +109,9 @@ export async function runPlanMitigation(
     ...(flags.spares === undefined ? {} : { spares: flags.spares }),
     ...(flags.multipleOf === undefined ? {} : { multipleOf: flags.multipleOf }),
   };
+  if (paths.length > 0) refuseWithFiles(flags);
+  else if (flags.job !== undefined)
+    throw new UserError("--job has no effect without a job's files", "give them, too", 2);
   if (paths.length === 0)
     return await tell(mitigationOf(await readPlaced(flags), options), flags, []);
   const { env, done } = progressEnv(flags.quiet === true);
