@@ -1,22 +1,15 @@
 /** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
-import type { FaultMatch, FaultMatchers } from "../../library/matcher.ts";
+import type { FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
 import { contextCauses, exceptionCauses, versionCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
 import { finishOf, isBefore } from "./finished.ts";
-import { indicatingLines } from "./indicating.ts";
-import {
-  aftermath,
-  goingOn,
-  knownLines,
-  mentioned,
-  outlived,
-  over,
-  survived,
-} from "./known-lines.ts";
+import { indicatingLines, type Evidence } from "./indicating.ts";
+import { aftermath, knownLines, outlived } from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
+import { leaveOutSettled, lowerSettled, saidOver, settled } from "./settled.ts";
 import { signatureGroups } from "./signature-groups.ts";
 import { silencesOf } from "./silence.ts";
 import { silentCauses } from "./silent-cause.ts";
@@ -58,7 +51,7 @@ export function analyseLogs(
     digest.kept.forEach(({ file, line, timeMs }, i) => {
       if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
     });
-  leaveOutSettled(known, isSettled, isOutlived);
+  leaveOutSettled(digest, known, isSettled, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));
   lowerSettled(weights, digest, templates, isOutlived);
@@ -68,10 +61,11 @@ export function analyseLogs(
     also: silence.evidence,
   });
   const temporal = compareIterations(digest, templates);
-  // Troubles that were over again, or that healthy jobs have, do not say what broke.
+  // Troubles that are said to be over again, or that healthy jobs have, do not say what broke.
+  const isSaidOver = saidOver(digest);
   const hasRoot = known.some(
     (match, i) =>
-      match?.record.role === "root" && isOutlived[i]! + isSettled[i]! + isNormalLine[i]! === 0,
+      match?.record.role === "root" && (isOutlived[i]! | isSaidOver[i]! | isNormalLine[i]!) === 0,
   );
   // What the library knows, or the job outlived, was judged by that.
   const isSpoken = new Uint8Array(digest.shapes.length);
@@ -126,44 +120,6 @@ export function analyseLogs(
   };
 }
 
-/** By kept line: whether its writer said that it was over, only told of it, lived on, or said that it goes on. */
-function settled(digest: LogDigest, known: readonly (FaultMatch | null)[]): Uint8Array {
-  const signs = [over(digest), mentioned(digest), survived(digest, known), goingOn(digest)];
-  return Uint8Array.from(known, (_, i) => (signs.some((sign) => sign[i] === 1) ? 1 : 0));
-}
-
-/** Troubles that were over again count only where nothing else is left. */
-function leaveOutSettled(
-  known: readonly (FaultMatch | null)[],
-  isSettled: Uint8Array,
-  isOutlived: Uint8Array,
-): void {
-  const isRoot = (i: number): boolean => known[i]?.record.role === "root" && isOutlived[i] === 0;
-  if (!known.some((_, i) => isRoot(i) && isSettled[i] === 0)) return;
-  known.forEach((_, i) => {
-    if (isRoot(i) && isSettled[i] === 1) isOutlived[i] = 1;
-  });
-}
-
-const SETTLED = 0.15;
-
-/** An event whose every line was outlived says as little about its node as about the job. */
-function lowerSettled(
-  weights: Float64Array,
-  { kept }: LogDigest,
-  templates: LogTemplates,
-  isOutlived: Uint8Array,
-): void {
-  const open = new Set<number>();
-  kept.forEach(({ shape }, i) => {
-    if (isOutlived[i] === 0) open.add(templates.of[shape]!);
-  });
-  for (const { shape } of kept) {
-    const template = templates.of[shape]!;
-    if (!open.has(template)) weights[template] = Math.min(weights[template]!, SETTLED);
-  }
-}
-
 /**
  * What a healthy job says, for the pool of normal events: its templates, and the records that it met. What was settled
  * there (a port that came back, an exception that was only told of) is normal only where it is settled again.
@@ -190,7 +146,7 @@ function quietDifferences(
   nodes: LogNodes,
   { events, nodes: ranked }: SpatialResult,
   { hasRoot, isSpoken }: { readonly hasRoot: boolean; readonly isSpoken: Uint8Array },
-): { cell: number; score: number }[] {
+): Evidence["quiet"] {
   // Where nothing says what broke, less has to do, of the node that stands out most; least where it leads by far.
   const [top, second] = ranked;
   const isLeading =
@@ -205,7 +161,7 @@ function quietDifferences(
       .filter((event) => isEnough(event) && event.kind !== "lacks" && event.kind !== "fewer")
       .map((event) => [event.template, event]),
   );
-  const found: { cell: number; score: number }[] = [];
+  const found: Evidence["quiet"][number][] = [];
   for (let cell = 0; cell < cells.count && wanted.size > 0; cell++) {
     const shape = cells.shape[cell]!;
     const event = wanted.get(templates.of[shape]!);
@@ -215,7 +171,7 @@ function quietDifferences(
       !shapes[shape]!.isPart &&
       event.nodes.includes(nodes.of[cells.stream[cell]!]!)
     )
-      found.push({ cell, score: event.score });
+      found.push({ cell, score: event.score, isVariant: event.kind === "variant" });
   }
   return found;
 }

@@ -22,8 +22,12 @@ export interface Evidence {
   /** By template, 0 to 1. */
   readonly spatial: Float64Array;
   readonly temporal: Float64Array;
-  /** Cells of lines that sound harmless, in which a node differs from the others. */
-  readonly quiet: readonly { readonly cell: number; readonly score: number }[];
+  /** Cells of lines that sound harmless, in which a node differs from the others; a variant in its value alone. */
+  readonly quiet: readonly {
+    readonly cell: number;
+    readonly score: number;
+    readonly isVariant: boolean;
+  }[];
 }
 
 const BY_ROLE: Readonly<Record<CausalRole, number>> = {
@@ -57,18 +61,13 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
   const hasBetter = evidence.known.some(
     (match, i) => match !== null && isTelling(match.record) && evidence.isOutlived[i] === 0,
   );
-  const rooted = new Set(
-    evidence.known.flatMap((match, i) =>
-      match?.record.role === "root" && evidence.isOutlived[i] === 0 ? [match.record.category!] : [],
-    ),
-  );
+  const isConfirming = confirming(evidence);
   digest.kept.forEach((kept, i) => {
     const isException = exceptions.has(`${kept.stream} ${kept.line}`);
     const record = evidence.known[i]?.record;
     // Exit codes, aborts and the like: beside what says more they only repeat that something failed.
     if (hasBetter && record && (!isTelling(record) || saysOver(kept.text))) return;
-    // What only confirms needs something of its kind to confirm.
-    if (record?.role === "confirmation" && rooted.size > 0 && !rooted.has(record.category!)) return;
+    if (record?.role === "confirmation" && !isConfirming(i)) return;
     const { score, why } = scoreOf(evidence, i, isException);
     if (score >= LEAST && why.length > 0) scored.push({ i, score, why });
   });
@@ -103,6 +102,42 @@ export function indicatingLines(evidence: Evidence): IndicatingLine[] {
   return [...known, ...quiet].sort((a, b) => b.score - a.score);
 }
 
+/**
+ * Whether what only confirms has something to confirm: a root on its own node, of its category or of its layer. Where
+ * no root is known, others may still tell what came of the failure, and then a mere warning confirms nothing.
+ */
+function confirming({
+  digest,
+  nodes,
+  known,
+  isOutlived,
+  isNormalLine,
+}: Evidence): (kept: number) => boolean {
+  const nodeOf = (i: number): number => nodes.of[digest.kept[i]!.stream]!;
+  const rooted = new Set<string>();
+  const anywhere = new Set<string>();
+  let hasSequel = false;
+  known.forEach((match, i) => {
+    if (!match || isOutlived[i] === 1 || isNormalLine[i] === 1) return;
+    const { role, category, layer } = match.record;
+    if (isSequel(match.record)) hasSequel = true;
+    if (role !== "root") return;
+    for (const what of [category!, layer]) {
+      rooted.add(`${nodeOf(i)} ${what}`);
+      anywhere.add(what);
+      // Whose line it is, nobody knows: it may be anybody's.
+      if (nodeOf(i) < 0) rooted.add(what);
+    }
+  });
+  return (i) => {
+    const { category, layer, severity } = known[i]!.record;
+    if (anywhere.size === 0) return !(severity === "warning" && hasSequel);
+    return [category!, layer].some((what) =>
+      nodeOf(i) < 0 ? anywhere.has(what) : rooted.has(what) || rooted.has(`${nodeOf(i)} ${what}`),
+    );
+  };
+}
+
 /** So near the end of its file. */
 const LAST_LINES = 12;
 const LAST_WORDS = 0.4;
@@ -125,15 +160,24 @@ function lastWords({ digest, known, isOutlived, isNormalLine }: Evidence): {
 
 const MOST_QUIET = 50;
 /** A line of a program, out of a traceback whose head is missing: "data = self.queue.get(timeout=1)". */
-const CODE = /^\s*(?:[\w.[\]]+ = )?(?:return |raise |await |yield )?[\w.]+\(.*\)\s*:?\s*$/;
+const CODE =
+  /^\s*(?:[\w.[\]]+ = )?(?:return |raise |await |yield )?[\w.[\]]+\((?:.*(?:\)\s*:?|,))?\s*$/;
+/** A frame as samplers of stacks write it: "step (pkg/engine.py:12)". */
+const FRAME = /^\s*\S+ \(\S+:\d+\)\s*$/;
+
+function isOfProgram(text: string): boolean {
+  return CODE.test(text) || FRAME.test(text);
+}
 
 function quietLines({ digest, templates, nodes, quiet, isNormal }: Evidence): IndicatingLine[] {
   const { cells, shapes, streams, files } = digest;
+  const texts = new Map(digest.kept.map(({ file, line, text }) => [`${file}:${line}`, text]));
   return quiet
     .filter(
-      ({ cell }) =>
-        isNormal[templates.of[cells.shape[cell]!]!] === 0 &&
-        !CODE.test(shapes[cells.shape[cell]!]!.text),
+      ({ cell, isVariant }) =>
+        // Healthy jobs tell of their versions, too: what differs is the value, which templates do not have.
+        (isVariant || isNormal[templates.of[cells.shape[cell]!]!] === 0) &&
+        !isOfProgram(shapes[cells.shape[cell]!]!.text),
     )
     .slice(0, MOST_QUIET)
     .map(({ cell, score }): IndicatingLine => {
@@ -145,7 +189,7 @@ function quietLines({ digest, templates, nodes, quiet, isNormal }: Evidence): In
         file: files[stream.file]!.name,
         line: cells.firstLine[cell]!,
         count: cells.lines[cell]!,
-        text: shapes[shape]!.text,
+        text: texts.get(`${stream.file}:${cells.firstLine[cell]!}`) ?? shapes[shape]!.text,
         template: templates.texts[templates.of[shape]!]!,
         score: 0.7 * score,
         why: ["spatial"],
@@ -206,6 +250,12 @@ function scoreOf(
 
 function isTelling({ role, certainty }: FaultRecord): boolean {
   return role === "root" || ((role === "cascade" || role === "confirmation") && certainty > WEAK);
+}
+
+/** What follows from a failure and says so: a cascade, or a confirmation that is more than a warning. */
+export function isSequel({ role, certainty, severity }: FaultRecord): boolean {
+  if (certainty <= WEAK) return false;
+  return role === "cascade" || (role === "confirmation" && severity !== "warning");
 }
 
 /** Lines of the same shape and writer that are not listed go on the account of the last that is. */

@@ -14,6 +14,7 @@ import {
   type EventSuspect,
   type NodeSuspect,
 } from "./spatial-evidence.ts";
+import { afterCommon } from "./spatial-end.ts";
 import { eventMatrix, type EventMatrix, type LogTemplates } from "./spatial-matrix.ts";
 import { accusingEvents, namedNodes, substitutes, variants } from "./spatial-texts.ts";
 
@@ -71,7 +72,7 @@ export function compareNodes(
   const pieces: NodeEvidence[] = [...(options.also ?? [])];
   if (matrix.rows >= 2) {
     const accusing = accusingEvents(digest, templates, nodes);
-    const view = viewOf(digest, nodes, matrix, accusing, options);
+    const view = viewOf(digest, templates, nodes, matrix, accusing, options);
     for (let t = 0; t < matrix.columns; t++) {
       const entries = matrix.byEvent.subarray(matrix.eventStart[t], matrix.eventStart[t + 1]);
       if (entries.length === 0) continue;
@@ -101,6 +102,8 @@ interface View {
   readonly weight: Float64Array;
   readonly order: FirstOrder;
   readonly isSpeaker: Uint8Array;
+  /** By entry: 1 where the node's job ended with it. */
+  readonly isEnd: Uint8Array;
   /** By node: events without weight that it alone has, at the end and before. Who has hundreds has a role. */
   readonly ownQuiet: Float64Array;
   readonly ownQuietEnd: Float64Array;
@@ -111,6 +114,7 @@ interface View {
 
 function viewOf(
   digest: LogDigest,
+  templates: LogTemplates,
   nodes: LogNodes,
   matrix: EventMatrix,
   isAccusing: Uint8Array,
@@ -124,13 +128,21 @@ function viewOf(
     // What no healthy job writes is worth a look, whatever its words; parts of stacks are not.
     return hasPool && own >= QUIET ? Math.max(own, UNHEARD) : own;
   });
+  const isLast =
+    matrix.iterations < WENT_ON
+      ? afterCommon(digest, templates, nodes, (t) => weight[t]! >= TELLING)
+      : null;
+  const isEnd = Uint8Array.from(matrix.column, (t, entry) =>
+    // Who says that the program goes on, or that a trouble is over, is not at its end.
+    weight[t]! >= QUIET && (isLast ? isLast[t] === 1 : isNewAtEnd(matrix, entry)) ? 1 : 0,
+  );
   const ownQuiet = new Float64Array(rows);
   const ownQuietEnd = new Float64Array(rows);
   for (let t = 0; t < columns; t++) {
     const from = matrix.eventStart[t]!;
     if (matrix.eventStart[t + 1]! - from !== 1 || weight[t]! >= TELLING) continue;
     const entry = matrix.byEvent[from]!;
-    (isNewAtEnd(matrix, entry) ? ownQuietEnd : ownQuiet)[matrix.nodeOf[entry]!]!++;
+    (isEnd[entry] === 1 ? ownQuietEnd : ownQuiet)[matrix.nodeOf[entry]!]!++;
   }
   const isOneFile = new Set(digest.streams.map(({ file }) => file)).size === 1;
   const isBefore = (t: number): boolean => {
@@ -142,6 +154,7 @@ function viewOf(
     weight,
     order: firstOrder(matrix, isBefore, isOneFile),
     isSpeaker: speakersOf(digest, nodes),
+    isEnd,
     ownQuiet,
     ownQuietEnd,
     isAccusing,
@@ -186,7 +199,7 @@ function timing({ matrix }: View, entry: number): number {
   return isAllAlong ? ALL_ALONG : (STILL[after] ?? 1);
 }
 
-/** Whether the job ended with it: nobody can tell that where no iteration is told of. */
+/** Whether the job ended with it, by its iterations. */
 function isNewAtEnd({ iterations, before, after }: EventMatrix, entry: number): boolean {
   return iterations >= WENT_ON && before[entry]! >= iterations - 1 && after[entry]! < WENT_ON;
 }
@@ -200,14 +213,14 @@ function lateEvent(view: View, t: number): boolean {
 }
 
 function onlyThere(view: View, t: number, entries: Int32Array, pieces: NodeEvidence[]): void {
-  const { matrix, weight, isSpeaker, ownQuiet, ownQuietEnd, isAccusing, isNormal } = view;
+  const { matrix, weight, isSpeaker, isEnd, ownQuiet, ownQuietEnd, isAccusing, isNormal } = view;
   const rare = rarity(view, t, entries.length);
   for (const entry of entries) {
     const node = matrix.nodeOf[entry]!;
     let score = weight[t]! * rare * timing(view, entry);
     if (weight[t]! < TELLING)
       score =
-        isNewAtEnd(matrix, entry) && !isNormal(t)
+        isEnd[entry] === 1 && !isNormal(t)
           ? (NEW_AT_END * rare) / Math.max(1, Math.sqrt(ownQuietEnd[node]!))
           : score / Math.max(1, ownQuiet[node]!);
     if (isAccusing[t] === 1) score *= ACCUSING;
