@@ -1,82 +1,25 @@
 /** Jobs that ask a controller for their micro-batches: a real one of PyTorch, and one that is made of threads. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startController } from "../src/live/controller/controller.ts";
+import {
+  fakeJob,
+  type Line,
+  python,
+  pythonOfTorch,
+  script,
+  start,
+  type Started,
+  until,
+} from "./microbatch-job/processes.ts";
 import { freePort } from "./prometheus-server.ts";
 
-const script = (name: string): string =>
-  fileURLToPath(new URL(`microbatch-job/${name}`, import.meta.url));
-const PLUG_IN = fileURLToPath(new URL("../probe/python", import.meta.url));
 const PLAN_SERVE = new URL("../src/cli/plan-serve.ts", import.meta.url).href;
-
-/** The first Python that can do it: a distribution's packages belong to the one in /usr/bin. */
-function pythonWith(statement: string): string | null {
-  const works = (python: string): boolean =>
-    spawnSync(python, ["-c", statement], { stdio: "ignore", timeout: 60_000 }).status === 0;
-  return ["python3", "/usr/bin/python3"].find(works) ?? null;
-}
-const python = pythonWith("import urllib.request");
-const pythonOfTorch = pythonWith("import torch.distributed as d; assert d.is_gloo_available()");
-
-/** No process outlives its test, nor a run that hangs the tests. */
-const running = new Set<ChildProcess>();
-const killAll = (): void => running.forEach((child) => void child.kill("SIGKILL"));
-process.once("exit", killAll);
-afterEach(killAll);
-
-interface Line {
-  readonly counts?: readonly number[];
-  readonly seconds?: number;
-  readonly trouble?: string | null;
-  readonly parameters?: readonly number[];
-}
-
-interface Started {
-  readonly child: ChildProcess;
-  /** What it has printed so far, a JSON object a line. */
-  readonly lines: Line[];
-  /** The exit status; throws with what it said where it is not 0. */
-  readonly ended: Promise<void>;
-  said(): string;
-}
-
-function start(program: string, words: readonly string[]): Started {
-  const child = spawn(program, words, {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, PYTHONPATH: PLUG_IN, PYTHONDONTWRITEBYTECODE: "1" },
-  });
-  running.add(child);
-  const lines: Line[] = [];
-  let said = "";
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    if (line.startsWith("{")) lines.push(JSON.parse(line) as Line);
-    else said += `${line}\n`;
-  });
-  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
-  const ended = once(child, "close").then(([code]: unknown[]) => {
-    running.delete(child);
-    if (code !== 0) throw new Error(`it ended with ${String(code)}: ${said.slice(-2000)}`);
-  });
-  ended.catch(() => undefined);
-  return { child, lines, ended, said: () => said };
-}
-
-async function until(what: () => boolean, job: Started, limitMs = 30_000): Promise<void> {
-  const endMs = performance.now() + limitMs;
-  while (!what()) {
-    if (performance.now() > endMs) throw new Error(`waited in vain: ${job.said().slice(-2000)}`);
-    await pause(20);
-  }
-}
 
 const middle = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1]!;
@@ -85,28 +28,27 @@ const RANKS = 4;
 /** As in train.py. */
 const FAULT = { from: 6, to: 26 };
 
-/** Runs the job on all ranks; the lines of rank 0. */
-async function train(url: string): Promise<Line[]> {
+/** Runs the program on all ranks; their lines. */
+async function onAllRanks(program: string, ...words: string[]): Promise<Line[][]> {
   const folder = mkdtempSync(join(tmpdir(), "faultline-microbatches-"));
-  const words = (rank: number): string[] => [
-    String(rank),
-    String(RANKS),
-    join(folder, "meet"),
-    url,
-  ];
   try {
-    const ranks = Array.from({ length: RANKS }, (_, rank) =>
-      start(pythonOfTorch!, [script("train.py"), ...words(rank)]),
-    );
+    const ranks = Array.from({ length: RANKS }, (_, rank) => {
+      const where = [String(rank), String(RANKS), join(folder, "meet")];
+      return start(pythonOfTorch!, [script(program), ...where, ...words]);
+    });
     await Promise.all(ranks.map(({ ended }) => ended));
-    for (const { lines } of ranks)
-      expect(lines.map(({ counts }) => counts)).toEqual(
-        ranks[0]!.lines.map(({ counts }) => counts),
-      );
-    return ranks[0]!.lines;
+    return ranks.map(({ lines }) => lines);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The lines of rank 0. */
+async function train(url: string): Promise<Line[]> {
+  const [first, ...others] = await onAllRanks("train.py", url);
+  for (const lines of others)
+    expect(lines.map(({ counts }) => counts)).toEqual(first!.map(({ counts }) => counts));
+  return first!;
 }
 
 const whyNoTorch =
@@ -138,6 +80,12 @@ describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with a slow replica${w
     expect(wanted.length).toBe(8 * 16 + 16 + 16 + 1);
     wanted.forEach((value, i) => expect(got[i]).toBeCloseTo(value, 9));
   }, 300_000);
+
+  it("averages gradients over the ranks that hold the same stage, and no others", async () => {
+    const gradients = (await onAllRanks("stages.py")).map((lines) => lines[0]!.gradient);
+    // Rank r of stages [0, 1] and [2, 3] has the gradient r + 1.
+    expect(gradients).toEqual([1.5, 1.5, 3.5, 3.5]);
+  });
 });
 
 function serve(port: number): Started {
@@ -147,9 +95,6 @@ function serve(port: number): Started {
     .then((status) => { process.exitCode = status; });`;
   return start(process.execPath, ["--import", "tsx", "-e", code]);
 }
-
-const fakeJob = (url: string, iterations: number, seconds: number, slow: number): Started =>
-  start(python!, [script("fake.py"), url, String(iterations), String(seconds), String(slow)]);
 
 const whyNoPython = python === null ? " (skipped, Python not found: apt install python3)" : "";
 

@@ -16,15 +16,18 @@ network. Counts that do not share out the global batch are never used. Without a
 Standard library only; PyTorch is used where the job itself has imported it.
 """
 
+import http.client
+import io
 import json
 import logging
 import math
 import os
+import re
+import socket
 import sys
 import threading
 import time
 import urllib.parse
-import urllib.request
 from collections import deque
 from contextlib import contextmanager
 
@@ -32,7 +35,12 @@ __all__ = ["MicroBatches", "torch_exchange", "even_counts"]
 
 _log = logging.getLogger("faultline.microbatches")
 
+# The controller's rule: safe in a path, a log line and a terminal.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST_ANSWER_BYTES = 1 << 20
+_MOST_REASON = 200
+# A longer number is no count; converting it could take seconds that the training would feel.
+_MOST_DIGITS = 20
 _MOST_WAITING_REPORTS = 8
 _LONGEST_PAUSE_S = 30.0
 
@@ -52,17 +60,25 @@ class MicroBatches:
     """What this rank's replica takes in the iteration at hand: `count`, `weight`, `offset`; `counts` of all replicas.
 
     url          the controller; None: the shares stay even
+    job          1 to 64 letters, digits, dots, - or _, the first a letter or digit
     replica      index of this rank's replica (data-parallel rank); all ranks of a replica give the same
     exchange     called with a list of numbers by every rank at the same time, returns their maxima over all ranks;
                  see torch_exchange
     leader       whether this rank talks to the controller; exactly one may. Default: what `exchange.leader` says
     multiple_of  every count is a multiple of it (interleaved pipelines)
+    timeout      seconds for the controller's whole answer
     iteration    the number of the first iteration, for jobs that resume
     """
 
     def __init__(self, url, job, total, replica, replicas, exchange=None, *, leader=None, multiple_of=1,
                  token=None, timeout=2.0, iteration=0):
         self.counts = even_counts(total, replicas, multiple_of)
+        # On every rank, also on those that do not talk to the controller: all fail here, and none waits for another.
+        if not (isinstance(job, str) and _NAME.fullmatch(job)):
+            raise ValueError(
+                "the job's name must be 1 to 64 letters, digits, dots, - or _, the first a letter or digit, "
+                f"not {job!r:.80}"
+            )
         if not 0 <= replica < replicas:
             raise ValueError(f"replica {replica} is not one of {replicas}")
         if exchange is None and replicas > 1:
@@ -150,12 +166,13 @@ class MicroBatches:
         communication hook; a job that has one of its own calls mark() there."""
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+        # The model's own group: where pipeline stages have each theirs, others hold other parameters.
         def hook(group, bucket):
             if bucket.is_last():
                 self.mark()
             return allreduce_hook(group, bucket)
 
-        model.register_comm_hook(None, hook)
+        model.register_comm_hook(model.process_group, hook)
 
     def _fits(self, counts):
         return (
@@ -216,15 +233,16 @@ class _Client:
         # The counts of the latest answer; None before there is one.
         self.plan = None
         self._fits = fits
-        self._base = f"{url.rstrip('/')}/v1/jobs/{urllib.parse.quote(job, safe='')}"
+        self._url = url
+        # For the log, which is no place for a password.
+        self._where = re.sub(r"//[^/]*@", "//", url)
+        self._job = job
         # Iterations count from a checkpoint again when a job is restarted: the name of the start tells them apart.
         self._run = os.urandom(8).hex()
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout
-        # Proxies of the environment lead out of the cluster, the controller is inside.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         self._reports = deque(maxlen=_MOST_WAITING_REPORTS)
         self._asked = None
         self._wake = threading.Event()
@@ -235,7 +253,8 @@ class _Client:
             "run": self._run,
             "iteration": iteration,
             "counts": list(counts),
-            "seconds": [s if 0 < s < math.inf else None for s in seconds],
+            # Nine digits are more than any clock has, and keep reports of many replicas small.
+            "seconds": [float(f"{s:.9g}") if 0 < s < math.inf else None for s in seconds],
         })
 
     def ask(self, iteration):
@@ -253,27 +272,121 @@ class _Client:
             try:
                 self._talk()
             except Exception as error:  # Whatever it is, it must not reach the job.
+                why = str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}"
+                why = _printable(why)
                 if self.trouble is None or pause == 0.0:
-                    _log.warning("no plan from %s (%s): the counts in force stay", self._base, error)
-                self.trouble = f"{type(error).__name__}: {error}"
+                    _log.warning("no plan for %s from %s (%s): the counts in force stay", self._job, self._where, why)
+                self.trouble = why
                 pause = min(_LONGEST_PAUSE_S, 2 * pause or 0.5)
                 time.sleep(pause)
             else:
                 if self.trouble is not None and pause > 0.0:
-                    _log.warning("%s answers again", self._base)
+                    _log.warning("%s answers again", self._where)
                 self.trouble = None
                 pause = 0.0
 
     def _talk(self):
         while self._reports:
             self._call("/iterations", self._reports.popleft())
-        counts = self._call(f"/plan?iteration={self._asked}&run={self._run}")["counts"]
+        plan = self._call(f"/plan?iteration={self._asked}&run={self._run}")
+        counts = plan.get("counts") if isinstance(plan, dict) else None
         if not self._fits(counts):
-            raise ValueError("the plan does not share out the global batch")
+            raise _Refused("the plan does not share out the global batch")
         self.plan = counts
 
     def _call(self, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._base + path, data=data, headers=self._headers)
-        with self._opener.open(request, timeout=self._timeout) as answer:
-            return json.loads(answer.read(_MOST_ANSWER_BYTES))
+        """One exchange: no proxy (they lead out of the cluster), and no redirect is followed, for the token would go
+        with it."""
+        parts = urllib.parse.urlsplit(self._url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise _Refused("the controller's address must begin with http:// or https://")
+        tls = parts.scheme == "https"
+        headers = {**self._headers, "Host": parts.netloc.rpartition("@")[2], "Connection": "close"}
+        target = f"{parts.path.rstrip('/')}/v1/jobs/{self._job}{path}"
+        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        # A name may have several addresses, of which some do not answer: the time of the answer begins after them.
+        with socket.create_connection((parts.hostname, parts.port or (443 if tls else 80)), self._timeout) as plain:
+            bounded = _Bounded(plain, self._timeout)
+            with _secured(plain, parts.hostname) if tls else plain as bounded.socket:
+                connection = http.client.HTTPConnection(parts.hostname, parts.port or 80)
+                connection.sock = bounded
+                connection.request("GET" if data is None else "POST", target, data, headers)
+                with connection.getresponse() as answer:
+                    text = answer.read(_MOST_ANSWER_BYTES)
+        if answer.status != 200:
+            raise _Refused(f"{answer.status} {_reason_of(answer.status, answer.reason, text)}")
+        return json.loads(text, parse_int=_small_int)
+
+
+class _Refused(Exception):
+    """What is wrong with an exchange, in words that need no name of an exception before them."""
+
+
+class _Bounded(io.RawIOBase):
+    """A socket for http.client that ends at a moment and after so many bytes, however they come: a socket's own timeout
+    begins anew with every byte."""
+
+    def __init__(self, plain, seconds):
+        self.socket = plain
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._bytes_left = _MOST_ANSWER_BYTES + (1 << 16)
+
+    def makefile(self, _mode):
+        return io.BufferedReader(self)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        count = self._in_time(self.socket.recv_into, buffer)
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise _Refused("the answer is too long")
+        return count
+
+    def sendall(self, data):
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._in_time(self.socket.send, rest):]
+
+    def close(self):
+        """Nothing: http.client closes its socket before the answer is read. Who opened it closes it."""
+
+    def _in_time(self, act, buffer):
+        left = self._end - time.monotonic()
+        try:
+            if left > 0:
+                self.socket.settimeout(left)
+                return act(buffer)
+        except socket.timeout:
+            pass
+        raise _Refused(f"no complete answer within {self._seconds:g} s")
+
+
+def _secured(plain, host):
+    import ssl
+
+    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+
+
+def _reason_of(status, phrase, text):
+    """What the controller says: the error of its JSON, or else HTTP's words."""
+    if 300 <= status < 400:
+        return f"{phrase}: redirects are not followed"
+    try:
+        return str(json.loads(text, parse_int=_small_int)["error"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return phrase
+
+
+def _printable(text):
+    """A line that a terminal and a log can take, whoever wrote it: without escape sequences and control characters."""
+    text = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)", "", text[: 8 * _MOST_REASON])
+    return "".join(c for c in text if c.isprintable())[:_MOST_REASON]
+
+
+def _small_int(digits):
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError("a number is too long")
+    return int(digits)

@@ -25,7 +25,8 @@ def run(replica):
         barrier.wait()
         return most
 
-    mb = MicroBatches(URL, "fake", TOTAL, replica, REPLICAS, exchange, leader=replica == 0, timeout=0.5)
+    mb = MicroBatches(URL, "fake", TOTAL, replica, REPLICAS, exchange, leader=replica == 0, timeout=0.5,
+                      token="secret")
     for iteration in range(ITERATIONS):
         count, weight = mb.next()
         mb.report(count * (0.3 if replica == SLOW else 0.1))

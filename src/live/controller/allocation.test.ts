@@ -42,12 +42,20 @@ describe("following the allocation of a job", () => {
     job.run(10, healthy);
     expect(job.counts()).toEqual([16, 16, 16, 16]);
     expect(job.changes.map(({ why }) => why)).toEqual([
-      "replica 2 takes 2.00 times as long for a micro-batch as the middle one",
+      "replica 2 takes 2.00 times as long for a micro-batch as the middle one of the others",
       "the replicas are alike again",
     ]);
     const [first] = job.changes;
     expect(first!.beforeS).toBeCloseTo(3.2, 6);
     expect(first!.afterS).toBeCloseTo(1.9, 6);
+  });
+
+  it("compares one of two replicas with the other, not with the mean of both", () => {
+    const job = simulated({ groups: 2, total: 64, multipleOf: 1, bubble: 0 });
+    job.run(20, slow(1, 2.5));
+    expect(job.changes[0]!.why).toBe(
+      "replica 1 takes 2.50 times as long for a micro-batch as the other one",
+    );
   });
 
   it("leaves a healthy job alone, however noisy", () => {

@@ -138,7 +138,11 @@ export function followAllocation(shape: JobShape): AllocationFollower {
   return {
     report(report) {
       const { iteration, counts, seconds } = report;
-      if (lastIteration !== null && iteration <= lastIteration) return null;
+      if (lastIteration !== null && iteration <= lastIteration) {
+        if (iteration < lastIteration)
+          remark = `iteration ${iteration} was reported after iteration ${lastIteration} and does not count`;
+        return null;
+      }
       // A controller that comes (back) in the middle of a job takes over what is in force there.
       if (lastIteration === null && fits(counts, shape)) current = counts;
       lastIteration = iteration;
@@ -207,8 +211,10 @@ function span(counts: readonly number[], times: Float64Array, { bubble }: JobSha
 
 function reasonOf(times: Float64Array, isEven: boolean): string {
   if (isEven) return "the replicas are alike again";
-  const usual = medianOf(times);
   const slowest = times.indexOf(times.reduce((most, time) => Math.max(most, time)));
-  const factor = (times[slowest]! / usual).toFixed(2);
-  return `replica ${slowest} takes ${factor} times as long for a micro-batch as the middle one`;
+  // Of the others: of two replicas the middle one would be half the slow one.
+  const others = times.filter((_, i) => i !== slowest);
+  const factor = (times[slowest]! / medianOf(others)).toFixed(2);
+  const whom = others.length === 1 ? "the other one" : "the middle one of the others";
+  return `replica ${slowest} takes ${factor} times as long for a micro-batch as ${whom}`;
 }

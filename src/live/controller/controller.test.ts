@@ -6,12 +6,14 @@ import { type Controller, type ControllerOptions, startController } from "./cont
 import type { JobChange } from "./jobs.ts";
 
 let controller: Controller;
+let nowMs = 1_800_000_000_000;
+const DAY_MS = 24 * 3600 * 1000;
 const changes: JobChange[] = [];
 
 async function start(options: Partial<ControllerOptions> = {}): Promise<void> {
   controller = await startController(
     { groups: 4, total: 16, port: 0, ...options },
-    { nowMs: () => 1_800_000_000_000, onChange: (change) => changes.push(change) },
+    { nowMs: () => nowMs, onChange: (change) => changes.push(change) },
   );
 }
 
@@ -39,6 +41,21 @@ const post = (job: string, body: unknown): Promise<Answer> =>
     headers: { "content-type": "application/json" },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
+
+/** How many of so many clients are answered who come at the same time; all hold on until the last has its answer. */
+async function answered(port: number, clients: number): Promise<number> {
+  const sockets = Array.from({ length: clients }, () => connect(port, "127.0.0.1"));
+  const told = await Promise.all(
+    sockets.map(async (socket) => {
+      const closed = once(socket, "close").catch(() => []);
+      const data = once(socket, "data").catch(() => []);
+      socket.write("GET /v1/jobs HTTP/1.1\r\nhost: x\r\n\r\n");
+      return Promise.race([data, closed.then(() => [])]);
+    }),
+  );
+  for (const socket of sockets) socket.destroy();
+  return told.filter(([text]) => String(text).startsWith("HTTP/1.1 200")).length;
+}
 
 const EVEN = [4, 4, 4, 4];
 const SLOW = { counts: EVEN, seconds: [0.4, 0.4, 2.4, 0.4] };
@@ -167,10 +184,73 @@ describe("controller", () => {
     expect((await ask("/v1/jobs")).status).toBe(200);
   });
 
-  it("bounds the number of jobs", async () => {
-    for (let i = 0; i < 64; i++)
-      expect((await ask(`/v1/jobs/j${i}/plan?iteration=0`)).status).toBe(200);
-    expect((await ask("/v1/jobs/more/plan?iteration=0")).status).toBe(429);
+  it("bounds the number of jobs, and forgets those of yesterday where a new one needs the place", async () => {
+    const plan = async (job: string): Promise<number> =>
+      (await ask(`/v1/jobs/${job}/plan?iteration=0`)).status;
+    for (let i = 0; i < 64; i++) expect(await plan(`j${i}`)).toBe(200);
+    expect(await plan("more")).toBe(429);
+    nowMs += DAY_MS - 1;
+    expect(await plan("j7")).toBe(200);
+    expect((await post("j9", { iteration: 0, ...SLOW })).status).toBe(200);
+    expect(await plan("more")).toBe(429);
+    nowMs += 1;
+    expect((await ask("/v1/jobs")).body["jobs"]).toHaveLength(64);
+    expect(await plan("more")).toBe(200);
+    expect((await ask("/v1/jobs")).body).toEqual({ jobs: ["j7", "j9", "more"] });
+  });
+
+  it("refuses an iteration far ahead, so that those which follow still count", async () => {
+    const report = (iteration: number, run = ""): Promise<Answer> =>
+      post("a", { iteration, ...SLOW, run });
+    expect((await report(7_000_000)).status).toBe(200);
+    for (const iteration of [Number.MAX_SAFE_INTEGER, 8_000_001]) {
+      const answer = await report(iteration);
+      expect(answer.status).toBe(400);
+      expect(answer.body["error"]).toBe(
+        `iteration ${iteration} is more than 1000000 after the last one, 7000000`,
+      );
+    }
+    expect((await report(8_000_000)).status).toBe(200);
+    expect((await ask("/v1/jobs/a")).body).toMatchObject({ lastIteration: 8e6, remark: null });
+    // What is too old is taken, but it is said that it does not count.
+    expect((await report(5)).status).toBe(200);
+    expect((await ask("/v1/jobs/a")).body["remark"]).toBe(
+      "iteration 5 was reported after iteration 8000000 and does not count",
+    );
+    expect((await report(0, "second")).status).toBe(200);
+  });
+
+  it("frees the places of connections that are silent, slow or never hang up", async () => {
+    await controller.stop();
+    await start({ patienceMs: 300 });
+    const port = Number(new URL(controller.url).port);
+    const starts = [
+      "",
+      "GET /v1/jobs HTTP/1.1\r\nX: ",
+      "\u0000\u0001\r\n\r\n",
+      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+      "GET /v1/jobs HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3),
+    ];
+    const sockets = await Promise.all(
+      Array.from({ length: 512 }, async (_, i) => {
+        // Half-open and paused: the other side's end is not answered, nor even read.
+        const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).pause();
+        socket.on("error", () => undefined);
+        await once(socket, "connect");
+        socket.write(starts[i % starts.length]!);
+        return socket;
+      }),
+    );
+    const drips = setInterval(() => {
+      for (let i = 1; i < sockets.length; i += starts.length) sockets[i]!.write("y");
+    }, 50);
+    try {
+      // Every kind has lost its places.
+      await expect.poll(() => answered(port, 500), { timeout: 10_000, interval: 200 }).toBe(500);
+    } finally {
+      clearInterval(drips);
+      for (const socket of sockets) socket.destroy();
+    }
   });
 
   it("asks for the token where it has one", async () => {
@@ -189,13 +269,28 @@ describe("controller", () => {
       { groups: 4, total: 3 },
       { groups: 4, total: 16, multipleOf: 3 },
       { groups: 0, total: 16 },
+      { groups: 32_769, total: 65_538 },
       { groups: 4, total: 16, bubble: -1 },
     ];
     for (const shape of shapes)
       await expect(startController({ ...shape, port: 0 }, env)).rejects.toThrow(/micro|possible/);
     const port = Number(new URL(controller.url).port);
-    await expect(startController({ groups: 4, total: 16, port }, env)).rejects.toThrow(
-      /cannot listen/,
-    );
+    const refused = (port: number, host = "127.0.0.1"): Promise<unknown> =>
+      startController({ groups: 4, total: 16, port, host }, env).catch((error: unknown) => error);
+    expect(await refused(port)).toMatchObject({
+      message: expect.stringContaining("cannot listen on 127.0.0.1") as string,
+      hint: "give another --port",
+    });
+    for (const none of [99_999, -1, 7.5])
+      expect(await refused(none)).toMatchObject({
+        message: `there is no port ${none}`,
+        hint: "give a --port of 0 to 65535",
+        exitCode: 2,
+      });
+    // A documentation address, which no machine has.
+    expect(await refused(0, "192.0.2.1")).toMatchObject({
+      message: expect.stringContaining("cannot listen on 192.0.2.1") as string,
+      hint: expect.stringMatching(/^give a --host/) as string,
+    });
   });
 });

@@ -10,10 +10,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { UserError } from "../../base/errors.ts";
 import type { JobShape } from "./allocation.ts";
 import { type JobChange, type Jobs, makeJobs, Refusal } from "./jobs.ts";
+import { listenOn } from "./listen.ts";
 import { iterationOf, nameOf, reportOf, runOf } from "./requests.ts";
 
 export interface ControllerOptions {
@@ -29,6 +30,8 @@ export interface ControllerOptions {
   readonly host?: string;
   /** Where given, requests must carry it: `Authorization: Bearer …`. */
   readonly token?: string;
+  /** A request has to be there within this time, and a connection is silent no longer; 10 s by default. */
+  readonly patienceMs?: number;
 }
 
 export interface ControllerEnv {
@@ -43,8 +46,9 @@ export interface Controller {
 }
 
 const MOST_BODY_BYTES = 1 << 20;
-const MOST_GROUPS = 65_536;
-const REQUEST_MS = 10_000;
+/** Reports of so many replicas fit into a body. */
+const MOST_GROUPS = 32_768;
+const PATIENCE_MS = 10_000;
 const MOST_CONNECTIONS = 512;
 
 export async function startController(
@@ -61,7 +65,9 @@ export async function startController(
     nowMs: () => env.nowMs(),
     onChange: (change) => env.onChange?.(change),
   });
-  const server = createServer((request, response) => {
+  const { patienceMs = PATIENCE_MS } = options;
+  const times = { connectionsCheckingInterval: patienceMs / 2 };
+  const server = createServer(times, (request, response) => {
     answer(request, { jobs, shape, token }).then(
       (value) => send(response, 200, value),
       (error: unknown) => {
@@ -70,23 +76,16 @@ export async function startController(
       },
     );
   });
-  server.on("clientError", (_error, socket) => {
-    const body = `${JSON.stringify({ error: "this is no HTTP request" })}\n`;
-    const head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close";
-    if (socket.writable) socket.end(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
-    else socket.destroy();
-  });
-  server.requestTimeout = REQUEST_MS;
-  server.headersTimeout = REQUEST_MS;
+  server.on("clientError", turnAway);
+  // Places are few: who is slow or silent loses his, in whatever state the connection is.
+  server.requestTimeout = patienceMs;
+  server.headersTimeout = patienceMs;
+  server.timeout = patienceMs;
+  server.keepAliveTimeout = patienceMs / 2;
   server.maxConnections = MOST_CONNECTIONS;
-  server.listen(port, host);
-  await once(server, "listening").catch((error: unknown) => {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`cannot listen on ${host}, port ${port}: ${why}`, "give another --port");
-  });
+  const bound = await listenOn(server, host, port);
   // Trouble with a single connection must not end the service.
   server.on("error", () => undefined);
-  const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     jobs,
@@ -97,6 +96,20 @@ export async function startController(
       await closed;
     },
   };
+}
+
+/** What is no request, or did not come in time. The place is free at once, whether or not the client hangs up, too. */
+function turnAway(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const status = late ? "408 Request Timeout" : "400 Bad Request";
+  const why = late ? "the request took too long" : "this is no HTTP request";
+  const body = `${JSON.stringify({ error: why })}\n`;
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\nconnection: close`;
+  socket.end(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 interface Served {

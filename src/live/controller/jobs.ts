@@ -45,6 +45,10 @@ interface JobRecord {
   /** Iteration → counts that were given out for it. */
   readonly given: Map<number, readonly number[]>;
   readonly changes: JobChange[];
+  /** The highest iteration that was reported; Infinity before there is one. */
+  latest: number;
+  /** When the job last asked or reported. */
+  heardMs: number;
 }
 
 /** Bounds of what is kept, so that no stream of requests fills the memory. */
@@ -52,6 +56,10 @@ const MOST_JOBS = 64;
 const MOST_GIVEN = 10_000;
 const MOST_CHANGES = 1000;
 const MOST_PAST_RUNS = 100;
+/** A job that is not heard of for so long makes room where a new one needs it. */
+const FORGOTTEN_MS = 24 * 3600 * 1000;
+/** A report that is further ahead of the last one is a mistake, and would make all that follow look old. */
+const MOST_AHEAD = 1_000_000;
 
 export interface Jobs {
   names(): readonly string[];
@@ -71,11 +79,20 @@ export function makeJobs(
   evenAllocation(shape); // Throws where the shape is not possible.
   const jobs = new Map<string, JobRecord>();
 
+  const forgetBefore = (timeMs: number): void => {
+    for (const [name, { heardMs }] of jobs) if (heardMs <= timeMs) jobs.delete(name);
+  };
+
   const enter = (name: string, run: string): JobRecord => {
     const known = jobs.get(name);
-    if (known?.run === run) return known;
+    const heardMs = env.nowMs();
+    if (known?.run === run) {
+      known.heardMs = heardMs;
+      return known;
+    }
     if (known?.pastRuns.includes(run))
       throw new Refusal(409, `run ${run} of job ${name} has been replaced by ${known.run}`);
+    if (!known && jobs.size >= MOST_JOBS) forgetBefore(heardMs - FORGOTTEN_MS);
     if (!known && jobs.size >= MOST_JOBS)
       throw new Refusal(429, `there are ${MOST_JOBS} jobs already`);
     const record: JobRecord = {
@@ -84,6 +101,8 @@ export function makeJobs(
       follower: followAllocation(shape),
       given: new Map(),
       changes: known?.changes ?? [],
+      latest: Infinity,
+      heardMs,
     };
     jobs.set(name, record);
     return record;
@@ -102,8 +121,16 @@ export function makeJobs(
       return { iteration, counts, weights: weightsOf(counts, shape) };
     },
     report(name, run, report) {
-      const { follower, changes } = enter(name, run);
-      const change = follower.report(report);
+      const record = enter(name, run);
+      const { changes, latest } = record;
+      if (report.iteration - latest > MOST_AHEAD)
+        throw new Refusal(
+          400,
+          `iteration ${report.iteration} is more than ${MOST_AHEAD} after the last one, ${latest}`,
+        );
+      // The first of a run may be any: jobs resume where a checkpoint was.
+      record.latest = latest === Infinity ? report.iteration : Math.max(latest, report.iteration);
+      const change = record.follower.report(report);
       if (change === null) return;
       const told = { job: name, timeMs: env.nowMs(), ...change };
       changes.push(told);

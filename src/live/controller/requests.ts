@@ -2,12 +2,15 @@
 import { fits, type IterationReport, type JobShape } from "./allocation.ts";
 import { Refusal } from "./jobs.ts";
 
-/** Names that are safe in a path, a log line and a terminal. */
+/** Names that are safe in a path, a log line and a terminal. As in faultline_microbatches.py. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function nameOf(text: string, what: string): string {
   if (!NAME.test(text))
-    throw new Refusal(400, `the ${what}'s name must be 1 to 64 letters, digits, dots, - or _`);
+    throw new Refusal(
+      400,
+      `the ${what}'s name must be 1 to 64 letters, digits, dots, - or _, the first a letter or digit`,
+    );
   return text;
 }
 
