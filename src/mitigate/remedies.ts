@@ -11,6 +11,7 @@ import {
   type JobTables,
   type Rebalance,
 } from "./topology/cost-model.ts";
+import { checkJob } from "./topology/check-job.ts";
 import { planTopology } from "./topology/plan-topology.ts";
 
 export interface Overheads {
@@ -62,6 +63,7 @@ export function remediesOf(job: PlacedJob, options: RemedyOptions = {}): Remedie
     mayBeUneven = true,
     maySwap = true,
   } = options;
+  checkJob(job);
   const tables = jobTables(job);
   const here = identity(job.slots.length);
   const total = job.microBatches.reduce((sum, count) => sum + count, 0);

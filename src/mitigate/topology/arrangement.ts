@@ -1,28 +1,35 @@
 /**
  * Slots at their places, and what another swap would cost: O(stages) instead of O(slots), since a swap changes two
- * replicas and the exchange of two stages, and of all others only the latest matters. For every stage (and for the end
- * of a replica) the three latest replicas are kept: one of them is always untouched by a swap.
+ * replicas and the exchange of two stages, and of all others only the latest matters (`latest.ts`, `exchanges.ts`).
  *
  * With redistributed micro-batches the makespan is that of fractions of micro-batches, a replica taking at least one:
  * (total + Σ fixed / time) / Σ 1 / time. It is a lower bound that needs no allocation; plans are judged exactly at the
  * end (`judge`).
  */
 import {
-  exchangeMs,
   inverse,
   iterationMs,
   rowWidth,
   timeReplica,
+  transferMs,
   type JobTables,
   type Rebalance,
 } from "./cost-model.ts";
+import { makeExchanges, type Exchanges } from "./exchanges.ts";
+import { makeLatest, type Latest } from "./latest.ts";
+import type { Work } from "./work.ts";
 
-const KEPT = 3;
+/** What a swap, an allocation of micro-batches for a replica and an iteration for a slot take, in steps. */
+const SWAP_STEPS = 24;
+const ALLOCATION_STEPS = 30;
+const ITERATION_STEPS = 4;
 
 export class Arrangement {
   readonly job: JobTables;
   readonly placeOf: Int32Array;
   readonly slotAt: Int32Array;
+  readonly isShared: boolean;
+  readonly work: Work;
   cost = 0;
   /** Mean of what replicas and exchanges take: tells apart what costs the same, until the last straggler has moved. */
   load = 0;
@@ -31,17 +38,18 @@ export class Arrangement {
   /** Where the time is lost: a swap that touches neither gains nothing (without redistribution). */
   criticalStage = 0;
   criticalReplica = 0;
-  /** How many swaps have been asked for: the measure of work, the same on every machine. */
-  asked = 0;
 
-  readonly isShared: boolean;
   readonly #width: number;
-  readonly #rows: Float64Array;
   readonly #scratch: Float64Array;
-  readonly #exchange: Float64Array;
-  /** By stage, and last for the least that a replica takes: the latest three, and whose they are. */
-  readonly #latest: Float64Array;
-  readonly #whose: Int32Array;
+  /** By replica: bottleneck, what it takes besides, and its end. */
+  readonly #time: Float64Array;
+  readonly #fixed: Float64Array;
+  readonly #end: Float64Array;
+  /** By place. */
+  readonly #transfers: Float64Array;
+  readonly #exchanges: Exchanges;
+  /** By stage, and last for the least that a replica takes. */
+  readonly #latest: Latest;
   readonly #total: number;
   #sumMs = 0;
   #exchangeSum = 0;
@@ -50,48 +58,103 @@ export class Arrangement {
   #fixedShare = 0;
 
   /** `isShared`: micro-batches are shared out anew. */
-  constructor(job: JobTables, placeOf: Int32Array, isShared: boolean) {
+  constructor(job: JobTables, placeOf: Int32Array, isShared: boolean, work: Work) {
     const { replicas, stages } = job;
     this.job = job;
     this.placeOf = placeOf.slice();
     this.slotAt = inverse(placeOf);
     this.isShared = isShared;
+    this.work = work;
     this.#width = rowWidth(stages);
-    this.#rows = new Float64Array(replicas * this.#width);
     this.#scratch = new Float64Array(2 * this.#width);
-    this.#exchange = new Float64Array(stages);
-    this.#latest = new Float64Array((stages + 1) * KEPT);
-    this.#whose = new Int32Array((stages + 1) * KEPT);
+    this.#time = new Float64Array(replicas);
+    this.#fixed = new Float64Array(replicas);
+    this.#end = new Float64Array(replicas);
+    this.#transfers = Float64Array.from(placeOf, (_, p) => transferMs(job, this.slotAt, p));
+    this.#exchanges = makeExchanges(job, this.placeOf, this.slotAt, work);
+    this.#latest = makeLatest(stages + 1, replicas);
     this.#total = job.microBatches.reduce((sum, m) => sum + m, 0);
-    for (let r = 0; r < replicas; r++)
-      timeReplica(job, this.slotAt, r, this.#rows, r * this.#width);
-    for (let s = 0; s < stages; s++) this.#exchange[s] = exchangeMs(job, placeOf, this.slotAt, s);
+    for (let r = 0; r < replicas; r++) {
+      this.#timeInto(r, 0);
+      this.#take(r, (column, value) => this.#latest.put(column, r, value));
+    }
+    this.#latest.fill();
+    work.spent += 4 * placeOf.length + 2 * job.links.of.length;
     this.#sumUp();
   }
 
+  /** What asking for a swap of healthy slots costs. */
+  get stepsOfSwap(): number {
+    return SWAP_STEPS + 2 * this.job.stages;
+  }
+
   copy(): Arrangement {
-    return new Arrangement(this.job, this.placeOf, this.isShared);
+    return new Arrangement(this.job, this.placeOf, this.isShared, this.work);
   }
 
   /** Exact cost, with the real allocation of micro-batches where they are shared out. */
   judge(rebalance?: Rebalance): number {
-    return rebalance ? iterationMs(this.job, this.placeOf, rebalance) : this.cost;
+    if (!rebalance) return this.cost;
+    const { replicas, compute, links } = this.job;
+    this.work.spent +=
+      ITERATION_STEPS * compute.length + ALLOCATION_STEPS * replicas + 2 * links.of.length;
+    return iterationMs(this.job, this.placeOf, rebalance);
   }
 
-  /** To be called when the factors of a slot have changed. */
+  /** To be called when a slot or its links have become slower. */
   refresh(slot: number): void {
-    const { job, placeOf, slotAt } = this;
-    const replica = placeOf[slot]! % job.replicas;
-    const stage = Math.floor(placeOf[slot]! / job.replicas);
-    timeReplica(job, slotAt, replica, this.#rows, replica * this.#width);
-    this.#exchange[stage] = exchangeMs(job, placeOf, slotAt, stage);
+    this.#exchanges.slower(slot);
+    this.#refresh(slot);
     this.#sumUp();
   }
 
   swap(a: number, b: number): void {
+    this.#exchanges.swap(a, b);
     this.#exchangePlaces(a, b);
-    this.refresh(a);
-    this.refresh(b);
+    this.#refresh(a);
+    this.#refresh(b);
+    this.#sumUp();
+  }
+
+  #refresh(slot: number): void {
+    const { replicas, stages } = this.job;
+    const place = this.placeOf[slot]!;
+    const replica = place % replicas;
+    const looked = this.#latest.looked;
+    this.#renewTransfers(place);
+    this.#timeInto(replica, 0);
+    this.#take(replica, (column, value) => this.#latest.set(column, replica, value));
+    this.work.spent += 4 * stages + 3 * this.#linksOf(slot) + this.#latest.looked - looked;
+  }
+
+  /** A slot's transfers from the stage before and to the one after. */
+  #renewTransfers(place: number): void {
+    const before = place - this.job.replicas;
+    this.#transfers[place] = transferMs(this.job, this.slotAt, place);
+    if (before >= 0) this.#transfers[before] = transferMs(this.job, this.slotAt, before);
+  }
+
+  #timeInto(replica: number, at: number): void {
+    timeReplica(this.job, this.slotAt, replica, this.#scratch, at, this.#transfers);
+  }
+
+  #take(replica: number, put: (column: number, value: number) => void): void {
+    const { stages, microBatches } = this.job;
+    const row = this.#scratch;
+    const time = row[stages]!;
+    const fixed = row[stages + 1]!;
+    const end = fixed + microBatches[replica]! * time;
+    this.#time[replica] = time;
+    this.#fixed[replica] = fixed;
+    this.#end[replica] = end;
+    const base = this.isShared ? 0 : end;
+    for (let s = 0; s < stages; s++) put(s, base - row[s]!);
+    put(stages, time + fixed);
+  }
+
+  #linksOf(slot: number): number {
+    const { from } = this.job.links;
+    return from[slot + 1]! - from[slot]!;
   }
 
   #exchangePlaces(a: number, b: number): void {
@@ -105,42 +168,41 @@ export class Arrangement {
 
   /** What an iteration would take with a and b exchanged; Infinity as soon as it is seen to be above `limitMs`. */
   costOfSwap(a: number, b: number, limitMs = Infinity): number {
-    const { job, placeOf, slotAt } = this;
-    const { replicas, stages } = job;
+    const { job, placeOf } = this;
+    const { replicas, stages, microBatches } = job;
     const scratch = this.#scratch;
+    const latest = this.#latest;
     const rowB = this.#width;
-    this.asked++;
-    const stageA = Math.floor(placeOf[a]! / replicas);
-    const stageB = Math.floor(placeOf[b]! / replicas);
-    const replicaA = placeOf[a]! - stageA * replicas;
-    const replicaB = placeOf[b]! - stageB * replicas;
-    this.#exchangePlaces(a, b);
-    timeReplica(job, slotAt, replicaA, scratch, 0);
-    if (replicaB !== replicaA) timeReplica(job, slotAt, replicaB, scratch, rowB);
-    let exchangeA = this.#exchange[stageA]!;
-    let exchangeB = this.#exchange[stageB]!;
-    if (stageA !== stageB && this.#changesExchange(a, b)) {
-      exchangeA = exchangeMs(job, placeOf, slotAt, stageA);
-      exchangeB = exchangeMs(job, placeOf, slotAt, stageB);
-    }
-    this.#exchangePlaces(a, b);
-
+    const placeA = placeOf[a]!;
+    const placeB = placeOf[b]!;
+    const stageA = Math.floor(placeA / replicas);
+    const stageB = Math.floor(placeB / replicas);
+    const replicaA = placeA - stageA * replicas;
+    const replicaB = placeB - stageB * replicas;
     const both = replicaB !== replicaA;
-    const endA = this.#end(replicaA, scratch, 0);
-    const endB = both ? this.#end(replicaB, scratch, rowB) : 0;
-    let sumMs = this.#sumMs - this.#end(replicaA, this.#rows, replicaA * rowB) + endA;
-    if (both) sumMs += endB - this.#end(replicaB, this.#rows, replicaB * rowB);
+    this.work.spent += this.stepsOfSwap + 3 * (this.#linksOf(a) + this.#linksOf(b));
+    this.#timeSwapped(a, b, both);
+    const exchanges = this.#exchanges;
+    exchanges.ask(a, b);
+
+    const endA = scratch[stages + 1]! + microBatches[replicaA]! * scratch[stages]!;
+    let endB = 0;
+    let sumMs = this.#sumMs - this.#end[replicaA]! + endA;
+    if (both) {
+      endB = scratch[rowB + stages + 1]! + microBatches[replicaB]! * scratch[rowB + stages]!;
+      sumMs += endB - this.#end[replicaB]!;
+    }
     let makespan = 0;
     if (this.isShared) {
       let rate = this.#rate + this.#rateChange(replicaA, 0);
       let share = this.#fixedShare + this.#shareChange(replicaA, 0);
+      let least = latest.without(stages, replicaA, replicaB);
+      least = Math.max(least, scratch[stages]! + scratch[stages + 1]!);
       if (both) {
         rate += this.#rateChange(replicaB, rowB);
         share += this.#shareChange(replicaB, rowB);
+        least = Math.max(least, scratch[rowB + stages]! + scratch[rowB + stages + 1]!);
       }
-      let least = this.#latestWithout(stages, replicaA, replicaB);
-      least = Math.max(least, scratch[stages]! + scratch[stages + 1]!);
-      if (both) least = Math.max(least, scratch[rowB + stages]! + scratch[rowB + stages + 1]!);
       makespan = Math.max(least, (this.#total + share) / rate);
     }
     const baseA = this.isShared ? makespan : endA;
@@ -148,115 +210,85 @@ export class Arrangement {
     const limit = limitMs - job.restMs;
     let cost = 0;
     for (let s = 0; s < stages; s++) {
-      let done = this.#latestWithout(s, replicaA, replicaB) + makespan;
+      let done = latest.without(s, replicaA, replicaB) + makespan;
       const doneA = baseA - scratch[s]!;
       if (doneA > done) done = doneA;
       if (both) {
         const doneB = baseB - scratch[rowB + s]!;
         if (doneB > done) done = doneB;
       }
-      done += s === stageA ? exchangeA : s === stageB ? exchangeB : this.#exchange[s]!;
+      done += s === stageA ? exchanges.askedA : s === stageB ? exchanges.askedB : exchanges.ms[s]!;
       if (done > limit) return Infinity;
       if (done > cost) cost = done;
     }
-    const exchanges =
-      stageA === stageB
-        ? this.#exchangeSum
-        : this.#exchangeSum -
-          this.#exchange[stageA]! -
-          this.#exchange[stageB]! +
-          exchangeA +
-          exchangeB;
-    this.loadOfSwap = sumMs / replicas + exchanges / stages;
+    let exchangeSum = this.#exchangeSum;
+    if (stageA !== stageB)
+      exchangeSum +=
+        exchanges.askedA - exchanges.ms[stageA]! + exchanges.askedB - exchanges.ms[stageB]!;
+    this.loadOfSwap = sumMs / replicas + exchangeSum / stages;
     return cost + job.restMs;
   }
 
-  /** Only slots with a slow NIC or link change an exchange, unless a stage may come to sit in one machine. */
-  #changesExchange(a: number, b: number): boolean {
-    const { network, links, slotsPerMachine, replicas } = this.job;
-    return (
-      slotsPerMachine >= replicas ||
-      network[a]! > 1 ||
-      network[b]! > 1 ||
-      links.from[a + 1]! > links.from[a]! ||
-      links.from[b + 1]! > links.from[b]!
-    );
-  }
-
-  #end(replica: number, rows: Float64Array, at: number): number {
-    const { stages, microBatches } = this.job;
-    return rows[at + stages + 1]! + microBatches[replica]! * rows[at + stages]!;
+  /** The rows of both replicas as they would be; all else is as before. */
+  #timeSwapped(a: number, b: number, both: boolean): void {
+    const { replicas } = this.job;
+    const placeA = this.placeOf[a]!;
+    const placeB = this.placeOf[b]!;
+    const transfers = this.#transfers;
+    const [atA, atB] = [transfers[placeA]!, transfers[placeB]!];
+    const beforeA = placeA < replicas ? 0 : transfers[placeA - replicas]!;
+    const beforeB = placeB < replicas ? 0 : transfers[placeB - replicas]!;
+    this.#exchangePlaces(a, b);
+    this.#renewTransfers(placeA);
+    this.#renewTransfers(placeB);
+    this.#timeInto(placeA % replicas, 0);
+    if (both) this.#timeInto(placeB % replicas, this.#width);
+    this.#exchangePlaces(a, b);
+    transfers[placeA] = atA;
+    transfers[placeB] = atB;
+    if (placeA >= replicas) transfers[placeA - replicas] = beforeA;
+    if (placeB >= replicas) transfers[placeB - replicas] = beforeB;
   }
 
   #rateChange(replica: number, at: number): number {
-    const { stages } = this.job;
-    return 1 / this.#scratch[at + stages]! - 1 / this.#rows[replica * this.#width + stages]!;
+    return 1 / this.#scratch[at + this.job.stages]! - 1 / this.#time[replica]!;
   }
 
   #shareChange(replica: number, at: number): number {
     const { stages } = this.job;
-    const old = replica * this.#width + stages;
     return (
       this.#scratch[at + stages + 1]! / this.#scratch[at + stages]! -
-      this.#rows[old + 1]! / this.#rows[old]!
+      this.#fixed[replica]! / this.#time[replica]!
     );
-  }
-
-  #latestWithout(column: number, a: number, b: number): number {
-    const at = column * KEPT;
-    for (let i = at; i < at + KEPT; i++)
-      if (this.#whose[i] !== a && this.#whose[i] !== b) return this.#latest[i]!;
-    return -Infinity;
   }
 
   #sumUp(): void {
     const { replicas, stages, restMs } = this.job;
-    const rows = this.#rows;
-    this.#latest.fill(-Infinity);
-    this.#whose.fill(-1);
+    this.work.spent += replicas + stages;
     this.#sumMs = 0;
     this.#rate = 0;
     this.#fixedShare = 0;
     for (let r = 0; r < replicas; r++) {
-      const at = r * this.#width;
-      const time = rows[at + stages]!;
-      const end = this.#end(r, rows, at);
-      this.#sumMs += end;
-      this.#rate += 1 / time;
-      this.#fixedShare += rows[at + stages + 1]! / time;
-      const base = this.isShared ? 0 : end;
-      for (let s = 0; s < stages; s++) this.#keep(s, r, base - rows[at + s]!);
-      this.#keep(stages, r, time + rows[at + stages + 1]!);
+      this.#sumMs += this.#end[r]!;
+      if (!this.isShared) continue;
+      this.#rate += 1 / this.#time[r]!;
+      this.#fixedShare += this.#fixed[r]! / this.#time[r]!;
     }
     const makespan = this.isShared
-      ? Math.max(this.#latest[stages * KEPT]!, (this.#total + this.#fixedShare) / this.#rate)
+      ? Math.max(this.#latest.max(stages), (this.#total + this.#fixedShare) / this.#rate)
       : 0;
     this.#exchangeSum = 0;
     this.cost = 0;
     for (let s = 0; s < stages; s++) {
-      this.#exchangeSum += this.#exchange[s]!;
-      const end = makespan + this.#latest[s * KEPT]! + this.#exchange[s]!;
+      const exchange = this.#exchanges.ms[s]!;
+      this.#exchangeSum += exchange;
+      const end = makespan + this.#latest.max(s) + exchange;
       if (end <= this.cost) continue;
       this.cost = end;
       this.criticalStage = s;
     }
-    this.criticalReplica = this.#whose[this.criticalStage * KEPT]!;
+    this.criticalReplica = this.#latest.who(this.criticalStage);
     this.cost += restMs;
     this.load = this.#sumMs / replicas + this.#exchangeSum / stages;
-  }
-
-  #keep(column: number, replica: number, value: number): void {
-    const at = column * KEPT;
-    let i = at + KEPT;
-    while (i > at && this.#latest[i - 1]! < value) {
-      i--;
-      if (i + 1 < at + KEPT) {
-        this.#latest[i + 1] = this.#latest[i]!;
-        this.#whose[i + 1] = this.#whose[i]!;
-      }
-    }
-    if (i === at + KEPT) return;
-    this.#latest[i] = value;
-    this.#whose[i] = replica;
   }
 }

@@ -1,6 +1,7 @@
 /** What a user (or a verdict) may hand over wrongly, said before anything is computed. */
 import { UserError } from "../../base/errors.ts";
 import type { PlacedJob } from "../../model/mitigation.ts";
+import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";
 
 export function checkJob(job: PlacedJob): void {
   const { replicas, stages, slots, links } = job;
@@ -36,6 +37,20 @@ export function checkJob(job: PlacedJob): void {
     if (a === b) off(`link ${a}-${b} ends where it begins`, "name two slots");
     if (!isFactor(factor)) off(`factor of link ${a}-${b} is ${factor}`, FACTOR_HINT);
   }
+  const tables = jobTables(job);
+  const here = identity(slots.length);
+  checkTimes(iterationMs(tables, here), iterationMs(healthyTables(tables), here), job.restMs);
+}
+
+/** Numbers that are possible each may still make an iteration that is not: below zero, or beyond all bounds. */
+export function checkTimes(nowMs: number, healthyMs: number, restMs: number): void {
+  if (!(nowMs < Infinity))
+    off(`an iteration would take ${nowMs} ms`, "check microBatches, times and factors");
+  if (!(healthyMs > 0))
+    off(
+      `a healthy iteration would take ${Number(healthyMs.toPrecision(6))} ms with restMs ${restMs}`,
+      "restMs may be below 0 by what hides behind compute, not by all of an iteration",
+    );
 }
 
 const FACTOR_HINT = "1 is healthy, 2 takes twice as long";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { PlacedJob } from "../../model/mitigation.ts";
 import { Arrangement } from "./arrangement.ts";
-import { identity, iterationMs, jobTables } from "./cost-model.ts";
+import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";
 import { anyJob, placedJob, sharedOut } from "./test-jobs.ts";
 
 const asIs = (job: PlacedJob): number => iterationMs(job, identity(job.slots.length));
@@ -77,6 +77,29 @@ test("replicas may be renamed", () => {
   );
 });
 
+test("slots that become slow one by one cost what they cost at once, between swaps, too", () => {
+  fc.assert(
+    fc.property(anyJob(24), fc.nat(), (job, step) => {
+      const size = job.slots.length;
+      const tables = jobTables(job);
+      const masked = healthyTables(tables);
+      const arrangement = new Arrangement(masked, identity(size), false, { spent: 0 });
+      for (let slot = 0; slot < size; slot++) {
+        masked.compute[slot] = tables.compute[slot]!;
+        masked.network[slot] = tables.network[slot]!;
+        for (let link = 0; link < tables.links.factor.length; link++)
+          if (Math.max(tables.links.a[link]!, tables.links.b[link]!) === slot)
+            masked.links.factor[link] = tables.links.factor[link]!;
+        arrangement.refresh(slot);
+        expect(arrangement.cost).toBeCloseTo(iterationMs(masked, arrangement.placeOf), 6);
+        const other = (slot + (step % size)) % size;
+        if (other !== slot) arrangement.swap(slot, other);
+        expect(arrangement.cost).toBeCloseTo(iterationMs(masked, arrangement.placeOf), 6);
+      }
+    }),
+  );
+});
+
 test("what a swap is said to cost is what it costs", () => {
   const swaps = fc.array(fc.tuple(fc.nat(), fc.nat()), { minLength: 1, maxLength: 8 });
   fc.assert(
@@ -84,7 +107,7 @@ test("what a swap is said to cost is what it costs", () => {
       const size = job.slots.length;
       const total = job.microBatches.reduce((sum, m) => sum + m, 0);
       const rebalance = isShared ? fractionsOf(total) : undefined;
-      const arrangement = new Arrangement(jobTables(job), identity(size), isShared);
+      const arrangement = new Arrangement(jobTables(job), identity(size), isShared, { spent: 0 });
       for (const [x, y] of pairs) {
         const a = x % size;
         const b = y % size;

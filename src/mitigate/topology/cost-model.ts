@@ -71,31 +71,35 @@ export function wayFactor(job: JobTables, a: number, b: number): number {
   return factor * Math.max(network[a]!, network[b]!);
 }
 
-/** Fills a replica's row, see `rowWidth`. */
+/** From the stage of a place to the next; 0 from the last one. */
+export function transferMs(job: JobTables, slotAt: Int32Array, place: number): number {
+  const next = place + job.replicas;
+  return next < slotAt.length
+    ? job.activationMs * wayFactor(job, slotAt[place]!, slotAt[next]!)
+    : 0;
+}
+
+/** Fills a replica's row, see `rowWidth`. Transfers are by place where they are known. */
 export function timeReplica(
   job: JobTables,
   slotAt: Int32Array,
   replica: number,
   row: Float64Array,
   at: number,
+  transfers?: Float64Array,
 ): void {
-  const { replicas, stages, stageMs, compute, activationMs } = job;
+  const { replicas, stages, stageMs, compute } = job;
   let sum = 0;
   let bottleneck = 0;
   let earlier = 0;
-  let slot = slotAt[replica]!;
-  for (let stage = 0; stage < stages; stage++) {
+  for (let stage = 0, place = replica; stage < stages; stage++, place += replicas) {
     row[at + stage] = earlier;
-    const pass = stageMs[stage]! * compute[slot]!;
-    sum += pass;
+    const pass = stageMs[stage]! * compute[slotAt[place]!]!;
     if (pass > bottleneck) bottleneck = pass;
-    if (stage + 1 === stages) break;
-    const next = slotAt[(stage + 1) * replicas + replica]!;
-    const transfer = activationMs * wayFactor(job, slot, next);
-    sum += 2 * transfer;
+    const transfer = transfers ? transfers[place]! : transferMs(job, slotAt, place);
     if (transfer > bottleneck) bottleneck = transfer;
+    sum += pass + 2 * transfer;
     earlier += BACKWARD_SHARE * pass + transfer;
-    slot = next;
   }
   row[at + stages] = bottleneck;
   row[at + stages + 1] = sum - bottleneck;
@@ -111,33 +115,66 @@ export function exchangeMs(
   slotAt: Int32Array,
   stage: number,
 ): number {
-  const { replicas, network, links, networkSlots } = job;
+  return job.gradientMs[stage]! * groupFactor(job, placeOf, slotAt, stage);
+}
+
+/** The slowest way in a stage's group, with one of its slots left out where it is given; 0 for a single replica. */
+export function groupFactor(
+  job: JobTables,
+  placeOf: Int32Array,
+  slotAt: Int32Array,
+  stage: number,
+  leftOut = -1,
+): number {
+  const { replicas, networkSlots } = job;
   if (replicas === 1) return 0;
   const first = stage * replicas;
-  const end = first + replicas;
-  const oneMachine = inOneMachine(job, slotAt, first, end);
+  const oneMachine = inOneMachine(job, slotAt, first, first + replicas);
   let worst = oneMachine ? 1 / NVLINK_SPEED : 1;
-  if (oneMachine) {
-    // No NIC is passed.
-  } else if (networkSlots.length < replicas) {
+  // Of the two lists that hold everybody who matters, the shorter.
+  const few = networkSlots.length < replicas;
+  const end = few ? networkSlots.length : replicas;
+  const group = { oneMachine, leftOut };
+  for (let i = 0; i < end; i++) {
+    const slot = few ? networkSlots[i]! : slotAt[first + i]!;
     // A place below `first` becomes a large number: one comparison instead of two.
-    for (let i = 0; i < networkSlots.length; i++) {
-      const slot = networkSlots[i]!;
-      if ((placeOf[slot]! - first) >>> 0 < replicas && network[slot]! > worst)
-        worst = network[slot]!;
-    }
-  } else {
-    for (let place = first; place < end; place++)
-      if (network[slotAt[place]!]! > worst) worst = network[slotAt[place]!]!;
+    if (slot === leftOut || (placeOf[slot]! - first) >>> 0 >= replicas) continue;
+    const own = memberFactor(job, placeOf, slot, first, group);
+    if (own > worst) worst = own;
   }
-  for (let link = 0; link < links.factor.length; link++) {
-    const a = links.a[link]!;
-    const b = links.b[link]!;
-    if ((placeOf[a]! - first) >>> 0 >= replicas || (placeOf[b]! - first) >>> 0 >= replicas)
-      continue;
-    if (links.factor[link]! > 1) worst = Math.max(worst, wayFactor(job, a, b));
+  return worst;
+}
+
+interface Group {
+  /** Then no NIC is passed. */
+  readonly oneMachine: boolean;
+  readonly leftOut: number;
+}
+
+const WHOLE_GROUP: Group = { oneMachine: false, leftOut: -1 };
+
+/** The slowest way from a slot to the group at the places from `first` on, whether it sits among them or not. */
+export function memberFactor(
+  job: JobTables,
+  placeOf: Int32Array,
+  slot: number,
+  first: number,
+  { oneMachine, leftOut }: Group = WHOLE_GROUP,
+): number {
+  const { replicas, network, machine, links } = job;
+  let worst = oneMachine ? 0 : network[slot]!;
+  for (let i = links.from[slot]!; i < links.from[slot + 1]!; i++) {
+    const link = links.of[i]!;
+    const factor = links.factor[link]!;
+    const other = links.a[link] === slot ? links.b[link]! : links.a[link]!;
+    if (factor === 1 || other === leftOut || (placeOf[other]! - first) >>> 0 >= replicas) continue;
+    const way =
+      machine[slot] === machine[other]
+        ? factor / NVLINK_SPEED
+        : factor * Math.max(network[slot]!, network[other]!);
+    if (way > worst) worst = way;
   }
-  return job.gradientMs[stage]! * worst;
+  return worst;
 }
 
 function inOneMachine(job: JobTables, slotAt: Int32Array, first: number, end: number): boolean {

@@ -12,38 +12,40 @@ export const SAME = 1e-9;
 
 /** How to fill the places. */
 export interface Insertion {
-  /** Where slots sit before anybody moves. */
-  readonly from: Int32Array;
   /** All bad slots, hardest first. */
   readonly order: readonly number[];
   readonly ceilingMs: number;
   /** Of so many partners that the ceiling allows the best is taken. */
   readonly enough: number;
+  /** Not to be begun or gone on with when so much work has been spent. */
+  readonly until: number;
 }
 
-/** Where slots sit in the end, undefined where the ceiling does not hold; and the swaps asked for. */
+/** Where slots sit in the end; undefined where the ceiling does not hold, or when `until` is reached. */
 export function insertUnder(
   job: JobTables,
-  isShared: boolean,
-  { from, order, ceilingMs, enough }: Insertion,
-): { readonly placeOf: Int32Array | undefined; readonly work: number } {
+  start: Arrangement,
+  { order, ceilingMs, enough, until }: Insertion,
+): Int32Array | undefined {
   const masked = healthyTables(job);
-  const arrangement = new Arrangement(masked, from, isShared);
+  const { work } = start;
+  const arrangement = new Arrangement(masked, start.placeOf, start.isShared, work);
   const isPlaced = new Uint8Array(job.compute.length);
   const placedIn = new Int32Array(job.stages);
   const limitMs = ceilingMs * (1 + SAME);
   for (const slot of order) {
+    if (work.spent > until) return undefined;
     reveal(job, masked, slot, isPlaced);
     arrangement.refresh(slot);
     if (arrangement.cost > limitMs) {
       const partner = bestPartner(arrangement, slot, { isPlaced, placedIn, limitMs, enough });
-      if (partner < 0) return { placeOf: undefined, work: arrangement.asked };
+      if (partner < 0 || work.spent > until) return undefined;
       arrangement.swap(slot, partner);
     }
     isPlaced[slot] = 1;
     placedIn[stageOf(arrangement, slot)]!++;
   }
-  return { placeOf: arrangement.placeOf, work: arrangement.asked };
+  return arrangement.placeOf;
 }
 
 /** A link is slow as soon as both its ends are there. */

@@ -4,8 +4,8 @@
  * (`cost-model.ts`), which also finds places where a slow link carries nothing at all.
  */
 import type { PlacedJob, TopologyPlan } from "../../model/mitigation.ts";
-import type { Arrangement } from "./arrangement.ts";
-import { checkJob } from "./check-job.ts";
+import { Arrangement } from "./arrangement.ts";
+import { checkJob, checkTimes } from "./check-job.ts";
 import {
   healthyTables,
   identity,
@@ -17,6 +17,7 @@ import {
 import { explainNothing, explainSwaps } from "./explain.ts";
 import { descendExactly, search } from "./search.ts";
 import { shorten, spread, swapList } from "./shorten.ts";
+import { afterSteps, type Work } from "./work.ts";
 
 /** Below this share of an iteration a swap is not worth the pause that it costs. */
 const LEAST_GAIN = 0.01;
@@ -40,6 +41,7 @@ export function planTopology(job: PlacedJob, options: TopologyOptions = {}): Top
   const present = identity(job.slots.length);
   const beforeMs = iterationMs(tables, present, rebalance);
   const healthyMs = iterationMs(healthyTables(tables), present, rebalance);
+  checkTimes(beforeMs, healthyMs, job.restMs);
   const bad = badSlots(tables);
   const nothing = (bestMs: number): TopologyPlan => ({
     swaps: [],
@@ -51,12 +53,15 @@ export function planTopology(job: PlacedJob, options: TopologyOptions = {}): Top
   });
   if (bad.length === 0 || job.slots.length === 1) return nothing(beforeMs);
 
-  const best = finalists(tables, bad, healthyMs, rebalance);
+  const work: Work = { spent: 0 };
+  const best = finalists(tables, bad, rebalance, work);
   const bestMs = best[0]!.judge(rebalance);
-  if (beforeMs - bestMs < LEAST_GAIN * beforeMs) return nothing(bestMs);
+  if (!(beforeMs - bestMs >= LEAST_GAIN * beforeMs)) return nothing(bestMs);
   const ceilingMs = Math.min(bestMs * (1 + TIE), beforeMs * (1 - LEAST_GAIN));
-  const plans = best.map((arrangement) => {
-    shorten(arrangement, { bad, ceilingMs, rebalance });
+  const end = work.spent + afterSteps(job.slots.length);
+  const plans = best.map((arrangement, i) => {
+    const until = work.spent + (end - work.spent) / (best.length - i);
+    shorten(arrangement, { bad, ceilingMs, rebalance, until });
     return {
       placeOf: arrangement.placeOf,
       swaps: swapList(arrangement.placeOf, bad),
@@ -83,19 +88,42 @@ function badSlots({ compute, network, links }: JobTables): number[] {
 function finalists(
   job: JobTables,
   bad: readonly number[],
-  healthyMs: number,
   rebalance: Rebalance | undefined,
+  work: Work,
 ): Arrangement[] {
-  const found = search(job, rebalance !== undefined, bad, healthyMs);
+  const found = rebalance ? searchBoth(job, bad, rebalance, work) : searchPlain(job, bad, work);
   const judged = found.map((arrangement) => ({ arrangement, ms: arrangement.judge(rebalance) }));
   judged.sort((a, b) => a.ms - b.ms);
   if (rebalance) {
-    for (const one of judged.slice(0, FINALISTS))
-      one.ms = descendExactly(one.arrangement, bad, rebalance);
+    const end = work.spent + afterSteps(job.compute.length);
+    for (const [i, one] of judged.slice(0, FINALISTS).entries()) {
+      const until = work.spent + (end - work.spent) / (FINALISTS - i);
+      one.ms = descendExactly(one.arrangement, bad, rebalance, until);
+    }
     judged.sort((a, b) => a.ms - b.ms);
   }
   return judged
     .filter(({ ms }) => ms <= judged[0]!.ms * (1 + TIE))
     .slice(0, FINALISTS)
     .map(({ arrangement }) => arrangement);
+}
+
+function searchPlain(job: JobTables, bad: readonly number[], work: Work): Arrangement[] {
+  const healthyMs = iterationMs(healthyTables(job), identity(job.compute.length));
+  return search(job, { isShared: false, bad, healthyMs }, work);
+}
+
+/** Places that are good with the micro-batches as they are may be as good as any when these are shared out anew. */
+function searchBoth(
+  job: JobTables,
+  bad: readonly number[],
+  rebalance: Rebalance,
+  work: Work,
+): Arrangement[] {
+  const plain = searchPlain(job, bad, work).slice(0, FINALISTS);
+  const known = plain.map(({ placeOf }) => placeOf);
+  const healthyMs = iterationMs(healthyTables(job), identity(job.compute.length), rebalance);
+  const found = search(job, { isShared: true, bad, healthyMs, known }, work);
+  // Improved or not: the search counts fractions of micro-batches, and whole ones may like them better.
+  return [...found, ...known.map((placeOf) => new Arrangement(job, placeOf, true, work))];
 }

@@ -1,7 +1,7 @@
 /**
  * Places for which an iteration takes least. Bad slots are inserted under a ceiling that is halved between what is
- * possible and what is reached (`insert.ts`), in several orders; then single swaps improve what was found. Work is
- * counted in swaps asked for, not in seconds, so that the same job always gets the same plan.
+ * possible and what is reached (`insert.ts`), in several orders; then single swaps improve what was found, the best
+ * first.
  */
 import { groupBy } from "../../base/group-by.ts";
 import { pick, randomInt, seeded } from "../../base/random.ts";
@@ -10,14 +10,20 @@ import { consolidate } from "./consolidate.ts";
 import { identity, type JobTables, type Rebalance } from "./cost-model.ts";
 import { insertUnder, SAME } from "./insert.ts";
 import { ordersOf } from "./orders.ts";
+import { searchSteps, type Work } from "./work.ts";
 
-/** Swaps that may be asked for, a microsecond each. */
-const INSERT_WORK = 50_000;
-const DESCEND_WORK = 50_000;
-const KICK_WORK = 50_000;
+/** Shares of the work; what one does not need the next may use. */
+const INSERT_SHARE = 0.35;
+const DESCEND_SHARE = 0.35;
+/** Of the insertions' work when an order after the first is no longer tried. */
+const ORDERS_SHARE = 0.6;
 const KICKS = 100;
-/** Slots times allocations of whole micro-batches. */
-const EXACT_WORK = 100_000;
+/** Ceilings halve what is left to gain, so that more tell apart nothing that a number can hold. */
+const CEILINGS = 40;
+/** Jobs with fewer pairs of bad slots and partners get all of them compared. */
+const FEW_PAIRS = 550;
+/** Where a round of all swaps takes more than this share of the work, every slot moves as soon as it has a partner. */
+const ROUND_SHARE = 0.05;
 /** Ceilings closer than this to what is possible are not told apart by anyone who measures iterations. */
 const CEILING_STEP = 0.001;
 /** Partners that are compared where a job is too large to compare all. */
@@ -25,26 +31,48 @@ const ENOUGH = 64;
 /** Starts that are improved by single swaps. */
 const STARTS = 4;
 
+export interface Question {
+  readonly isShared: boolean;
+  readonly bad: readonly number[];
+  readonly healthyMs: number;
+  /** Other places to begin with. */
+  readonly known?: readonly Int32Array[];
+}
+
 /** Different arrangements, best first; the present one is among them. */
 export function search(
   job: JobTables,
-  isShared: boolean,
-  bad: readonly number[],
-  healthyMs: number,
+  { isShared, bad, healthyMs, known = [] }: Question,
+  work: Work,
 ): Arrangement[] {
-  const present = new Arrangement(job, identity(job.compute.length), isShared);
-  const found: Arrangement[] = [present.copy()];
+  const steps = searchSteps(job.compute.length);
+  const until = work.spent + steps;
+  const arranged = (placeOf: Int32Array): Arrangement =>
+    new Arrangement(job, placeOf, isShared, work);
+  const present = arranged(identity(job.compute.length));
+  const found: Arrangement[] = [present.copy(), ...known.map(arranged)];
   const orders = ordersOf(job, bad);
+  const insertUntil = work.spent + INSERT_SHARE * steps;
   if (isShared) {
-    const gathered = new Arrangement(job, consolidate(job, bad), isShared);
+    const gathered = arranged(consolidate(job, bad, work));
     if (gathered.cost < present.cost) found.push(gathered);
-    found.push(...halveCeilings(job, gathered, orders, healthyMs));
+    const half = work.spent + (insertUntil - work.spent) / 2;
+    found.push(...halveCeilings(job, gathered, orders, { healthyMs, until: half }));
   }
-  found.push(...halveCeilings(job, present, orders, healthyMs));
+  found.push(...halveCeilings(job, present, orders, { healthyMs, until: insertUntil }));
   const starts = distinct(found).slice(0, STARTS);
-  for (const start of starts) descend(start, bad, DESCEND_WORK / starts.length);
-  const kicked = kick(distinct(starts)[0]!, bad, KICK_WORK);
+  const descendUntil = Math.min(work.spent + DESCEND_SHARE * steps, until);
+  for (const [i, start] of starts.entries()) {
+    const share = (descendUntil - work.spent) / (starts.length - i);
+    descend(start, bad, work.spent + share);
+  }
+  const kicked = kick(distinct(starts)[0]!, bad, until);
   return distinct([kicked, ...starts, ...found, present]);
+}
+
+interface Ceilings {
+  readonly healthyMs: number;
+  readonly until: number;
 }
 
 /** Insertions under ceilings between what is possible and what is reached, each below the one before. */
@@ -52,25 +80,24 @@ function halveCeilings(
   job: JobTables,
   start: Arrangement,
   orders: readonly (readonly number[])[],
-  healthyMs: number,
+  { healthyMs, until }: Ceilings,
 ): Arrangement[] {
-  const { isShared, placeOf: from } = start;
+  const { isShared, work } = start;
   const found: Arrangement[] = [];
-  // Halving takes about ten ceilings; an order that fails is found out early.
-  const isSmall = orders[0]!.length * from.length * orders.length * 10 < INSERT_WORK;
+  const isSmall = orders[0]!.length * job.compute.length < FEW_PAIRS;
   const enough = isSmall ? Infinity : ENOUGH;
+  const ordersUntil = work.spent + ORDERS_SHARE * (until - work.spent);
   let reached = start.cost;
   let possible = Math.min(healthyMs, reached);
-  let work = 0;
-  while (reached - possible > CEILING_STEP * possible) {
+  for (let i = 0; i < CEILINGS && work.spent < until; i++) {
+    if (!(reached - possible > CEILING_STEP * possible)) break;
     const ceilingMs = (reached + possible) / 2;
     let holds = false;
-    for (const [i, order] of orders.entries()) {
-      if (i > 0 && work > INSERT_WORK) break;
-      const insertion = insertUnder(job, isShared, { from, order, ceilingMs, enough });
-      work += insertion.work;
-      if (insertion.placeOf === undefined) continue;
-      const arrangement = new Arrangement(job, insertion.placeOf, isShared);
+    for (const [k, order] of orders.entries()) {
+      if (k > 0 && work.spent > ordersUntil) break;
+      const placeOf = insertUnder(job, start, { order, ceilingMs, enough, until });
+      if (placeOf === undefined) continue;
+      const arrangement = new Arrangement(job, placeOf, isShared, work);
       found.push(arrangement);
       reached = Math.min(reached, arrangement.cost);
       holds = true;
@@ -85,20 +112,19 @@ function halveCeilings(
  * Out of a dead end: a few swaps by chance, then downhill again, kept where it ends lower. Where slots share machines
  * whole machines change places, too, since pairs that speak over NVLink lose by any single swap.
  */
-function kick(from: Arrangement, bad: readonly number[], work: number): Arrangement {
+function kick(from: Arrangement, bad: readonly number[], until: number): Arrangement {
   const random = seeded(2);
   const byMachine = groupBy(identity(from.placeOf.length), (slot) => from.job.machine[slot]!);
   const machines = [...byMachine.values()];
   let best = from;
-  for (let done = 0, kicks = 0; done < work && kicks < KICKS; kicks++) {
+  for (let kicks = 0; from.work.spent < until && kicks < KICKS; kicks++) {
     const next = best.copy();
     if (machines.length < from.placeOf.length && random() < 0.5)
       exchangeMachines(next, pick(random, machines), pick(random, machines));
     else
       for (let i = randomInt(random, 3); i >= 0; i--)
         next.swap(pick(random, bad), randomInt(random, from.placeOf.length));
-    descend(next, bad, work - done);
-    done += next.asked + from.placeOf.length / 4 + 10;
+    descend(next, bad, until);
     const isCheaper = next.cost < best.cost * (1 - SAME);
     if (isCheaper || (next.cost < best.cost * (1 + SAME) && next.load < best.load)) best = next;
   }
@@ -114,31 +140,58 @@ function exchangeMachines(
     arrangement.swap(some[i]!, others[i]!);
 }
 
-/** Swaps as long as one helps. */
-export function descend(arrangement: Arrangement, bad: readonly number[], work: number): void {
-  const until = arrangement.asked + work;
-  while (arrangement.asked < until) {
-    let a = -1;
-    let b = -1;
-    let cost = arrangement.cost;
-    let load = arrangement.load;
-    for (const slot of critical(arrangement, bad)) {
-      for (let other = 0; other < arrangement.placeOf.length; other++) {
-        if (other === slot) continue;
-        const otherCost = arrangement.costOfSwap(slot, other, cost * (1 + SAME));
-        if (otherCost === Infinity) continue;
-        const isCheaper = otherCost < cost * (1 - SAME);
-        if (!isCheaper && arrangement.loadOfSwap >= load * (1 - SAME)) continue;
-        a = slot;
-        b = other;
-        cost = otherCost;
-        load = arrangement.loadOfSwap;
-      }
-      if (arrangement.asked > until) break;
+/** Swaps as long as one helps, the best first. */
+function descend(arrangement: Arrangement, bad: readonly number[], until: number): void {
+  const { work } = arrangement;
+  const size = arrangement.placeOf.length;
+  const most = ROUND_SHARE * (until - work.spent);
+  while (work.spent < until) {
+    const slots = critical(arrangement, bad);
+    const isLong = slots.length * size * arrangement.stepsOfSwap > most;
+    let best: Move | undefined;
+    let hasMoved = false;
+    for (const slot of slots) {
+      if (work.spent > until) break;
+      const move = bestMove(arrangement, slot, best ?? arrangement, until);
+      if (move === undefined) continue;
+      if (isLong) {
+        arrangement.swap(move.a, move.b);
+        hasMoved = true;
+      } else best = move;
     }
-    if (a < 0) return;
-    arrangement.swap(a, b);
+    if (best) arrangement.swap(best.a, best.b);
+    if (!best && !hasMoved) return;
   }
+}
+
+interface Move {
+  readonly a: number;
+  readonly b: number;
+  readonly cost: number;
+  readonly load: number;
+}
+
+/** With whom a slot changes places best, if that is better than what is known. */
+function bestMove(
+  arrangement: Arrangement,
+  slot: number,
+  known: { readonly cost: number; readonly load: number },
+  until: number,
+): Move | undefined {
+  const { work, placeOf } = arrangement;
+  let { cost, load } = known;
+  let b = -1;
+  for (let other = 0; other < placeOf.length && work.spent < until; other++) {
+    if (other === slot) continue;
+    const otherCost = arrangement.costOfSwap(slot, other, cost * (1 + SAME));
+    if (otherCost === Infinity) continue;
+    const isCheaper = otherCost < cost * (1 - SAME);
+    if (!isCheaper && !(arrangement.loadOfSwap < load * (1 - SAME))) continue;
+    b = other;
+    cost = otherCost;
+    load = arrangement.loadOfSwap;
+  }
+  return b < 0 ? undefined : { a: slot, b, cost, load };
 }
 
 /**
@@ -149,16 +202,16 @@ export function descendExactly(
   arrangement: Arrangement,
   bad: readonly number[],
   rebalance: Rebalance,
+  until: number,
 ): number {
+  const { work } = arrangement;
   let cost = arrangement.judge(rebalance);
-  let left = Math.ceil(EXACT_WORK / arrangement.placeOf.length);
-  for (let idle = 0, i = 0; idle < bad.length && left > 0; i++) {
+  for (let idle = 0, i = 0; idle < bad.length && work.spent < until; i++) {
     const slot = bad[i % bad.length]!;
     idle++;
-    for (let other = 0; other < arrangement.placeOf.length && left > 0; other++) {
+    for (let other = 0; other < arrangement.placeOf.length && work.spent < until; other++) {
       if (other === slot) continue;
       if (arrangement.costOfSwap(slot, other, cost * (1 - SAME)) === Infinity) continue;
-      left--;
       arrangement.swap(slot, other);
       const swapped = arrangement.judge(rebalance);
       if (swapped < cost * (1 - SAME)) {

@@ -10,6 +10,8 @@ import { isInner, SAME } from "./insert.ts";
 
 /** Of longer cycles only those swaps are tried that bring a slot home: a cycle of n has n² / 2 others. */
 const LONG_CYCLE = 12;
+/** Of so many swaps that may be taken back one is, then all are asked for again. */
+const TAKEN_AT_ONCE = 1 / 32;
 /** Swaps that may be asked for when ties are settled. */
 const TIE_WORK = 20_000;
 /** Pairs of moved stragglers that may take each other's place instead. */
@@ -19,13 +21,17 @@ export interface Bounds {
   readonly bad: readonly number[];
   readonly ceilingMs: number;
   readonly rebalance: Rebalance | undefined;
+  /** When so much work has been spent the list stays as long as it is. */
+  readonly until: number;
 }
 
 export function shorten(arrangement: Arrangement, bounds: Bounds): void {
   takeBack(arrangement, bounds);
-  while (pairUp(arrangement, bounds)) takeBack(arrangement, bounds);
+  while (hasTime(arrangement, bounds) && pairUp(arrangement, bounds)) takeBack(arrangement, bounds);
   settleTies(arrangement, bounds);
 }
+
+const hasTime = ({ work }: Arrangement, { until }: Bounds): boolean => work.spent < until;
 
 /** Does it stay below the ceiling? Fractions of micro-batches are a lower bound, hence asked first. */
 function holds(arrangement: Arrangement, { ceilingMs, rebalance }: Bounds): boolean {
@@ -35,16 +41,23 @@ function holds(arrangement: Arrangement, { ceilingMs, rebalance }: Bounds): bool
 
 function takeBack(arrangement: Arrangement, bounds: Bounds): void {
   const limitMs = bounds.ceilingMs * (1 + SAME);
-  for (;;) {
-    const tries: { a: number; b: number; cost: number }[] = [];
-    for (const cycle of cycles(arrangement.placeOf))
+  while (hasTime(arrangement, bounds)) {
+    const tries: { a: number; b: number; cost: number; cycle: number }[] = [];
+    for (const [i, cycle] of cycles(arrangement.placeOf).entries())
       for (const { a, b } of splits(cycle)) {
+        if (!hasTime(arrangement, bounds)) break;
         const cost = arrangement.costOfSwap(a, b, limitMs);
-        if (cost < Infinity) tries.push({ a, b, cost });
+        if (cost < Infinity) tries.push({ a, b, cost, cycle: i });
       }
     tries.sort((x, y) => x.cost - y.cost || x.a - y.a || x.b - y.b);
-    const taken = tries.some(({ a, b }) => trySwaps(arrangement, [{ a, b }], bounds));
-    if (!taken) return;
+    const most = Math.ceil(tries.length * TAKEN_AT_ONCE);
+    // A cycle that has been split is another one.
+    const split = new Set<number>();
+    for (const { a, b, cycle } of tries) {
+      if (split.size === most || !hasTime(arrangement, bounds)) break;
+      if (!split.has(cycle) && trySwaps(arrangement, [{ a, b }], bounds)) split.add(cycle);
+    }
+    if (split.size === 0) return;
   }
 }
 
@@ -66,6 +79,7 @@ function pairUp(arrangement: Arrangement, bounds: Bounds): boolean {
   for (const [i, a] of moved.entries())
     for (const b of moved.slice(i + 1)) {
       if (placeOf[a] === b) continue;
+      if (!hasTime(arrangement, bounds)) return false;
       const swaps = [
         { a, b: slotAt[a]! },
         { a: b, b: slotAt[b]! },
@@ -91,6 +105,7 @@ function settleTies(arrangement: Arrangement, bounds: Bounds): void {
   const work = moved.length * placeOf.length;
   if (work > TIE_WORK) return;
   for (const slot of moved) {
+    if (!hasTime(arrangement, bounds)) return;
     const present = { a: slot, b: slotAt[slot]! };
     const least = spread(arrangement, bounds.bad);
     arrangement.swap(present.a, present.b);
@@ -114,6 +129,7 @@ function lessSpread(
   let best: Swap | undefined;
   for (const a of stragglers)
     for (let b = 0; b < placeOf.length; b++) {
+      if (!hasTime(arrangement, bounds)) return best;
       if (placeOf[a] !== a || placeOf[b] !== b || isBad.has(b)) continue;
       if (arrangement.costOfSwap(a, b, limitMs) === Infinity) continue;
       placeOf[a] = b;
@@ -128,7 +144,8 @@ function lessSpread(
 }
 
 /** How far stragglers are spread: stages that hold one, then how many sit in the first or last stage. */
-export function spread({ placeOf, job }: Arrangement, bad: readonly number[]): number {
+export function spread({ placeOf, job, work }: Arrangement, bad: readonly number[]): number {
+  work.spent += bad.length;
   const hasBad = new Uint8Array(job.stages);
   let outer = 0;
   for (const slot of bad) {
