@@ -15,7 +15,9 @@ const PAPER_S: Readonly<Record<number, number>> = {
 };
 const ROUNDS = 50;
 
-console.log("| replicas | micro-batches | first call, ms | median, ms | worst, ms | Greyhound, ms |");
+console.log(
+  "| replicas | micro-batches | first call, ms | median, ms | worst, ms | Greyhound, ms |",
+);
 console.log("|---|---|---|---|---|---|");
 for (const replicas of [16, 32, 64, 128, 256, 512, 2048, 16_384]) {
   const random = seeded(replicas);
