@@ -8,6 +8,7 @@ import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
 import { isPlan, planForVerdict } from "./mitigate/from-verdict.ts";
+import { actionsOf } from "./mitigate/mitigation.ts";
 import { readHealthyRuns } from "./trace-pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 
@@ -39,7 +40,8 @@ export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diag
 /** How to live with a slow-down until it is mended (Greyhound §5); not a word where nothing can be planned. */
 function withMitigation(job: Job, verdict: Verdict): Verdict {
   const plan = planForVerdict(job, verdict);
-  return isPlan(plan) ? { ...verdict, mitigation: plan } : verdict;
+  if (!isPlan(plan)) return verdict;
+  return { ...verdict, actions: [...verdict.actions, ...actionsOf(plan)], mitigation: plan };
 }
 
 /** A baseline that cannot be used is said, not fatal: the other methods need none. */

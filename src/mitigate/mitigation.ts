@@ -1,5 +1,6 @@
 /** Remedies as a plan that people and programs read: what, when, what it brings, what it supposes. */
 import type { Mitigation, MitigationStep, PlacedJob, Strategy } from "../model/mitigation.ts";
+import type { Action } from "../model/verdict.ts";
 import { remediesOf, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
 import { dueAfter, skiRental } from "./ski-rental.ts";
 
@@ -30,6 +31,27 @@ export function mitigationOf(
     steps,
     assumes,
   };
+}
+
+/** What can be done while the job runs, as actions of a verdict; a restart is among its own already. */
+export function actionsOf(plan: Mitigation): Action[] {
+  return plan.steps.flatMap((step) => {
+    if (step.strategy === "S4" || step.iterationMs === null) return [];
+    const brings = `${Math.round(plan.nowMs)} → ${Math.round(step.iterationMs)} ms an iteration`;
+    const due =
+      step.afterIterations === null ? "" : `, due after ${step.afterIterations} slow iterations`;
+    const target = step.swaps
+      ? step.swaps.map((pair) => pair.join(" and ")).join(", then ")
+      : fewest(step.microBatches ?? []);
+    return [{ do: step.do, target, why: `until it is mended: ${brings}${due}; ${step.why}` }];
+  });
+}
+
+/** Replicas that take the fewest. */
+function fewest(microBatches: readonly number[]): string {
+  const least = microBatches.reduce((a, b) => Math.min(a, b), Infinity);
+  const replicas = microBatches.flatMap((count, i) => (count === least ? [i] : []));
+  return `replica${replicas.length > 1 ? "s" : ""} ${replicas.slice(0, 8).join(", ")}`;
 }
 
 function stepOf(job: PlacedJob, plan: RemedyPlan, due: number): MitigationStep {

@@ -78,7 +78,9 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
   }
   if (verdict.actions.length > 0) {
     lines.push(dim(`what to do${verdict.owner ? ` (${verdict.owner})` : ""}`));
-    for (const action of verdict.actions) {
+    // What the plan below says in full is not said twice.
+    const planned = new Set(verdict.mitigation?.steps.map((step) => step.do));
+    for (const action of verdict.actions.filter((one) => !planned.has(one.do))) {
       const [first = "", ...rest] = wrap(`${action.do} ${action.target}: ${action.why}`, width - 4);
       lines.push(`  ${first}`, ...rest.map((line) => `    ${line}`));
     }

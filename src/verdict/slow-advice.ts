@@ -4,7 +4,7 @@ import type { Advice } from "./advice.ts";
 
 const TAKE_OUT = [
   "replace-machine",
-  "if it stays slow take the machine out; until then give it fewer micro-batches",
+  "if it stays slow take the machine out",
 ] as const;
 
 export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {

@@ -106,7 +106,9 @@ function card(job: Job, suspect: Suspect): Markup {
 export function renderActions(job: Job, verdict: Verdict): Markup {
   const ranks = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
   const pid = ranks.size === 1 ? (job.ranks.get([...ranks][0]!)?.pid ?? null) : null;
-  const { actions } = verdict;
+  // What the plan below says in full is not said twice.
+  const planned = new Set(verdict.mitigation?.steps.map((step) => step.do));
+  const actions = verdict.actions.filter((action) => !planned.has(action.do));
   if (actions.length === 0) return html``;
   return html`<section id="actions">
     <h2>What to do</h2>
