@@ -2,10 +2,7 @@
 import type { Cause } from "../model/cause.ts";
 import type { Advice } from "./advice.ts";
 
-const TAKE_OUT = [
-  "replace-machine",
-  "if it stays slow take the machine out",
-] as const;
+const TAKE_OUT = ["replace-machine", "if it stays slow take the machine out"] as const;
 
 export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-slow": {
