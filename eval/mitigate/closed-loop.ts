@@ -70,6 +70,7 @@ const VALIDATION_MS = 5000;
 /** How far such a test is off at most, and from where on a way is called slow. */
 const VALIDATION_NOISE = 0.1;
 const SLOW_LINK = 1.25;
+const NEARLY_ALL = 0.75;
 
 export async function closedLoop(spec: ClusterSpec, options: LoopOptions): Promise<LoopResult> {
   // A replica may take a multiple of its share when many others are slow.
@@ -100,6 +101,7 @@ class Loop {
   /** By slot (physical): factors that are believed. */
   #compute = new Map<number, number>();
   #links: SlowLink[] = [];
+  #network = new Map<number, number>();
   #slotAt: Int32Array;
   #next: Steering | null = null;
   /** Time of the iteration that was a pause. */
@@ -269,17 +271,33 @@ class Loop {
     const nicFactor = Float64Array.from(this.#slotAt, (_, place) =>
       Math.max(...ranksAt(this.#simulation, place).map((rank) => devices.nic[rank]!)),
     );
-    const slow: SlowLink[] = [];
+    const slow: { a: number; b: number; factor: number }[] = [];
+    const slowOf = new Int32Array(this.#slotAt.length);
     for (let a = 0; a < this.#slotAt.length; a++) {
       const end = (Math.floor(a / spec.dp) + 1) * spec.dp;
       for (let b = a + 1; b < end; b++) {
         const truth = Math.max(pairFactor.get(`${a} ${b}`) ?? 1, nicFactor[a]!, nicFactor[b]!);
         const u = hash(spec.seed ^ a, b, iteration, 77) / 2 ** 32;
         const factor = truth * (1 + VALIDATION_NOISE * (2 * u - 1));
-        if (factor > SLOW_LINK) slow.push({ a: this.#slotAt[a]!, b: this.#slotAt[b]!, factor });
+        if (factor <= SLOW_LINK) continue;
+        slow.push({ a, b, factor });
+        slowOf[a]!++;
+        slowOf[b]!++;
       }
     }
-    return slow;
+    // Whose ways are nearly all slow has a slow NIC; a single way has two ends, and neither is told.
+    const isNic = (place: number): boolean =>
+      spec.dp > 2 && slowOf[place]! >= NEARLY_ALL * (spec.dp - 1);
+    this.#network = new Map();
+    for (const { a, b, factor } of slow)
+      for (const place of [a, b])
+        if (isNic(place)) {
+          const slot = this.#slotAt[place]!;
+          this.#network.set(slot, Math.max(factor, this.#network.get(slot) ?? 1));
+        }
+    return slow
+      .filter(({ a, b }) => !isNic(a) && !isNic(b))
+      .map(({ a, b, factor }) => ({ a: this.#slotAt[a]!, b: this.#slotAt[b]!, factor }));
   }
 
   /** Follows what is known to be slow: worse, better, over. */
@@ -296,6 +314,10 @@ class Loop {
     const links = this.#links.filter((link) => !this.#isLinkFast(link, placeOf));
     if (links.length < this.#links.length) isChanged = true;
     this.#links = links;
+    if (this.#network.size > 0 && !this.#isExchangeSlow()) {
+      this.#network = new Map();
+      isChanged = true;
+    }
     if (isChanged) this.#tell(times);
   }
 
@@ -312,7 +334,7 @@ class Loop {
   }
 
   #tell(times: IterationTimes): void {
-    const trouble: Trouble = { compute: this.#compute, network: new Map(), links: this.#links };
+    const trouble: Trouble = { compute: this.#compute, network: this.#network, links: this.#links };
     this.#beliefs.push({
       iteration: times.iteration,
       slow: [...this.#compute.keys()],
@@ -338,6 +360,7 @@ class Loop {
     if (order.strategy === "S4") {
       this.#compute.clear();
       this.#links = [];
+      this.#network = new Map();
     }
   }
 
