@@ -23,8 +23,8 @@ const MOST_PLACES = 1 << 17;
 const SHAPE = ["dp", "pp", "microBatches", "stageMs", "gradientMs", "activationMs"] as const;
 const FAULTS = ["slow", "slowNic", "congested"] as const;
 
-/** Words that would have no effect are a mistake.  */
-export function refuseUnused(flags: PlacedFlags, beside: string, names: readonly string[]): void {
+/** Words that would have no effect are a mistake. */
+function refuseUnused(flags: PlacedFlags, beside: string, names: readonly string[]): void {
   const given = names.filter((name) => {
     const value = (flags as Readonly<Record<string, unknown>>)[name];
     return Array.isArray(value) ? value.length > 0 : value !== undefined;

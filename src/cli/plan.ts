@@ -14,7 +14,7 @@ import { placedJob, refuseWithFiles, type PlacedFlags } from "./placed-job.ts";
 import { writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 
-export interface PlanOutput {
+interface PlanOutput {
   readonly json?: boolean;
   readonly out?: string;
 }
@@ -70,6 +70,10 @@ export async function runPlanTopology(flags: TopologyFlags): Promise<number> {
     stage: Math.floor(place / job.replicas),
   }));
   const { beforeMs, afterMs, healthyMs, why } = plan;
+  // Activations and the embedding's gradients pass a NIC, too, which the model does not know of (remedies.ts).
+  const assumes = job.slots.some(({ network }) => network > 1)
+    ? ["a slow NIC only delays the exchange of gradients; moving it made simulated jobs slower"]
+    : [];
   const document = {
     schema: "faultline.plan/1",
     swaps,
@@ -78,12 +82,14 @@ export async function runPlanTopology(flags: TopologyFlags): Promise<number> {
     healthyMs,
     why,
     placement,
+    assumes,
   };
   if (swaps.length === 0) return await answer(flags, document, [why]);
   return await answer(flags, document, [
     why,
     ...swaps.map(([a, b], i) => `${String(i + 1).padStart(3)}. swap ${a} and ${b}`),
     `iteration: ${time(beforeMs)} → ${time(afterMs)} (healthy ${time(healthyMs)})`,
+    ...assumes.map((assumption) => `supposing ${assumption}`),
   ]);
 }
 

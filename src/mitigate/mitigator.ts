@@ -7,6 +7,7 @@ import type { PlacedJob, Slot, SlowLink, Strategy } from "../model/mitigation.ts
 import { allocateMicroBatches } from "./microbatches.ts";
 import { remediesOf, USUAL_OVERHEADS, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
 import { skiRental, type SkiRental } from "./ski-rental.ts";
+import { identity, iterationMs } from "./topology/cost-model.ts";
 import { swapList } from "./topology/shorten.ts";
 
 /** What is wrong now, by slot (as they sat when the job began). All that is known, not only what is new. */
@@ -49,8 +50,8 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
   let microBatches = even;
   let slotAt: Int32Array = Int32Array.from(job.slots, (_, i) => i);
   let rental: SkiRental<RemedyPlan> | null = null;
-  let expectedMs = remediesOf(job, options).nowMs;
-  let plans: readonly RemedyPlan[] = [];
+  const healthyMs = iterationMs(job, identity(job.slots.length));
+  let expectedMs = healthyMs;
 
   const carryOut = (plan: RemedyPlan): Order => {
     microBatches = plan.microBatches?.allocation ?? microBatches;
@@ -76,10 +77,10 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
       const found = remediesOf(now, options);
       expectedMs = found.nowMs;
       // A restart that leaves nobody out changes nothing.
-      plans = found.plans.filter(
+      let plans = found.plans.filter(
         ({ strategy, exclude }) => strategy !== "S4" || exclude!.length > 0,
       );
-      if (isOver) plans = backPlan(job, slotAt, found.nowMs, options);
+      if (isOver) plans = backPlan(slotAt, found.nowMs, healthyMs, options);
       rental = skiRental(plans, found.nowMs, isOver ? undefined : rental?.saved);
       // Taking counts back costs next to nothing.
       if (isOver && wasUneven) {
@@ -98,23 +99,23 @@ export function makeMitigator(job: PlacedJob, options: RemedyOptions = {}): Miti
 
 /** Places stay as they are when a fault is over, unless that is slower: then going back is rented like all else. */
 function backPlan(
-  job: PlacedJob,
   slotAt: Int32Array,
   nowMs: number,
+  healthyMs: number,
   { overheads = USUAL_OVERHEADS }: RemedyOptions,
 ): RemedyPlan[] {
   const placeOf = slotAt.slice();
-  const iterationMs = remediesOf(job).nowMs;
   const topology = {
     swaps: swapList(placeOf, []),
     placeOf,
     beforeMs: nowMs,
-    afterMs: iterationMs,
-    healthyMs: iterationMs,
+    afterMs: healthyMs,
+    healthyMs,
     why: "the fault is over: back to the places of before",
   };
   const { why } = topology;
-  return [{ strategy: "S3", overheadMs: overheads.topologyMs, iterationMs, why, topology }];
+  const overheadMs = overheads.topologyMs;
+  return [{ strategy: "S3", overheadMs, iterationMs: healthyMs, why, topology }];
 }
 
 /** The job as its slots sit now, with what is wrong; slots are numbered by place. */

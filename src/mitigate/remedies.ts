@@ -176,7 +176,7 @@ function rebalanced(
 }
 
 /** By replica: what one micro-batch more takes, and what the pipeline takes besides. */
-export function replicaTimes(
+function replicaTimes(
   tables: JobTables,
   placeOf: Int32Array,
 ): { readonly timesMs: Float64Array; readonly fixedMs: Float64Array } {
