@@ -107,6 +107,8 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     kernels: readings.flatMap((reading) => reading.kernels ?? []),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),
+    probes: readings.flatMap((reading) => reading.probes ?? []),
+    validations: readings.flatMap((reading) => reading.validations ?? []),
     iterations: [],
     rankOperators: { ranks: [], fetch: () => null },
     processes,

@@ -4,12 +4,14 @@ import type { LogDigest } from "./log-digest.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
 import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
+import type { ProbeProcess } from "./probe.ts";
 import type { RankOperatorSource } from "./rank-operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries, TrackedSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { RunProfile } from "./trace-profile.ts";
+import type { ValidationReport } from "./validation.ts";
 import type { VerdictInput } from "./verdict.ts";
 import type { XpuTimerScrape } from "./xpu-timer.ts";
 
@@ -87,6 +89,10 @@ export interface Job {
   readonly xpuTimer?: readonly XpuTimerScrape[];
   /** What was monitored of its machines, a set for each file. */
   readonly metrics?: readonly MetricSet[];
+  /** What probes inside its processes left, a ring each; a rank may have two, native and python. */
+  readonly probes?: readonly ProbeProcess[];
+  /** What ranks measured when asked to test their GPUs and links. */
+  readonly validations?: readonly ValidationReport[];
   /** All that its logs say, line by line where it may tell of a failure. */
   readonly logDigest?: LogDigest;
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */

@@ -10,10 +10,12 @@ import type {
 } from "./log.ts";
 import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
+import type { ProbeProcess } from "./probe.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
+import type { ValidationReport } from "./validation.ts";
 import type { XpuTimerScrape } from "./xpu-timer.ts";
 
 /** Something wrong in a file: what, where, and a sample. The rows around it are kept. */
@@ -46,6 +48,8 @@ export interface Reading {
   readonly kernels?: readonly RankKernels[];
   readonly xpuTimer?: XpuTimerScrape;
   readonly metrics?: MetricSet;
+  readonly probes?: readonly ProbeProcess[];
+  readonly validations?: readonly ValidationReport[];
   readonly ncclProcesses?: readonly NcclProcess[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;
