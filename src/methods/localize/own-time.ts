@@ -31,6 +31,8 @@ const MIN_ALWAYS = 4;
 /** Smallest change of own time that is looked at, and that matters: shares of own time and of the iteration. */
 const LEVELS = { minRatio: 1.02, driftRatio: 1.06 };
 const MATTERS = 0.01;
+/** What the rank adds to an iteration, by computing longer or by calling later: less than this slows nobody down. */
+const COSTS = 0.03;
 /** How far a rank must stand out from its peers. */
 const STANDS_OUT = 6;
 /** No account is better than this share of it: clocks, rounding, operators between two iterations. */
@@ -80,7 +82,8 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
     const shift = worstShift(account.iteration, account.ownMs, LEVELS);
     if (!shift) return [];
     const { from, to } = shift;
-    const rise = (other: Account): number => changeOf(other, account.iteration[from]!, to);
+    const rise = (other: Account): number =>
+      changeOf(other, other.ownMs, account.iteration[from]!, to);
     const own = rise(account);
     const others = all.filter(([peer]) => peer !== rank).map(([, peer]) => rise(peer));
     const known = others.filter((each) => !Number.isNaN(each));
@@ -88,6 +91,10 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
     const noise = Math.max(spread(known), FLOOR * beforeMs);
     const sigmas = known.length > 0 ? (own - median(known)) / noise : 0;
     if (own < MATTERS * median(account.totalMs) || sigmas < STANDS_OUT) return [];
+    // A late CPU hides in the GPU's queue: own time shows little of it, the moments of its calls all.
+    const later = changeOf(account, account.issueMs, account.iteration[from]!, to);
+    const costMs = Number.isNaN(later) ? own : Math.max(own, later);
+    if (costMs < COSTS * median(account.totalMs)) return [];
     const last = account.iteration.length - 1;
     const slow = indices(account).filter((i) => i >= from && account.iteration[i]! <= to);
     return [
@@ -105,14 +112,14 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
   });
 }
 
-/** How much an account's own time rose from before an iteration to the stretch from it to another. */
-function changeOf({ iteration, ownMs }: Account, from: number, to: number): number {
+/** How much a time of an account rose from before an iteration to the stretch from it to another. */
+function changeOf({ iteration }: Account, ms: Float64Array, from: number, to: number): number {
   const before: number[] = [];
   const after: number[] = [];
-  for (let i = 0; i < ownMs.length; i++) {
+  for (let i = 0; i < ms.length; i++) {
     if (iteration[i]! <= WARM_UP) continue;
-    if (iteration[i]! < from) before.push(ownMs[i]!);
-    else if (iteration[i]! <= to) after.push(ownMs[i]!);
+    if (iteration[i]! < from) before.push(ms[i]!);
+    else if (iteration[i]! <= to) after.push(ms[i]!);
   }
   return median(after) - median(before);
 }
