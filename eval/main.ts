@@ -27,6 +27,7 @@ const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
     { script: "machines/third-party.ts", quick: [] },
   ],
   mitigate: [{ script: "mitigate/run.ts", quick: QUICK }],
+  probe: [{ script: "probe/agree.ts", quick: [] }],
   traces: [{ script: "traces/run.ts", quick: QUICK }],
 };
 
