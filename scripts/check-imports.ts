@@ -19,7 +19,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   simulate: ["model", "base"],
   history: ["library", "model", "base"],
   mitigate: ["model", "base"],
-  live: ["mitigate", "model", "base"],
+  // The agent reads what the probes write, and shares the layout with their reader.
+  live: ["ingest", "mitigate", "model", "base"],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": [
     "ingest",

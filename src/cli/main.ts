@@ -2,6 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
+import { addAgent } from "./agent.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
 import { moment, seconds } from "./duration.ts";
 import type { IterationsFlags } from "./iterations.ts";
@@ -276,6 +277,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return Number(text);
   };
   addPlan(program, (result) => (status = result));
+  addAgent(program, (result) => (status = result));
 
   program
     .command("simulate")

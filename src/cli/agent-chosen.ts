@@ -1,0 +1,46 @@
+/** The rings that a command of `faultline agent` is about. */
+import { UserError } from "../base/errors.ts";
+import { defaultFolder, discover, isAlive, type FoundRing } from "../live/agent/discover.ts";
+import type { Machine } from "../live/agent/process-state.ts";
+import { ringsOf, selectRuns, type Wanted } from "../live/agent/select-run.ts";
+
+export interface ChosenFlags extends Wanted {
+  readonly dir?: string;
+  readonly rank?: readonly number[];
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+}
+
+export function living(flags: ChosenFlags, machine: Machine): FoundRing[] {
+  const folder = flags.dir ?? defaultFolder(process.env);
+  const { runs } = selectRuns(discover(folder, machine), folder, flags);
+  const wanted = ringsOf(runs).filter(
+    ({ header }) => flags.rank === undefined || flags.rank.includes(header.rank),
+  );
+  const alive = wanted.filter(isAlive);
+  if (alive.length === 0)
+    throw new UserError(
+      `${folder}: no process that lives writes a ring of ${flags.rank === undefined ? runs[0]!.job : `rank ${flags.rank.join(", ")}`}`,
+      "faultline agent rings shows them",
+      3,
+    );
+  return alive;
+}
+
+/** Only the library holds calls; only the Python probe writes stacks, profiles and tests. */
+export function ringsOfWriter(
+  rings: readonly FoundRing[],
+  writer: "native" | "python",
+): FoundRing[] {
+  const own = rings.filter(({ header }) => header.writer === writer);
+  if (own.length > 0) return own;
+  const [whose, how] =
+    writer === "native"
+      ? ["the NCCL library", "with NCCL_PROFILER_PLUGIN or LD_PRELOAD of libfaultline.so"]
+      : ["a Python probe", "with python -m faultline_probe"];
+  throw new UserError(
+    `no ring of ${whose} here, and only that can answer`,
+    `start the job ${how} (docs/guides/agent.md)`,
+    3,
+  );
+}

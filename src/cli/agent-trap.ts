@@ -1,0 +1,96 @@
+/** `faultline agent trap` and `release`: holds the calls of running processes (Greyhound §4.3). */
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import { heldBy, releaseTrap, setTrap, type Trouble } from "../live/agent/control.ts";
+import type { FoundRing } from "../live/agent/discover.ts";
+import { thisMachine } from "../live/agent/process-state.ts";
+import { nameOf } from "../live/agent/request-stacks.ts";
+import { living, ringsOfWriter, type ChosenFlags } from "./agent-chosen.ts";
+import { table } from "./agent-rings.ts";
+
+export interface TrapFlags extends ChosenFlags {
+  /** Seconds. */
+  readonly for: number;
+}
+
+/** The probe's own limit, where FAULTLINE_TRAP_MAX_MS does not say otherwise. */
+const TRAP_MAX_S = 60;
+const MOST_TRAP_S = 600;
+const LOOK_MS = 20;
+
+export async function runTrap(flags: TrapFlags): Promise<number> {
+  if (flags.for > MOST_TRAP_S)
+    throw new UserError(
+      `--for ${flags.for}s: nobody holds a job for so long`,
+      "give ten minutes at most",
+      2,
+    );
+  const machine = thisMachine();
+  const rings = ringsOfWriter(living(flags, machine), "native");
+  const before = new Map(heldBy(rings).map(({ ring, calls }) => [ring, calls]));
+  const troubles = setTrap(rings, BigInt(Math.round(flags.for * 1e9)), machine);
+  if (flags.for > TRAP_MAX_S && !flags.quiet)
+    process.stderr.write(
+      `a probe holds a call for ${TRAP_MAX_S} s at most, unless FAULTLINE_TRAP_MAX_MS says otherwise\n`,
+    );
+  /** The most threads of each that were held at once. */
+  const waiting = new Map<FoundRing, number>();
+  const end = performance.now() + flags.for * 1000;
+  // Most arrive within an iteration; whoever has not when all others wait is the one to look at.
+  while (performance.now() < end && waiting.size < rings.length - troubles.length) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    for (const { ring, calls, now } of heldBy(rings))
+      if (calls > before.get(ring)!) waiting.set(ring, Math.max(now, waiting.get(ring) ?? 1));
+  }
+  const rows = rings.map((ring) => ({
+    ...identity(ring),
+    waited: waiting.has(ring),
+    threads: waiting.get(ring) ?? 0,
+  }));
+  const leftMs = Math.max(0, Math.round(end - performance.now()));
+  tell(flags, { schema: "faultline.trap/1", freeInMs: leftMs, rings: rows }, troubles, () => {
+    const lines = rows.map((row) => [
+      who(row),
+      row.waited ? `waits (${count(row.threads, "thread")})` : "made no call",
+    ]);
+    const free =
+      leftMs > 0
+        ? `free in ${(leftMs / 1000).toFixed(1)} s, or after faultline agent release\n`
+        : "free again\n";
+    return table([["process", "trap"], ...lines]) + free;
+  });
+  return 0;
+}
+
+export function runRelease(flags: ChosenFlags): number {
+  const rings = living(flags, thisMachine());
+  const troubles = releaseTrap(rings);
+  const released = rings.length - troubles.length;
+  tell(
+    flags,
+    { schema: "faultline.trap/1", released },
+    troubles,
+    () => `${count(released, "ring")} released\n`,
+  );
+  return 0;
+}
+
+function tell(
+  { json, quiet }: ChosenFlags,
+  document: object,
+  troubles: readonly Trouble[],
+  words: () => string,
+): void {
+  const lines = troubles.map(({ ring, why }) => `${nameOf(ring)}: ${why}`);
+  if (json) process.stdout.write(`${JSON.stringify({ ...document, troubles: lines }, null, 2)}\n`);
+  else process.stdout.write(words());
+  if (!quiet) for (const line of lines) process.stderr.write(`${harmless(line)}\n`);
+}
+
+function identity({ header }: FoundRing): { rank: number | null; pid: number; writer: string } {
+  return { rank: header.rank < 0 ? null : header.rank, pid: header.pid, writer: header.writer };
+}
+
+function who({ rank, pid, writer }: { rank: number | null; pid: number; writer: string }): string {
+  return `${rank === null ? "process" : `rank ${rank}, process`} ${pid} (${writer})`;
+}

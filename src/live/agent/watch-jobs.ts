@@ -1,0 +1,237 @@
+/**
+ * Follows all rings of this machine and says when something happens to a job: a process that is gone or stopped, or a
+ * hang. Each incident is told once.
+ */
+import { HEADER } from "../../ingest/probe-ring/layout.ts";
+import { discover, isAlive, type FoundRing, type Run } from "./discover.ts";
+import { RingFollower, type FollowOptions } from "./follow-ring.ts";
+import { hasFailed, openWords, silence, who, type Watched } from "./judge-run.ts";
+import { stateOf, type Machine } from "./process-state.ts";
+import { openingError } from "./ring-file.ts";
+
+/** New rings are looked for once in so many ticks: they come with a job's start. */
+const LOOK_EVERY = 5;
+/** Stopped at so many ticks in a row: a debugger or a checkpoint of the whole machine stops processes for a moment. */
+const STOPPED_TICKS = 2;
+/** A run without a living process is let go after so many looks. */
+const LOOKS_OVER = 3;
+
+export interface WatchOptions extends FollowOptions {
+  /** Operators open and nothing new for so long is a hang. */
+  readonly hangNs: number;
+  readonly machine: Machine;
+}
+
+export interface Incident {
+  readonly kind: "hang" | "gone" | "stopped";
+  readonly run: Run;
+  /** One line. */
+  readonly says: string;
+}
+
+export interface Tick {
+  readonly incidents: readonly Incident[];
+  /** Files that cannot be read, each told once. */
+  readonly troubles: readonly string[];
+}
+
+interface RunState {
+  run: Run;
+  isHung: boolean;
+  hasLost: boolean;
+  readonly stopped: Set<number>;
+  /** How often it was found with no process that lives. */
+  looksOver: number;
+}
+
+export class JobWatcher {
+  readonly #folder: string;
+  readonly #options: WatchOptions;
+  readonly #watched = new Map<string, Watched>();
+  readonly #runs = new Map<string, RunState>();
+  readonly #told = new Set<string>();
+  #ticks = 0;
+  /** Of rings that were let go. */
+  #past = { rings: 0, records: 0, lost: 0 };
+
+  constructor(folder: string, options: WatchOptions) {
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  get followers(): RingFollower[] {
+    return [...this.#watched.values()].map(({ follower }) => follower);
+  }
+
+  /** All that was followed since the beginning. */
+  get totals(): { readonly rings: number; readonly records: number; readonly lost: number } {
+    return this.followers.reduce(
+      (sum, { records, lost }) => ({
+        rings: sum.rings + 1,
+        records: sum.records + records,
+        lost: sum.lost + lost,
+      }),
+      this.#past,
+    );
+  }
+
+  get runs(): Run[] {
+    return [...this.#runs.values()].map(({ run }) => run);
+  }
+
+  /** The copy of a ring with what was kept of it. */
+  extend(ring: FoundRing, copy: Buffer): Buffer {
+    return this.#watched.get(ring.path)?.follower.extend(copy) ?? copy;
+  }
+
+  close(): void {
+    for (const { follower } of this.#watched.values()) follower.close();
+    this.#watched.clear();
+  }
+
+  /** One look at everything. UserError where the folder itself cannot be read. */
+  tick(): Tick {
+    const { machine } = this.#options;
+    const troubles: string[] = [];
+    if (this.#ticks++ % LOOK_EVERY === 0) this.#look(troubles);
+    const nowNs = Number(machine.monotonicNs());
+    for (const [path, watched] of this.#watched) {
+      if (!poll(watched.follower, nowNs)) {
+        this.#drop(path, watched.follower);
+        continue;
+      }
+      const heartbeat = watched.follower.header.readBigUInt64LE(HEADER.heartbeatNs);
+      watched.state = stateOf(watched.ring.header, heartbeat, machine).state;
+      watched.stoppedTicks = /^[Tt]$/.test(watched.state) ? watched.stoppedTicks + 1 : 0;
+    }
+    const incidents = [...this.#runs].flatMap(([key, state]) => this.#judge(key, state, nowNs));
+    if (incidents.length === 0) return { incidents, troubles };
+    // Whoever dumps wants to know how the processes are now.
+    this.#look(troubles);
+    const now = incidents.map((one) => {
+      const run = this.#runs.get(keyOf(one.run))?.run;
+      return run === undefined ? one : { ...one, run };
+    });
+    return { incidents: now, troubles };
+  }
+
+  #look(troubles: string[]): void {
+    const { machine, keepNs, mostRecords } = this.#options;
+    const found = discover(this.#folder, machine);
+    for (const line of found.troubles) this.#tell(line, troubles);
+    const keys = new Set<string>();
+    for (const run of found.runs) {
+      const key = keyOf(run);
+      keys.add(key);
+      const known = this.#runs.get(key);
+      if (known) {
+        known.run = run;
+        known.looksOver = run.isLive ? 0 : known.looksOver + 1;
+      } else
+        this.#runs.set(key, {
+          run,
+          isHung: false,
+          hasLost: false,
+          stopped: new Set(),
+          looksOver: 0,
+        });
+      for (const ring of run.rings) {
+        const watched = this.#watched.get(ring.path);
+        if (watched) {
+          watched.ring = ring;
+          watched.runKey = key;
+          continue;
+        }
+        // What was over before we came is for `dump`; following it would only cost memory.
+        if (!run.isLive) continue;
+        try {
+          const follower = new RingFollower(ring, { keepNs, mostRecords });
+          const wasAlive = isAlive(ring);
+          const state = ring.process.state;
+          this.#watched.set(ring.path, {
+            follower,
+            ring,
+            runKey: key,
+            state,
+            stoppedTicks: 0,
+            wasAlive,
+          });
+        } catch (error) {
+          this.#tell(`${ring.name}: ${openingError(error)}`, troubles);
+        }
+      }
+    }
+    for (const key of this.#runs.keys()) if (!keys.has(key)) this.#runs.delete(key);
+    this.#forget();
+  }
+
+  /** What was kept of a run that is over, or whose files were removed, is let go; not before its end was told and dumped. */
+  #forget(): void {
+    for (const [path, { follower, runKey }] of this.#watched) {
+      const run = this.#runs.get(runKey);
+      if (run !== undefined && run.looksOver < LOOKS_OVER) continue;
+      this.#drop(path, follower);
+    }
+  }
+
+  #drop(path: string, follower: RingFollower): void {
+    const { rings, records, lost } = this.#past;
+    this.#past = {
+      rings: rings + 1,
+      records: records + follower.records,
+      lost: lost + follower.lost,
+    };
+    follower.close();
+    this.#watched.delete(path);
+  }
+
+  #tell(line: string, troubles: string[]): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    troubles.push(line);
+  }
+
+  #judge(key: string, state: RunState, nowNs: number): Incident[] {
+    const watched = [...this.#watched.values()].filter(({ runKey }) => runKey === key);
+    if (watched.length === 0) return [];
+    const incidents: Incident[] = [];
+    const say = (kind: Incident["kind"], says: string): void => {
+      incidents.push({ kind, run: state.run, says: `${state.run.job}: ${says}` });
+    };
+    const gone = watched.filter(hasFailed);
+    // The first is the news; those that follow are killed by the launcher, or die of it.
+    if (gone.length > 0 && !state.hasLost) {
+      state.hasLost = true;
+      say("gone", `${who(gone)} ${gone.length === 1 ? "is" : "are"} gone`);
+    }
+    const stopped = watched.filter(({ stoppedTicks }) => stoppedTicks >= STOPPED_TICKS);
+    const news = stopped.filter(({ ring }) => !state.stopped.has(ring.header.pid));
+    if (news.length > 0)
+      say("stopped", `${who(news)} ${news.length === 1 ? "is" : "are"} stopped (state T)`);
+    state.stopped.clear();
+    for (const { ring } of stopped) state.stopped.add(ring.header.pid);
+    const silentNs = silence(watched, nowNs);
+    const isHung = silentNs >= this.#options.hangNs;
+    if (isHung && !state.isHung)
+      say("hang", `nothing new for ${Math.round(silentNs / 1e9)} s, and ${openWords(watched)}`);
+    state.isHung = isHung;
+    for (const one of watched) one.wasAlive ||= /^[RSDTt]$/.test(one.state);
+    return incidents;
+  }
+}
+
+function poll(follower: RingFollower, nowNs: number): boolean {
+  try {
+    return follower.poll(nowNs);
+  } catch {
+    return false;
+  }
+}
+
+/** A run is named by its first process, which stays its first as rings come and go. */
+function keyOf({ job, address, rings }: Run): string {
+  const [first] = rings.toSorted(
+    (a, b) => a.header.startTicks - b.header.startTicks || a.header.pid - b.header.pid,
+  );
+  return `${job} ${address} ${first!.header.pid} ${first!.header.startTicks}`;
+}
