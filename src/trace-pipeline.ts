@@ -1,5 +1,6 @@
 /** Kernel timelines: bytes → traces → profile of the run, and the profiles of healthy runs beside it. */
 import { UserError } from "./base/errors.ts";
+import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import {
   judgeTraces,
@@ -76,9 +77,13 @@ interface Traces {
 
 async function readTraces(paths: readonly string[], env: Env): Promise<Traces> {
   const { readings, unrecognised } = await ingest(paths, env);
-  const traced = readings.filter(({ kernels }) => (kernels?.length ?? 0) > 0);
+  // Rings of one process belong together, and know the members of their groups only when all are read.
+  const isRings = readings.some(({ probes }) => probes !== undefined);
+  const kernels = isRings
+    ? (buildJob(readings, null).kernels ?? [])
+    : readings.flatMap((reading) => reading.kernels ?? []);
   return {
-    kernels: traced.flatMap(({ kernels }) => kernels ?? []),
+    kernels,
     defects: readings.flatMap(({ defects }) => defects),
     unrecognised,
   };

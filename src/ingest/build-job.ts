@@ -9,26 +9,37 @@ import type { Rank } from "../model/ids.ts";
 import type { Group, Job, RankDump, RankInfo } from "../model/job.ts";
 import type { NcclProcess, RankLog } from "../model/log.ts";
 import type { FlightDump } from "../model/operators.ts";
+import type { ProbeProcess } from "../model/probe.ts";
 import type { Reading } from "../model/reading.ts";
 import type { StackDump } from "../model/stacks.ts";
 import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
+import { joinRings } from "./probe-ring/join-rings.ts";
+import { withMembers } from "./probe-ring/kernel-groups.ts";
+import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
 
-export function buildJob(readings: readonly Reading[], jobFile: JobFile | null): Job {
+export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Job {
   const missing: string[] = [];
-  for (const reading of readings) {
+  for (const reading of given) {
     for (const defect of reading.defects) {
       const at = defect.line === undefined ? "" : `:${defect.line}`;
       missing.push(`${defect.file}${at}: ${defect.what}`);
     }
   }
-  const dumpByRank = chooseDumps(readings, missing);
+  const readings = joinRings(given, missing);
+  const chosen = chooseDumps(readings, missing);
+  const { dumps: dumpByRank, unknown } = resolveOwnGroups(
+    chosen,
+    jobFile?.worldSize ?? ranksTold(readings, chosen),
+    missing,
+  );
   const mixesRuns = nameOldDumps(dumpByRank, missing);
   const groups = new GroupTable();
   const dumps = new Map<Rank, RankDump>();
   for (const [rank, dump] of sortedEntries(dumpByRank)) {
     dumps.set(rank, { rank, dump, groupIds: groups.map(rank, dump) });
   }
+  groups.markUnknown(unknown);
   const operators = readings.flatMap((reading) => reading.operators ?? []);
   groups.markP2p([
     ...[...dumps.values()].map(({ dump, groupIds }) => ({ ops: dump.ops, groupIds })),
@@ -36,8 +47,10 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   ]);
   groups.addFromLogs(readings.flatMap((reading) => reading.logGroups ?? []));
 
+  const probes = readings.flatMap((reading) => reading.probes ?? []);
   const processes = new Map<string, Rank>();
   const machines = readProcesses(readings, processes);
+  const probed = probedProcesses(probes, processes);
   const stacks = new Map<Rank, StackDump>();
   const strayStacks: StackDump[] = [];
   for (const reading of readings) {
@@ -57,7 +70,7 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   const watchdog = readings.flatMap((reading) => reading.watchdog ?? []);
   const torchrun = readings.flatMap((reading) => reading.torchrun ?? []);
 
-  const seen = new Set<Rank>([...dumps.keys(), ...stacks.keys(), ...logs.keys()]);
+  const seen = new Set<Rank>([...dumps.keys(), ...stacks.keys(), ...logs.keys(), ...probed.keys()]);
   for (const { rank } of [...failures, ...operators]) if (rank !== null) seen.add(rank);
   for (const failure of torchrun) seen.add(failure.rank);
   for (const group of groups.groups) for (const rank of group.ranks) seen.add(rank);
@@ -73,18 +86,22 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
   const stages = stagesOfGroups(groups.groups);
   for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
-    const given = jobFile?.ranks.get(rank);
+    const probe = probed.get(rank);
+    const told = jobFile?.ranks.get(rank);
     ranks.set(rank, {
       rank,
-      machine: given?.machine ?? process?.hostId ?? null,
-      gpu: given?.gpu ?? process?.gpu ?? null,
-      pid: process?.pid ?? null,
-      nic: given?.nic ?? null,
-      leaf: jobFile?.leaves.get(given?.nic ?? "") ?? null,
+      machine: told?.machine ?? process?.hostId ?? (probe?.host || null),
+      gpu: told?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
+      pid: process?.pid ?? probe?.pid ?? null,
+      nic: told?.nic ?? null,
+      leaf: jobFile?.leaves.get(told?.nic ?? "") ?? null,
       stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
     });
   }
-  nameAbsent("flight-recorder dump", dumps, worldSize, missing);
+  const isRings =
+    probes.length > 0 && [...dumps.values()].every(({ dump }) => dump.takenNs !== undefined);
+  if (isRings) nameAbsent("ring", probed, worldSize, missing);
+  else nameAbsent("flight-recorder dump", dumps, worldSize, missing);
   if (logs.size >= worldSize / 2) nameAbsent("log", logs, worldSize, missing);
 
   return {
@@ -104,10 +121,12 @@ export function buildJob(readings: readonly Reading[], jobFile: JobFile | null):
     series: readings.flatMap((reading) => reading.series ?? []),
     operators,
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
-    kernels: readings.flatMap((reading) => reading.kernels ?? []),
+    kernels: readings
+      .flatMap((reading) => reading.kernels ?? [])
+      .map((kernels) => withMembers(kernels, dumps)),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),
-    probes: readings.flatMap((reading) => reading.probes ?? []),
+    probes,
     validations: readings.flatMap((reading) => reading.validations ?? []),
     iterations: [],
     rankOperators: { ranks: [], fetch: () => null },
@@ -262,6 +281,36 @@ function readProcesses(
     processes.set(pid, other === undefined || other === process.commRank ? process.commRank : -1);
   }
   return byRank;
+}
+
+/** Processes as their rings introduce them; ranks that NCCL's log tells of stay as they are. */
+function probedProcesses(
+  probes: readonly ProbeProcess[],
+  processes: Map<string, Rank>,
+): Map<Rank, ProbeProcess> {
+  const byRank = new Map<Rank, ProbeProcess>();
+  for (const probe of probes) {
+    const { rank, host, pid } = probe;
+    if (rank === null) continue;
+    // The native ring knows the GPU.
+    if (!byRank.has(rank) || probe.writer === "native") byRank.set(rank, probe);
+    processes.set(`${host}:${pid}`, rank);
+    const other = processes.get(String(pid));
+    processes.set(String(pid), other === undefined || other === rank ? rank : -1);
+  }
+  return byRank;
+}
+
+/** The largest number of ranks that anything tells of. */
+function ranksTold(readings: readonly Reading[], dumps: ReadonlyMap<Rank, FlightDump>): number {
+  const groups = [...dumps.values()].flatMap((dump) => dump.groups);
+  return largest(
+    [
+      ...readings.map((reading) => reading.worldSize ?? 0),
+      ...groups.map(({ own }) => own?.size ?? 0),
+    ],
+    largest(dumps.keys(), -1) + 1,
+  );
 }
 
 function rankOfPid(processes: ReadonlyMap<string, Rank>, pid: number | null): Rank | null {

@@ -1,4 +1,5 @@
 /** Every format we read, in the order in which they are tried: the strict before the lenient. */
+import { cudaGdb } from "./cuda-gdb.ts";
 import { flightRecorder } from "./flight-recorder/reader.ts";
 import { checkPattern, type ReadOptions } from "./iteration-pattern.ts";
 import { kineto } from "./kineto.ts";
@@ -12,15 +13,20 @@ import { ncclRasJson } from "./nccl-ras-json.ts";
 import { ncclRasText } from "./nccl-ras-text.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { operatorsFile } from "./operators-file.ts";
+import { probeRing } from "./probe-ring.ts";
 import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
 import type { Head, Reader } from "./reader.ts";
 import { stageTimeline } from "./stage-timeline.ts";
 import { stagePasses } from "./stage-passes.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
+import { validationReport } from "./validation-report.ts";
 import { xpuTimer } from "./xpu-timer.ts";
 
 export const READERS: readonly Reader[] = [
+  probeRing,
+  cudaGdb,
+  validationReport,
   // Before the flight recorder, whose dumps have a pg_config too.
   kineto,
   flightRecorder,

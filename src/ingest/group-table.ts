@@ -23,7 +23,7 @@ export class GroupTable {
     const ids = new Int32Array(dump.groups.length);
     for (const [index, group] of dump.groups.entries()) {
       ids[index] = group.ranks
-        ? this.#withMembers(group.name, group.desc, group.ranks)
+        ? this.#withMembers(group.name, group.desc, group.ranks, group.own !== undefined)
         : this.#mention(group.name, group.desc, rank);
     }
     return ids;
@@ -59,6 +59,14 @@ export class GroupTable {
     }
   }
 
+  /** Groups with members that nobody knows: name → how many. */
+  markUnknown(unknown: ReadonlyMap<string, number>): void {
+    for (const [id, group] of this.groups.entries()) {
+      const unknownMembers = unknown.get(group.name);
+      if (unknownMembers !== undefined) this.groups[id] = { ...group, unknownMembers };
+    }
+  }
+
   /** Marks the groups that carry P2P, and those of the same role: a record may show it in just one. */
   markP2p(records: Iterable<{ readonly ops: OperatorTable; readonly groupIds: Int32Array }>): void {
     const roles = new Set<string>();
@@ -74,13 +82,14 @@ export class GroupTable {
     }
   }
 
-  #withMembers(name: string, desc: string, ranks: readonly Rank[]): number {
+  #withMembers(name: string, desc: string, ranks: readonly Rank[], isCommunicator = false): number {
     const key = `${name}|${this.#membersId(ranks)}`;
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
     this.#members += ranks.length;
     // More members over all groups than any job has: somebody's joke. Such a group waits for nobody.
-    return this.#add(key, name, desc, this.#members > MAX_MEMBERS ? [] : ranks);
+    const members = this.#members > MAX_MEMBERS ? [] : ranks;
+    return this.#add(key, name, desc, members, isCommunicator ? apart(members) : "");
   }
 
   /** A number for a list of ranks; lists that a reader shares between groups are joined only once. */
@@ -106,7 +115,7 @@ export class GroupTable {
     return known;
   }
 
-  #add(key: string, name: string, desc: string, ranks: readonly Rank[]): number {
+  #add(key: string, name: string, desc: string, ranks: readonly Rank[], apart = ""): number {
     const id = this.groups.length;
     this.#byKey.set(key, id);
     this.groups.push({
@@ -114,7 +123,7 @@ export class GroupTable {
       name,
       desc,
       ranks,
-      role: roleOf(desc, ranks.length),
+      role: roleOf(desc, ranks.length) + (desc === "" ? apart : ""),
       carriesP2p: false,
     });
     return id;
@@ -122,6 +131,13 @@ export class GroupTable {
 }
 
 const MAX_MEMBERS = 5_000_000;
+
+/** Communicators have no description: how far apart their ranks are tells the dimensions of parallelism from each other. */
+function apart(ranks: readonly Rank[]): string {
+  const step = (ranks[1] ?? 0) - (ranks[0] ?? 0);
+  const isEven = ranks.every((rank, i) => i === 0 || step === rank - ranks[i - 1]!);
+  return ranks.length > 1 && isEven && step > 1 ? `, ${step} apart` : "";
+}
 
 /** "TENSOR_PARALLEL_3" → "TENSOR_PARALLEL"; groups without a description are told apart by size. */
 function roleOf(desc: string, size: number): string {

@@ -24,10 +24,12 @@ parentPort?.postMessage(files.length - reported);
 const columns = new Set<ArrayBuffer>();
 for (const reading of ingested.readings) {
   const { dumps = [], operators = [], series = [], stageOperations = [], kernels = [] } = reading;
+  const { probes = [] } = reading;
   const tables = [
     ...[...dumps, ...operators].map(({ ops }) => ops),
     ...series,
     ...stageOperations,
+    ...probes.flatMap(({ calls, connections, memory }) => [calls, connections, memory]),
     ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
       gpu,
       calls,

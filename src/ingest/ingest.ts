@@ -73,19 +73,19 @@ function workBytes({ path, sizeBytes }: FoundFile): number {
 
 function holdsSomething(reading: Reading): boolean {
   const { dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
-  const { series, operators, stageOperations, kernels } = reading;
+  const { series, operators, stageOperations, kernels, probes, validations } = reading;
   const isIn = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
   return (
     reading.ras !== undefined ||
     [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
     reading.xpuTimer !== undefined ||
     reading.metrics !== undefined ||
-    [series, operators, stageOperations, kernels].some(isIn)
+    [series, operators, stageOperations, kernels, probes, validations].some(isIn)
   );
 }
 
 const WHAT_WE_READ =
-  "give it flight-recorder dumps, logs, Python stacks, profiler traces, ncclras output, NCCL_DEBUG logs, monitoring metrics or tables of iteration times";
+  "give it rings of the probe, flight-recorder dumps, logs, Python stacks, profiler traces, ncclras output, NCCL_DEBUG logs, monitoring metrics or tables of iteration times";
 
 /** Workers need plain JavaScript; under a TypeScript loader (tests) everything is read here. */
 const isCompiled = import.meta.url.endsWith(".js");
@@ -124,7 +124,8 @@ async function readFile(
       const reader = recognise(file.head, readers);
       if (!reader) {
         if (file.head.bytes.length > 0) unrecognised.push(file.path);
-        else if (wrapping.length === 0) readings.push(emptyFile(file.path));
+        else if (wrapping.length === 0 && !isEmptyAtFirst(file.path))
+          readings.push(emptyFile(file.path));
         return;
       }
       readings.push(await readWith(reader, file));
@@ -153,6 +154,11 @@ async function readWith(reader: Reader, file: SourceFile): Promise<Reading> {
     const defect = { file: file.path, what: `the reader of ${reader.format} failed: ${why}` };
     return { file: file.path, format: reader.format, rank: null, records: 0, defects: [defect] };
   }
+}
+
+/** A probe opens the file for its stacks when it starts, and most never write one. */
+function isEmptyAtFirst(file: string): boolean {
+  return file.endsWith(".ring.stacks");
 }
 
 /** An empty file says something too: the rank opened its dump or log and wrote nothing. */

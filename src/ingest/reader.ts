@@ -1,4 +1,5 @@
 import type { Reading } from "../model/reading.ts";
+import { RING_NAME } from "./probe-ring/layout.ts";
 
 /** The beginning of a file, enough to recognise its format. */
 export interface Head {
@@ -29,6 +30,9 @@ export const HEAD_BYTES = 65536;
 /** "dumps/rank_12.log" → 12: the last number of a file's name, the way ranks are put there everywhere. */
 export function rankFromName(file: string): number | null {
   const name = file.slice(file.lastIndexOf("/") + 1);
+  // What lies beside a probe's ring: the number behind the rank is the process.
+  const ring = RING_NAME.exec(name);
+  if (ring) return ring[1] === "x" ? null : Number(ring[1]);
   const marked = /rank[-_.]?(\d{1,6})(?!\d)/i.exec(name);
   if (marked) return Number(marked[1]);
   const last = /(\d{1,6})(?!.*\d)/.exec(name.replace(/\.(json|pkl|pickle|txt|log|out|err)$/i, ""));

@@ -3,10 +3,14 @@ import type { Job } from "../model/job.ts";
 import type { MinderModels } from "./machines/minder/model-file.ts";
 import type { Method } from "../model/method.ts";
 import { firstError } from "./crash/first-error.ts";
+import { connections } from "./hang/connections.ts";
+import { processState } from "./hang/process-state.ts";
 import { ras } from "./hang/ras.ts";
 import { stacks } from "./hang/stacks.ts";
 import { waitGraph } from "./hang/wait-graph-method.ts";
 import { watchdog } from "./hang/watchdog.ts";
+import { openCalls } from "./host/open-calls.ts";
+import { pythonTime } from "./host/python-time.ts";
 import { rankOperatorSource } from "./iterations/rank-operators.ts";
 import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
@@ -15,18 +19,24 @@ import { slowLink } from "./localize/slow-link-method.ts";
 import { logCause } from "./logs/log-method.ts";
 import { faultyMachine } from "./machines/machine-method.ts";
 import { regression } from "./traces/regression-method.ts";
+import { validationTests } from "./validation/validation-method.ts";
 import { whatIfMethod } from "./localize/what-if-method.ts";
 
 export const METHODS: readonly Method[] = [
   waitGraph,
+  connections,
+  processState,
   stacks,
   ras,
   watchdog,
+  openCalls,
   firstError,
   slowDown,
+  pythonTime,
   slowRank,
   whatIfMethod,
   slowLink,
+  validationTests,
   regression,
   faultyMachine,
   logCause,

@@ -36,6 +36,8 @@ export interface Group {
    * both kinds and legitimately differ between pipeline stages.
    */
   readonly carriesP2p: boolean;
+  /** Members of whom nothing is known, not even their rank: they are not in `ranks`. */
+  readonly unknownMembers?: number;
 }
 
 export interface RankInfo {

@@ -167,6 +167,11 @@ export interface RankKernels {
   readonly epochNs: bigint;
   /** Whether the file ends in the middle, or more events were in it than are kept. */
   readonly isCut: boolean;
+  /**
+   * instrumented: only matrix products and communication were recorded (FLARE §4.1), so that a gap between two of them
+   * may hold any other kernel. Absent where the trace has all.
+   */
+  readonly coverage?: "instrumented";
   readonly devices: readonly TraceDevice[];
   readonly names: readonly string[];
   readonly gpu: GpuEvents;

@@ -79,6 +79,13 @@ export interface FlightDump {
   readonly timeoutMs: number;
   /** Whether the file was cut off: its last entries, the ones that matter, are lost. */
   readonly isCut: boolean;
+  /**
+   * When it was taken, in the ops' time, for sources whose start times are the GPU's own (probe rings). The flight
+   * recorder needs none: it finds out that an operator has started when it writes.
+   */
+  readonly takenNs?: number;
+  /** Operators whose end nobody timed: they count as completed, and whether the last of them hangs is open. */
+  readonly unknownEnds?: number;
   /** Python stacks, innermost frame first, of the operators a report may name; by record index. */
   readonly frames: ReadonlyMap<number, readonly Frame[]>;
 }

@@ -113,3 +113,17 @@ export interface ProbeProcess {
   /** Records that were lost: overwritten before anybody read them is normal and not counted here. */
   readonly dropped: number;
 }
+
+/** What a traced function is for, by its name; null where it is none of these. */
+export type CallPurpose = "dataloader" | "synchronization" | "garbage-collection" | "communication";
+
+export function callPurpose(name: string): CallPurpose | null {
+  if (/^gc(?:$|@)/.test(name)) return "garbage-collection";
+  // A collective that blocks waits for others: whoever is in one does not hold anybody up.
+  if (/^torch\.distributed(?:\.[\w.]+)?@/.test(name)) return "communication";
+  if (/synchronize|@(?:Tensor\.)?(?:item|tolist|cpu|nonzero)$|Event\.wait/.test(name))
+    return "synchronization";
+  if (/DataLoader|dataload|DataIter|__next__|Dataset|Sampler|collate/i.test(name))
+    return "dataloader";
+  return null;
+}

@@ -133,7 +133,13 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   const logs = [...job.logs.values()];
   const finished =
     logs.length > 0 && logs.length * 2 >= job.worldSize && logs.every((log) => log.finished);
-  if (job.failures.length === 0 && (finished || idle)) return "healthy";
+  const left = new Set(
+    job.probes
+      ?.filter(({ ended }) => ended?.how === "exit" && ended.code === 0)
+      .map(({ rank }) => rank),
+  );
+  const allLeft = left.size > 0 && left.size >= job.worldSize;
+  if (job.failures.length === 0 && (finished || idle || allLeft)) return "healthy";
   // Where monitoring is all there is, machines that are alike and a job that goes on are all one can ask for.
   const onlyMetrics = job.dumps.size + job.logs.size + job.iterations.length === 0;
   if (onlyMetrics && findings.some(({ data }) => data["allAlike"] === true)) return "healthy";
@@ -156,8 +162,9 @@ function confidenceOf(
   if (culprits.length === 0) return kind === "healthy" ? 0.6 : 0.2;
   const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
+  const probed = new Set(job.probes?.map(({ rank }) => rank));
   const unseen = [...job.ranks.keys()].filter(
-    (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !blamed.has(rank),
+    (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !probed.has(rank) && !blamed.has(rank),
   ).length;
   // Monitoring sees the machines of ranks that left nothing else.
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");

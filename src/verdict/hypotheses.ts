@@ -120,7 +120,14 @@ function otherCleared(cleared: Map<Rank, Set<string>>, rank: Rank, finding: Find
 /** A general cause gives way to a special one that another finding knows of the same ranks. */
 function refinedCause(lead: Accusation, votes: readonly Accusation[]): Cause {
   const special: Partial<Record<Cause, readonly Cause[]>> = {
-    "cpu-stall": ["dataloader", "storage", "garbage-collection"],
+    "cpu-stall": [
+      "process-stopped",
+      "process-gone",
+      "dataloader",
+      "storage",
+      "garbage-collection",
+      "synchronization",
+    ],
     "process-gone": lead.kind === "crash" ? ["host-memory"] : ["process-stopped"],
   };
   const better = votes.find((vote) => special[lead.cause]?.includes(vote.cause));

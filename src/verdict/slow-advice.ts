@@ -34,6 +34,21 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
       ["check-storage", "loader workers, prefetching, and the file system that this rank reads"],
     ],
   },
+  "garbage-collection": {
+    owner: "algorithm",
+    is: "stops for Python's garbage collection",
+    actions: [
+      ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
+      ["check-heap", "a heap that grows: lists and caches that keep objects of every iteration"],
+    ],
+  },
+  synchronization: {
+    owner: "algorithm",
+    is: "waits for the GPU where it need not",
+    actions: [
+      ["fix-code", "take the call in the evidence out of the step, or do it every so many steps"],
+    ],
+  },
   "network-slow": {
     owner: "operations",
     is: "communicates slowly",

@@ -96,10 +96,17 @@ function clause(
       : rankWords(sorted) + (machine === null ? "" : ` on ${machine}`);
   // Of a hang, a missing dump alone proves no death.
   const is =
-    cause === "process-gone" && kind === "hang"
+    cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
       ? "left no trace: its process is gone, or its files are missing"
       : adviceFor(cause, kind).is;
   return `${who} ${sorted.length > 1 ? plural(is) : is}`;
+}
+
+/** Whether somebody looked for the processes and found none. */
+function isSeenGone(job: Job, ranks: readonly Rank[]): boolean {
+  return (job.probes ?? []).some(
+    ({ rank, state }) => rank !== null && ranks.includes(rank) && /[XZ]/.test(state),
+  );
 }
 
 function bystanders(kind: VerdictKind, victims: readonly Rank[]): string {

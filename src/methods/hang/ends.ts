@@ -79,6 +79,8 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
     const odd = findOddCounter(job, graph, op.group);
     if (odd) return mismatchFinding(job, odd);
   }
+  const unknown = op.isP2p ? 0 : (job.groups[op.group]?.unknownMembers ?? 0);
+  if (unknown > 0) return unknownMembers(job, op, unknown);
   const unseen = !op.isP2p && callsAt(job, op.group, op.seq).size < op.arrived.length;
   const timing = op.arrived.every((rank) => job.dumps.get(rank)?.dump.timing);
   const ranks = op.arrived.toSorted((a, b) => a - b);
@@ -101,6 +103,19 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
     at: placesOf(job, ranks),
     data: { side: timing ? "communication" : "gpu or communication", timing },
     accuses: [accusation],
+    clears: [],
+  };
+}
+
+/** Whoever is known has entered; whether the others have, nothing says. */
+function unknownMembers(job: Job, op: StuckOp, unknown: number): NewFinding {
+  const members = `${unknown} ${unknown === 1 ? "member that" : "members that"} left nothing`;
+  return {
+    says: `${describeOp(job, op)} was issued by all its known members and completes on none; it may wait for ${members}`,
+    weight: 0.3,
+    at: placesOf(job, op.arrived),
+    data: { side: "unknown", unknownMembers: unknown },
+    accuses: [],
     clears: [],
   };
 }

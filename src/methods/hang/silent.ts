@@ -38,7 +38,13 @@ export function chooseSilent(
     return {
       rank,
       weight: (chosen.length === 1 ? 0.8 : 0.65) * present,
-      why: `rank ${rank} left no flight-recorder dump${where}`,
+      why: `rank ${rank} left no ${dumpWord(job)}${where}`,
     };
   });
+}
+
+/** What the operators of this job were read from. */
+function dumpWord(job: Job): string {
+  const [first] = job.dumps.values();
+  return first?.dump.takenNs === undefined ? "flight-recorder dump" : "record of its operators";
 }

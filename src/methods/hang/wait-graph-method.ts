@@ -85,6 +85,17 @@ function weakened(finding: NewFinding, { factor, because }: Doubt): NewFinding {
 }
 
 function nothingPending(job: Job): NewFinding {
+  const open = [...job.dumps.values()].filter(({ dump }) => (dump.unknownEnds ?? 0) > 0);
+  // What nobody timed may hang all the same: that is no all-clear.
+  if (open.length > 0)
+    return {
+      says: `no operator that was timed is pending; whether the last ones ended is unknown on ${count(open.length, "rank")}, where nothing timed them`,
+      weight: 0.3,
+      at: [],
+      data: { pending: null },
+      accuses: [],
+      clears: [],
+    };
   return {
     says: `no operator is pending on any of the ${count(job.dumps.size, "rank")} that left a dump`,
     weight: 0.6,

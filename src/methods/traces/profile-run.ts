@@ -14,6 +14,9 @@ import { byCause, profileTrace, type TracePart } from "./profile-trace.ts";
 /** Enough for a distance exact to a thousandth of the range; a trace of a step has thousands of kernels. */
 const LATENCY_POINTS = 512;
 
+const ONLY_INSTRUMENTED =
+  "rings record matrix products and communication only: time of other kernels is estimated by the gaps before kernels that were launched, and what the CPU did while the GPU was idle is not measured";
+
 /** null where no trace has GPU events in it. */
 export function profileRun(kernels: readonly RankKernels[], source: string): RunProfile | null {
   const byRank = new Map<Rank, Measured[]>();
@@ -25,7 +28,9 @@ export function profileRun(kernels: readonly RankKernels[], source: string): Run
   const bandwidth = bandwidthRows(byRank);
   const sorted = [...byRank].toSorted((a, b) => a[0] - b[0]);
   const traces = sorted.flatMap(([, list]) => list.map(({ trace }) => trace));
+  const isPart = traces.some(({ coverage }) => coverage === "instrumented");
   return {
+    ...(isPart ? { lacks: [ONLY_INSTRUMENTED] } : {}),
     source,
     backend: traces.find(({ backend }) => backend !== "")?.backend ?? "",
     mix: mixOf(sorted.flatMap(([, list]) => list)),

@@ -9,7 +9,8 @@
  * any: a rank that waits in a receive has nothing to do with its CPU.
  * T_minority is the time of kernels outside the instrumented set in which no instrumented one runs. FLARE, which does
  * not see these kernels, estimates it by the empty slots before kernels that are launched but have not begun; a
- * Kineto trace has them, so slots in which nothing ran at all do not count here (they are stalls, metric ④).
+ * Kineto trace has them, so slots in which nothing ran at all do not count here (they are stalls, metric ④). Traces of
+ * the instrumented kernels alone (our probe's rings) are measured as FLARE does.
  */
 import { overlapWith, unionOf, type Intervals } from "../../maths/intervals.ts";
 import { DATA_LOADER, MEMCPY, MEMSET } from "../../model/kernels.ts";
@@ -35,7 +36,10 @@ export function voidShares(measured: Measured): Voids {
   const inter = interNs.map((ns, i) => Math.min(1, ns / stepNs[i]!));
 
   const isMinority = (row: number): boolean => classes[row] === MINORITY;
-  const minority = unionOf(gpu.startNs, gpu.durNs, gpu.count, isMinority);
+  const minority =
+    trace.coverage === "instrumented"
+      ? slotsBeforeLaunched(measured)
+      : unionOf(gpu.startNs, gpu.durNs, gpu.count, isMinority);
   const others = unionOf(gpu.startNs, gpu.durNs, gpu.count, (row) => !isMinority(row));
   const minorityNs = stepNs.map(() => 0);
   for (let i = 0; i < minority.start.length; i++) {
@@ -56,6 +60,26 @@ export function voidShares(measured: Measured): Voids {
       () => true,
     ),
   };
+}
+
+/** Where the computing stream runs nothing that is recorded although the next kernel is launched: others run there. */
+function slotsBeforeLaunched({ trace, stream }: Measured): Intervals {
+  const { gpu, calls } = trace;
+  const start: number[] = [];
+  const end: number[] = [];
+  let lastEnd = Infinity;
+  for (let i = 0; i < gpu.count; i++) {
+    if (gpu.stream[i] !== stream) continue;
+    const launch = gpu.launch[i]!;
+    const free = Math.max(lastEnd, launch < 0 ? Infinity : calls.startNs[launch]!);
+    if (gpu.startNs[i]! > free) {
+      start.push(free);
+      end.push(gpu.startNs[i]!);
+    }
+    const until = gpu.startNs[i]! + gpu.durNs[i]!;
+    lastEnd = lastEnd === Infinity ? until : Math.max(lastEnd, until);
+  }
+  return { start: Float64Array.from(start), end: Float64Array.from(end) };
 }
 
 interface Gap {

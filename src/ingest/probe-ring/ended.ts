@@ -1,0 +1,68 @@
+/** What ended the process, in the words that the probe left: a traceback, or a signal. */
+import type { LogFailure } from "../../model/log.ts";
+import type { ProbeProcess } from "../../model/probe.ts";
+import { TEXT_CHARS, type FailureClass } from "../failure-class.ts";
+import { classifyException, classifyLine } from "../rank-log/signatures.ts";
+import { Tracebacks, type Raised } from "../rank-log/tracebacks.ts";
+
+type Ended = Pick<ProbeProcess, "ended" | "words" | "rank" | "file" | "epochNs">;
+
+/** SIGKILL leaves no words: such a process is found by its absence. */
+export function failureOf({ ended, words, rank, file, epochNs }: Ended): LogFailure | null {
+  if (!ended || ended.how === "exit") return null;
+  const told = ended.how === "exception" ? raisedBy(words) : signalled(ended.code);
+  const timeMs = Number.isFinite(ended.atNs) ? Number(epochNs) / 1e6 + ended.atNs / 1e6 : null;
+  return {
+    rank,
+    file,
+    line: 0,
+    timeMs: timeMs === null ? null : Math.round(timeMs),
+    role: told.class.role,
+    cause: told.class.cause,
+    signature: told.class.signature,
+    text: told.text.slice(0, TEXT_CHARS),
+    at: told.at,
+  };
+}
+
+type Told = Omit<Raised, "line">;
+
+function raisedBy(words: string): Told {
+  let first: Raised | null = null;
+  const tracebacks = new Tracebacks((raised) => (first ??= raised));
+  for (const [index, line] of words.split("\n").entries()) {
+    if (line.trim() === "") tracebacks.blank();
+    else tracebacks.line(line, index + 1, false);
+  }
+  tracebacks.finish();
+  if (first !== null) return first;
+  const text = words.trim().split("\n").at(-1) ?? "";
+  return { text: text || "an exception", at: null, class: classifyException(text, []) };
+}
+
+const SIGNALS: Readonly<Record<number, string>> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  10: "SIGUSR1",
+  11: "SIGSEGV",
+  12: "SIGUSR2",
+  15: "SIGTERM",
+};
+/** Sent by a launcher, a scheduler or a person: torchrun ends all others when one has died. */
+const SENT = new Set([1, 2, 3, 10, 12, 15]);
+
+function signalled(code: number): Told {
+  const name = SIGNALS[code] ?? `signal ${code}`;
+  if (SENT.has(code)) {
+    const asked: FailureClass = { signature: "signal-received", role: "echo", cause: "scheduler" };
+    return { text: `received ${name}`, at: null, class: asked };
+  }
+  const text = `ended by signal ${code} (${name})`;
+  const unknown: FailureClass = { signature: "signal", role: "own", cause: "unknown" };
+  return { text, at: null, class: classifyLine(text) ?? unknown };
+}

@@ -1,0 +1,94 @@
+/**
+ * Readings of rings, made to agree before a job is built of them: rings of other runs are left out, ranks that a ring
+ * did not know are filled in, and what Python did is put beside the kernels of its process.
+ */
+import type { Rank } from "../../model/ids.ts";
+import type { ProbeProcess } from "../../model/probe.ts";
+import type { Reading } from "../../model/reading.ts";
+import { chooseRings } from "./choose-rings.ts";
+import { withHostEvents } from "./link-calls.ts";
+
+export function joinRings(readings: readonly Reading[], missing: string[]): readonly Reading[] {
+  const probes = readings.flatMap((reading) => reading.probes ?? []);
+  if (probes.length === 0) return readings;
+  const { rankOf } = chooseRings(probes, missing);
+  const chosen = readings.map((reading) => {
+    const [probe] = reading.probes ?? [];
+    if (!probe) return reading;
+    if (!rankOf.has(probe.file)) return bare(reading);
+    const rank = rankOf.get(probe.file) ?? null;
+    return rank === reading.rank ? reading : withRank(reading, rank);
+  });
+  const pythonOf = new Map<string, ProbeProcess>();
+  for (const { probes: [probe] = [] } of chosen)
+    if (probe && probe.calls.count > 0) pythonOf.set(processKey(probe), probe);
+  return oneSource(chosen, missing).map((reading) => {
+    const [probe] = reading.probes ?? [];
+    const python = probe && reading.kernels ? pythonOf.get(processKey(probe)) : undefined;
+    if (!python) return reading;
+    return { ...reading, kernels: reading.kernels!.map((one) => withHostEvents(one, python)) };
+  });
+}
+
+function processKey({ host, pid }: ProbeProcess): string {
+  return `${host}:${pid}`;
+}
+
+/** What is left of a ring that is not used: that it was there. */
+function bare({ file, format, rank, records, defects }: Reading): Reading {
+  return { file, format, rank, records, defects };
+}
+
+function withRank(reading: Reading, rank: Rank | null): Reading {
+  const set = <T>(list: readonly T[] | undefined): T[] | undefined =>
+    list?.map((one) => ({ ...one, rank }));
+  const { probes, series, kernels, failures } = reading;
+  return {
+    ...reading,
+    rank,
+    ...(probes ? { probes: set(probes)! } : {}),
+    ...(series ? { series: set(series)! } : {}),
+    ...(kernels ? { kernels: set(kernels)! } : {}),
+    ...(failures ? { failures: set(failures)! } : {}),
+  };
+}
+
+/**
+ * Operators come from rings or from the flight recorder, never from both: their groups have other names and their
+ * sequence numbers count other things, so that ranks of two sources cannot be compared. The flight recorder knows
+ * descriptions of groups and lines of code, and is taken where it saw as many ranks as the rings did. Two things beat
+ * that: ranks that only rings saw (a process that is stopped or gone dumps nothing, its ring is there, and it is the
+ * one that matters), and starts on the GPU that only rings know.
+ */
+function oneSource(readings: readonly Reading[], missing: string[]): readonly Reading[] {
+  const isRing = (reading: Reading): boolean => reading.probes !== undefined;
+  const ringRanks = new Set<Rank>();
+  const recorded = new Set<Rank>();
+  let ringTiming = false;
+  let recordedTiming = false;
+  for (const reading of readings) {
+    for (const { timing, isCut } of reading.dumps ?? []) {
+      if (isRing(reading)) {
+        if (reading.rank !== null) ringRanks.add(reading.rank);
+        ringTiming ||= timing;
+      } else if (!isCut) {
+        if (reading.rank !== null) recorded.add(reading.rank);
+        recordedTiming ||= timing;
+      }
+    }
+  }
+  if (ringRanks.size === 0 || recorded.size === 0) return readings;
+  const ringsWin =
+    ringRanks.size > recorded.size ||
+    (ringRanks.size === recorded.size && ringTiming && !recordedTiming);
+  missing.push(
+    ringsWin
+      ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are the rings'`
+      : `${recorded.size} ranks left flight-recorder dumps, ${ringRanks.size} rings: operators are the flight recorder's`,
+  );
+  return readings.map((reading) => {
+    if (!reading.dumps || isRing(reading) === ringsWin) return reading;
+    const { dumps: _, ...rest } = reading;
+    return rest;
+  });
+}

@@ -1,0 +1,132 @@
+/** The ring's collectives and P2P calls as the flight recorder would tell them, so that all methods take them as they are. */
+import type { DumpGroup, FlightDump, OperatorTable } from "../../model/operators.ts";
+import type { Communicator } from "../../model/probe.ts";
+import { COLLECTIVES, DTYPES, FLAG, KIND, RECORD } from "./layout.ts";
+import { settleBatches, settleEnds, settleStarts } from "./operator-states.ts";
+import type { Records } from "./records.ts";
+import type { RingBytes } from "./ring-bytes.ts";
+
+/** What the operators are read from: `kept` maps the ring's communicators to those of the list. */
+export interface OperatorSource {
+  readonly ring: RingBytes;
+  readonly records: Records;
+  readonly communicators: readonly Communicator[];
+  readonly kept: Int32Array;
+}
+
+type Told = Pick<FlightDump, "groups" | "ops" | "timing" | "unknownEnds">;
+
+export function readOperators(source: OperatorSource): Told {
+  const { communicators } = source;
+  const rows = operatorRows(source);
+  const ops = fill(source, rows);
+  const flags = rows.at.map((at) => source.ring.view.getUint8(at + RECORD.flags));
+  const unknownEnds = settleEnds(communicators, flags, ops);
+  const timing = settleStarts(ops);
+  settleBatches(ops);
+  const groups = communicators.map(({ id, name, rank, size, collectives }): DumpGroup => ({
+    name: id,
+    desc: name,
+    ranks: null,
+    own: { groupRank: rank, size },
+    enqueued: collectives,
+    started: -1,
+    completed: -1,
+  }));
+  return { groups, ops, timing, unknownEnds };
+}
+
+/** Offsets of the operators' records. Where plug-in and shim both recorded, each call is there twice: the plug-in's count. */
+function operatorRows({ ring: { view }, records, kept }: OperatorSource): Records {
+  const at = new Float64Array(records.at.length);
+  const ticket = new Float64Array(records.at.length);
+  let hasPlugin = false;
+  let count = 0;
+  for (let pass = 0; pass < 2; pass++) {
+    count = 0;
+    for (let i = 0; i < records.at.length; i++) {
+      const from = records.at[i]!;
+      const kind = view.getUint8(from + RECORD.kind);
+      if (kind !== KIND.collective && kind !== KIND.p2p) continue;
+      if ((kept[view.getUint16(from + RECORD.group, true)] ?? -1) < 0) continue;
+      const isShim = (view.getUint8(from + RECORD.flags) & FLAG.shim) !== 0;
+      if (pass === 0) hasPlugin ||= !isShim;
+      else if (hasPlugin && isShim) continue;
+      at[count] = from;
+      ticket[count++] = records.ticket[i]!;
+    }
+  }
+  return { at: at.subarray(0, count), ticket: ticket.subarray(0, count), torn: 0 };
+}
+
+function fill(source: OperatorSource, rows: Records): OperatorTable {
+  const { ring, communicators, kept } = source;
+  const { view } = ring;
+  const n = rows.at.length;
+  const t = {
+    group: new Int32Array(n),
+    name: new Int32Array(n),
+    seq: new Int32Array(n),
+    p2pSeq: new Int32Array(n),
+    recordId: Float64Array.from(rows.ticket),
+    state: new Uint8Array(n),
+    isP2p: new Uint8Array(n),
+    peer: new Int32Array(n).fill(-1),
+    isSend: new Uint8Array(n),
+    createdNs: new Float64Array(n),
+    startedNs: new Float64Array(n),
+    completedNs: new Float64Array(n),
+    durationMs: new Float32Array(n),
+    inputNumel: new Float64Array(n),
+    outputNumel: new Float64Array(n),
+    dtype: new Int32Array(n).fill(-1),
+  };
+  const names: string[] = [...COLLECTIVES];
+  const nameOfPeer = new Map<string, number>();
+  for (let i = 0; i < n; i++) {
+    const at = rows.at[i]!;
+    const group = kept[view.getUint16(at + RECORD.group, true)]!;
+    const own = communicators[group]!;
+    const func = view.getUint8(at + RECORD.func);
+    const dtype = view.getUint8(at + RECORD.dtype);
+    const elements =
+      view.getUint32(at + RECORD.a, true) + view.getUint32(at + RECORD.a + 4, true) * 2 ** 32;
+    t.group[i] = group;
+    t.createdNs[i] = ring.ns(at + RECORD.issuedNs);
+    t.startedNs[i] = ring.ns(at + RECORD.startedNs);
+    t.completedNs[i] = ring.ns(at + RECORD.endedNs);
+    t.durationMs[i] = (t.completedNs[i]! - t.startedNs[i]!) / 1e6;
+    t.inputNumel[i] = t.outputNumel[i] = elements;
+    if (dtype < DTYPES.length) t.dtype[i] = dtype;
+    // A table of signed numbers; a job that wraps it has issued two thousand million calls.
+    const number = view.getUint32(at + RECORD.b, true) & 0x7fff_ffff;
+    if (view.getUint8(at + RECORD.kind) === KIND.p2p) {
+      const peer = view.getInt32(at + RECORD.c, true);
+      const isSend = func === 1;
+      t.isP2p[i] = 1;
+      t.p2pSeq[i] = number;
+      t.isSend[i] = isSend ? 1 : 0;
+      t.peer[i] = peer >= 0 && peer < own.size ? peer : -1;
+      // The flight recorder's names, ranks of the group.
+      const name = isSend ? `send ${own.rank}->${peer}` : `recv ${own.rank}<-${peer}`;
+      let id = nameOfPeer.get(name);
+      if (id === undefined) {
+        id = names.push(name) - 1;
+        nameOfPeer.set(name, id);
+      }
+      t.name[i] = id;
+      continue;
+    }
+    t.seq[i] = number;
+    t.name[i] = func < COLLECTIVES.length ? func : 0;
+    // The count is that of one rank's part.
+    if (func === ALL_GATHER || func === GATHER) t.outputNumel[i] = elements * own.size;
+    if (func === REDUCE_SCATTER || func === SCATTER) t.inputNumel[i] = elements * own.size;
+  }
+  return { count: n, ...t, names, dtypes: DTYPES };
+}
+
+const ALL_GATHER = 2;
+const REDUCE_SCATTER = 3;
+const GATHER = 7;
+const SCATTER = 8;

@@ -1,0 +1,150 @@
+/** One ring's bytes → a reading. */
+import { count } from "../../base/text.ts";
+import { MAX_RANKS } from "../../model/ids.ts";
+import type { FlightDump } from "../../model/operators.ts";
+import type { Communicator, ProbeProcess } from "../../model/probe.ts";
+import type { Defect, Reading } from "../../model/reading.ts";
+import { failureOf } from "./ended.ts";
+import { readCalls, readIterations, readMemory } from "./host-calls.ts";
+import { readKernels } from "./kernels.ts";
+import { HEADER, HEADER_BYTES, PYTHON_WRITER, RECORD, RING_NAME } from "./layout.ts";
+import { readOperators } from "./operators.ts";
+import { wholeRecords, type Records } from "./records.ts";
+import { headerText, refusal, ringBytes, textAt, u64, type RingBytes } from "./ring-bytes.ts";
+import { readCommunicators, readConnections, readNames } from "./tables.ts";
+
+export const FORMAT = "probe-ring";
+
+export function readRing(file: string, bytes: Uint8Array): Reading {
+  const defects: Defect[] = [];
+  const say = (what: string): void => void defects.push({ file, what });
+  const refused = refusal(bytes);
+  if (refused !== null) {
+    say(refused);
+    return { file, format: FORMAT, rank: null, records: 0, defects };
+  }
+  const ring = ringBytes(bytes, say);
+  const records = wholeRecords(ring);
+  const all = readCommunicators(ring);
+  const communicators = all.filter((one): one is Communicator => one !== null);
+  let next = 0;
+  const kept = Int32Array.from(all, (one) => (one === null ? -1 : next++));
+  const names = readNames(ring);
+  const process = processOf(file, ring, records, communicators, kept, names);
+  tell(ring, records, process, say);
+
+  const { rank, worldSize, epochNs, host, gpu } = process;
+  const told = readOperators({ ring, records, communicators, kept });
+  const dump: FlightDump = {
+    ...told,
+    file,
+    version: headerText(bytes, "source"),
+    library: process.library.replace(/^NCCL /, ""),
+    epochNs,
+    timeoutMs: 0,
+    isCut: false,
+    takenNs: takenNs(ring, records, process),
+    frames: new Map(),
+  };
+  const source = `${file.slice(file.lastIndexOf("/") + 1)}${rank === null ? "" : `, rank ${rank}`}`;
+  const series = readIterations(process.calls, epochNs, { file, source, rank });
+  const kernels = readKernels(ring, records, names, dump, { rank, worldSize, host, gpu });
+  const failure = failureOf(process);
+  // A Python ring knows no operators; a native one that has none yet says so by its communicators.
+  const hasDump = told.ops.count > 0 || (process.writer === "native" && communicators.length > 0);
+  return {
+    file,
+    format: FORMAT,
+    rank,
+    records: records.at.length,
+    defects,
+    probes: [process],
+    ...(hasDump ? { dumps: [dump] } : {}),
+    ...(series ? { series: [series] } : {}),
+    ...(kernels ? { kernels: [kernels] } : {}),
+    ...(failure ? { failures: [failure] } : {}),
+    ...(worldSize > 0 ? { worldSize } : {}),
+  };
+}
+
+function processOf(
+  file: string,
+  ring: RingBytes,
+  records: Records,
+  communicators: readonly Communicator[],
+  kept: Int32Array,
+  names: readonly string[],
+): ProbeProcess {
+  const { view, bytes, epochNs } = ring;
+  const rank = view.getInt32(HEADER.rank, true);
+  const worldSize = view.getInt32(HEADER.worldSize, true);
+  const gpu = view.getInt32(HEADER.gpu, true);
+  const how = view.getInt32(HEADER.endedHow, true);
+  const words = view.getUint32(HEADER.wordsOffset, true);
+  const most = Math.min(u64(view, HEADER.wordsLength), view.getUint32(HEADER.wordsBytes, true));
+  const state = view.getUint8(HEADER.processState);
+  return {
+    file,
+    rank: rank >= 0 && rank < MAX_RANKS ? rank : rankOfName(file),
+    worldSize: worldSize > 0 && worldSize <= MAX_RANKS ? worldSize : 0,
+    host: headerText(bytes, "host"),
+    pid: view.getInt32(HEADER.pid, true),
+    gpu: gpu >= 0 ? gpu : null,
+    writer: view.getUint32(HEADER.writer, true) === PYTHON_WRITER ? "python" : "native",
+    job: headerText(bytes, "job"),
+    library: headerText(bytes, "library"),
+    epochNs,
+    startedNs: ring.ns(HEADER.startedMonotonicNs),
+    copiedNs: ring.ns(HEADER.copiedMonotonicNs),
+    heartbeatNs: ring.ns(HEADER.heartbeatNs),
+    state: /[A-Za-z]/.test(String.fromCharCode(state)) ? String.fromCharCode(state) : "",
+    waitsIn: headerText(bytes, "waitsIn"),
+    ended:
+      how >= 1 && how <= 3
+        ? {
+            how: how === 1 ? "exit" : how === 2 ? "exception" : "signal",
+            code: view.getInt32(HEADER.endedCode, true),
+            atNs: ring.ns(HEADER.endedNs),
+          }
+        : null,
+    words: words >= HEADER_BYTES ? textAt(bytes, words, most) : "",
+    communicators,
+    connections: readConnections(ring, kept),
+    calls: readCalls(ring, records, names),
+    memory: readMemory(ring, records),
+    dropped: u64(view, HEADER.dropped),
+  };
+}
+
+function rankOfName(file: string): number | null {
+  const named = RING_NAME.exec(file)?.[1];
+  return named === undefined || named === "x" ? null : Number(named);
+}
+
+/** When the ring was copied; where nobody said, its newest sign of life. */
+function takenNs(ring: RingBytes, records: Records, process: ProbeProcess): number {
+  if (Number.isFinite(process.copiedNs)) return process.copiedNs;
+  let newest = Number.isFinite(process.heartbeatNs) ? process.heartbeatNs : process.startedNs;
+  for (const at of records.at) {
+    for (const field of [RECORD.issuedNs, RECORD.endedNs]) {
+      const ns = ring.ns(at + field);
+      if (ns > newest) newest = ns;
+    }
+  }
+  return newest;
+}
+
+function tell(
+  { view }: RingBytes,
+  records: Records,
+  { dropped }: ProbeProcess,
+  say: (what: string) => void,
+): void {
+  if (records.torn > 0)
+    say(`${count(records.torn, "record")} left out: being written, or damaged, when it was copied`);
+  if (dropped > 0)
+    say(`${count(dropped, "record")} dropped by the probe: the ring was too small for its pace`);
+  const full = view.getUint32(HEADER.tablesFull, true);
+  if (full > 0)
+    say(`${full} ${full === 1 ? "entry" : "entries"} of the ring's tables found no room`);
+}
