@@ -54,6 +54,21 @@ function isWire({ sender, receiver }: Line): boolean {
 /** NCCL_STEPS. */
 const BUFFERS = 8;
 
+/**
+ * Nothing has been sent yet: proxies are ready for an operator that has not begun on the GPUs, or that another channel
+ * carries the beginning of. Had it begun, all members but the one at fault would have sent their first step.
+ */
+function isAtRest(lines: readonly Line[]): boolean {
+  return lines.every(
+    ({ sender, receiver }) =>
+      sender !== null &&
+      receiver !== null &&
+      sender.finished === receiver.finished &&
+      (sender.state === 0 || sender.state === P.SEND_WAITS_FOR_GPU) &&
+      (receiver.state === 0 || receiver.state === P.RECEIVE_WAITS_FOR_DATA),
+  );
+}
+
 /** What a machine's GPUs see of one channel. */
 interface Place {
   readonly machine: string;
@@ -71,6 +86,7 @@ interface Place {
  * when all its data is there and its outcome can leave.
  */
 function gpuOrigins(wiring: Wiring, channel: number, lines: readonly Line[]): Origin[] {
+  if (isAtRest(lines)) return [];
   const places = placesOf(wiring, lines);
   const waiting = [...places.values()].filter(
     ({ forGpu, isBlocked }) => forGpu.length > 0 && !isBlocked,

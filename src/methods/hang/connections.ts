@@ -7,6 +7,7 @@ import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
+import { isMoving } from "../../model/moving.ts";
 import { COMPLETED, SCHEDULED } from "../../model/operators.ts";
 import * as P from "../../model/probe.ts";
 import { originsOf, type Origin } from "./connection-ends.ts";
@@ -20,7 +21,8 @@ const MAX_FINDINGS = 8;
 
 export const connections: Method = {
   id: "hang/connections",
-  applies: (job) => (job.probes ?? []).some((probe) => probe.connections.count > 0),
+  applies: (job) =>
+    (job.probes ?? []).some((probe) => probe.connections.count > 0) && !isMoving(job),
   *run(job) {
     const stuck = wirings(job).filter(
       (wiring) => wiring.idleMs >= STANDSTILL_MS && hasPending(job, wiring),
@@ -41,6 +43,18 @@ export const connections: Method = {
     if (stuck.length > 0 && findings.length === 0) yield undecided(stuck);
   },
 };
+
+/** The rank whose data a member of a communicator waits for although it was given to the wire; null where none. */
+export function wireInto(job: Job, communicator: string, rank: Rank): Rank | null {
+  for (const wiring of wirings(job)) {
+    if (wiring.id !== communicator) continue;
+    for (const { origin } of originsIn(job, wiring)) {
+      if (origin.kind !== "wire" || wiring.rankOf(origin.line.to) !== rank) continue;
+      return wiring.rankOf(origin.line.from);
+    }
+  }
+  return null;
+}
 
 interface Found {
   readonly wiring: Wiring;

@@ -5,6 +5,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { accusing, mismatchFinding, placesOf } from "./accuse.ts";
 import type { Terminal } from "./components.ts";
+import { wireInto } from "./connections.ts";
 import { findOddCounter } from "./counters.ts";
 import { callsAt, findOutOfStep, findUnlikeItself, mismatchInOp } from "./mismatch.ts";
 import { findOrderBreaker } from "./order.ts";
@@ -47,6 +48,9 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
       gpu.completedBy === null
         ? `${head} was issued but never started on its GPU, and no other operator runs there`
         : `${head} is still pending here although rank ${gpu.completedBy} has completed it`;
+    const group = job.groups[gpu.head.group];
+    const sender = gpu.completedBy === null || !group ? null : wireInto(job, group.name, rank);
+    if (sender !== null) return wireFinding(job, sender, rank, reason);
     const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
     return accusing(
       job,
@@ -67,6 +71,23 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   const after = last.last ? ` after ${last.last}` : "";
   const reason = `its CPU issued nothing more${after}: all it had issued is complete, and ${waiting}`;
   return accusing(job, rank, "cpu-stall", 0.92, reason, { side: "cpu", ...last });
+}
+
+/** A peer that only sends is done before the data arrives; what lacks is the data, not the GPU. */
+function wireFinding(job: Job, from: Rank, to: Rank, reason: string): NewFinding {
+  const ranks = [from, to].sort((a, b) => a - b);
+  const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
+  const why = `${reason}, and its proxy waits for data that rank ${from} has given to the wire`;
+  return {
+    says: why,
+    weight: 0.85,
+    at: placesOf(job, ranks),
+    data: { side: "communication" },
+    accuses: [
+      { kind: "hang", type: "link", ranks, link, cause: "network-hang", weight: 0.85, why },
+    ],
+    clears: [],
+  };
 }
 
 /** All have entered, none leaves: they call different things, or the communication itself is stuck. */

@@ -8,6 +8,7 @@ import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Method } from "../../model/method.ts";
+import { isMoving } from "../../model/moving.ts";
 import type { Frame } from "../../model/operators.ts";
 import type { StackDump, ThreadStack } from "../../model/stacks.ts";
 import { ownLine } from "./words.ts";
@@ -16,7 +17,8 @@ export type Whereabouts = "communicates" | "waits-for-gpu" | "elsewhere" | "unkn
 
 export const stacks: Method = {
   id: "hang/stacks",
-  applies: (job) => job.stacks.size > 1,
+  // Of a job that runs a stack shows no more than a moment.
+  applies: (job) => job.stacks.size > 1 && !isMoving(job),
   *run(job) {
     const places = new Map<
       Rank,

@@ -7,10 +7,12 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
+import { isMoving } from "../../model/moving.ts";
 import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-ends.ts";
 import { terminals } from "./components.ts";
 import { findingFor } from "./ends.ts";
 import { rankStates } from "./frontier.ts";
+import { isHalted } from "./process-state.ts";
 import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
@@ -19,6 +21,10 @@ export const waitGraph: Method = {
   id: "hang/wait-graph",
   applies: (job) => job.dumps.size > 0,
   *run(job) {
+    if (isMoving(job)) {
+      yield underWay(job);
+      return;
+    }
     const graph = buildWaitGraph(job, rankStates(job));
     if (graph.stuckIn.size === 0 && graph.ownGpu.size === 0) {
       yield nothingPending(job);
@@ -40,13 +46,24 @@ export const waitGraph: Method = {
     const waiting = [...graph.stuckIn.keys()].filter((rank) => !accused.has(rank));
     const doubt = doubtOf(job, findings);
     yield weakened(overview(job, graph, waiting, accused), doubt);
-    for (const finding of findings) yield weakened(finding, doubt);
+    for (const finding of findings) yield weakened(aroundHalted(job, finding), doubt);
   },
 };
 
 interface Doubt {
   readonly factor: number;
   readonly because: string;
+}
+
+/** Operators of a process that is stopped or gone stand because of that; hang/process says so and accuses it. */
+function aroundHalted(job: Job, finding: NewFinding): NewFinding {
+  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
+  const isPart = finding.accuses.some(({ ranks }) =>
+    halted.some(({ rank }) => rank !== null && ranks.includes(rank)),
+  );
+  if (!isPart) return finding;
+  const says = `${finding.says}; a process of theirs is stopped or gone`;
+  return { ...finding, says, weight: 0.3, accuses: [] };
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */
@@ -81,6 +98,17 @@ function weakened(finding: NewFinding, { factor, because }: Doubt): NewFinding {
       ...accusation,
       weight: accusation.weight * factor,
     })),
+  };
+}
+
+function underWay({ dumps }: Job): NewFinding {
+  return {
+    says: `the ${count(dumps.size, "rank")} that left a record of operators were at work when it was copied: operators ended until then`,
+    weight: 0.6,
+    at: [],
+    data: { pending: 0 },
+    accuses: [],
+    clears: [],
   };
 }
 

@@ -4,6 +4,7 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
+import { isMoving } from "../../model/moving.ts";
 import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
@@ -53,7 +54,7 @@ const PREVAILS_UNCONFIRMED = 1;
 
 export const slowRank: Method = {
   id: "localize/slow-rank",
-  applies: (job) => job.rankOperators.ranks.length >= 2 && !standsStill(job),
+  applies: (job) => job.rankOperators.ranks.length >= 2 && (isMoving(job) || !standsStill(job)),
   *run(job, env) {
     const { ranks } = job.rankOperators;
     const cut: RankOperators[] = [];
