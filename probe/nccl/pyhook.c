@@ -73,11 +73,17 @@ bool fl_py_trace(void *code, uint16_t name, bool isRecorded, void *onReturn) {
   return true;
 }
 
-/* What it raises is its own affair: the traced function's caller must not see it. */
+/* What it raises is its own affair: the traced function's caller must not see it. But for Ctrl-C, which may come at any
+ * moment: it is meant for the job, and comes again when the job's own code goes on. */
 static void call_python(void *callable) {
   void *result = python.callObject(callable, NULL);
-  if (result != NULL) python.decRef(result);
-  else python.clearError();
+  if (result != NULL) {
+    python.decRef(result);
+    return;
+  }
+  bool isInterrupt = python.errorMatches(python.keyboardInterrupt) != 0;
+  python.clearError();
+  if (isInterrupt) python.interrupt();
 }
 
 static FlHeader *ring_of_call(void) {

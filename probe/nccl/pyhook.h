@@ -5,7 +5,7 @@
 #include "ring.h"
 
 /* One more whenever something below changes: native.py uses no library of another number. */
-enum { FL_PY_ABI = 1 };
+enum { FL_PY_ABI = 2 };
 
 /* PyMethodDef of the stable ABI. */
 typedef struct {
@@ -23,6 +23,9 @@ typedef struct {
   void (*decRef)(void *object);
   void *(*callObject)(void *callable, void *args); /* PyObject_CallObject */
   void (*clearError)(void);                        /* PyErr_Clear */
+  int (*errorMatches)(void *kind);                 /* PyErr_ExceptionMatches */
+  void *keyboardInterrupt;                         /* PyExc_KeyboardInterrupt */
+  void (*interrupt)(void);                         /* PyErr_SetInterrupt */
   void *(*newFunction)(FlPyMethod *method, void *self, void *module); /* PyCFunction_NewEx */
   void *none;
 } FlInterpreter;

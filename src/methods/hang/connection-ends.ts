@@ -39,7 +39,10 @@ export function originsOf(wiring: Wiring): Origin[] {
     else if (line.receiver?.state === P.RECEIVE_WAITS_FOR_FLUSH)
       origins.push({ kind: "flush", line });
   }
-  for (const [channel, lines] of byChannel) origins.push(...gpuOrigins(wiring, channel, lines));
+  const channels = [...byChannel];
+  const busy = channels.filter(([, lines]) => !isAtRest(lines));
+  for (const [channel, lines] of busy.length > 0 ? busy : channels)
+    origins.push(...gpuOrigins(wiring, channel, lines));
   return origins;
 }
 
@@ -55,8 +58,8 @@ function isWire({ sender, receiver }: Line): boolean {
 const BUFFERS = 8;
 
 /**
- * Nothing has been sent yet: proxies are ready for an operator that has not begun on the GPUs, or that another channel
- * carries the beginning of. Had it begun, all members but the one at fault would have sent their first step.
+ * Nothing has been sent yet. Where data moved on another channel, this one is ready for an operator behind the one that
+ * hangs: small operators use few channels.
  */
 function isAtRest(lines: readonly Line[]): boolean {
   return lines.every(
@@ -86,7 +89,6 @@ interface Place {
  * when all its data is there and its outcome can leave.
  */
 function gpuOrigins(wiring: Wiring, channel: number, lines: readonly Line[]): Origin[] {
-  if (isAtRest(lines)) return [];
   const places = placesOf(wiring, lines);
   const waiting = [...places.values()].filter(
     ({ forGpu, isBlocked }) => forGpu.length > 0 && !isBlocked,

@@ -4,6 +4,7 @@
  */
 import { median } from "../../maths/robust.ts";
 import { areFloorsCalm, SLOW, type FloorSeries } from "./progressive/observe-all.ts";
+import { areApart } from "./progressive/series.ts";
 
 export interface SlowerFloor {
   /** Number of the first slow iteration and of the last; `until` is null where it still is. */
@@ -27,12 +28,18 @@ export function slowerFloor(
   totalMs: readonly number[],
 ): SlowerFloor | null {
   const least = MATTERS * median(totalMs);
-  if (!areFloorsCalm(floors, median(totalMs))) return null;
+  const isCalm = areFloorsCalm(floors, median(totalMs));
   let worst: SlowerFloor | null = null;
   for (const { floorMs } of floors) {
     if (!mayHaveRisen(floorMs, least)) continue;
     const rise = riseOf(floorMs);
-    if (!rise || rise.growthMs < least || rise.growthMs <= (worst?.growthMs ?? 0)) continue;
+    if (
+      !rise ||
+      (!isCalm && !rise.isApart) ||
+      rise.growthMs < least ||
+      rise.growthMs <= (worst?.growthMs ?? 0)
+    )
+      continue;
     const to = iterations[rise.to]!;
     const until = rise.to === iterations.length - 1 ? null : to;
     worst = { from: iterations[rise.from]!, to, until, growthMs: rise.growthMs };
@@ -50,11 +57,19 @@ function mayHaveRisen(floorMs: Float64Array, leastMs: number): boolean {
   return high - low >= leastMs && high >= SLOW * low;
 }
 
+interface Rise {
+  readonly from: number;
+  readonly to: number;
+  readonly growthMs: number;
+  /** Whether even bursts were never as long before. */
+  readonly isApart: boolean;
+}
+
 /**
  * The longest stretch above the level that the others have: floors jump from one level to another, so that the gap
  * between the levels parts them, and what lies above it must hang together.
  */
-function riseOf(floorMs: Float64Array): { from: number; to: number; growthMs: number } | null {
+function riseOf(floorMs: Float64Array): Rise | null {
   const known = [...floorMs.keys()].filter((i) => !Number.isNaN(floorMs[i]!));
   const limit = levelBetween(known.map((i) => floorMs[i]!));
   let from = -1;
@@ -78,7 +93,8 @@ function riseOf(floorMs: Float64Array): { from: number; to: number; growthMs: nu
   const [slow, usual] = [median(inside), median(outside)];
   const stray = outside.filter((ms) => ms >= limit).length;
   if (slow < SLOW * usual || stray > STRAY * outside.length) return null;
-  return { from: best.from, to: best.to, growthMs: slow - usual };
+  const isApart = areApart(outside, inside);
+  return { from: best.from, to: best.to, growthMs: slow - usual, isApart };
 }
 
 /** Single slow ones outside the stretch that may be chance. */

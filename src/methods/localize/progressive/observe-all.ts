@@ -7,7 +7,7 @@ import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { Observation } from "./floors.ts";
 import type { Wiring } from "./wiring.ts";
-import { growth, leastOfAll, ratio, standsOut, sums } from "./series.ts";
+import { growth, leastOfAll, partsApart, ratio, standsOut, sums } from "./series.ts";
 import { COLLECTIVE, RECEIVING, type OperatorSource, type Split } from "./source.ts";
 
 export interface FloorSeries {
@@ -92,7 +92,8 @@ const MATTERS = 0.05;
 
 /**
  * Whether floors tell of the network in this job. On machines that are shared or oversubscribed those of most groups
- * jump to ten times their length and back, because members wait for their own GPU; what then lasts a while is chance.
+ * jump to ten times their length and back, because members wait for their own GPU; what then lasts a while is chance,
+ * unless it parts from all that was before.
  */
 export function areFloorsCalm(all: readonly FloorSeries[], iterationMs: number): boolean {
   let matter = 0;
@@ -118,7 +119,8 @@ export function observed(all: readonly FloorSeries[], split: Split): Observation
   return all.flatMap(({ ranks, isLink, floorMs }) => {
     const factor = ratio(floorMs, split);
     if (Number.isNaN(factor)) return [];
-    const isSlow = isCalm && factor >= SLOW && standsOut(floorMs, split, SIGMAS);
+    const isSlow =
+      factor >= SLOW && (isCalm ? standsOut(floorMs, split, SIGMAS) : partsApart(floorMs, split));
     return [
       { ranks, isLink, ratio: factor, growthMs: growth(floorMs, split), isSlow, floor: floorMs },
     ];

@@ -58,6 +58,24 @@ export function ratio(series: Float64Array, split: Split): number {
   return slow / usual;
 }
 
+/** A level of its own: so many times the longest of the others, over so many iterations of both kinds. */
+const APART = 1.5;
+const FEWEST_APART = 10;
+
+/** Whether all of some times are far above all of the others: bursts, however many, do not part like that. */
+export function areApart(usual: ArrayLike<number>, slow: ArrayLike<number>): boolean {
+  if (usual.length < FEWEST_APART || slow.length < FEWEST_APART) return false;
+  let [longest, shortest] = [-Infinity, Infinity];
+  for (let i = 0; i < usual.length; i++) longest = Math.max(longest, usual[i]!);
+  for (let i = 0; i < slow.length; i++) shortest = Math.min(shortest, slow[i]!);
+  return shortest >= APART * longest;
+}
+
+/** The same of a series' slow and normal iterations. */
+export function partsApart(series: Float64Array, split: Split): boolean {
+  return areApart(...parts(series, split));
+}
+
 /** Pairs of a normal and a slow iteration that may be the wrong way round, where there are many of each. */
 const WRONG_WAY = 0.05;
 const MANY = 10;
