@@ -24,6 +24,7 @@ static void *run(void *argument) {
     uint64_t now = fl_now();
     atomic_store_explicit(&mine->ring->anchorMonotonicNs, now, memory_order_relaxed);
     atomic_store_explicit(&mine->ring->heartbeatNs, now, memory_order_relaxed);
+    fl_mask_follow(mine->ring);
     /* Stores through a mapping do not change a file's time, by which others judge whether it may be removed. */
     if (seconds % TOUCH_EVERY == TOUCH_EVERY - 1) utimensat(AT_FDCWD, mine->path, NULL, AT_SYMLINK_NOFOLLOW);
     struct timespec second = {.tv_sec = 1};

@@ -72,10 +72,35 @@ static int events_of(int version) {
   return version < 3 ? ~(EV_KERNEL_CH | EV_CE_COLL) : version < 6 ? ~EV_CE_COLL : ~0;
 }
 
-static int open_context(int version, FlHeader *ring, uint16_t comm, void **context, int *mask) {
+/* NCCL's own word, one for the whole process, where it is a variable of its library and not of some stack. */
+static _Atomic(int *) mask_of_nccl;
+static _Atomic int mask_at_start;
+
+static void remember_mask(int *mask, const void *caller) {
+  Dl_info of_mask, of_caller;
+  if (dladdr(mask, &of_mask) == 0 || dladdr(caller, &of_caller) == 0 || of_mask.dli_fbase != of_caller.dli_fbase) return;
+  atomic_store(&mask_at_start, *mask);
+  atomic_store(&mask_of_nccl, mask);
+}
+
+void fl_mask_follow(FlHeader *ring) {
+  static uint32_t taken;
+  uint32_t wanted = atomic_load_explicit(&ring->maskWanted, memory_order_relaxed);
+  int *mask = atomic_load(&mask_of_nccl);
+  if (wanted == taken || mask == NULL) return;
+  taken = wanted;
+  int all = atomic_load(&mask_at_start);
+  __atomic_store_n(mask, wanted == 0 ? all : (int)(wanted - 1) & all, __ATOMIC_RELAXED);
+}
+
+static int open_context(int version, FlHeader *ring, uint16_t comm, void **context, int *mask,
+                        const void *caller) {
   *context = ring == NULL ? NULL : fl_context_open(ring, comm, version);
   /* The mask is one for the whole process, so a communicator without a context must not take it from the others. */
-  if (ring != NULL) *mask = atomic_load(&fl_profiler_mask) & events_of(version);
+  if (ring != NULL) {
+    *mask = atomic_load(&fl_profiler_mask) & events_of(version);
+    remember_mask(mask, caller);
+  }
   if (*context != NULL) atomic_store(&fl_plugin_active, true);
   return 0;
 }
@@ -84,7 +109,7 @@ static int open_context(int version, FlHeader *ring, uint16_t comm, void **conte
 
 /* v1 to v3 name the communicator with each operator only. */
 static int init_early(int version, void **context, int *mask, const void *caller) {
-  return open_context(version, begin(version, mask, caller), FL_NONE, context, mask);
+  return open_context(version, begin(version, mask, caller), FL_NONE, context, mask, caller);
 }
 int fl_init_v1(void **context, int *mask) {
   return init_early(1, context, mask, CALLER);
@@ -100,7 +125,7 @@ static int init_late(int version, void **context, int *mask, const char *name, u
                      const void *caller) {
   FlHeader *ring = begin(version, mask, caller);
   uint16_t comm = ring == NULL ? FL_NONE : fl_comm(ring, id, rank, size, nodes, name, 0);
-  return open_context(version, ring, comm, context, mask);
+  return open_context(version, ring, comm, context, mask, caller);
 }
 int fl_init_v4(void **context, int *mask, const char *name, uint64_t id, int nodes, int size, int rank, NcclLogger log) {
   (void)log;

@@ -43,7 +43,8 @@ typedef struct {
   _Atomic uint32_t profileWanted, profileSteps;
   _Atomic uint32_t validationWanted, profileAnswered;
   _Atomic uint32_t validationAnswered;
-  char pad6[1152 - 1084];
+  _Atomic uint32_t maskWanted;
+  char pad6[1152 - 1088];
   char validation[256];
   char pad7[1536 - 1408];
   uint64_t copiedRealtimeNs, copiedMonotonicNs;

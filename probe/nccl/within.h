@@ -21,6 +21,8 @@ int32_t fl_first_number(const char *const *names);
 
 /* heartbeat.c: starts the thread that refreshes the ring's clocks. `path` is touched now and then. */
 void fl_heartbeat_start(FlHeader *ring, const char *path);
+/* Hands the mask that the agent wants on to NCCL, where the plug-in runs. */
+void fl_mask_follow(FlHeader *ring);
 
 /* end.c: notes from now on how the process ends. */
 void fl_watch_end(void);

@@ -67,6 +67,7 @@ export const HEADER = {
   validationWanted: 1072,
   profileAnswered: 1076,
   validationAnswered: 1080,
+  maskWanted: 1084,
   validation: 1152,
   copiedRealtimeNs: 1536,
   copiedMonotonicNs: 1544,

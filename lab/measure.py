@@ -1,6 +1,6 @@
 """What the probe costs a step: interleaved runs of the same job with and without it, compared in pairs.
 
-    measure-overhead.py OUT.json --library libfaultline.so [--variants base,plugin,…] [--rounds 5] [--budget 560] -- TRAIN…
+    measure.py OUT.json --library libfaultline.so [--variants base,plugin,…] [--rounds 5] [--budget 560] -- TRAIN…
 
 A round runs every variant once, in an order that is shuffled anew (seeded), so that a drift of the machine hits all
 alike. A run's figure is the median over its steps, warm-up left out, of the mean over ranks. The difference of a variant
