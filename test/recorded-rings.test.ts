@@ -1,13 +1,30 @@
 /** Rings of real NCCL jobs with injected faults, and nothing else, through the whole system. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { Env } from "../src/model/job.ts";
 import { diagnose } from "../src/pipeline.ts";
 
 const env: Env = { signal: new AbortController().signal, progress: () => undefined };
-const verdictOf = async (name: string) => {
-  const path = fileURLToPath(new URL(`../fixtures/rings/${name}.tar.gz`, import.meta.url));
-  return (await diagnose({ paths: [path] }, env)).verdict;
+const archive = (name: string): string =>
+  fileURLToPath(new URL(`../fixtures/rings/${name}.tar.gz`, import.meta.url));
+const verdictOf = async (name: string) => (await diagnose({ paths: [archive(name)] }, env)).verdict;
+
+const unpacked = mkdtempSync(join(tmpdir(), "faultline-rings-"));
+afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
+
+/** What the rings of some ranks alone say, as where only some machines were asked. */
+const verdictOfRanks = async (name: string, ranks: readonly number[]) => {
+  const folder = mkdtempSync(join(unpacked, name));
+  execFileSync("tar", ["xzf", archive(name), "-C", folder]);
+  const rings = join(folder, "rings");
+  const paths = readdirSync(rings)
+    .filter((file) => ranks.includes(Number(/\.r(\d+)\./.exec(file)![1])))
+    .map((file) => join(rings, file));
+  return (await diagnose({ paths }, env)).verdict;
 };
 
 describe("rings of a real job", () => {
@@ -37,4 +54,24 @@ describe("rings of a real job", () => {
     expect(kind).toBe("healthy");
     expect(suspects).toEqual([]);
   });
+
+  it.each([
+    ["stop", [5]],
+    ["stuck", [5]],
+    ["gpuhang", [5]],
+    ["wire-dead", [4, 6]],
+    ["wire-dead-tp", [2, 3]],
+  ] as const)(
+    "%s: whoever waits for ranks whose rings are not there is not accused",
+    async (name, culprits) => {
+      for (const ranks of [[0, 1, 2, 3], [0, 1], [4, 6, 7], [0, 2, 4, 6], [7]]) {
+        const { kind, suspects, confidence } = await verdictOfRanks(name, ranks);
+        expect(kind).not.toBe("healthy");
+        const innocent = suspects.filter(({ ranks: accused }) =>
+          accused.every((rank) => !(culprits as readonly number[]).includes(rank)),
+        );
+        expect(confidence < 0.5 ? [] : innocent).toEqual([]);
+      }
+    },
+  );
 });

@@ -65,7 +65,9 @@ function withoutSuspects(
   if (kind === "healthy" && alike && job.dumps.size === 0)
     return `${capital(alike.says)}; nothing else of the job was there to look at.`;
   if (kind === "healthy") {
-    return `No hang and no crash: no operator is pending and no process failed. ${
+    const moves = findings.some(({ data }) => data["isMoving"] === true);
+    const pending = moves ? "operators went on until the last moment" : "no operator is pending";
+    return `No hang and no crash: ${pending} and no process failed. ${
       even
         ? `Also ${even.says}.`
         : "Nothing here tells how long iterations took, so whether it was slow is open."

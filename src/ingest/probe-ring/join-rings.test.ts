@@ -149,7 +149,7 @@ describe("a job of rings", () => {
     expect(job.dumps.get(0)!.dump.file).toBe("later.r0.100.native.ring");
   });
 
-  it("takes operators of one source: the flight recorder's, unless rings saw more", () => {
+  it("takes operators of one source: the rings', unless the flight recorder saw more or timed alone", () => {
     const rings = LAYOUT.map((about) => ring(about));
     const recorded = (ranks: number, timing: boolean): Reading[] =>
       rings.slice(0, ranks).map((reading, rank) => {
@@ -169,8 +169,10 @@ describe("a job of rings", () => {
       });
     const sourceOf = (readings: readonly Reading[]): string =>
       buildJob(readings, null).dumps.get(0)!.dump.file;
-    expect(sourceOf([...rings, ...recorded(8, false)])).toBe("fr_0");
+    expect(sourceOf([...rings, ...recorded(8, false)])).toBe("job.r0.100.native.ring");
+    expect(sourceOf([...rings, ...recorded(8, true)])).toBe("fr_0");
     expect(sourceOf([...rings, ...recorded(7, true)])).toBe("job.r0.100.native.ring");
+    expect(sourceOf([...rings.slice(1), ...recorded(8, false)])).toBe("fr_0");
     const timed = LAYOUT.map((about) => {
       const made = new RingWriter({ records: 16, worldSize: 8, ...about });
       const group = made.comm(1n, about.rank, 8);
@@ -179,7 +181,7 @@ describe("a job of rings", () => {
       return readRing(`t.r${about.rank}.1.native.ring`, made.bytes);
     });
     expect(sourceOf([...timed, ...recorded(8, false)])).toBe("t.r0.1.native.ring");
-    expect(sourceOf([...timed, ...recorded(8, true)])).toBe("fr_0");
+    expect(sourceOf([...timed, ...recorded(8, true)])).toBe("t.r0.1.native.ring");
   });
 
   it("puts what Python did beside the kernels of its process", () => {

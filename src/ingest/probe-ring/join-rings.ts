@@ -55,10 +55,9 @@ function withRank(reading: Reading, rank: Rank | null): Reading {
 
 /**
  * Operators come from rings or from the flight recorder, never from both: their groups have other names and their
- * sequence numbers count other things, so that ranks of two sources cannot be compared. The flight recorder knows
- * descriptions of groups and lines of code, and is taken where it saw as many ranks as the rings did. Two things beat
- * that: ranks that only rings saw (a process that is stopped or gone dumps nothing, its ring is there, and it is the
- * one that matters), and starts on the GPU that only rings know.
+ * sequence numbers count other things, so that ranks of two sources cannot be compared. Rings are taken where they saw
+ * as many ranks: they say when they were copied, so that a running job is told from one that hangs, and how far each
+ * connection is. The flight recorder is, where it alone timed operators or saw more ranks.
  */
 function oneSource(readings: readonly Reading[], missing: string[]): readonly Reading[] {
   const isRing = (reading: Reading): boolean => reading.probes !== undefined;
@@ -80,7 +79,7 @@ function oneSource(readings: readonly Reading[], missing: string[]): readonly Re
   if (ringRanks.size === 0 || recorded.size === 0) return readings;
   const ringsWin =
     ringRanks.size > recorded.size ||
-    (ringRanks.size === recorded.size && ringTiming && !recordedTiming);
+    (ringRanks.size === recorded.size && (ringTiming || !recordedTiming));
   missing.push(
     ringsWin
       ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are the rings'`

@@ -4,6 +4,7 @@
  */
 import { count } from "../../base/text.ts";
 import { connectionsClosedFirst } from "../../model/connections.ts";
+import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -94,13 +95,28 @@ export function silentFindings(
   certain: boolean,
 ): NewFinding[] {
   const choice = chooseSilent(job, graph, silent, certain);
-  const cause = connectionsClosedFirst(job) === false ? "process-stopped" : "process-gone";
-  return choice.map(({ rank, weight, why }) => ({
+  const gone = connectionsClosedFirst(job) === false ? "process-stopped" : "process-gone";
+  const living = new Set(
+    (job.probes ?? []).filter((probe) => probe.ended === null).map((probe) => probe.rank),
+  );
+  return choice.map(({ rank, weight, why }) => silentFinding(rank, weight, why, gone, living));
+}
+
+function silentFinding(
+  rank: Rank,
+  weight: number,
+  why: string,
+  gone: Cause,
+  living: ReadonlySet<Rank | null>,
+): NewFinding {
+  // Another ring of the process is there: whether it lives, hang/process says.
+  const cause = living.has(rank) ? "unknown" : gone;
+  return {
     says: why,
     weight,
     at: [],
     data: { side: "process" },
     accuses: [{ kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why }],
     clears: [],
-  }));
+  };
 }

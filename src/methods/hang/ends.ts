@@ -65,6 +65,15 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
       },
     );
   }
+  if (graph.states.get(rank)?.waitsUnseen)
+    return {
+      says: `rank ${rank} waits in an operator with a rank that left nothing`,
+      weight: 0.4,
+      at: placesOf(job, [rank]),
+      data: { side: "unknown" },
+      accuses: [],
+      clears: [rank],
+    };
   const outOfStep = findOutOfStep(job, [rank], false);
   if (outOfStep) return mismatchFinding(job, outOfStep);
   const last = lastOperator(job, rank);

@@ -30,6 +30,8 @@ export interface RankState {
   readonly completed: ReadonlyMap<number, number>;
   /** In the order in which the rank issued them. */
   readonly heads: readonly Head[];
+  /** Whether it waits in an operator with somebody of whom nothing is known, not even the rank. */
+  readonly waitsUnseen: boolean;
   /** Groups with P2P operators whose counter shows something pending that no entry does. */
   readonly hiddenP2p: readonly number[];
 }
@@ -39,7 +41,9 @@ export function rankStates(job: Job): Map<Rank, RankState> {
   for (const dump of job.dumps.values()) states.set(dump.rank, stateFromDump(job, dump));
   // Pending operators everywhere and not one of them running: the starts were not recorded after all.
   const stuck = [...states.values()].filter(({ heads }) => heads.length > 0);
-  if (stuck.length > 1 && !stuck.some(({ heads }) => heads.some(({ started }) => started))) {
+  const isRunning = ({ heads, timing, waitsUnseen }: RankState): boolean =>
+    heads.some(({ started }) => started) || (timing && waitsUnseen);
+  if (stuck.length > 1 && !stuck.some(isRunning)) {
     for (const [rank, state] of states) states.set(rank, { ...state, timing: false });
   }
   return states;
@@ -55,6 +59,7 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
   const firstPending = new Map<number, number>();
   const hasEntries = new Set<number>();
   let anyCompleted = false;
+  let waitsUnseen = false;
   for (let i = 0; i < ops.count; i++) {
     const group = groupIds[ops.group[i]!]!;
     const isP2p = ops.isP2p[i] === 1;
@@ -64,7 +69,10 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
       anyCompleted = true;
       continue;
     }
-    const peer = isP2p ? (job.groups[group]?.ranks[ops.peer[i]!] ?? -1) : -1;
+    // Of a group with unknown members the places are not known either.
+    const isUnseen = (job.groups[group]?.unknownMembers ?? 0) > 0;
+    if (isUnseen && (!dump.timing || ops.state[i] === STARTED)) waitsUnseen = true;
+    const peer = isP2p && !isUnseen ? (job.groups[group]?.ranks[ops.peer[i]!] ?? -1) : -1;
     // The closing record of a batch has no peer; its parts stand before it.
     if (isP2p && peer < 0) continue;
     const key = isP2p ? `${group}/${peer}/${ops.isSend[i]}` : String(group);
@@ -110,5 +118,5 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
       });
     }
   }
-  return { rank, timing: dump.timing, enqueued, completed, heads, hiddenP2p };
+  return { rank, timing: dump.timing, enqueued, completed, heads, waitsUnseen, hiddenP2p };
 }

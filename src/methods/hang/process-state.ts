@@ -42,6 +42,7 @@ interface Known {
 /** Whether its proxies and threads cannot move, whatever its ring says that they do. */
 export function isHalted(job: Job, process: ProbeProcess): boolean {
   if (isGone(process) || isStopped(process)) return true;
+  if (lateBeats(job).has(process)) return true;
   return (job.probes ?? []).some(
     (other) =>
       other.host === process.host &&
@@ -135,17 +136,36 @@ function* kernelFinding({ rank, process }: Known): Iterable<NewFinding> {
 }
 
 /** The probe's own thread beats once a second. */
-const BEATS_MS = 10_000;
+const BEATS_MS = 5_000;
 
 /** Ages at the moment the ring was copied; where nobody said when, at the newest heartbeat of all. */
-function* withoutHeartbeat(job: Job, alive: readonly Known[]): Iterable<NewFinding> {
+function beatAges(alive: readonly Known[]): number[] {
   const newestMs = largest(alive.map(beatMs), -Infinity);
-  const ages = alive.map(({ process }) => {
+  return alive.map(({ process }) => {
     const { copiedNs, heartbeatNs } = process;
     return Number.isFinite(copiedNs)
       ? (copiedNs - heartbeatNs) / 1e6
       : newestMs - beatMs({ process });
   });
+}
+
+const lateOf = new WeakMap<Job, ReadonlySet<ProbeProcess>>();
+
+/** Processes that nobody looked at and whose native probe has no heartbeat while nearly all others' have. */
+function lateBeats(job: Job): ReadonlySet<ProbeProcess> {
+  const known = lateOf.get(job);
+  if (known) return known;
+  const beating = byRank(job).filter(({ process }) => process.writer === "native");
+  const ages = beatAges(beating);
+  const late = beating.filter((_, i) => ages[i]! > BEATS_MS).map(({ process }) => process);
+  const isFew = late.length * 3 <= beating.length;
+  const set = new Set(isFew ? late.filter(({ state }) => state === "") : []);
+  lateOf.set(job, set);
+  return set;
+}
+
+function* withoutHeartbeat(job: Job, alive: readonly Known[]): Iterable<NewFinding> {
+  const ages = beatAges(alive);
   const late = alive.filter((_, i) => ages[i]! > BEATS_MS);
   if (late.length === 0 || late.length * 3 > alive.length) return;
   const others = ages.filter((age) => age <= BEATS_MS);
@@ -165,7 +185,8 @@ function* withoutHeartbeat(job: Job, alive: readonly Known[]): Iterable<NewFindi
           ? ["process-gone", "it is gone, as its peers' connections say"]
           : ["process-stopped", "it is stopped, or gone"];
     const why = `no thread of the probe has run in rank ${rank}'s process for ${seconds.toFixed(0)} s, at most ${(largest(others, 0) / 1e3).toFixed(0)} s in ${count(others.length, "other")}: ${what}`;
-    yield finding(rank, process, cause, 0.6, why);
+    // The native probe's thread needs no interpreter: only a process that does not run at all stops it.
+    yield finding(rank, process, cause, lateBeats(job).has(process) ? 0.85 : 0.6, why);
   }
 }
 

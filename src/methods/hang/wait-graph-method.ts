@@ -11,7 +11,7 @@ import { isMoving } from "../../model/moving.ts";
 import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-ends.ts";
 import { terminals } from "./components.ts";
 import { findingFor } from "./ends.ts";
-import { rankStates } from "./frontier.ts";
+import { rankStates, type RankState } from "./frontier.ts";
 import { isHalted } from "./process-state.ts";
 import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
@@ -26,8 +26,9 @@ export const waitGraph: Method = {
       return;
     }
     const graph = buildWaitGraph(job, rankStates(job));
+    const unseen = [...graph.states.values()].filter(({ waitsUnseen }) => waitsUnseen);
     if (graph.stuckIn.size === 0 && graph.ownGpu.size === 0) {
-      yield nothingPending(job);
+      yield unseen.length > 0 ? waitsForUnseen(unseen) : nothingPending(job);
       return;
     }
     const ends = terminals(graph);
@@ -106,9 +107,24 @@ function underWay({ dumps }: Job): NewFinding {
     says: `the ${count(dumps.size, "rank")} that left a record of operators were at work when it was copied: operators ended until then`,
     weight: 0.6,
     at: [],
-    data: { pending: 0 },
+    data: { pending: 0, isMoving: true },
     accuses: [],
     clears: [],
+  };
+}
+
+/** Whom they wait for left nothing, not even its number. */
+function waitsForUnseen(states: readonly RankState[]): NewFinding {
+  const ranks = states.map(({ rank }) => rank).sort((a, b) => a - b);
+  const verb = ranks.length === 1 ? "waits" : "wait";
+  return {
+    says: `${rankWords(ranks)} ${verb} in operators with ranks that left nothing`,
+    weight: 0.6,
+    at: [],
+    data: { ops: [], stuckOps: ranks.length },
+    accuses: [],
+    clears: ranks,
+    lacks: ["rings of the other machines: whom these ranks wait for is not among the inputs"],
   };
 }
 

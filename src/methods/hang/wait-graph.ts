@@ -55,7 +55,7 @@ export function buildWaitGraph(job: Job, states: ReadonlyMap<Rank, RankState>): 
   placeUncertain(job, states, blocking, uncertain);
   for (const [rank, heads] of blocking) {
     const state = states.get(rank)!;
-    if (heads.length > 0 || state.heads.length === 0) continue;
+    if (heads.length > 0 || state.heads.length === 0 || state.waitsUnseen) continue;
     blocking.delete(rank);
     ownGpu.set(rank, { head: state.heads[0]!, completedBy: null });
   }
@@ -160,7 +160,10 @@ function ownTrouble(
   const blocking = blockingHeads(state);
   // Without timing only the first is certain: a send before it may be what blocks.
   const alone = (state.timing ? blocking : blocking.slice(0, 1)).find(
-    (head) => !head.isP2p && job.groups[head.group]?.ranks.length === 1,
+    (head) =>
+      !head.isP2p &&
+      job.groups[head.group]?.ranks.length === 1 &&
+      (job.groups[head.group]?.unknownMembers ?? 0) === 0,
   );
   return alone ? { head: alone, completedBy: null } : null;
 }

@@ -142,6 +142,9 @@ export function fromPeers(
   return networkFinding(device, says, 0.7, always, growthMs, witness);
 }
 
+/** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
+const UNSEEN = 0.5;
+
 function networkFinding(
   device: Device,
   says: string,
@@ -157,6 +160,7 @@ function networkFinding(
     certainty *
     (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
     (device.isAmbiguous ? AMBIGUOUS : 1) *
+    (witness.seen < 1 ? UNSEEN : 1) *
     sureness(witness);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {
