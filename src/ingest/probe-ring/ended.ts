@@ -1,16 +1,17 @@
-/** What ended the process, in the words that the probe left: a traceback, or a signal. */
+/** What ended the process, in the words that the probe left: a traceback, a signal, or an exit's code. */
 import type { LogFailure } from "../../model/log.ts";
 import type { ProbeProcess } from "../../model/probe.ts";
 import { TEXT_CHARS, type FailureClass } from "../failure-class.ts";
 import { classifyException, classifyLine } from "../rank-log/signatures.ts";
 import { Tracebacks, type Raised } from "../rank-log/tracebacks.ts";
 
-type Ended = Pick<ProbeProcess, "ended" | "words" | "rank" | "file" | "epochNs">;
+type Ended = Pick<ProbeProcess, "ended" | "words" | "writer" | "rank" | "file" | "epochNs">;
 
 /** SIGKILL leaves no words: such a process is found by its absence. */
-export function failureOf({ ended, words, rank, file, epochNs }: Ended): LogFailure | null {
-  if (!ended || ended.how === "exit") return null;
-  const told = ended.how === "exception" ? raisedBy(words) : signalled(ended.code);
+export function failureOf(process: Ended): LogFailure | null {
+  const { ended, rank, file, epochNs } = process;
+  const told = ended && toldBy(ended, process);
+  if (!told) return null;
   const timeMs = Number.isFinite(ended.atNs) ? Number(epochNs) / 1e6 + ended.atNs / 1e6 : null;
   return {
     rank,
@@ -26,6 +27,29 @@ export function failureOf({ ended, words, rank, file, epochNs }: Ended): LogFail
 }
 
 type Told = Omit<Raised, "line">;
+
+function toldBy({ how, code }: NonNullable<Ended["ended"]>, { words, writer }: Ended): Told | null {
+  if (how === "exception") return raisedBy(words);
+  if (how === "signal") return signalled(code);
+  return exited(code, writer);
+}
+
+/** What Python leaves with after an exception that nobody caught, an echo as often as not. */
+const UNCAUGHT = 1;
+/** A shell's way, and that of handlers, to say that a signal was the reason: 128 + its number. */
+const BY_SIGNAL = 128;
+
+/** Code 0 is an end in order, or one whose code nobody noted (that takes the C library). */
+function exited(status: number, writer: Ended["writer"]): Told | null {
+  // The kernel passes on eight bits: exit(-1) is 255.
+  const code = status & 0xff;
+  if (code === 0) return null;
+  // Only the Python ring tells sys.exit(1) from an exception.
+  if (writer === "native" && code === UNCAUGHT) return null;
+  if (SENT.has(code - BY_SIGNAL)) return signalled(code - BY_SIGNAL);
+  const left: FailureClass = { signature: "exit-code", role: "own", cause: "user-program" };
+  return { text: `left with exit code ${code}`, at: null, class: left };
+}
 
 function raisedBy(words: string): Told {
   let first: Raised | null = null;

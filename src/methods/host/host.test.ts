@@ -234,6 +234,40 @@ describe("what Python did instead of training", () => {
   });
 });
 
+describe("what all ranks do from the start", () => {
+  const all = Array.from({ length: RANKS }, (_, rank) => rank);
+
+  it("is no health where iterations go to collections or to waiting for data", () => {
+    expect(accused(jobOf(() => [["gc", 40]], 0))).toEqual([
+      { ranks: all, cause: "garbage-collection", kind: "regression", type: "code" },
+    ]);
+    // A collection every fifth iteration costs as much as all of them together do.
+    const now: Doing = (_, iteration) => (iteration % 5 === 0 ? [["gc", 48]] : [["gc", 10]]);
+    expect(accused(jobOf(now, 0)).map(({ cause }) => cause)).toEqual(["garbage-collection"]);
+    expect(accused(jobOf((rank) => [[LOADER, rank === 1 ? 15 : 25]], 0))).toEqual([
+      { ranks: [0, 2, 3, 4, 5], cause: "dataloader", kind: "regression", type: "data" },
+    ]);
+  });
+
+  it("is left alone below such shares, and where it is one long wait", () => {
+    const usual: Doing = () => [
+      [LOADER, 17],
+      ["gc", 13],
+    ];
+    expect(accused(jobOf(usual, 0))).toEqual([]);
+    const early: Doing = (_, iteration) => (iteration < 29 ? [[LOADER, 48]] : []);
+    expect(accused(jobOf(early, 0))).toEqual([]);
+  });
+
+  it("does not stand beside who pays for a slow-down", () => {
+    const doing: Doing = (rank, iteration) => [
+      [LOADER, 25],
+      ...(rank === 4 && iteration >= 30 ? ([["gc", 41]] as const) : []),
+    ];
+    expect(accused(jobOf(doing, 42)).map(({ ranks }) => ranks)).toEqual([[4]]);
+  });
+});
+
 describe("where Python stands in a job that stands still", () => {
   const idleMs = 300_000;
   function standing(last: readonly (string | null)[], takenMs = idleMs): Job {

@@ -2,19 +2,20 @@
  * host/python-time: what Python did instead of training. A slow-down has to be paid for somewhere: the rank in whose
  * iterations a kind of call grew by as much as the job's iterations did, while its peers' did not, is the one that
  * pays. Communication never accuses: in it a rank waits. Healthy jobs collect garbage and load data, so that without a
- * slow-down only a rank far outside its peers is named.
+ * slow-down only a rank far outside its peers is named, or a share that is far too much for any job (common-habits.ts).
  */
 import { largest } from "../../base/numbers.ts";
 import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Method } from "../../model/method.ts";
+import { commonHabits } from "./common-habits.ts";
 import { hostTimes, withCalls, type HostTimes } from "./host-times.ts";
+import { percent, round, shareOf, WORDS, type Blamed } from "./shares.ts";
 import { slowWindow, type SlowWindow } from "./slow-windows.ts";
 
 /** What can be to blame, in the order in which they are asked. */
-const BLAMED = ["garbage-collection", "dataloader", "synchronization"] as const;
-type Blamed = (typeof BLAMED)[number];
+const BLAMED: readonly Blamed[] = ["garbage-collection", "dataloader", "synchronization"];
 
 /** Of the slow-down: who pays less has only a part in it. */
 const PAYS = 0.5;
@@ -29,7 +30,8 @@ export const pythonTime: Method = {
     const times = hostTimes(job).filter(({ iteration }) => iteration.length >= LEAST_ITERATIONS);
     if (times.length === 0) return;
     const window = slowWindow(job);
-    yield* window ? payers(times, window) : outliers(times);
+    const found = [...(window ? payers(times, window) : outliers(times))];
+    yield* found.length > 0 ? found : commonHabits(times);
   },
 };
 
@@ -126,12 +128,6 @@ function payingFinding(
   };
 }
 
-const WORDS: Readonly<Record<Blamed, string>> = {
-  "garbage-collection": "garbage collection",
-  dataloader: "the data loader",
-  synchronization: "synchronisation that it did not do before",
-};
-
 /** Share of its iterations above that of every peer. */
 const FAR_OUTSIDE = 0.15;
 const LEAST_PEERS = 3;
@@ -165,19 +161,6 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
   }
 }
 
-function shareOf({ ms, durationMs }: HostTimes, blamed: Blamed): number {
-  const total = durationMs.slice(1).reduce((sum, one) => sum + one, 0);
-  return total > 0 ? ms[blamed].slice(1).reduce((sum, one) => sum + one, 0) / total : 0;
-}
-
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(0)} %`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

@@ -179,6 +179,19 @@ describe("void percentages", () => {
     expect(minority).toEqual([30 / 150]);
   });
 
+  test("rings' steps reach to the last collective of any stream; full traces' to the computing stream's end", () => {
+    const reduce = { operation: "allreduce", ranks: [0, 1], numel: 1 };
+    const kernels = [
+      { name: "gemm", at: 0, dur: 50 },
+      { name: "ncclKernel", at: 50, dur: 80, issued: 40, stream: 20, collective: reduce },
+      { name: "gemm", at: 140, dur: 60, issued: 138 },
+    ];
+    const host = [{ name: "next", kind: DATA_LOADER, at: 132, dur: 4 }];
+    const full = testTrace({ kernels, host, steps: [[0, 200]] });
+    expect(voidShares(measured(full)).inter).toEqual([90 / 200]);
+    expect(voidShares(measured({ ...full, coverage: "instrumented" })).inter).toEqual([10 / 200]);
+  });
+
   test("a loader that the GPU does not wait for leaves no void", () => {
     const kernels = [
       { name: "gemm", at: 0, dur: 100 },

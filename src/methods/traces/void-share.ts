@@ -10,7 +10,9 @@
  * T_minority is the time of kernels outside the instrumented set in which no instrumented one runs. FLARE, which does
  * not see these kernels, estimates it by the empty slots before kernels that are launched but have not begun; a
  * Kineto trace has them, so slots in which nothing ran at all do not count here (they are stalls, metric ④). Traces of
- * the instrumented kernels alone (our probe's rings) are measured as FLARE does.
+ * the instrumented kernels alone (our probe's rings) are measured as FLARE does; and since a step may end there in
+ * collectives on streams of their own, behind which the computing stream's last kernels are not recorded, T_inter begins
+ * with the end of the last kernel of any stream.
  */
 import { overlapWith, unionOf, type Intervals } from "../../maths/intervals.ts";
 import { DATA_LOADER, MEMCPY, MEMSET } from "../../model/kernels.ts";
@@ -107,7 +109,7 @@ function interGaps(measured: Measured): Gap[] {
     const step = stepAt(steps, from);
     if (step < 0) continue;
     for (; next < launched.count && launched.issuedNs[next]! < from; next++)
-      if (launched.isMain[next]) lastEnd = Math.max(lastEnd, launched.endNs[next]!);
+      if (launched.endsStep[next]) lastEnd = Math.max(lastEnd, launched.endNs[next]!);
     let after = next;
     while (after < launched.count && launched.issuedNs[after]! < to) after++;
     if (after >= launched.count) continue;
@@ -128,14 +130,14 @@ export function loaderCalls({ hostEvents }: Measured["trace"]): Intervals {
 
 /** Kernels in the order in which the CPU issued them. */
 function launchOrder({ trace, stream }: Measured) {
-  const { gpu, calls } = trace;
+  const { gpu, calls, coverage } = trace;
   const rows: number[] = [];
   for (let i = 0; i < gpu.count; i++)
     if (gpu.kind[i] !== MEMCPY && gpu.kind[i] !== MEMSET && gpu.launch[i]! >= 0) rows.push(i);
   rows.sort((a, b) => gpu.launch[a]! - gpu.launch[b]! || a - b);
   return {
     count: rows.length,
-    isMain: rows.map((row) => gpu.stream[row] === stream),
+    endsStep: rows.map((row) => coverage === "instrumented" || gpu.stream[row] === stream),
     issuedNs: Float64Array.from(rows, (row) => calls.startNs[gpu.launch[row]!]!),
     startNs: Float64Array.from(rows, (row) => gpu.startNs[row]!),
     endNs: Float64Array.from(rows, (row) => gpu.startNs[row]! + gpu.durNs[row]!),

@@ -10,6 +10,8 @@ export interface Sample<Who> {
   readonly ms: number;
   /** The fastest repeat: what is slow in truth is slow every time. */
   readonly leastMs: number;
+  /** The machine of one end is unknown: measured by the others, and no measure for them. */
+  readonly isGuest?: boolean;
 }
 
 export interface Link {
@@ -21,6 +23,10 @@ export interface Link {
 export interface Comparable<Who> {
   /** For people: "bfloat16 4096×4096×4096", "16 MB between machines". */
   readonly what: string;
+  /** Of a product: "bfloat16". */
+  readonly dtype?: string;
+  /** Of transfers: inside a machine. */
+  readonly isInside?: boolean;
   readonly samples: readonly Sample<Who>[];
 }
 
@@ -40,36 +46,54 @@ export function products(reports: readonly ValidationReport[]): Comparable<Rank>
     gemm.map(({ dtype, m, n, k, ms }) => ({
       key: `${device} ${dtype} ${m}×${n}×${k}`,
       what: `${dtype} ${m}×${n}×${k}`,
+      dtype,
       sample: sampleOf(rank, ms),
     })),
   );
   return [...groupBy(all, ({ key }) => key).values()].map((list) => ({
     what: list[0]!.what,
+    dtype: list[0]!.dtype,
     samples: list.map(({ sample }) => sample),
   }));
 }
 
+/** Members of the group whose report is not here, ascending. */
+export function missingRanks(reports: readonly ValidationReport[]): Rank[] {
+  const here = new Set(reports.map(({ rank }) => rank));
+  const members = new Set(reports.flatMap(({ group }) => group));
+  return [...members].filter((rank) => !here.has(rank)).sort((a, b) => a - b);
+}
+
 /**
  * Transfers of one size in one topology: passes differ in nothing but which ranks take part, so that they are compared
- * with each other. Inside a machine data takes another way than between two.
+ * with each other. Inside a machine data takes another way than between two. A rank that left no report is taken for
+ * a machine of its own; where nobody else sends between machines, its transfers are compared with what there is.
  */
 export function transfers(reports: readonly ValidationReport[]): Comparable<Link>[] {
   const hostOf = new Map(reports.map(({ rank, host }) => [rank, host]));
   const all = reports.flatMap((report) =>
     report.transfers.map(({ topology, from, to, bytes, ms }) => {
-      const isInside = hostOf.has(from) && hostOf.get(from) === hostOf.get(to);
-      const where = isInside ? "inside a machine" : "between machines";
+      const [a, b] = [hostOf.get(from), hostOf.get(to)];
+      const isGuest = a === undefined || b === undefined;
       return {
-        key: `${topology} ${bytes} ${where}`,
-        what: `${megabytes(bytes)} ${where} (${topology})`,
-        sample: sampleOf({ from, to }, ms),
+        of: `${topology} ${bytes}`,
+        what: `${megabytes(bytes)} ${a === b ? "inside a machine" : "between machines"} (${topology})`,
+        isInside: a === b,
+        sample: { ...sampleOf({ from, to }, ms), isGuest },
       };
     }),
   );
-  return [...groupBy(all, ({ key }) => key).values()].map((list) => ({
-    what: list[0]!.what,
-    samples: list.map(({ sample }) => sample),
-  }));
+  return [...groupBy(all, ({ of }) => of).values()].flatMap((list) => {
+    const hasBetween = list.some(({ isInside, sample }) => !isInside && !sample.isGuest);
+    const places = groupBy(list, ({ isInside, sample }) =>
+      sample.isGuest ? !hasBetween : isInside,
+    );
+    return [...places].map(([isInside, same]) => ({
+      what: (same.find(({ sample }) => !sample.isGuest) ?? same[0]!).what,
+      isInside,
+      samples: same.map(({ sample }) => sample),
+    }));
+  });
 }
 
 function sampleOf<Who>(who: Who, ms: readonly number[]): Sample<Who> {

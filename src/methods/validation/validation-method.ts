@@ -3,20 +3,25 @@
  * seen of a running job these were made to tell: every GPU did the same product, every link carried the same bytes, and
  * none at the same time as a neighbour.
  */
-import { count, rankWords } from "../../base/text.ts";
+import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
-import type { Rank } from "../../model/ids.ts";
+import type { Place, Rank } from "../../model/ids.ts";
 import type { Method } from "../../model/method.ts";
 import type { ValidationReport } from "../../model/validation.ts";
-import { newestReports, products, transfers, type Comparable } from "./measurements.ts";
-import { slowLinks, type LinkVerdict } from "./slow-links.ts";
-import { slowOnes, type Slow } from "./slow-samples.ts";
+import { dividedBy } from "./divided.ts";
+import { missingRanks, newestReports, products, transfers } from "./measurements.ts";
+import { allAlike, gpusDiffer, transfersDiffer } from "./no-exception.ts";
+import { SLOWER as SLOWER_GPU, slowGpus } from "./slow-gpus.ts";
+import { SLOWER as SLOWER_LINK, slowLinks, type LinkVerdict } from "./slow-links.ts";
+import type { Slow } from "./slow-samples.ts";
 
-/** Healthy GPUs of one kind differ by some percent (FLARE's underclocked ones by 14 % and more). */
-const SLOWER = 1.1;
 const GPU_WEIGHT = 0.92;
+/** Slow at one type of number alone: it may be the library's choice of kernel. */
+const ONE_TYPE_WEIGHT = 0.5;
 const LINK_WEIGHT = 0.9;
+/** Compared with ways that it may not take. */
+const FAR_WEIGHT = 0.5;
 
 export const validationTests: Method = {
   id: "validation/tests",
@@ -24,27 +29,39 @@ export const validationTests: Method = {
     (job.validations ?? []).some(({ gemm, transfers: t }) => gemm.length + t.length > 0),
   *run(job) {
     const reports = newestReports(job.validations ?? []);
-    const gemms = products(reports);
-    const slowGpus = slowGpusOf(gemms);
-    const moved = transfers(reports);
-    const { links, nics } = slowLinks(moved);
-    for (const [rank, list] of slowGpus) yield gpuFinding(reports, rank, list, nics.get(rank));
-    for (const [rank, nic] of nics) if (!slowGpus.has(rank)) yield nicFinding(reports, rank, nic);
-    for (const link of links) yield linkFinding(reports, link, slowGpus);
-    if (slowGpus.size + nics.size + links.length === 0) yield allAlike(reports, gemms, moved);
+    const missing = missingRanks(reports);
+    const lacks = missing.length === 0 ? null : missingWords(missing);
+    for (const one of findingsOf(reports))
+      yield lacks === null ? one : { ...one, data: { ...one.data, missing }, lacks: [lacks] };
   },
 };
 
-/** Slow at most of the products that it was given; one kind of product alone may be another library's. */
-function slowGpusOf(gemms: readonly Comparable<Rank>[]): Map<Rank, Slow<Rank>[]> {
-  const slow = new Map<Rank, Slow<Rank>[]>();
-  const tests = new Map<Rank, number>();
-  for (const comparable of gemms) {
-    for (const { who } of comparable.samples) tests.set(who, (tests.get(who) ?? 0) + 1);
-    for (const one of slowOnes(comparable, SLOWER))
-      slow.set(one.sample.who, [...(slow.get(one.sample.who) ?? []), one]);
-  }
-  return new Map([...slow].filter(([rank, list]) => 2 * list.length > tests.get(rank)!));
+function missingWords(missing: readonly Rank[]): string {
+  const what = missing.length === 1 ? "its GPU and what it" : "their GPUs and what they";
+  return `${rankWords(missing)} took part and left no report of the tests: ${what} received could not be compared`;
+}
+
+function* findingsOf(reports: readonly ValidationReport[]): Iterable<NewFinding> {
+  const gemms = products(reports);
+  const moved = transfers(reports);
+  const { slow, atOneType } = slowGpus(gemms);
+  const { links, nics } = slowLinks(moved);
+  for (const [rank, list] of slow) yield gpuFinding(reports, rank, list, nics.get(rank));
+  for (const { rank, dtype, list } of atOneType) yield oneTypeFinding(reports, rank, dtype, list);
+  for (const [rank, nic] of nics) if (!slow.has(rank)) yield nicFinding(reports, rank, nic);
+  for (const link of links) yield linkFinding(reports, link, slow);
+
+  const areGpusFine = slow.size + atOneType.length === 0;
+  const areLinksFine = nics.size + links.length === 0;
+  const context = { weight: 0.5, at: placesOf(reports.slice(0, 4)), accuses: [], clears: [] };
+  const gpus = areGpusFine ? dividedBy(gemms, SLOWER_GPU, String) : null;
+  const ways = areLinksFine
+    ? dividedBy(moved, SLOWER_LINK, ({ from, to }) => `${from}>${to}`)
+    : null;
+  if (gpus) yield { ...gpusDiffer(gpus), ...context };
+  if (ways) yield { ...transfersDiffer(ways), ...context };
+  if (areGpusFine && areLinksFine && !gpus && !ways)
+    yield { ...allAlike(gemms, moved), ...context };
 }
 
 function gpuFinding(
@@ -56,9 +73,34 @@ function gpuFinding(
   const ratio = median(list.map((one) => one.ratio));
   const { sample, usualMs } = list[0]!;
   const too = nic ? "; its transfers are slow, too, so that it may be the whole machine" : "";
-  const why = `rank ${rank}'s GPU takes ${ratio.toFixed(2)} times as long as its peers' for the same matrix product (${sample.ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${too}`;
+  const why = `rank ${rank}'s GPU${onHost(reports, rank)} takes ${ratio.toFixed(2)} times as long as its peers' for the same matrix product (${sample.ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${too}`;
   const accused = accusation("gpu", [rank], null, "gpu-slow", GPU_WEIGHT, why);
   return finding(reports, [rank], why, accused, { ratio, tests: list.length });
+}
+
+function oneTypeFinding(
+  reports: readonly ValidationReport[],
+  rank: Rank,
+  dtype: string,
+  list: readonly Slow<Rank>[],
+): NewFinding {
+  const ratio = median(list.map((one) => one.ratio));
+  const { sample, usualMs } = list[0]!;
+  const why = `rank ${rank}'s GPU${onHost(reports, rank)} takes ${ratio.toFixed(2)} times as long as its peers' for the same matrix product in ${dtype} (${sample.ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms), and is as fast as they are in other types`;
+  const accused = accusation("gpu", [rank], null, "gpu-slow", ONE_TYPE_WEIGHT, why);
+  return finding(reports, [rank], why, accused, { ratio, tests: list.length });
+}
+
+function onHost(reports: readonly ValidationReport[], rank: Rank): string {
+  const host = reports.find((report) => report.rank === rank)?.host ?? "";
+  return host === "" ? "" : ` on ${host}`;
+}
+
+/** Between machines all is slower than inside one. */
+function farWords({ mayBeFar }: LinkVerdict): string {
+  return mayBeFar
+    ? "; the others are inside a machine, and where the one runs that left no report is unknown"
+    : "";
 }
 
 function nicFinding(
@@ -66,20 +108,23 @@ function nicFinding(
   rank: Rank,
   nic: LinkVerdict,
 ): NewFinding {
-  const why = `every transfer to and from rank ${rank} takes ${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), whoever is at the other end: its NIC`;
-  const accused = accusation("nic", [rank], null, "network-slow", LINK_WEIGHT, why);
+  const why = `every transfer to and from rank ${rank} takes ${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), whoever is at the other end: its NIC${farWords(nic)}`;
+  const weight = nic.mayBeFar ? FAR_WEIGHT : LINK_WEIGHT;
+  const accused = accusation("nic", [rank], null, "network-slow", weight, why);
   return finding(reports, [rank], why, accused, { ratio: nic.ratio, tests: nic.tests });
 }
 
 function linkFinding(
   reports: readonly ValidationReport[],
-  { ranks, ratio, ms, usualMs, tests }: LinkVerdict,
-  slowGpus: ReadonlyMap<Rank, unknown>,
+  link: LinkVerdict,
+  slow: ReadonlyMap<Rank, unknown>,
 ): NewFinding {
-  const slowEnd = ranks.find((rank) => slowGpus.has(rank));
+  const { ranks, ratio, ms, usualMs, tests } = link;
+  const slowEnd = ranks.find((rank) => slow.has(rank));
   const but = slowEnd === undefined ? "" : `; but rank ${slowEnd}'s GPU is slow by itself`;
-  const why = `transfers between ${rankWords(ranks)} take ${ratio.toFixed(2)} times as long as the same between others (${ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${but}`;
-  const weight = slowEnd === undefined ? LINK_WEIGHT : LINK_WEIGHT / 3;
+  const why = `transfers between ${rankWords(ranks)} take ${ratio.toFixed(2)} times as long as the same between others (${ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${but}${farWords(link)}`;
+  const sure = link.mayBeFar ? FAR_WEIGHT : LINK_WEIGHT;
+  const weight = slowEnd === undefined ? sure : LINK_WEIGHT / 3;
   const [a, b] = ranks as [Rank, Rank];
   const accused = accusation(
     "link",
@@ -90,23 +135,6 @@ function linkFinding(
     why,
   );
   return finding(reports, ranks, why, accused, { ratio, tests });
-}
-
-function allAlike(
-  reports: readonly ValidationReport[],
-  gemms: readonly Comparable<Rank>[],
-  moved: readonly Comparable<unknown>[],
-): NewFinding {
-  const links = moved.reduce((sum, { samples }) => sum + samples.length, 0);
-  const gpus = new Set(gemms.flatMap(({ samples }) => samples.map(({ who }) => who))).size;
-  return {
-    says: `tests of ${count(gpus, "GPU")} and ${count(links, "transfer")} show none that stands out`,
-    weight: 0.5,
-    at: reports.slice(0, 4).map(({ file }) => ({ file })),
-    data: { gpus, transfers: links },
-    accuses: [],
-    clears: [],
-  };
 }
 
 function accusation(
@@ -127,12 +155,26 @@ function finding(
   accused: Accusation,
   figures: { readonly ratio: number; readonly tests: number },
 ): NewFinding {
+  const own = reports.filter(({ rank }) => ranks.includes(rank));
+  // Who left no report stands in those of whom it sent to.
+  const partners = reports.filter((report) =>
+    report.transfers.some(({ from }) => ranks.includes(from)),
+  );
+  const hosts = [...new Set(own.map(({ host }) => host))].filter((host) => host !== "");
   return {
     says,
     weight: accused.weight,
-    at: reports.filter(({ rank }) => ranks.includes(rank)).map(({ file }) => ({ file })),
-    data: { ratio: Math.round(figures.ratio * 1000) / 1000, tests: figures.tests },
+    at: placesOf(own.length > 0 ? own : partners),
+    data: {
+      ratio: Math.round(figures.ratio * 1000) / 1000,
+      tests: figures.tests,
+      ...(hosts.length > 0 ? { hosts } : {}),
+    },
     accuses: [accused],
     clears: [],
   };
+}
+
+function placesOf(reports: readonly ValidationReport[]): Place[] {
+  return reports.map(({ file }) => ({ file }));
 }

@@ -16,12 +16,20 @@ interface Faults {
 }
 
 const NOISE = 0.03;
+/** Of a machine that others use, too: repeats of one product differ by half. */
+const MUCH_NOISE = 0.5;
 
 /** A ring and a tree over all ranks; `perHost` of them on a machine, where transfers are ten times as fast. */
-function tested(random: Random, ranks: number, faults: Faults, perHost = 1): ValidationReport[] {
+function tested(
+  random: Random,
+  ranks: number,
+  faults: Faults,
+  perHost = 1,
+  noise = NOISE,
+): ValidationReport[] {
   const host = (rank: number): string => `h${Math.floor(rank / perHost)}`;
   const repeats = (ms: number): number[] =>
-    Array.from({ length: 3 }, () => ms * (1 + NOISE * (random() - 0.5)));
+    Array.from({ length: 3 }, () => ms * (1 + noise * (random() - 0.5)));
   const transfer = (topology: "ring" | "tree", from: number, to: number, mb: number) => {
     const key = from < to ? `${from}-${to}` : `${to}-${from}`;
     const slow = Math.max(faults.link?.[key] ?? 1, faults.nic?.[from] ?? 1, faults.nic?.[to] ?? 1);
@@ -52,9 +60,13 @@ function tested(random: Random, ranks: number, faults: Faults, perHost = 1): Val
   }));
 }
 
-function found(validations: readonly ValidationReport[]) {
+function findings(validations: readonly ValidationReport[]): NewFinding[] {
   const job = { validations } as unknown as Job;
-  return [...(validationTests.run(job, ENV) as Iterable<NewFinding>)].flatMap(({ accuses }) =>
+  return [...(validationTests.run(job, ENV) as Iterable<NewFinding>)];
+}
+
+function found(validations: readonly ValidationReport[]) {
+  return findings(validations).flatMap(({ accuses }) =>
     accuses.map(({ type, ranks, cause }) => ({ type, ranks, cause })),
   );
 }
@@ -68,6 +80,15 @@ describe("tests of GPUs and links", () => {
       const ranks = 2 + randomInt(random, 14);
       const perHost = pick(random, [1, 2, 4]);
       expect(found(tested(random, ranks, {}, perHost)), `seed ${seed}`).toEqual([]);
+    }
+  });
+
+  it("accuse no GPU of what noise does to one of its tests", () => {
+    for (const seed of seeds) {
+      const random = seeded(seed);
+      const reports = tested(random, 8 + randomInt(random, 56), {}, 1, MUCH_NOISE);
+      const gpus = found(reports).filter(({ type }) => type === "gpu");
+      expect(gpus, `seed ${seed}`).toEqual([]);
     }
   });
 
@@ -113,8 +134,86 @@ describe("tests of GPUs and links", () => {
     expect(found(reports)).toEqual([{ type: "link", ranks: [3, 4], cause: "network-slow" }]);
   });
 
-  it("say nothing of two that differ", () => {
-    expect(found(tested(seeded(1), 2, { gpu: { 1: 2 } }))).toEqual([]);
+  it("say of two that differ, and of two halves, that they do, and accuse neither", () => {
+    const half = { 0: 1.5, 2: 1.5, 4: 1.5 };
+    for (const reports of [
+      tested(seeded(1), 2, { gpu: { 1: 1.5 } }),
+      tested(seeded(1), 6, { gpu: half }),
+    ]) {
+      const [one, ...more] = findings(reports);
+      expect(more).toEqual([]);
+      expect(one!.accuses).toEqual([]);
+      expect(one!.says).toMatch(
+        /they differ by (4[6-9]|5[0-4]) %, which of them is slow cannot be told/,
+      );
+    }
+    const [one] = findings(tested(seeded(1), 6, { gpu: half }));
+    expect(one!.data).toMatchObject({ fast: [1, 3, 5], slow: [0, 2, 4] });
+  });
+
+  it("say of transfers that differ by halves that they do", () => {
+    const link = { "0-1": 4, "2-3": 4, "4-5": 4, "0-2": 4, "1-3": 4 };
+    const said = findings(tested(seeded(2), 6, { link })).map(({ says }) => says);
+    expect(said).toHaveLength(1);
+    expect(said[0]).toMatch(/3 of 6 slower .*which of them is slow cannot be told/);
+  });
+
+  it("say plainly that all were tested and are alike", () => {
+    const [one] = findings(tested(seeded(1), 8, {}));
+    expect(one!.says).toMatch(/^8 GPUs and 14 links were tested and are alike: none stands out/);
+    const alone = tested(seeded(1), 1, {}).map((report) => ({ ...report, transfers: [] }));
+    expect(findings(alone)[0]!.says).toMatch(/^1 GPU was tested, and there is nothing to compare/);
+  });
+
+  it("name a GPU that is slow at one type of number with less weight", () => {
+    const reports = tested(seeded(1), 8, {}).map((report) =>
+      report.rank === 5
+        ? {
+            ...report,
+            gemm: report.gemm.map((test) =>
+              test.dtype === "bfloat16" ? { ...test, ms: test.ms.map((ms) => 1.5 * ms) } : test,
+            ),
+          }
+        : report,
+    );
+    const [one, ...more] = findings(reports);
+    expect(more).toEqual([]);
+    expect(one!.accuses).toMatchObject([{ type: "gpu", ranks: [5], weight: 0.5 }]);
+    expect(one!.says).toMatch(/rank 5's GPU on h5 .* in bfloat16/);
+  });
+
+  describe("where a rank left no report", () => {
+    const without = (slow: number, perHost: number, faults: Faults): NewFinding[] => {
+      const group = Array.from({ length: 8 }, (_, rank) => rank);
+      const all = tested(seeded(4), 8, faults, perHost).map((report) => ({ ...report, group }));
+      return findings(all.filter(({ rank }) => rank !== slow));
+    };
+
+    it("say so", () => {
+      const [one] = without(5, 1, {});
+      expect(one!.data).toMatchObject({ missing: [5] });
+      expect(one!.lacks).toEqual([expect.stringMatching(/^rank 5 took part and left no report/)]);
+      expect(findings(tested(seeded(4), 8, {}))[0]!.lacks).toBeUndefined();
+    });
+
+    it("compare its transfers with others between machines", () => {
+      const [one] = without(5, 1, { nic: { 5: 5 } });
+      expect(one!.accuses).toMatchObject([{ type: "nic", ranks: [5], weight: 0.9 }]);
+      expect(one!.at).toEqual([{ file: "2.json" }, { file: "6.json" }]);
+    });
+
+    it("compare them with all where no others are, which is less sure", () => {
+      const [one] = without(5, 8, { nic: { 5: 5 } });
+      expect(one!.accuses).toMatchObject([{ type: "nic", ranks: [5], weight: 0.5 }]);
+      expect(without(5, 8, {}).flatMap(({ accuses }) => accuses)).toEqual([]);
+    });
+
+    it("do not take its way inside a machine for the norm between machines", () => {
+      // Ranks 2 and 3 share a machine: without the report of 3 its fast transfer stands among slow ones.
+      const [one, ...more] = without(3, 2, { link: { "5-6": 2 } });
+      expect(more).toEqual([]);
+      expect(one!.accuses).toMatchObject([{ type: "link", ranks: [5, 6] }]);
+    });
   });
 
   it("count the last answer of a rank", () => {
