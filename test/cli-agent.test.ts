@@ -12,6 +12,7 @@ import {
   readFileSync,
   readSync,
   rmSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
@@ -308,6 +309,41 @@ describe("faultline agent", () => {
     expect(events.at(-1)).toMatchObject({ rings: 2, records: 41, lost: 0, incidents: 1, dumps: 1 });
     expect(readdirSync(out)).toEqual([expect.stringMatching(/^llama-hang-.*\.tar\.gz$/)]);
     first!.close();
+  });
+
+  it("ends with a line on rings that are damaged or without end", async () => {
+    const ring = new TestRing({ folder: dir, pid: await idle() });
+    ring.long(HEADER.head, 2n ** 64n - 1n);
+    const counted = await agent("rings");
+    expect(counted.status).toBe(3);
+    expect(counted.stderr).toMatch(/^faultline: .*damaged header: a head of 18446744073709551615/);
+    ring.long(HEADER.head, 0n);
+    truncateSync(ring.path, 2 ** 40);
+    const dumped = await agent("dump", "--out", join(folder, "x.tar.gz"));
+    expect(dumped.status).toBe(3);
+    expect(dumped.stderr).toMatch(/^faultline: .*it goes on behind the .* bytes that its header/);
+    const read = await run("diagnose", ring.path);
+    expect(read.status).toBe(3);
+    expect(read.stderr).toMatch(/goes on behind the .* bytes that its header promises: damaged/);
+  });
+
+  it("names a dump after a job without leaving its folder", async () => {
+    for (const ring of await hangingJob()) {
+      ring.bytes.write("../../job\0", HEADER.job);
+      writeFileSync(ring.path, ring.bytes);
+    }
+    const out = join(folder, "incidents");
+    await agent("watch", "--out", out, "--every", "50ms", "--hang", "1s", "--for", "5s");
+    expect(readdirSync(out)).toEqual([expect.stringMatching(/^______job-hang-.*\.tar\.gz$/)]);
+  });
+
+  it("says in its help that watch prints a document a line", async () => {
+    const help = async (command: string): Promise<string> =>
+      (await run("agent", command, "--help")).stdout.replace(/\s+/g, " ");
+    expect(await help("watch")).toContain(
+      "one JSON document a line on stdout, one for each incident",
+    );
+    expect(await help("rings")).toContain("one JSON document on stdout, nothing else");
   });
 
   it("says in one line what is wrong, and what to do", async () => {

@@ -86,7 +86,7 @@ export async function runAgentWatch(flags: WatchFlags): Promise<number> {
     const time = new Date().toISOString().replace(/[:.]/g, "-");
     const report = await dump({
       rings: run.rings,
-      out: join(out, `${run.job}-${kind}-${time}.tar.gz`),
+      out: join(out, `${fileName(run.job)}-${kind}-${time}.tar.gz`),
       machine,
       stacks: true,
       flightRecorder: true,
@@ -108,6 +108,11 @@ function ringsIn(folder: string, machine: ReturnType<typeof thisMachine>): numbe
   } catch {
     return RINGS;
   }
+}
+
+/** Of the letters that probes use (probe/RING.md): a damaged ring's job must not name a place outside the folder. */
+function fileName(job: string): string {
+  return job.replace(/[^A-Za-z0-9_-]/g, "_");
 }
 
 /** A power of two: each ring's share of the memory. */

@@ -40,7 +40,10 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
       setStatus(await runAgentDump(flags));
     });
 
-  common(agent.command("watch"))
+  common(
+    agent.command("watch"),
+    "print one JSON document a line on stdout, one for each incident, dump and remark",
+  )
     .description(
       "follows all rings, keeps the last minutes, and dumps by itself when a job hangs or dies",
     )
@@ -109,13 +112,16 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     });
 }
 
-function common(command: Command): Command {
+function common(
+  command: Command,
+  json = "print one JSON document on stdout, nothing else",
+): Command {
   return command
     .option(
       "--dir <folder>",
       "where the rings are (default: FAULTLINE_DIR, or /dev/shm/faultline-<uid>)",
     )
-    .option("--json", "print one JSON document on stdout, nothing else")
+    .option("--json", json)
     .option("--quiet", "no remarks on stderr")
     .option("--debug", "print the stack trace of an error")
     .exitOverride();

@@ -1,11 +1,19 @@
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { thousands } from "../base/text.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../model/operators.ts";
 import { COLLECTION, ITERATION, PYTHON_CALL, SEND_WAITS_FOR_WIRE } from "../model/probe.ts";
+import type { Defect } from "../model/reading.ts";
 import { recognise } from "./formats.ts";
 import { probeRing } from "./probe-ring.ts";
-import { FLAG, HEADER, KIND, RECORD, RECORD_BYTES } from "./probe-ring/layout.ts";
+import { CONNECTION, FLAG, HEADER, KIND, RECORD, RECORD_BYTES } from "./probe-ring/layout.ts";
+import { PAGE_BYTES } from "./probe-ring/ring-bytes.ts";
 import { RingWriter } from "./probe-ring/ring-writer.ts";
 import { readBytes, sniffs } from "./reader-contract.ts";
+import { openFile, type SourceFile } from "./sources.ts";
 
 const MS = 1e6;
 
@@ -288,6 +296,76 @@ describe("bad rings", () => {
     expect(what(lie(HEADER.commCount, 0xffff_ffff))[0]).toMatch(/256 of 4294967295 communicators/);
     expect(what(lie(HEADER.connectionCount, 9_999))[0]).toMatch(/64 of 9999 connections/);
     expect(what(lie(HEADER.recordCount, 1024))[0]).toMatch(/cut off: 16 of its 1024 records/);
+  });
+
+  it("with a head or steps that no double counts end in a line, not in a loop", () => {
+    const ring = native();
+    ring.connection({ comm: 0, isSend: true, peer: 0, begun: 3, finished: 1 });
+    const view = new DataView(ring.bytes.buffer);
+    const begun = view.getUint32(HEADER.connectionsOffset, true) + CONNECTION.begun;
+    view.setBigUint64(begun, 2n ** 54n, true);
+    expect(readBytes(probeRing, "a.ring", ring.bytes).probes![0]!.connections.count).toBe(1);
+    view.setBigUint64(HEADER.head, 2n ** 53n - 1n, true);
+    expect(what(ring.bytes).join()).not.toMatch(/head/);
+    view.setBigUint64(HEADER.head, 2n ** 53n, true);
+    expect(what(ring.bytes)).toEqual([
+      "the header claims a head of 9007199254740992 records: damaged",
+    ]);
+  });
+
+  it("that go on behind their end are not kept, and refused", () => {
+    const { bytes } = native();
+    const rounded = Buffer.concat([bytes, Buffer.alloc(PAGE_BYTES)]);
+    expect(what(rounded)).toEqual([]);
+    expect(what(Buffer.concat([rounded, Buffer.alloc(1)]))).toEqual([
+      `the file goes on behind the ${thousands(bytes.length)} bytes that its header promises: damaged, not read`,
+    ]);
+    // A table that no probe makes does not make the file any longer.
+    new DataView(bytes.buffer).setUint32(HEADER.connectionCapacity, 2 ** 25, true);
+    expect(what(Buffer.concat([bytes, Buffer.alloc(PAGE_BYTES + 1)]))[0]).toMatch(/goes on behind/);
+    const sink = probeRing.open("a.ring");
+    sink.push(bytes);
+    // More than any array holds: it can only be counted.
+    const chunk = new Uint8Array(2 ** 28);
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 16; i++) sink.push(chunk);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 28);
+    expect(sink.end().defects[0]!.what).toMatch(/goes on behind the/);
+  });
+
+  it("of a terabyte are read no further than their header promises", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "faultline-ring-"));
+    const path = join(folder, "a.ring");
+    const { bytes } = native();
+    writeFileSync(path, bytes);
+    truncateSync(path, 2 ** 40);
+    writeFileSync(`${path}.gz`, gzipSync(Buffer.concat([bytes, Buffer.alloc(2 ** 25)])));
+    for (const file of [path, `${path}.gz`]) {
+      let have = 0;
+      const defects: Defect[] = [];
+      const count = async ({ chunks }: SourceFile): Promise<void> => {
+        for await (const chunk of chunks) have += chunk.length;
+      };
+      await openFile(file, count, (defect) => defects.push(defect));
+      expect(have).toBeGreaterThan(bytes.length + PAGE_BYTES);
+      expect(have).toBeLessThan(2 ** 20);
+      expect(defects).toEqual([]);
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  it("hold no order to a terminal, and their last words keep their lines", () => {
+    const ring = new RingWriter({ host: "h\x1b[2J", job: "a\nb", library: "NCCL\u009b1" });
+    ring.comm(1n, 0, 2, "tp\x07");
+    ring.end("exception", 1, 5 * MS, "Traceback\r\n  \x1b]0;x\nValueError");
+    const { probes } = readBytes(probeRing, "a.ring", ring.bytes);
+    expect(probes![0]).toMatchObject({
+      host: "h\ufffd[2J",
+      job: "a\ufffdb",
+      library: "NCCL\ufffd1",
+      words: "Traceback\n  \ufffd]0;x\nValueError",
+      communicators: [{ name: "tp\ufffd" }],
+    });
   });
 
   it("cut anywhere are read without an exception", () => {

@@ -2,8 +2,16 @@
  * Rings of our own probes (probe/RING.md): what a library inside the training process recorded of its communication and
  * its kernels, and what Python did. A ring is a file in shared memory; a dump is a copy of it, and both are read here.
  */
+import { thousands } from "../base/text.ts";
 import { FORMAT, readRing } from "./probe-ring/read-ring.ts";
-import { isRing, MAX_RING_BYTES } from "./probe-ring/ring-bytes.ts";
+import { HEADER_BYTES } from "./probe-ring/layout.ts";
+import {
+  isRing,
+  MAX_RING_BYTES,
+  PAGE_BYTES,
+  promisedBytes,
+  refusal,
+} from "./probe-ring/ring-bytes.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 export const probeRing: Reader = {
@@ -14,8 +22,12 @@ export const probeRing: Reader = {
 
 class RingSink implements Sink {
   readonly #file: string;
-  readonly #chunks: Buffer[] = [];
+  #chunks: Buffer[] = [];
   #length = 0;
+  /** As the header says, once it is there. */
+  #promised = MAX_RING_BYTES;
+  #refused: string | null = null;
+  #hasHeader = false;
 
   constructor(file: string) {
     this.#file = file;
@@ -23,15 +35,25 @@ class RingSink implements Sink {
 
   push(chunk: Uint8Array): void {
     this.#length += chunk.length;
-    if (this.#length <= MAX_RING_BYTES) this.#chunks.push(Buffer.from(chunk));
+    if (this.#length <= this.#promised + PAGE_BYTES) this.#chunks.push(Buffer.from(chunk));
+    else this.#refuse();
+    if (this.#hasHeader || this.#length < HEADER_BYTES || this.#refused !== null) return;
+    this.#hasHeader = true;
+    const head = Buffer.concat(this.#chunks);
+    this.#promised = promisedBytes(head);
+    this.#refused = refusal(head);
+    if (this.#refused !== null || this.#length > this.#promised + PAGE_BYTES) this.#refuse();
+  }
+
+  /** Nothing that came is kept any longer. */
+  #refuse(): void {
+    this.#chunks = [];
+    this.#refused ??= `the file goes on behind the ${thousands(this.#promised)} bytes that its header promises: damaged, not read`;
   }
 
   end() {
-    if (this.#length > MAX_RING_BYTES) {
-      const what = "a ring of more than 1 GiB: no probe makes one; not read";
-      const defects = [{ file: this.#file, what }];
-      return { file: this.#file, format: FORMAT, rank: null, records: 0, defects };
-    }
-    return readRing(this.#file, Buffer.concat(this.#chunks, this.#length));
+    if (this.#refused === null) return readRing(this.#file, Buffer.concat(this.#chunks));
+    const defects = [{ file: this.#file, what: this.#refused }];
+    return { file: this.#file, format: FORMAT, rank: null, records: 0, defects };
   }
 }

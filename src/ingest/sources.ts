@@ -9,6 +9,7 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { UserError } from "../base/errors.ts";
 import type { Defect } from "../model/reading.ts";
+import { isRing, PAGE_BYTES, promisedBytes } from "./probe-ring/ring-bytes.ts";
 import { HEAD_BYTES, type Head } from "./reader.ts";
 import { looksLikeTar, tarMembers } from "./tar.ts";
 
@@ -126,7 +127,19 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
   } else {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString("latin1");
-    await wrapping.visit({ path, head: { name, bytes: head, text }, chunks });
+    // A ring says how long it is: behind that may lie a terabyte of nothing. A page more, so that its reader can tell.
+    const some = isRing(head) ? upTo(promisedBytes(head) + PAGE_BYTES, chunks) : chunks;
+    await wrapping.visit({ path, head: { name, bytes: head, text }, chunks: some });
+  }
+}
+
+/** Chunks until there are more bytes than that; the rest is not asked for. */
+async function* upTo(most: number, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let have = 0;
+  for await (const chunk of chunks) {
+    yield chunk;
+    have += chunk.length;
+    if (have > most) return;
   }
 }
 
@@ -160,11 +173,16 @@ async function peek(
   }
   const head = first.length === 1 ? first[0]! : Buffer.concat(first);
   async function* whole(): AsyncGenerator<Uint8Array> {
-    if (head.length > 0) yield head;
-    while (!ended) {
-      const chunk = await next();
-      if (chunk === null) return;
-      yield chunk;
+    try {
+      if (head.length > 0) yield head;
+      while (!ended) {
+        const chunk = await next();
+        if (chunk === null) return;
+        yield chunk;
+      }
+    } finally {
+      // Whoever has enough closes what it comes from.
+      await iterator.return?.();
     }
   }
   return { head: head.subarray(0, HEAD_BYTES), chunks: whole() };

@@ -10,7 +10,7 @@ import { readKernels } from "./kernels.ts";
 import { HEADER, HEADER_BYTES, PYTHON_WRITER, RECORD, RING_NAME } from "./layout.ts";
 import { readOperators } from "./operators.ts";
 import { wholeRecords, type Records } from "./records.ts";
-import { headerText, refusal, ringBytes, textAt, u64, type RingBytes } from "./ring-bytes.ts";
+import { headerText, linesAt, refusal, ringBytes, u64, type RingBytes } from "./ring-bytes.ts";
 import { readCommunicators, readConnections, readNames } from "./tables.ts";
 
 export const FORMAT = "probe-ring";
@@ -107,7 +107,7 @@ function processOf(
             atNs: ring.ns(HEADER.endedNs),
           }
         : null,
-    words: words >= HEADER_BYTES ? textAt(bytes, words, most) : "",
+    words: words >= HEADER_BYTES ? linesAt(bytes, words, most) : "",
     communicators,
     connections: readConnections(ring, kept),
     calls: readCalls(ring, records, names),

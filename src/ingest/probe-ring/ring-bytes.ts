@@ -1,8 +1,21 @@
 /** Numbers and texts out of a ring's bytes; every access is inside the file, whatever its header claims. */
-import { HEADER, HEADER_BYTES, MAGIC, RECORD_BYTES, RING_VERSION, TEXT_BYTES } from "./layout.ts";
+import { harmless } from "../../base/text.ts";
+import {
+  COMMUNICATOR_BYTES,
+  CONNECTION_BYTES,
+  HEADER,
+  HEADER_BYTES,
+  MAGIC,
+  NAME_BYTES,
+  RECORD_BYTES,
+  RING_VERSION,
+  TEXT_BYTES,
+} from "./layout.ts";
 
-/** More than any probe allocates (the default is 5 MB); what claims more is not believed. */
-export const MAX_RING_BYTES = 1024 ** 3;
+/** The most that a probe allocates: 2^24 records and the tables (the default is 5 MB). What claims more is not believed. */
+export const MAX_RING_BYTES = 1024 ** 3 + 1024 ** 2;
+/** Files may be rounded up to a page; what goes on for longer than its header says was not left by a probe. */
+export const PAGE_BYTES = 4096;
 
 export interface Table {
   readonly offset: number;
@@ -51,8 +64,34 @@ export function refusal(bytes: Uint8Array): string | null {
     return `the header claims ${count} records at byte ${offset}: more than 1 GiB, not read`;
   if (offset < HEADER_BYTES || offset % 8 !== 0)
     return `the header claims records at byte ${offset}, inside itself: damaged`;
+  const head = view.getBigUint64(HEADER.head, true);
+  if (isBeyondCounting(head)) return `the header claims a head of ${head} records: damaged`;
   return null;
 }
+
+/** More than a double counts exactly, and than any job issues. */
+export function isBeyondCounting(head: bigint): boolean {
+  return head > BigInt(Number.MAX_SAFE_INTEGER);
+}
+
+/** How many bytes there are to read behind such a beginning of a file: no further than its header promises. */
+export function promisedBytes(head: Uint8Array): number {
+  if (refusal(head) !== null) return HEADER_BYTES;
+  const view = new DataView(head.buffer, head.byteOffset, head.length);
+  const u32 = (at: number): number => view.getUint32(at, true);
+  const records = u64(view, HEADER.recordsOffset) + u32(HEADER.recordCount) * RECORD_BYTES;
+  const tables = TABLES.map(([at, size]) => u32(at) + u32(at + 4) * size);
+  // A table that no probe makes is a lie, and promises nothing.
+  return Math.max(records, ...tables.filter((end) => end <= MAX_RING_BYTES));
+}
+
+/** Where the header has the offset of each table, its capacity behind it; bytes of an entry. */
+const TABLES = [
+  [HEADER.commsOffset, COMMUNICATOR_BYTES],
+  [HEADER.connectionsOffset, CONNECTION_BYTES],
+  [HEADER.namesOffset, NAME_BYTES],
+  [HEADER.wordsOffset, 1],
+] as const;
 
 /** For bytes that `refusal` has nothing against. */
 export function ringBytes(bytes: Uint8Array, say: (what: string) => void): RingBytes {
@@ -112,15 +151,25 @@ function clockOf(view: DataView): Pick<RingBytes, "epochNs" | "ns"> {
   };
 }
 
-/** Exact up to 2^53. */
+/** Exact up to 2^53 and never more: a loop that counts to a larger number would stand still. */
 export function u64(view: DataView, at: number): number {
-  return view.getUint32(at + 4, true) * 4_294_967_296 + view.getUint32(at, true);
+  const value = view.getUint32(at + 4, true) * 4_294_967_296 + view.getUint32(at, true);
+  return Math.min(value, Number.MAX_SAFE_INTEGER);
 }
 
 const UTF8 = new TextDecoder();
 
-/** Up to the first zero. */
+/** Up to the first zero; whatever a file says, it is no order to a terminal. */
 export function textAt(bytes: Uint8Array, at: number, most: number): string {
+  return harmless(rawText(bytes, at, most));
+}
+
+/** The same for a text of several lines. */
+export function linesAt(bytes: Uint8Array, at: number, most: number): string {
+  return rawText(bytes, at, most).split(/\r?\n/).map(harmless).join("\n");
+}
+
+function rawText(bytes: Uint8Array, at: number, most: number): string {
   const field = bytes.subarray(at, at + most);
   const end = field.indexOf(0);
   return UTF8.decode(end < 0 ? field : field.subarray(0, end));

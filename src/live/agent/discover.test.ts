@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { thousands } from "../../base/text.ts";
 import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
 import { setTrap } from "./control.ts";
 import { discover, type FoundRing } from "./discover.ts";
@@ -83,6 +84,13 @@ describe("rings on a machine", () => {
     newer.word(HEADER.version, 9);
     const odd = new TestRing({ folder, rank: 4 });
     odd.word(HEADER.recordCount, 63);
+    new TestRing({ folder, rank: 7 }).long(HEADER.head, 2n ** 64n - 1n);
+    const long = new TestRing({ folder, rank: 8 });
+    const promised = long.bytes.length;
+    truncateSync(long.path, 2 ** 40);
+    const large = new TestRing({ folder, rank: 9 });
+    large.word(HEADER.connectionCapacity, 2 ** 25);
+    truncateSync(large.path, 2 ** 40);
     symlinkSync(good.path, join(folder, "job.r5.1.native.ring"));
     writeFileSync(join(folder, "job.r6.1.native.ring"), "x".repeat(8000));
     const { runs, troubles } = discover(folder, machine);
@@ -96,8 +104,28 @@ describe("rings on a machine", () => {
         "has a damaged header",
         "is a link; links are not followed",
         "is not a ring",
+        "has a damaged header: a head of 18446744073709551615 records",
+        `is damaged: it goes on behind the ${thousands(promised)} bytes that its header promises`,
+        "is larger than 1 GiB: no probe makes such a ring",
       ].join("\n"),
     );
+  });
+
+  it("looks back no further than it was told, whatever the head says", () => {
+    const ring = new TestRing({ folder });
+    const fd = openRing(ring);
+    expect(lastOperator(fd, only(), 2 ** 64)).toBe(null);
+    closeSync(fd);
+  });
+
+  it("hands on no order to a terminal", () => {
+    const ring = new TestRing({ folder, job: "a\u009bb" });
+    ring.communicator(0, "tp\x1b[31m\n", 2);
+    ring.append({ kind: KIND.collective, func: 1, group: 0, b: 1 });
+    const fd = openRing(ring);
+    expect(only().header.job).toBe("a\ufffdb");
+    expect(lastOperator(fd, only(), 1)?.what).toBe("AllReduce 1 of tp\ufffd[31m\ufffd (size 2)");
+    closeSync(fd);
   });
 
   it("keeps runs apart: starts of one job, and two jobs of one name", async () => {

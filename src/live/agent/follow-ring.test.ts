@@ -90,6 +90,16 @@ describe("following a ring", () => {
     follower.close();
   });
 
+  it("gives up a ring whose head is damaged while it is followed", () => {
+    const ring = new TestRing({ folder, records: 64 });
+    const follower = follow();
+    ring.append({ kind: KIND.iteration, a: 1 });
+    expect(poll(follower)).toBe(true);
+    ring.long(HEADER.head, 2n ** 63n);
+    expect(poll(follower)).toBe(false);
+    follower.close();
+  });
+
   it("forgets what is older than asked", () => {
     const ring = new TestRing({ folder, records: 64 });
     const follower = follow(0);

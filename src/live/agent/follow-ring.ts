@@ -95,6 +95,8 @@ export class RingFollower {
   poll(nowNs: number): boolean {
     if (!readFully(this.#fd, this.#header, 0)) return false;
     const head = whole(this.#header, HEADER.head);
+    // Damaged since it was found: whoever looks for rings says so.
+    if (!Number.isSafeInteger(head)) return false;
     const first = Math.max(this.#next, head - this.#slots);
     // What was overwritten before we came is nobody's loss.
     if (this.#hasPolled) this.lost += first - this.#next;

@@ -41,7 +41,8 @@ export function lastOperator(fd: number, ring: RingFile, head: number): LastOper
   const many = Math.min(LOOKED_AT, recordCount, head);
   const bytes = Buffer.alloc(RECORD_BYTES);
   let fallback: LastOperator | null = null;
-  for (let ticket = head - 1; ticket >= head - many; ticket--) {
+  for (let back = 1; back <= many; back++) {
+    const ticket = head - back;
     const at = recordsOffset + (ticket % recordCount) * RECORD_BYTES;
     if (!readFully(fd, bytes, at) || whole(bytes, RECORD.stamp) !== (ticket + 1) * 2) continue;
     const what = wordsOf(fd, bytes);

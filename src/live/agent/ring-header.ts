@@ -1,5 +1,6 @@
 /** The header of a ring as the agent needs it (probe/RING.md): who writes it, how far it is, what is asked of it. */
 
+import { harmless, thousands } from "../../base/text.ts";
 import {
   COMMUNICATOR_BYTES,
   CONNECTION_BYTES,
@@ -12,6 +13,11 @@ import {
   RING_VERSION,
   TEXT_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
+import {
+  isBeyondCounting,
+  MAX_RING_BYTES,
+  PAGE_BYTES,
+} from "../../ingest/probe-ring/ring-bytes.ts";
 
 const TABLES = [
   ["communicators", HEADER.commsOffset, COMMUNICATOR_BYTES],
@@ -77,6 +83,8 @@ export function headerDefect(bytes: Buffer, fileBytes: number): string | null {
     (records & (records - 1)) !== 0
   )
     return "has a damaged header";
+  const head = bytes.readBigUInt64LE(HEADER.head);
+  if (isBeyondCounting(head)) return `has a damaged header: a head of ${head} records`;
   const regions: (readonly [string, number, number])[] = [
     ["records", Number(bytes.readBigUInt64LE(HEADER.recordsOffset)), records * RECORD_BYTES],
     ...TABLES.map(([name, at, each]): [string, number, number] => [
@@ -85,11 +93,16 @@ export function headerDefect(bytes: Buffer, fileBytes: number): string | null {
       bytes.readUInt32LE(at + 4) * each,
     ]),
   ];
+  let last = HEADER_BYTES;
   for (const [name, offset, size] of regions) {
     if (size === 0) continue;
+    last = Math.max(last, offset + size);
     if (offset < HEADER_BYTES || offset % 8 !== 0) return "has a damaged header";
     if (offset + size > fileBytes) return `is cut off: its ${name} end behind the file`;
   }
+  if (last > MAX_RING_BYTES) return "is larger than 1 GiB: no probe makes such a ring";
+  if (fileBytes > last + PAGE_BYTES)
+    return `is damaged: it goes on behind the ${thousands(last)} bytes that its header promises`;
   return null;
 }
 
@@ -146,12 +159,16 @@ function clockOffset(bytes: Buffer): bigint {
   return bytes.readBigUInt64LE(at) - bytes.readBigUInt64LE(at + 8);
 }
 
-/** A u64 as a double: exact up to 2^53, more than any counter here reaches. No bigint on the way to the heap. */
+/**
+ * A u64 as a double: exact up to 2^53, more than any counter of a sound ring reaches; what counts in steps of one must not
+ * count up to it unchecked. No bigint on the way to the heap.
+ */
 export function whole(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
 }
 
+/** Whatever a ring says, it is no order to a terminal. */
 export function text(bytes: Buffer, at: number, most: number): string {
   const end = bytes.indexOf(0, at);
-  return bytes.toString("utf8", at, end < 0 || end > at + most ? at + most : end);
+  return harmless(bytes.toString("utf8", at, end < 0 || end > at + most ? at + most : end));
 }
