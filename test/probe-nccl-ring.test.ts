@@ -1,6 +1,7 @@
 /** The native probe's ring: its layout, how it is made, lives and ends, and the trap in it. */
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   chownSync,
   closeSync,
   existsSync,
@@ -10,14 +11,17 @@ import {
   readdirSync,
   readFileSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { once } from "node:events";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { COMMUNICATOR, CONNECTION, FLAG, HEADER, RECORD } from "../src/ingest/probe-ring/layout.ts";
-import { folder, hasCompiler, printedBy } from "./probe-nccl/build.ts";
+import { build, folder, hasCompiler, printedBy } from "./probe-nccl/build.ts";
 import { drive, freshFolder, ringOf, start, until } from "./probe-nccl/drive.ts";
 import { ringsIn } from "./probe-nccl/ring.ts";
 
@@ -144,6 +148,69 @@ describe.skipIf(!hasCompiler)(`the life of a ring${why}`, () => {
     expect(ringsIn(rings)[0]!.ended).toEqual({ how: 0, code: 0 });
   });
 
+  const canUnshare = spawnSync("unshare", ["--pid", "--fork", "true"]).status === 0;
+  it.skipIf(!canUnshare)(
+    "takes a signal that passes by process 1 for no end (skipped where there may be no other)",
+    () => {
+      const { driver, library } = build("driver");
+      const rings = freshFolder();
+      const run = spawnSync("unshare", ["--pid", "--fork", driver, library, "passed-by", "5"], {
+        encoding: "utf8",
+        env: { PATH: process.env["PATH"], FAULTLINE_DIR: rings, FAULTLINE_RECORDS: "1024" },
+      });
+      expect(run).toMatchObject({ status: 0, stdout: '{"pid":1}\n', stderr: "" });
+      expect(ringsIn(rings)[0]!.ended).toEqual({ how: 1, code: 0 });
+    },
+  );
+
+  it("keeps no process whose main thread and all others have left", () => {
+    const rings = freshFolder();
+    const run = drive(rings, ["main-leaves", 5]);
+    expect(run).toMatchObject({ status: 0, signal: null, stdout: '{"finished":true}\n' });
+    expect(ringsIn(rings)[0]!.ended).toEqual({ how: 1, code: 0 });
+  });
+
+  // To nothing, to a part of the header, to the header alone, and to nothing and back.
+  it.each([[0], [100], [4096], [0, 400_000]])(
+    "harms nobody when its file is truncated to %j",
+    async (...sizes) => {
+      const { child, lines, rings } = await start(["request", 5], { FAULTLINE_RECORDS: "64" });
+      const { file } = ringsIn(rings)[0]!;
+      for (const size of sizes) truncateSync(file, size);
+      child.stdin.write("1".repeat(200));
+      await until(() => lines.length === 201);
+      const ended = once(child, "close");
+      // The thread of the heartbeat, too, comes by.
+      await pause(1100);
+      child.stdin.end();
+      expect(await ended).toEqual([0, null]);
+    },
+  );
+
+  it("still dies of a SIGBUS that is not the ring's", () => {
+    const rings = freshFolder();
+    expect(drive(rings, ["signal", 5, 7]).signal).toBe("SIGBUS");
+    const [ring] = ringsIn(rings);
+    expect(ring!.ended).toEqual({ how: 3, code: 7 });
+    expect(ring!.words).toBe(
+      `SIGBUS from process ${ring!.u32("pid")} of user ${process.getuid!()}`,
+    );
+  });
+
+  it("is made where a pipe lies in its place", () => {
+    const { driver, library } = build("driver");
+    const rings = freshFolder();
+    mkdirSync(rings, { mode: 0o700 });
+    const script = `mkfifo "$FAULTLINE_DIR/job.rx.$$.native.ring"; exec "${driver}" "${library}" scene 5`;
+    const run = spawnSync("sh", ["-c", script], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], FAULTLINE_DIR: rings },
+      timeout: 20_000,
+    });
+    expect(run).toMatchObject({ status: 0, signal: null, stderr: "" });
+    expect(ringsIn(rings)[0]!.records).toHaveLength(8);
+  });
+
   it("removes what dead processes of the job and rank left long ago, and nothing else", () => {
     const rings = freshFolder();
     mkdirSync(rings, { mode: 0o700 });
@@ -216,6 +283,16 @@ describe.skipIf(!hasCompiler)(`without a ring the job goes on${why}`, () => {
     if (isRoot) chownSync(rings, 12_345, 12_345);
     goesOn(rings, "none", /belongs to another user/, { FAULTLINE_DIR: isRoot ? rings : "/usr" });
     expect(readdirSync(rings)).toEqual([]);
+  });
+
+  it("where others may write into the folder, unless they may remove nothing there", () => {
+    const rings = freshFolder();
+    mkdirSync(rings);
+    chmodSync(rings, 0o770);
+    goesOn(rings, "none", /others may write into the folder/);
+    expect(readdirSync(rings)).toEqual([]);
+    chmodSync(rings, 0o1777);
+    expect(drive(rings, ["scene", 5])).toMatchObject({ status: 0, stderr: "" });
   });
 
   it.skipIf(isRoot)("where it may not write (skipped for root, who may)", () => {

@@ -1,6 +1,8 @@
 /** The Python probe: its ring is the one of probe/RING.md, and a job behaves as it does without it. */
 import { spawnSync } from "node:child_process";
-import { existsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { basename, delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import * as layout from "../src/ingest/probe-ring/layout.ts";
@@ -12,6 +14,7 @@ import {
   PACKAGE,
   program,
   python,
+  pythonOfTorch,
   ringFiles,
   run,
   SITE,
@@ -20,6 +23,14 @@ import {
 } from "./probe-python/run.ts";
 
 const RUN = ["-m", "faultline_probe"];
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
 
 describe.skipIf(python === undefined)(`the layout${whyNoPython}`, () => {
   it("is the same in Python and in TypeScript", () => {
@@ -162,10 +173,13 @@ describe.skipIf(python === undefined)(`a program under the probe${whyNoPython}`,
     writeFileSync(file, "");
     const link = join(newFolder(), "link");
     symlinkSync(newFolder(), link);
+    const open = newFolder();
+    chmodSync(open, 0o777);
     const code = program("import faultline_probe", "faultline_probe.iteration()", "print('runs')");
     for (const [folder, why] of [
       [file, "is a link or no folder"],
       [link, "is a link or no folder"],
+      [open, "others may write into the folder"],
       ["/proc/nowhere", "No such file|Permission|not permitted"],
     ] as const) {
       const { ended, out, err } = await run([code], byEnvironment(folder, { RANK: "1" }));
@@ -206,6 +220,24 @@ describe.skipIf(python === undefined)(`a program under the probe${whyNoPython}`,
       "faultline: FAULTLINE_TRACE: not traced: @, no sense, a@b@c, 1@2 (wanted: module@function, gc or default)\n",
     );
     expect(callWords(onlyRing(rings).calls)).toEqual(["dumps:0"]);
+  });
+});
+
+const whyNoTorch =
+  pythonOfTorch === null
+    ? " (skipped, PyTorch with gloo not found: apt install python3-torch)"
+    : "";
+describe.skipIf(pythonOfTorch === null)(`the tests of links without a job${whyNoTorch}`, () => {
+  it.each([
+    ["0", /^rank 0: not all 3 ranks came within 3 s; missing: 1, 2$/],
+    ["2", /^rank 2: no meeting at 127.0.0.1:\d+ within 3 s: rank 0 is missing \(.*\)$/],
+  ])("end at their limit where others do not come, as rank %s sees it", async (rank, line) => {
+    const port = String(await freePort());
+    const words = ["-m", "faultline_probe.validate_main", "--limit", "3", "--out", newFolder()];
+    const where = { RANK: rank, WORLD_SIZE: "3", MASTER_ADDR: "127.0.0.1", MASTER_PORT: port };
+    const job = start(pythonOfTorch!, words, where);
+    expect(await job.ended).toEqual([1, null]);
+    expect(job.err().trimEnd().split("\n").at(-1)).toMatch(line);
   });
 });
 

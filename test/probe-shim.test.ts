@@ -48,6 +48,11 @@ async function until<T>(look: () => T | undefined | false): Promise<T> {
 }
 
 describe.skipIf(!canBuild)(`the shim${whyNot}`, () => {
+  it("never calls into a library that the job has closed", async () => {
+    const { status, said } = await run(["closes"]);
+    expect({ status, said }).toEqual({ status: 0, said: { first: 0, second: 0 } });
+  });
+
   it("records every call with what it was asked for, and when the GPU ran it", async () => {
     const { status, said, complained, rings } = await run(["operators"]);
     expect({ status, said, complained }).toEqual({

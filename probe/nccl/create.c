@@ -12,8 +12,7 @@
 #include <unistd.h>
 #include "within.h"
 
-enum { COMMS = 256, CONNECTIONS = 4096, NAMES = 512, NAME_BYTES = 64, WORDS_BYTES = 16384, RECORDS = 65536, PAGE = 4096 };
-enum { LEAST_RECORDS = 64, FEW_RECORDS = 1024, MOST_RECORDS = 1 << 24, LIVE_NS = 10 * 1000000000ll };
+enum { RECORDS = 65536, LEAST_RECORDS = 64, FEW_RECORDS = 1024, MOST_RECORDS = 1 << 24, LIVE_NS = 10 * 1000000000ll };
 
 static const char *first_set(const char *const *names) {
   for (; *names != NULL; names++) {
@@ -82,12 +81,13 @@ static int open_folder(char folder[PATH_MAX], const char **reason) {
     return -1;
   }
   struct stat status;
-  if (fstat(opened, &status) != 0 || status.st_uid != geteuid()) {
+  if (fstat(opened, &status) != 0 || status.st_uid != geteuid())
     *reason = "the folder belongs to another user (set FAULTLINE_DIR)";
-    close(opened);
-    return -1;
-  }
-  return opened;
+  else if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)
+    *reason = "others may write into the folder (chmod go-w, or set FAULTLINE_DIR)";
+  else return opened;
+  close(opened);
+  return -1;
 }
 
 static bool mapped_here(const char *path) {
@@ -103,10 +103,13 @@ static bool mapped_here(const char *path) {
 /* A file of our name and process number: the same process before an exec, a dead one of the same number, or a living one (a
  * second copy of this library, or another container that shares the folder), which keeps it. */
 static bool may_replace(int folder, const char *name, const char *path) {
-  int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  /* What is no file is in the way; opening a pipe to read would wait for a writer. */
+  int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return true;
   FlHeader old;
-  ssize_t got = pread(file, &old, sizeof old, 0);
+  struct stat status;
+  bool isFile = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  ssize_t got = isFile ? pread(file, &old, sizeof old, 0) : -1;
   close(file);
   if (got != (ssize_t)sizeof old || memcmp(old.magic, "FLTRING", 8) != 0) return true;
   if (old.processStartTicks == fl_start_ticks(getpid())) return !mapped_here(path);
@@ -185,24 +188,21 @@ static void lay_out(FlHeader *header, uint32_t records) {
   header->headerBytes = sizeof(FlHeader);
   header->recordBytes = sizeof(FlRecord);
   header->recordCount = records;
-  header->commsOffset = sizeof(FlHeader);
-  header->commCapacity = COMMS;
-  header->connectionsOffset = header->commsOffset + COMMS * sizeof(FlComm);
-  header->connectionCapacity = CONNECTIONS;
-  header->namesOffset = header->connectionsOffset + CONNECTIONS * sizeof(FlConnection);
-  header->nameCapacity = NAMES;
-  header->wordsOffset = header->namesOffset + NAMES * NAME_BYTES;
-  header->wordsBytes = WORDS_BYTES;
-  header->recordsOffset = (header->wordsOffset + WORDS_BYTES + PAGE - 1) / PAGE * PAGE;
+  header->commsOffset = FL_COMMS_AT;
+  header->commCapacity = FL_COMMS;
+  header->connectionsOffset = FL_CONNECTIONS_AT;
+  header->connectionCapacity = FL_CONNECTIONS;
+  header->namesOffset = FL_NAMES_AT;
+  header->nameCapacity = FL_NAMES;
+  header->wordsOffset = FL_WORDS_AT;
+  header->wordsBytes = FL_WORDS_BYTES;
+  header->recordsOffset = FL_RECORDS_AT;
 }
 
 static FlHeader *map(int file, const char *job, const char **reason) {
   uint32_t records = record_count();
-  FlHeader layout;
-  memset(&layout, 0, sizeof layout);
-  lay_out(&layout, records);
-  if (records == 0) records = modest_count(file, layout.recordsOffset);
-  size_t bytes = layout.recordsOffset + (size_t)records * sizeof(FlRecord);
+  if (records == 0) records = modest_count(file, FL_RECORDS_AT);
+  size_t bytes = FL_RECORDS_AT + (size_t)records * sizeof(FlRecord);
   if (!allocate(file, bytes, reason)) return NULL;
   /* Populated, so that the first lap costs no page faults. */
   FlHeader *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);

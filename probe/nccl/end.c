@@ -85,6 +85,11 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   raise(number);
 }
 
+/* Process 1 of a container: the kernel lets these pass it by where nobody handles them, so they are no end. */
+static bool is_ignored(int number) {
+  return getpid() == 1 && (number == SIGTERM || number == SIGXCPU);
+}
+
 static void watch_signals(void) {
   const char *wanted = getenv("FAULTLINE_SIGNALS");
   if (wanted != NULL && strcmp(wanted, "0") == 0) return;
@@ -92,7 +97,7 @@ static void watch_signals(void) {
   sigfillset(&ours.sa_mask);
   for (int i = 0; i < FATAL; i++) {
     struct sigaction theirs;
-    if (sigaction(fatal[i].number, NULL, &theirs) != 0) continue;
+    if (is_ignored(fatal[i].number) || sigaction(fatal[i].number, NULL, &theirs) != 0) continue;
     /* Whoever has a handler, or ignores it, has the last word. */
     if ((theirs.sa_flags & SA_SIGINFO) == 0 && theirs.sa_handler == SIG_DFL) sigaction(fatal[i].number, &ours, NULL);
   }

@@ -19,7 +19,8 @@ static Beat beat;
 
 static void *run(void *argument) {
   const Beat *mine = argument;
-  for (unsigned seconds = 0;; seconds++) {
+  fl_own_thread(FL_HEARTBEAT, true);
+  for (unsigned seconds = 0; !fl_alone(); seconds++) {
     atomic_store_explicit(&mine->ring->anchorRealtimeNs, fl_realtime(), memory_order_relaxed);
     uint64_t now = fl_now();
     atomic_store_explicit(&mine->ring->anchorMonotonicNs, now, memory_order_relaxed);
@@ -30,6 +31,7 @@ static void *run(void *argument) {
     struct timespec second = {.tv_sec = 1};
     nanosleep(&second, NULL);
   }
+  fl_own_thread(FL_HEARTBEAT, false);
   return NULL;
 }
 
@@ -37,6 +39,7 @@ void fl_heartbeat_start(FlHeader *ring, const char *path) {
   beat = (Beat){ring, path};
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS); /* A fault where it is blocked kills past every handler (guard.c). */
   /* A new thread takes over the mask: no signal of the job's is ever delivered to this one. */
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
   pthread_attr_t attributes;

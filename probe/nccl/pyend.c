@@ -79,6 +79,11 @@ static void at_exit_without_status(void) {
 }
 #endif
 
+/* Process 1 of a container: the kernel lets these pass it by where nobody handles them, so they are no end. */
+static bool is_ignored(int number) {
+  return getpid() == 1 && (number == SIGTERM || number == SIGXCPU);
+}
+
 void fl_watch_signals(FlHeader *ring) {
   atomic_store(&watched, ring);
   static bool watches;
@@ -95,6 +100,7 @@ void fl_watch_signals(FlHeader *ring) {
   sigfillset(&ours.sa_mask);
   for (int i = 0; i < FATAL; i++) {
     struct sigaction theirs;
+    if (is_ignored(fatal[i].number)) continue;
     if (sigaction(fatal[i].number, NULL, &theirs) == 0 && may_replace(&theirs)) sigaction(fatal[i].number, &ours, NULL);
   }
 }

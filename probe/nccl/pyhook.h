@@ -5,7 +5,7 @@
 #include "ring.h"
 
 /* One more whenever something below changes: native.py uses no library of another number. */
-enum { FL_PY_ABI = 2 };
+enum { FL_PY_ABI = 3 };
 
 /* PyMethodDef of the stable ABI. */
 typedef struct {
@@ -50,7 +50,8 @@ void *fl_py_callback(int which);
 void fl_py_append(uint8_t kind, uint8_t function, uint64_t a, uint32_t b, int32_t c, uint64_t issuedNs, uint64_t endedNs,
                   uint32_t d, uint32_t e);
 
-/* Notes in the ring how the process ends, as end.c does for the native one: by exit with its code, by a fatal signal. */
+/* Notes in the ring how the process ends, as end.c does for the native one: by exit with its code, by a fatal signal.
+ * fl_guard of within.h is called by Python, too, once faulthandler has taken SIGBUS. */
 void fl_watch_signals(FlHeader *ring);
 
 #endif

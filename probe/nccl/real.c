@@ -18,7 +18,7 @@ static void *in_library(const char *library, const char *function) {
   void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == NULL) return NULL;
   void *address = foreign(dlsym(handle, function));
-  dlclose(handle); /* Gives back our count only: whoever loaded it still holds it, and it calls us. */
+  dlclose(handle); /* Gives back our count only: whoever loaded it still holds it. */
   return address;
 }
 
@@ -29,6 +29,14 @@ static void *in_callers_libraries(const void *caller, const char *function) {
   Dl_info info;
   if (caller == NULL || dladdr(caller, &info) == 0) return NULL;
   return in_library(info.dli_fname, function);
+}
+
+/* The address is kept, so what it lies in must stay, even where the job closes its library meanwhile. */
+static void hold(void *address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0 || info.dli_fname == NULL || info.dli_fname[0] == '\0') return;
+  void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (handle != NULL) dlclose(handle);
 }
 
 /* Where a function of NCCL was found: its others are there, too. */
@@ -42,6 +50,7 @@ void *fl_find_real(FlReal *function, const void *caller) {
   if (address == NULL && isNccl) address = in_library(getenv("FAULTLINE_NCCL_LIBRARY"), function->name);
   for (const char *const *library = function->libraries; address == NULL && *library != NULL; library++)
     address = in_library(*library, function->name);
+  if (address != NULL) hold(address);
   dlerror(); /* The job must not meet our failed searches in its own dlerror(). */
   /* A failure is not remembered: the library may be loaded later. */
   if (address != NULL && isNccl) atomic_store_explicit(&in_nccl, address, memory_order_relaxed);

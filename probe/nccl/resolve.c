@@ -7,8 +7,9 @@
 #include <string.h>
 #include <time.h>
 #include "cuda.h"
+#include "within.h"
 
-enum { LANES = 64, IDLE_NS = 5000000, BUSY_NS = 1000000, EXIT_MS = 500 };
+enum { LANES = 64, IDLE_NS = 5000000, BUSY_NS = 1000000, LOOKS_OF_A_SECOND = 200, EXIT_MS = 500 };
 /* The timings of one stream, oldest first. The last lane takes the streams that find no lane of their own. */
 typedef struct {
   void *stream;
@@ -116,8 +117,10 @@ static void *run(void *unused) {
   pthread_setname_np(pthread_self(), "faultline-gpu");
   /* In the mode that threads have by default, asking for an event would break a graph that another thread captures. */
   fl_relax_capture(FL_RELAXED);
+  fl_own_thread(FL_RESOLVER, true);
+  unsigned looks = 0;
   for (bool last = false; !last;) {
-    last = atomic_load(&stopping);
+    last = atomic_load(&stopping) || (++looks % LOOKS_OF_A_SECOND == 0 && fl_alone());
     take_in();
     bool busy = false, works = !fl_timing_stopped();
     for (int i = 0; i < LANES && works; i++) {
@@ -133,6 +136,7 @@ static void *run(void *unused) {
     struct timespec pause = {.tv_nsec = busy ? BUSY_NS : IDLE_NS};
     if (!last) nanosleep(&pause, NULL);
   }
+  fl_own_thread(FL_RESOLVER, false);
   atomic_store(&stopped, true);
   return NULL;
 }
@@ -148,6 +152,7 @@ static void at_exit(void) {
 
 /* Threads do not follow into a fork's child; its exit must not wait for one. */
 void fl_resolver_after_fork(void) {
+  fl_own_thread(FL_RESOLVER, false);
   exists = false;
   atomic_store(&stopped, true);
 }
@@ -157,6 +162,7 @@ bool fl_resolver_start(void) {
   atomic_store(&stopped, false);
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS); /* guard.c */
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return false;
   pthread_attr_t attributes;
   pthread_t thread;

@@ -33,9 +33,9 @@ static void after_fork_in_parent(void) {
 /* The parent's ring is the parent's. In its place the child gets a private copy of it, in case somebody still holds the
  * pointer: better than a fault, and better than writing into the parent's. */
 static void let_go(FlHeader *ring) {
-  size_t bytes = ring->recordsOffset + (size_t)ring->recordCount * sizeof(FlRecord);
+  size_t bytes = FL_RECORDS_AT + (size_t)ring->recordCount * sizeof(FlRecord);
   int error = errno;
-  int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
   if (file >= 0) {
     if (fstat(file, &status) == 0 && status.st_size >= (off_t)bytes)
@@ -80,6 +80,7 @@ static FlHeader *make(void) {
   atomic_store_explicit(&fl_current_ring, ring, memory_order_release);
   fl_heartbeat_start(ring, path);
   fl_watch_end();
+  fl_guard(ring, FL_RECORDS_AT + (size_t)ring->recordCount * sizeof(FlRecord), false);
   return ring;
 }
 

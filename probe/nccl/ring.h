@@ -95,6 +95,17 @@ _Static_assert(sizeof(FlRecord) == 64, "record");
 _Static_assert(sizeof(FlComm) == 128, "communicator");
 _Static_assert(sizeof(FlConnection) == 64, "connection");
 
+/* Where everything lies in the rings that are made here and in Python. Writers go by this and not by the header: a file that
+ * somebody truncated reads as zeros. Only the number of records differs; it is a power of two, so even then whole or 0. */
+enum { FL_COMMS = 256, FL_CONNECTIONS = 4096, FL_NAMES = 512, FL_NAME_BYTES = 64, FL_WORDS_BYTES = 16384 };
+enum {
+  FL_COMMS_AT = sizeof(FlHeader),
+  FL_CONNECTIONS_AT = FL_COMMS_AT + FL_COMMS * sizeof(FlComm),
+  FL_NAMES_AT = FL_CONNECTIONS_AT + FL_CONNECTIONS * sizeof(FlConnection),
+  FL_WORDS_AT = FL_NAMES_AT + FL_NAMES * FL_NAME_BYTES,
+  FL_RECORDS_AT = (FL_WORDS_AT + FL_WORDS_BYTES + 4095) / 4096 * 4096,
+};
+
 /* The process' native ring, made at the first call; NULL where it cannot be made (said once on stderr) or the process is
  * a fork's child that has not asked yet (a child gets a ring of its own). Safe from any thread. */
 FlHeader *fl_ring(void);
@@ -113,10 +124,10 @@ uint16_t fl_comm(FlHeader *ring, uint64_t id, int32_t rank, int32_t size, int32_
 int32_t fl_connection(FlHeader *ring, uint16_t comm, uint8_t channel, bool isSend, int32_t peer);
 uint16_t fl_name(FlHeader *ring, const char *name);
 static inline FlComm *fl_comm_at(FlHeader *ring, uint16_t index) {
-  return (FlComm *)((char *)ring + ring->commsOffset) + index;
+  return (FlComm *)((char *)ring + FL_COMMS_AT) + index;
 }
 static inline FlConnection *fl_connection_at(FlHeader *ring, int32_t index) {
-  return (FlConnection *)((char *)ring + ring->connectionsOffset) + index;
+  return (FlConnection *)((char *)ring + FL_CONNECTIONS_AT) + index;
 }
 
 /* Waits while the agent wants calls held; true where it waited. Costs one load where there is no trap. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "within.h"
 
-enum { CONNECTION_PLACES = 16384, NAME_PLACES = 2048, NAME_BYTES = 64 };
+enum { CONNECTION_PLACES = 16384, NAME_PLACES = 2048 };
 enum { COMPLETE = 2, DESTROYED = 1 };
 
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
@@ -57,7 +57,7 @@ uint16_t fl_comm(FlHeader *ring, uint64_t id, int32_t rank, int32_t size, int32_
   FlComm *comm = find_comm(ring, count, id, rank, pointer);
   if (comm != NULL) {
     index = (uint16_t)(comm - fl_comm_at(ring, 0));
-  } else if (count < ring->commCapacity) {
+  } else if (count < FL_COMMS) {
     index = (uint16_t)count;
     comm = fl_comm_at(ring, index);
     comm->id = id;
@@ -84,10 +84,12 @@ static uint32_t mix(uint64_t key) {
 /* Where the connection is, or the free place where its walk ends. */
 static _Atomic uint16_t *find_connection(FlHeader *ring, uint16_t comm, uint8_t channel, bool isSend, int32_t peer) {
   uint64_t key = (uint64_t)(uint32_t)peer << 32 | (uint64_t)comm << 16 | (uint64_t)channel << 1 | isSend;
-  for (uint32_t at = mix(key);; at++) {
+  uint32_t first = mix(key);
+  for (uint32_t at = first;; at++) {
     _Atomic uint16_t *place = &connection_places[at % CONNECTION_PLACES];
     uint16_t found = atomic_load_explicit(place, memory_order_acquire);
-    if (found == 0) return place;
+    /* Never full, except where the ring was truncated again and again: then any will do. */
+    if (found == 0 || at - first == CONNECTION_PLACES) return place;
     const FlConnection *connection = fl_connection_at(ring, found - 1);
     if (connection->comm == comm && connection->channel == channel && connection->isSend == isSend &&
         connection->peer == peer)
@@ -104,7 +106,7 @@ int32_t fl_connection(FlHeader *ring, uint16_t comm, uint8_t channel, bool isSen
   index = atomic_load_explicit(place, memory_order_relaxed) - 1;
   if (index < 0) {
     uint32_t count = atomic_load_explicit(&ring->connectionCount, memory_order_relaxed);
-    if (count < ring->connectionCapacity) {
+    if (count < FL_CONNECTIONS) {
       index = (int32_t)count;
       FlConnection *connection = fl_connection_at(ring, index);
       connection->comm = comm;
@@ -122,21 +124,22 @@ int32_t fl_connection(FlHeader *ring, uint16_t comm, uint8_t channel, bool isSen
 }
 
 static char *name_at(FlHeader *ring, uint32_t index) {
-  return (char *)ring + ring->namesOffset + (size_t)index * NAME_BYTES;
+  return (char *)ring + FL_NAMES_AT + (size_t)index * FL_NAME_BYTES;
 }
 
 static _Atomic uint16_t *find_name(FlHeader *ring, const char *name) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
   for (const char *at = name; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-  for (uint32_t at = mix(hash);; at++) {
+  uint32_t first = mix(hash);
+  for (uint32_t at = first;; at++) {
     _Atomic uint16_t *place = &name_places[at % NAME_PLACES];
     uint16_t found = atomic_load_explicit(place, memory_order_acquire);
-    if (found == 0 || strcmp(name_at(ring, found - 1u), name) == 0) return place;
+    if (found == 0 || at - first == NAME_PLACES || strcmp(name_at(ring, found - 1u), name) == 0) return place;
   }
 }
 
 uint16_t fl_name(FlHeader *ring, const char *name) {
-  char cut[NAME_BYTES];
+  char cut[FL_NAME_BYTES];
   copy_text(cut, sizeof cut, name);
   uint16_t found = atomic_load_explicit(find_name(ring, cut), memory_order_acquire);
   if (found != 0) return (uint16_t)(found - 1);
@@ -147,7 +150,7 @@ uint16_t fl_name(FlHeader *ring, const char *name) {
   uint32_t count = atomic_load_explicit(&ring->nameCount, memory_order_relaxed);
   if (found != 0) {
     index = (uint16_t)(found - 1);
-  } else if (count < ring->nameCapacity) {
+  } else if (count < FL_NAMES) {
     index = (uint16_t)count;
     memcpy(name_at(ring, count), cut, sizeof cut);
     atomic_store_explicit(place, (uint16_t)(index + 1), memory_order_release);

@@ -24,6 +24,15 @@ void fl_heartbeat_start(FlHeader *ring, const char *path);
 /* Hands the mask that the agent wants on to NCCL, where the plug-in runs. */
 void fl_mask_follow(FlHeader *ring);
 
+/* guard.c: a SIGBUS in this ring, because its file was truncated, does no harm from now on. `isOverOurs`: the handler that
+ * there is was put there for us, though it is not of this library. */
+void fl_guard(void *ring, size_t bytes, bool isOverOurs);
+
+/* alone.c: a thread of ours says that it begins or ends; whether the main thread and all of the job's have left. */
+typedef enum { FL_HEARTBEAT, FL_RESOLVER, FL_OWN_THREADS } FlOwnThread;
+void fl_own_thread(FlOwnThread which, bool isThere);
+bool fl_alone(void);
+
 /* end.c: notes from now on how the process ends. */
 void fl_watch_end(void);
 
@@ -43,10 +52,12 @@ uint64_t fl_realtime(void);
 uint64_t fl_now_coarse(void); /* CLOCK_MONOTONIC as of the last tick: some ms behind, a fifth of the price */
 
 static inline FlRecord *fl_slot(FlHeader *ring, uint64_t ticket) {
-  return (FlRecord *)((char *)ring + ring->recordsOffset) + (ticket & (ring->recordCount - 1));
+  /* 0 where the file was truncated under us: then all go to one place, within the mapping. */
+  uint32_t count = ring->recordCount;
+  return (FlRecord *)((char *)ring + FL_RECORDS_AT) + (ticket & (count - (count != 0)));
 }
 static inline char *fl_words_of(FlHeader *ring) {
-  return (char *)ring + ring->wordsOffset;
+  return (char *)ring + FL_WORDS_AT;
 }
 
 #endif

@@ -36,6 +36,7 @@ export function drive(rings: string, words: Words, more: Variables = {}, by = bu
     encoding: "utf8",
     env: environment(rings, more),
     timeout: 100_000,
+    killSignal: "SIGKILL",
   });
 }
 

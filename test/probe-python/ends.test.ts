@@ -1,5 +1,5 @@
 /** How a process ended, and where its threads stood. */
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -10,6 +10,7 @@ import {
   byEnvironment,
   callWords,
   get,
+  LIBRARIES,
   library,
   newFolder,
   onlyRing,
@@ -127,7 +128,10 @@ describe.skipIf(python === undefined)(`how it ended${whyNoPython}`, () => {
       const { ring, ended } = await end(
         "import faultline_probe",
         "class Interrupted(dict):",
-        "    def __bool__(self): faultline_probe._probe._pending = {}; raise KeyboardInterrupt",
+        "    def __bool__(self):",
+        // The probe's own thread comes by, too.
+        "        if threading.current_thread() is not threading.main_thread(): return False",
+        "        faultline_probe._probe._pending = {}; raise KeyboardInterrupt",
         "faultline_probe._probe._pending = Interrupted()",
         // The hook looks at it after the import.
         "import wave",
@@ -147,6 +151,104 @@ describe.skipIf(python === undefined)(`how it ended${whyNoPython}`, () => {
       expect([ended, job.out()]).toEqual([[3, null], "saved\n"]);
       expect(ring.ended).toMatchObject({ how: "exit", code: 3 });
     });
+  });
+});
+
+describe.skipIf(python === undefined)(`what is the job's stays the job's${whyNoPython}`, () => {
+  /** Closes all descriptors, as daemons do, and opens files of its own in their place. */
+  const REUSES = [
+    "import glob, os, sys, time, faulthandler, itertools, json, faultline_probe",
+    "json.dumps(1)",
+    "folder, most = sys.argv[1], int(sys.argv[2])",
+    "os.closerange(3, 4096)",
+    "mine = []",
+    "while not mine or mine[-1] < most:",
+    "    mine.append(os.open(f'{folder}/{len(mine)}', os.O_RDWR | os.O_CREAT))",
+    "    os.write(mine[-1], b'x' * 1000)",
+    "def untouched(): return all(os.fstat(file).st_size == 1000 for file in mine)",
+  ];
+  const variables = { RANK: "0", FAULTLINE_TRACE: "json@dumps" };
+
+  it.each(LIBRARIES)("files in the place of the probe's, %s", async (_, so) => {
+    const code = program(
+      ...REUSES,
+      "time.sleep(1.5)",
+      // A stop, and that it is over: stacks are written, and taken back.
+      "for _ in range(3): json.dumps(1); time.sleep(0.3)",
+      "if os.fork() == 0: os._exit(0 if untouched() else 3)",
+      "print(untouched(), os.wait()[1], flush=True)",
+      "os.abort()",
+    );
+    const job = await run([code, newFolder(), "1100"], {
+      ...byEnvironment(newFolder(), { ...variables, FAULTLINE_HANG_S: "0.5" }),
+      FAULTLINE_LIBRARY: so,
+    });
+    expect([job.out(), await job.ended]).toEqual(["True 0\n", [null, "SIGABRT"]]);
+    const [files] = [newFolder()];
+    const crash = await run(
+      [program(...REUSES, "time.sleep(1.5)", "os.abort()"), files, "1100"],
+      byEnvironment(newFolder(), { ...variables, FAULTLINE_LIBRARY: so }),
+    );
+    expect(await crash.ended).toEqual([null, "SIGABRT"]);
+    const sizes = readdirSync(files).map((name) => statSync(join(files, name)).size);
+    expect(new Set(sizes)).toEqual(new Set([1000]));
+  });
+
+  it("and stacks still come to their own file", async () => {
+    const rings = newFolder();
+    const code = program(...REUSES, "time.sleep(1.5)", "print('there', flush=True)", "os.abort()");
+    await run([code, newFolder(), "1100"], byEnvironment(rings, variables));
+    const stacks = readFileSync(`${ringFiles(rings)[0]!}.stacks`, "utf8");
+    expect(stacks).toMatch(/^Fatal Python error: Aborted/);
+  });
+
+  it("faulthandler, once the job has enabled it itself", async () => {
+    const code = program(
+      "import faulthandler, os, sys",
+      "faulthandler.enable(sys.stdout)",
+      "if os.fork() == 0: os._exit(0 if faulthandler.is_enabled() else 3)",
+      "print(os.wait()[1], flush=True)",
+    );
+    expect((await run([code], byEnvironment(newFolder(), { RANK: "0" }))).out()).toBe("0\n");
+  });
+
+  it.each(["python.ring", "python.ring.stacks"])("time, where a pipe is %s", async (name) => {
+    const rings = newFolder();
+    const script = `mkfifo "$FAULTLINE_DIR/job.r0.$$.${name}"; exec "$0" -c "print('runs')"`;
+    const job = start("timeout", ["20", "sh", "-c", script, python!], {
+      ...byEnvironment(rings, { RANK: "0" }),
+    });
+    expect([await job.ended, job.out()]).toEqual([[0, null], "runs\n"]);
+  });
+
+  it.skipIf(library === null)(`life, where the ring is truncated${whyNoCompiler}`, async () => {
+    const code = program(
+      "import glob, os, sys, time, faultline_probe",
+      "faultline_probe.iteration()",
+      "ring, = glob.glob(os.environ['FAULTLINE_DIR'] + '/*.ring')",
+      "for size in 4096, 100, 0, 100000:",
+      "    os.truncate(ring, size)",
+      "    time.sleep(1.2)",
+      "    for _ in range(20000): faultline_probe.iteration()",
+      "print('lives', flush=True)",
+      "os.kill(os.getpid(), 7)",
+    );
+    const job = await run([code], byEnvironment(newFolder(), { RANK: "0" }));
+    expect([job.out(), await job.ended]).toEqual(["lives\n", [null, "SIGBUS"]]);
+  });
+
+  it("output, where a collection cannot be noted", async () => {
+    const code = program(
+      "import gc, time, faultline_probe",
+      "def broken(*_): raise OSError('of the job')",
+      "faultline_probe._probe.append = broken",
+      "keep = [[] for _ in range(10**6)]",
+      "for _ in range(3): gc.collect()",
+      "print('runs')",
+    );
+    const job = await run([code], byEnvironment(newFolder(), { RANK: "0" }));
+    expect(job.out()).toBe("runs\n");
+    expect(job.err()).toBe("faultline: collections are no longer noted: OSError: of the job\n");
   });
 });
 

@@ -19,7 +19,7 @@ dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method=f"file:
 pair = dist.new_group([0, 2])
 real_mm, real_isend = torch.mm, dist.isend
 QUICK = {"repeats": 9, "mb": 4, "limitS": 60}
-LIMIT = 5
+LIMIT = 12
 
 
 def slow_mm(*words, **named):

@@ -132,6 +132,34 @@ static int by_signal(const Plugin *plugin, int number, bool isHandled) {
   return 0;
 }
 
+/* Process 1 of a container lives on. */
+static int passed_by(const Plugin *plugin) {
+  Comm comm;
+  comm_init(&comm, plugin, 18, "", 0, 2);
+  kill(getpid(), SIGTERM);
+  complete(&comm, &all_reduce);
+  printf("{\"pid\":%d}\n", (int)getpid());
+  return 0;
+}
+
+static void *finish(void *main_thread) {
+  pthread_join(*(pthread_t *)main_thread, NULL);
+  printf("{\"finished\":true}\n");
+  return NULL;
+}
+
+/* The main thread leaves, and another one has still something to do. */
+static int main_leaves(const Plugin *plugin) {
+  static pthread_t self;
+  self = pthread_self();
+  Comm comm;
+  comm_init(&comm, plugin, 19, "", 0, 2);
+  complete(&comm, &all_reduce);
+  pthread_t other;
+  if (pthread_create(&other, NULL, finish, &self) != 0) return 3;
+  pthread_exit(NULL);
+}
+
 /* A call for each byte on stdin. */
 static int on_request(const Plugin *plugin) {
   Comm comm;
@@ -204,6 +232,8 @@ int main(int count, char **words) {
   if (strcmp(mode, "fork") == 0) return with_fork(&plugin);
   if (strcmp(mode, "signal") == 0) return by_signal(&plugin, first, false);
   if (strcmp(mode, "handled") == 0) return by_signal(&plugin, first, true);
+  if (strcmp(mode, "passed-by") == 0) return passed_by(&plugin);
+  if (strcmp(mode, "main-leaves") == 0) return main_leaves(&plugin);
   if (strcmp(mode, "request") == 0) return on_request(&plugin);
   if (strcmp(mode, "lost") == 0) return lost(&plugin, library);
   if (strcmp(mode, "comms") == 0) return many_comms(&plugin);

@@ -21,8 +21,9 @@ def start(probe, ring):
     """The stacks' file and the thread that lives as long as the ring is the process' own."""
     stacks = Stacks(ring, probe.rank_text)
     thread = threading.Thread(target=_run, args=(probe, ring, stacks), name="faultline", daemon=True)
-    # The new thread takes over the mask: no signal of the job's is ever delivered to it.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    # The new thread takes over the mask: no signal of the job's is ever delivered to it. A fault where SIGBUS is blocked
+    # would kill past the handler that saves us from a truncated ring.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.valid_signals()) - {signal.SIGBUS})
     try:
         thread.start()
     finally:
@@ -43,6 +44,7 @@ def _run(probe, ring, stacks):
             if now >= beat_at:
                 beat_at = now + _BEAT_EVERY_S
                 ring.beat()
+                stacks.look_after()
                 probe.look_around(ring)
             wanted = ring.get(ring_file.STACKS_WANTED)
             if wanted != ring.get(ring_file.STACKS_ANSWERED):

@@ -63,9 +63,14 @@ def _open_folder(path):
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise NoRing(f"{path}: is a link or no folder") from None
         raise
-    if os.fstat(folder).st_uid != os.geteuid():
+    status, reason = os.fstat(folder), None
+    if status.st_uid != os.geteuid():
+        reason = "the folder belongs to another user (set FAULTLINE_DIR)"
+    elif status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+        reason = "others may write into the folder (chmod go-w, or set FAULTLINE_DIR)"
+    if reason:
         os.close(folder)
-        raise NoRing(f"{path}: the folder belongs to another user (set FAULTLINE_DIR)")
+        raise NoRing(f"{path}: {reason}")
     return folder
 
 
@@ -107,7 +112,10 @@ def _map(file, path, rank, world_size):
     size = records + count * layout.RECORD_BYTES
     # Allocated as a whole now: a store into a hole of a full file system would be a SIGBUS in the middle of training.
     os.posix_fallocate(file, 0, size)
-    memory = mmap.mmap(file, size, mmap.MAP_SHARED | _POPULATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    # Python's mapping has a descriptor of its own and closes that number when it goes, which may be the job's by then.
+    own = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+    memory = mmap.mmap(file, size, mmap.MAP_SHARED | _POPULATE, mmap.PROT_READ | mmap.PROT_WRITE, **own)
+    _keep_for_ever(memory)
     ring = layout.Ring(path, memory, records, names, words, count)
     real, now = time.time_ns(), time.monotonic_ns()
     _HEADER.pack_into(
@@ -123,6 +131,20 @@ def _map(file, path, rank, world_size):
     # Last: a file without it is not a ring yet.
     memory[0:8] = b"FLTRING\0"
     return ring
+
+
+_kept = []
+
+
+def _keep_for_ever(memory):
+    _kept.append(memory)
+    try:
+        import ctypes
+
+        # Past the end of Python, too, where its modules give back what they hold.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    except (ImportError, AttributeError):
+        pass
 
 
 def start_ticks(pid):

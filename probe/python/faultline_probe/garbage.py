@@ -2,9 +2,10 @@
 
 import _thread
 import gc
-import time
+from time import monotonic_ns  # bound now: jobs and tests put clocks of their own into `time`
 
 from . import ring as ring_file
+from . import settings
 
 # Young collections come thousands of times a second and take microseconds. They share a record until they make this much
 # together, so that they push nothing else out of the ring and no time is lost: it reads as one collection of that length.
@@ -21,16 +22,20 @@ def watch(append):
         except KeyboardInterrupt:
             # Python shows what a callback raises and goes on; Ctrl-C is meant for the job.
             _thread.interrupt_main()
+        except Exception as error:
+            # Python would show it after every collection.
+            stop()
+            settings.say(f"collections are no longer noted: {type(error).__name__}: {error}"[:300])
 
     def note(phase, info):
         # Callbacks come in pairs, and no collection begins within another.
         nonlocal began, spent, generation, collected, uncollectable
         if phase == "start":
-            began = time.monotonic_ns()
+            began = monotonic_ns()
             return
         if began == 0:
             return
-        now = time.monotonic_ns()
+        now = monotonic_ns()
         spent += now - began
         began = 0
         generation = max(generation, info["generation"])

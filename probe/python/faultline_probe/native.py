@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-ABI = 2
+ABI = 3
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -37,6 +37,7 @@ class Native:
         library.fl_py_append.argtypes = [u8, u8, u64, u32, ctypes.c_int32, u64, u64, u32, u32]
         library.fl_py_append.restype = None
         library.fl_watch_signals.argtypes = [pointer]
+        library.fl_guard.argtypes = [pointer, ctypes.c_size_t, boolean]
         # PyFrame_GetCode is not in Python 3.8: C then looks into the frame.
         addresses = [_address(name) for name in (
             "PyEval_SetProfile", "PyFrame_GetCode", "Py_IncRef", "Py_DecRef", "PyObject_CallObject", "PyErr_Clear",
@@ -66,6 +67,11 @@ class Native:
         self._library.fl_py_ring(address, self._keep(on_first_call))
         # In a fork's child the handler has nothing to note until the child has a ring.
         self._library.fl_watch_signals(address)
+
+    def guard(self, ring, is_over_ours):
+        """A truncated ring kills nobody; `is_over_ours`: the handler that SIGBUS has now was put there by the probe."""
+        address = ctypes.addressof(ctypes.c_char.from_buffer(ring.memory))
+        self._library.fl_guard(address, len(ring.memory), is_over_ours)
 
     def _keep(self, thing):
         if thing is None:

@@ -15,7 +15,7 @@ from .ending import Ending
 from .hook import Hook
 from .iterations import Iterations
 from .membership import is_loader_worker, rank_in_group
-from .stacks import cancel_timer, let_go, watch_timer
+from .stacks import cancel_timer, watch_faulthandler
 
 try:
     from .native import load as load_library
@@ -56,7 +56,7 @@ class Probe:
         elif self._native:
             self._native.set_ring(None, None)
         self._stop_gc = garbage.watch(self._append_collection) if targets.GC in wanted else None
-        watch_timer()
+        watch_faulthandler()
         Ending(lambda: self.ring if self.ring and self.ring.pid == os.getpid() else None, self._leave)
         os.register_at_fork(after_in_child=self._after_fork)
         # Only RANK is given to each trainer by its launcher; a scheduler's variables are the launcher's as well.
@@ -84,6 +84,9 @@ class Probe:
                 if self._rank >= 0:
                     os.environ[_TAKEN] = str(self._rank)
                 self._stacks = background.start(self, ring)
+                if self._native:
+                    # After faulthandler, which would take a truncated ring for a crash.
+                    self._native.guard(ring, self._stacks.has_crashes)
         except NoRing as error:
             self._switch_off()
             settings.say(f"{error}; the job goes on without the probe")
@@ -220,9 +223,10 @@ class Probe:
 
     def _after_fork(self):
         """The parent's ring is the parent's; so are its thread and its faulthandler timer."""
+        if self._stacks:
+            self._stacks.let_go()
         self.ring = self._stacks = None
         self._is_fork, self._is_trainer = True, False
-        let_go()
         self._making, self._resolving = threading.Lock(), threading.Lock()
         self._iterations = Iterations(self)
         if self._native:

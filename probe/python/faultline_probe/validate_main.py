@@ -10,13 +10,62 @@ import argparse
 import json
 import os
 import sys
+import threading
+import time
 from datetime import timedelta
 
 from . import validation
 
+_GRACE_S = 15
+
 
 def numbers(kind):
     return lambda text: [kind(word) for word in text.split(",")]
+
+
+def end(line):
+    """Not in order: a transfer that never ended would hold the process."""
+    print(line, file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def meet(dist, backend, deadline, limit):
+    """The group of all ranks; ends the process where they are not there in time, and says who."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    host, port = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ.get("MASTER_PORT", "29500"))
+    # torchrun's agent may keep the store; PyTorch tells so in this way.
+    is_kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+    def left():
+        return timedelta(seconds=max(1.0, deadline - time.monotonic()))
+
+    store = None
+    while store is None:
+        try:
+            store = dist.TCPStore(host, port, size, rank == 0 and not is_kept, left(), wait_for_workers=False)
+        except Exception as error:
+            # Some versions give up at once where nobody listens yet.
+            if time.monotonic() >= deadline:
+                why = "" if is_kept or rank == 0 else ": rank 0 is missing"
+                end(f"rank {rank}: no meeting at {host}:{port} within {limit:g} s{why} ({error})".replace("\n", " ")[:300])
+            time.sleep(0.2)
+    store = dist.PrefixStore(f"faultline/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    pause, missing = min(0.5, max(0.02, size * 1e-3)), list(range(size))
+    try:
+        # Counters: reading one that is not there yet does not wait, in any version.
+        store.add(f"here/{rank}", 1)
+        while missing and time.monotonic() < deadline:
+            missing = [other for other in missing if not store.add(f"here/{other}", 0)]
+            if missing:
+                time.sleep(pause)
+    except Exception as error:
+        end(f"rank {rank}: the meeting at {host}:{port} broke off ({error})".replace("\n", " ")[:300])
+    if missing:
+        names = ", ".join(map(str, missing[:20])) + (" …" if len(missing) > 20 else "")
+        if rank == 0:
+            time.sleep(1)  # Whoever asks us until the same moment shall have its answer.
+        end(f"rank {rank}: not all {size} ranks came within {limit:g} s; missing: {names}")
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=left())
 
 
 def main(arguments=None):
@@ -34,14 +83,19 @@ def main(arguments=None):
     if not set(tests) <= {"gemm", "ring", "tree"}:
         parser.error("--tests takes gemm, ring and tree")
 
+    deadline = time.monotonic() + a.limit
+    # Whatever hangs in a library: the tests themselves end in time, and have some seconds to write what they have.
+    watchdog = threading.Timer(a.limit + _GRACE_S, end, (f"not over {_GRACE_S} s after the limit of {a.limit:g} s: ended",))
+    watchdog.daemon = True
+    watchdog.start()
     import torch
     import torch.distributed as dist
     backend = a.backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        dist.init_process_group(backend, timeout=timedelta(seconds=a.limit + 60))
-    request = {"ranks": a.ranks, "repeats": a.repeats, "limitS": a.limit}
+        meet(dist, backend, deadline, a.limit)
+    request = {"ranks": a.ranks, "repeats": a.repeats, "limitS": max(1.0, deadline - time.monotonic())}
     request.update({test: test in tests for test in ("gemm", "ring", "tree")})
     if a.mb:
         request["mb"] = a.mb
@@ -52,13 +106,14 @@ def main(arguments=None):
         json.dump(report, file)
     os.replace(f"{path}.part", path)
     if "remark" in report:
-        print(f"rank {report['rank']}: {report['remark']}", file=sys.stderr)
-        # Not in order: a transfer that never ended would hold the process.
-        sys.stderr.flush()
-        os._exit(1)
+        end(f"rank {report['rank']}: {report['remark']}")
     if dist.is_initialized():
-        dist.barrier()
-        dist.destroy_process_group()
+        try:
+            dist.barrier()
+            dist.destroy_process_group()
+        except RuntimeError:
+            pass  # Others ended before; what was found here is written.
+    watchdog.cancel()
     return 0
 
 
