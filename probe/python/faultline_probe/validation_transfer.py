@@ -1,7 +1,10 @@
 """One transfer between two members, timed by the receiver, in the job's own process group and its communicators."""
 
+import atexit
 import threading
 import time
+
+AT_EXIT_S = 5  # for a transfer that was given up: it may end yet
 
 
 def _start(dist, is_send, tensor, peer, group, batched, tag=0):
@@ -58,4 +61,7 @@ def within(work, deadline):
     thread = threading.Thread(target=run, name="faultline-validation", daemon=True)
     thread.start()
     thread.join(max(0.0, deadline - time.monotonic()))
+    if thread.is_alive():
+        # A thread that comes back from PyTorch while the interpreter goes away takes the process down with it.
+        atexit.register(thread.join, AT_EXIT_S)
     return bool(went_well)
