@@ -194,30 +194,35 @@ describe.skipIf(pythonOfTorch === null)(
         expect(diagnosed(job, "slow-link")).toMatchObject({ type: "link", ranks: [1, 2] });
       });
 
-    it("give up in time where a member does not come, or a transfer does not end", async () => {
-      const job = await run(4, "missing", "late-link", "healthy");
-      for (const told of job.told)
-        for (const { sum, unchanged } of told) expect([sum, unchanged]).toEqual([6, true]);
+    // Once more where it fails: Gloo may end a process by terminate() when a peer leaves while it does.
+    it(
+      "give up in time where a member does not come, or a transfer does not end",
+      { retry: 1 },
+      async () => {
+        const job = await run(4, "missing", "late-link", "healthy");
+        for (const told of job.told)
+          for (const { sum, unchanged } of told) expect([sum, unchanged]).toEqual([6, true]);
 
-      const missing = job.reports("missing");
-      expect(missing).toHaveLength(3);
-      for (const report of missing) {
-        expect(report.remark).toContain("did not come in time");
-        expect([report.gemm, report.transfers]).toEqual([[], []]);
-      }
+        const missing = job.reports("missing");
+        expect(missing).toHaveLength(3);
+        for (const report of missing) {
+          expect(report.remark).toContain("did not come in time");
+          expect([report.gemm, report.transfers]).toEqual([[], []]);
+        }
 
-      const late = job.reports("late-link");
-      for (const rank of [1, 2]) expect(late[rank]!.remark).toContain("1 -> 2");
-      // The pass before it was over.
-      expect(allTransfers(late).map(({ from, to }) => [from, to])).toEqual(
-        expect.arrayContaining([
-          [0, 1],
-          [2, 3],
-        ]),
-      );
+        const late = job.reports("late-link");
+        for (const rank of [1, 2]) expect(late[rank]!.remark).toContain("1 -> 2");
+        // The pass before it was over.
+        expect(allTransfers(late).map(({ from, to }) => [from, to])).toEqual(
+          expect.arrayContaining([
+            [0, 1],
+            [2, 3],
+          ]),
+        );
 
-      for (const { remark } of job.reports("healthy")) expect(remark).toBeUndefined();
-    });
+        for (const { remark } of job.reports("healthy")) expect(remark).toBeUndefined();
+      },
+    );
 
     it("test some ranks alone, with a process group of theirs or without", async () => {
       const job = await run(4, "pair", "no-group");
