@@ -4,6 +4,7 @@ import type { ProbeProcess } from "../../model/probe.ts";
 import { TEXT_CHARS, type FailureClass } from "../failure-class.ts";
 import { classifyException, classifyLine } from "../rank-log/signatures.ts";
 import { Tracebacks, type Raised } from "../rank-log/tracebacks.ts";
+import { SIGNALS } from "../signals.ts";
 
 type Ended = Pick<ProbeProcess, "ended" | "words" | "writer" | "rank" | "file" | "epochNs">;
 
@@ -64,19 +65,6 @@ function raisedBy(words: string): Told {
   return { text: text || "an exception", at: null, class: classifyException(text, []) };
 }
 
-const SIGNALS: Readonly<Record<number, string>> = {
-  1: "SIGHUP",
-  2: "SIGINT",
-  3: "SIGQUIT",
-  4: "SIGILL",
-  6: "SIGABRT",
-  7: "SIGBUS",
-  8: "SIGFPE",
-  10: "SIGUSR1",
-  11: "SIGSEGV",
-  12: "SIGUSR2",
-  15: "SIGTERM",
-};
 /** Sent by a launcher, a scheduler or a person: torchrun ends all others when one has died. */
 const SENT = new Set([1, 2, 3, 10, 12, 15]);
 

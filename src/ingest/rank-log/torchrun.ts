@@ -6,6 +6,7 @@
 import type { FailureClass } from "../failure-class.ts";
 import { parseStamp } from "../log-time.ts";
 import type { Stamp } from "../log-time.ts";
+import { SIGNALS } from "../signals.ts";
 
 const FIELD = /^\s*(time|host|rank|exitcode|error_file|traceback)\s*:\s?(.*)$/;
 const ITEM = /^\s*\[\d{1,6}\]:\s*$/;
@@ -13,20 +14,6 @@ const RANK = /^(\d{1,6})(?: \(local_rank: (\d{1,6})\))?/;
 const EXIT = /^(-?\d{1,6})\s*\(pid: (\d{1,10})\)/;
 const SIGNAL = /\((SIG\w{1,12})\)/;
 const FAILED = /failed \(exitcode: (-?\d{1,6})\) local_rank: (\d{1,6}) \(pid: (\d{1,10})\)/;
-
-const SIGNALS: Readonly<Record<number, string>> = {
-  1: "SIGHUP",
-  2: "SIGINT",
-  3: "SIGQUIT",
-  4: "SIGILL",
-  6: "SIGABRT",
-  7: "SIGBUS",
-  8: "SIGFPE",
-  9: "SIGKILL",
-  11: "SIGSEGV",
-  13: "SIGPIPE",
-  15: "SIGTERM",
-};
 
 export interface OpenTorchrun {
   readonly line: number;

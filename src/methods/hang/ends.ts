@@ -86,7 +86,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
 function wireFinding(job: Job, from: Rank, to: Rank, reason: string): NewFinding {
   const ranks = [from, to].sort((a, b) => a - b);
   const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
-  const why = `${reason}, and its proxy waits for data that rank ${from} has given to the wire`;
+  const why = `rank ${to}: ${reason}, and its proxy waits for data that rank ${from} has given to the wire`;
   return {
     says: why,
     weight: 0.85,
