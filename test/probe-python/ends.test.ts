@@ -172,7 +172,7 @@ describe.skipIf(python === undefined)(`what is the job's stays the job's${whyNoP
   it.each(LIBRARIES)("files in the place of the probe's, %s", async (_, so) => {
     const code = program(
       ...REUSES,
-      "time.sleep(1.5)",
+      "time.sleep(4.5)",
       // A stop, and that it is over: stacks are written, and taken back.
       "for _ in range(3): json.dumps(1); time.sleep(0.3)",
       "if os.fork() == 0: os._exit(0 if untouched() else 3)",
@@ -180,7 +180,9 @@ describe.skipIf(python === undefined)(`what is the job's stays the job's${whyNoP
       "os.abort()",
     );
     const job = await run([code, newFolder(), "1100"], {
-      ...byEnvironment(newFolder(), { ...variables, FAULTLINE_HANG_S: "0.5" }),
+      // Seconds, not less: faulthandler's timer, which nothing can stop any more, has the old descriptor until the probe's
+      // thread comes by, and that may take a while on a busy machine.
+      ...byEnvironment(newFolder(), { ...variables, FAULTLINE_HANG_S: "3" }),
       FAULTLINE_LIBRARY: so,
     });
     expect([job.out(), await job.ended]).toEqual(["True 0\n", [null, "SIGABRT"]]);
