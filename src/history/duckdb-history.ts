@@ -1,0 +1,166 @@
+/** The history in a file of DuckDB's: the default, for one service. */
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { Incident } from "../model/incident.ts";
+import { type DuckDbOptions, openFile } from "./duckdb-file.ts";
+import type { HighestByRun, Write } from "./duckdb-write.ts";
+import { groupWrites } from "./group-writes.ts";
+import type { AuditRow, History, IterationRows, JobRow, Offender } from "./history.ts";
+import {
+  bound,
+  documentText,
+  keyText,
+  rowLimit,
+  storedAudit,
+  storedIncident,
+  storedIterations,
+  storedJob,
+} from "./stored-rows.ts";
+import { turns } from "./turns.ts";
+
+type Value = string | number;
+
+/** A read holds a thread of Node's pool of four; the writer must always find one. */
+const READS_AT_ONCE = 2;
+
+/** The latest revision of each incident; its document is fetched by row, after all is filtered. */
+const LATEST = "SELECT id, max(revision) AS revision FROM incidents";
+
+/** Resolves when the file is there, is ours alone and is up to date. */
+export async function openDuckDbHistory(
+  path: string,
+  options: DuckDbOptions = {},
+): Promise<History & { prune(beforeMs: number): Promise<void> }> {
+  const { instance, close } = await openFile(path, options);
+  const { DOUBLE, VARCHAR } = await import("@duckdb/node-api");
+  const { writeGroup } = await import("./duckdb-write.ts");
+  const writer = await instance.connect();
+  const highest: HighestByRun = new Map();
+  const writes = groupWrites<Write>((group) => writeGroup(writer, highest, group), {
+    mostItems: 4096,
+    pauseMs: 0,
+    splitFailed: true,
+  });
+  const reading = turns(READS_AT_ONCE);
+  let closing: Promise<void> | null = null;
+
+  /** A connection of its own, so that a read never sees half a transaction of the writer. */
+  const read = (sql: string, values: Value[] = []): Promise<unknown[][]> => {
+    if (closing !== null) return Promise.reject(new Error("the history is closed"));
+    return reading.take(async () => {
+      let connection: DuckDBConnection | null = null;
+      try {
+        connection = await instance.connect();
+        // A whole number would be taken for an integer, and a large one refused.
+        const types = values.map((value) => (typeof value === "number" ? DOUBLE : VARCHAR));
+        return (await connection.runAndReadAll(sql, values, types)).getRowsJS();
+      } finally {
+        connection?.closeSync();
+      }
+    });
+  };
+  const documents = async <T>(sql: string, values: Value[] = []): Promise<T[]> =>
+    (await read(sql, values)).map(([text]) => JSON.parse(String(text)) as T);
+
+  return {
+    putJob: async (row) => await writes.put({ to: "jobs", row: storedJob(row) }),
+    jobs: async (most) =>
+      await documents<JobRow>(
+        `SELECT document FROM jobs ORDER BY started_ms DESC, seen_ms DESC, job, run LIMIT ${rowLimit(most, 1000)}`,
+      ),
+    putIncident: async (incident) =>
+      await writes.put({ to: "incidents", row: storedIncident(incident) }),
+    async incidents({ job, open, sinceMs, machine, most }) {
+      const values: Value[] = [];
+      const value = (v: Value): string => `$${values.push(v)}`;
+      const where: string[] = [];
+      if (open === true) where.push("state <> 'resolved'");
+      if (sinceMs !== undefined) where.push(`opened_ms >= ${value(bound(sinceMs))}`);
+      if (machine !== undefined) {
+        where.push(`list_contains(machines, ${value(keyText(machine))})`);
+      }
+      const ofJob = job === undefined ? "" : `WHERE job = ${value(keyText(job))}`;
+      return await documents<Incident>(
+        `SELECT document FROM incidents SEMI JOIN (${LATEST} ${ofJob} GROUP BY id) USING (id, revision)
+         ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
+         ORDER BY opened_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
+        values,
+      );
+    },
+    incidentHistory: async (id) =>
+      await documents<Incident>("SELECT document FROM incidents WHERE id = $1 ORDER BY revision", [
+        keyText(id),
+      ]),
+    putAudit: async (row) => await writes.put({ to: "audit", row: storedAudit(row) }),
+    audit: async ({ incident, most }) =>
+      await documents<AuditRow>(
+        `SELECT document FROM audit ${incident === undefined ? "" : "WHERE incident = $1"}
+         ORDER BY at_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
+        incident === undefined ? [] : [keyText(incident)],
+      ),
+    async putIterations(job, run, rows) {
+      const copy = storedIterations(rows);
+      if (copy.iteration.length === 0) return;
+      await writes.put({ to: "iterations", job: keyText(job), run: keyText(run), rows: copy });
+    },
+    async iterations(job, run, { fromMs, toMs, most }) {
+      const limit = rowLimit(most, 1000);
+      // The last of each of `limit` even parts, so that the newest is always there.
+      const rows = await read(
+        `SELECT iteration, end_ms, duration_ms FROM (
+           SELECT *, row_number() OVER (ORDER BY iteration) AS nth, count(*) OVER () AS n FROM iterations
+           WHERE job = $1 AND run = $2 AND end_ms >= $3 AND end_ms <= $4)
+         WHERE n <= ${limit} OR nth * ${limit} // n > (nth - 1) * ${limit} // n ORDER BY iteration`,
+        [keyText(job), keyText(run), bound(fromMs ?? -Infinity), bound(toMs ?? Infinity)],
+      );
+      return columns(rows);
+    },
+    async offenders(sinceMs, most) {
+      const rows = await read(
+        `SELECT machine, count(DISTINCT id)::DOUBLE AS incidents, count(DISTINCT job)::DOUBLE, max(opened_ms) AS last,
+           list_sort(list(DISTINCT cause) FILTER (cause <> ''))
+         FROM (SELECT id, job, opened_ms, unnest(accused) AS machine, unnest(causes) AS cause
+           FROM incidents SEMI JOIN (${LATEST} WHERE state IN ('confirmed', 'relapsed') GROUP BY id) USING (id, revision)
+           WHERE opened_ms >= $1)
+         GROUP BY machine ORDER BY incidents DESC, last DESC, machine LIMIT ${rowLimit(most, 1000)}`,
+        [bound(sinceMs)],
+      );
+      return rows.map(([machine, incidents, jobs, lastMs, causes]): Offender => ({
+        machine: String(machine),
+        incidents: Number(incidents),
+        jobs: Number(jobs),
+        lastMs: Number(lastMs),
+        causes: (causes as string[] | null) ?? [],
+      }));
+    },
+    putDocument: async (key, document) =>
+      await writes.put({ to: "documents", key: keyText(key), text: documentText(document) }),
+    document: async (key) =>
+      (
+        await documents<unknown>("SELECT document FROM documents WHERE key = $1", [keyText(key)])
+      )[0] ?? null,
+    async documentKeys(prefix) {
+      const rows = await read("SELECT key FROM documents WHERE starts_with(key, $1) ORDER BY key", [
+        keyText(prefix),
+      ]);
+      return rows.map(([key]) => String(key));
+    },
+    prune: async (beforeMs) => await writes.put({ to: "prune", beforeMs: bound(beforeMs) }),
+    async ping() {
+      await read("SELECT 1");
+    },
+    async close() {
+      closing ??= (async () => {
+        await writes.close();
+        await reading.idle();
+        writer.closeSync();
+        close();
+      })();
+      await closing;
+    },
+  };
+}
+
+function columns(rows: readonly unknown[][]): IterationRows {
+  const column = (at: number): Float64Array => Float64Array.from(rows, (row) => Number(row[at]));
+  return { iteration: column(0), endMs: column(1), durationMs: column(2) };
+}

@@ -1,0 +1,101 @@
+/**
+ * What is remembered of a fleet: jobs, incidents with all their changes, iteration times, who did what, and the
+ * documents of the embedded coordinator. One interface, a DuckDB file by default, ClickHouse where a fleet outgrows it;
+ * both pass one contract suite. A write that has resolved is safe from kill -9 of the service. Writing the same row
+ * twice leaves one.
+ */
+import type { Incident } from "../model/incident.ts";
+
+export interface JobRow {
+  readonly job: string;
+  readonly run: string;
+  readonly startedMs: number;
+  readonly seenMs: number;
+  readonly endedMs: number | null;
+  readonly worldSize: number;
+  readonly machines: number;
+  /** Milliseconds an iteration when healthy; null before it is known. */
+  readonly baselineMs: number | null;
+  readonly lastIteration: number;
+}
+
+/** Who did what to what: actions, approvals, refusals. Never changed, never removed. */
+export interface AuditRow {
+  /** Unique; rows are ordered by time, then id. */
+  readonly id: string;
+  readonly atMs: number;
+  /** The token's name, "service" for what it does by itself. */
+  readonly who: string;
+  readonly what: string;
+  readonly incident: string;
+  readonly action: string;
+  readonly detail: string;
+}
+
+/** Iterations of one run, one value an iteration for the whole job. */
+export interface IterationRows {
+  readonly iteration: Float64Array;
+  readonly endMs: Float64Array;
+  readonly durationMs: Float64Array;
+}
+
+export interface IncidentQuery {
+  readonly job?: string;
+  /** Only those not resolved. */
+  readonly open?: boolean;
+  /** Opened at or after. */
+  readonly sinceMs?: number;
+  readonly machine?: string;
+  /** The newest first; at most so many (default 1000). */
+  readonly most?: number;
+}
+
+/** A machine that was a suspect of incidents, over all jobs. */
+export interface Offender {
+  readonly machine: string;
+  readonly incidents: number;
+  readonly jobs: number;
+  readonly lastMs: number;
+  readonly causes: readonly string[];
+}
+
+export interface History {
+  /** One row a run: the one that was seen last, of equals the last put. */
+  putJob(row: JobRow): Promise<void>;
+  /** Those that started last first. */
+  jobs(most: number): Promise<readonly JobRow[]>;
+  /** A revision that is there already is left as it is. */
+  putIncident(incident: Incident): Promise<void>;
+  /** Their latest revisions. */
+  incidents(query: IncidentQuery): Promise<readonly Incident[]>;
+  /** All revisions, ascending; empty where unknown. */
+  incidentHistory(id: string): Promise<readonly Incident[]>;
+  putAudit(row: AuditRow): Promise<void>;
+  /** The newest first. */
+  audit(query: {
+    readonly incident?: string;
+    readonly most?: number;
+  }): Promise<readonly AuditRow[]>;
+  putIterations(job: string, run: string, rows: IterationRows): Promise<void>;
+  /** Ascending, thinned out to at most so many; an iteration that was put twice counts once, the last put. */
+  iterations(
+    job: string,
+    run: string,
+    query: { readonly fromMs?: number; readonly toMs?: number; readonly most: number },
+  ): Promise<IterationRows>;
+  /**
+   * Machines among the suspects of incidents that were confirmed and opened since a moment, the most frequent first.
+   * Suspects are those of an incident's latest confirmation; `lastMs` is when the latest incident was opened.
+   */
+  offenders(sinceMs: number, most: number): Promise<readonly Offender[]>;
+  /** Documents by key: the embedded coordinator's. null forgets the key. */
+  putDocument(key: string, document: unknown): Promise<void>;
+  /** null where there is none. */
+  document(key: string): Promise<unknown>;
+  documentKeys(prefix: string): Promise<readonly string[]>;
+  /** Forgets iterations that ended before a moment; where a store has no such thing, nothing is forgotten. */
+  prune?(beforeMs: number): Promise<void>;
+  /** Rejects where the store cannot be reached. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
