@@ -1,7 +1,7 @@
 /** From paths, or from a monitoring server, to the answer about machines. */
 import { UserError } from "./base/errors.ts";
 import { buildJob } from "./ingest/build-job.ts";
-import { readJobFile } from "./ingest/job-file.ts";
+import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import {
   availableNames,
   nodeNames,
@@ -15,6 +15,7 @@ import {
   findMachines,
   jobFleet,
   jobHints,
+  machineFindings,
   machinePictures,
   mergeMetrics,
   runMinder,
@@ -22,11 +23,14 @@ import {
   type MinderModels,
 } from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
+import type { Rank } from "./model/ids.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
 import type { MachineReport } from "./model/machine-report.ts";
 import { CATALOG, type MetricSource } from "./model/metric-catalog.ts";
+import type { Verdict } from "./model/verdict.ts";
 import { readJob } from "./pipeline.ts";
+import { fuse } from "./verdict/fuse.ts";
 
 export { connect, nowS, type Server, type Way } from "./ingest/prometheus/prometheus.ts";
 export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
@@ -95,6 +99,41 @@ export async function machinesOfJob(
   const fleet = jobFleet(job);
   return fleet && fleet.grids.length > 0 ? await askFleet(fleet, { method: "peers" }) : null;
 }
+
+/** What the live service tells of a fleet: the report, and a verdict on one machine of it. */
+export async function machineVerdict(
+  fleet: Fleet,
+  ranksOn: (machine: string) => readonly Rank[],
+): Promise<{ report: MachineReport; verdictOf(this: void, machine: string): Verdict }> {
+  const { report } = await askFleet(fleet, { method: "peers" });
+  return {
+    report,
+    verdictOf(machine) {
+      const ranks = ranksOn(machine).map((rank) => ({ rank, machine, gpu: null, nic: null }));
+      const job = buildJob([], {
+        ...NO_JOB_FILE,
+        ranks: new Map(ranks.map((one) => [one.rank, one])),
+      });
+      const one = report.faulty.filter((faulty) => faulty.machine === machine);
+      const found = machineFindings(job, { ...report, faulty: one });
+      const findings = found.map((finding, k) => ({
+        ...finding,
+        id: `f${k + 1}`,
+        method: "machines/peers",
+      }));
+      return fuse(job, findings, []);
+    },
+  };
+}
+
+const NO_JOB_FILE: JobFile = {
+  name: "",
+  worldSize: null,
+  ranks: new Map(),
+  leaves: new Map(),
+  microBatches: null,
+  stageOf: () => null,
+};
 
 export interface ServerQuery extends Pick<PullOptions, "match" | "startS" | "endS" | "via"> {
   /** Where machines stand in the job. */

@@ -38,7 +38,7 @@ export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diag
 }
 
 /** How to live with a slow-down until it is mended (Greyhound §5); not a word where nothing can be planned. */
-function withMitigation(job: Job, verdict: Verdict): Verdict {
+export function withMitigation(job: Job, verdict: Verdict): Verdict {
   const plan = planForVerdict(job, verdict);
   if (!isPlan(plan)) return verdict;
   return { ...verdict, actions: [...verdict.actions, ...actionsOf(plan)], mitigation: plan };

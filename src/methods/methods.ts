@@ -42,6 +42,10 @@ export const METHODS: readonly Method[] = [
   logCause,
 ];
 
+export { liveLocalizer, type LiveInput } from "./localize/live.ts";
+export { RemoteSource, type Want } from "./localize/progressive/remote-source.ts";
+export type { RankIteration } from "./localize/progressive/source.ts";
+export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";
 export { analyseLogs, healthyEvents } from "./logs/analyse-logs.ts";
 export { normalPool } from "./logs/normal-pool.ts";
 export { alignFleet } from "./machines/align.ts";
@@ -50,6 +54,7 @@ export { readModels, type MinderModels } from "./machines/minder/model-file.ts";
 export { runMinder } from "./machines/minder/minder.ts";
 export { trainModels } from "./machines/minder/train-models.ts";
 export { findMachines } from "./machines/find-machines.ts";
+export { machineFindings } from "./machines/machine-method.ts";
 export { jobFleet, jobHints } from "./machines/job-fleet.ts";
 export { machinePictures } from "./machines/pictures.ts";
 export { judge as judgeTraces } from "./traces/regression-method.ts";

@@ -95,6 +95,8 @@ export interface Job {
   readonly probes?: readonly ProbeProcess[];
   /** What ranks measured when asked to test their GPUs and links. */
   readonly validations?: readonly ValidationReport[];
+  /** Of a job that runs: ranks whose agents tell of them. */
+  readonly watched?: ReadonlySet<Rank>;
   /** All that its logs say, line by line where it may tell of a failure. */
   readonly logDigest?: LogDigest;
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */

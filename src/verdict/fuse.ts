@@ -1,6 +1,7 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
 import { rankWords } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
@@ -163,8 +164,10 @@ function confidenceOf(
   const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
+  const isTraced = (rank: Rank): boolean =>
+    job.dumps.has(rank) || job.logs.has(rank) || probed.has(rank) || !!job.watched?.has(rank);
   const unseen = [...job.ranks.keys()].filter(
-    (rank) => !job.dumps.has(rank) && !job.logs.has(rank) && !probed.has(rank) && !blamed.has(rank),
+    (rank) => !isTraced(rank) && !blamed.has(rank),
   ).length;
   // Monitoring sees the machines of ranks that left nothing else.
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");

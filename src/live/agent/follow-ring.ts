@@ -23,12 +23,23 @@ const MOST_OPEN = 8192;
 const BLOCK = 64;
 /** Open records so close to each other are read together: a read costs as much as copying this many. */
 const NEAR = 64;
+/** Ends of iterations that are kept until somebody takes them; beyond that the oldest go. */
+const MOST_MARKS = 1024;
 
 export interface FollowOptions {
   /** How far back records are kept. */
   readonly keepNs: number;
   /** A power of two; never fewer than the ring itself holds. */
   readonly mostRecords: number;
+  /** Whether so many more bytes may be kept; absent: as `mostRecords` says. */
+  mayGrow?(this: void, bytes: number): boolean;
+}
+
+/** An iteration that ended: its number, and its times by the monotonic clock. */
+export interface IterationMark {
+  readonly iteration: number;
+  readonly issuedNs: number;
+  readonly endedNs: number;
 }
 
 export class RingFollower {
@@ -51,6 +62,7 @@ export class RingFollower {
   #openCount = 0;
   #hasPolled = false;
   #iterationNs = 0;
+  #marks: IterationMark[] = [];
 
   /** Collectives and transfers that go on. */
   openOperators = 0;
@@ -89,6 +101,44 @@ export class RingFollower {
   /** The header as of the last poll. */
   get header(): Buffer {
     return this.#header;
+  }
+
+  /** The bytes that are kept: records lie in them at placeOf(). */
+  get kept(): Buffer {
+    return this.#history;
+  }
+
+  /** The oldest ticket that may still be kept. */
+  get oldest(): number {
+    return Math.max(this.#first, this.#next - this.#history.length / RECORD_BYTES);
+  }
+
+  /** The ticket behind the newest that was read. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Where a record lies in `kept`; -1 where it was lost, is no longer kept, or was never seen whole. */
+  placeOf(ticket: number): number {
+    if (ticket < 0 || ticket >= this.#next) return -1;
+    const place = placeOf(ticket, this.#history.length / RECORD_BYTES);
+    return whole(this.#history, place) === (ticket + 1) * 2 ? place : -1;
+  }
+
+  /** Any bytes of the file as they are now; false where they cannot be read. */
+  readAt(into: Buffer, offset: number): boolean {
+    try {
+      return readFully(this.#fd, into, offset);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Iterations that ended since the last call, in order; at most the last thousand. */
+  takeMarks(): readonly IterationMark[] {
+    const marks = this.#marks;
+    this.#marks = [];
+    return marks;
   }
 
   /** Reads what is new; false where the file can no longer be read. */
@@ -147,6 +197,7 @@ export class RingFollower {
       // Not read yet, or lost: it says nothing of its age, so room is made only as records come in.
       if (whole(this.#history, place) !== (oldest + 1) * 2) return;
       if (whole(this.#history, place + RECORD.issuedNs) < nowNs - this.#options.keepNs) return;
+      if (this.#options.mayGrow?.(this.#history.length) === false) return;
       const larger = Buffer.alloc(this.#history.length * 2);
       // Whole stretches: copying a million records one by one would keep everybody waiting.
       for (let ticket = Math.max(0, this.#next - capacity); ticket < this.#next;) {
@@ -280,10 +331,18 @@ export class RingFollower {
   #iteration(at: number): void {
     this.lastIteration = Math.max(this.lastIteration, whole(this.#batch, at + RECORD.a));
     const ended = whole(this.#batch, at + RECORD.endedNs);
-    const when = ended > 0 ? ended : whole(this.#batch, at + RECORD.issuedNs);
+    const issued = whole(this.#batch, at + RECORD.issuedNs);
+    const when = ended > 0 ? ended : issued;
+    if (ended > 0) this.#mark(whole(this.#batch, at + RECORD.a), issued, ended);
     if (this.#iterationNs > 0)
       this.longestIterationNs = Math.max(this.longestIterationNs, when - this.#iterationNs);
     this.#iterationNs = when;
+  }
+
+  #mark(iteration: number, issuedNs: number, endedNs: number): void {
+    this.#marks.push({ iteration, issuedNs, endedNs });
+    // Halved, not shifted one by one: most who follow rings take none.
+    if (this.#marks.length >= 2 * MOST_MARKS) this.#marks = this.#marks.slice(MOST_MARKS);
   }
 
   #follow(ticket: number): void {
@@ -315,7 +374,7 @@ export class RingFollower {
 }
 
 /** Samples are over when they are written; what is on the GPU and not timed never says its end. */
-function isOpen(bytes: Buffer, at: number): boolean {
+export function isOpen(bytes: Buffer, at: number): boolean {
   if ((bytes[at + RECORD.flags]! & FLAG.untimed) !== 0) return false;
   return bytes[at + RECORD.kind] !== KIND.memory && whole(bytes, at + RECORD.endedNs) === 0;
 }

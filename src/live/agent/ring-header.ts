@@ -151,7 +151,7 @@ export function readProgress(bytes: Buffer): RingProgress {
 }
 
 /** The refreshed pair where there is one (a clock may have been stepped since the ring was made). */
-function clockOffset(bytes: Buffer): bigint {
+export function clockOffset(bytes: Buffer): bigint {
   const at =
     bytes.readBigUInt64LE(HEADER.anchorMonotonicNs) === 0n
       ? HEADER.startedRealtimeNs

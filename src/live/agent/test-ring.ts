@@ -132,11 +132,16 @@ export class TestRing {
     return ticket;
   }
 
-  communicator(index: number, name: string, size: number): void {
+  communicator(
+    index: number,
+    name: string,
+    size: number,
+    { id = BigInt(index + 1), rank = this.#rank }: { id?: bigint; rank?: number } = {},
+  ): void {
     const at = HEADER_BYTES + index * COMMUNICATOR_BYTES;
     this.#flush(at, COMMUNICATOR_BYTES, () => {
-      this.bytes.writeBigUInt64LE(BigInt(index + 1), at);
-      this.bytes.writeInt32LE(this.#rank, at + COMMUNICATOR.rank);
+      this.bytes.writeBigUInt64LE(id, at);
+      this.bytes.writeInt32LE(rank, at + COMMUNICATOR.rank);
       this.bytes.writeInt32LE(size, at + COMMUNICATOR.size);
       this.bytes.writeUInt32LE(COMPLETE, at + COMMUNICATOR.flags);
       this.bytes.write(name, at + COMMUNICATOR.name);

@@ -20,13 +20,26 @@ export interface WatchOptions extends FollowOptions {
   /** Operators open and nothing new for so long is a hang. */
   readonly hangNs: number;
   readonly machine: Machine;
+  /** Null where a ring may be followed, else why not: memory is not endless. */
+  refuse?(this: void, ring: FoundRing): string | null;
 }
 
 export interface Incident {
   readonly kind: "hang" | "gone" | "stopped";
   readonly run: Run;
+  /** Names the run as long as it is watched. */
+  readonly key: string;
+  readonly ranks: readonly number[];
   /** One line. */
   readonly says: string;
+}
+
+/** A run that is watched, with the rings that are followed. */
+export interface WatchedRun {
+  readonly key: string;
+  readonly run: Run;
+  readonly isHung: boolean;
+  readonly watched: readonly Watched[];
 }
 
 export interface Tick {
@@ -79,6 +92,25 @@ export class JobWatcher {
     return [...this.#runs.values()].map(({ run }) => run);
   }
 
+  /** Runs of which at least one ring is followed. */
+  get watchedRuns(): WatchedRun[] {
+    const byRun = new Map<string, Watched[]>();
+    for (const watched of this.#watched.values()) {
+      const list = byRun.get(watched.runKey);
+      if (list) list.push(watched);
+      else byRun.set(watched.runKey, [watched]);
+    }
+    return [...byRun].flatMap(([key, watched]) => {
+      const state = this.#runs.get(key);
+      return state ? [{ key, run: state.run, isHung: state.isHung, watched }] : [];
+    });
+  }
+
+  /** As of the last look; also one that is over and no longer followed. */
+  runOf(key: string): Run | null {
+    return this.#runs.get(key)?.run ?? null;
+  }
+
   /** The copy of a ring with what was kept of it. */
   extend(ring: FoundRing, copy: Buffer): Buffer {
     return this.#watched.get(ring.path)?.follower.extend(copy) ?? copy;
@@ -95,7 +127,11 @@ export class JobWatcher {
     const troubles: string[] = [];
     if (this.#ticks++ % LOOK_EVERY === 0) this.#look(troubles);
     const nowNs = Number(machine.monotonicNs());
-    for (const [path, watched] of this.#watched) {
+    // An operator is written before the iteration that it belongs to ends: read later, it cannot be missing.
+    const order = [...this.#watched].sort(
+      ([, a], [, b]) => writerOrder(a.ring) - writerOrder(b.ring),
+    );
+    for (const [path, watched] of order) {
       if (!poll(watched.follower, nowNs)) {
         this.#drop(path, watched.follower);
         continue;
@@ -116,7 +152,7 @@ export class JobWatcher {
   }
 
   #look(troubles: string[]): void {
-    const { machine, keepNs, mostRecords } = this.#options;
+    const { machine } = this.#options;
     const found = discover(this.#folder, machine);
     for (const line of found.troubles) this.#tell(line, troubles);
     const keys = new Set<string>();
@@ -144,8 +180,13 @@ export class JobWatcher {
         }
         // What was over before we came is for `dump`; following it would only cost memory.
         if (!run.isLive) continue;
+        const refusal = this.#options.refuse?.(ring) ?? null;
+        if (refusal !== null) {
+          this.#tell(refusal, troubles);
+          continue;
+        }
         try {
-          const follower = new RingFollower(ring, { keepNs, mostRecords });
+          const follower = new RingFollower(ring, this.#options);
           const wasAlive = isAlive(ring);
           const state = ring.process.state;
           this.#watched.set(ring.path, {
@@ -195,29 +236,39 @@ export class JobWatcher {
     const watched = [...this.#watched.values()].filter(({ runKey }) => runKey === key);
     if (watched.length === 0) return [];
     const incidents: Incident[] = [];
-    const say = (kind: Incident["kind"], says: string): void => {
-      incidents.push({ kind, run: state.run, says: `${state.run.job}: ${says}` });
+    const say = (kind: Incident["kind"], of: readonly Watched[], says: string): void => {
+      const ranks = [...new Set(of.map(({ ring }) => ring.header.rank))].filter((r) => r >= 0);
+      ranks.sort((a, b) => a - b);
+      incidents.push({ kind, key, run: state.run, ranks, says: `${state.run.job}: ${says}` });
     };
     const gone = watched.filter(hasFailed);
     // The first is the news; those that follow are killed by the launcher, or die of it.
     if (gone.length > 0 && !state.hasLost) {
       state.hasLost = true;
-      say("gone", `${who(gone)} ${gone.length === 1 ? "is" : "are"} gone`);
+      say("gone", gone, `${who(gone)} ${gone.length === 1 ? "is" : "are"} gone`);
     }
     const stopped = watched.filter(({ stoppedTicks }) => stoppedTicks >= STOPPED_TICKS);
     const news = stopped.filter(({ ring }) => !state.stopped.has(ring.header.pid));
     if (news.length > 0)
-      say("stopped", `${who(news)} ${news.length === 1 ? "is" : "are"} stopped (state T)`);
+      say("stopped", news, `${who(news)} ${news.length === 1 ? "is" : "are"} stopped (state T)`);
     state.stopped.clear();
     for (const { ring } of stopped) state.stopped.add(ring.header.pid);
     const silentNs = silence(watched, nowNs);
     const isHung = silentNs >= this.#options.hangNs;
     if (isHung && !state.isHung)
-      say("hang", `nothing new for ${Math.round(silentNs / 1e9)} s, and ${openWords(watched)}`);
+      say(
+        "hang",
+        watched.filter(({ follower }) => follower.openOperators > 0),
+        `nothing new for ${Math.round(silentNs / 1e9)} s, and ${openWords(watched)}`,
+      );
     state.isHung = isHung;
     for (const one of watched) one.wasAlive ||= /^[RSDTt]$/.test(one.state);
     return incidents;
   }
+}
+
+function writerOrder({ header }: FoundRing): number {
+  return header.writer === "python" ? 0 : 1;
 }
 
 function poll(follower: RingFollower, nowNs: number): boolean {

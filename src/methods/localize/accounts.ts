@@ -26,8 +26,8 @@ export interface Account {
 }
 
 /** Time inside operators, by iteration, for each class of them: "TENSOR_PARALLEL", "PIPELINE_PARALLEL send". */
-interface Inside {
-  readonly rank: RankOperators;
+export interface Inside {
+  readonly durationMs: Float64Array;
   readonly byClass: ReadonlyMap<string, Float64Array>;
 }
 
@@ -46,7 +46,11 @@ export function accountsOf(
   return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside, groups)]));
 }
 
-function insideOf(rank: RankOperators, groups: readonly Group[]): Inside | null {
+interface InsideOfRank extends Inside {
+  readonly rank: RankOperators;
+}
+
+function insideOf(rank: RankOperators, groups: readonly Group[]): InsideOfRank | null {
   const { ops, groupIds, from, to } = rank;
   const byClass = new Map<string, Float64Array>();
   let timed = 0;
@@ -67,14 +71,14 @@ function insideOf(rank: RankOperators, groups: readonly Group[]): Inside | null 
     }
   }
   // A few operators without a duration are those still running when the dump was written.
-  return timed < 0.9 * all ? null : { rank, byClass };
+  return timed < 0.9 * all ? null : { rank, durationMs: rank.durationMs, byClass };
 }
 
 /**
  * Sends run beside kernels in some frameworks and hold them up in others; so do receives that are posted early
  * (interleaved schedules).
  */
-function classesBeside(all: readonly Inside[]): Set<string> {
+export function classesBeside(all: readonly Inside[]): Set<string> {
   const names = [...new Set(all.flatMap(({ byClass }) => [...byClass.keys()]))];
   const ending = (end: RegExp): Set<string> => new Set(names.filter((name) => end.test(name)));
   let quietest = new Set<string>();
@@ -93,15 +97,19 @@ function noiseOf(all: readonly Inside[], beside: ReadonlySet<string>): number {
   const deviations: number[] = [];
   for (let k = 0; k < all.length; k += step) {
     const own = ownTimes(all[k]!, beside).subarray(WARM_UP);
-    deviations.push(spread(own) / median(all[k]!.rank.durationMs));
+    deviations.push(spread(own) / median(all[k]!.durationMs));
   }
   return median(deviations);
 }
 
 const SAMPLE = 64;
 
-function ownTimes({ rank, byClass }: Inside, beside: ReadonlySet<string>): Float64Array {
-  const own = rank.durationMs.slice();
+/** What is left of each iteration without the time inside operators; some classes run beside kernels. */
+export function ownTimes(
+  { durationMs, byClass }: Inside,
+  beside: ReadonlySet<string>,
+): Float64Array {
+  const own = durationMs.slice();
   for (const [name, sums] of byClass) {
     if (beside.has(name)) continue;
     for (let i = 0; i < own.length; i++) own[i]! -= sums[i]!;
@@ -109,7 +117,11 @@ function ownTimes({ rank, byClass }: Inside, beside: ReadonlySet<string>): Float
   return own;
 }
 
-function accountOf(inside: Inside, beside: ReadonlySet<string>, groups: readonly Group[]): Account {
+function accountOf(
+  inside: InsideOfRank,
+  beside: ReadonlySet<string>,
+  groups: readonly Group[],
+): Account {
   const { iteration, durationMs, from, to, ops } = inside.rank;
   const issueMs = Float64Array.from(
     from,

@@ -59,7 +59,7 @@ function placesOfDelay(
   normal: readonly number[],
   slow: readonly number[],
 ): number | null {
-  if (normal.length < 4 || slow.length < 4) return null;
+  if (normal.length < 4 || slow.length < 3) return null;
   const length = to[slow[0]!]! - from[slow[0]!]!;
   const gaps = (i: number): number[] | null => {
     if (to[i]! - from[i]! !== length) return null;

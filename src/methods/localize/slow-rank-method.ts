@@ -10,32 +10,17 @@ import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
 import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
-import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
-import { deviceOf } from "./progressive/narrow.ts";
-import {
-  allFloors,
-  areFloorsCalm,
-  comparedWithPeers,
-  type FloorSeries,
-} from "./progressive/observe-all.ts";
+import { ownTimeSuspects } from "./own-time.ts";
+import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
-import { rankWaits } from "./progressive/rank-waits.ts";
-import type { Split } from "./progressive/source.ts";
 import { attributeDevices } from "./attribute.ts";
 import { clockOffsets } from "./clocks.ts";
 import { fromDevices, withDevices } from "./device-findings.ts";
-import {
-  fromNetwork,
-  fromOwnTimes,
-  fromPeers,
-  fromSearch,
-  fromUnseen,
-  type Witness,
-} from "./slow-findings.ts";
-import { slowIterations, type SlowIterations } from "./slow-iterations.ts";
+import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
+import { splitOf, waiting, weighed } from "./weigh.ts";
 import { wiringOf } from "./wiring.ts";
 
 /** Periods take some milliseconds a rank; beyond this many only the first are looked at, and it is said. */
@@ -43,15 +28,7 @@ const MOST_RANKS = 4096;
 /** Up to so many ranks all communication is looked at; beyond, what the search comes by. */
 const WHOLE = 1024;
 const PIVOTS = 32;
-/** Iterations of each kind that are compared. */
-const MOST_COMPARED = 48;
 const MOST_ITERATIONS = 512;
-/** Share of the slow-down that whoever waits for the culprit waits. */
-const WAITS = 0.3;
-/** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
-const PREVAILS = 2;
-const PREVAILS_UNCONFIRMED = 1;
-
 export const slowRank: Method = {
   id: "localize/slow-rank",
   applies: (job) => job.rankOperators.ranks.length >= 2 && (isMoving(job) || !standsStill(job)),
@@ -80,11 +57,7 @@ export const slowRank: Method = {
       const pivots = spreadPivots([...accounts.keys()], PIVOTS);
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
       const growthMs = median(split.slowMs) - median(split.normalMs);
-      const waitsFor = (rank: Rank, culprits: readonly Rank[]): boolean =>
-        rankWaits(source, rank, split, Infinity).waits.some(
-          ({ of, isGroup, growthMs: grew }) =>
-            grew > WAITS * growthMs && culprits.some((one) => isBetween(job, of, isGroup, one)),
-        );
+      const waitsFor = waiting(source, job, split, Infinity);
       // Own times of whoever works beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
       suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
@@ -117,13 +90,6 @@ export const slowRank: Method = {
   },
 };
 
-/** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
-function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
-  if (!isGroup) return of === rank;
-  const { ranks } = job.groups[of]!;
-  return ranks.length < job.worldSize && ranks.includes(rank);
-}
-
 function isSlowed({ episodes }: TrackedSeries): boolean {
   return episodes.some(({ type }) => type === "degradation");
 }
@@ -142,60 +108,12 @@ function tooShort(iterations: number, file: string, lacks: readonly string[]): N
   };
 }
 
-/** What the witnesses together say, what is believed first. */
-function weighed(
-  located: Located | null,
-  slow: SlowIterations | null,
-  own: readonly OwnTimeSuspect[],
-  floors: readonly FloorSeries[],
-  totalMs: readonly number[],
-  witness: Witness,
-): NewFinding[] {
-  const changed = own.filter(({ kind }) => kind !== "always");
-  const compute: NewFinding[] =
-    located && located.ranks.length > 0
-      ? [...fromSearch(located, slow!, own, witness)]
-      : [...fromOwnTimes(changed, witness)];
-  const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
-  if (network && compute.length > 0) {
-    const cost = (suspect: OwnTimeSuspect): number =>
-      costOf(suspect, witness.accounts.get(suspect.rank)!);
-    const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
-    const factor = located!.ranks.length > 0 ? PREVAILS : PREVAILS_UNCONFIRMED;
-    return located!.isPlain && located!.network!.growthMs > factor * Math.max(...ranksMs)
-      ? [network, ...compute.map(outweighed)]
-      : [...compute, outweighed(network)];
-  }
-  if (compute.length > 0) return compute;
-  if (network) return [network];
-  if (located?.unseen) return [fromUnseen(located.unseen, slow!, witness)];
-  if (own.length > 0) return [...fromOwnTimes(own, witness)];
-  const peers = slowFromTheStart(floors, witness.job, totalMs);
-  return peers ? [fromPeers(peers, witness)] : [];
-}
-
 function sideOfRank(found: readonly NewFinding[], rank: Rank): "gpu" | "cpu" | null {
   const accusation = found
     .flatMap(({ accuses }) => accuses)
     .find(({ ranks }) => ranks.includes(rank));
   if (accusation?.cause === "gpu-slow") return "gpu";
   return accusation?.cause === "cpu-stall" || accusation?.cause === "dataloader" ? "cpu" : null;
-}
-
-/** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
-function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
-  const isSlow = new Set(slow);
-  const calls = (wanted: boolean): number =>
-    median([...issueMs].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted));
-  const later = calls(true) - calls(false);
-  return Math.max(afterMs - beforeMs, Number.isNaN(later) ? 0 : later);
-}
-
-/** An account against which better evidence stands: kept, so that the verdict can show it. */
-function outweighed(finding: NewFinding): NewFinding {
-  const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
-  const data = { ...finding.data, disagrees: true };
-  return { ...finding, weight: 0.3 * finding.weight, data, accuses, clears: [] };
 }
 
 /** Dumps of a hung job end in operators that nobody completed: another question. */
@@ -222,41 +140,6 @@ function reference(accounts: ReadonlyMap<Rank, Account>): {
     iterations: kept.map((i) => longest!.iteration[i]!),
     totalMs: kept.map((i) => longest!.totalMs[i]!),
   };
-}
-
-/** null where there are not three iterations of each kind. */
-function splitOf(
-  iterations: readonly number[],
-  totalMs: readonly number[],
-  { isSlow }: SlowIterations,
-): Split | null {
-  const at = (wanted: boolean): number[] =>
-    [...iterations.keys()].filter((i) => isSlow(iterations[i]!) === wanted);
-  const normal = at(false).slice(-MOST_COMPARED);
-  const slow = at(true).slice(0, MOST_COMPARED);
-  if (normal.length < 3 || slow.length < 3) return null;
-  return {
-    normal: normal.map((i) => iterations[i]!),
-    slow: slow.map((i) => iterations[i]!),
-    normalMs: normal.map((i) => totalMs[i]!),
-    slowMs: slow.map((i) => totalMs[i]!),
-  };
-}
-
-/** What costs this share of an iteration more than at its peers is worth a word. */
-const MATTERS = 0.02;
-
-function slowFromTheStart(
-  floors: readonly FloorSeries[],
-  job: Job,
-  totalMs: readonly number[],
-): { device: ReturnType<typeof deviceOf>; ratio: number; growthMs: number } | null {
-  if (!areFloorsCalm(floors, median(totalMs))) return null;
-  const all = comparedWithPeers(floors, job.groups, wiringOf(job));
-  const [worst] = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs);
-  if (!worst || worst.growthMs < MATTERS * median(totalMs)) return null;
-  const device = deviceOf(all, worst.ranks, wiringOf(job));
-  return { device, ratio: worst.ratio, growthMs: worst.growthMs };
 }
 
 /** Clocks of a cluster agree within milliseconds; completions are noticed within a tenth of a second. */

@@ -17,12 +17,17 @@ export const faultyMachine: Method = {
   *run(job) {
     const fleet = jobFleet(job);
     if (!fleet || fleet.grids.length === 0) return;
-    const report = findMachines(fleet);
-    for (const faulty of report.faulty.slice(0, MOST_SAID)) yield findingOf(job, report, faulty);
-    if (report.telemetry.length > 0) yield telemetryFinding(report);
-    if (report.faulty.length === 0) yield nobody(report);
+    yield* machineFindings(job, findMachines(fleet));
   },
 };
+
+export function machineFindings(job: Job, report: MachineReport): NewFinding[] {
+  return [
+    ...report.faulty.slice(0, MOST_SAID).map((faulty) => findingOf(job, report, faulty)),
+    ...(report.telemetry.length > 0 ? [telemetryFinding(report)] : []),
+    ...(report.faulty.length === 0 ? [nobody(report)] : []),
+  ];
+}
 
 function findingOf(job: Job, report: MachineReport, faulty: FaultyMachine): NewFinding {
   const { machine, score, why, sinceS, untilS, deviations, role, order } = faulty;

@@ -79,7 +79,8 @@ export function simulate(spec: ClusterSpec, options: SimulateOptions = {}): Simu
 }
 
 class Engine {
-  readonly #spec: ClusterSpec;
+  /** Its faults may be others from one iteration to the next. */
+  #spec: ClusterSpec;
   readonly #unmoved: Topology;
   readonly #lanes: Lanes;
   readonly #programs: readonly StageProgram[];
@@ -165,7 +166,13 @@ class Engine {
     }
   }
 
-  #apply({ microBatches, seats, pauseNs }: Steering): void {
+  #apply({ microBatches, seats, pauseNs, faults }: Steering): void {
+    if (faults !== undefined) {
+      const spec = { ...this.#spec, faults };
+      checkFaults(spec, this.#unmoved);
+      checkLinksAreUsed(spec, this.#lanes, this.#unmoved);
+      this.#spec = spec;
+    }
     if (microBatches !== undefined) {
       checkShares(this.#spec, this.#lanes, this.#mostMicroBatches, microBatches);
       this.#shares = sharesOf(this.#spec, this.#mostMicroBatches, microBatches);

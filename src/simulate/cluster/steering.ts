@@ -3,6 +3,7 @@
  * measures can be closed (Greyhound §5, §7.3). Whatever is given stays in force until it is given anew.
  */
 import { UserError } from "../../base/errors.ts";
+import type { FaultSpec } from "./fault-spec.ts";
 
 export interface Steering {
   /** By replica (index in dp): micro-batches an iteration; together as many as the job has. */
@@ -14,6 +15,12 @@ export interface Steering {
   readonly seats?: Int32Array;
   /** So long the job stands still before this one iteration, and it counts to its time: parameters are exchanged. */
   readonly pauseNs?: number;
+  /**
+   * All that is wrong from now on, in place of the spec's; none heals everything. `from` and `to` are iterations of the
+   * job as in the spec: a hang begins in the iteration that it names, and never where that is over. Severities and ends
+   * are taken as they are (costs.ts and durations.ts work them out).
+   */
+  readonly faults?: readonly FaultSpec[];
 }
 
 /** Asked before each iteration (from 1); null changes nothing. */

@@ -59,13 +59,25 @@ export function narrow(
   return deviceOf(floors.all, slow, wiring);
 }
 
+/**
+ * A device slows all that it serves by about as much; what is slower by a small part of that waits in a queue behind
+ * others, and is not slow for the device's sake.
+ */
+const OF_SLOWEST = 0.15;
+
+function plainlySlow(all: readonly Observation[]): Observation[] {
+  const bad = all.filter(({ isSlow }) => isSlow);
+  const most = bad.reduce((excess, { ratio }) => Math.max(excess, ratio - 1), 0);
+  return bad.filter(({ ratio }) => ratio - 1 >= OF_SLOWEST * most);
+}
+
 /** The device that explains what is slow; the group or pair `slow` itself where none does. */
 export function deviceOf(
   all: readonly Observation[],
   slow: readonly Rank[],
   wiring: Wiring,
 ): Device {
-  const bad = all.filter(({ isSlow }) => isSlow);
+  const bad = plainlySlow(all);
   const otherwise: Device = {
     kind: slow.length === 2 ? "link" : "group",
     name: slow.length === 2 ? `link ${slow.join("–")}` : `a group of ${slow.length} ranks`,
@@ -75,12 +87,14 @@ export function deviceOf(
     isAmbiguous: false,
   };
   if (bad.length === 0) return otherwise;
+  const plainly = new Set(bad);
   const judge = (serves: (observation: Observation) => boolean): [number, number] => {
     let explains = 0;
     let contradicts = 0;
     for (const observation of all) {
-      if (serves(observation) && observation.isSlow) explains++;
-      else if (serves(observation) !== observation.isSlow) contradicts++;
+      const isPlain = plainly.has(observation);
+      if (serves(observation) && isPlain) explains++;
+      else if (serves(observation) !== isPlain) contradicts++;
     }
     return [explains, contradicts];
   };

@@ -1,0 +1,104 @@
+/** Files for `faultline diagnose` from this machine: rings cut to their last records, stacks, ends of logs. */
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { basename } from "node:path";
+import { cutText, harmless } from "../../base/text.ts";
+import { LIMITS, type AgentReply, type EvidenceRequest } from "../wire/messages.ts";
+import { copyRing } from "./copy-ring.ts";
+import type { FoundRing } from "./discover.ts";
+import type { Machine } from "./process-state.ts";
+import { requestStacks } from "./request-stacks.ts";
+import { openingError } from "./ring-file.ts";
+import { sidecarsOf } from "./sidecars.ts";
+import { trimRing } from "./trim-ring.ts";
+
+const STACKS_MS = 2000;
+/** Room for names and troubles. */
+const MOST_BYTES = LIMITS.replyBytes - (1 << 20);
+const MOST_SIDECAR = 4 << 20;
+const MOST_LOG = 4 << 20;
+const MOST_TROUBLES = 200;
+
+export interface EvidenceSource {
+  readonly rings: readonly FoundRing[];
+  readonly machine: Machine;
+  /** Older records than the ring still holds. */
+  extend(this: void, ring: FoundRing, copy: Buffer): Buffer;
+  logEnds(this: void, bytes: number): readonly { readonly path: string; readonly bytes: Buffer }[];
+  readonly stacksMs?: number;
+}
+
+export async function collectEvidence(
+  { records, stacks, logBytes }: EvidenceRequest,
+  source: EvidenceSource,
+): Promise<AgentReply> {
+  const files = new Files();
+  // Rings change, and asking for stacks takes its time: they come first.
+  for (const ring of source.rings) {
+    try {
+      const copy = copyRing(ring, source.machine).bytes;
+      const slots = ring.header.recordCount;
+      const bytes = records > slots ? source.extend(ring, copy) : copy;
+      files.add(`rings/${ring.name}`, trimRing(bytes, records));
+    } catch (error) {
+      files.trouble(`${ring.name}: ${openingError(error)}`);
+    }
+  }
+  if (stacks)
+    for (const line of await requestStacks(source.rings, source.stacksMs ?? STACKS_MS))
+      files.trouble(line);
+  for (const path of sidecarsOf(source.rings).keys()) {
+    if (!/\.(?:stacks|validation\.json)$/.test(path)) continue;
+    try {
+      files.add(`rings/${basename(path)}`, readSmall(path));
+    } catch (error) {
+      files.trouble(`${basename(path)}: ${openingError(error)}`);
+    }
+  }
+  if (logBytes > 0)
+    for (const { path, bytes } of source.logEnds(Math.min(logBytes, MOST_LOG)))
+      if (bytes.length > 0) files.add(`logs/${basename(path)}`, bytes);
+  return files.reply();
+}
+
+class Files {
+  readonly #files = new Map<string, Uint8Array>();
+  readonly #troubles: string[] = [];
+  #bytes = 0;
+
+  /** One that does not fit is left out, and smaller ones behind it may still come. */
+  add(name: string, bytes: Uint8Array): void {
+    const safe = name.replace(/[^A-Za-z0-9_./-]/g, "_").replace(/\.{2,}/g, "_");
+    if (this.#bytes + bytes.length > MOST_BYTES) {
+      this.trouble(`${safe}: left out, the answer is full`);
+      return;
+    }
+    let free = safe;
+    for (let n = 1; this.#files.has(free); n++) free = safe.replace("/", `/${n}/`);
+    this.#files.set(free, bytes);
+    this.#bytes += bytes.length;
+  }
+
+  trouble(line: string): void {
+    if (this.#troubles.length < MOST_TROUBLES) this.#troubles.push(cutText(harmless(line), 400));
+  }
+
+  reply(): AgentReply {
+    const files = [...this.#files].map(([name, bytes]) => ({ name, bytes }));
+    return { kind: "evidence", files, troubles: this.#troubles };
+  }
+}
+
+/** Never a link: whoever may write beside the rings could send us anywhere. */
+function readSmall(path: string): Buffer {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const info = fstatSync(fd);
+    if (!info.isFile()) throw new Error("is not a plain file");
+    const from = Math.max(0, info.size - MOST_SIDECAR);
+    const bytes = Buffer.alloc(info.size - from);
+    const got = bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, from);
+    return bytes.subarray(0, got);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,210 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  decodeFrame,
+  encodeAck,
+  encodeHello,
+  encodeParts,
+  encodeReply,
+  encodeReport,
+  encodeRequest,
+  type Frame,
+  FrameError,
+  PART_BYTES,
+} from "./codec.ts";
+import { FRAME, writeFrame } from "./frame.ts";
+import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
+import { anyHello, anyReply, anyReport, anyRequest, pointsOf } from "./test-messages.ts";
+
+const hello: AgentHello = { protocol: 1, agent: "n-1", machine: "n.1", boot: "b", version: "0" };
+
+function decoded(bytes: Uint8Array): Frame {
+  const frame = decodeFrame(bytes);
+  if (frame instanceof FrameError) throw frame;
+  return frame;
+}
+
+/** The same bytes at another place in memory, as a socket hands them over. */
+function shifted(bytes: Uint8Array, by: number): Uint8Array {
+  const room = new Uint8Array(bytes.length + by);
+  room.set(bytes, by);
+  return room.subarray(by);
+}
+
+describe("frames", () => {
+  it("come back as they were, wherever they lie", () => {
+    const shift = fc.integer({ min: 0, max: 9 });
+    fc.assert(
+      fc.property(anyReport, fc.option(anyHello), shift, fc.nat(), (report, from, by, n) => {
+        const bytes = shifted(encodeReport(n + 1, report, from), by);
+        expect(decoded(bytes)).toEqual({ type: "report", sequence: n + 1, report, from });
+      }),
+    );
+    fc.assert(
+      fc.property(anyReply, shift, fc.nat(), (reply, by, id) => {
+        expect(decoded(shifted(encodeReply(id, reply), by))).toEqual({ type: "reply", id, reply });
+      }),
+    );
+    fc.assert(
+      fc.property(anyRequest, fc.nat(), (request, id) => {
+        expect(decoded(encodeRequest(id, request))).toEqual({ type: "request", id, request });
+      }),
+    );
+    fc.assert(
+      fc.property(anyHello, (hello) => {
+        expect(decoded(encodeHello(hello))).toEqual({ type: "hello", hello });
+      }),
+    );
+    expect(decoded(encodeAck(7))).toEqual({ type: "ack", sequence: 7 });
+  });
+
+  it("are read where they lie when aligned", () => {
+    const bytes = encodeReport(1, pointsOf(5));
+    const frame = decoded(bytes);
+    if (frame.type !== "report" || frame.report.kind !== "points") throw new Error("not points");
+    expect(frame.report.endMs.buffer).toBe(bytes.buffer);
+  });
+
+  it("cut at any byte, or with a byte too many, are refused", () => {
+    fc.assert(
+      fc.property(anyReport, anyReply, anyRequest, anyHello, (report, reply, request, hello) => {
+        const all = [
+          encodeReport(3, report),
+          encodeReply(3, reply),
+          encodeRequest(3, request),
+          encodeHello(hello),
+        ];
+        for (const bytes of all) {
+          for (let n = 0; n < bytes.length; n++) {
+            expect(decodeFrame(bytes.subarray(0, n))).toBeInstanceOf(FrameError);
+          }
+          expect(decodeFrame(new Uint8Array([...bytes, 0]))).toBeInstanceOf(FrameError);
+        }
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it("of random bytes, random heads or with bytes changed never throw", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        decodeFrame(bytes);
+        decodeFrame(new Uint8Array([1, (bytes[0] ?? 0) % 7, ...bytes]));
+      }),
+      { numRuns: 2000 },
+    );
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 6 }),
+        fc.object(),
+        fc.uint8Array(),
+        (type, head, to) => {
+          decodeFrame(writeFrame(type as 1, head, [to]));
+        },
+      ),
+      { numRuns: 500 },
+    );
+    fc.assert(
+      fc.property(anyReport, fc.nat(), fc.integer({ min: 0, max: 255 }), (report, at, value) => {
+        const bytes = encodeReport(1, report);
+        bytes[at % bytes.length] = value;
+        decodeFrame(bytes);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("that claim absurd sizes are refused before anything is made", () => {
+    const head = { kind: "points", job: "j", run: "r", sequence: 1 };
+    const claim = (lengths: unknown): Frame | FrameError =>
+      decodeFrame(writeFrame(FRAME.report, { ...head, lengths }));
+    expect(claim(Array(8).fill(1e15))).toBeInstanceOf(FrameError);
+    expect(claim(Array(8).fill(60_000))).toBeInstanceOf(FrameError);
+    expect(claim([1, 1, 1, 1, 1, 1, 1, 2])).toBeInstanceOf(FrameError);
+    expect(claim([Number.NaN, 0, 0, 0, 0, 0, 0, 0])).toBeInstanceOf(FrameError);
+    expect(claim({ length: 8 })).toBeInstanceOf(FrameError);
+    expect(claim(Array(8).fill(0))).not.toBeInstanceOf(FrameError);
+    const long = new Uint8Array(16);
+    long.set([1, FRAME.report, 255, 255, 255, 255]);
+    expect(decodeFrame(long)).toBeInstanceOf(FrameError);
+  });
+
+  it("with columns of unequal length are refused", () => {
+    const points = { ...pointsOf(4), sendMs: new Float32Array(3) };
+    expect(decodeFrame(encodeReport(1, points))).toEqual(
+      new FrameError("columns of unequal length"),
+    );
+  });
+
+  const wrong: [string, (points: PointsReport) => void][] = [
+    ["NaN for an iteration", ({ iteration }) => (iteration[2] = Number.NaN)],
+    ["half an iteration", ({ iteration }) => (iteration[2] = 1.5)],
+    ["a rank beyond every job", ({ rank }) => (rank[2] = LIMITS.worldSize)],
+    ["an infinite duration", ({ durationMs }) => (durationMs[2] = Infinity)],
+    ["no duration", ({ durationMs }) => (durationMs[2] = Number.NaN)],
+    ["a negative part", ({ sendMs }) => (sendMs[2] = -1)],
+    ["no end", ({ endMs }) => (endMs[2] = Number.NaN)],
+  ];
+  it.each(wrong)("with %s are refused", (_, spoil) => {
+    const points = pointsOf(4);
+    expect(decoded(encodeReport(1, points)).type).toBe("report");
+    spoil(points);
+    expect(decodeFrame(encodeReport(1, points))).toBeInstanceOf(FrameError);
+  });
+
+  it("with names that are paths, subjects or escapes are refused", () => {
+    for (const name of ["../x", "a.b", "*", ">", "", "a b", "\u001b[2J", "x".repeat(65)]) {
+      expect(decodeFrame(encodeHello({ ...hello, agent: name }))).toBeInstanceOf(FrameError);
+      const points = { ...pointsOf(1), job: name };
+      expect(decodeFrame(encodeReport(1, points))).toBeInstanceOf(FrameError);
+    }
+    for (const name of ["../x", "/etc/x", "a//b", "a/../b", "a\\b", "", ".", "c:x", "a\nb"]) {
+      const reply: AgentReply = {
+        kind: "evidence",
+        files: [{ name, bytes: new Uint8Array(3) }],
+        troubles: [],
+      };
+      expect(decodeFrame(encodeReply(1, reply))).toBeInstanceOf(FrameError);
+    }
+  });
+
+  it("that ask for more than a reply holds are refused", () => {
+    const nth = Array.from({ length: 5000 }, (_, i) => i);
+    const picks = [{ rank: 0, of: { places: nth } }];
+    const ask = { ask: "durations", job: "j", run: "r", picks } as const;
+    expect(decodeFrame(encodeRequest(1, { ...ask, iterations: nth }))).toBeInstanceOf(FrameError);
+    expect(decoded(encodeRequest(1, { ...ask, iterations: [1, 2] })).type).toBe("request");
+  });
+
+  it("of operators that are not there are refused", () => {
+    const none = { op: new Uint8Array(1), group: new Int32Array(1), peer: new Int32Array(1) };
+    const f64 = (): Float64Array => new Float64Array(1);
+    const reply: AgentReply = {
+      kind: "operators",
+      iteration: f64(),
+      from: new Int32Array(1),
+      to: Int32Array.of(1),
+      startMs: f64(),
+      durationMs: f64(),
+      epochMs: 0,
+      ...none,
+      seq: new Int32Array(1),
+      bytes: f64(),
+      createdNs: f64(),
+      startedNs: f64(),
+      completedNs: f64(),
+    };
+    expect(decoded(encodeReply(1, reply)).type).toBe("reply");
+    reply.to[0] = 2;
+    expect(decodeFrame(encodeReply(1, reply))).toBeInstanceOf(FrameError);
+  });
+
+  it("too long for one message come in parts", () => {
+    const ms = Float32Array.from({ length: PART_BYTES }, (_, i) => i);
+    const bytes = encodeReply(9, { kind: "durations", ms });
+    const parts = encodeParts(9, bytes).map(decoded);
+    expect(parts).toHaveLength(5);
+    const whole = Buffer.concat(parts.map((part) => (part.type === "part" ? part.bytes : bytes)));
+    expect(whole.equals(bytes)).toBe(true);
+  });
+});

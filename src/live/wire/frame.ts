@@ -1,0 +1,87 @@
+/**
+ * Frames, the same on every carrier: u8 version, u8 type, u32 length of the head, a head of JSON, padding to a multiple
+ * of 8, then columns, each padded to a multiple of 8 so that it can be read where it lies. Numbers are little-endian,
+ * as on every machine with a GPU.
+ */
+import { PROTOCOL } from "./messages.ts";
+
+/** A frame that is not what it should be, in one sentence. It says nothing that the sender wrote. */
+export class FrameError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "FrameError";
+  }
+}
+
+export const FRAME = { hello: 1, report: 2, ack: 3, request: 4, reply: 5, part: 6 } as const;
+export type FrameType = (typeof FRAME)[keyof typeof FRAME];
+
+const PREAMBLE = 6;
+const TYPES: readonly number[] = Object.values(FRAME);
+
+export interface RawFrame {
+  readonly type: FrameType;
+  readonly head: Readonly<Record<string, unknown>>;
+  readonly payload: Uint8Array;
+}
+
+export function padded(bytes: number): number {
+  return Math.ceil(bytes / 8) * 8;
+}
+
+/** The columns' bytes are copied: the frame may outlive them. */
+export function writeFrame(
+  type: FrameType,
+  head: Readonly<Record<string, unknown>>,
+  columns: readonly ArrayBufferView[] = [],
+): Uint8Array<ArrayBuffer> {
+  const text = Buffer.from(JSON.stringify(head));
+  let at = padded(PREAMBLE + text.length);
+  let length = at;
+  for (const column of columns) length += padded(column.byteLength);
+  const bytes = new Uint8Array(length);
+  bytes[0] = PROTOCOL;
+  bytes[1] = type;
+  new DataView(bytes.buffer).setUint32(2, text.length, true);
+  bytes.set(text, PREAMBLE);
+  for (const column of columns) {
+    bytes.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), at);
+    at += padded(column.byteLength);
+  }
+  return bytes;
+}
+
+/** The type alone, without looking further; 0 where there is none. */
+export function typeOf(bytes: Uint8Array): number {
+  return bytes.length > 1 && bytes[0] === PROTOCOL ? bytes[1]! : 0;
+}
+
+/** Throws FrameError. Allocates no more than the bytes that are there. */
+export function readFrame(bytes: Uint8Array, mostBytes: number): RawFrame {
+  if (bytes.length > mostBytes) throw new FrameError(`a frame of more than ${mostBytes} bytes`);
+  if (bytes.length < PREAMBLE) throw new FrameError("a frame without a whole preamble");
+  if (bytes[0] !== PROTOCOL) throw new FrameError("a frame of another protocol's version");
+  const type = bytes[1]!;
+  if (!TYPES.includes(type)) throw new FrameError("a frame of an unknown type");
+  const headLength = new DataView(bytes.buffer, bytes.byteOffset, PREAMBLE).getUint32(2, true);
+  const payloadAt = padded(PREAMBLE + headLength);
+  if (payloadAt > bytes.length) throw new FrameError("a frame cut within its head");
+  return {
+    type: type as FrameType,
+    head: readHead(bytes.subarray(PREAMBLE, PREAMBLE + headLength)),
+    payload: bytes.subarray(payloadAt),
+  };
+}
+
+function readHead(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  let head: unknown;
+  try {
+    head = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+  } catch {
+    throw new FrameError("a head that is no JSON");
+  }
+  if (typeof head !== "object" || head === null || Array.isArray(head)) {
+    throw new FrameError("a head that is no object");
+  }
+  return head as Readonly<Record<string, unknown>>;
+}

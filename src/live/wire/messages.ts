@@ -1,0 +1,257 @@
+/**
+ * What agents and the service say to each other, whatever carries it: a WebSocket to the service's own port, or NATS.
+ * Iteration times flow all the time and are small; operators stay on their machines until a search asks for some of
+ * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
+ */
+import type { Rank } from "../../model/ids.ts";
+
+export const PROTOCOL = 1;
+
+/** Names of agents, jobs and runs: safe in a path, a subject of NATS, a log line and a terminal. */
+export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+/** Most of anything that an agent may claim: beyond is nonsense or malice, and is refused. */
+export const LIMITS = {
+  ranksPerAgent: 4096,
+  worldSize: 1 << 18,
+  groupsPerRank: 1024,
+  pointsPerFrame: 65_536,
+  /** Bytes of one report, and of all that one answer holds. */
+  reportBytes: 4 << 20,
+  replyBytes: 64 << 20,
+  textLength: 4096,
+  /** Milliseconds that a time may lie ahead of the service's clock. */
+  futureMs: 60_000,
+} as const;
+
+/** Who an agent is; the first it says. */
+export interface AgentHello {
+  readonly protocol: number;
+  /** One agent a machine: the machine's name, made to fit NAME. */
+  readonly agent: string;
+  readonly machine: string;
+  /** New at every start: sequence numbers of reports count within it. */
+  readonly boot: string;
+  readonly version: string;
+}
+
+/** A process group as one member knows it. */
+export interface GroupReport {
+  /** The same on all members. */
+  readonly key: string;
+  readonly name: string;
+  readonly desc: string;
+  readonly groupRank: number;
+  readonly size: number;
+  /** Global ranks in group order, where the member knows them; else whoever names the same key is a member. */
+  readonly ranks: readonly Rank[] | null;
+}
+
+export interface RankReport {
+  readonly rank: Rank;
+  readonly gpu: number | null;
+  readonly pid: number | null;
+  readonly nic: string | null;
+  readonly leaf: string | null;
+  readonly stage: number | null;
+  /** Index of a group in this list is what `ProgramReply.group` means. */
+  readonly groups: readonly GroupReport[];
+}
+
+/** A job that has ranks on this machine: said at its start, when ranks come or groups change, and after a reconnect. */
+export interface JobReport {
+  readonly kind: "job";
+  readonly job: string;
+  /** One start of the job; another start is another run. */
+  readonly run: string;
+  readonly startedMs: number;
+  /** 0 where nobody knows. */
+  readonly worldSize: number;
+  readonly ranks: readonly RankReport[];
+}
+
+/**
+ * Iterations that ended on ranks of one job, a row each. Times inside communication are sums over the iteration's
+ * operators: time outside them is the rank's own, and only a slow rank's grows.
+ */
+export interface PointsReport {
+  readonly kind: "points";
+  readonly job: string;
+  readonly run: string;
+  readonly rank: Uint32Array;
+  /** Number of the iteration, as a log would print it. */
+  readonly iteration: Float64Array;
+  /** When it ended, milliseconds since 1970 by the machine's clock. */
+  readonly endMs: Float64Array;
+  readonly durationMs: Float32Array;
+  /** Inside collectives, sends, receives; NaN where operators are not known or carry no durations. */
+  readonly collectiveMs: Float32Array;
+  readonly sendMs: Float32Array;
+  readonly recvMs: Float32Array;
+  /** From the CPU's first call of an operator in the iteration to its last; NaN where unknown. */
+  readonly issueMs: Float32Array;
+}
+
+/** What of a job stands how on this machine, every few seconds, also while nothing happens. */
+export interface BeatReport {
+  readonly kind: "beat";
+  readonly nowMs: number;
+  readonly jobs: readonly {
+    readonly job: string;
+    readonly run: string;
+    readonly alive: number;
+    readonly stopped: readonly Rank[];
+    readonly gone: readonly Rank[];
+    /** How long nothing went on though something should (agent/judge-run.ts, silence); 0 while it does. */
+    readonly silentMs: number;
+    readonly openOperators: number;
+    readonly lastIteration: number;
+  }[];
+  /** What did not reach the service because the buffer was full, since the start of the agent. */
+  readonly dropped: { readonly reports: number; readonly points: number };
+}
+
+/** Something happened: told once. */
+export interface EventReport {
+  readonly kind: "event";
+  readonly job: string;
+  readonly run: string;
+  readonly what: "gone" | "stopped" | "continued" | "hang" | "ended" | "log-failure" | "trouble";
+  readonly ranks: readonly Rank[];
+  readonly atMs: number;
+  /** One line. */
+  readonly says: string;
+}
+
+export type Report = JobReport | PointsReport | BeatReport | EventReport;
+
+/** Asked of the agent that has the rank. */
+export type AgentRequest =
+  | ProgramRequest
+  | DurationsRequest
+  | OperatorsRequest
+  | EvidenceRequest
+  | MicroBatchRequest;
+
+/** What a rank runs in an iteration: the latest that the agent holds where `iteration` is null or not held. */
+export interface ProgramRequest {
+  readonly ask: "program";
+  readonly job: string;
+  readonly run: string;
+  readonly rank: Rank;
+  readonly iteration: number | null;
+}
+export interface ProgramReply {
+  readonly kind: "program";
+  /** COLLECTIVE 0, SENDING 1, RECEIVING 2, in the order of issue. */
+  readonly op: Uint8Array;
+  /** Index into the rank's groups; -1 where unknown. */
+  readonly group: Int32Array;
+  /**
+   * Global rank of the other side of a transfer; -1 for collectives. Where the agent knows only its place in the group
+   * (who else is in it, only all agents together know): -2 - place. Durations of such are asked for by places.
+   */
+  readonly peer: Int32Array;
+  /** Iterations that the agent holds whole, ascending. */
+  readonly iterations: Float64Array;
+}
+
+/**
+ * Durations of single operators, one entry of `picks` after the other; iteration-major within an entry. Many ranks of
+ * one agent in one request.
+ */
+export interface DurationsRequest {
+  readonly ask: "durations";
+  readonly job: string;
+  readonly run: string;
+  readonly iterations: readonly number[];
+  readonly picks: readonly Pick[];
+}
+export interface Pick {
+  readonly rank: Rank;
+  readonly of:
+    | { readonly places: readonly number[] }
+    /** The nth collectives of the group in an iteration; `group` is GroupReport.key. */
+    | { readonly group: string; readonly nth: readonly number[] }
+    /** The nth transfers of an iteration to or from a rank, as this rank saw them. */
+    | { readonly sends: boolean; readonly peer: Rank; readonly nth: readonly number[] };
+}
+export interface DurationsReply {
+  readonly kind: "durations";
+  /** Milliseconds; NaN where there is no such operator. */
+  readonly ms: Float32Array;
+}
+
+/** All operators of one rank in a stretch of iterations. */
+export interface OperatorsRequest {
+  readonly ask: "operators";
+  readonly job: string;
+  readonly run: string;
+  readonly rank: Rank;
+  readonly fromIteration: number;
+  readonly toIteration: number;
+}
+export interface OperatorsReply {
+  readonly kind: "operators";
+  /** One entry an iteration held: its number, first operator, the one behind its last, when it began. */
+  readonly iteration: Float64Array;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+  readonly startMs: Float64Array;
+  readonly durationMs: Float64Array;
+  /** One entry an operator, as OperatorTable has them; nanoseconds since `epochMs`. */
+  readonly epochMs: number;
+  readonly op: Uint8Array;
+  readonly group: Int32Array;
+  readonly peer: Int32Array;
+  readonly seq: Int32Array;
+  readonly bytes: Float64Array;
+  readonly createdNs: Float64Array;
+  readonly startedNs: Float64Array;
+  readonly completedNs: Float64Array;
+}
+
+/** Files that `faultline diagnose` reads: rings cut to their last records, stacks, ends of logs. */
+export interface EvidenceRequest {
+  readonly ask: "evidence";
+  readonly job: string;
+  readonly run: string;
+  /** null: all of the agent's. */
+  readonly ranks: readonly Rank[] | null;
+  /** Last records of each ring. */
+  readonly records: number;
+  readonly stacks: boolean;
+  /** Last bytes of each log; 0 for none. */
+  readonly logBytes: number;
+}
+export interface EvidenceReply {
+  readonly kind: "evidence";
+  readonly files: readonly { readonly name: string; readonly bytes: Uint8Array }[];
+  /** What could not be had, a line each. */
+  readonly troubles: readonly string[];
+}
+
+/** A plan that was approved, handed to whoever allots micro-batches on this machine. */
+export interface MicroBatchRequest {
+  readonly ask: "micro-batches";
+  readonly job: string;
+  readonly run: string;
+  readonly counts: readonly number[];
+}
+export interface DoneReply {
+  readonly kind: "done";
+  readonly says: string;
+}
+
+/** The agent cannot answer: it says why. */
+export interface RefusedReply {
+  readonly kind: "refused";
+  readonly why: string;
+}
+
+export type AgentReply =
+  | ProgramReply
+  | DurationsReply
+  | OperatorsReply
+  | EvidenceReply
+  | DoneReply
+  | RefusedReply;

@@ -1,0 +1,160 @@
+/** The service's end over NATS: several services share the jobs, each follows those that it holds the lease of. */
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { UserError } from "../../base/errors.ts";
+import { decodeFrame, encodeRequest, FrameError } from "./codec.ts";
+import { LIMITS, NAME } from "./messages.ts";
+import { connectNats, messageOf, natsAddress } from "./nats-connect.ts";
+import { createNatsCoordinator } from "./nats-coordinator.ts";
+import { followJob, type Follower } from "./nats-follow.ts";
+import { loadNats } from "./nats-modules.ts";
+import { createPresence } from "./nats-presence.ts";
+import { DEFAULT_STREAM_BYTES, ensureStream, replicasOf } from "./nats-stream.ts";
+import { QUEUE, subjects } from "./nats-subjects.ts";
+import { createTaker } from "./nats-take.ts";
+import { createPendingReplies } from "./replies.ts";
+import type { AgentBus, AgentBusHandlers, Coordinator } from "./transport.ts";
+import { createTeller, safely } from "./trouble.ts";
+
+export interface NatsBusOptions {
+  /** nats:// or tls://, several brokers with commas. */
+  readonly url: string;
+  readonly token: string | null;
+  readonly handlers: AgentBusHandlers;
+  nowMs(this: void): number;
+  /** How far back a job that is followed begins; 5 minutes. */
+  readonly replayMs?: number;
+  /** This service's name. */
+  readonly server: string;
+  readonly ca?: string | null;
+  /** Of the stream and the buckets; as many as there are brokers, at most 3. */
+  readonly replicas?: number;
+  readonly streamBytes?: number;
+}
+
+const REPLAY_MS = 5 * 60_000;
+
+/** Rejects with UserError where the cluster is not there or JetStream is not on. */
+export async function connectNatsBus(
+  options: NatsBusOptions,
+): Promise<{ bus: AgentBus; coordinator: Coordinator }> {
+  const { handlers, nowMs, replayMs = REPLAY_MS, server } = options;
+  const address = natsAddress(options.url);
+  const modules = await loadNats();
+  const { token, ca = null } = options;
+  const nc = await connectNats(modules, address, { token, ca, name: server }).catch(
+    (error: unknown): never => {
+      throw new UserError(
+        `NATS cannot be reached: ${messageOf(error)}`,
+        "check the URL, the token, and that a broker is running there",
+      );
+    },
+  );
+  const trouble = createTeller(handlers.onTrouble);
+  try {
+    const js = modules.jetstream.jetstream(nc);
+    const jsm = await modules.jetstream.jetstreamManager(nc, { checkAPI: false });
+    const replicas = replicasOf(nc, options.replicas);
+    await ensureStream(jsm, replicas, options.streamBytes ?? DEFAULT_STREAM_BYTES);
+    const coordinator = await createNatsCoordinator(modules, nc, {
+      replicas,
+      server,
+      tell: trouble.tell,
+    });
+
+    const traffic = { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 };
+    const followers = new Map<string, Follower>();
+    const presence = createPresence(nc, handlers);
+    nc.subscribe(subjects.announce("*"), {
+      queue: QUEUE,
+      callback: (error, { subject }) => {
+        const job = subject.split(".").at(-1)!;
+        if (error === null && NAME.test(job)) safely(() => handlers.announced(job));
+      },
+    });
+    void watch(nc, trouble.tell, () => {
+      trouble.over();
+      presence.renew();
+    });
+
+    const bus: AgentBus = {
+      traffic,
+      get agents() {
+        return presence.agents();
+      },
+      async follow(job) {
+        if (!NAME.test(job)) throw new Error("no name of a job");
+        if (followers.has(job)) return;
+        const follower = followJob(js, {
+          job,
+          fromMs: nowMs() - replayMs,
+          take: createTaker(job, handlers, nowMs, traffic),
+          onTrouble: trouble.tell,
+        });
+        followers.set(job, follower);
+        await follower.started;
+        // What was said longer ago than we look back, agents say again.
+        nc.publish(subjects.follow(job));
+      },
+      async unfollow(job) {
+        const follower = followers.get(job);
+        followers.delete(job);
+        await follower?.stop();
+      },
+      async ask(agent, request, timeoutMs) {
+        if (!NAME.test(agent)) throw new Error("no name of an agent");
+        const replies = createPendingReplies(agent);
+        const inbox = modules.transport.createInbox();
+        const subscription = nc.subscribe(inbox, {
+          callback: (error, message) => {
+            if (error !== null) replies.failAll(error.message);
+            else traffic.replyBytes += receive(message, replies);
+          },
+        });
+        try {
+          return await replies.ask(request, timeoutMs, (id) => {
+            const frame = encodeRequest(id, request);
+            const most = Math.min(LIMITS.reportBytes, nc.info?.max_payload ?? LIMITS.reportBytes);
+            if (frame.length > most) throw new Error("the request is too large");
+            nc.publish(subjects.ask(agent), frame, { reply: inbox });
+          });
+        } finally {
+          if (!nc.isClosed()) subscription.unsubscribe();
+        }
+      },
+      async close() {
+        presence.close();
+        await Promise.all([...followers.values()].map(async (follower) => await follower.stop()));
+        followers.clear();
+        await coordinator.close();
+        await nc.close().catch(() => undefined);
+      },
+    };
+    return { bus, coordinator };
+  } catch (error) {
+    await nc.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Bytes that belonged to the answer. */
+function receive({ data, headers }: Msg, replies: ReturnType<typeof createPendingReplies>): number {
+  if (data.length === 0 && headers?.code === 503) {
+    replies.failAll("it is not connected");
+    return 0;
+  }
+  const frame = decodeFrame(data);
+  if (frame instanceof FrameError) replies.failAll(`its answer is broken: ${frame.message}`);
+  else if (frame.type === "reply" || frame.type === "part") return replies.take(frame, data.length);
+  return 0;
+}
+
+async function watch(
+  nc: NatsConnection,
+  tell: (line: string) => void,
+  reconnected: () => void,
+): Promise<void> {
+  for await (const { type } of nc.status()) {
+    if (type === "disconnect") tell("the connection to NATS is lost");
+    else if (type === "reconnect") reconnected();
+  }
+}

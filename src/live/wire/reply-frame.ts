@@ -1,0 +1,153 @@
+/** Answers as frames: columns for numbers, whole files for evidence. */
+import { cutText } from "../../base/text.ts";
+import { columnsOf, type Layout, lengthsOf, readColumns } from "./columns.ts";
+import { type Fields, fieldsOf, integerIn, listIn, textIn, timeIn, wordIn } from "./fields.ts";
+import { FrameError, padded, type RawFrame } from "./frame.ts";
+import type { AgentReply, AgentRequest, EvidenceReply } from "./messages.ts";
+import { LIMITS } from "./messages.ts";
+import { durationsOf } from "./request-frame.ts";
+
+const PROGRAM = {
+  op: { kind: "u8", table: 0 },
+  group: { kind: "i32", table: 0 },
+  peer: { kind: "i32", table: 0 },
+  iterations: { kind: "f64", table: 1 },
+} as const satisfies Layout;
+const DURATIONS = { ms: { kind: "f32", table: 0 } } as const satisfies Layout;
+const OPERATORS = {
+  iteration: { kind: "f64", table: 0 },
+  from: { kind: "i32", table: 0 },
+  to: { kind: "i32", table: 0 },
+  startMs: { kind: "f64", table: 0 },
+  durationMs: { kind: "f64", table: 0 },
+  op: { kind: "u8", table: 1 },
+  group: { kind: "i32", table: 1 },
+  peer: { kind: "i32", table: 1 },
+  seq: { kind: "i32", table: 1 },
+  bytes: { kind: "f64", table: 1 },
+  createdNs: { kind: "f64", table: 1 },
+  startedNs: { kind: "f64", table: 1 },
+  completedNs: { kind: "f64", table: 1 },
+} as const satisfies Layout;
+
+const KINDS = [
+  "program",
+  "durations",
+  "operators",
+  "evidence",
+  "done",
+  "refused",
+] as const satisfies readonly AgentReply["kind"][];
+const MOST_FILES = 16_384;
+const NAME_LENGTH = 512;
+const MOST_ROWS = LIMITS.replyBytes;
+
+const cut = (text: string): string => cutText(text, LIMITS.textLength);
+
+export function replyHead(reply: AgentReply): Fields {
+  switch (reply.kind) {
+    case "program":
+      return { kind: reply.kind, lengths: lengthsOf(PROGRAM, reply) };
+    case "durations":
+      return { kind: reply.kind, lengths: lengthsOf(DURATIONS, reply) };
+    case "operators":
+      return { kind: reply.kind, epochMs: reply.epochMs, lengths: lengthsOf(OPERATORS, reply) };
+    case "evidence": {
+      const files = reply.files.map(({ name, bytes }) => ({ name, length: bytes.length }));
+      return { kind: reply.kind, files, troubles: reply.troubles.map(cut) };
+    }
+    case "done":
+      return { kind: reply.kind, says: cut(reply.says) };
+    case "refused":
+      return { kind: reply.kind, why: cut(reply.why) };
+  }
+}
+
+export function replyColumns(reply: AgentReply): ArrayBufferView[] {
+  switch (reply.kind) {
+    case "program":
+      return columnsOf(PROGRAM, reply);
+    case "durations":
+      return columnsOf(DURATIONS, reply);
+    case "operators":
+      return columnsOf(OPERATORS, reply);
+    case "evidence":
+      return reply.files.map(({ bytes }) => bytes);
+    case "done":
+    case "refused":
+      return [];
+  }
+}
+
+/** Throws FrameError. */
+export function readReply(head: Fields, payload: RawFrame["payload"]): AgentReply {
+  const kind = wordIn(head, "kind", KINDS);
+  switch (kind) {
+    case "program": {
+      const columns = readColumns(PROGRAM, head["lengths"], payload, MOST_ROWS);
+      return { kind, ...columns };
+    }
+    case "durations":
+      return { kind, ...readColumns(DURATIONS, head["lengths"], payload, MOST_ROWS) };
+    case "operators":
+      return readOperators(head, payload);
+    case "evidence":
+      return readEvidence(head, payload);
+    case "done":
+    case "refused":
+      if (payload.length > 0) throw new FrameError("a payload behind a reply that has none");
+      return kind === "done"
+        ? { kind, says: textIn(head, "says") }
+        : { kind, why: textIn(head, "why") };
+  }
+}
+
+function readOperators(head: Fields, payload: Uint8Array): AgentReply {
+  const columns = readColumns(OPERATORS, head["lengths"], payload, MOST_ROWS);
+  const { from, to, op } = columns;
+  // Whoever reads a stretch trusts its bounds.
+  for (let i = 0; i < from.length; i++) {
+    if (from[i]! < 0 || to[i]! < from[i]! || to[i]! > op.length) {
+      throw new FrameError("an iteration whose operators are not there");
+    }
+  }
+  return { kind: "operators", epochMs: timeIn(head, "epochMs"), ...columns };
+}
+
+function readEvidence(head: Fields, payload: Uint8Array): EvidenceReply {
+  let at = 0;
+  const names = new Set<string>();
+  const files = listIn(head, "files", MOST_FILES, (value) => {
+    const fields = fieldsOf(value, "a file");
+    const name = textIn(fields, "name", NAME_LENGTH);
+    const length = integerIn(fields, "length", 0, payload.length - at);
+    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
+    if (names.has(name)) throw new FrameError("two files of one name");
+    names.add(name);
+    const bytes = payload.subarray(at, at + length);
+    at += padded(length);
+    if (at > payload.length) throw new FrameError("a payload that is not as long as its files");
+    return { name, bytes };
+  });
+  if (at !== payload.length) throw new FrameError("a payload that is not as long as its files");
+  const troubles = listIn(head, "troubles", MOST_FILES, (line) => textIn({ line }, "line"));
+  return { kind: "evidence", files, troubles };
+}
+
+/** A relative path that stays inside the folder it is put in, on every system. */
+function isSafePath(name: string): boolean {
+  // oxlint-disable-next-line no-control-regex
+  if (name === "" || /[\\:\u0000-\u001f\u007f]/.test(name)) return false;
+  return name.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+}
+
+/** Why this cannot be the answer to that; null where it can. */
+export function misfit(request: AgentRequest, reply: AgentReply): string | null {
+  if (reply.kind === "refused") return null;
+  const expected = request.ask === "micro-batches" ? "done" : request.ask;
+  if (reply.kind !== expected) return `it answered ${expected} with ${reply.kind}`;
+  if (request.ask === "durations" && reply.kind === "durations") {
+    if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
+  }
+  return null;
+}

@@ -1,0 +1,184 @@
+/** Reports as frames. Points are hot: their columns are checked where they lie, and no row becomes an object. */
+import { cutText } from "../../base/text.ts";
+import { type Columns, columnsOf, lengthsOf, readColumns } from "./columns.ts";
+import {
+  type Fields,
+  fieldsOf,
+  integerIn,
+  isTime,
+  listIn,
+  nameIn,
+  orNull,
+  rankIn,
+  ranksIn,
+  textIn,
+  timeIn,
+  wordIn,
+} from "./fields.ts";
+import { FrameError, type RawFrame } from "./frame.ts";
+import type {
+  BeatReport,
+  EventReport,
+  GroupReport,
+  JobReport,
+  PointsReport,
+  RankReport,
+  Report,
+} from "./messages.ts";
+import { LIMITS } from "./messages.ts";
+
+const POINTS = {
+  iteration: { kind: "f64", table: 0 },
+  endMs: { kind: "f64", table: 0 },
+  rank: { kind: "u32", table: 0 },
+  durationMs: { kind: "f32", table: 0 },
+  collectiveMs: { kind: "f32", table: 0 },
+  sendMs: { kind: "f32", table: 0 },
+  recvMs: { kind: "f32", table: 0 },
+  issueMs: { kind: "f32", table: 0 },
+} as const;
+
+const KINDS = ["job", "points", "beat", "event"] as const;
+const EVENTS = [
+  "gone",
+  "stopped",
+  "continued",
+  "hang",
+  "ended",
+  "log-failure",
+  "trouble",
+] as const satisfies readonly EventReport["what"][];
+const KEY_LENGTH = 512;
+const PIDS = 2 ** 31;
+
+export function reportHead(report: Report): Fields {
+  if (report.kind === "event") return { ...report, says: cutText(report.says, LIMITS.textLength) };
+  if (report.kind !== "points") return { ...report };
+  const { kind, job, run } = report;
+  return { kind, job, run, lengths: lengthsOf(POINTS, report) };
+}
+
+export function reportColumns(report: Report): ArrayBufferView[] {
+  return report.kind === "points" ? columnsOf(POINTS, report) : [];
+}
+
+/** Throws FrameError. */
+export function readReport(head: Fields, payload: RawFrame["payload"]): Report {
+  const kind = wordIn(head, "kind", KINDS);
+  if (kind === "points") return readPoints(head, payload);
+  if (payload.length > 0) throw new FrameError("a payload behind a report that has none");
+  if (kind === "job") return readJob(head);
+  return kind === "beat" ? readBeat(head) : readEvent(head);
+}
+
+function readPoints(head: Fields, payload: Uint8Array): PointsReport {
+  const columns = readColumns(POINTS, head["lengths"], payload, LIMITS.pointsPerFrame);
+  checkPoints(columns);
+  return { kind: "points", job: nameIn(head, "job"), run: nameIn(head, "run"), ...columns };
+}
+
+function checkPoints(points: Columns<typeof POINTS>): void {
+  const { rank, iteration, endMs, durationMs, collectiveMs, sendMs, recvMs, issueMs } = points;
+  for (let i = 0; i < rank.length; i++) {
+    if (rank[i]! >= LIMITS.worldSize) throw new FrameError("a rank beyond every job");
+    const number = iteration[i]!;
+    if (!Number.isSafeInteger(number) || number < 0)
+      throw new FrameError("an iteration without a number");
+    if (!isTime(endMs[i]!)) throw new FrameError("an end of an iteration that is no time");
+    const duration = durationMs[i]!;
+    if (!(duration >= 0 && duration < Infinity))
+      throw new FrameError("an iteration without a duration");
+    if (
+      isAbsurd(collectiveMs[i]!) ||
+      isAbsurd(sendMs[i]!) ||
+      isAbsurd(recvMs[i]!) ||
+      isAbsurd(issueMs[i]!)
+    ) {
+      throw new FrameError("a part of an iteration that is no duration");
+    }
+  }
+}
+
+/** NaN says that it is not known. */
+function isAbsurd(ms: number): boolean {
+  return ms < 0 || ms === Infinity;
+}
+
+function readJob(head: Fields): JobReport {
+  return {
+    kind: "job",
+    job: nameIn(head, "job"),
+    run: nameIn(head, "run"),
+    startedMs: timeIn(head, "startedMs"),
+    worldSize: integerIn(head, "worldSize", 0, LIMITS.worldSize),
+    ranks: listIn(head, "ranks", LIMITS.ranksPerAgent, readRank),
+  };
+}
+
+const gpuIn = (fields: Fields, key: string): number => integerIn(fields, key, 0, 4095);
+const pidIn = (fields: Fields, key: string): number => integerIn(fields, key, 0, PIDS);
+const keyIn = (fields: Fields, key: string): string => textIn(fields, key, KEY_LENGTH);
+
+function readRank(value: unknown): RankReport {
+  const fields = fieldsOf(value, "a rank");
+  return {
+    rank: rankIn(fields, "rank"),
+    gpu: orNull(fields, "gpu", gpuIn),
+    pid: orNull(fields, "pid", pidIn),
+    nic: orNull(fields, "nic", keyIn),
+    leaf: orNull(fields, "leaf", keyIn),
+    stage: orNull(fields, "stage", rankIn),
+    groups: listIn(fields, "groups", LIMITS.groupsPerRank, readGroup),
+  };
+}
+
+function readGroup(value: unknown): GroupReport {
+  const fields = fieldsOf(value, "a group");
+  return {
+    key: keyIn(fields, "key"),
+    name: keyIn(fields, "name"),
+    desc: keyIn(fields, "desc"),
+    groupRank: integerIn(fields, "groupRank", -1, LIMITS.worldSize - 1),
+    size: integerIn(fields, "size", 0, LIMITS.worldSize),
+    ranks: orNull(fields, "ranks", (at, key) => ranksIn(at, key, LIMITS.worldSize)),
+  };
+}
+
+function readBeat(head: Fields): BeatReport {
+  const dropped = fieldsOf(head["dropped"], "dropped");
+  return {
+    kind: "beat",
+    nowMs: timeIn(head, "nowMs"),
+    jobs: listIn(head, "jobs", LIMITS.ranksPerAgent, readStanding),
+    dropped: {
+      reports: integerIn(dropped, "reports", 0, Number.MAX_SAFE_INTEGER),
+      points: integerIn(dropped, "points", 0, Number.MAX_SAFE_INTEGER),
+    },
+  };
+}
+
+function readStanding(value: unknown): BeatReport["jobs"][number] {
+  const fields = fieldsOf(value, "a job of a beat");
+  return {
+    job: nameIn(fields, "job"),
+    run: nameIn(fields, "run"),
+    alive: integerIn(fields, "alive", 0, LIMITS.worldSize),
+    stopped: ranksIn(fields, "stopped", LIMITS.ranksPerAgent),
+    gone: ranksIn(fields, "gone", LIMITS.ranksPerAgent),
+    silentMs: timeIn(fields, "silentMs"),
+    openOperators: integerIn(fields, "openOperators", 0, Number.MAX_SAFE_INTEGER),
+    lastIteration: integerIn(fields, "lastIteration", -1, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+function readEvent(head: Fields): EventReport {
+  return {
+    kind: "event",
+    job: nameIn(head, "job"),
+    run: nameIn(head, "run"),
+    what: wordIn(head, "what", EVENTS),
+    ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
+    atMs: timeIn(head, "atMs"),
+    says: textIn(head, "says"),
+  };
+}

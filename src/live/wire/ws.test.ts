@@ -1,0 +1,408 @@
+/** Both ends of the WebSocket carrier against each other, and the service's end against strangers. */
+import { once } from "node:events";
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { encodeHello, encodeReport } from "./codec.ts";
+import { type AgentReply, LIMITS } from "./messages.ts";
+import { beatOf, eventOf, pointsOf } from "./test-messages.ts";
+import {
+  type Heard,
+  hear,
+  helloOf,
+  linkOptions,
+  startService,
+  type TestService,
+  until,
+} from "./test-bus.ts";
+import type { AgentBusHandlers, AgentLink, AgentLinkOptions } from "./transport.ts";
+import { openWebSocketLink } from "./ws-agent.ts";
+import type { ServeAgentsOptions } from "./ws-bus.ts";
+
+const QUICK = { firstBackoffMs: 5, longestBackoffMs: 50, pingMs: 50, deadMs: 300 };
+const opened: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+});
+
+async function service(
+  heard: Heard,
+  over: Partial<ServeAgentsOptions> = {},
+  port = 0,
+): Promise<TestService> {
+  const one = await startService(heard, over, port);
+  opened.push(async () => await one.stop());
+  return one;
+}
+
+function link(url: string, over: Partial<AgentLinkOptions> = {}): AgentLink {
+  const one = openWebSocketLink(linkOptions(url, over), QUICK);
+  opened.push(async () => await one.close());
+  return one;
+}
+
+function iterations(heard: Heard): number[] {
+  return heard.reports.flatMap(({ report }) =>
+    report.kind === "points" ? [...report.iteration] : [],
+  );
+}
+
+/** A client without manners. */
+async function rude(
+  url: string,
+): Promise<{ socket: WebSocket; closed: Promise<[number, string]> }> {
+  const socket = new WebSocket(`${url}/agent`);
+  const closed = new Promise<[number, string]>((resolve) => {
+    socket.on("close", (code, reason) => resolve([code, reason.toString()]));
+  });
+  socket.on("error", () => {});
+  opened.push(() => socket.terminate());
+  await once(socket, "open");
+  return { socket, closed };
+}
+
+describe("reports over a WebSocket", () => {
+  it("come in order, once, and are acknowledged", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard);
+    const one = link(url.replace("ws:", "http:"));
+    for (let i = 0; i < 500; i++) one.send(pointsOf(1, "job", i));
+    await one.flush(30_000);
+    expect(one.bufferedBytes).toBe(0);
+    expect(iterations(heard)).toEqual(Array.from({ length: 500 }, (_, i) => i));
+    expect(bus.traffic.reports).toBe(500);
+    expect(bus.agents).toEqual([helloOf("node-1")]);
+    expect(heard.announced).toContain("job");
+    await one.close();
+    await until("the agent is gone", () => heard.gone.includes("node-1"));
+    expect(bus.agents).toEqual([]);
+  });
+
+  it("wait while there is no service, are sent again to a new one, and dropped ones are counted", async () => {
+    const first = await service(hear());
+    const port = Number(new URL(first.url).port);
+    let connected = 0;
+    const one = link(first.url, { bufferBytes: 20_000, onConnected: () => connected++ });
+    await until("connected", () => one.isConnected);
+    await first.stop();
+    await until("noticed", () => !one.isConnected);
+    one.send(eventOf("job", "kept"));
+    for (let i = 0; i < 1000; i++) one.send(pointsOf(1, "job", i));
+    expect(one.bufferedBytes).toBeLessThanOrEqual(20_000);
+    const heard = hear();
+    await service(heard, {}, port);
+    await one.flush(30_000);
+    expect(connected).toBe(2);
+    const { dropped } = one;
+    expect(dropped.points).toBeGreaterThan(800);
+    const kept = Array.from({ length: 1000 - dropped.points }, (_, i) => i + dropped.points);
+    expect(iterations(heard)).toEqual(kept);
+    expect(heard.reports[0]?.report).toEqual(eventOf("job", "kept"));
+  });
+
+  it("that were taken but not acknowledged before a cut are not delivered twice", async () => {
+    const heard = hear();
+    const { url } = await service(heard);
+    const gate = await cuttingProxy(Number(new URL(url).port));
+    const one = link(gate.url);
+    for (let i = 0; i < 300; i++) {
+      one.send(pointsOf(1, "job", i));
+      if (i % 20 === 19) {
+        gate.cut();
+        await until("there again", () => one.isConnected);
+      }
+    }
+    await one.flush(30_000);
+    expect(gate.cuts()).toBeGreaterThan(5);
+    expect(iterations(heard)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+  });
+
+  it("hold back the sender when the service is slow, and hold little memory", async () => {
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const heard = hear();
+    const slow: AgentBusHandlers["report"] = async (hello, report) => {
+      await gate;
+      await heard.handlers.report(hello, report);
+    };
+    const { bus, url } = await service({ ...heard, handlers: { ...heard.handlers, report: slow } });
+    const one = link(url, { bufferBytes: 64 << 20 });
+    for (let i = 0; i < 400; i++) one.send(pointsOf(2000, "job", i * 2000));
+    await until("something came", () => bus.traffic.reports > 0);
+    expect(bus.traffic.reports).toBe(1);
+    release();
+    await one.flush(60_000);
+    expect(one.bufferedBytes).toBe(0);
+    expect(iterations(heard)).toHaveLength(800_000);
+  });
+
+  it("that the service fails on are tried again, then left, and told", async () => {
+    const heard = hear();
+    let tries = 0;
+    const failing: AgentBusHandlers["report"] = async (hello, report) => {
+      if (report.kind === "event" && ++tries < 10) throw new Error("the disk is full");
+      await heard.handlers.report(hello, report);
+    };
+    const { url } = await service({ ...heard, handlers: { ...heard.handlers, report: failing } });
+    const one = link(url);
+    one.send(eventOf("job", "x"));
+    one.send(pointsOf(1));
+    await one.flush(30_000);
+    expect(tries).toBe(3);
+    expect(iterations(heard)).toEqual([0]);
+    expect(heard.troubles).toEqual([expect.stringContaining("the disk is full")]);
+  });
+
+  it("with times in the future are not delivered, and told once", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard, { nowMs: () => 1.7e12 - LIMITS.futureMs });
+    const one = link(url);
+    one.send(pointsOf(2));
+    one.send(pointsOf(2));
+    one.send(beatOf("job", 1.6e12));
+    await one.flush(30_000);
+    expect(heard.reports.map(({ report }) => report.kind)).toEqual(["beat"]);
+    expect(bus.traffic.refused).toBe(2);
+    expect(heard.troubles).toHaveLength(1);
+  });
+});
+
+describe("questions over a WebSocket", () => {
+  const ask = { ask: "program", job: "j", run: "r", rank: 0, iteration: null } as const;
+  const durations = (n: number): AgentReply => ({
+    kind: "durations",
+    ms: new Float32Array(n).fill(2),
+  });
+
+  it("are answered, also with much, with refusals and while a report waits for the answer", async () => {
+    const heard = hear();
+    const answers: AgentReply[] = [];
+    const askBack: AgentBusHandlers["report"] = async ({ agent }) => {
+      const picks = [{ rank: 0, of: { places: Array.from({ length: 1000 }, (_, i) => i) } }];
+      const iterations = Array.from({ length: 1500 }, (_, i) => i);
+      answers.push(
+        await bus.ask(agent, { ask: "durations", job: "j", run: "r", iterations, picks }, 20_000),
+      );
+    };
+    const { bus, url } = await service({
+      ...heard,
+      handlers: { ...heard.handlers, report: askBack },
+    });
+    const one = link(url, {
+      answer: async (request) => {
+        if (request.ask === "durations") return durations(1_500_000);
+        throw new Error("no such\u001b[2J ring");
+      },
+    });
+    one.send(pointsOf(1));
+    await one.flush(30_000);
+    const [answer] = answers;
+    expect(answer?.kind === "durations" && answer.ms.every((ms) => ms === 2)).toBe(true);
+    expect(bus.traffic.replyBytes).toBeGreaterThan(6_000_000);
+    expect(await bus.ask("node-1", ask, 5000)).toEqual({
+      kind: "refused",
+      why: "no such\ufffd[2J ring",
+    });
+  });
+
+  it("reject where nobody is, nobody answers, the answer is another one, or the agent goes", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard);
+    await expect(bus.ask("node-9", ask, 1000)).rejects.toThrow(/not connected/);
+    let reply = new Promise<AgentReply>(() => {});
+    const one = link(url, { answer: () => reply });
+    await until("connected", () => one.isConnected);
+    await expect(bus.ask("node-1", ask, 20)).rejects.toThrow(/no answer within 20 ms/);
+    reply = Promise.resolve(durations(1));
+    await expect(bus.ask("node-1", ask, 5000)).rejects.toThrow(/answered program with durations/);
+    reply = new Promise<AgentReply>(() => {});
+    const asked = bus.ask("node-1", ask, 20_000);
+    await Promise.all([expect(asked).rejects.toThrow(/gone/), one.close()]);
+  });
+});
+
+describe("names", () => {
+  it("are kept by whoever answers, given to a new boot when the old is dead", async () => {
+    const heard = hear();
+    const { url } = await service(heard);
+    const troubles: string[] = [];
+    const first = link(url);
+    await until("connected", () => first.isConnected);
+    const onTrouble = (line: string): void => void troubles.push(line);
+    const second = link(url, { hello: helloOf("node-1", "boot-2"), onTrouble });
+    await until("refused", () => troubles.length > 0);
+    expect(troubles[0]).toContain("another agent of this name");
+    expect(first.isConnected).toBe(true);
+    await first.close();
+    await until("its turn", () => second.isConnected);
+    second.send(pointsOf(1));
+    await second.flush(10_000);
+    expect(heard.reports[0]).toMatchObject({ agent: "node-1", boot: "boot-2" });
+  });
+
+  it("go over to the same boot's newer connection", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard);
+    const old = await rude(url);
+    old.socket.send(encodeHello(helloOf("node-1")));
+    await until("there", () => heard.connected.length === 1);
+    const one = link(url);
+    expect((await old.closed)[0]).toBe(4410);
+    await until("connected", () => one.isConnected);
+    expect(heard.gone).toEqual([]);
+    expect(bus.agents).toHaveLength(1);
+  });
+
+  it("that a token is not for are refused", async () => {
+    const heard = hear();
+    const { url } = await service(heard, { authorize: () => ({ name: "t", agent: "node-7" }) });
+    const { socket, closed } = await rude(url);
+    socket.send(encodeHello(helloOf("node-1")));
+    expect((await closed)[0]).toBe(4403);
+    expect(heard.connected).toEqual([]);
+    const one = link(url, { hello: helloOf("node-7") });
+    await until("the right name", () => one.isConnected);
+  });
+});
+
+describe("strangers", () => {
+  const hello = encodeHello(helloOf("node-1"));
+  const long = new Uint8Array(LIMITS.reportBytes + 8);
+  const cases: [string, (Uint8Array | string)[], number][] = [
+    ["junk", [Uint8Array.of(1, 2, 3)], 4400],
+    ["text", ["hello"], 4400],
+    ["a report before the hello", [encodeReport(1, pointsOf(1))], 4400],
+    ["two hellos", [hello, hello], 4400],
+    ["half a report", [hello, encodeReport(1, pointsOf(1)).subarray(0, -8)], 4400],
+    ["a message beyond every bound", [hello, long], 1009],
+  ];
+  it.each(cases)("with %s are hung up on, and told of once", async (_, messages, code) => {
+    const heard = hear();
+    const { bus, url } = await service(heard);
+    for (let i = 1; i <= 2; i++) {
+      const { socket, closed } = await rude(url);
+      for (const message of messages) socket.send(message);
+      const [got, reason] = await closed;
+      expect(got).toBe(code);
+      if (code === 4400) expect(reason).not.toBe("");
+      await until("counted", () => bus.traffic.refused === i);
+    }
+    expect(heard.troubles).toHaveLength(1);
+    expect(heard.reports).toEqual([]);
+  });
+
+  it("without a hello, or silent after it, are closed", async () => {
+    const heard = hear();
+    const { url } = await service(heard, { helloTimeoutMs: 50, idleTimeoutMs: 200 });
+    const { closed } = await rude(url);
+    expect((await closed)[0]).toBe(4408);
+    const silent = new WebSocket(`${url}/agent`, { autoPong: false });
+    opened.push(() => silent.terminate());
+    await once(silent, "open");
+    silent.send(hello);
+    await once(silent, "close");
+    await until("gone", () => heard.gone.includes("node-1"));
+  });
+
+  it("without a token, at another path or beyond the most get an HTTP status", async () => {
+    const heard = hear();
+    const { url } = await service(heard, {
+      mostAgents: 1,
+      authorize: ({ headers }) =>
+        headers.authorization === "Bearer good"
+          ? { name: "t", agent: null }
+          : { status: 401, why: "no token" },
+    });
+    const statusOf = async (at: string, token: string): Promise<string> => {
+      const socket = new WebSocket(at, { headers: { authorization: `Bearer ${token}` } });
+      opened.push(() => socket.terminate());
+      const [error] = (await once(socket, "error")) as [Error];
+      return error.message;
+    };
+    expect(await statusOf(`${url}/agent`, "bad")).toContain("401");
+    expect(await statusOf(`${url}/other`, "good")).toContain("404");
+    const one = link(url, { token: "good" });
+    await until("connected", () => one.isConnected);
+    expect(await statusOf(`${url}/agent`, "good")).toContain("503");
+    const troubles: string[] = [];
+    const other = link(url, { token: "bad", onTrouble: (line) => void troubles.push(line) });
+    await until("told", () => troubles.length > 0);
+    expect(troubles[0]).toContain("does not know our token");
+    expect(other.isConnected).toBe(false);
+  });
+
+  it("in place of the service do no harm to an agent", async () => {
+    const server = createTcpServer((socket) => {
+      socket.on("error", () => {});
+      socket.end("SSH-2.0-OpenSSH\r\n");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    opened.push(() => server.close());
+    const troubles: string[] = [];
+    const { port } = server.address() as AddressInfo;
+    const one = link(`ws://127.0.0.1:${port}`, { onTrouble: (line) => void troubles.push(line) });
+    one.send(pointsOf(3));
+    await until("told", () => troubles.length > 0);
+    expect(one.isConnected).toBe(false);
+    expect(one.bufferedBytes).toBeGreaterThan(0);
+    expect(() => openWebSocketLink(linkOptions("ftp://x"))).toThrow(/not the URL/);
+  });
+
+  it("that fall silent are noticed by the agent, which connects again", async () => {
+    const heard = hear();
+    const { url } = await service(heard);
+    const gate = await cuttingProxy(Number(new URL(url).port));
+    const troubles: string[] = [];
+    const one = link(gate.url, { onTrouble: (line) => void troubles.push(line) });
+    await until("connected", () => one.isConnected);
+    gate.freeze();
+    await until("noticed", () => troubles.length > 0);
+    expect(troubles[0]).toContain("no sign of it");
+    await until("there again", () => one.isConnected);
+  });
+});
+
+/** Passes bytes on, until it is told to cut or to stop passing. */
+async function cuttingProxy(
+  port: number,
+): Promise<{ url: string; cut(): void; freeze(): void; cuts(): number }> {
+  const pairs = new Set<Socket>();
+  let cuts = 0;
+  const server = createTcpServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      pairs.add(from);
+      from.on("error", () => {});
+      from.on("close", () => {
+        pairs.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  opened.push(() => {
+    for (const socket of pairs) socket.destroy();
+    server.close();
+  });
+  return {
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut() {
+      if (pairs.size > 0) cuts++;
+      for (const socket of pairs) socket.destroy();
+    },
+    freeze() {
+      for (const socket of pairs) {
+        socket.unpipe();
+        socket.pause();
+      }
+    },
+    cuts: () => cuts,
+  };
+}

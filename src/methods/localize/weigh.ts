@@ -1,0 +1,138 @@
+/**
+ * What the witnesses of a slow-down together say: the search, own times, floors. The same for dumps that lie in a
+ * folder (slow-rank-method.ts) and for operators that are fetched from a running job (live.ts).
+ */
+import type { NewFinding } from "../../model/finding.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
+import { median } from "../../maths/robust.ts";
+import { WARM_UP, type Account } from "./accounts.ts";
+import type { OwnTimeSuspect } from "./own-time.ts";
+import { deviceOf } from "./progressive/narrow.ts";
+import { areFloorsCalm, comparedWithPeers, type FloorSeries } from "./progressive/observe-all.ts";
+import { rankWaits } from "./progressive/rank-waits.ts";
+import type { OperatorSource, Split } from "./progressive/source.ts";
+import {
+  fromNetwork,
+  fromOwnTimes,
+  fromPeers,
+  fromSearch,
+  fromUnseen,
+  type Witness,
+} from "./slow-findings.ts";
+import type { SlowIterations } from "./slow-iterations.ts";
+import type { Located } from "./slow-ranks.ts";
+import { wiringOf } from "./wiring.ts";
+
+/** Iterations of each kind that are compared. */
+const MOST_COMPARED = 48;
+/** Share of the slow-down that whoever waits for the culprit waits. */
+const WAITS = 0.3;
+/** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
+const PREVAILS = 2;
+const PREVAILS_UNCONFIRMED = 1;
+
+/** Whether a rank stays longer in operators that it shares with culprits. */
+export function waiting(
+  source: OperatorSource,
+  job: Job,
+  split: Split,
+  mostPlaces: number,
+): (rank: Rank, culprits: readonly Rank[]) => boolean {
+  const growthMs = median(split.slowMs) - median(split.normalMs);
+  return (rank, culprits) =>
+    rankWaits(source, rank, split, mostPlaces).waits.some(
+      ({ of, isGroup, growthMs: grew }) =>
+        grew > WAITS * growthMs && culprits.some((one) => isBetween(job, of, isGroup, one)),
+    );
+}
+
+/** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
+function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
+  if (!isGroup) return of === rank;
+  const { ranks } = job.groups[of]!;
+  return ranks.length < job.worldSize && ranks.includes(rank);
+}
+
+/** What the witnesses together say, what is believed first. */
+export function weighed(
+  located: Located | null,
+  slow: SlowIterations | null,
+  own: readonly OwnTimeSuspect[],
+  floors: readonly FloorSeries[],
+  totalMs: readonly number[],
+  witness: Witness,
+): NewFinding[] {
+  const changed = own.filter(({ kind }) => kind !== "always");
+  const compute: NewFinding[] =
+    located && located.ranks.length > 0
+      ? [...fromSearch(located, slow!, own, witness)]
+      : [...fromOwnTimes(changed, witness)];
+  const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
+  if (network && compute.length > 0) {
+    const cost = (suspect: OwnTimeSuspect): number =>
+      costOf(suspect, witness.accounts.get(suspect.rank)!);
+    const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
+    const factor = located!.ranks.length > 0 ? PREVAILS : PREVAILS_UNCONFIRMED;
+    return located!.isPlain && located!.network!.growthMs > factor * Math.max(...ranksMs)
+      ? [network, ...compute.map(outweighed)]
+      : [...compute, outweighed(network)];
+  }
+  if (compute.length > 0) return compute;
+  if (network) return [network];
+  if (located?.unseen) return [fromUnseen(located.unseen, slow!, witness)];
+  if (own.length > 0) return [...fromOwnTimes(own, witness)];
+  const peers = slowFromTheStart(floors, witness.job, totalMs);
+  return peers ? [fromPeers(peers, witness)] : [];
+}
+
+/** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
+function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
+  const isSlow = new Set(slow);
+  const calls = (wanted: boolean): number =>
+    median([...issueMs].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted));
+  const later = calls(true) - calls(false);
+  return Math.max(afterMs - beforeMs, Number.isNaN(later) ? 0 : later);
+}
+
+/** An account against which better evidence stands: kept, so that the verdict can show it. */
+function outweighed(finding: NewFinding): NewFinding {
+  const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
+  const data = { ...finding.data, disagrees: true };
+  return { ...finding, weight: 0.3 * finding.weight, data, accuses, clears: [] };
+}
+
+/** null where there are not three iterations of each kind. */
+export function splitOf(
+  iterations: readonly number[],
+  totalMs: readonly number[],
+  { isSlow }: SlowIterations,
+): Split | null {
+  const at = (wanted: boolean): number[] =>
+    [...iterations.keys()].filter((i) => isSlow(iterations[i]!) === wanted);
+  const normal = at(false).slice(-MOST_COMPARED);
+  const slow = at(true).slice(0, MOST_COMPARED);
+  if (normal.length < 3 || slow.length < 3) return null;
+  return {
+    normal: normal.map((i) => iterations[i]!),
+    slow: slow.map((i) => iterations[i]!),
+    normalMs: normal.map((i) => totalMs[i]!),
+    slowMs: slow.map((i) => totalMs[i]!),
+  };
+}
+
+/** What costs this share of an iteration more than at its peers is worth a word. */
+const MATTERS = 0.02;
+
+function slowFromTheStart(
+  floors: readonly FloorSeries[],
+  job: Job,
+  totalMs: readonly number[],
+): { device: ReturnType<typeof deviceOf>; ratio: number; growthMs: number } | null {
+  if (!areFloorsCalm(floors, median(totalMs))) return null;
+  const all = comparedWithPeers(floors, job.groups, wiringOf(job));
+  const [worst] = all.filter(({ isSlow }) => isSlow).sort((a, b) => b.growthMs - a.growthMs);
+  if (!worst || worst.growthMs < MATTERS * median(totalMs)) return null;
+  const device = deviceOf(all, worst.ranks, wiringOf(job));
+  return { device, ratio: worst.ratio, growthMs: worst.growthMs };
+}
