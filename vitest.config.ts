@@ -6,5 +6,7 @@ export default defineConfig({
     setupFiles: ["test/property-seed.ts"],
     // Property tests over generated jobs take their time on a busy machine.
     testTimeout: 120_000,
+    // Many tests wait for processes: two at a time also where the default, one less than the cores, would be one.
+    maxWorkers: "100%",
   },
 });

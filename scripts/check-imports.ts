@@ -19,8 +19,34 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   simulate: ["model", "base"],
   history: ["library", "model", "base"],
   mitigate: ["model", "base"],
-  // The agent reads what the probes write, and shares the layout with their reader.
-  live: ["ingest", "mitigate", "model", "base"],
+  // What agents and the service say to each other, and what carries it.
+  "live/wire": ["model", "base"],
+  // The agent reads what the probes write, and shares the layout with their reader. It runs no method, opens no store.
+  "live/agent": ["live/wire", "ingest", "model", "base"],
+  "live/controller": ["mitigate", "model", "base"],
+  // A rehearsal: simulated machines in front of real agents.
+  "live/fleet": ["live/agent", "live/wire", "simulate", "ingest", "model", "base"],
+  "live/service": [
+    "live/wire",
+    "live/controller",
+    "history",
+    "live-pipeline.ts",
+    "machines-pipeline.ts",
+    "pipeline.ts",
+    "mitigate",
+    "maths",
+    "model",
+    "base",
+  ],
+  "live-pipeline.ts": [
+    "ingest",
+    "methods.ts",
+    "pipeline.ts",
+    "verdict",
+    "mitigate",
+    "model",
+    "base",
+  ],
   "trace-pipeline.ts": ["ingest", "methods.ts", "model", "base"],
   "pipeline.ts": [
     "ingest",
@@ -31,16 +57,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "model",
     "base",
   ],
-  "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "model", "base"],
+  "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "verdict", "model", "base"],
   "logs-pipeline.ts": ["ingest", "library", "methods.ts", "model", "base"],
   cli: [
+    "live-pipeline.ts",
     "logs-pipeline.ts",
     "library",
     "machines-pipeline.ts",
     "pipeline.ts",
     "trace-pipeline.ts",
     "history",
-    "live",
+    "live/*",
     "mitigate",
     "report",
     "simulate",
@@ -63,10 +90,11 @@ const MAY_TOUCH_WORLD =
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
-/** "methods/hang/x.ts" → "methods/hang"; "pipeline.ts" → itself. */
+/** "methods/hang/x.ts" → "methods/hang"; "live/agent/x.ts" → "live/agent"; "pipeline.ts" → itself. */
 function folderOf(file: string): string {
   const parts = file.split(sep);
   if (parts[0] === "methods") return parts.length > 2 ? `methods/${parts[1]}` : "methods.ts";
+  if (parts[0] === "live" && parts.length > 2) return `live/${parts[1]}`;
   return parts[0]!;
 }
 
@@ -75,7 +103,7 @@ function allowed(from: string, to: string): boolean {
   const rule =
     MAY_IMPORT[from] ?? (from.startsWith("methods/") ? MAY_IMPORT["methods/*"] : undefined);
   if (!rule) return false;
-  return rule.includes(to) || (to.startsWith("methods/") && rule.includes("methods/*"));
+  return rule.includes(to) || rule.includes(to.replace(/\/.*/, "/*"));
 }
 
 const problems: string[] = [];

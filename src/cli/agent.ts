@@ -2,6 +2,7 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { ChosenFlags } from "./agent-chosen.ts";
 import type { DumpFlags } from "./agent-dump.ts";
+import type { AgentFlags } from "./agent-live.ts";
 import type { ProfileFlags, StacksFlags, ValidateFlags } from "./agent-requests.ts";
 import type { RingsFlags } from "./agent-rings.ts";
 import type { TrapFlags } from "./agent-trap.ts";
@@ -11,9 +12,39 @@ import { seconds } from "./duration.ts";
 export function addAgent(program: Command, setStatus: (status: number) => void): void {
   const agent = program
     .command("agent")
-    .description("the probes of jobs on this machine: list, dump, watch, hold, test")
+    .description(
+      "with --server: reports the jobs of this machine to a faultline serve; else lists, dumps, watches, holds, tests them",
+    )
     .addHelpText("after", EXAMPLES)
     .exitOverride();
+
+  // The action of the bare word: its options must not be the group's, which would take those of the other commands.
+  const live = agent.command("run", { isDefault: true });
+  live
+    .description("the agent of this machine; `run` can be left out: faultline agent --server URL")
+    .option("--server <url>", "the service: ws://HOST:PORT, wss://…, or nats://… (several: commas)")
+    .option("--token-file <file>", "the token of scope agent (default: FAULTLINE_TOKEN)")
+    .option("--ca <file>", "PEM of the authority that signed the service's certificate")
+    .option(
+      "--dir <folder...>",
+      "where the rings are (default: FAULTLINE_DIR, or /dev/shm/faultline-<uid>; all users' for root)",
+    )
+    .option("--log <pattern...>", "logs of this machine's ranks to follow: '/logs/rank*.log'")
+    .option("--job <name>", "the job that the logs belong to, where no probe runs in it")
+    .option("--machine <name>", "what this machine is called (default: its host name)")
+    .option("--nic <list>", "network cards, one a GPU or one for all: mlx5_0,mlx5_1", nicList)
+    .option("--buffer <mb>", "kept while the service is away (default 64)", wholeNumber)
+    .option("--keep <time>", "how far back operators are kept (default 10m)", seconds)
+    .option("--memory <mb>", "for all that is kept together (default 512)", wholeNumber)
+    .option("--json", "print one JSON document a line on stdout")
+    .option("--quiet", "print nothing")
+    .option("--debug", "print the stack trace of an error")
+    .exitOverride()
+    .action(async (flags: AgentFlags) => {
+      if (flags.server === undefined) agent.outputHelp({ error: true });
+      const { runAgentLive } = await import("./agent-live.ts");
+      setStatus(await runAgentLive(flags, program.version() ?? ""));
+    });
 
   common(agent.command("rings"))
     .description("the rings on this machine: who writes them, whether it lives, what it did last")
@@ -139,6 +170,13 @@ function ranked(command: Command): Command {
   return command.option("--rank <list>", "these ranks only: 3 or 0,2,5", rankList);
 }
 
+function nicList(text: string): string[] {
+  const names = text.split(",");
+  if (!names.every((name) => /^[\w.:/-]{1,64}$/.test(name)))
+    throw new InvalidArgumentError("It must be a list of devices such as mlx5_0,mlx5_1.");
+  return names;
+}
+
 function rankList(text: string): number[] {
   return text.split(",").map((part) => {
     if (!/^\d{1,7}$/.test(part))
@@ -160,6 +198,7 @@ function countNumber(text: string): number {
 
 const EXAMPLES = `
 Examples:
+  faultline agent --server wss://faultline.example:7411 --token-file /etc/faultline/token --log '/logs/rank*.log'
   faultline agent rings                                   who writes, who lives
   faultline agent dump --out incident.tar.gz --stacks --ras && faultline diagnose incident.tar.gz
   faultline agent watch --out /var/lib/faultline          dump by itself when something happens

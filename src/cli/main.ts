@@ -11,6 +11,9 @@ import type { LogsFlags, StoreFlags } from "./logs.ts";
 import { addPlan } from "./plan-command.ts";
 import type { TrainFlags } from "./machines-train.ts";
 import type { MachinesFlags } from "./machines.ts";
+import type { SharedAgentsFlags } from "./simulate-agents.ts";
+import type { SimulateLiveFlags } from "./simulate-live.ts";
+import { addServe } from "./serve-command.ts";
 import type { SimulateFlags } from "./simulate.ts";
 import type { LearnFlags, TraceFlags } from "./trace.ts";
 
@@ -277,12 +280,13 @@ async function main(argv: readonly string[]): Promise<number> {
     return Number(text);
   };
   addPlan(program, (result) => (status = result));
+  addServe(program, VERSION, (value) => (status = value));
   addAgent(program, (result) => (status = result));
 
   program
     .command("simulate")
     .description("a simulated job with faults to order, in the real formats, with its ground truth")
-    .requiredOption("--out <dir>", "folder for truth.json, job.json and what --emit names")
+    .option("--out <dir>", "folder for truth.json, job.json and what --emit names")
     .option("--gpus <n>", "GPUs of the job (default: what the dimensions multiply to, 16)", number)
     .option("--tp <n>", "tensor parallel (2)", number)
     .option("--pp <n>", "pipeline stages (2)", number)
@@ -302,12 +306,43 @@ async function main(argv: readonly string[]): Promise<number> {
       "--emit <list>",
       "operators, flight-recorder, logs, metrics, kineto, by comma (flight-recorder,logs)",
     )
+    .option(
+      "--live <url>",
+      "instead of files: play the job in real time, through agents of its own, against this service",
+    )
+    .option("--every <time>", "live: what a healthy iteration takes (1s)", seconds)
+    .option(
+      "--speed <factor>",
+      "live, instead of --every: how fast the simulated clock runs",
+      number,
+    )
+    .option(
+      "--agents <n>",
+      "live: so many agent processes for all machines (default: one a machine)",
+      wholeNumber,
+    )
+    .option("--control <port>", "live: take faults over HTTP on 127.0.0.1 (0: any port)", number)
+    .option("--token-file <file>", "live: what the agents show the service")
+    .option("--name <job>", "live: the job's name (rehearsal)")
+    .option("--for <time>", "live: end after so long (default: when it is told to)", seconds)
+    .addOption(new Option("--agents-of <json>").hideHelp())
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no progress on stderr")
     .option("--debug", "print the stack trace of an error")
     .addHelpText("after", SIMULATE_EXAMPLES)
     .exitOverride()
-    .action(async (flags: SimulateFlags) => {
+    .action(async (flags: SimulateFlags & Partial<SimulateLiveFlags & SharedAgentsFlags>) => {
+      if (flags.live !== undefined && flags.agentsOf !== undefined) {
+        const { runSharedAgents } = await import("./simulate-agents.ts");
+        const { live, agentsOf } = flags;
+        status = await runSharedAgents({ ...flags, live, agentsOf }, VERSION);
+        return;
+      }
+      if (flags.live !== undefined) {
+        const { runSimulateLive } = await import("./simulate-live.ts");
+        status = await runSimulateLive({ ...flags, live: flags.live });
+        return;
+      }
       const { runSimulate } = await import("./simulate.ts");
       status = runSimulate(flags);
     });
@@ -418,7 +453,8 @@ much longer.
 
 Examples:
   faultline simulate --out /tmp/job --gpus 64 --tp 4 --pp 4 --fault gpu-slow:rank=17:from=6:severity=2
-  faultline simulate --out /tmp/hang --fault gpu-hang:rank=5:from=12 && faultline diagnose /tmp/hang`;
+  faultline simulate --out /tmp/hang --fault gpu-hang:rank=5:from=12 && faultline diagnose /tmp/hang
+  faultline simulate --live http://127.0.0.1:7077 --gpus 64 --control 0     then type gpu-slow:rank=17:severity=2`;
 
 /** One line on stderr that says what is wrong and what to do. */
 function report(error: unknown, debug: boolean): number {

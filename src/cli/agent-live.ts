@@ -1,0 +1,197 @@
+/** `faultline agent --server URL`: the long-running agent of a machine. */
+import { readdirSync, readFileSync, statSync, lstatSync } from "node:fs";
+import { hostname } from "node:os";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import { defaultFolder } from "../live/agent/discover.ts";
+import { fitName } from "../live/agent/names.ts";
+import { thisMachine } from "../live/agent/process-state.ts";
+import { ringNode } from "../live/agent/ring-node.ts";
+import { runAgent, type AgentSaying } from "../live/agent/run-agent.ts";
+import { openAgentLink } from "../live/wire/link.ts";
+import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+
+export interface AgentFlags {
+  readonly server?: string;
+  readonly tokenFile?: string;
+  readonly ca?: string;
+  readonly dir?: readonly string[];
+  readonly log?: readonly string[];
+  readonly job?: string;
+  readonly machine?: string;
+  readonly nic?: readonly string[];
+  /** MiB, as the next. */
+  readonly buffer?: number;
+  readonly memory?: number;
+  /** Seconds. */
+  readonly keep?: number;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+}
+
+const BUFFER_MB = 64;
+const MEMORY_MB = 512;
+const KEEP_S = 600;
+const MIB = 2 ** 20;
+const MOST_TOKEN = 4096;
+const SHARED_MEMORY = "/dev/shm";
+const FOLDER = /^faultline-\d{1,10}$/;
+
+export async function runAgentLive(flags: AgentFlags, version: string): Promise<number> {
+  const url = checkedUrl(flags.server);
+  const token = tokenOf(flags);
+  const ca = flags.ca === undefined ? null : contentOf(flags.ca, "--ca", 1 << 20);
+  const name = machineName(flags.machine);
+  const stop = new AbortController();
+  const onSignal = (): void => stop.abort();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
+  const say = sayer(flags, url);
+  const node = ringNode({
+    folders: foldersOf(flags.dir),
+    logs: flags.log ?? [],
+    job: flags.job === undefined ? null : checkedName(flags.job, "--job"),
+    machineName: name,
+    nics: flags.nic ?? [],
+    keepNs: (flags.keep ?? KEEP_S) * 1e9,
+    memoryBytes: (flags.memory ?? MEMORY_MB) * MIB,
+    machine: thisMachine(),
+    onTrouble: (line) => say({ event: "trouble", line }),
+  });
+  say({ event: "started", agent: name, server: url });
+  await runAgent(node, {
+    openLink: openAgentLink,
+    link: {
+      url,
+      token,
+      ca,
+      bufferBytes: (flags.buffer ?? BUFFER_MB) * MIB,
+      hello: { protocol: PROTOCOL, agent: name, machine: name, boot: bootName(), version },
+    },
+    onSay: say,
+    stop: stop.signal,
+  });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.removeListener(signal, onSignal);
+  say({ event: "ended" });
+  return 0;
+}
+
+type Saying =
+  | AgentSaying
+  | { readonly event: "started"; readonly agent: string; readonly server: string }
+  | { readonly event: "ended" };
+
+function sayer(flags: AgentFlags, url: string): (what: Saying) => void {
+  return (what) => {
+    const time = new Date().toISOString();
+    if (flags.json) process.stdout.write(`${JSON.stringify({ time, ...what })}\n`);
+    else if (!flags.quiet)
+      process.stdout.write(`${time.slice(0, 19)}Z ${harmless(wordsOf(what, url))}\n`);
+  };
+}
+
+function wordsOf(what: Saying, url: string): string {
+  switch (what.event) {
+    case "started":
+      return `agent ${what.agent} of ${what.server}; Ctrl-C ends it`;
+    case "connected":
+      return `connected to ${url}`;
+    case "dropped":
+      return `dropped so far, because nobody took it and the buffer was full: ${count(what.reports, "report")}, ${count(what.points, "point")}`;
+    case "trouble":
+      return what.line;
+    case "ended":
+      return "ended";
+  }
+}
+
+function checkedUrl(server: string | undefined): string {
+  const hint =
+    "give --server ws://HOST:PORT (wss:// with TLS), or nats://HOST:PORT, of a faultline serve";
+  if (server === undefined || server === "")
+    throw new UserError("faultline agent needs --server URL or a subcommand", hint, 2);
+  // Somebody pastes what the browser shows.
+  const words = server.replace(/^http(s?):\/\//, "ws$1://");
+  for (const part of words.split(",")) {
+    if (!URL.canParse(part) || !/^(?:wss?|nats|tls):\/\/[^/]/.test(part))
+      throw new UserError(`--server ${part}: is no address of a service`, hint, 2);
+    if (new URL(part).password !== "" || new URL(part).username !== "")
+      throw new UserError(
+        "--server has a password in it, which every user of this machine can see",
+        "give the token with --token-file or FAULTLINE_TOKEN",
+        2,
+      );
+  }
+  return words;
+}
+
+function tokenOf({ tokenFile }: AgentFlags): string | null {
+  if (tokenFile === undefined) return process.env["FAULTLINE_TOKEN"] || null;
+  const token = contentOf(tokenFile, "--token-file", MOST_TOKEN).trim();
+  if (token === "" || /\s/.test(token))
+    throw new UserError(
+      `--token-file ${tokenFile}: holds no token`,
+      "one line, the token, nothing else",
+      2,
+    );
+  return token;
+}
+
+function contentOf(path: string, flag: string, most: number): string {
+  try {
+    if (statSync(path).size > most) throw new Error(`is larger than ${count(most, "byte")}`);
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(`${flag} ${path}: ${why}`, "give a file that this user may read", 3);
+  }
+}
+
+function machineName(given: string | undefined): string {
+  if (given !== undefined) return checkedName(given, "--machine");
+  return fitName(hostname().split(".")[0]!, "machine");
+}
+
+function checkedName(name: string, flag: string): string {
+  if (NAME.test(name)) return name;
+  throw new UserError(
+    `${flag} ${name}: is no name`,
+    "letters, digits, _ and -, 64 at most, a letter or digit first",
+    2,
+  );
+}
+
+/** Root looks after the jobs of all users: their folders come and go. Never a link, which anybody could put there. */
+function foldersOf(given: readonly string[] | undefined): () => readonly string[] {
+  if (given !== undefined && given.length > 0) return () => given;
+  const own = defaultFolder(process.env);
+  if (process.env["FAULTLINE_DIR"] || process.getuid?.() !== 0) return () => [own];
+  return () => {
+    const others = namesIn(SHARED_MEMORY)
+      .filter((name) => FOLDER.test(name))
+      .map((name) => join(SHARED_MEMORY, name))
+      .filter(isFolder);
+    return others.length > 0 ? others : [own];
+  };
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return lstatSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+function bootName(): string {
+  return randomUUID().replaceAll("-", "");
+}

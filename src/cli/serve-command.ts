@@ -1,0 +1,66 @@
+/** The words of `faultline serve`. */
+import { InvalidArgumentError, type Command } from "commander";
+import { seconds } from "./duration.ts";
+import type { ServeCliFlags } from "./serve.ts";
+
+export function addServe(
+  program: Command,
+  version: string,
+  setStatus: (status: number) => void,
+): void {
+  program
+    .command("serve")
+    .description(
+      "the live service: follows running jobs through their agents, and says who is at fault",
+    )
+    .option("--config <file>", "JSON: tokens, TLS, alerts, actions, … (docs/guides/serve.md)")
+    .option("--host <name>", "where it listens (default 127.0.0.1)")
+    .option(
+      "--port <n>",
+      "its port, for agents, people and Prometheus (default 7077; 0: any)",
+      port,
+    )
+    .option("--data <dir>", "what it keeps (default ~/.local/share/faultline)")
+    .option("--history <where>", "a DuckDB file, or clickhouse://user:password@host:8123/database")
+    .option("--nats <url>", "share jobs with other services over NATS JetStream: nats://a,b,c")
+    .option("--prometheus <url>", "watch machines, too, by the metrics of this server")
+    .option(
+      "--match <labels>",
+      "which machines, as PromQL's matchers: cluster='a',job=~'dcgm|node'",
+    )
+    .option("--alertmanager <url...>", "tell these of incidents")
+    .option("--hang <time>", "nothing goes on for so long: a hang (default 30s)", seconds)
+    .option("--allowed-hosts <name...>", "names under which it may be called")
+    .option("--tls-cert <file>", "PEM")
+    .option("--tls-key <file>", "PEM")
+    .option("--public-read", "reading needs no token")
+    .option("--insecure", "listen off loopback without tokens: everybody may read and send")
+    .option("--json", "one JSON document a line on stdout")
+    .option("--quiet", "no remarks on stderr")
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", EXAMPLES)
+    .exitOverride()
+    .action(async (flags: ServeCliFlags) => {
+      const { runServe } = await import("./serve.ts");
+      setStatus(await runServe(flags, version));
+    });
+}
+
+function port(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
+    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
+  return Number(text);
+}
+
+const EXAMPLES = `
+Agents on the machines of a job (faultline agent --server URL) tell how long iterations take and keep everything else.
+When iterations get longer, the service fetches single operators until it knows who is at fault; when nothing goes on, or
+a process dies, it collects what is left and diagnoses it. Incidents survive a restart.
+
+Examples:
+  faultline serve                                          everything on this machine, no configuration
+  faultline serve --alertmanager http://alertmanager:9093 --prometheus http://prometheus:9090 --match 'job=~"dcgm|node"'
+  faultline serve --config /etc/faultline.json --host 0.0.0.0
+  faultline serve --nats nats://n1,n2,n3 --history clickhouse://faultline:secret@ch:8123/faultline
+  faultline simulate --live http://127.0.0.1:7077 --gpus 64    a job to rehearse on
+  curl -s http://127.0.0.1:7077/api/v1/incidents?open=true | jq .`;

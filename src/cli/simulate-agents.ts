@@ -1,0 +1,85 @@
+/** Agents of several machines of a rehearsal in one process: the child that `simulate --live --agents N` starts. */
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { UserError } from "../base/errors.ts";
+import { thisMachine } from "../live/agent/process-state.ts";
+import { ringNode } from "../live/agent/ring-node.ts";
+import { runAgent } from "../live/agent/run-agent.ts";
+import { openAgentLink } from "../live/wire/link.ts";
+import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+
+export interface SharedAgentsFlags {
+  readonly live: string;
+  readonly tokenFile?: string;
+  /** JSON: [{"machine":"node000","folder":"…"}, …] */
+  readonly agentsOf: string;
+}
+
+const MIB = 2 ** 20;
+/** For all of them together, as one agent takes by itself. */
+const BUFFER_BYTES = 64 * MIB;
+const MEMORY_BYTES = 512 * MIB;
+const KEEP_NS = 600e9;
+
+export async function runSharedAgents(flags: SharedAgentsFlags, version: string): Promise<number> {
+  const machines = machinesOf(flags.agentsOf);
+  const token = flags.tokenFile === undefined ? null : readFileSync(flags.tokenFile, "utf8").trim();
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const tell = (name: string, line: string): void =>
+    void process.stdout.write(
+      `${JSON.stringify({ event: "trouble", line: `${name}: ${line}` })}\n`,
+    );
+  await Promise.all(
+    machines.map(({ machine, folder }) => {
+      const node = ringNode({
+        folders: () => [folder],
+        logs: [],
+        job: null,
+        machineName: machine,
+        nics: [],
+        keepNs: KEEP_NS,
+        memoryBytes: MEMORY_BYTES / machines.length,
+        machine: thisMachine(),
+        onTrouble: (line) => tell(machine, line),
+      });
+      const boot = randomUUID().replaceAll("-", "");
+      return runAgent(node, {
+        openLink: openAgentLink,
+        link: {
+          url: flags.live.replace(/^http(s?):\/\//, "ws$1://"),
+          token,
+          ca: null,
+          bufferBytes: BUFFER_BYTES / machines.length,
+          hello: { protocol: PROTOCOL, agent: machine, machine, boot, version },
+        },
+        onSay: (what) => {
+          if (what.event === "trouble") tell(machine, what.line);
+        },
+        stop: stop.signal,
+      });
+    }),
+  );
+  return 0;
+}
+
+function machinesOf(json: string): { machine: string; folder: string }[] {
+  const wrong = new UserError(
+    "--agents-of is for children of faultline simulate --live",
+    "use --agents N",
+    2,
+  );
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw wrong;
+  }
+  if (!Array.isArray(value)) throw wrong;
+  return value.map((one: { machine?: unknown; folder?: unknown } | null) => {
+    const { machine, folder } = one ?? {};
+    if (typeof machine !== "string" || typeof folder !== "string" || !NAME.test(machine))
+      throw wrong;
+    return { machine, folder };
+  });
+}

@@ -1,0 +1,214 @@
+/** `faultline simulate --live`: a simulated job in real time, through real agents, against a running service. */
+import { randomInt } from "node:crypto";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { createInterface } from "node:readline";
+import { UserError } from "../base/errors.ts";
+import { count, harmless } from "../base/text.ts";
+import { AgentProcesses } from "../live/fleet/agent-processes.ts";
+import { startControl, type ControlServer } from "../live/fleet/control-server.ts";
+import { makeRehearsalFolder } from "../live/fleet/rehearsal-folder.ts";
+import { Rehearsal } from "../live/fleet/rehearsal.ts";
+import { NAME } from "../live/wire/messages.ts";
+import { parseFault } from "../simulate/cluster/fault-spec.ts";
+import { completeSpec, type ScheduleName } from "../simulate/cluster/spec.ts";
+import type { SimulateFlags } from "./simulate.ts";
+
+export interface SimulateLiveFlags extends SimulateFlags {
+  readonly live: string;
+  readonly every?: number;
+  readonly speed?: number;
+  readonly agents?: number;
+  readonly control?: number;
+  readonly tokenFile?: string;
+  readonly for?: number;
+  readonly name?: string;
+}
+
+/** A process and two files a rank: more belongs onto more machines (bench/live.ts plays 10,000 in memory). */
+const MOST_GPUS = 1024;
+const TICK_MS = 100;
+/** Agents look once a second or so: so long they get to see that the job has ended. */
+const SEEN_MS = 2500;
+
+export async function runSimulateLive(flags: SimulateLiveFlags): Promise<number> {
+  const job = flags.name ?? "rehearsal";
+  check(flags, job);
+  const spec = completeSpec({
+    ...flags,
+    name: job,
+    iterations: flags.iterations ?? Number.MAX_SAFE_INTEGER,
+    schedule: flags.schedule as ScheduleName,
+    layersPerStage: flags.layers,
+    faults: (flags.fault ?? []).map(parseFault),
+  } as Parameters<typeof completeSpec>[0]);
+  if (spec.gpus > MOST_GPUS)
+    throw new UserError(
+      `--live plays ${MOST_GPUS} GPUs at most, not ${spec.gpus}: each is a process and two files`,
+      "bench/live.ts plays larger jobs in memory",
+      2,
+    );
+  const say = (line: string): void => {
+    if (flags.quiet !== true) process.stderr.write(`${line}\n`);
+  };
+  const ending = endingBySignals();
+  const folder = makeRehearsalFolder(tmpdir());
+  let rehearsal: Rehearsal | null = null;
+  let agents: AgentProcesses | null = null;
+  let control: ControlServer | null = null;
+  try {
+    rehearsal = await Rehearsal.start({
+      spec,
+      everyMs: flags.speed === undefined ? (flags.every ?? 1) * 1000 : null,
+      speed: flags.speed ?? 1,
+      job,
+      runNumber: randomInt(2 ** 31),
+      folder,
+      tickMs: TICK_MS,
+      say,
+    });
+    agents = startAgents(flags, rehearsal, say);
+    if (flags.control !== undefined) control = await startControl(flags.control, rehearsal);
+    announce(flags, rehearsal, agents, control);
+    await untilTold(flags, rehearsal, ending);
+    await rehearsal.finish();
+    if (agents.count > 0) await Promise.race([after(SEEN_MS), ending.inHurry]);
+    return 0;
+  } finally {
+    await control?.close();
+    await agents?.close();
+    await rehearsal?.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function check(flags: SimulateLiveFlags, job: string): void {
+  const { live, every, speed, control } = flags;
+  if (!/^(?:https?|wss?|nats|tls):\/\/\S+$/.test(live))
+    throw new UserError(
+      `--live ${live} is no address`,
+      "give what faultline serve prints, such as http://127.0.0.1:7077, or nats://…",
+      2,
+    );
+  if (!NAME.test(job))
+    throw new UserError(`--name ${job} is no name of a job`, "letters, digits, - and _", 2);
+  if (every !== undefined && speed !== undefined)
+    throw new UserError(
+      "--every and --speed exclude each other",
+      "--every sets what a healthy iteration takes, --speed how fast the simulated clock runs",
+      2,
+    );
+  if (speed !== undefined && !(speed >= 0.001 && speed <= 1000))
+    throw new UserError(`--speed ${speed} is out of range`, "allowed: 0.001 to 1000", 2);
+  if (every !== undefined && !(every >= 0.05 && every <= 3600))
+    throw new UserError(`--every of ${every} s is out of range`, "allowed: 50ms to 1h", 2);
+  if (control !== undefined && !(Number.isInteger(control) && control <= 65_535))
+    throw new UserError(`--control ${control} is no port`, "allowed: 0 (any) to 65535", 2);
+}
+
+function startAgents(
+  flags: SimulateLiveFlags,
+  rehearsal: Rehearsal,
+  say: (line: string) => void,
+): AgentProcesses {
+  const { machines } = rehearsal.run;
+  const most = flags.agents ?? machines.length;
+  const token = flags.tokenFile === undefined ? [] : ["--token-file", flags.tokenFile];
+  const alone = ({ machine, folder }: (typeof machines)[number]): string[] => [
+    "agent",
+    "--server",
+    flags.live,
+    "--dir",
+    folder,
+    "--machine",
+    machine,
+    "--json",
+    ...token,
+  ];
+  const together = (some: typeof machines): string[] => [
+    "simulate",
+    "--live",
+    flags.live,
+    ...token,
+    "--agents-of",
+    JSON.stringify(some),
+  ];
+  const shares = Array.from({ length: Math.min(most, machines.length) }, (_, i) =>
+    machines.filter((_, at) => at % most === i),
+  );
+  return new AgentProcesses({
+    program: process.argv[1]!,
+    nodeWords: process.execArgv,
+    agents: shares.map((some) => (flags.agents === undefined ? alone(some[0]!) : together(some))),
+    say,
+  });
+}
+
+function announce(
+  flags: SimulateLiveFlags,
+  rehearsal: Rehearsal,
+  agents: AgentProcesses,
+  control: ControlServer | null,
+): void {
+  const { job, run, gpus, machines, everyMs } = rehearsal.state();
+  if (flags.json) {
+    const about = { schema: "faultline.rehearsal/1", job, run, gpus, machines, everyMs };
+    const words = { ...about, agents: agents.pids, control: control?.url ?? null };
+    process.stdout.write(`${JSON.stringify(words)}\n`);
+    return;
+  }
+  process.stdout.write(
+    `${job} (${run}): ${count(gpus, "GPU")} on ${count(machines.length, "machine")}, ` +
+      `agent processes: ${agents.count}, an iteration every ${(everyMs / 1000).toFixed(2)} s` +
+      `${control === null ? "" : `; control ${control.url}`}\n` +
+      `a fault a line (gpu-slow:rank=17:severity=2), clear, state, restart, quit\n`,
+  );
+}
+
+/** Somebody wants it to end; told twice, they cannot wait. */
+interface Ending {
+  readonly told: Promise<void>;
+  readonly inHurry: Promise<void>;
+  tell(this: void): void;
+}
+
+/** From the very start: Ctrl-C while ranks are started must not leave half of them behind. */
+function endingBySignals(): Ending {
+  let isTold = false;
+  let end: () => void = () => undefined;
+  let hurry: () => void = () => undefined;
+  const told = new Promise<void>((resolve) => (end = resolve));
+  const inHurry = new Promise<void>((resolve) => (hurry = resolve));
+  const tell = (): void => {
+    if (isTold) hurry();
+    isTold = true;
+    end();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, tell);
+  return { told, inHurry, tell };
+}
+
+async function untilTold(
+  flags: SimulateLiveFlags,
+  rehearsal: Rehearsal,
+  ending: Ending,
+): Promise<void> {
+  const lines = createInterface({ input: process.stdin });
+  rehearsal.onQuit = ending.tell;
+  const timer = flags.for === undefined ? undefined : setTimeout(ending.tell, flags.for * 1000);
+  lines.on("line", (line) => {
+    void rehearsal.command(line).then((answer) => {
+      if (answer !== "") process.stdout.write(`${harmless(answer)}\n`);
+    });
+  });
+  await ending.told;
+  clearTimeout(timer);
+  lines.close();
+  // Its end must not be waited for: it may be a terminal.
+  process.stdin.unref?.();
+}
+
+function after(ms: number): Promise<void> {
+  // Agents are children, and keep us here while there are some.
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}

@@ -1,0 +1,158 @@
+/** One start of a rehearsed job: its ranks, and the simulation that is played into their rings as time goes by. */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { ClusterSpec } from "../../simulate/cluster/spec.ts";
+import { moment, thisMachine } from "../agent/process-state.ts";
+import { fateOf } from "./fault-board.ts";
+import { flightOf, type Flight } from "./flight.ts";
+import { startRank, type LiveRank } from "./live-rank.ts";
+import { PlayedJob } from "./played-job.ts";
+import { rankGroups } from "./rank-groups.ts";
+import { stageOperators } from "./stage-operators.ts";
+
+export interface LiveRunOptions {
+  readonly spec: ClusterSpec;
+  readonly everyMs: number | null;
+  readonly speed: number;
+  readonly job: string;
+  /** Distinguishes starts of the job; below 2^31. */
+  readonly runNumber: number;
+  /** Folders of the machines are made below it. */
+  readonly folder: string;
+}
+
+const BEAT_NS = 1e9;
+const EXCEPTION = 1;
+
+export class LiveRun {
+  readonly played: PlayedJob;
+  readonly machines: readonly { readonly machine: string; readonly folder: string }[];
+  readonly run: string;
+  readonly ranks: readonly LiveRank[];
+  /** When the job began, CLOCK_MONOTONIC in nanoseconds. */
+  readonly startNs: number;
+  #flights: Flight[] = [];
+
+  private constructor(
+    played: PlayedJob,
+    machines: LiveRun["machines"],
+    run: string,
+    ranks: readonly LiveRank[],
+    startNs: number,
+  ) {
+    this.played = played;
+    this.machines = machines;
+    this.run = run;
+    this.ranks = ranks;
+    this.startNs = startNs;
+  }
+
+  static async start(options: LiveRunOptions): Promise<LiveRun> {
+    const { spec, everyMs, speed, job, runNumber, folder } = options;
+    const run = `run-${runNumber.toString(36)}`;
+    const machine = thisMachine();
+    const clocks = moment(machine);
+    const startMs = Number(clocks.realtimeNs / 1000n) / 1000;
+    const played = new PlayedJob({ spec, everyMs, speed, startMs });
+    const { simulation, groups } = played;
+    const { topology, lanes } = simulation;
+    const machines = Array.from({ length: topology.machines }, (_, i) => {
+      const name = topology.machineName(i);
+      const own = join(folder, name);
+      mkdirSync(own, { recursive: true, mode: 0o700 });
+      return { machine: name, folder: own };
+    });
+    const layouts = simulation.programs.map((_, stage) => stageOperators(simulation, stage));
+    const ranks: LiveRank[] = [];
+    try {
+      for (let rank = 0; rank < spec.gpus; rank++) {
+        const layout = layouts[Math.floor(rank / lanes.lanes)]!;
+        ranks.push(
+          await startRank({
+            simulation,
+            rank,
+            layout,
+            groups: rankGroups(simulation, groups, layout, rank),
+            job,
+            run,
+            runNumber,
+            folder: machines[topology.machineOf(rank)]!.folder,
+            clocks,
+          }),
+        );
+      }
+    } catch (error) {
+      await Promise.all(ranks.map(closeRank));
+      throw error;
+    }
+    return new LiveRun(played, machines, run, ranks, Number(clocks.monotonicNs));
+  }
+
+  /** Writes everything that has happened by now, CLOCK_MONOTONIC in nanoseconds. */
+  step(nowNs = Number(process.hrtime.bigint())): void {
+    const { played } = this;
+    const nowMs = played.startedMs + (nowNs - this.startNs) / 1e6;
+    for (let times = played.next(nowMs); times !== null; times = played.next(nowMs)) {
+      const zeroNs = this.startNs + (played.wallMs(0) - played.startedMs) * 1e6;
+      this.#flights.push(flightOf(times, zeroNs, played.scale, this.#flights.at(-1) ?? null));
+    }
+    const struck = played.isHung ? played.board.struckIn(played.last!.iteration) : null;
+    let oldest = Infinity;
+    for (const one of this.ranks) {
+      if (!one.isStruck) one.tape.play(this.#flights, nowNs);
+      oldest = Math.min(oldest, one.tape.iteration);
+      const fault = struck?.get(one.rank);
+      if (fault && one.tape.isStuck && !one.isStruck) this.#strike(one, fateOf(fault), nowNs);
+      this.#beat(one, nowNs);
+    }
+    // The one before the oldest is needed for when the next begins.
+    this.#flights = this.#flights.filter(
+      ({ iteration }) => iteration >= Math.min(oldest, this.#flights.at(-1)!.iteration),
+    );
+  }
+
+  /** Processes end and rings are removed; folders stay, agents look into them. */
+  async close(): Promise<void> {
+    await Promise.all(this.ranks.map(closeRank));
+  }
+
+  /** All ranks end as a job that is done: in order. */
+  finish(): void {
+    const nowNs = Number(process.hrtime.bigint());
+    for (const one of this.ranks) {
+      if (one.isStruck) continue;
+      for (const ring of one.rings) ring.end("exit", 0, nowNs, "");
+      one.process.kill();
+      one.isStruck = true;
+    }
+  }
+
+  #strike(one: LiveRank, fate: ReturnType<typeof fateOf>, nowNs: number): void {
+    one.isStruck = true;
+    if (fate === "stopped") {
+      one.process.stop();
+      return;
+    }
+    if (fate === "crashed")
+      for (const ring of one.rings)
+        ring.end("exception", EXCEPTION, nowNs, "RuntimeError: simulated failure of this rank\n");
+    one.process.kill();
+  }
+
+  /** A process' own thread says that it lives, as long as it does. */
+  #beat(one: LiveRank, nowNs: number): void {
+    if (one.isStruck) return;
+    for (const ring of one.rings) {
+      if (nowNs - ring.beatNs < BEAT_NS) continue;
+      ring.beat(nowNs, BigInt(Date.now()) * 1_000_000n);
+    }
+  }
+}
+
+async function closeRank(one: LiveRank): Promise<void> {
+  for (const ring of one.rings) {
+    ring.close();
+    rmSync(ring.path, { force: true });
+  }
+  await one.process.close();
+}

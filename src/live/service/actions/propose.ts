@@ -1,0 +1,188 @@
+/**
+ * What could be done about an incident, from its verdict. Machines are only proposed to be taken out where the verdict
+ * is sure and blames the machine itself: a drained machine costs a job its place, and the wrong one mends nothing.
+ */
+import { createHash } from "node:crypto";
+import { harmless } from "../../../base/text.ts";
+import type { Cause } from "../../../model/cause.ts";
+import type { Incident, IncidentAction } from "../../../model/incident.ts";
+import type { Suspect, Verdict } from "../../../model/verdict.ts";
+import { hookFor } from "./hooks.ts";
+import { isPlainHostName } from "./host-name.ts";
+import { limitWords, TAKE_OUT } from "./limits.ts";
+import type { ActionsConfig } from "./types.ts";
+
+export const LEAST_CONFIDENCE = 0.8;
+const MOST_MACHINES = 8;
+const MOST_REPLICAS = 32_768;
+/** Suspects far behind the first one are not sure, however sure the verdict is. */
+const LIKE_THE_FIRST = 0.5;
+
+/** Causes that a machine can have. Others are mended in code, data or configuration, on whatever machine. */
+const OF_MACHINES: readonly Cause[] = [
+  "gpu-slow",
+  "gpu-hang",
+  "gpu-error",
+  "network-slow",
+  "network-hang",
+  "process-gone",
+  "process-stopped",
+  "cpu-stall",
+];
+
+/** `taken`: machines of the job that were taken out within the last day. Pure: the same record, the same proposals. */
+export function proposeActions(
+  incident: Incident,
+  config: ActionsConfig,
+  taken: readonly string[] = [],
+): IncidentAction[] {
+  const { verdict } = incident;
+  if (!verdict || incident.state === "suspected") return [];
+  return [
+    ...machineActions(incident, verdict, config, taken),
+    ...microBatchActions(incident, verdict, config),
+    ...otherActions(incident, verdict, config),
+  ];
+}
+
+function machineActions(
+  incident: Incident,
+  verdict: Verdict,
+  config: ActionsConfig,
+  taken: readonly string[],
+): IncidentAction[] {
+  const gone = new Set(taken);
+  return suspectsToTakeOut(verdict, config).flatMap(({ machine, suspect }) => {
+    const isPlain = isPlainHostName(machine);
+    const limit = limitWords(machine, [...gone], incident.job, config);
+    if (limit === null) gone.add(machine);
+    const remark = isPlain ? limit : "its name is no plain host name, so no hook gets it";
+    const both = ["cordon-node", "exclude-node"].map((word) => {
+      const data = { machine, rank: suspect.ranks[0] ?? null, cause: suspect.cause };
+      const action = actionOf(incident, word, machine, suspect.why, data);
+      const hasHook = hookFor(action, config) !== null;
+      return { action, hasHook };
+    });
+    // A cluster has Kubernetes or Slurm: the one without a hook is only worth showing where neither has one.
+    const shown = both.some(({ hasHook }) => hasHook) ? both.filter((one) => one.hasHook) : both;
+    return shown.map(({ action, hasHook }) => ({
+      ...action,
+      canRun: hasHook && remark === null,
+      why: remark === null ? action.why : `${action.why}; ${remark}`,
+    }));
+  });
+}
+
+/** Each machine once, with the suspect that stands for it. */
+export function suspectsToTakeOut(
+  verdict: Verdict,
+  config: ActionsConfig,
+): { machine: string; suspect: Suspect }[] {
+  if (verdict.confidence < (config.leastConfidence ?? LEAST_CONFIDENCE)) return [];
+  const victims = new Set(verdict.victims);
+  const first = verdict.suspects[0]?.score ?? 0;
+  const found = new Map<string, Suspect>();
+  for (const suspect of verdict.suspects) {
+    const { machine, ranks, score } = suspect;
+    if (machine === null || found.has(machine) || found.size >= MOST_MACHINES) continue;
+    const isLike = score >= LIKE_THE_FIRST * first;
+    const waits = ranks.some((rank) => victims.has(rank));
+    if (isLike && !waits && isMachineAtFault(suspect, verdict)) found.set(machine, suspect);
+  }
+  return [...found].map(([machine, suspect]) => ({ machine, suspect }));
+}
+
+/**
+ * A GPU error may be the program's own (an illegal access), a stuck CPU a deadlock: there the verdict's advice decides,
+ * which names taking the machine out only where that mends it.
+ */
+function isMachineAtFault({ type, cause, machine }: Suspect, verdict: Verdict): boolean {
+  if (type !== "rank" && type !== "gpu" && type !== "machine" && type !== "nic") return false;
+  const isKnown = OF_MACHINES.includes(cause);
+  const isUnlikePeers = verdict.kind === "faulty-machine" && cause === "unknown";
+  if (!isKnown && !isUnlikePeers) return false;
+  if (verdict.actions.some((action) => action.do === "replace-machine")) return true;
+  if (cause === "gpu-hang" || cause === "gpu-slow") return true;
+  return (verdict.mitigation?.steps ?? []).some(
+    ({ exclude }) => exclude?.some((name) => name === machine) ?? false,
+  );
+}
+
+function microBatchActions(
+  incident: Incident,
+  verdict: Verdict,
+  config: ActionsConfig,
+): IncidentAction[] {
+  const step = verdict.mitigation?.steps.find(({ microBatches }) => microBatches !== undefined);
+  const counts = step?.microBatches;
+  if (!step || !counts || counts.length === 0 || counts.length > MOST_REPLICAS) return [];
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) return [];
+  const data = { counts, weights: step.gradientWeights ?? null };
+  const action = actionOf(incident, "micro-batches", incident.job, step.why, data);
+  return [{ ...action, canRun: hookFor(action, config) !== null }];
+}
+
+/** Further words of the verdict, where somebody has configured what they mean. */
+function otherActions(
+  incident: Incident,
+  verdict: Verdict,
+  config: ActionsConfig,
+): IncidentAction[] {
+  const [best] = suspectsToTakeOut(verdict, config);
+  const suspect = best?.suspect ?? verdict.suspects[0];
+  const data = {
+    machine: best?.machine ?? null,
+    rank: suspect?.ranks[0] ?? null,
+    cause: suspect?.cause ?? null,
+  };
+  const words = new Set<string>(["cordon-node", "exclude-node", "micro-batches"]);
+  return verdict.actions.flatMap(({ do: word, target, why }) => {
+    if (words.has(word)) return [];
+    words.add(word);
+    if (TAKE_OUT.includes(word) && !best) return [];
+    const action = actionOf(incident, word, target, why, data);
+    return hookFor(action, config) === null ? [] : [{ ...action, canRun: true }];
+  });
+}
+
+/** The id follows from what is to be done, so that the same proposal is found again after a restart. */
+function actionOf(
+  incident: Incident,
+  word: string,
+  target: string,
+  why: string,
+  data: Readonly<Record<string, unknown>>,
+): IncidentAction {
+  const what = JSON.stringify([target, data["machine"], data["counts"]]);
+  const hash = createHash("sha256").update(what).digest("hex").slice(0, 8);
+  return {
+    id: `${word.replace(/[^A-Za-z0-9-]/g, "-")}-${hash}`,
+    do: word,
+    target: harmless(target),
+    why: harmless(why),
+    state: "proposed",
+    canRun: false,
+    changedMs: incident.changedMs,
+    outcome: "",
+    data,
+  };
+}
+
+/**
+ * Proposals of a new record beside what was done about the old one. What was decided or run stays; a proposal that no
+ * longer follows from the verdict goes.
+ */
+export function mergeActions(
+  existing: readonly IncidentAction[],
+  proposed: readonly IncidentAction[],
+): IncidentAction[] {
+  const byId = new Map(proposed.map((action) => [action.id, action]));
+  const kept = existing.flatMap((action) => {
+    const again = byId.get(action.id);
+    byId.delete(action.id);
+    if (action.state !== "proposed")
+      return again ? [{ ...action, canRun: again.canRun }] : [action];
+    return again ? [{ ...again, changedMs: action.changedMs, outcome: action.outcome }] : [];
+  });
+  return [...kept, ...byId.values()];
+}

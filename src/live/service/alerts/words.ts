@@ -1,0 +1,152 @@
+/** An incident in the words of an alert. Whatever comes from logs and names may become text somewhere, never markup. */
+import { cutText, harmless, rankWords } from "../../../base/text.ts";
+import type { Incident } from "../../../model/incident.ts";
+import type { AlertsConfig } from "./types.ts";
+
+const MOST_LABEL = 200;
+const MOST_TEXT = 1000;
+const MOST_ACTIONS = 4;
+
+export type Severity = "critical" | "warning";
+
+export function severityOf({ kind }: Incident): Severity {
+  return kind === "hang" || kind === "crash" ? "critical" : "warning";
+}
+
+/**
+ * Text that stays text wherever it is pasted: Alertmanager's own receivers put annotations into Slack, mail and pages,
+ * some without escaping.
+ */
+export function plain(text: string, most = MOST_TEXT): string {
+  const words = harmless(text)
+    .replaceAll("<", "‹")
+    .replaceAll(">", "›")
+    // A masked link of Markdown, and words that wake up a whole channel.
+    .replaceAll("](", "] (")
+    .replace(/@(?=channel|here|everyone|all\b)/giu, "@\u200b");
+  // The cut may halve a pair of surrogates.
+  return cutText(words, most).replace(/\p{Cs}/gu, "\ufffd");
+}
+
+/** They make the alert's identity: worked out once, when the incident is first told. */
+export function labelsOf(incident: Incident): Record<string, string> {
+  const first = incident.verdict?.suspects[0];
+  const machine = first?.machine ?? incident.machines[0];
+  return {
+    alertname: "FaultlineIncident",
+    job: plain(incident.job, MOST_LABEL),
+    kind: incident.kind,
+    cause: first?.cause ?? "unknown",
+    ...(machine === undefined || machine === null ? {} : { machine: plain(machine, MOST_LABEL) }),
+    severity: severityOf(incident),
+    incident: plain(incident.id, MOST_LABEL),
+  };
+}
+
+export function annotationsOf(incident: Incident, config: AlertsConfig): Record<string, string> {
+  const runbook = runbookOf(incident, config);
+  return {
+    summary: plain(incident.summary),
+    description: descriptionOf(incident),
+    ...(runbook === null ? {} : { runbook_url: runbook }),
+  };
+}
+
+/** The page of the service, which shows the incident. */
+export function pageOf(incident: Incident, { externalUrl }: AlertsConfig): string | null {
+  const base = baseOf(externalUrl);
+  return base === null ? null : `${base}/#/incidents/${inUrl(incident.id)}`;
+}
+
+/** Why, what to do, how sure; a line each. */
+export function descriptionOf(incident: Incident): string {
+  const { verdict } = incident;
+  const since = new Date(bounded(incident.onsetMs)).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = incident.fromIteration === null ? "" : `, iteration ${incident.fromIteration}`;
+  const lines = [`Since ${since}${at}.`];
+  const [first, ...others] = verdict?.suspects ?? [];
+  if (first) {
+    const who = [
+      first.name ?? first.machine,
+      first.ranks.length === 0 ? null : rankWords(first.ranks),
+    ];
+    const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+    lines.push(
+      `Suspect: ${who.filter((part) => part !== null).join(", ")}${more}, ${first.cause}. ${first.why}`,
+    );
+  }
+  for (const action of verdict?.actions.slice(0, MOST_ACTIONS) ?? [])
+    lines.push(`To do: ${action.do} ${action.target}: ${action.why}`);
+  if (verdict) lines.push(`Confidence ${Math.round(verdict.confidence * 100)} %.`);
+  return lines.map((line) => plain(line)).join("\n");
+}
+
+export type Told = "confirmed" | "resolved" | "relapsed";
+
+const TITLE: Readonly<Record<Told, string>> = {
+  confirmed: "",
+  resolved: "Resolved: ",
+  relapsed: "Came back: ",
+};
+
+/** Slack's incoming hooks, and the many that take the same: `text` alone is understood by all of them. */
+export function slackBody(incident: Incident, told: Told, config: AlertsConfig): string {
+  const title = `${TITLE[told]}${severityOf(incident)}: ${incident.kind} in job ${incident.job}`;
+  const lines = [plain(title), plain(incident.summary)];
+  if (told === "resolved") lines.push(plain(durationOf(incident)));
+  else lines.push(descriptionOf(incident));
+  const page = pageOf(incident, config);
+  if (page !== null) lines.push(page);
+  return JSON.stringify({ text: slackEscaped(lines.join("\n")), mrkdwn: false });
+}
+
+/** The three characters of Slack's markup, by its own rule. */
+export function slackEscaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+const MOST_WEBHOOK_LENGTH = 256 << 10;
+
+/** The incident as the API has it; findings and inputs of a verdict are left out where they are a flood. */
+export function webhookBody(incident: Incident, told: Told, config: AlertsConfig): string {
+  const head = { event: told, severity: severityOf(incident), url: pageOf(incident, config) };
+  const whole = JSON.stringify({ ...head, incident });
+  if (whole.length <= MOST_WEBHOOK_LENGTH || !incident.verdict) return whole;
+  const verdict = { ...incident.verdict, findings: [], inputs: [], victims: [] };
+  return JSON.stringify({ ...head, isCut: true, incident: { ...incident, verdict } });
+}
+
+function durationOf({ onsetMs, resolvedMs, changedMs }: Incident): string {
+  const seconds = Math.max(0, Math.round(((resolvedMs ?? changedMs) - onsetMs) / 1000));
+  return seconds < 120 ? `It lasted ${seconds} s.` : `It lasted ${Math.round(seconds / 60)} min.`;
+}
+
+/** Without a runbook of their own, people get what the service says is to be done. */
+function runbookOf(incident: Incident, config: AlertsConfig): string | null {
+  const { runbookUrl } = config;
+  if (runbookUrl === undefined || runbookUrl === null || runbookUrl === "") {
+    const base = baseOf(config.externalUrl);
+    return base === null ? null : `${base}/api/v1/incidents/${inUrl(incident.id)}`;
+  }
+  const cause = incident.verdict?.suspects[0]?.cause ?? "unknown";
+  return runbookUrl
+    .replaceAll("{cause}", inUrl(cause))
+    .replaceAll("{kind}", inUrl(incident.kind))
+    .replaceAll("{job}", inUrl(incident.job));
+}
+
+function baseOf(externalUrl: string | null | undefined): string | null {
+  return externalUrl === undefined || externalUrl === null || externalUrl === ""
+    ? null
+    : externalUrl.replace(/\/+$/, "");
+}
+
+/** Halves of surrogate pairs, which encodeURIComponent throws at, are gone after `plain`. */
+function inUrl(text: string): string {
+  return encodeURIComponent(plain(text, MOST_LABEL));
+}
+
+/** A moment of RFC 3339, whatever a broken clock said. */
+export function bounded(ms: number): number {
+  return Number.isFinite(ms) ? Math.min(Math.max(0, ms), 253_402_300_799_000) : 0;
+}

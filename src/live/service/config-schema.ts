@@ -1,0 +1,139 @@
+/** The configuration file of the service: what may stand in it. Every key is optional. */
+import { z } from "zod";
+import { NAME } from "../wire/messages.ts";
+import { SCOPES } from "./http/authorize.ts";
+
+export const PORT = 7077;
+export const CLICKHOUSE = ["clickhouse", "clickhouses"];
+
+const word = z.string().min(1).max(256);
+const path = z.string().min(1).max(4096);
+const seconds = z.number().positive().max(31_536_000);
+const named = (what: string): z.ZodString =>
+  z.string().regex(NAME, { error: `must be ${what}: letters, digits, - and _, 64 at most` });
+
+/** A URL of these kinds, or where it is found: file:… or env:…, for some are secrets themselves. */
+const url = (...schemes: readonly string[]): z.ZodString =>
+  z
+    .string()
+    .max(4096)
+    .refine((text) => isUrl(text, schemes) || /^(file|env):./.test(text), {
+      error: `must be a URL with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
+    });
+const web = url("http", "https");
+
+export function isUrl(text: string, schemes: readonly string[]): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, host } = new URL(text);
+  return host !== "" && schemes.includes(protocol.slice(0, -1));
+}
+
+const DURATION = 'must be a number of seconds, or a time such as "30s" or "5m", a day at most';
+/** "90s", "15m", "1h", or a number of seconds. */
+const duration = z
+  .union([z.number(), z.string()], { error: DURATION })
+  .transform((value, context) => {
+    const [, digits, unit] = /^(\d+(?:\.\d+)?)(s|m|h)?$/.exec(String(value)) ?? [];
+    const found = Number(digits) * { s: 1, m: 60, h: 3600 }[(unit ?? "s") as "s" | "m" | "h"];
+    if (found > 0 && found <= 86_400) return found;
+    context.issues.push({ code: "custom", message: DURATION, input: value });
+    return z.NEVER;
+  });
+const token = z.strictObject({
+  name: named("a name"),
+  scopes: z.array(z.enum(SCOPES)).min(1),
+  /** sha256:HEX, file:PATH or env:NAME; the token itself only with `plain`. */
+  token: z.string().min(1).max(4096),
+  plain: z.boolean().default(false),
+  agent: named("an agent's name").optional(),
+});
+
+const header = z.union([z.string().max(8192), z.record(word, z.string().max(8192))], {
+  error: 'must be "Name: value", or an object of names and values',
+});
+
+const hook = z
+  .strictObject({
+    do: word,
+    machine: word.optional(),
+    command: z.array(z.string().max(4096)).min(1).max(256).optional(),
+    webhook: web.optional(),
+    timeoutSeconds: seconds.max(3600).default(60),
+    environment: z
+      .array(z.string().regex(/^\w{1,256}$/))
+      .max(64)
+      .default([]),
+  })
+  .refine(({ command, webhook }) => (command === undefined) !== (webhook === undefined), {
+    error: "needs either command or webhook",
+  });
+
+const alerts = z.strictObject({
+  alertmanager: z.array(web).max(16).default([]),
+  webhooks: z
+    .array(z.strictObject({ url: web, header: header.optional() }))
+    .max(16)
+    .default([]),
+  slack: z
+    .array(z.strictObject({ url: web }))
+    .max(16)
+    .default([]),
+  externalUrl: z.nullable(web).default(null),
+  runbookUrl: z.nullable(z.string().max(4096)).default(null),
+  repeatSeconds: seconds.min(1).max(86_400).default(60),
+  holdSeconds: z.number().min(0).max(3600).default(30),
+});
+
+const actions = z.strictObject({
+  dryRun: z.boolean().default(true),
+  approval: z.enum(["required", "automatic"]).default("required"),
+  hooks: z.array(hook).max(64).default([]),
+  leastConfidence: z.number().min(0).max(1).default(0.8),
+  mostMachinesPerDay: z.int().min(0).max(10_000).default(2),
+});
+
+const prometheus = z.strictObject({
+  url: web,
+  every: duration.default(60),
+  range: duration.default(900),
+  /** Label matchers that select the machines: 'cluster="a"'. */
+  match: z.string().max(4096).default(""),
+  via: z.enum(["auto", "remote-read", "raw", "query-range", "export"]).default("auto"),
+  headers: z.record(word, z.string().max(8192)).default({}),
+});
+
+export const serveSchema = z.strictObject({
+  host: word.default("127.0.0.1"),
+  port: z.int().min(0).max(65_535).default(PORT),
+  data: path.optional(),
+  tokens: z.array(token).max(10_000).default([]),
+  tls: z.strictObject({ cert: path, key: path }).optional(),
+  allowedHosts: z
+    .array(z.string().regex(/^[A-Za-z0-9._:[\]-]{1,253}$/, { error: "must be a host's name" }))
+    .max(256)
+    .optional(),
+  publicRead: z.boolean().default(false),
+  nats: z
+    .strictObject({
+      url: z.string().min(1).max(4096),
+      token: z.string().min(1).max(4096).optional(),
+      plain: z.boolean().default(false),
+    })
+    .optional(),
+  history: path.optional(),
+  prometheus: prometheus.optional(),
+  alerts: alerts.prefault({}),
+  actions: actions.prefault({}),
+  detection: z
+    .strictObject({
+      hangSeconds: seconds.min(1).max(86_400).default(30),
+      silentSeconds: seconds.min(1).max(86_400).default(60),
+    })
+    .prefault({}),
+  jobs: z
+    .array(z.strictObject({ name: named("a job's name"), jobFile: path }))
+    .max(10_000)
+    .default([]),
+});
+
+export type ServeFile = z.output<typeof serveSchema>;

@@ -1,0 +1,196 @@
+/**
+ * How the service is to run: a JSON file, words of the command line over it, defaults under it. Whatever is wrong is
+ * said at the start, in one line with the place in the file.
+ */
+import { hostname } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { UserError } from "../../base/errors.ts";
+import type { ActionsConfig } from "./actions/types.ts";
+import type { Way } from "../../machines-pipeline.ts";
+import type { AlertsConfig } from "./alerts/types.ts";
+import { issueLine } from "./config-errors.ts";
+import { CLICKHOUSE, isUrl, type ServeFile, serveSchema } from "./config-schema.ts";
+import { actionsOf, alertsOf, HINT, historyOf, natsOf, prometheusOf } from "./config-sections.ts";
+import { readText, readTokens, type SecretSource } from "./config-secrets.ts";
+import type { Token } from "./http/authorize.ts";
+import { isLoopback } from "./http/known-hosts.ts";
+
+export interface ServeConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Said on the command line only. */
+  readonly insecure: boolean;
+  /** Where the service keeps what is its own; may not be there yet. */
+  readonly dataFolder: string;
+  readonly tokens: readonly Token[];
+  /** PEM texts. */
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly allowedHosts: readonly string[];
+  readonly publicRead: boolean;
+  readonly nats: NatsConfig | null;
+  readonly history: HistoryConfig;
+  readonly prometheus: PrometheusConfig | null;
+  readonly alerts: AlertsConfig;
+  readonly actions: ActionsConfig;
+  readonly detection: DetectionConfig;
+  readonly jobs: readonly JobConfig[];
+  /** Sentences for the start, where something deserves a second look. */
+  readonly notes: readonly string[];
+}
+
+export interface NatsConfig {
+  /** Several with commas. */
+  readonly url: string;
+  readonly token: string | null;
+}
+
+/** clickhouse:// or clickhouses://, or the path of a DuckDB file. */
+export type HistoryConfig =
+  | { readonly kind: "duckdb"; readonly path: string }
+  | { readonly kind: "clickhouse"; readonly url: string };
+
+export interface PrometheusConfig {
+  readonly url: string;
+  readonly everySeconds: number;
+  readonly rangeSeconds: number;
+  readonly match: string;
+  readonly via: "auto" | Way;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface DetectionConfig {
+  /** Nothing goes on for so long though something should: a hang. */
+  readonly hangSeconds: number;
+  /** Nobody has said anything of a job for so long: it is silent. */
+  readonly silentSeconds: number;
+}
+
+export interface JobConfig {
+  readonly name: string;
+  /** Path of its job.json. */
+  readonly jobFile: string;
+}
+
+/** Words of the command line; each goes over what the file says. */
+export interface ServeFlags {
+  readonly host?: string;
+  readonly port?: number;
+  readonly data?: string;
+  readonly insecure?: boolean;
+  readonly publicRead?: boolean;
+  readonly allowedHosts?: readonly string[];
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly nats?: string;
+  readonly history?: string;
+  readonly prometheus?: string;
+  readonly match?: string;
+  readonly alertmanager?: readonly string[];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function readServeConfig(
+  file: string | null,
+  flags: ServeFlags,
+  env: Environment,
+): ServeConfig {
+  const given = file === null ? {} : parseFile(file);
+  const where = file ?? "the command line";
+  const checked = serveSchema.safeParse(withFlags(given, flags));
+  if (!checked.success)
+    throw new UserError(`${where}: ${issueLine(serveSchema, checked.error.issues)}`, HINT, 2);
+  const source: SecretSource = {
+    folder: file === null ? process.cwd() : dirname(resolve(file)),
+    env,
+    file: where,
+  };
+  return complete(checked.data, source, flags.insecure ?? false);
+}
+
+function parseFile(file: string): Readonly<Record<string, unknown>> {
+  const text = readText(file, "the configuration");
+  let root: unknown;
+  try {
+    root = JSON.parse(text);
+  } catch (error) {
+    // Only the place: the parser quotes the text, and there may be secrets in it.
+    const why = error instanceof Error ? error.message : "";
+    const [, at] = /at position (\d+)/.exec(why) ?? [];
+    const line = at === undefined ? "" : `: line ${text.slice(0, Number(at)).split("\n").length}`;
+    throw new UserError(`${file}: is not JSON${line}`, HINT, 2);
+  }
+  if (typeof root !== "object" || root === null || Array.isArray(root))
+    throw new UserError(`${file}: must be a JSON object`, HINT, 2);
+  return root as Readonly<Record<string, unknown>>;
+}
+
+/** Paths of the command line are relative to where it was typed. */
+function withFlags(given: Readonly<Record<string, unknown>>, flags: ServeFlags): unknown {
+  const { host, port, data, publicRead, allowedHosts, history } = flags;
+  const merged: Record<string, unknown> = { ...given };
+  const put = (key: string, value: unknown): void => {
+    if (value !== undefined) merged[key] = value;
+  };
+  const putInto = (key: string, fields: Readonly<Record<string, unknown>>): void => {
+    const said = Object.entries(fields).filter(([, value]) => value !== undefined);
+    if (said.length > 0) merged[key] = { ...sectionOf(given[key]), ...Object.fromEntries(said) };
+  };
+  put("host", host);
+  put("port", port);
+  put("data", data === undefined ? undefined : resolve(data));
+  put("publicRead", publicRead);
+  put("allowedHosts", allowedHosts);
+  const isPath = history !== undefined && !isUrl(history, CLICKHOUSE);
+  put("history", isPath ? resolve(history) : history);
+  const absolute = (path: string | undefined): string | undefined =>
+    path === undefined ? undefined : resolve(path);
+  putInto("tls", { cert: absolute(flags.tlsCert), key: absolute(flags.tlsKey) });
+  putInto("nats", { url: flags.nats });
+  putInto("prometheus", { url: flags.prometheus, match: flags.match });
+  putInto("alerts", { alertmanager: flags.alertmanager });
+  return merged;
+}
+
+function sectionOf(value: unknown): object {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+}
+
+function complete(said: ServeFile, source: SecretSource, insecure: boolean): ServeConfig {
+  const { host, port, publicRead, detection } = said;
+  const at = (path: string): string => resolve(source.folder, path);
+  const dataFolder = said.data === undefined ? defaultData(source.env) : at(said.data);
+  const plain = said.tokens.filter((token) => token.plain).map(({ name }) => name);
+  return {
+    host,
+    port,
+    insecure,
+    dataFolder,
+    tokens: readTokens(said.tokens, source),
+    tls: said.tls
+      ? {
+          cert: readText(at(said.tls.cert), `${source.file}: tls.cert`),
+          key: readText(at(said.tls.key), `${source.file}: tls.key`),
+        }
+      : null,
+    // Other machines call this one by its name.
+    allowedHosts: said.allowedHosts ?? (isLoopback(host) ? [] : [hostname()]),
+    publicRead,
+    nats: said.nats ? natsOf(said.nats, source) : null,
+    history: historyOf(said.history, dataFolder, source),
+    prometheus: said.prometheus ? prometheusOf(said.prometheus, source) : null,
+    alerts: alertsOf(said.alerts, source),
+    actions: actionsOf(said.actions, source),
+    detection,
+    jobs: said.jobs.map(({ name, jobFile }) => ({ name, jobFile: at(jobFile) })),
+    notes: plain.map((name) => `the token "${name}" stands in plain text in ${source.file}`),
+  };
+}
+
+function defaultData(env: Environment): string {
+  const { XDG_DATA_HOME: data = "", HOME: home = "" } = env;
+  // The specification says that relative ones are to be ignored.
+  if (data.startsWith("/")) return join(data, "faultline");
+  if (home !== "") return join(home, ".local", "share", "faultline");
+  throw new UserError("there is no home folder to keep data in", "say --data FOLDER", 2);
+}

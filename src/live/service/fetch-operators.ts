@@ -1,0 +1,198 @@
+/** Operators from the agents of a running job, as a search asks for them: one request an agent and round. */
+import type { FetchedProgram, LiveJob, OperatorFetcher, Want } from "../../live-pipeline.ts";
+import type { Rank } from "../../model/ids.ts";
+import { COMPLETED, SCHEDULED, type OperatorTable } from "../../model/operators.ts";
+import type { RankOperators } from "../../model/rank-operators.ts";
+import type { AgentReply, AgentRequest, OperatorsReply, Pick } from "../wire/messages.ts";
+import type { RunState } from "./run-state.ts";
+
+export type Ask = (agent: string, request: AgentRequest, timeoutMs: number) => Promise<AgentReply>;
+
+/** An agent answers from memory: one that takes longer is as good as gone. */
+const PATIENCE_MS = 5000;
+/** Picks of one request: an answer of so many stays small. */
+const MOST_PICKS = 512;
+
+type DurationsWant = Extract<Want, { what: "durations" }>;
+type Answer = FetchedProgram | Float64Array | null;
+
+export function operatorFetcher(
+  run: RunState,
+  live: LiveJob,
+  iterations: Float64Array,
+  askAgent: Ask,
+): OperatorFetcher {
+  const ask = async (
+    rank: Rank,
+    make: (agentRun: string) => AgentRequest,
+  ): Promise<AgentReply | null> => {
+    const held = run.ranks.get(rank);
+    if (!held) return null;
+    try {
+      const reply = await askAgent(held.agent, make(held.agentRun), PATIENCE_MS);
+      return reply.kind === "refused" ? null : reply;
+    } catch {
+      return null;
+    }
+  };
+  return {
+    async fetch(wants) {
+      const answers: Answer[] = wants.map(() => null);
+      const batches = batchesOf(run, wants);
+      const programs = wants.flatMap((want, at) => (want.what === "program" ? [{ at, want }] : []));
+      await Promise.all([
+        ...programs.map(async ({ at, want }) => {
+          const reply = await ask(want.rank, (agentRun) => ({
+            ask: "program",
+            job: run.job,
+            run: agentRun,
+            rank: want.rank,
+            iteration: null,
+          }));
+          if (reply?.kind === "program") answers[at] = reply;
+        }),
+        ...batches.map(async (batch) => {
+          const [{ want: first }] = batch as [Placed, ...Placed[]];
+          const reply = await ask(first.rank, (agentRun) => ({
+            ask: "durations",
+            job: run.job,
+            run: agentRun,
+            iterations: first.iterations,
+            picks: batch.map(({ want }) => pickOf(want, live)),
+          }));
+          if (reply?.kind === "durations") share(reply.ms, batch, answers);
+        }),
+      ]);
+      return answers;
+    },
+    async operators(rank) {
+      const reply = await ask(rank, (agentRun) => ({
+        ask: "operators",
+        job: run.job,
+        run: agentRun,
+        rank,
+        fromIteration: iterations[0] ?? 0,
+        toIteration: iterations.at(-1) ?? 0,
+      }));
+      if (reply?.kind !== "operators") return null;
+      const machine = run.ranks.get(rank)?.machine ?? "?";
+      return aligned(rank, `${machine}, rank ${rank}`, reply, live, iterations);
+    },
+  };
+}
+
+interface Placed {
+  readonly at: number;
+  readonly want: DurationsWant;
+}
+
+/** By agent and by which iterations are asked for. */
+function batchesOf(run: RunState, wants: readonly Want[]): Placed[][] {
+  const open = new Map<string, Placed[]>();
+  const batches: Placed[][] = [];
+  const words = new Map<readonly number[], string>();
+  for (const [at, want] of wants.entries()) {
+    if (want.what !== "durations") continue;
+    let numbers = words.get(want.iterations);
+    if (numbers === undefined) words.set(want.iterations, (numbers = want.iterations.join()));
+    const key = `${run.ranks.get(want.rank)?.agent ?? ""} ${numbers}`;
+    let batch = open.get(key);
+    if (!batch || batch.length >= MOST_PICKS) {
+      open.set(key, (batch = []));
+      batches.push(batch);
+    }
+    batch.push({ at, want });
+  }
+  return batches;
+}
+
+/** What cannot be is asked as a place behind all others: agents refuse numbers below zero, and answer NaN to this. */
+function pickOf({ rank, of }: DurationsWant, live: LiveJob): Pick {
+  const real = (numbers: readonly number[]): number[] =>
+    numbers.map((number) => (number >= 0 ? number : NOWHERE));
+  if ("group" in of) return { rank, of: { group: live.keys[of.group] ?? "", nth: real(of.nth) } };
+  return { rank, of: { places: real(of.places) } };
+}
+
+const NOWHERE = 2 ** 30;
+
+function places({ of }: DurationsWant): number {
+  return "places" in of ? of.places.length : of.nth.length;
+}
+
+/** An answer of another length than was asked for is none. */
+function share(ms: Float32Array, batch: readonly Placed[], answers: Answer[]): void {
+  const lengths = batch.map(({ want }) => places(want) * want.iterations.length);
+  if (lengths.reduce((sum, length) => sum + length, 0) !== ms.length) return;
+  let from = 0;
+  for (const [k, { at }] of batch.entries()) {
+    answers[at] = Float64Array.from(ms.subarray(from, from + lengths[k]!));
+    from += lengths[k]!;
+  }
+}
+
+/** With an entry for each iteration asked for, so that it lies beside the points; empty where the agent has none. */
+function aligned(
+  rank: Rank,
+  file: string,
+  reply: OperatorsReply,
+  live: LiveJob,
+  iterations: Float64Array,
+): RankOperators | null {
+  const operators = reply.op.length;
+  const isWhole = reply.iteration.every(
+    (_, i) => reply.from[i]! >= 0 && reply.from[i]! <= reply.to[i]! && reply.to[i]! <= operators,
+  );
+  if (!isWhole) return null;
+  const held = new Map([...reply.iteration].map((number, i) => [number, i]));
+  const columnOf = (column: ArrayLike<number>, absent: number): Float64Array =>
+    Float64Array.from(iterations, (number) => column[held.get(number) ?? -1] ?? absent);
+  return {
+    rank,
+    file,
+    ops: tableOf(reply, rank, live),
+    epochNs: BigInt(Math.round(reply.epochMs)) * 1_000_000n,
+    groupIds: live.groupIds.get(rank) ?? new Int32Array(0),
+    hasSequence: true,
+    iteration: iterations,
+    from: Int32Array.from(columnOf(reply.from, 0)),
+    to: Int32Array.from(columnOf(reply.to, 0)),
+    startMs: columnOf(reply.startMs, NaN),
+    durationMs: columnOf(reply.durationMs, NaN),
+  };
+}
+
+function tableOf(reply: OperatorsReply, rank: Rank, { job, groupIds }: LiveJob): OperatorTable {
+  const ids = groupIds.get(rank) ?? new Int32Array(0);
+  /** Index of the rank's group → global rank → place in it. */
+  const places = Array.from(ids, (id) => {
+    const members = job.groups[id]?.ranks ?? [];
+    return new Map(members.map((member, place) => [member, place]));
+  });
+  const { op, group, seq, bytes, createdNs, startedNs, completedNs } = reply;
+  const count = op.length;
+  return {
+    count,
+    group,
+    name: new Int32Array(count),
+    seq,
+    p2pSeq: new Int32Array(count),
+    recordId: Float64Array.from(op, (_, i) => i),
+    state: Uint8Array.from(completedNs, (ns) => (ns > 0 ? COMPLETED : SCHEDULED)),
+    isP2p: op.map((kind) => (kind === 0 ? 0 : 1)),
+    // Below -1 the agent knows the place only (ProgramReply.peer).
+    peer: reply.peer.map((peer, i) =>
+      peer < -1 ? -2 - peer : (places[group[i]!]?.get(peer) ?? -1),
+    ),
+    isSend: op.map((kind) => (kind === 1 ? 1 : 0)),
+    createdNs,
+    startedNs,
+    completedNs,
+    durationMs: Float32Array.from(completedNs, (ns, i) => (ns - startedNs[i]!) / 1e6),
+    inputNumel: bytes,
+    outputNumel: bytes,
+    dtype: new Int32Array(count).fill(-1),
+    names: ["operator"],
+    dtypes: [],
+  };
+}

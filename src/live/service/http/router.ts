@@ -1,0 +1,181 @@
+/** The table of routes behind a router: authorization, the view's answer, refusals as JSON. */
+import type { HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { type Context, Hono } from "hono";
+import { harmless } from "../../../base/text.ts";
+import { Refusal, type ServiceView } from "../view.ts";
+import { type Authorizer, Denial } from "./authorize.ts";
+import { readBody } from "./body.ts";
+import { EVENT_HEADERS, type EventStreams } from "./events.ts";
+import { jsonText } from "./json.ts";
+import type { HttpLimits } from "./limits.ts";
+import { METRICS_TYPE, metricsText, type RequestCounts } from "./metrics.ts";
+import { describeApi } from "./openapi.ts";
+import { PAGE, PAGE_POLICY } from "./page.ts";
+import { readQuery } from "./queries.ts";
+import { ROUTES, type Route } from "./routes.ts";
+
+export interface Served {
+  readonly view: ServiceView;
+  readonly auth: Authorizer;
+  readonly limits: HttpLimits;
+  readonly version: string;
+  readonly streams: EventStreams;
+  readonly requests: RequestCounts;
+  nowMs(): number;
+  log(line: string): void;
+}
+
+type Bindings = { Bindings: HttpBindings };
+export type Router = Hono<Bindings>;
+
+const JSON_TYPE = {
+  "content-type": "application/json; charset=utf-8",
+  "cache-control": "no-store",
+};
+/** The longest that /healthz waits: who asks for it wants an answer. */
+const HEALTH_MS = 5000;
+
+export function makeRouter(served: Served): Router {
+  const router = new Hono<Bindings>({ strict: true });
+  const own = ownAnswers(served);
+  for (const route of ROUTES) {
+    const handle = async (c: Context<Bindings>): Promise<Response> => {
+      const response = await answer(c, route, served, own[route.path]).catch((error: unknown) =>
+        refuse(error, served, c.env.incoming.method === "POST"),
+      );
+      served.requests.add(route.path, response === RESPONSE_ALREADY_SENT ? 200 : response.status);
+      return response;
+    };
+    if (route.method === "get") router.get(route.path, handle);
+    else router.post(route.path, handle);
+    const allow = route.method === "get" ? "GET, HEAD" : "POST";
+    router.all(route.path, (c) => {
+      served.requests.add(route.path, 405);
+      const why = `this path takes ${allow} only`;
+      return errorAnswer(new Denial(405, why, { allow }), c.req.method === "POST");
+    });
+  }
+  router.notFound((c) => {
+    served.requests.add("(unknown)", 404);
+    const refusal = new Refusal(404, "there is nothing at this path");
+    return errorAnswer(refusal, c.req.method === "POST");
+  });
+  router.onError((error, c) => refuse(error, served, c.req.method === "POST"));
+  return router;
+}
+
+type OwnAnswer = (c: Context<Bindings>) => Promise<Response> | Response;
+
+async function answer(
+  c: Context<Bindings>,
+  route: Route,
+  served: Served,
+  own: OwnAnswer | undefined,
+): Promise<Response> {
+  const { incoming } = c.env;
+  const caller = served.auth.authorize(incoming, route.needs);
+  if (route.answer === null) return await own!(c);
+  readQuery(incoming.url ?? "", route.query);
+  const value = await inTime(
+    Promise.resolve(
+      route.answer({
+        view: served.view,
+        request: incoming,
+        caller,
+        nowMs: served.nowMs(),
+        param: (name) => c.req.param(name) ?? "",
+        body: async () => parsed(await readBody(incoming, served.limits)),
+      }),
+    ),
+    // The body has its own limit.
+    served.limits.answerMs + (route.method === "post" ? served.limits.bodyMs : 0),
+  );
+  return new Response(jsonText(value), { headers: JSON_TYPE });
+}
+
+/** Answers that are no JSON of the view. */
+function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
+  const { view, streams } = served;
+  const description = jsonText(describeApi(served.version));
+  return {
+    "/": () =>
+      new Response(PAGE, {
+        headers: {
+          "content-type": "text/html; charset=utf-8",
+          "cache-control": "no-cache",
+          "content-security-policy": PAGE_POLICY,
+        },
+      }),
+    "/healthz": async () => {
+      const trouble = await inTime(view.trouble(), HEALTH_MS).catch((error: unknown) =>
+        error instanceof Refusal ? error.message : "the service cannot tell how it is",
+      );
+      if (trouble !== null) return errorAnswer(new Refusal(503, trouble), false);
+      return new Response(jsonText({ status: "ok" }), { headers: JSON_TYPE });
+    },
+    "/metrics": () => {
+      const { user, system } = process.cpuUsage();
+      const { rss, heapUsed } = process.memoryUsage();
+      const text = metricsText(view.stats(), view.jobs(), {
+        version: served.version,
+        cpuSeconds: (user + system) / 1e6,
+        residentBytes: rss,
+        heapBytes: heapUsed,
+        eventStreams: streams.count,
+        droppedStreams: streams.dropped,
+        requests: served.requests,
+      });
+      return new Response(text, {
+        headers: { "content-type": METRICS_TYPE, "cache-control": "no-store" },
+      });
+    },
+    "/api/v1/openapi.json": () => new Response(description, { headers: JSON_TYPE }),
+    "/api/v1/events": async (c) => {
+      const { incoming, outgoing } = c.env;
+      if (incoming.method === "HEAD") return new Response(null, { headers: EVENT_HEADERS });
+      await inTime(streams.open(incoming, outgoing), served.limits.answerMs);
+      return RESPONSE_ALREADY_SENT;
+    },
+  };
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new Refusal(400, "the body is not JSON");
+  }
+}
+
+function refuse(error: unknown, served: Served, hasBody: boolean): Response {
+  if (error instanceof Refusal) return errorAnswer(error, hasBody);
+  const why = error instanceof Error ? error.message : String(error);
+  served.log(`a request failed: ${harmless(why).slice(0, 500)}`);
+  return errorAnswer(new Refusal(500, "internal error"), hasBody);
+}
+
+function errorAnswer(refusal: Refusal, hasBody: boolean): Response {
+  const { status, message } = refusal;
+  return new Response(jsonText({ error: message }), {
+    status: status >= 400 && status <= 599 ? status : 500,
+    headers: {
+      ...JSON_TYPE,
+      ...(refusal instanceof Denial ? refusal.headers : {}),
+      // The client may still be sending: the connection ends with the answer.
+      ...(hasBody ? { connection: "close" } : {}),
+    },
+  });
+}
+
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Refusal(503, "the service did not answer in time")), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,210 @@
+/** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
+import type { IncomingMessage } from "node:http";
+import { NAME } from "../../wire/messages.ts";
+import { Refusal, type RankColumns, type ServiceView } from "../view.ts";
+import type { Caller, Need } from "./authorize.ts";
+import { column } from "./json.ts";
+import { flag, moment, name, type Parameters, readQuery, text, whole } from "./queries.ts";
+import { actionBody, type SchemaName } from "./schemas.ts";
+
+export interface Ask {
+  readonly view: ServiceView;
+  readonly request: IncomingMessage;
+  readonly caller: Caller;
+  readonly nowMs: number;
+  param(this: void, name: string): string;
+  /** The body, parsed; throws Refusal. */
+  body(this: void): Promise<unknown>;
+}
+
+export interface Route {
+  readonly method: "get" | "post";
+  /** With the router's names: "/api/v1/jobs/:job". */
+  readonly path: string;
+  readonly needs: Need;
+  readonly summary: string;
+  readonly query: Parameters;
+  readonly body?: SchemaName;
+  /** What 200 holds: a schema, or a type of its own. */
+  readonly answers: { readonly schema: SchemaName } | { readonly type: string };
+  /** Statuses of errors besides those that every route has. */
+  readonly errors: readonly number[];
+  /** null for routes that the server answers itself, for they are no JSON of the view. */
+  readonly answer: ((ask: Ask) => unknown) | null;
+}
+
+const MOST_ROWS = 10_000;
+const MOST_ITERATIONS = 20_000;
+const DAY_MS = 86_400_000;
+
+const most = whole("at most so many, the newest", MOST_ROWS);
+const ITERATIONS_QUERY = {
+  from: moment("ended at or after"),
+  to: moment("ended at or before"),
+  most: whole("thinned out to at most so many; 2000 by default", MOST_ITERATIONS),
+};
+const INCIDENTS_QUERY = {
+  job: name("of this job"),
+  open: flag("only those not resolved"),
+  since: moment("opened at or after"),
+  machine: text("with this machine among the suspects"),
+  most,
+};
+const OFFENDERS_QUERY = { days: whole("over so many days; 30 by default", 3650), most };
+const AUDIT_QUERY = { incident: text("of this incident"), most };
+
+/** Nobody has to know why: a name that cannot be is not there either. */
+function jobOf({ param }: Ask): string {
+  const job = param("job");
+  if (!NAME.test(job)) throw new Refusal(404, "there is no such job");
+  return job;
+}
+
+function found<T>(value: T | null, what: string): T {
+  if (value === null) throw new Refusal(404, `there is no such ${what}`);
+  return value;
+}
+
+const get = (
+  path: string,
+  schema: SchemaName,
+  summary: string,
+  query: Parameters,
+  answer: (ask: Ask) => unknown,
+): Route => ({
+  method: "get",
+  path: `/api/v1${path}`,
+  needs: "read",
+  summary,
+  query,
+  answers: { schema },
+  errors: path.includes(":") ? [404] : [],
+  answer,
+});
+
+const own = (
+  path: string,
+  needs: Need,
+  answers: Route["answers"],
+  summary: string,
+  errors: readonly number[] = [],
+): Route => ({ method: "get", path, needs, summary, query: {}, answers, errors, answer: null });
+
+export const ROUTES: readonly Route[] = [
+  own("/", "nothing", { type: "text/html" }, "A page that lists jobs and open incidents"),
+  own("/healthz", "nothing", { schema: "Health" }, "Whether the service works", [503]),
+  own("/metrics", "metrics", { type: "text/plain" }, "Figures of the service for Prometheus"),
+  own("/api/v1/openapi.json", "nothing", { type: "application/json" }, "This description"),
+  own(
+    "/api/v1/events",
+    "read",
+    { type: "text/event-stream" },
+    "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader goes on where it was",
+    [503],
+  ),
+  get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
+  get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
+  get("/jobs/:job/ranks", "Ranks", "The latest iteration of every rank, as columns", {}, (ask) =>
+    rankColumns(found(ask.view.ranks(jobOf(ask)), "job")),
+  ),
+  get(
+    "/jobs/:job/iterations",
+    "Iterations",
+    "Iteration times of a job, ascending",
+    ITERATIONS_QUERY,
+    async (ask) => {
+      const { from, to, most } = readQuery(ask.request.url ?? "", ITERATIONS_QUERY);
+      const rows = await ask.view.iterations(jobOf(ask), {
+        ...(from === undefined ? {} : { fromMs: from }),
+        ...(to === undefined ? {} : { toMs: to }),
+        most: most ?? 2000,
+      });
+      const { iteration, endMs, durationMs } = found(rows, "job");
+      return {
+        iteration: column(iteration),
+        endMs: column(endMs),
+        durationMs: column(durationMs),
+      };
+    },
+  ),
+  get("/incidents", "Incidents", "Incidents, the newest first", INCIDENTS_QUERY, async (ask) => {
+    const asked = readQuery(ask.request.url ?? "", INCIDENTS_QUERY);
+    const { since, ...rest } = asked;
+    const incidents = await ask.view.incidents({
+      ...rest,
+      ...(since === undefined ? {} : { sinceMs: since }),
+      most: rest.most ?? 100,
+    });
+    return { incidents };
+  }),
+  get("/incidents/:id", "Incident", "One incident", {}, async ({ view, param }) =>
+    found(await view.incident(param("id")), "incident"),
+  ),
+  get(
+    "/incidents/:id/history",
+    "Revisions",
+    "All revisions of an incident, ascending",
+    {},
+    async ({ view, param }) => {
+      const revisions = await view.incidentHistory(param("id"));
+      if (revisions.length === 0) throw new Refusal(404, "there is no such incident");
+      return { revisions };
+    },
+  ),
+  get(
+    "/offenders",
+    "Offenders",
+    "Machines that were suspects of confirmed incidents, the most frequent first",
+    OFFENDERS_QUERY,
+    async ({ view, request, nowMs }) => {
+      const { days, most } = readQuery(request.url ?? "", OFFENDERS_QUERY);
+      const offenders = await view.offenders(nowMs - (days ?? 30) * DAY_MS, most ?? 100);
+      return { offenders };
+    },
+  ),
+  get(
+    "/audit",
+    "Audit",
+    "Who did what, the newest first",
+    AUDIT_QUERY,
+    async ({ view, request }) => {
+      const { incident, most } = readQuery(request.url ?? "", AUDIT_QUERY);
+      const query = { ...(incident === undefined ? {} : { incident }), most: most ?? 100 };
+      return { audit: await view.audit(query) };
+    },
+  ),
+  {
+    method: "post",
+    path: "/api/v1/incidents/:id/actions/:action",
+    needs: "act",
+    summary: "Approve or dismiss a proposed action",
+    query: {},
+    body: "ActionBody",
+    answers: { schema: "Incident" },
+    errors: [404, 408, 409, 413, 415],
+    answer: async ({ view, param, caller, body }) => {
+      const parsed = actionBody.safeParse(await body());
+      if (!parsed.success)
+        throw new Refusal(
+          400,
+          'the body must be {"verb": "approve" or "dismiss", "dryRun": true or false}',
+        );
+      const { verb, dryRun } = parsed.data;
+      return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
+    },
+  },
+];
+
+function rankColumns(columns: RankColumns): unknown {
+  return {
+    rank: columns.rank,
+    machine: columns.machine,
+    gpu: columns.gpu,
+    stage: columns.stage,
+    iteration: column(columns.iteration),
+    durationMs: column(columns.durationMs),
+    ownMs: column(columns.ownMs),
+    waitMs: column(columns.waitMs),
+    state: columns.state,
+  };
+}

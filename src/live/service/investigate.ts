@@ -1,0 +1,72 @@
+/** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
+import { join } from "node:path";
+import { diagnoseSlowDown } from "../../live-pipeline.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import { collectEvidence, diagnoseFolder, removeOldFolders } from "./collect-evidence.ts";
+import { operatorFetcher, type Ask } from "./fetch-operators.ts";
+import type { RunState } from "./run-state.ts";
+import type { SlowSuspicion } from "./slow-watch.ts";
+
+export interface Investigator {
+  readonly ask: Ask;
+  isThere(this: void, agent: string): boolean;
+  /** Bytes of answers so far. */
+  fetchedBytes(this: void): number;
+  log(this: void, line: string): void;
+  trouble(this: void, line: string): void;
+}
+
+const NEVER = new AbortController().signal;
+const MOST_TROUBLES = 8;
+
+/** `since`: iterations of the whole job before this one (RunState.pushes) are another story. */
+export async function searchSlowDown(
+  run: RunState,
+  { slowFrom, beforeMs, afterMs }: SlowSuspicion,
+  since: number,
+  isAgain: boolean,
+  by: Investigator,
+): Promise<{ verdict: Verdict; bytes: number }> {
+  const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
+  const live = run.known();
+  const reachable = [...run.ranks.values()]
+    .filter(({ agent, state }) => by.isThere(agent) && state !== "gone")
+    .map(({ report }) => report.rank)
+    .sort((a, b) => a - b);
+  const before = by.fetchedBytes();
+  const started = performance.now();
+  const { verdict, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
+    { live, reachable, points, slowFrom, beforeMs, afterMs, series: run.series(since) },
+    operatorFetcher(run, live, points.iterations, by.ask),
+    { signal: NEVER, progress: () => undefined },
+  );
+  const bytes = by.fetchedBytes() - before;
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const share = totalBytes > 0 ? `${((100 * readBytes) / totalBytes).toFixed(2)} %` : "all";
+  by.log(
+    `job ${run.job}: slow since iteration ${slowFrom}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
+  );
+  return { verdict, bytes };
+}
+
+/** In a folder of its own, named by the time, so that the oldest come first. */
+export async function diagnoseStandstill(
+  run: RunState,
+  kind: "hang" | "crash",
+  parent: string,
+  nowMs: number,
+  by: Investigator,
+): Promise<Verdict> {
+  const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
+  const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
+    by.isThere(agent),
+  );
+  const folder = join(parent, `${time}-${run.job}-${kind}`);
+  const evidence = await collectEvidence(run, folder, agents, by.ask);
+  for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
+    by.trouble(`job ${run.job}: ${line}`);
+  by.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
+  const verdict = await diagnoseFolder(evidence.folder);
+  await removeOldFolders(parent);
+  return verdict;
+}

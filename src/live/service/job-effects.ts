@@ -1,0 +1,51 @@
+/** What a watched job needs from the service, and what of it must outlive the process. */
+import type { Rank } from "../../model/ids.ts";
+import type { Incident } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import type { CountedIteration, RunState } from "./run-state.ts";
+import type { SlowSuspicion } from "./slow-watch.ts";
+
+export interface JobEffects {
+  nowMs(this: void): number;
+  /** Resolves when the record is safe. */
+  save(this: void, incident: Incident): Promise<void>;
+  /** `since`: iterations of the whole job before this one (RunState.pushes) are another story. */
+  localize(
+    this: void,
+    run: RunState,
+    suspicion: SlowSuspicion,
+    since: number,
+    isAgain: boolean,
+  ): Promise<Verdict | null>;
+  collect(
+    this: void,
+    run: RunState,
+    kind: "hang" | "crash",
+    ranks: readonly Rank[],
+  ): Promise<Verdict | null>;
+  counted(this: void, run: RunState, iterations: readonly CountedIteration[]): void;
+  trouble(this: void, line: string): void;
+}
+
+export interface JobWatchOptions {
+  readonly hangMs: number;
+  /** One that was over and comes back within this time with the same suspects is the same incident. */
+  readonly relapseMs: number;
+}
+
+/** What must outlive this process; see JobDocument in documents.ts. */
+export interface WatchMemory {
+  readonly run: string;
+  readonly startedMs: number;
+  readonly worldSize: number;
+  readonly baselineMs: number | null;
+  readonly slow: Incident | null;
+  readonly still: Incident | null;
+  readonly recent: Incident | null;
+  /** Those resolved before it: people may still have to be told. */
+  readonly earlier: readonly Incident[];
+  readonly lastIteration: number;
+  /** When an agent told of it last, and whether all have said that it is over. */
+  readonly seenMs: number;
+  readonly hasEnded: boolean;
+}

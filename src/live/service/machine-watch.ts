@@ -1,0 +1,126 @@
+/**
+ * Machines that go bad, from the site's Prometheus, on a schedule (Minder §5): a machine that is unlike its peers in two
+ * calls in a row is an incident, one that is like them again in two is over. One service does this, under a lease of its
+ * own.
+ */
+import {
+  machineVerdict,
+  nowS,
+  WatchedFleet,
+  type Server,
+  type Way,
+} from "../../machines-pipeline.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Incident } from "../../model/incident.ts";
+import { confirmed, isOpen, resolved, suspected } from "./incident-life.ts";
+
+/** The lease's name; no job is called that. */
+export const MACHINES = "machines-of-the-site";
+const CALLS_TO_CONFIRM = 2;
+const CALLS_TO_RESOLVE = 2;
+
+export interface MachineWatchOptions {
+  /** Asked again until it is there. */
+  connect(this: void): Promise<Server>;
+  readonly match: string;
+  readonly via: "auto" | Way;
+  readonly rangeS: number;
+  nowMs(this: void): number;
+  save(this: void, incident: Incident): Promise<void>;
+  /** Ranks of running jobs on a machine. */
+  ranksOn(this: void, machine: string): readonly Rank[];
+  trouble(this: void, line: string): void;
+}
+
+interface Seen {
+  incident: Incident;
+  calls: number;
+  missed: number;
+}
+
+const ENV = { signal: new AbortController().signal, progress: () => undefined };
+
+export class MachineWatch {
+  readonly #options: MachineWatchOptions;
+  #fleet: { readonly server: Server; readonly watched: WatchedFleet } | null = null;
+  readonly #seen = new Map<string, Seen>();
+  #isBusy = false;
+
+  constructor(options: MachineWatchOptions, known: readonly Incident[]) {
+    this.#options = options;
+    for (const incident of known)
+      if (isOpen(incident))
+        this.#seen.set(incident.machines[0] ?? "", {
+          incident,
+          calls: CALLS_TO_CONFIRM,
+          missed: 0,
+        });
+  }
+
+  get open(): readonly Incident[] {
+    return [...this.#seen.values()].map(({ incident }) => incident);
+  }
+
+  get memory(): object {
+    return { incidents: this.open };
+  }
+
+  /** One call; the next is skipped while it lasts. Never rejects. */
+  async look(): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#options.trouble(
+        `Prometheus: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { nowMs, save, ranksOn, connect, match, via, rangeS } = this.#options;
+    if (!this.#fleet) {
+      const server = await connect();
+      this.#fleet = {
+        server,
+        watched: new WatchedFleet(server, { match, via, job: null }, rangeS),
+      };
+    }
+    const fleet = await this.#fleet.watched.at(nowS(this.#fleet.server), ENV);
+    const { report, verdictOf } = await machineVerdict(fleet, ranksOn);
+    const faulty = new Map(
+      report.faulty.filter(({ untilS }) => untilS === null).map((one) => [one.machine, one]),
+    );
+    for (const [machine, one] of faulty) {
+      const known = this.#seen.get(machine);
+      if (!known) {
+        const record = suspected({
+          job: MACHINES,
+          run: machine.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64),
+          kind: "faulty-machine",
+          summary: `${machine} is unlike its peers: ${one.why}`,
+          onsetMs: 1000 * one.sinceS,
+          nowMs: nowMs(),
+          fromIteration: null,
+        });
+        const incident = { ...record, machines: [machine] };
+        this.#seen.set(machine, { incident, calls: 1, missed: 0 });
+        await save(incident);
+      } else {
+        known.missed = 0;
+        known.calls++;
+        if (known.calls !== CALLS_TO_CONFIRM) continue;
+        known.incident = confirmed(known.incident, verdictOf(machine), nowMs());
+        await save(known.incident);
+      }
+    }
+    for (const [machine, known] of this.#seen) {
+      if (faulty.has(machine) || ++known.missed < CALLS_TO_RESOLVE) continue;
+      this.#seen.delete(machine);
+      await save(resolved(known.incident, nowMs(), `over: ${machine} is like its peers again`));
+    }
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Writes incidents down in the order that makes them safe from kill -9: first the document under the lease (with every
+ * revision that the history has not confirmed), then the history, then people are told.
+ */
+import type { History } from "../../history/history.ts";
+import type { Incident } from "../../model/incident.ts";
+import { LeaseLost, type Lease } from "../wire/transport.ts";
+import { makeAlerts } from "./alerts/alerts.ts";
+import type { Alerts, AlertsConfig, AlertsEnv } from "./alerts/types.ts";
+
+export interface RecordKeeperOptions {
+  readonly lease: Lease;
+  /** What the last keeper left. */
+  readonly unsaved: readonly Incident[];
+  readonly told: unknown;
+  readonly history: History;
+  readonly alerts: AlertsConfig;
+  readonly alertsEnv: Omit<AlertsEnv, "remember" | "recalled">;
+  /** The rest of the document. */
+  memory(this: void): object;
+  /** A record has changed and is safe. */
+  changed(this: void, incident: Incident): void;
+  /** Another service took over; called once. */
+  lost(this: void): void;
+}
+
+const FLUSH_AGAIN_MS = 2000;
+/** A broker's election takes some seconds. */
+const TRY_AGAIN_MS = [500, 1000, 2000, 4000, 8000];
+
+export class RecordKeeper {
+  readonly alerts: Alerts;
+  readonly #options: RecordKeeperOptions;
+  readonly #unsaved: Incident[];
+  #told: unknown;
+  #isLost = false;
+  #isFlushing = false;
+
+  constructor(options: RecordKeeperOptions) {
+    this.#options = options;
+    this.#unsaved = [...options.unsaved];
+    this.#told = options.told;
+    this.alerts = makeAlerts(options.alerts, {
+      ...options.alertsEnv,
+      recalled: options.told,
+      remember: (document) => {
+        this.#told = document;
+        return this.write();
+      },
+    });
+    options.lease.onLost(() => this.#lose());
+  }
+
+  get unsaved(): number {
+    return this.#unsaved.length;
+  }
+
+  /** Resolves when the record cannot be lost any more; a store that is away for a moment is waited for. */
+  async save(incident: Incident): Promise<void> {
+    this.#unsaved.push(incident);
+    await this.#writeAtLast();
+    this.flush();
+    this.alerts.notify(incident);
+    this.#options.changed(incident);
+  }
+
+  async write(): Promise<void> {
+    const { lease, memory, alertsEnv } = this.#options;
+    if (this.#isLost) throw new LeaseLost(lease.job);
+    const rest = { unsaved: this.#unsaved, alerts: this.#told };
+    try {
+      await lease.write({
+        schema: 1,
+        job: lease.job,
+        savedMs: alertsEnv.nowMs(),
+        ...memory(),
+        ...rest,
+      });
+    } catch (error) {
+      if (error instanceof LeaseLost) this.#lose();
+      throw error;
+    }
+  }
+
+  async #writeAtLast(): Promise<void> {
+    for (const waitMs of TRY_AGAIN_MS) {
+      try {
+        await this.write();
+        return;
+      } catch (error) {
+        if (error instanceof LeaseLost) throw error;
+        await new Promise<void>((resolve) => {
+          this.#options.alertsEnv.setTimer(waitMs, resolve);
+        });
+      }
+    }
+    await this.write();
+  }
+
+  /** Goes on by itself; what the history does not take stays in the document, and is tried again. */
+  flush(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    void this.#flushAll().finally(() => {
+      this.#isFlushing = false;
+      if (this.#unsaved.length > 0 && !this.#isLost)
+        this.#options.alertsEnv.setTimer(FLUSH_AGAIN_MS, () => this.flush());
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.write().catch(() => undefined);
+    await this.alerts.close();
+    await this.#options.lease.release();
+  }
+
+  /** Ends without a word: somebody else has it now. */
+  async drop(): Promise<void> {
+    this.#isLost = true;
+    await this.alerts.close();
+  }
+
+  #lose(): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#options.lost();
+  }
+
+  async #flushAll(): Promise<void> {
+    while (!this.#isLost) {
+      const [first] = this.#unsaved;
+      if (!first) return;
+      try {
+        await this.#options.history.putIncident(first);
+      } catch {
+        return;
+      }
+      // The next change writes the document without it: a row that is put twice is one.
+      this.#unsaved.shift();
+    }
+  }
+}

@@ -1,0 +1,233 @@
+/** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
+import type { IterationRows } from "../../history/history.ts";
+import type { Incident } from "../../model/incident.ts";
+import type { HeldJob } from "./held-job.ts";
+import type { Service } from "./service.ts";
+import { Refusal, type JobView, type RankColumns, type ServiceView } from "./view.ts";
+
+/** An answer that takes longer than this is given without the outcome. */
+const ANSWER_MS = 20_000;
+const NOTHING: IterationRows = {
+  iteration: new Float64Array(0),
+  endMs: new Float64Array(0),
+  durationMs: new Float64Array(0),
+};
+
+export function serviceView(service: Service, startedMs: number): ServiceView {
+  const { history } = service.options;
+
+  /** From memory where it is looked after here: the store may lag behind, or be down. */
+  const known = (id: string): Incident | null => {
+    for (const { watch } of service.held.values()) {
+      const found = watch.shown.find((one) => one.id === id);
+      if (found) return found;
+    }
+    return service.machines?.open.find((one) => one.id === id) ?? null;
+  };
+  const openOnes = (): Incident[] => [
+    ...[...service.held.values()].flatMap(({ watch }) => watch.open),
+    ...(service.machines?.open ?? []),
+  ];
+  const incident = async (id: string): Promise<Incident | null> =>
+    known(id) ?? (await history.incidentHistory(id)).at(-1) ?? null;
+
+  return {
+    jobs: () =>
+      [...service.held.values()]
+        .map((held) => jobView(held, service))
+        .sort((a, b) => b.seenMs - a.seenMs || (a.job < b.job ? -1 : 1)),
+    job(job) {
+      const held = service.held.get(job);
+      return held ? jobView(held, service) : null;
+    },
+    ranks(job) {
+      const held = service.held.get(job);
+      return held ? rankColumns(held, service) : null;
+    },
+    async iterations(job, { fromMs = -Infinity, toMs = Infinity, most }) {
+      const run = service.held.get(job)?.watch.run;
+      const memory = service.held.get(job)?.watch.memory;
+      if (!memory) return null;
+      const series = run?.series();
+      if (series && (series.endMs[0] ?? Infinity) <= fromMs)
+        return thinned(series, fromMs, toMs, most);
+      const range = {
+        ...(fromMs > -Infinity ? { fromMs } : {}),
+        ...(toMs < Infinity ? { toMs } : {}),
+      };
+      const stored = await history
+        .iterations(job, memory.run, { ...range, most })
+        .catch(() => NOTHING);
+      const recent = series ? thinned(series, fromMs, toMs, most) : NOTHING;
+      return stored.iteration.length > recent.iteration.length
+        ? joined(stored, recent, most)
+        : recent;
+    },
+    async incidents(query) {
+      // A store that is away: what is open is known all the same.
+      const stored = await history.incidents(query).catch(() => []);
+      const latest = stored.map((one) => known(one.id) ?? one);
+      const ids = new Set(latest.map(({ id }) => id));
+      const { job, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
+      const missing = openOnes().filter(
+        (one) =>
+          !ids.has(one.id) &&
+          (job === undefined || one.job === job) &&
+          one.openedMs >= sinceMs &&
+          (machine === undefined || one.machines.includes(machine)),
+      );
+      return [...missing, ...latest]
+        .filter((one) => !open || one.state !== "resolved")
+        .sort((a, b) => b.openedMs - a.openedMs)
+        .slice(0, most);
+    },
+    incident,
+    async incidentHistory(id) {
+      const stored = await history.incidentHistory(id);
+      const now = known(id);
+      return now && (stored.at(-1)?.revision ?? 0) < now.revision ? [...stored, now] : stored;
+    },
+    offenders: (sinceMs, most) => history.offenders(sinceMs, most),
+    audit: (query) => history.audit(query),
+    async act(id, action, verb, who, dryRun) {
+      const found = await incident(id);
+      if (!found) throw new Refusal(404, "there is no such incident");
+      if (!known(id))
+        throw new Refusal(409, "the incident is over, or another service looks after its job");
+      const done = service.actions.act(found, action, verb, who, dryRun);
+      // A command may take minutes: whoever approved sees it running, and its end in the record.
+      const late = new Promise<null>((resolve) => {
+        setTimeout(() => resolve(null), ANSWER_MS).unref();
+      });
+      const first = await Promise.race([done, late]);
+      if (first) return first;
+      done.catch((error: unknown) => service.trouble(`an action of ${id}: ${String(error)}`));
+      return known(id) ?? found;
+    },
+    listen: (listener) => service.listen(listener),
+    stats() {
+      const { figures, bus, held } = service;
+      const jobs = [...held.values()];
+      return {
+        startedMs,
+        agents: service.agents,
+        jobs: jobs.length,
+        ranks: jobs.reduce((sum, { watch }) => sum + (watch.run?.ranks.size ?? 0), 0),
+        openIncidents: openOnes().length,
+        incidentsTotal: figures.incidents,
+        points: figures.points,
+        reports: bus?.traffic.reports ?? 0,
+        reportBytes: bus?.traffic.reportBytes ?? 0,
+        refusedReports: figures.refusedReports + (bus?.traffic.refused ?? 0),
+        fetchedBytes: figures.fetchedBytes,
+        localizations: figures.localizations,
+        verdictSeconds: figures.verdictSeconds,
+        droppedPoints: figures.droppedPoints,
+        historyPending:
+          (history.pending ?? 0) + jobs.reduce((sum, { keeper }) => sum + keeper.unsaved, 0),
+        historyFailures: history.failures ?? 0,
+        alertsSent: jobs.reduce((sum, { keeper }) => sum + keeper.alerts.sent, 0),
+        alertFailures: jobs.reduce((sum, { keeper }) => sum + keeper.alerts.failures, 0),
+        leases: jobs.length,
+      };
+    },
+    async trouble() {
+      // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
+      if (history.pending !== undefined) return null;
+      try {
+        await history.ping();
+        return null;
+      } catch (error) {
+        service.trouble(`the history: ${error instanceof Error ? error.message : String(error)}`);
+        return "the history cannot be reached; see the service's log";
+      }
+    },
+  };
+}
+
+export function jobView(held: HeldJob, service: Service): JobView {
+  const { watch, job } = held;
+  const { memory, run } = watch;
+  const { seenMs } = watch;
+  const machines = new Set([...(run?.ranks.values() ?? [])].map(({ machine }) => machine));
+  const levelMs = run && run.levelMs > 0 ? run.levelMs : null;
+  return {
+    job,
+    run: memory.run,
+    startedMs: memory.startedMs,
+    seenMs,
+    worldSize: memory.worldSize,
+    ranks: run?.ranks.size ?? 0,
+    machines: machines.size,
+    health: healthOf(held, service.options.nowMs() - seenMs > service.options.silentMs),
+    lastIteration: Number.isFinite(memory.lastIteration) ? memory.lastIteration : -1,
+    levelMs,
+    baselineMs: memory.baselineMs,
+    incident: watch.open[0]?.id ?? null,
+    lacks: watch.lacks((agent) => service.isThere(agent)),
+  };
+}
+
+function healthOf({ watch }: HeldJob, isSilent: boolean): JobView["health"] {
+  const [worst] = watch.open;
+  if (worst?.kind === "crash") return "failed";
+  if (worst?.kind === "hang") return "hung";
+  if (watch.hasEnded) return "ended";
+  if (isSilent) return "silent";
+  if (worst) return "slow";
+  return watch.run && watch.run.levelMs > 0 ? "healthy" : "learning";
+}
+
+function rankColumns({ watch }: HeldJob, service: Service): RankColumns | null {
+  const { run } = watch;
+  if (!run) return null;
+  const held = [...run.ranks.values()].sort((a, b) => a.report.rank - b.report.rank);
+  const { iterations, ranks, durationMs, collectiveMs, sendMs, recvMs } = run.points.window(
+    run.points.iterations.slice(-1),
+  );
+  const at = new Map(ranks.map((rank, k) => [rank, k]));
+  const column = (value: (k: number) => number): Float32Array =>
+    Float32Array.from(held, ({ report: { rank } }) => {
+      const k = at.get(rank);
+      return k === undefined || iterations.length === 0 ? NaN : value(k);
+    });
+  const inside = (k: number): number => collectiveMs[k]! + (sendMs[k] || 0) + (recvMs[k] || 0);
+  return {
+    rank: held.map(({ report }) => report.rank),
+    machine: held.map(({ machine }) => machine),
+    gpu: held.map(({ report }) => report.gpu),
+    stage: held.map(({ report }) => report.stage),
+    iteration: Float64Array.from(held, ({ report }) => run.points.lastOf(report.rank)),
+    durationMs: column((k) => durationMs[k]!),
+    ownMs: column((k) => durationMs[k]! - inside(k)),
+    waitMs: column(inside),
+    state: held.map(({ agent, state }) =>
+      state === "running" && !service.isThere(agent) ? "silent" : state,
+    ),
+  };
+}
+
+function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {
+  const within = [...rows.endMs.keys()].filter(
+    (i) => rows.endMs[i]! >= fromMs && rows.endMs[i]! <= toMs,
+  );
+  const step = Math.max(1, Math.ceil(within.length / Math.max(1, most)));
+  // The newest is always among them.
+  const kept = within.filter((_, k) => (within.length - 1 - k) % step === 0);
+  const of = (column: Float64Array): Float64Array => Float64Array.from(kept, (i) => column[i]!);
+  return { iteration: of(rows.iteration), endMs: of(rows.endMs), durationMs: of(rows.durationMs) };
+}
+
+/** What is stored, and what came after it. */
+function joined(stored: IterationRows, recent: IterationRows, most: number): IterationRows {
+  const last = stored.endMs.at(-1) ?? -Infinity;
+  const newer = [...recent.endMs.keys()].filter((i) => recent.endMs[i]! > last);
+  const both = (a: Float64Array, b: Float64Array): Float64Array =>
+    Float64Array.from([...a, ...newer.map((i) => b[i]!)]);
+  const rows = {
+    iteration: both(stored.iteration, recent.iteration),
+    endMs: both(stored.endMs, recent.endMs),
+    durationMs: both(stored.durationMs, recent.durationMs),
+  };
+  return thinned(rows, -Infinity, Infinity, most);
+}
