@@ -1,4 +1,4 @@
-// Compiles src/ to dist/ and marks the moment, so that ./faultline knows when to build again.
+// Compiles src/ to dist/, bundles web/ to dist/web, and marks the moment, so that ./faultline knows when to build again.
 import { execFileSync } from "node:child_process";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,6 +14,9 @@ execFileSync(
     stdio: "inherit",
   },
 );
+// The page, with what it needs of src/.
+const { build } = await import("vite");
+await build({ configFile: `${root}web/vite.config.ts` });
 // Data files that the compiler does not know of.
 cpSync(`${root}src/library/records`, `${root}dist/library/records`, { recursive: true });
 writeFileSync(`${root}dist/.built`, started.toISOString());

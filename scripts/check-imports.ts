@@ -40,10 +40,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "live-pipeline.ts": [
     "ingest",
+    "picture-pipeline.ts",
     "methods.ts",
     "pipeline.ts",
     "verdict",
     "mitigate",
+    "model",
+    "base",
+  ],
+  "picture-pipeline.ts": [
+    "ingest",
+    "methods.ts",
+    "machines-pipeline.ts",
+    "trace-pipeline.ts",
+    "verdict",
     "model",
     "base",
   ],
@@ -64,6 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "logs-pipeline.ts",
     "library",
     "machines-pipeline.ts",
+    "picture-pipeline.ts",
     "pipeline.ts",
     "trace-pipeline.ts",
     "history",
@@ -89,6 +100,10 @@ const MAY_TOUCH_WORLD =
   /^(cli\/|history\/|live\/|library\/shipped\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
+const web = fileURLToPath(new URL("../web", import.meta.url));
+/** What the page's bundle may hold of src/; of the service and the history only types, which are nothing at run time. */
+const PAGE_MAY_IMPORT = ["report", "model", "base"];
+const PAGE_MAY_TYPE = ["live/service", "history"];
 
 /** "methods/hang/x.ts" → "methods/hang"; "live/agent/x.ts" → "live/agent"; "pipeline.ts" → itself. */
 function folderOf(file: string): string {
@@ -108,10 +123,10 @@ function allowed(from: string, to: string): boolean {
 
 const problems: string[] = [];
 for (const entry of readdirSync(src, { recursive: true, withFileTypes: true })) {
-  if (!entry.isFile() || !entry.name.endsWith(".ts")) continue;
+  if (!entry.isFile() || !/\.tsx?$/.test(entry.name)) continue;
   const path = join(entry.parentPath, entry.name);
   const file = relative(src, path);
-  if (file.endsWith(".test.ts")) continue;
+  if (/\.test\.tsx?$/.test(file)) continue;
   const text = readFileSync(path, "utf8");
   for (const [, target] of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
     if (target!.startsWith(".")) {
@@ -120,6 +135,20 @@ for (const entry of readdirSync(src, { recursive: true, withFileTypes: true })) 
     } else if (WORLD.includes(target!) && !MAY_TOUCH_WORLD.test(file)) {
       problems.push(`${file} may not touch the world (${target})`);
     }
+  }
+}
+for (const entry of readdirSync(web, { recursive: true, withFileTypes: true })) {
+  if (!entry.isFile() || !/\.tsx?$/.test(entry.name) || /\.test\.tsx?$/.test(entry.name)) continue;
+  const path = join(entry.parentPath, entry.name);
+  const text = readFileSync(path, "utf8");
+  for (const [, type, target] of text.matchAll(
+    /(?:import|export)\s+(type\s)?[^;"]*from\s+"([^"]+)"/g,
+  )) {
+    const to = relative(src, join(dirname(path), target!));
+    if (!target!.startsWith(".") || to.startsWith("..")) continue;
+    const folder = folderOf(to);
+    if (PAGE_MAY_IMPORT.includes(folder) || (type && PAGE_MAY_TYPE.includes(folder))) continue;
+    problems.push(`${relative(web, path)} of the page may not import ${target}`);
   }
 }
 if (problems.length > 0) {

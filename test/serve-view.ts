@@ -24,6 +24,7 @@ export const JOB: JobView = {
   levelMs: 1530.5,
   baselineMs: null,
   incident: "llama.a1.fail-slow.i800",
+  wastedGpuMs: 7_200_000,
   lacks: ["no operators from node1"],
 };
 
@@ -162,14 +163,21 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
     ranks: (job) =>
       job === JOB.job
         ? {
+            layout: "l1",
+            groups: [{ name: "tp0", role: "TENSOR_PARALLEL", ranks: [0, 3] }],
             rank: [0, 3],
             machine: ["node0", null],
             gpu: [0, null],
             stage: [null, 1],
+            pipeline: [0, 1],
+            data: [0, null],
+            tensor: [0, 0],
             iteration: Float64Array.of(812, 811),
             durationMs: Float32Array.of(1530.1, NaN),
             ownMs: Float32Array.of(0.1, NaN),
             waitMs: Float32Array.of(NaN, Infinity),
+            lateMs: Float32Array.of(0, NaN),
+            temperature: Float32Array.of(61, NaN),
             state: ["running", "silent"],
           }
         : null,
@@ -189,6 +197,8 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
     incident: async (id) => (known(id) ? INCIDENT : null),
     incidentHistory: async (id) =>
       known(id) ? [{ ...INCIDENT, revision: 1, state: "suspected", verdict: null }, INCIDENT] : [],
+    picture: async () => null,
+    report: async () => null,
     offenders: async (sinceMs, most) =>
       note(
         "offenders",

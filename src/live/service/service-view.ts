@@ -87,6 +87,8 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const now = known(id);
       return now && (stored.at(-1)?.revision ?? 0) < now.revision ? [...stored, now] : stored;
     },
+    picture: async () => null,
+    report: async () => null,
     offenders: (sinceMs, most) => history.offenders(sinceMs, most),
     audit: (query) => history.audit(query),
     async act(id, action, verb, who, dryRun) {
@@ -164,6 +166,7 @@ export function jobView(held: HeldJob, service: Service): JobView {
     levelMs,
     baselineMs: memory.baselineMs,
     incident: watch.open[0]?.id ?? null,
+    wastedGpuMs: 0,
     lacks: watch.lacks((agent) => service.isThere(agent)),
   };
 }
@@ -192,7 +195,15 @@ function rankColumns({ watch }: HeldJob, service: Service): RankColumns | null {
       return k === undefined || iterations.length === 0 ? NaN : value(k);
     });
   const inside = (k: number): number => collectiveMs[k]! + (sendMs[k] || 0) + (recvMs[k] || 0);
+  const unknown = held.map(() => null);
   return {
+    layout: "",
+    groups: [],
+    pipeline: unknown,
+    data: unknown,
+    tensor: unknown,
+    lateMs: column(() => NaN),
+    temperature: column(() => NaN),
     rank: held.map(({ report }) => report.rank),
     machine: held.map(({ machine }) => machine),
     gpu: held.map(({ report }) => report.gpu),

@@ -2,6 +2,7 @@
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
+import type { IncidentPicture } from "../../model/picture.ts";
 
 export interface JobView {
   readonly job: string;
@@ -19,21 +20,42 @@ export interface JobView {
   readonly baselineMs: number | null;
   /** Id of the open incident. */
   readonly incident: string | null;
+  /** GPU-milliseconds lost in this run so far, by all its incidents, also the one that is open. */
+  readonly wastedGpuMs: number;
   /** What is missing or was dropped, a sentence each. */
   readonly lacks: readonly string[];
 }
 
+/** A process group, for people who point at a rank. */
+export interface GroupView {
+  readonly name: string;
+  /** The description without its numbers: "TENSOR_PARALLEL". */
+  readonly role: string;
+  readonly ranks: readonly Rank[];
+}
+
 /** The latest iteration of every rank, as columns; NaN where unknown. */
 export interface RankColumns {
+  /** Changes whenever rank, machine, gpu, a coordinate or a group does: until then only the values need be asked for. */
+  readonly layout: string;
+  readonly groups: readonly GroupView[];
   readonly rank: readonly Rank[];
   readonly machine: readonly (string | null)[];
   readonly gpu: readonly (number | null)[];
   readonly stage: readonly (number | null)[];
+  /** Coordinates, from 0, where groups tell: place in the pipeline, among replicas, among tensor-parallel peers. */
+  readonly pipeline: readonly (number | null)[];
+  readonly data: readonly (number | null)[];
+  readonly tensor: readonly (number | null)[];
   readonly iteration: Float64Array;
   readonly durationMs: Float32Array;
   /** Time outside communication. */
   readonly ownMs: Float32Array;
   readonly waitMs: Float32Array;
+  /** Own time beyond what ranks of the same stage typically need; 0 for those that are not late. */
+  readonly lateMs: Float32Array;
+  /** Of its GPU, degrees Celsius, where a monitoring server is configured that knows. */
+  readonly temperature: Float32Array;
   /** "running", "stopped", "gone", "silent" by rank. */
   readonly state: readonly string[];
 }
@@ -98,6 +120,10 @@ export interface ServiceView {
   }): Promise<readonly Incident[]>;
   incident(id: string): Promise<Incident | null>;
   incidentHistory(id: string): Promise<readonly Incident[]>;
+  /** What it is drawn from; null where nothing was kept, or another service keeps it. */
+  picture(id: string): Promise<IncidentPicture | null>;
+  /** The report of the evidence of a job that stood still or died, one HTML file; null where there is none. */
+  report(id: string): Promise<string | null>;
   offenders(sinceMs: number, most: number): Promise<readonly Offender[]>;
   audit(query: {
     readonly incident?: string;
@@ -116,6 +142,41 @@ export interface ServiceView {
   stats(): ServiceStats;
   /** null when all is well, else what is not: for /healthz. */
   trouble(): Promise<string | null>;
+}
+
+/** A job that can be broken to see it being found: of the demonstration, absent elsewhere. */
+export interface DemoControl {
+  state(): DemoState;
+  /** Throws UserError for what cannot be broken. */
+  breakIt(what: DemoFault): DemoState;
+  mend(): DemoState;
+  restart(): Promise<DemoState>;
+}
+
+export interface DemoFault {
+  readonly kind: "gpu" | "link" | "nic" | "data-loader" | "machine";
+  /** Any where it is absent. */
+  readonly rank?: number | undefined;
+}
+
+export interface DemoState {
+  readonly job: string;
+  readonly gpus: number;
+  /** The iteration that runs. */
+  readonly iteration: number;
+  readonly isHung: boolean;
+  /** Whether the service has seen enough of the healthy job to notice. */
+  readonly isReady: boolean;
+  /** The truth: what is broken now. */
+  readonly faults: readonly {
+    readonly id: number;
+    readonly kind: DemoFault["kind"];
+    /** "GPU of rank 17 on node002 computes at a third of its pace" */
+    readonly says: string;
+    readonly ranks: readonly Rank[];
+    readonly machine: string | null;
+    readonly sinceMs: number;
+  }[];
 }
 
 /** A request that is refused: its HTTP status and one sentence. */

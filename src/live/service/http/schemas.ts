@@ -25,6 +25,7 @@ export const jobView: z.ZodType<JobView> = z.object({
   levelMs: z.number().nullable().describe("an iteration now"),
   baselineMs: z.number().nullable().describe("an iteration when healthy"),
   incident: z.string().nullable().describe("id of the open incident"),
+  wastedGpuMs: z.number().describe("GPU-milliseconds lost in this run so far"),
   lacks: texts.describe("what is missing or was dropped, a sentence each"),
 });
 

@@ -1,0 +1,90 @@
+/**
+ * What an incident is drawn from: small, worked out before anything is drawn, plain JSON. Made of a job and its verdict
+ * (picture-pipeline.ts), kept by the service, drawn by report/parts on the page and in report.html alike.
+ */
+import type { Rank } from "./ids.ts";
+import type { MachinePicture } from "./machine-picture.ts";
+import type { TimelinePicture } from "./trace-picture.ts";
+
+export interface IncidentPicture {
+  readonly schema: "faultline.picture/1";
+  readonly story: Story | null;
+  readonly whatIf: WhatIf | null;
+  /** Metrics of suspects' machines beside their peers', those that deviate first. */
+  readonly metrics: readonly MachinePicture[];
+  readonly logs: readonly LogExcerpt[];
+  /** Kernels around the worst step, where there are traces. */
+  readonly timeline: TimelinePicture | null;
+  /** What could not be drawn and why, a sentence each. */
+  readonly lacks: readonly string[];
+}
+
+/** The way from a rank that waits to the one that all wait for, operator by operator (Holmes §4.2). */
+export interface Story {
+  /** The iteration that is told; null for a job that stands still. */
+  readonly iteration: number | null;
+  /** From the symptom to the culprit; at most 8. */
+  readonly hops: readonly StoryHop[];
+  /** One sentence: what the last one does instead of coming. */
+  readonly ends: string;
+}
+
+/** One operator, and how its members came to it. */
+export interface StoryHop {
+  /** "own": no operator but the culprit's time outside of them, beside its peers'. */
+  readonly kind: "collective" | "transfer" | "own";
+  /** "all_reduce #241 of DATA_PARALLEL_1" */
+  readonly title: string;
+  /** One sentence: who waited, who came last and by how much. */
+  readonly says: string;
+  /** The rank whose waiting is looked at here, and the one it leads to; the same where it leads nowhere. */
+  readonly from: Rank;
+  readonly to: Rank;
+  /** At most 64, the ones named above among them; in the order of the group. */
+  readonly bars: readonly StoryBar[];
+  /** Members without a bar. */
+  readonly leftOut: number;
+}
+
+export interface StoryBar {
+  readonly rank: Rank;
+  readonly machine: string | null;
+  /**
+   * Milliseconds from coming to the end of the operator, which is the same moment for all: the shortest bar came last.
+   * Of "own": milliseconds outside communication. null where it never came.
+   */
+  readonly ms: number | null;
+  /** Of "own": the same before it became slow; else null. */
+  readonly beforeMs: number | null;
+  /** late: the others wait for it; absent: it never came; waits: it only waits. */
+  readonly role: "late" | "absent" | "waits";
+}
+
+/** What an iteration takes, took, and would take if a suspect did as its peers do. */
+export interface WhatIf {
+  readonly says: string;
+  readonly bars: readonly {
+    readonly label: string;
+    readonly ms: number;
+    readonly kind: "now" | "before" | "without";
+  }[];
+}
+
+/** Lines of a log around those that tell something. */
+export interface LogExcerpt {
+  readonly file: string;
+  readonly rank: Rank | null;
+  readonly node: string | null;
+  readonly lines: readonly {
+    /** From 1; null where it is not known. */
+    readonly line: number | null;
+    /** Cut to 2,000 characters. */
+    readonly text: string;
+    /** Whether it tells of the failure; the others are what stood around it. */
+    readonly isKey: boolean;
+    /** Milliseconds since 1970. */
+    readonly timeMs: number | null;
+    /** Lines that it stands for. */
+    readonly count: number;
+  }[];
+}

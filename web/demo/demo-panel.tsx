@@ -1,0 +1,5 @@
+import type { VNode } from "preact";
+
+export function DemoPanel(): VNode {
+  return <p></p>;
+}

@@ -1,0 +1,5 @@
+import type { VNode } from "preact";
+
+export function FleetPage(): VNode {
+  return <p></p>;
+}

@@ -1,0 +1,5 @@
+import type { VNode } from "preact";
+
+export function JobPage({ job }: { readonly job: string }): VNode {
+  return <p>{job}</p>;
+}
