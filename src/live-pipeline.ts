@@ -12,9 +12,11 @@ import type { Finding, NewFinding } from "./model/finding.ts";
 import type { Rank } from "./model/ids.ts";
 import type { Env, Group, Job } from "./model/job.ts";
 import type { LivePoints } from "./model/live-points.ts";
+import type { IncidentPicture } from "./model/picture.ts";
 import type { RankOperators } from "./model/rank-operators.ts";
 import type { IterationSeries } from "./model/series.ts";
 import type { Verdict } from "./model/verdict.ts";
+import { pictureOfSlowDown } from "./picture-pipeline.ts";
 import { ask, withMitigation } from "./pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 
@@ -58,6 +60,8 @@ export interface LiveDiagnosis {
   /** Records that the search read × 40 bytes, and what all ranks' records of the same iterations take. */
   readonly readBytes: number;
   readonly totalBytes: number;
+  /** Comes after the verdict, which does not wait for it; never rejects. */
+  readonly picture: Promise<IncidentPicture>;
 }
 
 /** A search of 64 hops would take as many; more is a circle. */
@@ -88,9 +92,8 @@ export async function diagnoseSlowDown(
   const all = fetched.meanOperators * reachable.length * points.iterations.length;
   // A job that is small enough is read whole, and answered by the very methods that answer for folders of files.
   const isWhole = all > 0 && all <= MOST_WHOLE;
-  const answered = isWhole
-    ? await ask(await withOperators(job, reachable, fetcher), env)
-    : await ask(job, env);
+  const whole = isWhole ? await withOperators(job, reachable, fetcher) : null;
+  const answered = await ask(whole ?? job, env);
   const search = isWhole
     ? { findings: [], rounds: 1, didNotRun: [] }
     : await searched(facts, job, source, fetched, env);
@@ -107,11 +110,24 @@ export async function diagnoseSlowDown(
   );
   const verdict = { ...fused, summary };
   const totalBytes = all * RECORD_BYTES;
+  const picture = pictureOfSlowDown({
+    job,
+    verdict,
+    points,
+    slowFrom: facts.slowFrom,
+    reachable,
+    async operatorsOf(rank) {
+      if (whole) return whole.rankOperators.fetch(rank);
+      const operators = fetched.known(rank) ?? (await fetcher.operators(rank));
+      return operators && operators.ops.count > 0 ? held(operators) : null;
+    },
+  });
   return {
     verdict: job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict,
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
+    picture,
   };
 }
 
@@ -226,6 +242,11 @@ class Fetched {
     if (known !== undefined) return known;
     this.#wanted.add(rank);
     return null;
+  }
+
+  /** What the search has fetched of it. */
+  known(rank: Rank): RankOperators | null {
+    return this.#whole.get(rank) ?? null;
   }
 
   /** Operators of an iteration; 0 where nobody answered. */

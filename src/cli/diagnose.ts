@@ -4,6 +4,7 @@ import pico from "picocolors";
 import { harmless } from "../base/text.ts";
 import type { Job } from "../model/job.ts";
 import { machinesOfJob } from "../machines-pipeline.ts";
+import { pictureJson, pictureOfJob } from "../picture-pipeline.ts";
 import { diagnose } from "../pipeline.ts";
 import type { MachineAnswer } from "../report/html/machines-section.ts";
 import type { TracePictures } from "../report/html/trace-section.ts";
@@ -36,8 +37,13 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
 
   if (flags.out !== undefined) {
     const { renderHtml } = await import("../report/html/html.ts");
-    const page = renderHtml(job, verdict, tracePictures(job), await machinesOf(job));
-    await writeReport(flags.out, JSON.stringify(verdict, null, 2), page);
+    const [traces, machines] = [tracePictures(job), await machinesOf(job)];
+    const picture = await pictureOfJob(job, verdict, env, {
+      machines: machines?.pictures ?? [],
+      timeline: traces?.timeline ?? null,
+    }).finally(done);
+    const page = renderHtml(job, verdict, traces, machines, picture);
+    await writeReport(flags.out, JSON.stringify(verdict, null, 2), page, pictureJson(picture));
   }
   if (flags.json) {
     process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);

@@ -25,12 +25,19 @@ export function remarkUnread(files: readonly string[]): void {
   );
 }
 
-export async function writeReport(folder: string, json: string, html: string): Promise<void> {
+/** `picture`: what the page is drawn from, for other pages (model/picture.ts). */
+export async function writeReport(
+  folder: string,
+  json: string,
+  html: string,
+  picture?: string,
+): Promise<void> {
   refuseKernelFolder(folder);
   try {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "verdict.json"), `${json}\n`);
     await writeFile(join(folder, "report.html"), html);
+    if (picture !== undefined) await writeFile(join(folder, "picture.json"), `${picture}\n`);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(

@@ -43,6 +43,8 @@ export const METHODS: readonly Method[] = [
 ];
 
 export { liveLocalizer, type LiveInput } from "./localize/live.ts";
+export { accountsOf } from "./localize/accounts.ts";
+export { liveAccounts } from "./localize/live-accounts.ts";
 export { RemoteSource, type Want } from "./localize/progressive/remote-source.ts";
 export type { RankIteration } from "./localize/progressive/source.ts";
 export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";
@@ -55,7 +57,7 @@ export { runMinder } from "./machines/minder/minder.ts";
 export { trainModels } from "./machines/minder/train-models.ts";
 export { findMachines } from "./machines/find-machines.ts";
 export { machineFindings } from "./machines/machine-method.ts";
-export { jobFleet, jobHints } from "./machines/job-fleet.ts";
+export { jobFleet, jobHints, shortName } from "./machines/job-fleet.ts";
 export { machinePictures } from "./machines/pictures.ts";
 export { judge as judgeTraces } from "./traces/regression-method.ts";
 export { kernelClocks } from "./traces/kernel-clocks.ts";

@@ -54,7 +54,7 @@ export function ranksByMachine(job: Job, names: readonly string[]): Map<string, 
 }
 
 /** An address has no short name. */
-function shortName(machine: string): string {
+export function shortName(machine: string): string {
   return /^[\d.:[\]a-f]*$/i.test(machine) && /[.:]/.test(machine)
     ? machine
     : machine.split(".")[0]!;

@@ -1,0 +1,149 @@
+/** The lines that findings cite, and what is kept around them: a digest holds few lines, whatever a log is long. */
+import { cutText, harmless } from "../../base/text.ts";
+import type { Job } from "../../model/job.ts";
+import type { LogExcerpt } from "../../model/picture.ts";
+import type { Verdict } from "../../model/verdict.ts";
+
+const MOST_EXCERPTS = 12;
+const MOST_LINES = 20;
+const MOST_CHARACTERS = 2000;
+/** Lines before and after that belong to what a line tells. */
+const AROUND = 10;
+
+type ExcerptLine = LogExcerpt["lines"][number];
+
+interface KnownLine {
+  readonly line: number;
+  readonly text: string;
+  readonly timeMs: number;
+  readonly count: number;
+  readonly stream: number;
+}
+
+export function logExcerpts(job: Job, verdict: Verdict): LogExcerpt[] {
+  const cited = citedLines(verdict);
+  const known = knownLines(job, new Set(cited.map(({ file }) => file)));
+  const excerpts: LogExcerpt[] = [];
+  const taken = new Set<string>();
+  for (const { file, line } of cited) {
+    if (excerpts.length >= MOST_EXCERPTS) break;
+    const lines = known.get(file);
+    if (!lines?.has(line) || taken.has(`${line} ${file}`)) continue;
+    const keys = new Set(
+      cited.filter((one) => one.file === file && near(one.line, line)).map((one) => one.line),
+    );
+    const fresh = new Map([...lines].filter(([number]) => !taken.has(`${number} ${file}`)));
+    const excerpt = excerptOf(job, file, line, keys, fresh);
+    for (const one of [...keys, ...excerpt.lines.map(({ line: number }) => number)])
+      taken.add(`${one} ${file}`);
+    excerpts.push(excerpt);
+  }
+  return excerpts;
+}
+
+/** Those of the suspects' evidence first. */
+function citedLines({ findings, suspects }: Verdict): { file: string; line: number }[] {
+  const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
+  return findings
+    .toSorted((a, b) => Number(evidence.has(b.id)) - Number(evidence.has(a.id)))
+    .flatMap(({ at }) => at)
+    .flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
+}
+
+function near(a: number, b: number): boolean {
+  return Math.abs(a - b) <= AROUND;
+}
+
+/** All lines of these files whose text is at hand. */
+function knownLines(
+  { logDigest, failures, logs }: Job,
+  files: ReadonlySet<string>,
+): Map<string, Map<number, KnownLine>> {
+  const known = new Map<string, Map<number, KnownLine>>();
+  const add = (file: string | undefined, one: KnownLine): void => {
+    if (file === undefined || !files.has(file) || one.line < 1) return;
+    const lines = known.get(file) ?? new Map<number, KnownLine>();
+    known.set(file, lines);
+    if (!lines.has(one.line)) lines.set(one.line, one);
+  };
+  if (logDigest) {
+    const nameOf = (stream: number): string | undefined =>
+      logDigest.files[logDigest.streams[stream]?.file ?? -1]?.name;
+    const stands = standsFor(logDigest);
+    for (const { file, line, stream, shape, timeMs, text } of logDigest.kept) {
+      const count = stands(stream, shape);
+      add(logDigest.files[file]?.name, { line, text, timeMs, count, stream });
+    }
+    for (const { stream, line, text, timeMs } of logDigest.blocks)
+      add(nameOf(stream), { line, text, timeMs, count: 1, stream });
+    for (const { file, line, text } of logDigest.shapes)
+      add(logDigest.files[file]?.name, { line, text, timeMs: NaN, count: 1, stream: -1 });
+  }
+  for (const { file, line, text, timeMs } of failures)
+    add(file, { line, text, timeMs: timeMs ?? NaN, count: 1, stream: -1 });
+  for (const { file, lastLine, lastText, lastTimeMs } of logs.values()) {
+    const timeMs = lastTimeMs ?? NaN;
+    add(file, { line: lastLine, text: lastText, timeMs, count: 1, stream: -1 });
+  }
+  return known;
+}
+
+/** Of one shape in one stream the first and the last line are kept; the first stands for those between. */
+function standsFor({ cells, kept }: NonNullable<Job["logDigest"]>) {
+  const keptOf = new Map<string, number>();
+  for (const { stream, shape } of kept) {
+    const key = `${stream} ${shape}`;
+    keptOf.set(key, (keptOf.get(key) ?? 0) + 1);
+  }
+  const lines = new Map<string, number>();
+  for (let k = 0; k < cells.count; k++) {
+    const key = `${cells.stream[k]} ${cells.shape[k]}`;
+    if (keptOf.has(key)) lines.set(key, cells.lines[k]!);
+  }
+  const told = new Set<string>();
+  return (stream: number, shape: number): number => {
+    const key = `${stream} ${shape}`;
+    if (told.has(key)) return 1;
+    told.add(key);
+    return Math.max(1, (lines.get(key) ?? 1) - keptOf.get(key)! + 1);
+  };
+}
+
+function excerptOf(
+  job: Job,
+  file: string,
+  line: number,
+  keys: ReadonlySet<number>,
+  lines: ReadonlyMap<number, KnownLine>,
+): LogExcerpt {
+  const around = [...lines.values()]
+    .filter((one) => keys.has(one.line) || near(one.line, line))
+    .sort(
+      (a, b) =>
+        Number(keys.has(b.line)) - Number(keys.has(a.line)) ||
+        Math.abs(a.line - line) - Math.abs(b.line - line),
+    )
+    .slice(0, MOST_LINES)
+    .sort((a, b) => a.line - b.line);
+  const stream = job.logDigest?.streams[lines.get(line)!.stream];
+  const failure = job.failures.find((one) => one.file === file && one.line === line);
+  const rank = stream?.rank ?? failure?.rank ?? rankOf(job, file);
+  const node = stream?.host ?? (rank === null ? null : (job.ranks.get(rank)?.machine ?? null));
+  return {
+    file: harmless(cutText(file, MOST_CHARACTERS)),
+    rank,
+    node: node === null ? null : harmless(cutText(node, 200)),
+    lines: around.map((one): ExcerptLine => ({
+      line: one.line,
+      text: harmless(cutText(one.text.replaceAll("\t", "  "), MOST_CHARACTERS)),
+      isKey: keys.has(one.line),
+      timeMs: Number.isFinite(one.timeMs) ? one.timeMs : null,
+      count: one.count,
+    })),
+  };
+}
+
+function rankOf({ logs }: Job, file: string): number | null {
+  const ranks = [...logs].filter(([, log]) => log.file === file).map(([rank]) => rank);
+  return ranks.length === 1 ? ranks[0]! : null;
+}

@@ -1,0 +1,81 @@
+/** Which iterations a story is told of, and which ones they are compared with. */
+import type { RankOperators } from "../../model/rank-operators.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import { middle } from "./middle.ts";
+
+export interface ToldIterations {
+  /** Slow ones that most ranks hold, the one to tell of first. */
+  readonly told: readonly number[];
+  /** Slow ones for comparing, at most a dozen. */
+  readonly slow: readonly number[];
+  /** The last before it became slow, at most a dozen; empty where it was slow from the start. */
+  readonly healthy: readonly number[];
+  /** Milliseconds of an iteration; NaN where there is none of the kind. */
+  readonly slowMs: number;
+  readonly healthyMs: number;
+}
+
+export interface SlowSpan {
+  /** null: since the start. */
+  readonly from: number | null;
+  readonly until: number | null;
+}
+
+const WARM_UP = 2;
+const MOST_HEALTHY = 12;
+const MOST_TOLD = 4;
+/** Of the way from a healthy iteration to the worst one: below, an iteration between slow ones is none itself. */
+const SLOWISH = 0.4;
+
+/** What the suspects' evidence says of the time; else what any finding says. */
+export function slowSpan({ findings, suspects, when }: Verdict): SlowSpan {
+  const cited = new Set(suspects.flatMap(({ evidence }) => evidence));
+  const slow = findings.filter(({ data }) => data["slowDown"] === true);
+  const found = slow.find(({ id }) => cited.has(id)) ?? slow[0];
+  const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
+  if (!found) return { from: when.iteration, until: null };
+  if (found.data["sinceStart"] === true) return { from: null, until: null };
+  return { from: number(found.data["iteration"]), until: number(found.data["until"]) };
+}
+
+export function toldIterations(
+  ranks: readonly RankOperators[],
+  { from, until }: SlowSpan,
+): ToldIterations {
+  const times = new Map<number, number[]>();
+  for (const { iteration, durationMs } of ranks)
+    for (const [place, number] of iteration.entries()) {
+      if (number <= WARM_UP || !(durationMs[place]! > 0)) continue;
+      const list = times.get(number);
+      if (list) list.push(durationMs[place]!);
+      else times.set(number, [durationMs[place]!]);
+    }
+  const all = [...times]
+    .filter(([, list]) => 2 * list.length > ranks.length)
+    .map(([number, list]) => ({ number, ms: middle(list) }))
+    .sort((a, b) => a.number - b.number);
+  const isInside = (number: number): boolean =>
+    from === null || (number >= from && (until === null || number <= until));
+  const inside = all.filter(({ number }) => isInside(number));
+  const outside = all.filter(({ number }) => !isInside(number));
+  const healthyMs = middle(outside.map(({ ms }) => ms));
+  const worst = inside.reduce((most, { ms }) => Math.max(most, ms), 0);
+  const limit = healthyMs + SLOWISH * (worst - healthyMs);
+  // Where it was slow from the start a typical iteration tells more than the worst, which is so by chance.
+  const usual = middle(inside.map(({ ms }) => ms));
+  const order = (ms: number): number => (Number.isNaN(limit) ? Math.abs(ms - usual) : -ms);
+  const slow = inside.filter(({ ms }) => !(ms < limit));
+  return {
+    told: spread(slow.toSorted((a, b) => order(a.ms) - order(b.ms)).map(({ number }) => number)),
+    slow: slow.slice(0, MOST_HEALTHY).map(({ number }) => number),
+    healthy: outside.slice(-MOST_HEALTHY).map(({ number }) => number),
+    slowMs: middle(slow.map(({ ms }) => ms)),
+    healthyMs,
+  };
+}
+
+/** The worst one, then the middle: a second try that is no neighbour in length of the first fails for other reasons. */
+function spread(numbers: readonly number[]): number[] {
+  const places = [0, numbers.length >> 1, 1, (numbers.length >> 1) + 1];
+  return [...new Set(places)].flatMap((place) => numbers[place] ?? []).slice(0, MOST_TOLD);
+}
