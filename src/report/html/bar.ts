@@ -4,7 +4,7 @@ import { html, type Markup } from "./escape.ts";
 export function bar(value: number, label: string): Markup {
   const share = Number.isFinite(value) ? Math.min(1, Math.max(0, value)) : 0;
   return html`<svg
-    class="bar"
+    class="fl-bar"
     role="img"
     aria-label="${label}"
     width="100"
@@ -12,8 +12,8 @@ export function bar(value: number, label: string): Markup {
     viewBox="0 0 100 8"
     preserveAspectRatio="none"
   >
-    <rect class="track" width="100" height="8" rx="2" />
-    <rect class="fill" width="${Math.round(share * 1000) / 10}" height="8" rx="2" />
+    <rect class="fl-track" width="100" height="8" rx="2" />
+    <rect class="fl-fill" width="${Math.round(share * 1000) / 10}" height="8" rx="2" />
   </svg>`;
 }
 

@@ -39,7 +39,7 @@ export function renderAdvice(text: string, pid: number | null): Part {
 }
 
 function copyable(command: string): Markup {
-  return html`<span class="command">
+  return html`<span class="fl-command">
     <code>${command}</code>
     <button type="button" data-copy aria-label="Copy ${command}">Copy</button>
   </span>`;

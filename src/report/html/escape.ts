@@ -49,9 +49,9 @@ export function escapeText(text: string): string {
     .replace(UNPRINTABLE, "\uFFFD");
 }
 
-const UNPRINTABLE =
+export const UNPRINTABLE =
   // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu;
 
 /** The value of href for a finding's anchor. Ids are ours ("f2"), but nothing here relies on that. */
 export function anchor(id: string): string {

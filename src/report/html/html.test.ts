@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { Job } from "../../model/job.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { slowGpu, standstill } from "../parts/sample-picture.ts";
 import { renderHtml } from "./html.ts";
 import { syntheticHang, type Shape } from "./synthetic-job.ts";
 import { slowSeries } from "./synthetic-series.ts";
@@ -24,9 +25,9 @@ const HOSTILE = [
 ];
 
 const ELEMENTS =
-  "!doctype html head meta title style body header p span h1 h2 h3 dl div dt dd svg rect time nav a main section article b details summary ol ul li code button path marker defs desc g text table caption thead tbody tr th td small wbr pre footer script";
+  "!doctype html head meta title style body header p span h1 h2 h3 dl div dt dd svg rect time nav a main section article b details summary ol ul li code button path marker defs desc g text table caption thead tbody i circle tr th td small wbr time pre footer script";
 const ATTRIBUTES =
-  "html lang charset http-equiv content name class role aria-label aria-labelledby width height viewBox preserveAspectRatio rx x y d id href datetime type data-copy tabindex scope colspan refX refY markerWidth markerHeight markerUnits orient marker-end transform";
+  "html lang charset http-equiv content name class role aria-label aria-labelledby width height viewBox preserveAspectRatio rx x y d id href datetime type data-copy tabindex scope colspan refX refY markerWidth markerHeight markerUnits orient marker-end transform aria-hidden";
 
 function expectHarmless(page: string): void {
   const elements = new Set(ELEMENTS.split(" "));
@@ -76,6 +77,17 @@ describe("text from strangers stays text", () => {
     expectHarmless(renderHtml(poisoned, poison<Verdict>(verdict, hostile, new Set())));
   });
 
+  test.each(HOSTILE)("in the story, the metrics, the log lines and the timeline: %j", (hostile) => {
+    const { job } = syntheticHang(SMALL);
+    for (const sample of [slowGpu, standstill]) {
+      const { verdict, picture } = sample((plain) => `${plain} ${hostile}`);
+      const page = renderHtml(job, verdict, null, null, picture);
+      expectHarmless(page);
+      for (const bad of HOSTILE.slice(0, 3)) expect(page).not.toContain(bad);
+      expectHarmless(renderHtml(job, verdict, null, null, poison(picture, hostile, new Set())));
+    }
+  });
+
   test("and is shown to the letter", () => {
     const { job, verdict } = syntheticHang(SMALL);
     const page = renderHtml(job, { ...verdict, summary: `rank 3 said "<b>&amp;"` });
@@ -98,6 +110,22 @@ describe("the page", () => {
     expect(order.toSorted((a, b) => a - b)).toEqual(order);
     const ids = readTags(text).flatMap(({ attributes }) => attributes.get("id") ?? []);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("tells how it spread right after what to do, then what if, then log lines", () => {
+    const sample = slowGpu();
+    const text = renderHtml(job, sample.verdict, null, null, sample.picture);
+    expectHarmless(text);
+    expect(text).toContain('<a href="#story">How it spread</a>');
+    const order = ["suspects", "actions", "story", "what-if", "mitigation", "metrics", "log-lines"];
+    const places = [...order, "timeline", "evidence"].map((id) =>
+      text.indexOf(`<section id="${id}"`),
+    );
+    expect(places.every((at) => at > 0)).toBe(true);
+    expect(places.toSorted((a, b) => a - b)).toEqual(places);
+    const ids = readTags(text).flatMap(({ attributes }) => attributes.get("id") ?? []);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(text).not.toMatch(/\bstyle=|https?:|url\((?!#)|@import/);
   });
 
   test("is well formed, with no id twice and no link into the void", () => {

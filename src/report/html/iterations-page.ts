@@ -12,7 +12,7 @@ export function renderIterationsPage(tracked: readonly TrackedSeries[], title: s
   const slow = tracked.filter(({ episodes }) => episodes.some(isSlow)).length;
   const tone = tracked.length === 0 ? "open" : slow > 0 ? "warn" : "good";
   const name = cutText(title, MAX_TITLE);
-  const body = html`<header class="verdict ${tone}">
+  const body = html`<header class="fl-head fl-${tone}">
       <h1>${name}</h1>
       <p>${answer(tracked, slow)}</p>
     </header>

@@ -21,7 +21,7 @@ interface Section {
 export function renderLogsPage(report: LogReport): string {
   const title = headline(report);
   const parts = sections(report);
-  const body = html`<header class="verdict ${toneOf(report)}">
+  const body = html`<header class="fl-head fl-${toneOf(report)}">
       <h1>${title}</h1>
       ${report.cause && html`<p>${report.cause.meaning}</p>`} ${facts(report)}
     </header>
@@ -55,7 +55,7 @@ function toneOf({ cause, indicating }: LogReport): string {
 function facts(report: LogReport): Markup {
   const { cause, stage, lines, files, nodesSeen, healthyJobs } = report;
   const sure = cause ? Math.round(100 * cause.confidence) : 0;
-  return html`<dl class="facts">
+  return html`<dl class="fl-facts">
     ${cause && fact("Category", cause.category)}
     ${cause && fact("Confidence", html`${sure} % ${bar(cause.confidence, `${sure} %`)}`)}
     ${cause && fact("Owner", cause.owner)} ${fact("Stage", stage)}
@@ -130,7 +130,7 @@ function action(cause: LogCause): Markup {
       html`<p><code>${at.file}:${at.line}</code></p>
         <pre class="scroll">${cutText(at.text, MOST_TEXT)}</pre>`
     }
-    <dl class="facts">
+    <dl class="fl-facts">
       ${nodes.length > 0 && fact("Said by", cutText(nodes.slice(0, 12).join(", "), 300))}
       ${ranks.length > 0 && fact("Ranks", ranges(ranks))} ${named !== "" && fact("Names", named)}
       ${fact("Signature", cause.signature)}

@@ -31,7 +31,7 @@ export function renderMachine(
   return html`<article class="machine" id="machine-${i + 1}">
     <h3>${nameWords(machine)}</h3>
     <p class="why">${cutText(why, MOST_WHY)}</p>
-    <dl class="facts">
+    <dl class="fl-facts">
       ${fact("Since (UTC)", utc(sinceS))}
       ${fact("Until (UTC)", untilS === null ? "still, at the end of the data" : utc(untilS))}
       ${fact("Score", html`${scoreWords(score)} ${bar(score, `Score ${scoreWords(score)}`)}`)}

@@ -87,11 +87,11 @@ describe("the page of machines", () => {
     };
     const page = renderMachinesPage(machineReport(nothing), []);
     readTags(page);
-    expect(page).toContain('class="verdict good"');
+    expect(page).toContain('class="fl-head fl-good"');
     expect(words(page)).toMatch(/^ ?No machine is unlike its peers Machines 64 machines/);
     expect(page).not.toMatch(/<svg\s+class="machine-plot/);
     const blind = renderMachinesPage(machineReport({ ...nothing, metrics: [] }), []);
-    expect(blind).toContain('class="verdict open"');
+    expect(blind).toContain('class="fl-head fl-open"');
     expect(words(blind)).toMatch(/^ ?Nothing to compare/);
   });
 

@@ -21,7 +21,7 @@ export function renderMachinesPage(
   const isFaulty = faulty.length > 0;
   const name = `Unlike ${faulty.length === 1 ? "its" : "their"} peers`;
   const links = isFaulty ? [{ id: "machines", name }, ...parts] : parts;
-  const body = html`<header class="verdict ${toneOf(report)}">
+  const body = html`<header class="fl-head fl-${toneOf(report)}">
       <h1>${title}</h1>
       ${faulty.length === 1 && html`<p>${cutText(faulty[0]!.why, MOST_WHY)}</p>`} ${facts(report)}
     </header>
@@ -62,7 +62,7 @@ function toneOf({ faulty, metrics }: MachineReport): string {
 function facts({ machines, metrics, fromS, toS, phases }: MachineReport): Markup {
   const seen = metrics.filter(({ coverage }) => coverage > 0).length;
   const halt = phases.find(({ what }) => what === "halt");
-  return html`<dl class="facts">
+  return html`<dl class="fl-facts">
     ${fact("Machines", count(machines, "machine"))}
     ${fact("Metrics", `${seen} of ${metrics.length}`)}
     ${fact("Time (UTC)", `${spanText(fromS, toS)}, ${lastingWords(toS - fromS)}`)}

@@ -6,6 +6,7 @@ import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import { html, type Markup } from "./escape.ts";
 import { renderMachine, scoreWords } from "./machines-card.ts";
+import { renderMachineLegend } from "./machines-legend.ts";
 import { timeAxis } from "./machines-scale.ts";
 import { machineParts, more, table } from "./machines-tables.ts";
 import { metricTitle, nameWords, spanText, utc, utcText } from "./machines-words.ts";
@@ -73,7 +74,8 @@ export function renderFaulty(
   const axis = timeAxis(pictures);
   const byMachine = groupBy(pictures, ({ machine }) => machine);
   const shown = faulty.slice(0, MOST_MACHINES);
-  return html`${faulty.length > 1 && renderOrder(shown)} ${pictures.length > 0 && renderLegend()}
+  return html`${faulty.length > 1 && renderOrder(shown)}
+  ${pictures.length > 0 && renderMachineLegend()}
   ${shown.map((one, i) => renderMachine(one, i, faulty, byMachine.get(one.machine) ?? [], axis))}
   ${faulty.length > shown.length && more(faulty.length - shown.length)}`;
 }
@@ -114,29 +116,4 @@ function whenBar(from: number, to: number): Markup {
     <rect class="track" y="5" width="200" height="2" />
     <rect class="fill" x="${x}" y="1" width="${width}" height="10" rx="2" />
   </svg>`;
-}
-
-const KEYS: readonly (readonly [string, Markup])[] = [
-  ["this machine", html`<path class="own" d="M2 6H20" />`],
-  ["middle of its peers", html`<path class="peers-middle" d="M1 6H21" />`],
-  ["most peers (10–90 %)", html`<path class="peers" d="M0 1h22v10h-22z" />`],
-  [
-    "time in which it was unlike them",
-    html`<rect class="unlike" width="22" height="12" /><path class="onset" d="M.5 0V12" />`,
-  ],
-];
-
-function renderLegend(): Markup {
-  return html`<ul class="legend">
-    ${KEYS.map(
-      ([words, drawing]) =>
-        html`<li>
-          <svg class="machine-plot machine-key" width="22" height="12" viewBox="0 0 22 12">
-            ${drawing}
-          </svg>
-          ${words}
-        </li> `,
-    )}
-    <li>all times UTC, the same time axis in all plots</li>
-  </ul>`;
 }

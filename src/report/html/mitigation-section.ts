@@ -11,7 +11,7 @@ export function renderMitigation(plan: Mitigation): Markup {
       that loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would have
       lost.
     </p>
-    <ol class="actions">
+    <ol class="fl-actions">
       ${plan.steps.map(
         (step) =>
           html`<li>

@@ -28,7 +28,7 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
   const pictures = renderTracePictures({ run, healthy, distanceMs, timeline });
   const tone = regressions.length > 0 ? "warn" : baseline.length > 0 ? "good" : "open";
   const said = [...notes, ...missing.map((one) => `Missing or odd: ${one}`)];
-  const body = html`<header class="verdict ${tone}">
+  const body = html`<header class="fl-head fl-${tone}">
       <h1>${title}</h1>
       <p>
         ${cutText(run.source, MOST_TEXT)}: ${count(run.ranks.length, "rank")}, ${subtitle(report)}
@@ -42,7 +42,7 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
         regressions.length > 0 &&
         html`<section id="suspects">
           <h2>What is slower</h2>
-          <div class="cards">
+          <div class="fl-cards">
             ${regressions.slice(0, MOST_CARDS).map((one) => card(one, run.ranks.length))}
           </div>
           ${regressions.length > MOST_CARDS && html`<p class="note">${count(regressions.length - MOST_CARDS, "more regression")} in verdict.json.</p>`}
@@ -91,15 +91,15 @@ function who({ ranks }: Regression, all: number): string {
 }
 
 function card(one: Regression, all: number): Markup {
-  return html`<article class="card">
+  return html`<article class="fl-card">
     <h3>${who(one, all)}</h3>
-    <p class="line">
-      <span class="cause">${one.cause}</span> <b>${shareWords(one.share)} of the step</b>
-      <span class="target">for ${one.owner}</span>
+    <p class="fl-line">
+      <span class="fl-cause">${one.cause}</span> <b>${shareWords(one.share)} of the step</b>
+      <span class="fl-target">for ${one.owner}</span>
     </p>
     <p>${cutText(one.why, MOST_TEXT)}</p>
     <p class="note">Threshold: ${cutText(one.threshold, MOST_TEXT)}</p>
-    <p class="note places">
+    <p class="note fl-places">
       ${one.at.slice(0, MOST_PLACES).map(({ file }) => html`<code>${cutText(file, 300)}</code> `)}
     </p>
   </article> `;

@@ -1,10 +1,5 @@
 /** Colours and lines of the pictures of kernel timelines; the same class means the same thing in all of them. */
 export const TRACE_STYLE = `
-:root { --matrix: #2f66ad; --minority: #7fb2e5; --copy: #8d8fa8; --comm: #e09a3a; --late: #c8202a; --idle: #e8eaee;
-  --sync: #7a3fb0; --loader: #1d8a5b; --memory: #a3702a; --collect: #d2578f; --launch: #9aa3b0; }
-@media screen and (prefers-color-scheme: dark) { :root { --matrix: #5a93dc; --minority: #a9cdf3; --copy: #a5a7bd;
-  --comm: #e8ab55; --late: #ff6f68; --idle: #2b303a; --sync: #b98bea; --loader: #55c795; --memory: #d0a060;
-  --collect: #ee8fba; --launch: #6d7683; } }
 .trace-plot { display: block; width: 100%; min-width: 760px; height: auto; }
 .trace-plot text { font-size: 11px; fill: var(--text); font-variant-numeric: tabular-nums; }
 .trace-plot text.soft { fill: var(--soft); } .trace-plot text.name { font-weight: 600; }
@@ -20,8 +15,8 @@ export const TRACE_STYLE = `
 .trace-plot .call { fill: transparent; } .trace-plot .call:hover { stroke: var(--text); }
 .trace-plot .step-edge { stroke: var(--text); stroke-width: 1; stroke-dasharray: 3 2; fill: none; }
 .trace-plot .grid, .trace-plot .axis { fill: none; }
-.cdf { fill: none; stroke: var(--late); stroke-width: 2.4; stroke-linejoin: round; }
-.cdf.base { stroke: var(--loader); stroke-dasharray: 7 4; } .cdf.one { stroke-width: .8; opacity: .55; }
+.trace-plot .cdf { fill: none; stroke: var(--late); stroke-width: 2.4; stroke-linejoin: round; }
+.trace-plot .cdf.base { stroke: var(--loader); stroke-dasharray: 7 4; } .trace-plot .cdf.one { stroke-width: .8; opacity: .55; }
 .trace-plot .thin { opacity: .6; }
 .trace-key { display: inline-block; width: 18px; min-width: 0; height: 12px; vertical-align: -1px; }
 `;

@@ -27,12 +27,18 @@ const MOST_CALLS = 10;
 const MOST_NAME = 120;
 
 export function renderTimeline(picture: TimelinePicture): Markup {
+  return html`<section id="timeline">
+    <h2>What the GPUs did in the worst step</h2>
+    ${renderTimelineBody(picture)}
+  </section>`;
+}
+
+/** Without heading and frame. */
+export function renderTimelineBody(picture: TimelinePicture): Markup {
   const { lanes, leftOut, rank, step, stepMs } = picture;
   const worst = lanes.find((lane) => lane.rank === rank)!;
   const apart = lanes.filter(({ isAligned }) => !isAligned).map((lane) => lane.rank);
-  return html`<section id="timeline">
-    <h2>What the GPUs did in the worst step</h2>
-    <p>
+  return html`<p>
       Step ${step} of rank ${rank}, ${msWords(stepMs)}; the other ranks at the same moments.
       ${sentence(worst, picture)}
     </p>
@@ -54,8 +60,7 @@ export function renderTimeline(picture: TimelinePicture): Markup {
       </p>`
     }
     ${leftOut.length > 0 && html`<p class="note">Not drawn: ${rankWords(leftOut)}.</p>`}
-    ${callTable(picture)}
-  </section>`;
+    ${callTable(picture)}`;
 }
 
 function sentence({ ms }: RankLane, { windowMs }: TimelinePicture): string {

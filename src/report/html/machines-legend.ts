@@ -1,0 +1,27 @@
+/** What the lines of the small plots mean. */
+import { html, type Markup } from "./escape.ts";
+
+const KEYS: readonly (readonly [string, Markup])[] = [
+  ["this machine", html`<path class="own" d="M2 6H20" />`],
+  ["middle of its peers", html`<path class="peers-middle" d="M1 6H21" />`],
+  ["most peers (10–90 %)", html`<path class="peers" d="M0 1h22v10h-22z" />`],
+  [
+    "time in which it was unlike them",
+    html`<rect class="unlike" width="22" height="12" /><path class="onset" d="M.5 0V12" />`,
+  ],
+];
+
+export function renderMachineLegend(): Markup {
+  return html`<ul class="legend">
+    ${KEYS.map(
+      ([words, drawing]) =>
+        html`<li>
+          <svg class="machine-plot machine-key" width="22" height="12" viewBox="0 0 22 12">
+            ${drawing}
+          </svg>
+          ${words}
+        </li> `,
+    )}
+    <li>all times UTC, the same time axis in all plots</li>
+  </ul>`;
+}

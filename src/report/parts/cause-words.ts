@@ -1,0 +1,38 @@
+/** What a cause's word means, for people who see it for the first time. */
+import type { Cause } from "../../model/cause.ts";
+
+const WORDS: Readonly<Record<Cause, string>> = {
+  "cpu-stall": "Its CPU does not get on",
+  "gpu-slow": "Its GPU computes slower than it should",
+  "gpu-hang": "Its GPU does not finish what it was given",
+  "gpu-error": "Its GPU reports an error",
+  "gpu-memory": "GPU memory ran out",
+  "host-memory": "The machine's memory ran out",
+  "process-gone": "The process is gone",
+  "process-stopped": "The process is stopped, but not gone",
+  "network-slow": "The network is slower than it should be",
+  "network-hang": "The network does not deliver",
+  "collective-mismatch": "Ranks call different operations",
+  dataloader: "It waits for its input data",
+  "garbage-collection": "Python collects garbage",
+  synchronization: "The CPU waits for the GPU where it need not",
+  "minority-kernels": "Small kernels take too much time",
+  "slow-kernel": "One kernel is slower than it was",
+  "gemm-layout": "Matrices have a shape that GPUs multiply slowly",
+  "memory-management": "Allocating GPU memory holds it up",
+  "stage-imbalance": "Pipeline stages have unequal work",
+  "data-imbalance": "Ranks have unequal amounts of data",
+  storage: "Storage is slow or full",
+  numerical: "Numbers went wrong (NaN or overflow)",
+  "user-program": "The program has a mistake",
+  "user-config": "The configuration has a mistake",
+  "software-version": "Software versions do not fit together",
+  scheduler: "The scheduler ended or moved the job",
+  platform: "The platform below the job failed",
+  telemetry: "Only the monitoring is at fault, not the machine",
+  unknown: "The cause is not known",
+};
+
+export function causeWords(cause: string): string {
+  return Object.hasOwn(WORDS, cause) ? WORDS[cause as Cause] : WORDS.unknown;
+}

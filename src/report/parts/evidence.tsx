@@ -1,0 +1,76 @@
+/** Every finding with its place in the files and the figures behind it. */
+import type { VNode } from "preact";
+import { count, cutText } from "../../base/text.ts";
+import type { Place } from "../../model/ids.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import { anchor } from "../html/escape.ts";
+import { jsonText } from "../html/json-text.ts";
+import { percent, Share } from "./share.tsx";
+
+const MOST_FINDINGS = 100;
+const MOST_PLACES = 12;
+const MOST_DATA = 4_000;
+const MOST_SAYS = 2_000;
+const MOST_PATH = 400;
+
+export function Evidence({
+  verdict,
+}: {
+  readonly verdict: Pick<Verdict, "findings" | "suspects">;
+}): VNode {
+  const { findings, suspects } = verdict;
+  // What a suspect's card links to must be there, however many findings come before it.
+  const cited = new Set(suspects.flatMap(({ evidence }) => evidence));
+  const others = findings.filter(({ id }) => !cited.has(id));
+  const kept = new Set(others.slice(0, MOST_FINDINGS).map(({ id }) => id));
+  const shown = findings.filter(({ id }) => cited.has(id) || kept.has(id));
+  const rest = findings.length - shown.length;
+  return (
+    <>
+      {findings.length === 0 && <p class="fl-p">No method found anything in these files.</p>}
+      {shown.map((finding) => (
+        <FindingCard finding={finding} />
+      ))}
+      {rest > 0 && <p class="fl-note">{count(rest, "more finding")} in verdict.json.</p>}
+    </>
+  );
+}
+
+function FindingCard({ finding }: { readonly finding: Verdict["findings"][number] }): VNode {
+  const { id, method, says, weight, at, data } = finding;
+  const share = percent(weight);
+  const json = Object.keys(data).length === 0 ? "" : jsonText(data, MOST_DATA + 1);
+  const isCut = json.length > MOST_DATA;
+  return (
+    <article class="fl-finding" id={anchor(id)} tabIndex={-1}>
+      <h3 class="fl-line">
+        <span class="fl-id">{id}</span> <code>{method}</code>{" "}
+        <span class="fl-weight">
+          weight {share} <Share value={weight} label={`Weight ${share}`} />
+        </span>
+      </h3>
+      <p class="fl-p">{cutText(says, MOST_SAYS)}</p>
+      {at.length > 0 && (
+        <p class="fl-p fl-places">
+          {at.slice(0, MOST_PLACES).map((place) => [<code>{placeWords(place)}</code>, " "])}
+          {at.length > MOST_PLACES && (
+            <span class="fl-note">and {at.length - MOST_PLACES} more</span>
+          )}
+        </p>
+      )}
+      {json !== "" && (
+        <details class="fl-details">
+          <summary>Data</summary>
+          <pre class="fl-data" tabIndex={0}>
+            {json.slice(0, MOST_DATA)}
+            {isCut && "\n… cut; the whole is in verdict.json"}
+          </pre>
+        </details>
+      )}
+    </article>
+  );
+}
+
+export function placeWords({ file, line }: Place): string {
+  return `${cutText(file, MOST_PATH)}${line ? `:${line}` : ""}`;
+}

@@ -1,0 +1,215 @@
+import { describe, expect, test } from "vitest";
+import type { StoryBar, StoryHop } from "../../model/picture.ts";
+import { html } from "../html/escape.ts";
+import { readTags } from "../html/tag-check.ts";
+import { Actions, IncidentActions } from "./actions.tsx";
+import { Evidence } from "./evidence.tsx";
+import { LogLines } from "./log-lines.tsx";
+import { markupOf } from "./markup-of.ts";
+import { Drawn } from "./markup.tsx";
+import { figureWordsOf, Metrics } from "./metrics.tsx";
+import { PARTS_STYLE } from "./parts-style.ts";
+import { slowGpu, standstill } from "./sample-picture.ts";
+import { StoryBars } from "./story-bars.tsx";
+import { Story } from "./story.tsx";
+import { Suspects } from "./suspects.tsx";
+import { THEME_STYLE } from "./theme.ts";
+import { Timeline } from "./timeline.tsx";
+import { headOfIncident, VerdictHead } from "./verdict-head.tsx";
+import { WhatIf } from "./what-if.tsx";
+
+const slow = slowGpu();
+
+/** Words of the markup, one space between them. */
+function words(markup: string): string {
+  return markup.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
+}
+
+function barsOf(hop: StoryHop): { role: string; left: number; right: number }[] {
+  const { text } = markupOf(StoryBars, { hop });
+  let role = "";
+  return readTags(text).flatMap(({ name, attributes }) => {
+    if (name === "g") role = attributes.get("class")!;
+    if (name !== "rect") return [];
+    const left = Number(attributes.get("x"));
+    return [{ role, left, right: left + Number(attributes.get("width")) }];
+  });
+}
+
+describe("the story", () => {
+  test("ends all bars of an operator at one line, and the one who came last is the shortest", () => {
+    const bars = barsOf(slow.picture.story!.hops[0]!);
+    expect(bars).toHaveLength(64);
+    for (const { right } of bars) expect(right).toBeCloseTo(bars[0]!.right, 0);
+    const shortest = bars.toSorted((a, b) => b.left - a.left)[0]!;
+    expect(shortest.role).toBe("sb-late");
+  });
+
+  test("begins all bars of own time at one line, with a mark for what it was before", () => {
+    const hop = slow.picture.story!.hops[2]!;
+    const bars = barsOf(hop);
+    for (const { left } of bars) expect(left).toBe(bars[0]!.left);
+    expect(bars.toSorted((a, b) => b.right - a.right)[0]!.role).toBe("sb-late");
+    expect(markupOf(StoryBars, { hop }).text.match(/class="sb-before"/g)).toHaveLength(16);
+  });
+
+  test("names among many only those it is about and the ends of the group", () => {
+    const { text } = markupOf(StoryBars, { hop: slow.picture.story!.hops[0]! });
+    const names = [...text.matchAll(/class="sb-name[^>]*>([^<]*)</g)].map(([, name]) => name);
+    expect(names).toEqual([
+      "rank 0 node000",
+      "▸ rank 3 node000",
+      "rank 49 node006",
+      "rank 63 node007",
+    ]);
+    expect(words(text)).toContain("came last, 4.2 ms");
+  });
+
+  test("shows who never came as an empty place, and that nothing has ended", () => {
+    const { story } = standstill().picture;
+    const { text } = markupOf(Story, { story: story! });
+    expect(text.match(/<g class="sb-absent">/g)).toHaveLength(8);
+    expect(words(text)).toContain("never came");
+    expect(words(text)).toContain("not ended");
+    expect(words(text)).toContain("192 more members, not drawn.");
+    expect(text).toContain("8 of 64 never came.");
+  });
+
+  test("says in words what is drawn, and has all figures in a table", () => {
+    const { text } = markupOf(Story, { story: slow.picture.story! });
+    expect(text).toMatch(/role="img" aria-label="all_reduce #241 of MODEL_PARALLEL: Rank 3 waited/);
+    expect(text.match(/<tr>/g)).toHaveLength(3 + 64 + 2 + 16);
+    expect(words(text)).toContain("leads to rank 17 →");
+    expect(words(text)).toContain(slow.picture.story!.ends);
+  });
+
+  test("has no number that is none, whatever the figures are", () => {
+    for (const ms of [0, NaN, -5, Infinity, 1e300, 1e-300]) {
+      const bars = [0, 1].map((rank): StoryBar => ({
+        rank,
+        machine: null,
+        ms,
+        beforeMs: ms,
+        role: "waits",
+      }));
+      for (const kind of ["own", "collective"] as const) {
+        const hop = { ...slow.picture.story!.hops[0]!, kind, bars };
+        expect(markupOf(StoryBars, { hop }).text).not.toMatch(/NaN|Infinity|undefined/);
+      }
+    }
+  });
+});
+
+describe("suspects", () => {
+  test("come with the first one prominent and the unlikely ones folded", () => {
+    const { text } = markupOf(Suspects, { verdict: slow.verdict });
+    expect(text.indexOf("fl-first")).toBeLessThan(text.indexOf("<details"));
+    expect(text.slice(0, text.indexOf("<details")).match(/<article/g)).toHaveLength(1);
+    expect(words(text)).toContain("5 less likely suspects");
+    expect(words(text)).toContain("Its GPU computes slower than it should gpu-slow score 91 %");
+    expect(words(text)).toContain("Only waiting, not at fault: ranks 0–16, 18–63.");
+  });
+
+  test("say where their GPU is, when somebody knows", () => {
+    const placeOf = (): { gpu: number; pid: number } => ({ gpu: 1, pid: 4017 });
+    expect(words(markupOf(Suspects, { verdict: slow.verdict, placeOf }).text)).toContain(
+      "GPU 1 · pid 4017",
+    );
+  });
+});
+
+describe("actions", () => {
+  test("say what they are expected to bring where the plan knows", () => {
+    const { actions, mitigation } = slow.verdict;
+    const text = words(markupOf(Actions, { actions, mitigation: mitigation ?? null }).text);
+    expect(text).toContain("Expected: 497 ms → 262 ms an iteration, 47 % less");
+    expect(text.match(/Expected/g)).toHaveLength(1);
+  });
+
+  test("of an incident show state, outcome and the buttons they are given", () => {
+    const { text } = markupOf(IncidentActions, {
+      actions: slow.incident.actions,
+      mitigation: slow.verdict.mitigation ?? null,
+      buttons: ({ id }) => `button of ${id}`,
+    });
+    expect(words(text)).toContain("button of a1");
+    expect(words(text)).toContain("scontrol: permission denied");
+    expect(words(text)).toContain("No hook is configured");
+    expect(words(text)).toContain("497 ms → 331 ms");
+  });
+});
+
+test("an incident without a verdict has a head without confidence", () => {
+  const verdict = headOfIncident({ ...slow.incident, verdict: null, state: "suspected" });
+  const text = words(markupOf(VerdictHead, { verdict }).text);
+  expect(text).not.toContain("Confidence");
+  expect(text).toContain("Since 2026-11-15 00:41:49 UTC");
+});
+
+test("what-if bars say how much less it would be", () => {
+  const text = words(markupOf(WhatIf, { whatIf: slow.picture.whatIf! }).text);
+  expect(text).toContain("rank 17 as its peers 265 ms −47 %");
+  expect(text).toContain("now 497 ms before");
+});
+
+describe("log lines", () => {
+  const { text } = markupOf(LogLines, { logs: slow.picture.logs });
+  test("mark key lines by a sign and in words, and say what is left out", () => {
+    expect(text.match(/<span class="fl-hidden">key line<\/span>/g)).toHaveLength(2);
+    expect(words(text)).toContain("lines 4,014–4,019 left out");
+    expect(words(text)).toContain("×1,204");
+  });
+  test("fold what is long and lose nothing of it", () => {
+    const long = slow.picture.logs[0]!.lines[3]!.text;
+    const folded = /<details class="fl-text fl-long">([^]*?)<\/details>/.exec(text)![1]!;
+    const codes = [...folded.matchAll(/<code>([^<]*)<\/code>/g)].map(([, part]) => part);
+    expect(codes.join("")).toBe(long);
+  });
+  test("keep a stranger's tags and marks as text", () => {
+    expect(text).toContain("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; \uFFFDgnp.exe\uFFFD");
+  });
+});
+
+test("metrics say the machine's level beside its peers', of the time in question", () => {
+  const [clock, , , gone] = slow.picture.metrics;
+  expect(figureWordsOf(clock!)).toMatch(/^7\d\d MHz, peers 1\.7\d GHz$/);
+  expect(figureWordsOf(gone!)).toMatch(/^no sample, peers 9\.\d+ GB\/s$/);
+  const { text } = markupOf(Metrics, { pictures: slow.picture.metrics });
+  expect(text.match(/class="machine-plot"/g)).toHaveLength(4);
+});
+
+test("a timeline that came as JSON is drawn as the one that was sent", () => {
+  const timeline = slow.picture.timeline!;
+  const wired = JSON.parse(JSON.stringify(timeline)) as typeof timeline;
+  const drawn = markupOf(Timeline, { timeline }).text;
+  expect(markupOf(Timeline, { timeline: wired }).text).toBe(drawn);
+  expect(drawn).toContain('class="matrix"');
+});
+
+test("only markup of the escaping tag is put in as markup", () => {
+  expect(markupOf(Drawn, { markup: html`<b>${"<"}</b>` }).text).toBe(
+    '<div class="fl-drawn"><b>&lt;</b></div>',
+  );
+  const fake = JSON.parse('{"text":"<script>"}') as ReturnType<typeof html>;
+  expect(markupOf(Drawn, { markup: fake }).text).toBe("");
+});
+
+test("evidence keeps what suspects rest on, with its data folded", () => {
+  const text = words(markupOf(Evidence, { verdict: slow.verdict }).text);
+  expect(text).toContain("f1 localize/slow-ranks weight 90 %");
+  expect(text).toContain("/run/42/rank17.log:4");
+});
+
+describe("the style", () => {
+  test("selects nothing but classes of its own, and knows every colour it uses", () => {
+    const rules = PARTS_STYLE.replace(/@media[^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}/g, "$1");
+    const selectors = [...rules.matchAll(/([^{}]+)\{[^{}]*\}/g)].flatMap(([, list]) =>
+      list!.split(","),
+    );
+    expect(selectors.length).toBeGreaterThan(100);
+    for (const selector of selectors) expect(selector.trim()).toMatch(/^\./);
+    const known = new Set([...THEME_STYLE.matchAll(/(--[\w-]+):/g)].map(([, name]) => name));
+    for (const [, name] of PARTS_STYLE.matchAll(/var\((--[\w-]+)\)/g))
+      if (!name!.startsWith("--tone")) expect(known).toContain(name);
+  });
+});

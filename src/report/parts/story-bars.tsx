@@ -1,0 +1,194 @@
+/**
+ * One operator as bars across its group. All leave it at the same moment, so bars of an operator end at one line, and the
+ * short one came last (Holmes §4.2). Rows of ranks that matter are high enough to be read, the others are thin: 64 fit.
+ */
+import type { VNode } from "preact";
+import type { StoryBar, StoryHop } from "../../model/picture.ts";
+import { time } from "../mitigation-words.ts";
+
+const WIDTH = 340;
+const LEFT = 124;
+const RIGHT = 332;
+const TOP = 16;
+/** Up to so many rows all are high. */
+const FEW = 16;
+const HIGH = 16;
+const THIN = 5;
+/** High ones among many: beyond, a picture of many absent ranks would be a list. */
+const MOST_HIGH = 14;
+const MOST_BARS = 64;
+/** Of a character, at the size of the labels. */
+const CHARACTER = 6.1;
+const LABEL_CHARS = 17;
+
+interface Row {
+  readonly bar: StoryBar;
+  readonly y: number;
+  readonly height: number;
+  readonly isNamed: boolean;
+}
+
+export function StoryBars({ hop }: { readonly hop: StoryHop }): VNode {
+  const rows = placeRows(hop);
+  const bottom = rows.length === 0 ? TOP : rows.at(-1)!.y + rows.at(-1)!.height;
+  const isOwn = hop.kind === "own";
+  const longest = Math.max(
+    ...rows.map(({ bar }) => Math.max(amount(bar.ms) ?? 0, amount(bar.beforeMs) ?? 0)),
+    1e-9,
+  );
+  const lengthOf = (ms: number): number => Math.max(1.5, ((RIGHT - LEFT) * ms) / longest);
+  return (
+    <svg
+      class="fl-story-bars"
+      role="img"
+      aria-label={barsSentence(hop)}
+      viewBox={`0 0 ${WIDTH} ${bottom + 4}`}
+    >
+      <path class="sb-end" d={`M${isOwn ? LEFT : RIGHT} ${TOP - 4}V${bottom + 3}`} />
+      <text class={isOwn ? "sb-axis" : "sb-axis sb-left"} x={isOwn ? LEFT : RIGHT} y={TOP - 6}>
+        {isOwn ? "own time" : isOpen(hop) ? "not ended" : "end, the same for all"}
+      </text>
+      {rows.map((row) => (
+        <BarRow hop={hop} row={row} lengthOf={lengthOf} />
+      ))}
+    </svg>
+  );
+}
+
+/** Who is drawn high and named: all where there are few; else whom the hop is about, and both ends of the group. */
+function placeRows(hop: StoryHop): Row[] {
+  const bars = hop.bars.slice(0, MOST_BARS);
+  const named = new Set<number>(bars.length <= FEW ? bars.keys() : []);
+  const name = (isWanted: (bar: StoryBar, i: number) => boolean): void => {
+    for (const [i, bar] of bars.entries())
+      if (named.size < MOST_HIGH && isWanted(bar, i)) named.add(i);
+  };
+  if (bars.length > FEW) {
+    name(({ rank }) => rank === hop.to || rank === hop.from);
+    name((_, i) => i === 0 || i === bars.length - 1);
+    name(({ role }) => role !== "waits");
+  }
+  let y = TOP;
+  return bars.map((bar, i) => {
+    const row = { bar, y, height: named.has(i) ? HIGH : THIN, isNamed: named.has(i) };
+    y += row.height;
+    return row;
+  });
+}
+
+function BarRow({
+  hop,
+  row,
+  lengthOf,
+}: {
+  readonly hop: StoryHop;
+  readonly row: Row;
+  readonly lengthOf: (ms: number) => number;
+}): VNode {
+  const { bar, y, height, isNamed } = row;
+  const ms = amount(bar.ms);
+  const isOwn = hop.kind === "own";
+  const inner = isNamed ? height - 4 : height - 1.5;
+  const top = round(y + (height - inner) / 2);
+  const width = ms === null ? RIGHT - LEFT : lengthOf(ms);
+  const before = amount(bar.beforeMs);
+  const role = ms === null ? "absent" : bar.role === "late" ? "late" : "waits";
+  return (
+    <g class={`sb-${role}`}>
+      {isNamed && (
+        <text class={bar.rank === hop.from ? "sb-name sb-from" : "sb-name"} x="2" y={y + 12}>
+          {rankLabel(bar, bar.rank === hop.from && bar.rank !== hop.to)}
+        </text>
+      )}
+      <rect
+        class="sb-bar"
+        x={round(isOwn ? LEFT : RIGHT - width)}
+        y={top}
+        width={round(width)}
+        height={round(inner)}
+        rx={isNamed ? 2 : 1}
+      />
+      {isOwn && before !== null && (
+        <path class="sb-before" d={`M${round(LEFT + lengthOf(before))} ${round(y)}v${height}`} />
+      )}
+      {isNamed && (
+        <Figure
+          words={figureOf(bar, ms, isOwn)}
+          width={width}
+          isOwn={isOwn}
+          y={y + 12}
+          isEmpty={ms === null}
+        />
+      )}
+    </g>
+  );
+}
+
+/** Beside the bar where there is room for it, else inside. */
+function Figure({
+  words,
+  width,
+  isOwn,
+  y,
+  isEmpty,
+}: {
+  readonly words: string;
+  readonly width: number;
+  readonly isOwn: boolean;
+  readonly y: number;
+  readonly isEmpty: boolean;
+}): VNode {
+  if (isEmpty)
+    return (
+      <text class="sb-figure sb-middle" x={(LEFT + RIGHT) / 2} y={y}>
+        {words}
+      </text>
+    );
+  const isInside = RIGHT - LEFT - width < words.length * CHARACTER + 6;
+  const edge = isOwn ? LEFT + width : RIGHT - width;
+  const away = isOwn === isInside ? -5 : 5;
+  return (
+    <text
+      class={`sb-figure${isInside ? " sb-inside" : ""}${away < 0 ? " sb-left" : ""}`}
+      x={round(edge + away)}
+      y={y}
+    >
+      {words}
+    </text>
+  );
+}
+
+function figureOf(bar: StoryBar, ms: number | null, isOwn: boolean): string {
+  if (ms === null) return "never came";
+  if (bar.role === "late" && !isOwn) return `came last, ${time(ms)}`;
+  return time(ms);
+}
+
+/** "rank 17 node002"; of a long name its end, which is where machines differ. */
+function rankLabel({ rank, machine }: StoryBar, isFollowed: boolean): string {
+  const words = `${isFollowed ? "▸ " : ""}rank ${rank}`;
+  if (machine === null || machine === "") return words;
+  const room = LABEL_CHARS - words.length - 1;
+  if (machine.length <= room) return `${words} ${machine}`;
+  return room < 4 ? words : `${words} …${machine.slice(1 - room)}`;
+}
+
+/** An operator that somebody never came to has not ended: bars tell how long the others have waited. */
+export function isOpen({ kind, bars }: StoryHop): boolean {
+  return kind !== "own" && bars.some(({ ms }) => amount(ms) === null);
+}
+
+/** The drawing in words. */
+export function barsSentence({ title, says, bars }: StoryHop): string {
+  const absent = bars.filter(({ ms }) => ms === null).length;
+  const missing = absent === 0 ? "" : ` ${absent} of ${bars.length} never came.`;
+  return `${title.slice(0, 200)}: ${says.slice(0, 600)}${missing}`;
+}
+
+export function amount(ms: number | null): number | null {
+  return typeof ms === "number" && Number.isFinite(ms) && ms >= 0 ? ms : null;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,161 @@
+/** Who is suspected, why, and on what grounds; and who only waits. */
+import type { ComponentChild, VNode } from "preact";
+import { count, cutText, ranges, rankWords } from "../../base/text.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Suspect, Verdict } from "../../model/verdict.ts";
+import { anchor } from "../html/escape.ts";
+import { causeWords } from "./cause-words.ts";
+import { percent, Share } from "./share.tsx";
+
+/** Beside the first, which stands alone. */
+const MOST_OPEN = 3;
+/** Of the first one's score: less likely ones are folded. */
+const LIKELY = 0.2;
+const MOST_CARDS = 60;
+const MOST_WHY = 1_200;
+const MOST_NAME = 120;
+const MOST_EVIDENCE = 24;
+
+const TYPES: Readonly<Record<string, string>> = { gpu: "GPU", nic: "NIC" };
+
+export interface RankPlace {
+  readonly gpu: number | null;
+  readonly pid: number | null;
+}
+
+export interface SuspectsProps {
+  readonly verdict: Pick<Verdict, "suspects" | "victims">;
+  /** What is known of a rank besides. */
+  readonly placeOf?: (rank: Rank) => RankPlace | null | undefined;
+  /** Where addresses carry something else than anchors: called instead of following one. */
+  readonly onEvidence?: ((id: string) => void) | undefined;
+  /** Told where the pointer or the keyboard is on a suspect, so that its ranks can be marked elsewhere; null: on none. */
+  readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;
+}
+
+export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
+  const { suspects, victims } = verdict;
+  const [first, ...others] = suspects;
+  const likely = others.filter(({ score }) => score >= LIKELY * (first?.score ?? 0));
+  const open = likely.slice(0, MOST_OPEN);
+  const folded = others.filter((one) => !open.includes(one)).slice(0, MOST_CARDS);
+  const unseen = others.length - open.length - folded.length;
+  return (
+    <>
+      {!first && <p class="fl-p">Nobody.</p>}
+      {first && <Card suspect={first} isFirst {...rest} />}
+      {open.length > 0 && (
+        <div class="fl-cards">
+          {open.map((suspect) => (
+            <Card suspect={suspect} {...rest} />
+          ))}
+        </div>
+      )}
+      {folded.length > 0 && (
+        <details class="fl-details">
+          <summary>
+            {count(
+              folded.length,
+              open.length < likely.length ? "more suspect" : "less likely suspect",
+            )}
+          </summary>
+          <div class="fl-cards">
+            {folded.map((suspect) => (
+              <Card suspect={suspect} {...rest} />
+            ))}
+          </div>
+        </details>
+      )}
+      {unseen > 0 && <p class="fl-note">{count(unseen, "more suspect")} in the verdict's JSON.</p>}
+      <Victims victims={victims} />
+    </>
+  );
+}
+
+export function Victims({ victims }: { readonly victims: readonly Rank[] }): VNode | null {
+  if (victims.length === 0) return null;
+  return (
+    <p class="fl-p">
+      <b>Only waiting, not at fault:</b> {rankWords(victims)}.
+    </p>
+  );
+}
+
+/** "Rank 17", "Ranks 0–7", "node003", "Link node003 – leaf2". */
+export function suspectName({ type, ranks, machine, link, name }: Suspect): string {
+  if (ranks.length > 0) return `${ranks.length === 1 ? "Rank" : "Ranks"} ${ranges(ranks)}`;
+  if (name !== null) return cutText(`${capital(TYPES[type] ?? type)} ${name}`, MOST_NAME);
+  if (machine !== null) return cutText(`Machine ${machine}`, MOST_NAME);
+  if (link !== null) return cutText(`Link ${link[0]} – ${link[1]}`, MOST_NAME);
+  return capital(TYPES[type] ?? type);
+}
+
+function Card({
+  suspect,
+  isFirst = false,
+  placeOf,
+  onEvidence,
+  onPoint,
+}: Omit<SuspectsProps, "verdict"> & {
+  readonly suspect: Suspect;
+  readonly isFirst?: boolean;
+}): VNode {
+  const { type, ranks, machine, link, name, cause, score, why, evidence } = suspect;
+  const place = ranks.length === 1 ? placeOf?.(ranks[0]!) : null;
+  const details: ComponentChild[] = [];
+  if (machine !== null)
+    details.push(
+      <>
+        machine <b>{cutText(machine, MOST_NAME)}</b>
+      </>,
+    );
+  if (place && place.gpu !== null) details.push(`GPU ${place.gpu}`);
+  if (place && place.pid !== null) details.push(`pid ${place.pid}`);
+  if (name !== null && ranks.length > 0) details.push(cutText(name, MOST_NAME));
+  if (link !== null)
+    details.push(`between ${cutText(link[0], MOST_NAME)} and ${cutText(link[1], MOST_NAME)}`);
+  if (type !== "rank" && ranks.length > 0) details.push(`suspected: the ${TYPES[type] ?? type}`);
+  const share = percent(score);
+  const point = onPoint && {
+    onMouseEnter: () => onPoint(ranks),
+    onMouseLeave: () => onPoint(null),
+    onFocusIn: () => onPoint(ranks),
+    onFocusOut: () => onPoint(null),
+  };
+  return (
+    <article class={isFirst ? "fl-card fl-first" : "fl-card"} {...point}>
+      <h3>{suspectName(suspect)}</h3>
+      <p class="fl-line">
+        <b>{causeWords(cause)}</b>
+        <span class="fl-cause">{cause}</span>
+        <span>
+          score {share} <Share value={score} label={`Score ${share}`} />
+        </span>
+      </p>
+      {details.length > 0 && (
+        <p class="fl-p">{details.map((detail, i) => (i === 0 ? detail : [" · ", detail]))}</p>
+      )}
+      <p class="fl-p">{cutText(why, MOST_WHY)}</p>
+      {evidence.length > 0 && (
+        <p class="fl-note">
+          Evidence:{" "}
+          {evidence.slice(0, MOST_EVIDENCE).map((id, i) => [
+            i > 0 && ", ",
+            onEvidence ? (
+              <button type="button" class="fl-link" onClick={() => onEvidence(id)}>
+                {id}
+              </button>
+            ) : (
+              <a href={`#${anchor(id)}`}>{id}</a>
+            ),
+          ])}
+          {evidence.length > MOST_EVIDENCE && ` and ${evidence.length - MOST_EVIDENCE} more`}
+        </p>
+      )}
+    </article>
+  );
+}
+
+function capital(word: string): string {
+  return `${word.slice(0, 1).toUpperCase()}${word.slice(1, MOST_NAME)}`;
+}
