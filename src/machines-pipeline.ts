@@ -4,6 +4,8 @@ import { buildJob } from "./ingest/build-job.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import {
   availableNames,
+  type LatestValue,
+  latestValues,
   nodeNames,
   pull,
   type PullOptions,
@@ -20,6 +22,7 @@ import {
   mergeMetrics,
   runMinder,
   shippedModels,
+  shortName,
   type MinderModels,
 } from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
@@ -27,13 +30,19 @@ import type { Rank } from "./model/ids.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
 import type { MachineReport } from "./model/machine-report.ts";
-import { CATALOG, type MetricSource } from "./model/metric-catalog.ts";
+import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalog.ts";
 import type { Verdict } from "./model/verdict.ts";
 import { readJob } from "./pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 
-export { connect, nowS, type Server, type Way } from "./ingest/prometheus/prometheus.ts";
-export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
+export {
+  connect,
+  type LatestValue,
+  nowS,
+  type Server,
+  type Way,
+} from "./ingest/prometheus/prometheus.ts";
+export { readModels, shortName, trainModels, type MinderModels } from "./methods/methods.ts";
 
 export interface MachinesOptions {
   readonly jobFile?: string;
@@ -104,10 +113,15 @@ export async function machinesOfJob(
 export async function machineVerdict(
   fleet: Fleet,
   ranksOn: (machine: string) => readonly Rank[],
-): Promise<{ report: MachineReport; verdictOf(this: void, machine: string): Verdict }> {
-  const { report } = await askFleet(fleet, { method: "peers" });
+): Promise<{
+  report: MachineReport;
+  pictures: readonly MachinePicture[];
+  verdictOf(this: void, machine: string): Verdict;
+}> {
+  const { report, pictures } = await askFleet(fleet, { method: "peers" });
   return {
     report,
+    pictures,
     verdictOf(machine) {
       const ranks = ranksOn(machine).map((rank) => ({ rank, machine, gpu: null, nic: null }));
       const job = buildJob([], {
@@ -124,6 +138,48 @@ export async function machineVerdict(
       return fuse(job, findings, []);
     },
   };
+}
+
+/** Shown where nothing stands out: whether it is hot, throttled or idle. */
+const PLAIN = [
+  ["gpu-temperature", "high"],
+  ["gpu-power-draw", "low"],
+  ["gpu-duty-cycle", "low"],
+] as const;
+
+/** Metrics of machines beside their peers': those that deviate, else the plain ones. Names as a job says them. */
+export function suspectPictures(
+  fleet: Fleet,
+  report: MachineReport,
+  machines: readonly string[],
+  sinceS: number,
+): MachinePicture[] {
+  const asked = new Set(machines.map(shortName));
+  const faulty = fleet.machines
+    .filter((name) => asked.has(shortName(name)))
+    .map((machine) => {
+      const known = report.faulty.find((one) => one.machine === machine);
+      if (known) return known;
+      const deviations = PLAIN.map(([metric, direction]) => ({
+        metric,
+        direction,
+        device: null,
+        fromS: sinceS,
+        toS: report.toS,
+        value: NaN,
+        peers: NaN,
+        sigmas: 0,
+      }));
+      const said = { score: 0, untilS: null, role: "", order: 0, why: "" };
+      return { machine, metric: PLAIN[0][0], sinceS, deviations, ...said };
+    });
+  return machinePictures(fleet, { ...report, faulty });
+}
+
+/** The GPUs' temperatures now, where the server has them. */
+export async function gpuTemperatures(server: Server, match: string): Promise<LatestValue[]> {
+  const names = catalogMetric("gpu-temperature")?.sources.flatMap((source) => source.names) ?? [];
+  return await latestValues(server, names, match);
 }
 
 const NO_JOB_FILE: JobFile = {

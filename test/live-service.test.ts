@@ -1,5 +1,6 @@
 /** The service against a simulated fleet, agents' answers and all, on a clock of its own. */
 import { describe, expect, it, vi } from "vitest";
+import type { JobView, LiveEvent } from "../src/live/service/view.ts";
 import { LIMITS, type PointsReport } from "../src/live/wire/messages.ts";
 import { rehearse, START_MS, viewOf } from "./live-rehearsal.ts";
 
@@ -148,5 +149,78 @@ describe("the live service", () => {
       ranks: [{ rank: 9, gpu: 1, pid: 1, nic: null, leaf: null, stage: null, groups: [] }],
     });
     expect(service.held.get("sim")!.watch.run!.ranks.get(9)!.agent).toBe("agent1");
+  });
+
+  it("tells of each job about once a second while it runs, and of every iteration once", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(10);
+    const heard: LiveEvent[] = [];
+    const stop = rehearsal.service.listen((event) => void heard.push(event));
+    await rehearsal.run(30);
+    const jobs = heard.flatMap((event) => (event.type === "job" ? [event.job] : []));
+    expect(jobs.length).toBeGreaterThanOrEqual(25);
+    expect(jobs.length).toBeLessThanOrEqual(31);
+    expect(jobs.at(-1)).toEqual(viewOf(rehearsal).job("sim") satisfies JobView | null);
+    const iterations = heard.flatMap((event) =>
+      event.type === "iterations" ? event.rows.iteration : [],
+    );
+    expect(iterations.length).toBeGreaterThanOrEqual(25);
+    expect(new Set(iterations).size).toBe(iterations.length);
+    // Nobody tells any more: nothing changes, nothing is said.
+    heard.length = 0;
+    for (let i = 0; i < 20; i++) rehearsal.service.tick();
+    expect(heard.filter(({ type }) => type === "job").length).toBeLessThanOrEqual(1);
+    stop();
+  });
+
+  it("shows where ranks stand, who is late, and what it has cost", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    const view = viewOf(rehearsal);
+    const healthy = view.ranks("sim")!;
+    const cells = healthy.rank.map(
+      (_, k) => `${healthy.pipeline[k]} ${healthy.data[k]} ${healthy.tensor[k]}`,
+    );
+    expect(new Set(cells).size).toBe(32);
+    // tp 4, pp 2, so dp 4.
+    expect(Math.max(...(healthy.tensor as number[]))).toBe(3);
+    expect(Math.max(...(healthy.pipeline as number[]))).toBe(1);
+    expect(Math.max(...(healthy.data as number[]))).toBe(3);
+    expect(healthy.groups.some(({ role }) => role === "TENSOR_MODEL_PARALLEL_GROUP")).toBe(true);
+    expect(view.job("sim")!.wastedGpuMs).toBe(0);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const slow = view.ranks("sim")!;
+    expect(slow.layout).toBe(healthy.layout);
+    const latest = slow.lateMs.indexOf(Math.max(...slow.lateMs));
+    expect(slow.rank[latest]).toBe(17);
+    const wasted = view.job("sim")!.wastedGpuMs;
+    expect(wasted).toBeGreaterThan(0);
+    await rehearsal.run(5);
+    expect(view.job("sim")!.wastedGpuMs).toBeGreaterThan(wasted);
+    const { id } = rehearsal.told.at(-1)!;
+    expect((await view.incident(id))!.wastedGpuMs).toBe(view.job("sim")!.wastedGpuMs);
+    expect((await view.incidents({ open: true }))[0]!.wastedGpuMs).toBe(
+      view.job("sim")!.wastedGpuMs,
+    );
+  });
+
+  it("keeps what an incident is drawn from, also over a restart", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const { id } = rehearsal.told.at(-1)!;
+    const drawn = await vi.waitFor(async () => {
+      const picture = await viewOf(rehearsal).picture(id);
+      expect(picture).not.toBeNull();
+      return picture!;
+    });
+    expect(drawn.story!.hops.at(-1)!.to).toBe(17);
+    await rehearsal.service.pictures.idle();
+    await rehearsal.restart();
+    expect(await viewOf(rehearsal).picture(id)).toEqual(drawn);
+    expect(await viewOf(rehearsal).picture("sim.run-1.fail-slow.i1-x")).toBeNull();
+    expect(await viewOf(rehearsal).report(id)).toBeNull();
   });
 });

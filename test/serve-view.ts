@@ -1,5 +1,6 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
 import type { Incident } from "../src/model/incident.ts";
+import type { IncidentPicture } from "../src/model/picture.ts";
 import type { Verdict } from "../src/model/verdict.ts";
 import {
   type JobView,
@@ -118,6 +119,57 @@ export const INCIDENT: Incident = {
   ],
 };
 
+export const PICTURE: IncidentPicture = {
+  schema: "faultline.picture/1",
+  story: {
+    iteration: 800,
+    hops: [
+      {
+        kind: "collective",
+        title: "all_reduce #241 of DATA_PARALLEL_1",
+        says: "rank 0 waited 500 ms for rank 3",
+        from: 0,
+        to: 3,
+        bars: [
+          { rank: 0, machine: "node0", ms: 510, beforeMs: null, role: "waits" },
+          { rank: 3, machine: null, ms: null, beforeMs: 10, role: "absent" },
+        ],
+        leftOut: 0,
+      },
+    ],
+    ends: "rank 3 computes twice as long",
+  },
+  whatIf: { says: "without rank 3", bars: [{ label: "now", ms: 1530, kind: "now" }] },
+  metrics: [
+    {
+      machine: "node0",
+      metric: "gpu-temperature",
+      title: "GPU temperature",
+      unit: "°C",
+      device: "gpu3",
+      timeS: [1, 2],
+      value: [60, null],
+      low: [50, 50],
+      middle: [55, null],
+      high: [58, 58],
+      fromS: 1,
+      toS: 2,
+    },
+  ],
+  logs: [
+    {
+      file: "rank3.log",
+      rank: 3,
+      node: null,
+      lines: [{ line: 7, text: "Xid 79 </script>", isKey: true, timeMs: null, count: 2 }],
+    },
+  ],
+  timeline: null,
+  lacks: ["no traces"],
+};
+
+export const REPORT = "<!doctype html><title>report</title>";
+
 export interface TestView {
   readonly view: ServiceView;
   /** What was asked of it, newest last. */
@@ -197,8 +249,8 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
     incident: async (id) => (known(id) ? INCIDENT : null),
     incidentHistory: async (id) =>
       known(id) ? [{ ...INCIDENT, revision: 1, state: "suspected", verdict: null }, INCIDENT] : [],
-    picture: async () => null,
-    report: async () => null,
+    picture: async (id) => (known(id) ? PICTURE : null),
+    report: async (id) => (known(id) ? REPORT : null),
     offenders: async (sinceMs, most) =>
       note(
         "offenders",

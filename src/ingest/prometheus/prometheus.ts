@@ -16,6 +16,7 @@ import { PARALLEL, type Server } from "./server.ts";
 import { TakeByTheBestWay } from "./take.ts";
 import type { Way } from "./ways.ts";
 
+export { latestValues, type LatestValue } from "./latest-values.ts";
 export { parseMatchers } from "./matchers.ts";
 export { nodeNames } from "./node-names.ts";
 export { connect, type ConnectOptions, nowS, type Server } from "./server.ts";

@@ -4,11 +4,13 @@
  * broken machines write must not take the service down, nor keep it from listening.
  */
 import { execFile } from "node:child_process";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { EvidenceReply } from "../wire/messages.ts";
+import { isPicture } from "./bounded-picture.ts";
 import type { Ask } from "./fetch-operators.ts";
 import type { RunState } from "./run-state.ts";
 
@@ -109,8 +111,15 @@ function jobFileOf(run: RunState): object {
 
 const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
 
-export async function diagnoseFolder(folder: string): Promise<Verdict> {
-  const args = ["diagnose", folder, "--json", "--quiet"];
+/** What `diagnose --out` leaves beside the evidence. */
+const REPORT = "report";
+const PICTURE_BYTES = 8 << 20;
+
+export async function diagnoseFolder(
+  folder: string,
+): Promise<{ readonly verdict: Verdict; readonly picture: IncidentPicture | null }> {
+  const report = join(folder, REPORT);
+  const args = ["diagnose", folder, "--json", "--quiet", "--out", report];
   const options = {
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,
@@ -123,7 +132,19 @@ export async function diagnoseFolder(folder: string): Promise<Verdict> {
       else resolve(stdout);
     });
   });
-  return JSON.parse(text) as Verdict;
+  return { verdict: JSON.parse(text) as Verdict, picture: await pictureOf(report) };
+}
+
+/** null where there is none: the verdict stands without it. */
+async function pictureOf(report: string): Promise<IncidentPicture | null> {
+  try {
+    const path = join(report, "picture.json");
+    if ((await stat(path)).size > PICTURE_BYTES) return null;
+    const picture: unknown = JSON.parse(await readFile(path, "utf8"));
+    return isPicture(picture) ? picture : null;
+  } catch {
+    return null;
+  }
 }
 
 export async function removeOldFolders(parent: string): Promise<void> {

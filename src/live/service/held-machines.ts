@@ -29,6 +29,11 @@ export class HeldMachines {
     return this.#held?.watch.open ?? [];
   }
 
+  /** See MachineWatch; nothing where another service asks Prometheus. */
+  wish(id: string, machines: readonly string[], onsetMs: number): void {
+    this.#held?.watch.wish(id, machines, onsetMs);
+  }
+
   start(): void {
     const run = (): void => void this.#turn();
     run();

@@ -1,8 +1,8 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { join } from "node:path";
 import { diagnoseSlowDown } from "../../live-pipeline.ts";
-import type { Verdict } from "../../model/verdict.ts";
 import { collectEvidence, diagnoseFolder, removeOldFolders } from "./collect-evidence.ts";
+import type { Found } from "./job-effects.ts";
 import { operatorFetcher, type Ask } from "./fetch-operators.ts";
 import type { RunState } from "./run-state.ts";
 import type { SlowSuspicion } from "./slow-watch.ts";
@@ -26,7 +26,7 @@ export async function searchSlowDown(
   since: number,
   isAgain: boolean,
   by: Investigator,
-): Promise<{ verdict: Verdict; bytes: number }> {
+): Promise<Found & { readonly bytes: number }> {
   const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
   const live = run.known();
   const reachable = [...run.ranks.values()]
@@ -35,7 +35,7 @@ export async function searchSlowDown(
     .sort((a, b) => a - b);
   const before = by.fetchedBytes();
   const started = performance.now();
-  const { verdict, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
+  const { verdict, picture, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
     { live, reachable, points, slowFrom, beforeMs, afterMs, series: run.series(since) },
     operatorFetcher(run, live, points.iterations, by.ask),
     { signal: NEVER, progress: () => undefined },
@@ -46,7 +46,7 @@ export async function searchSlowDown(
   by.log(
     `job ${run.job}: slow since iteration ${slowFrom}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
   );
-  return { verdict, bytes };
+  return { verdict, picture, bytes };
 }
 
 /** In a folder of its own, named by the time, so that the oldest come first. */
@@ -56,7 +56,7 @@ export async function diagnoseStandstill(
   parent: string,
   nowMs: number,
   by: Investigator,
-): Promise<Verdict> {
+): Promise<Found> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     by.isThere(agent),
@@ -66,7 +66,7 @@ export async function diagnoseStandstill(
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
     by.trouble(`job ${run.job}: ${line}`);
   by.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
-  const verdict = await diagnoseFolder(evidence.folder);
+  const { verdict, picture } = await diagnoseFolder(evidence.folder);
   await removeOldFolders(parent);
-  return verdict;
+  return { verdict, picture, folder: evidence.folder };
 }

@@ -1,9 +1,19 @@
 /** What a watched job needs from the service, and what of it must outlive the process. */
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
+import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { CountedIteration, RunState } from "./run-state.ts";
 import type { SlowSuspicion } from "./slow-watch.ts";
+
+/** What a search, or the evidence of a job that stands still, came to. */
+export interface Found {
+  readonly verdict: Verdict;
+  /** May come after the verdict, which does not wait for it. */
+  readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
+  /** Of the evidence, by its path. */
+  readonly folder?: string;
+}
 
 export interface JobEffects {
   nowMs(this: void): number;
@@ -16,13 +26,15 @@ export interface JobEffects {
     suspicion: SlowSuspicion,
     since: number,
     isAgain: boolean,
-  ): Promise<Verdict | null>;
+  ): Promise<Found | null>;
   collect(
     this: void,
     run: RunState,
     kind: "hang" | "crash",
     ranks: readonly Rank[],
-  ): Promise<Verdict | null>;
+  ): Promise<Found | null>;
+  /** The incident's record is saved, and this is what it was made of. */
+  found(this: void, incident: Incident, found: Found): void;
   counted(this: void, run: RunState, iterations: readonly CountedIteration[]): void;
   trouble(this: void, line: string): void;
 }
@@ -44,6 +56,8 @@ export interface WatchMemory {
   readonly recent: Incident | null;
   /** Those resolved before it: people may still have to be told. */
   readonly earlier: readonly Incident[];
+  /** GPU-milliseconds lost in this run by incidents that are over; absent in documents of older services. */
+  readonly wastedGpuMs?: number;
   readonly lastIteration: number;
   /** When an agent told of it last, and whether all have said that it is over. */
   readonly seenMs: number;

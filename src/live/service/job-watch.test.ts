@@ -44,6 +44,7 @@ const NOTHING: Verdict = {
 class Stage {
   nowMs = 1_000_000;
   readonly saved: Incident[] = [];
+  readonly found: [id: string, Verdict][] = [];
   collect: () => Promise<Verdict | null> = () => Promise.resolve(VERDICT);
   localize: () => Promise<Verdict | null> = () => Promise.resolve(SLOW);
   searches = 0;
@@ -65,11 +66,16 @@ class Stage {
           this.saved.push(incident);
           return Promise.resolve();
         },
-        localize: () => {
+        localize: async () => {
           this.searches++;
-          return this.localize();
+          const verdict = await this.localize();
+          return verdict && { verdict };
         },
-        collect: () => this.collect(),
+        collect: async () => {
+          const verdict = await this.collect();
+          return verdict && { verdict };
+        },
+        found: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
         counted: () => undefined,
         trouble: () => undefined,
       },
@@ -338,5 +344,73 @@ describe("JobWatch", () => {
     expect(last.state).toBe("resolved");
     expect(last.wastedGpuMs).toBeGreaterThan(4 * 5 * 1000);
     expect(last.wastedGpuMs).toBeLessThan(4 * 9 * 1000);
+  });
+
+  it("tells what an open incident has cost by now, without writing it down each time", async () => {
+    const stage = new Stage();
+    stage.start();
+    await stage.iterations(1, 40);
+    expect(stage.watch.wastedGpuMs).toBe(0);
+    // Also by the iterations that were slow before anybody knew.
+    await stage.iterations(41, 8, 2000);
+    expect(stage.watch.open[0]!.wastedGpuMs).toBeCloseTo(4 * 8 * 1000, -3);
+    await stage.iterations(49, 2, 2000);
+    const written = stage.saved.length;
+    await stage.iterations(51, 10, 2000);
+    expect(stage.watch.open[0]!.wastedGpuMs).toBeCloseTo(4 * 20 * 1000, -3);
+    expect(stage.watch.wastedGpuMs).toBe(stage.watch.open[0]!.wastedGpuMs);
+    expect(stage.saved.length - written).toBeLessThanOrEqual(1);
+    await stage.iterations(61, 12);
+    const slow = stage.saved.at(-1)!;
+    expect(slow.state).toBe("resolved");
+    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs);
+    // A job that stands still costs all its GPUs, from when it began.
+    await stage.hang();
+    const { onsetMs } = stage.saved.at(-1)!;
+    const hung = (): number => 4 * (stage.nowMs - onsetMs);
+    expect(stage.watch.open[0]!.wastedGpuMs).toBe(hung());
+    await stage.wait(100_000);
+    expect(stage.watch.open[0]!.wastedGpuMs).toBe(hung());
+    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs + hung());
+    await stage.iterations(73, 3);
+    expect(stage.states.at(-1)).toBe("resolved");
+    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs + stage.saved.at(-1)!.wastedGpuMs);
+  });
+
+  it("counts what a run has lost once: over restarts of the service, relapses, and not for the next run", async () => {
+    const stage = new Stage();
+    stage.start();
+    await stage.iterations(1, 40);
+    await stage.iterations(41, 8, 2000);
+    await stage.iterations(49, 40);
+    const once = stage.watch.wastedGpuMs;
+    expect(once).toBeGreaterThan(20_000);
+    await stage.iterations(89, 8, 2000);
+    expect(stage.saved.at(-1)!.state).toBe("relapsed");
+    const twice = stage.watch.wastedGpuMs;
+    expect(twice).toBeCloseTo(2 * once, -4);
+    expect(stage.watch.open[0]!.wastedGpuMs).toBe(twice);
+    stage.watch = stage.make(stage.watch.memory);
+    expect(stage.watch.wastedGpuMs).toBe(twice);
+    stage.start();
+    await stage.iterations(90, 7, 2000);
+    expect(stage.watch.wastedGpuMs).toBe(twice);
+    stage.nowMs += 60_000;
+    stage.start("r2", stage.nowMs);
+    await stage.iterations(1, 20, 1000, "r2");
+    expect(stage.watch.memory.run).toBe("r2");
+    expect(stage.watch.wastedGpuMs).toBe(0);
+  });
+
+  it("hands on what each verdict was made of, with the incident that it belongs to", async () => {
+    const stage = new Stage();
+    stage.start();
+    await stage.iterations(1, 40);
+    await stage.iterations(41, 8, 2000);
+    const slow = stage.saved.at(-1)!.id;
+    expect(stage.found.length).toBeGreaterThan(0);
+    expect(stage.found.every(([id, { kind }]) => id === slow && kind === "fail-slow")).toBe(true);
+    await stage.hang();
+    expect(stage.found.at(-1)).toEqual([stage.saved.at(-1)!.id, VERDICT]);
   });
 });

@@ -17,7 +17,7 @@ import {
   suspected,
   withWaste,
 } from "./incident-life.ts";
-import type { JobEffects, JobWatchOptions, WatchMemory } from "./job-effects.ts";
+import type { Found, JobEffects, JobWatchOptions, WatchMemory } from "./job-effects.ts";
 import { ownVerdict } from "./own-verdict.ts";
 import { RunState, type CountedIteration } from "./run-state.ts";
 import { SlowWatch, type SlowDecision, type SlowSuspicion } from "./slow-watch.ts";
@@ -50,6 +50,8 @@ export class JobWatch {
   #earlier: readonly Incident[] = [];
   #safe: Pick<WatchMemory, "slow" | "still" | "recent">;
   #baselineMs: number | null = null;
+  /** GPU-milliseconds lost in this run by incidents that are over. */
+  #wastedBefore = 0;
   #memory: WatchMemory | null;
   /** Everything that changes incidents goes through here, one after the other. */
   #queue: Promise<void> = Promise.resolve();
@@ -81,6 +83,7 @@ export class JobWatch {
     this.#stillWatch = new StillWatch(options.hangMs);
     this.#seenMs = memory?.seenMs ?? 0;
     this.#baselineMs = memory?.baselineMs ?? null;
+    this.#wastedBefore = memory?.wastedGpuMs ?? 0;
     this.#slow = memory?.slow ?? null;
     this.#still = memory?.still ?? null;
     this.#recent = memory?.recent ?? null;
@@ -111,7 +114,17 @@ export class JobWatch {
 
   /** Of what is safe from kill -9, the worst first: nobody is shown what may be forgotten again. */
   get open(): readonly Incident[] {
-    return [this.#safe.still, this.#safe.slow].filter((one) => one !== null);
+    const { still, slow } = this.#safe;
+    return [still && this.#asOfNow("still", still), slow && this.#asOfNow("slow", slow)].filter(
+      (one) => one !== null,
+    );
+  }
+
+  /** GPU-milliseconds lost in this run so far, by all its incidents. */
+  get wastedGpuMs(): number {
+    const { run } = this.memory;
+    const open = this.open.filter((one) => one.run === run);
+    return open.reduce((sum, one) => sum + one.wastedGpuMs, this.#wastedBefore);
   }
 
   /** The same, and the one that was resolved last. */
@@ -126,6 +139,7 @@ export class JobWatch {
       startedMs: this.#run?.startedMs ?? known?.startedMs ?? 0,
       worldSize: this.#run?.worldSize ?? known?.worldSize ?? 0,
       baselineMs: this.#baselineMs,
+      wastedGpuMs: this.#wastedBefore,
       slow: this.#slow,
       still: this.#still,
       recent: this.#recent,
@@ -261,7 +275,7 @@ export class JobWatch {
     // It may have gone on while this waited, or while we look.
     const isStill = (): boolean => this.#still?.id === id;
     if (!isStill()) return;
-    let told: Verdict | null = null;
+    let told: Found | null = null;
     try {
       told = await this.#effects.collect(run, kind, ranks);
     } catch (error) {
@@ -270,8 +284,10 @@ export class JobWatch {
       );
     }
     if (!isStill()) return;
-    const verdict = ownVerdict(run, kind, ranks, says, told);
-    await this.#store("still", confirmed(this.#still!, verdict, this.#effects.nowMs()));
+    const verdict = ownVerdict(run, kind, ranks, says, told?.verdict ?? null);
+    const still = this.#asOfNow("still", this.#still!);
+    await this.#store("still", confirmed(still, verdict, this.#effects.nowMs()));
+    if (told) this.#effects.found(still, { ...told, verdict });
   }
 
   /** As it is when its turn comes: something else may be under way. */
@@ -279,15 +295,25 @@ export class JobWatch {
     this.#enqueue(async () => {
       const incident = which === "slow" ? this.#slow : this.#still;
       if (incident)
-        await this.#store(which, resolved(this.#wasted(incident), this.#effects.nowMs(), why));
+        await this.#store(
+          which,
+          resolved(this.#asOfNow(which, incident), this.#effects.nowMs(), why),
+        );
     });
   }
 
-  /** A job that stood still wasted all its GPUs. */
-  #wasted(incident: Incident): Incident {
-    if (incident.kind === "fail-slow") return incident;
+  /**
+   * With what is lost by now, which is in no revision: one an iteration would drown the history. A job that stands still
+   * wastes all its GPUs.
+   */
+  #asOfNow(which: "slow" | "still", incident: Incident): Incident {
+    if (which === "slow")
+      return this.#slow?.id === incident.id
+        ? withWaste(incident, this.#slow.wastedGpuMs)
+        : incident;
     const lastedMs = this.#effects.nowMs() - incident.onsetMs;
-    return withWaste(incident, lastedMs * (this.#run?.ranks.size ?? 0));
+    const gpus = this.#run?.gpus ?? this.#memory?.worldSize ?? 0;
+    return withWaste(incident, Math.max(0, lastedMs) * gpus);
   }
 
   /** The run is over: nothing of it goes on. */
@@ -306,6 +332,7 @@ export class JobWatch {
     this.#stillWatch = new StillWatch(this.#options.hangMs);
     const known = this.#memory;
     this.#memory = null;
+    if (known?.run !== report.run) this.#wastedBefore = 0;
     if (!known) return;
     // We were started again in the middle of this run, or another run has begun meanwhile.
     if (report.run !== known.run && report.startedMs > known.startedMs) {
@@ -349,10 +376,11 @@ export class JobWatch {
         if (isNew || decision.do === "recovered") this.#decide(run, decision);
       const isHealthy = !this.#slowWatch.suspicion && !this.#slow && one.levelMs > 0;
       if (isHealthy && this.#isUnseen(one)) this.#baselineMs = one.levelMs;
-      if (this.#slow && this.#baselineMs !== null)
+      // While it stands still, that is what costs.
+      if (this.#slow && !this.#still && this.#baselineMs !== null && this.#isUnseen(one))
         this.#slow = withWaste(
           this.#slow,
-          this.#slow.wastedGpuMs + Math.max(0, one.durationMs - this.#baselineMs) * run.ranks.size,
+          this.#slow.wastedGpuMs + Math.max(0, one.durationMs - this.#baselineMs) * run.gpus,
         );
     }
     // After a restart agents tell again of iterations from before.
@@ -413,7 +441,12 @@ export class JobWatch {
       nowMs: this.#effects.nowMs(),
       fromIteration: slowFrom,
     });
-    await this.#store("slow", record);
+    await this.#store("slow", withWaste(record, this.#lostSince(run, slowFrom, beforeMs)));
+  }
+
+  /** By the iterations that were slow before anybody knew. */
+  #lostSince(run: RunState, slowFrom: number, beforeMs: number): number {
+    return run.lostMs(slowFrom, this.#healthySince, beforeMs) * run.gpus;
   }
 
   async #localize(
@@ -424,24 +457,36 @@ export class JobWatch {
     const now = this.#slowWatch.suspicion;
     if (!now || now.slowFrom !== suspicion.slowFrom) return;
     if (this.#slowWatch.isSettled && !isAgain) return;
-    const verdict = await this.#effects.localize(run, suspicion, this.#healthySince, isAgain);
+    const found = await this.#effects.localize(run, suspicion, this.#healthySince, isAgain);
     const still = this.#slowWatch.suspicion;
-    if (!verdict || still?.slowFrom !== suspicion.slowFrom) return;
+    if (!found || still?.slowFrom !== suspicion.slowFrom) return;
+    const { verdict } = found;
     const least = slow >= PATIENT ? SURE_LATER : SURE;
     const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
     // A later look that finds nobody takes nothing back.
     if (isAgain && !isSure) return;
     if (!isSure && (!isLast || still.isTentative)) return;
     this.#slowWatch.settle();
-    if (this.#slow?.verdict && saysNoMore(this.#slow.verdict, verdict)) return;
+    if (this.#slow?.verdict && saysNoMore(this.#slow.verdict, verdict)) {
+      this.#effects.found(this.#slow, found);
+      return;
+    }
     const nowMs = this.#effects.nowMs();
     const old = this.#recent;
     if (!this.#slow && old && this.#isRecent() && accusesSame(old.verdict, verdict)) {
-      await this.#store("slow", relapsed(old, verdict, suspicion.slowFrom, nowMs));
+      const again = relapsed(old, verdict, suspicion.slowFrom, nowMs);
+      const lost = this.#lostSince(run, suspicion.slowFrom, suspicion.beforeMs);
+      // What it lost the first time is part of it again.
+      this.#wastedBefore = Math.max(0, this.#wastedBefore - old.wastedGpuMs);
+      await this.#store("slow", withWaste(again, old.wastedGpuMs + lost));
+      this.#effects.found(again, found);
       return;
     }
     if (!this.#slow) await this.#suspect(run, suspicion);
-    if (this.#slow) await this.#store("slow", confirmed(this.#slow, verdict, nowMs));
+    if (!this.#slow) return;
+    const incident = confirmed(this.#slow, verdict, nowMs);
+    await this.#store("slow", incident);
+    this.#effects.found(incident, found);
   }
 
   async #store(which: "slow" | "still", incident: Incident): Promise<void> {
@@ -449,6 +494,7 @@ export class JobWatch {
     if (which === "slow") this.#slow = kept;
     else this.#still = kept;
     if (!kept) {
+      if (incident.run === this.memory.run) this.#wastedBefore += incident.wastedGpuMs;
       if (this.#recent) this.#earlier = [this.#recent, ...this.#earlier].slice(0, MOST_EARLIER);
       this.#recent = incident;
     }

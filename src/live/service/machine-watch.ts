@@ -6,18 +6,27 @@
 import {
   machineVerdict,
   nowS,
+  suspectPictures,
   WatchedFleet,
   type Server,
   type Way,
 } from "../../machines-pipeline.ts";
+import type { Fleet } from "../../model/fleet.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
+import type { MachinePicture } from "../../model/machine-picture.ts";
+import type { MachineReport } from "../../model/machine-report.ts";
 import { confirmed, isOpen, resolved, suspected } from "./incident-life.ts";
 
 /** The lease's name; no job is called that. */
 export const MACHINES = "machines-of-the-site";
 const CALLS_TO_CONFIRM = 2;
 const CALLS_TO_RESOLVE = 2;
+/** Machines of a job's incident are drawn when it is known and at the next calls, which see how it went on. */
+const CALLS_DRAWN = 4;
+const MOST_WISHES = 64;
+/** An incident of a machine that lasts is drawn again so often. */
+const DRAWN_EVERY = 5;
 
 export interface MachineWatchOptions {
   /** Asked again until it is there. */
@@ -29,7 +38,15 @@ export interface MachineWatchOptions {
   save(this: void, incident: Incident): Promise<void>;
   /** Ranks of running jobs on a machine. */
   ranksOn(this: void, machine: string): readonly Rank[];
+  /** What to draw an incident's machines with, beside their peers; called again as more is known. */
+  pictured(this: void, id: string, metrics: readonly MachinePicture[]): void;
   trouble(this: void, line: string): void;
+}
+
+interface Wish {
+  readonly machines: readonly string[];
+  readonly sinceS: number;
+  calls: number;
 }
 
 interface Seen {
@@ -44,6 +61,10 @@ export class MachineWatch {
   readonly #options: MachineWatchOptions;
   #fleet: { readonly server: Server; readonly watched: WatchedFleet } | null = null;
   readonly #seen = new Map<string, Seen>();
+  /** What the last call saw. */
+  #last: { readonly fleet: Fleet; readonly report: MachineReport } | null = null;
+  /** By incident of a job. */
+  readonly #wishes = new Map<string, Wish>();
   #isBusy = false;
 
   constructor(options: MachineWatchOptions, known: readonly Incident[]) {
@@ -63,6 +84,23 @@ export class MachineWatch {
 
   get memory(): object {
     return { incidents: this.open };
+  }
+
+  /** An incident of a job accuses these machines: how are they? Answered now with what is known, and after the next calls. */
+  wish(id: string, machines: readonly string[], onsetMs: number): void {
+    const [first] = this.#wishes.keys();
+    if (this.#wishes.size >= MOST_WISHES && !this.#wishes.has(id)) this.#wishes.delete(first!);
+    this.#wishes.set(id, { machines, sinceS: onsetMs / 1000, calls: 0 });
+    this.#grant(id);
+  }
+
+  #grant(id: string): void {
+    const wish = this.#wishes.get(id);
+    if (!wish || !this.#last) return;
+    if (++wish.calls >= CALLS_DRAWN) this.#wishes.delete(id);
+    const { fleet, report } = this.#last;
+    const metrics = suspectPictures(fleet, report, wish.machines, wish.sinceS);
+    if (metrics.length > 0) this.#options.pictured(id, metrics);
   }
 
   /** One call; the next is skipped while it lasts. Never rejects. */
@@ -90,7 +128,14 @@ export class MachineWatch {
       };
     }
     const fleet = await this.#fleet.watched.at(nowS(this.#fleet.server), ENV);
-    const { report, verdictOf } = await machineVerdict(fleet, ranksOn);
+    const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn);
+    this.#last = { fleet, report };
+    for (const id of this.#wishes.keys()) this.#grant(id);
+    const draw = ({ id }: Incident, machine: string): void =>
+      this.#options.pictured(
+        id,
+        pictures.filter((picture) => picture.machine === machine),
+      );
     const faulty = new Map(
       report.faulty.filter(({ untilS }) => untilS === null).map((one) => [one.machine, one]),
     );
@@ -108,10 +153,13 @@ export class MachineWatch {
         });
         const incident = { ...record, machines: [machine] };
         this.#seen.set(machine, { incident, calls: 1, missed: 0 });
+        draw(incident, machine);
         await save(incident);
       } else {
         known.missed = 0;
         known.calls++;
+        if (known.calls === CALLS_TO_CONFIRM || known.calls % DRAWN_EVERY === 0)
+          draw(known.incident, machine);
         if (known.calls !== CALLS_TO_CONFIRM) continue;
         known.incident = confirmed(known.incident, verdictOf(machine), nowMs());
         await save(known.incident);

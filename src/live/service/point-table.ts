@@ -60,6 +60,21 @@ export class PointTable {
     return slot === undefined ? NaN : this.#last[slot]!;
   }
 
+  /** Where a rank's values stand in the columns of every row; -1 where it has told nothing. */
+  slotOf(rank: Rank): number {
+    return this.#slots.get(rank) ?? -1;
+  }
+
+  /** As lastOf, by slot. */
+  lastAt(slot: number): number {
+    return this.#last[slot]!;
+  }
+
+  /** One iteration's columns as they are, by slot; null where it is not kept. To be read at once: they go on changing. */
+  rowOf(iteration: number): Readonly<Record<Column, Float32Array>> | null {
+    return this.#rows.get(iteration)?.columns ?? null;
+  }
+
   /** Rows that were new; false for `began again` where most ranks count from the beginning. */
   add(
     report: PointsReport,
@@ -69,7 +84,7 @@ export class PointTable {
     for (let i = 0; i < report.rank.length; i++) {
       const rank = report.rank[i]!;
       const iteration = report.iteration[i]!;
-      const slot = this.#slotOf(rank);
+      const slot = this.#takeSlot(rank);
       // A number that nobody else came to was wrong.
       const last = this.#last[slot]! > this.#newest ? NaN : this.#last[slot]!;
       if (iteration < last - STEPS_BACK) {
@@ -78,7 +93,7 @@ export class PointTable {
         continue;
       }
       this.#back.delete(rank);
-      const row = this.#rowOf(iteration, nowMs);
+      const row = this.#takeRow(iteration, nowMs);
       if (!row) continue;
       if (Number.isNaN(row.columns.durationMs[slot]!)) {
         row.told++;
@@ -179,7 +194,7 @@ export class PointTable {
     };
   }
 
-  #slotOf(rank: Rank): number {
+  #takeSlot(rank: Rank): number {
     const known = this.#slots.get(rank);
     if (known !== undefined) return known;
     const slot = this.#slots.size;
@@ -199,7 +214,7 @@ export class PointTable {
   }
 
   /** null for what is long past, and where nonsense fills the table. */
-  #rowOf(iteration: number, nowMs: number): Row | null {
+  #takeRow(iteration: number, nowMs: number): Row | null {
     const known = this.#rows.get(iteration);
     if (known) return known;
     if (iteration < this.#oldest || this.#rows.size >= KEPT + MOST_STRAY) {

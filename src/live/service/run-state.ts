@@ -71,6 +71,9 @@ export class RunState {
   /** Index of a point for us less its index for the tracker. */
   #ahead = 0;
   #known: LiveJob | null = null;
+  #machines: number | null = null;
+  /** Counts what agents told of ranks and groups. */
+  revision = 0;
   readonly #jobFile: JobFile | null;
 
   constructor(report: JobReport, jobFile: JobFile | null) {
@@ -108,7 +111,20 @@ export class RunState {
       else this.#hold({ report: rank, agent, machine, agentRun: report.run, state: "running" });
     }
     this.#known = null;
+    this.#machines = null;
+    this.revision++;
     return refused;
+  }
+
+  /** How many have ranks of it. */
+  get machines(): number {
+    this.#machines ??= new Set([...this.ranks.values()].map(({ machine }) => machine)).size;
+    return this.#machines;
+  }
+
+  /** GPUs that wait when it stands still: also those of ranks without an agent. */
+  get gpus(): number {
+    return Math.max(this.worldSize, this.ranks.size);
   }
 
   /** Who holds ranks of it. */
@@ -244,6 +260,14 @@ export class RunState {
       batch: new Float64Array(length).fill(NaN),
       between: new Uint8Array(length),
     };
+  }
+
+  /** Milliseconds beyond a healthy level, summed over the whole job's iterations from one on. */
+  lostMs(fromIteration: number, fromPush: number, healthyMs: number): number {
+    let lost = 0;
+    for (let i = Math.max(0, fromPush - this.#firstPush); i < this.#numbers.length; i++)
+      if (this.#numbers[i]! >= fromIteration) lost += Math.max(0, this.#durations[i]! - healthyMs);
+    return lost;
   }
 
   /** Made anew where ranks or groups have changed. */

@@ -1,9 +1,10 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
-import type { HeldJob } from "./held-job.ts";
 import type { Service } from "./service.ts";
-import { Refusal, type JobView, type RankColumns, type ServiceView } from "./view.ts";
+import { rankColumns } from "./rank-columns.ts";
+import { jobView } from "./job-view.ts";
+import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
 const ANSWER_MS = 20_000;
@@ -41,8 +42,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       return held ? jobView(held, service) : null;
     },
     ranks(job) {
-      const held = service.held.get(job);
-      return held ? rankColumns(held, service) : null;
+      const run = service.held.get(job)?.watch.run;
+      if (!run) return null;
+      const isThere = (agent: string): boolean => service.isThere(agent);
+      return rankColumns(run, isThere, (layout) => service.temperatures.of(layout));
     },
     async iterations(job, { fromMs = -Infinity, toMs = Infinity, most }) {
       const run = service.held.get(job)?.watch.run;
@@ -87,8 +90,8 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const now = known(id);
       return now && (stored.at(-1)?.revision ?? 0) < now.revision ? [...stored, now] : stored;
     },
-    picture: async () => null,
-    report: async () => null,
+    picture: (id) => service.pictures.picture(id),
+    report: (id) => service.pictures.report(id),
     offenders: (sinceMs, most) => history.offenders(sinceMs, most),
     audit: (query) => history.audit(query),
     async act(id, action, verb, who, dryRun) {
@@ -144,77 +147,6 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         return "the history cannot be reached; see the service's log";
       }
     },
-  };
-}
-
-export function jobView(held: HeldJob, service: Service): JobView {
-  const { watch, job } = held;
-  const { memory, run } = watch;
-  const { seenMs } = watch;
-  const machines = new Set([...(run?.ranks.values() ?? [])].map(({ machine }) => machine));
-  const levelMs = run && run.levelMs > 0 ? run.levelMs : null;
-  return {
-    job,
-    run: memory.run,
-    startedMs: memory.startedMs,
-    seenMs,
-    worldSize: memory.worldSize,
-    ranks: run?.ranks.size ?? 0,
-    machines: machines.size,
-    health: healthOf(held, service.options.nowMs() - seenMs > service.options.silentMs),
-    lastIteration: Number.isFinite(memory.lastIteration) ? memory.lastIteration : -1,
-    levelMs,
-    baselineMs: memory.baselineMs,
-    incident: watch.open[0]?.id ?? null,
-    wastedGpuMs: 0,
-    lacks: watch.lacks((agent) => service.isThere(agent)),
-  };
-}
-
-function healthOf({ watch }: HeldJob, isSilent: boolean): JobView["health"] {
-  const [worst] = watch.open;
-  if (worst?.kind === "crash") return "failed";
-  if (worst?.kind === "hang") return "hung";
-  if (watch.hasEnded) return "ended";
-  if (isSilent) return "silent";
-  if (worst) return "slow";
-  return watch.run && watch.run.levelMs > 0 ? "healthy" : "learning";
-}
-
-function rankColumns({ watch }: HeldJob, service: Service): RankColumns | null {
-  const { run } = watch;
-  if (!run) return null;
-  const held = [...run.ranks.values()].sort((a, b) => a.report.rank - b.report.rank);
-  const { iterations, ranks, durationMs, collectiveMs, sendMs, recvMs } = run.points.window(
-    run.points.iterations.slice(-1),
-  );
-  const at = new Map(ranks.map((rank, k) => [rank, k]));
-  const column = (value: (k: number) => number): Float32Array =>
-    Float32Array.from(held, ({ report: { rank } }) => {
-      const k = at.get(rank);
-      return k === undefined || iterations.length === 0 ? NaN : value(k);
-    });
-  const inside = (k: number): number => collectiveMs[k]! + (sendMs[k] || 0) + (recvMs[k] || 0);
-  const unknown = held.map(() => null);
-  return {
-    layout: "",
-    groups: [],
-    pipeline: unknown,
-    data: unknown,
-    tensor: unknown,
-    lateMs: column(() => NaN),
-    temperature: column(() => NaN),
-    rank: held.map(({ report }) => report.rank),
-    machine: held.map(({ machine }) => machine),
-    gpu: held.map(({ report }) => report.gpu),
-    stage: held.map(({ report }) => report.stage),
-    iteration: Float64Array.from(held, ({ report }) => run.points.lastOf(report.rank)),
-    durationMs: column((k) => durationMs[k]!),
-    ownMs: column((k) => durationMs[k]! - inside(k)),
-    waitMs: column(inside),
-    state: held.map(({ agent, state }) =>
-      state === "running" && !service.isThere(agent) ? "silent" : state,
-    ),
   };
 }
 

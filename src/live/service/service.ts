@@ -5,8 +5,9 @@
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import type { JobFile } from "../../live-pipeline.ts";
+import { shortName } from "../../machines-pipeline.ts";
 import type { Incident } from "../../model/incident.ts";
-import type { Verdict } from "../../model/verdict.ts";
+import type { IncidentPicture } from "../../model/picture.ts";
 import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator } from "../wire/transport.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
@@ -18,9 +19,14 @@ import { HeldJob } from "./held-job.ts";
 import { HeldMachines, type HeldMachinesOptions } from "./held-machines.ts";
 import { diagnoseStandstill, searchSlowDown, type Investigator } from "./investigate.ts";
 import { IterationRows } from "./iteration-rows.ts";
+import type { Found } from "./job-effects.ts";
+import { JobNews } from "./job-news.ts";
+import { jobView } from "./job-view.ts";
 import { MACHINES, type MachineWatchOptions } from "./machine-watch.ts";
+import { PictureStore } from "./picture-store.ts";
 import type { CountedIteration, RunState } from "./run-state.ts";
 import type { SlowSuspicion } from "./slow-watch.ts";
+import { Temperatures } from "./temperatures.ts";
 import { Refusal, type LiveEvent } from "./view.ts";
 
 export interface ServiceOptions {
@@ -66,6 +72,8 @@ export class Service {
   readonly held = new Map<string, HeldJob>();
   readonly actions: Actions;
   readonly machines: HeldMachines | null;
+  readonly pictures: PictureStore;
+  readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
   readonly figures = {
     points: 0,
@@ -82,6 +90,9 @@ export class Service {
   readonly #iterations = new IterationRows();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #told = new Map<string, number>();
+  readonly #news = new JobNews();
+  /** Pictures that are being made, by incident. */
+  readonly #drawing = new Map<string, Promise<IncidentPicture>>();
   #bus: AgentBus | null = null;
   #isClosed = false;
   #isRemembering = false;
@@ -107,6 +118,9 @@ export class Service {
         throw new Refusal(409, "the incident is not looked after by this service any more");
       },
     });
+    const trouble = (line: string): void => this.trouble(line);
+    this.pictures = new PictureStore({ folder: options.folder, trouble });
+    this.temperatures = new Temperatures(options.machines, options.nowMs, trouble);
     this.machines = options.machines ? this.#makeMachines(options.machines) : null;
     this.handlers = {
       report: (agent, report) => this.#report(agent, report),
@@ -150,11 +164,18 @@ export class Service {
       });
     });
     this.machines?.start();
+    this.temperatures.start();
   }
 
   /** Looks at what only time tells: silence, iterations that nobody completes. */
   tick(): void {
-    for (const { watch } of this.held.values()) watch.tick();
+    const nowMs = this.options.nowMs();
+    for (const held of this.held.values()) {
+      held.watch.tick();
+      if (!this.#news.isDue(held.job, nowMs)) continue;
+      const job = jobView(held, this);
+      if (this.#news.isNews(job, nowMs)) this.tell({ type: "job", job });
+    }
   }
 
   async close(): Promise<void> {
@@ -162,7 +183,9 @@ export class Service {
     for (const timer of this.#timers) clearInterval(timer);
     await Promise.race([this.#putIterations(), after(CLOSE_MS)]);
     await this.machines?.close();
+    this.temperatures.close();
     await Promise.all([...this.held.values()].map((held) => held.close()));
+    await Promise.race([this.pictures.idle(), after(CLOSE_MS)]);
     this.held.clear();
   }
 
@@ -258,12 +281,14 @@ export class Service {
         localize: (run, suspicion, since, isAgain) =>
           this.#localize(run, suspicion, since, isAgain),
         collect: (run, kind) => this.#collect(run, kind),
+        found: (incident, found) => this.#found(incident, found),
         counted: (run, iterations) => this.#counted(run, iterations),
         trouble: (line) => this.trouble(line),
       },
       changed: (incident) => this.#changed(incident),
       lost: () => {
         this.held.delete(lease.job);
+        this.#news.keep((job) => this.held.has(job));
         void this.#bus?.unfollow(lease.job).catch(() => undefined);
         void held.keeper.drop();
         this.trouble(
@@ -299,9 +324,10 @@ export class Service {
         ranksOn: (machine) =>
           [...this.held.values()].flatMap(({ watch }) =>
             [...(watch.run?.ranks.values() ?? [])]
-              .filter((held) => held.machine === machine)
+              .filter((held) => shortName(held.machine) === shortName(machine))
               .map(({ report }) => report.rank),
           ),
+        pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: (line) => this.trouble(line),
       },
       keeper: { history, alerts, alertsEnv: this.#alertsEnv(), changed },
@@ -376,15 +402,36 @@ export class Service {
     suspicion: SlowSuspicion,
     since: number,
     isAgain: boolean,
-  ): Promise<Verdict> {
+  ): Promise<Found> {
     const by = this.#investigator;
-    const { verdict, bytes } = await searchSlowDown(run, suspicion, since, isAgain, by);
+    const found = await searchSlowDown(run, suspicion, since, isAgain, by);
     this.figures.localizations++;
-    this.figures.fetchedBytes += bytes;
-    return verdict;
+    this.figures.fetchedBytes += found.bytes;
+    return found;
   }
 
-  #collect(run: RunState, kind: "hang" | "crash"): Promise<Verdict> {
+  /** Behind the verdict: nobody waits for a picture. */
+  #found({ id, onsetMs }: Incident, { verdict, picture = null, folder }: Found): void {
+    if (folder !== undefined) this.pictures.put(id, null, folder);
+    if (picture !== null) void this.#draw(id, Promise.resolve(picture));
+    const machines = verdict.suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));
+    if (machines.length > 0) this.machines?.wish(id, [...new Set(machines)], onsetMs);
+  }
+
+  /** Of two searches the later counts, whichever is drawn first. */
+  async #draw(id: string, picture: Promise<IncidentPicture>): Promise<void> {
+    this.#drawing.set(id, picture);
+    try {
+      const drawn = await picture;
+      if (this.#drawing.get(id) === picture) this.pictures.put(id, drawn);
+    } catch (error) {
+      this.trouble(`incident ${id} is not drawn: ${words(error)}`);
+    } finally {
+      if (this.#drawing.get(id) === picture) this.#drawing.delete(id);
+    }
+  }
+
+  #collect(run: RunState, kind: "hang" | "crash"): Promise<Found> {
     const { folder, nowMs } = this.options;
     return diagnoseStandstill(run, kind, join(folder, "incidents"), nowMs(), this.#investigator);
   }
@@ -420,6 +467,7 @@ export class Service {
       const { seenMs, hasEnded } = held.watch;
       if (nowMs - seenMs > FORGOTTEN_MS && held.watch.open.length === 0) {
         this.held.delete(job);
+        this.#news.keep((one) => this.held.has(one));
         await held.forget().catch(() => undefined);
         continue;
       }

@@ -3,34 +3,37 @@ import type { IncomingMessage } from "node:http";
 import { type Authorizer, Denial } from "./authorize.ts";
 import type { HttpLimits } from "./limits.ts";
 
-const METHODS = new Set(["GET", "HEAD", "POST"]);
+const METHODS = ["GET", "HEAD", "POST"];
 /** Names of jobs, ids of incidents and actions; no percent sign, so nothing is decoded twice. */
 const SEGMENT = /^[A-Za-z0-9_.~:@+=,!-]{1,256}$/;
 
-/** null: let it in. */
+/** null: let it in. `mayDelete`: there are paths that take it. */
 export function turnAway(
   request: IncomingMessage,
   auth: Authorizer,
   limits: HttpLimits,
   scheme: "http" | "https",
+  mayDelete = false,
 ): Denial | null {
   const { method = "", url = "", headers } = request;
   if (url.length > limits.urlBytes)
     return new Denial(414, `the URL is longer than ${limits.urlBytes} bytes`);
-  if (!METHODS.has(method)) return new Denial(405, "only GET, HEAD and POST are known here", ALLOW);
+  const methods = mayDelete ? [...METHODS, "DELETE"] : METHODS;
+  if (!methods.includes(method)) {
+    const allow = methods.join(", ");
+    return new Denial(405, `only ${allow} are known here`, { allow });
+  }
   if (!url.startsWith("/")) return new Denial(400, "the request must name a path");
   if (sameHeaders(request, "host") > 1)
     return new Denial(400, "there is more than one Host header");
   if (!auth.knowsHost(request))
     return new Denial(421, "the service does not answer under this name: see allowedHosts");
   if (!isPlainPath(url)) return new Denial(404, "there is nothing at this path");
-  if (method === "POST") return postFault(request, scheme);
+  if (method === "POST" || method === "DELETE") return postFault(request, scheme);
   if (Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined)
     return new Denial(400, `a ${method} request has no body`);
   return isOtherSite(request) ? new Denial(403, "pages of other sites may not read this") : null;
 }
-
-const ALLOW = { allow: "GET, HEAD, POST" };
 
 function sameHeaders({ rawHeaders }: IncomingMessage, name: string): number {
   let found = 0;

@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 description of the service, made of the table of routes. */
 import { z } from "zod";
-import { ROUTES, type Route } from "./routes.ts";
-import { SCHEMAS } from "./schemas.ts";
+import type { Route } from "./routes.ts";
+import { type SchemaName, SCHEMAS } from "./schemas.ts";
 
 const BASE = "#/components/schemas/";
 
@@ -13,7 +13,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   404: "There is no such thing",
   405: "The path does not take this method",
   408: "The request took too long",
-  409: "The action is not in a state that allows it",
+  409: "It is not in a state that allows this",
   413: "The body is too large",
   414: "The URL is too long",
   415: "The body is not JSON",
@@ -26,9 +26,12 @@ const ERRORS: Readonly<Record<number, string>> = {
 const ALWAYS = [400, 405, 414, 421, 431, 500, 503];
 const WITH_TOKEN = [401, 403, 429];
 
-export function describeApi(version: string): Readonly<Record<string, unknown>> {
+export function describeApi(
+  version: string,
+  routes: readonly Route[],
+): Readonly<Record<string, unknown>> {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of ROUTES) {
+  for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [route.method]: operation(route) };
   }
@@ -45,7 +48,7 @@ export function describeApi(version: string): Readonly<Record<string, unknown>> 
     servers: [{ url: "/" }],
     paths,
     components: {
-      schemas: schemas(),
+      schemas: schemas(routes),
       securitySchemes: {
         token: {
           type: "http",
@@ -63,6 +66,9 @@ export function describeApi(version: string): Readonly<Record<string, unknown>> 
     },
   };
 }
+
+/** Not there where nothing can be broken on purpose. */
+const OF_THE_DEMO: ReadonlySet<string> = new Set<SchemaName>(["DemoFault", "DemoState"]);
 
 function operation(route: Route): unknown {
   const { needs, answers } = route;
@@ -140,9 +146,11 @@ function parameters({ path, query, method, answers }: Route): unknown[] {
   return [...inPath, ...inQuery, ...(isStream ? [resume] : [])];
 }
 
-function schemas(): Record<string, unknown> {
+function schemas(routes: readonly Route[]): Record<string, unknown> {
   const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(SCHEMAS)) registry.add(schema, { id });
+  const hasDemo = routes.some(({ path }) => path.startsWith("/api/v1/demo"));
+  for (const [id, schema] of Object.entries(SCHEMAS))
+    if (hasDemo || !OF_THE_DEMO.has(id)) registry.add(schema, { id });
   const made = z.toJSONSchema(registry, {
     uri: (id) => BASE + id,
     // What a default fills in need not be sent.

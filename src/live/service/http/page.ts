@@ -1,91 +1,32 @@
-/** A page that lists jobs and open incidents: one document, nothing from elsewhere, everything written as text. */
+/** The page's files, as the build left them: read once, sent compressed, and nothing else of the disk can be reached. */
 import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { encodingOf, squeezedSmall } from "./encoding.ts";
 
-const STYLE = `
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1c2430;background:#fff}
-h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}
-table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #dde2ea;vertical-align:top}
-th{font-weight:600;color:#566}#says{color:#8a4b00}label{display:block;margin:1rem 0}[hidden]{display:none}
-@media(prefers-color-scheme:dark){body{color:#dde2ea;background:#14181f}th,td{border-color:#333c49}th{color:#9aa}#says{color:#e0a050}}
-`;
+/** Of the built package, and of a run from source: both lie two folders below the root. */
+export const WEB_FOLDER = fileURLToPath(new URL("../../../../dist/web", import.meta.url));
 
-const SCRIPT = String.raw`
-"use strict";
-const at = (id) => document.getElementById(id);
-let token = "";
-let timer = 0;
-async function ask(path) {
-  const headers = token === "" ? {} : { authorization: "Bearer " + token };
-  const response = await fetch("/api/v1" + path, { headers, cache: "no-store" });
-  at("ask").hidden = response.status !== 401;
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
-}
-// Lines of strangers: no control characters, nothing that turns the reading direction.
-const plain = (text) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
-function fill(id, rows, none) {
-  const body = at(id);
-  body.replaceChildren();
-  for (const cells of rows.length === 0 ? [[none]] : rows) {
-    const row = body.insertRow();
-    for (const cell of cells) row.insertCell().textContent = cell === null ? "–" : plain(String(cell));
-  }
-}
-const time = (ms) => new Date(ms).toISOString().replace("T", " ").slice(0, 19);
-const took = (ms) => (ms === null ? null : ms >= 1000 ? (ms / 1000).toFixed(2) + " s" : ms.toFixed(0) + " ms");
-async function show() {
-  clearTimeout(timer);
-  try {
-    const [{ jobs }, { incidents }] = await Promise.all([ask("/jobs"), ask("/incidents?open=true")]);
-    fill("jobs", jobs.map((j) => [j.job, j.health, j.ranks + " of " + (j.worldSize || "?"), j.machines, j.lastIteration, took(j.levelMs), took(j.baselineMs)]), "no job has reported yet");
-    fill("incidents", incidents.map((i) => [time(i.onsetMs), i.job, i.state, i.kind, i.summary, i.machines.slice(0, 8).join(", ")]), "none");
-    at("says").textContent = "";
-  } catch (error) {
-    at("says").textContent = plain(error.message);
-  }
-  timer = setTimeout(show, 5000);
-}
-at("token").addEventListener("change", (event) => {
-  token = event.target.value.trim();
-  show();
-});
-show();
-`;
+const TYPES: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".woff2": "font/woff2",
+};
+const IS_TEXT = /\.(js|css|svg|html)$/;
+const ASSET = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;
+const MOST_ASSETS = 64;
+const MOST_BYTES = 8 << 20;
 
-const head = (...names: readonly string[]): string =>
-  `<thead><tr>${names.map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>`;
-
-export const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Faultline</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<h1>Faultline</h1>
-<p id="says" role="status"></p>
-<label id="ask" hidden>Token with the scope read <input id="token" type="password" autocomplete="off" spellcheck="false"></label>
-<h2>Open incidents</h2>
-<table>${head("since (UTC)", "job", "state", "kind", "what", "machines")}<tbody id="incidents"></tbody></table>
-<h2>Jobs</h2>
-<table>${head("job", "health", "ranks", "machines", "iteration", "now", "healthy")}<tbody id="jobs"></tbody></table>
-<p>The API is described in <a href="/api/v1/openapi.json">openapi.json</a>; figures are at <a href="/metrics">/metrics</a>.</p>
-<script>${SCRIPT}</script>
-</body>
-</html>
-`;
-
-const hash = (text: string): string =>
-  `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-
+/** Everything is a file of its own from this very service: what is written into the page by a stranger runs nowhere. */
 export const PAGE_POLICY = [
   "default-src 'none'",
-  `script-src ${hash(SCRIPT)}`,
-  `style-src ${hash(STYLE)}`,
+  "script-src 'self'",
+  "style-src 'self'",
   "connect-src 'self'",
+  "img-src 'self' data:",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -94,3 +35,106 @@ export const PAGE_POLICY = [
 /** Of everything else: nothing that a browser could run. */
 export const BARE_POLICY =
   "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/**
+ * A report is a page of its own, with a stricter policy of its own inside (report/html/page.ts). Sandboxed: whatever it
+ * holds is no page of this service and cannot ask it anything.
+ */
+export const REPORT_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Faultline</title>
+<p>The page has not been built. Run: npm run build, and start the service again.</p>
+<p>The service itself works. Its API is described in <a href="/api/v1/openapi.json">openapi.json</a>.</p>
+</html>
+`;
+
+interface PageFile {
+  readonly type: string;
+  readonly etag: string;
+  readonly plain: Buffer;
+  /** null for what is compressed already. */
+  readonly small: Promise<{ readonly br: Buffer; readonly gzip: Buffer }> | null;
+}
+
+export interface Page {
+  /** "/" or the name below /assets/; null for what is not there. */
+  answer(this: void, name: string, headers: Headers): Promise<Response | null>;
+}
+
+/** What a request says about the answer that it wants. */
+export interface Headers {
+  readonly "accept-encoding"?: string | readonly string[] | undefined;
+  readonly "if-none-match"?: string | undefined;
+}
+
+export function readPage(folder: string): Page {
+  const index = fileOf(join(folder, "index.html"), "text/html; charset=utf-8");
+  const root = index ?? pageFile(Buffer.from(NOT_BUILT), "text/html; charset=utf-8", true);
+  const assets = index ? assetsOf(join(folder, "assets")) : new Map<string, PageFile>();
+  return {
+    async answer(name, headers) {
+      const isRoot = name === "/";
+      const file = isRoot ? root : assets.get(name);
+      if (!file) return null;
+      const shared = {
+        etag: file.etag,
+        vary: "accept-encoding",
+        // Names of assets hold a hash of what is in them; the page itself is asked for again each time.
+        "cache-control": isRoot ? "no-cache" : "public, max-age=31536000, immutable",
+        ...(isRoot ? { "content-security-policy": PAGE_POLICY } : {}),
+      };
+      const known = headers["if-none-match"]
+        ?.split(",")
+        .map((tag) => tag.trim().replace(/^W\//, ""));
+      if (known?.includes(file.etag)) return new Response(null, { status: 304, headers: shared });
+      const encoding = file.small === null ? null : encodingOf(headers["accept-encoding"]);
+      const body = encoding === null ? file.plain : (await file.small!)[encoding];
+      return new Response(new Uint8Array(body), {
+        headers: {
+          ...shared,
+          "content-type": file.type,
+          "content-length": String(body.length),
+          ...(encoding === null ? {} : { "content-encoding": encoding }),
+        },
+      });
+    },
+  };
+}
+
+function assetsOf(folder: string): Map<string, PageFile> {
+  const files = new Map<string, PageFile>();
+  for (const name of readdirOr(folder).sort().slice(0, MOST_ASSETS)) {
+    const type = TYPES[extname(name)];
+    const file = type !== undefined && ASSET.test(name) ? fileOf(join(folder, name), type) : null;
+    if (file) files.set(name, file);
+  }
+  return files;
+}
+
+function readdirOr(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** null where there is none, or one that cannot be ours. */
+function fileOf(path: string, type: string): PageFile | null {
+  try {
+    const { size } = statSync(path);
+    if (size > MOST_BYTES) return null;
+    return pageFile(readFileSync(path), type, IS_TEXT.test(path));
+  } catch {
+    return null;
+  }
+}
+
+function pageFile(plain: Buffer, type: string, isText: boolean): PageFile {
+  const etag = `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`;
+  return { type, etag, plain, small: isText ? squeezedSmall(plain) : null };
+}

@@ -27,6 +27,12 @@ export const text = (says: string): Parameter<string> => ({
   read: (text) => (text.length >= 1 && text.length <= 256 ? text : null),
 });
 
+export const oneOf = <T extends string>(says: string, words: readonly T[]): Parameter<T> => ({
+  says,
+  schema: { type: "string", enum: words },
+  read: (text) => words.find((word) => word === text) ?? null,
+});
+
 export const flag = (says: string): Parameter<boolean> => ({
   says,
   schema: { type: "boolean" },
@@ -86,6 +92,7 @@ function words({ schema }: Parameter<unknown>): string {
   if (schema["type"] === "boolean") return "true or false";
   if (schema["type"] === "integer") return `a whole number from 1 to ${String(schema["maximum"])}`;
   if (schema["pattern"] !== undefined) return "a name of letters, digits, - and _";
+  if (schema["enum"] !== undefined) return (schema["enum"] as readonly string[]).join(" or ");
   if (schema["anyOf"] !== undefined)
     return "milliseconds since 1970 or a time like 2026-01-31T12:00:00Z";
   return "1 to 256 characters";

@@ -2,24 +2,28 @@
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
+import { groupBy } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { readBody } from "./body.ts";
+import { squeezed } from "./encoding.ts";
 import { EVENT_HEADERS, type EventStreams } from "./events.ts";
 import { jsonText } from "./json.ts";
 import type { HttpLimits } from "./limits.ts";
 import { METRICS_TYPE, metricsText, type RequestCounts } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
-import { PAGE, PAGE_POLICY } from "./page.ts";
+import { type Page, REPORT_POLICY } from "./page.ts";
 import { readQuery } from "./queries.ts";
-import { ROUTES, type Route } from "./routes.ts";
+import type { Route } from "./routes.ts";
 
 export interface Served {
   readonly view: ServiceView;
   readonly auth: Authorizer;
   readonly limits: HttpLimits;
   readonly version: string;
+  readonly routes: readonly Route[];
+  readonly page: Page;
   readonly streams: EventStreams;
   readonly requests: RequestCounts;
   nowMs(): number;
@@ -39,30 +43,35 @@ const HEALTH_MS = 5000;
 export function makeRouter(served: Served): Router {
   const router = new Hono<Bindings>({ strict: true });
   const own = ownAnswers(served);
-  for (const route of ROUTES) {
-    const handle = async (c: Context<Bindings>): Promise<Response> => {
-      const response = await answer(c, route, served, own[route.path]).catch((error: unknown) =>
-        refuse(error, served, c.env.incoming.method === "POST"),
-      );
-      served.requests.add(route.path, response === RESPONSE_ALREADY_SENT ? 200 : response.status);
-      return response;
-    };
-    if (route.method === "get") router.get(route.path, handle);
-    else router.post(route.path, handle);
-    const allow = route.method === "get" ? "GET, HEAD" : "POST";
-    router.all(route.path, (c) => {
-      served.requests.add(route.path, 405);
+  for (const [path, routes] of groupBy(served.routes, (route) => route.path)) {
+    for (const route of routes)
+      router.on(route.method.toUpperCase(), path, async (c) => {
+        const response = await answer(c, route, served, own[path]).catch((error: unknown) =>
+          refuse(error, served, hasBody(c.env.incoming.method)),
+        );
+        served.requests.add(path, response === RESPONSE_ALREADY_SENT ? 200 : response.status);
+        return response;
+      });
+    const allow = routes.map(({ method }) => ALLOWED[method]).join(", ");
+    router.all(path, (c) => {
+      served.requests.add(path, 405);
       const why = `this path takes ${allow} only`;
-      return errorAnswer(new Denial(405, why, { allow }), c.req.method === "POST");
+      return errorAnswer(new Denial(405, why, { allow }), hasBody(c.req.method));
     });
   }
   router.notFound((c) => {
     served.requests.add("(unknown)", 404);
     const refusal = new Refusal(404, "there is nothing at this path");
-    return errorAnswer(refusal, c.req.method === "POST");
+    return errorAnswer(refusal, hasBody(c.req.method));
   });
-  router.onError((error, c) => refuse(error, served, c.req.method === "POST"));
+  router.onError((error, c) => refuse(error, served, hasBody(c.req.method)));
   return router;
+}
+
+const ALLOWED = { get: "GET, HEAD", post: "POST", delete: "DELETE" } as const;
+
+function hasBody(method: string | undefined): boolean {
+  return method === "POST" || method === "DELETE";
 }
 
 type OwnAnswer = (c: Context<Bindings>) => Promise<Response> | Response;
@@ -91,22 +100,45 @@ async function answer(
     // The body has its own limit.
     served.limits.answerMs + (route.method === "post" ? served.limits.bodyMs : 0),
   );
-  return new Response(jsonText(value), { headers: JSON_TYPE });
+  const json = value instanceof Uint8Array ? value : jsonText(value);
+  return await jsonAnswer(json, incoming.headers["accept-encoding"]);
+}
+
+async function jsonAnswer(
+  json: string | Uint8Array,
+  accepts: string | string[] | undefined,
+): Promise<Response> {
+  const headers = { ...JSON_TYPE, vary: "accept-encoding" };
+  const small = await squeezed(json, accepts);
+  if (!small) return new Response(plainBody(json), { headers });
+  return new Response(new Uint8Array(small.body), {
+    headers: { ...headers, "content-encoding": small.encoding },
+  });
+}
+
+function plainBody(json: string | Uint8Array): string | Uint8Array<ArrayBuffer> {
+  return typeof json === "string" ? json : new Uint8Array(json);
 }
 
 /** Answers that are no JSON of the view. */
 function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
-  const { view, streams } = served;
-  const description = jsonText(describeApi(served.version));
+  const { view, streams, page } = served;
+  const description = jsonText(describeApi(served.version, served.routes));
   return {
-    "/": () =>
-      new Response(PAGE, {
+    "/": async (c) => found(await page.answer("/", c.env.incoming.headers)),
+    "/assets/:file": async (c) =>
+      found(await page.answer(c.req.param("file") ?? "", c.env.incoming.headers)),
+    "/api/v1/incidents/:id/report": async (c) => {
+      const report = await inTime(view.report(c.req.param("id") ?? ""), served.limits.answerMs);
+      if (report === null) throw new Refusal(404, "there is no report of this incident");
+      return new Response(report, {
         headers: {
           "content-type": "text/html; charset=utf-8",
-          "cache-control": "no-cache",
-          "content-security-policy": PAGE_POLICY,
+          "cache-control": "no-store",
+          "content-security-policy": REPORT_POLICY,
         },
-      }),
+      });
+    },
     "/healthz": async () => {
       const trouble = await inTime(view.trouble(), HEALTH_MS).catch((error: unknown) =>
         error instanceof Refusal ? error.message : "the service cannot tell how it is",
@@ -130,7 +162,8 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
         headers: { "content-type": METRICS_TYPE, "cache-control": "no-store" },
       });
     },
-    "/api/v1/openapi.json": () => new Response(description, { headers: JSON_TYPE }),
+    "/api/v1/openapi.json": (c) =>
+      jsonAnswer(description, c.env.incoming.headers["accept-encoding"]),
     "/api/v1/events": async (c) => {
       const { incoming, outgoing } = c.env;
       if (incoming.method === "HEAD") return new Response(null, { headers: EVENT_HEADERS });
@@ -138,6 +171,11 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
       return RESPONSE_ALREADY_SENT;
     },
   };
+}
+
+function found(response: Response | null): Response {
+  if (!response) throw new Refusal(404, "there is nothing at this path");
+  return response;
 }
 
 function parsed(body: string): unknown {

@@ -1,10 +1,11 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { NAME } from "../../wire/messages.ts";
-import { Refusal, type RankColumns, type ServiceView } from "../view.ts";
+import { Refusal, type ServiceView } from "../view.ts";
 import type { Caller, Need } from "./authorize.ts";
 import { column } from "./json.ts";
-import { flag, moment, name, type Parameters, readQuery, text, whole } from "./queries.ts";
+import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
+import { rankColumns, rankValues } from "./rank-answer.ts";
 import { actionBody, type SchemaName } from "./schemas.ts";
 
 export interface Ask {
@@ -18,7 +19,7 @@ export interface Ask {
 }
 
 export interface Route {
-  readonly method: "get" | "post";
+  readonly method: "get" | "post" | "delete";
   /** With the router's names: "/api/v1/jobs/:job". */
   readonly path: string;
   readonly needs: Need;
@@ -29,7 +30,7 @@ export interface Route {
   readonly answers: { readonly schema: SchemaName } | { readonly type: string };
   /** Statuses of errors besides those that every route has. */
   readonly errors: readonly number[];
-  /** null for routes that the server answers itself, for they are no JSON of the view. */
+  /** A value, or bytes that are JSON already. null for routes that the server answers itself, for they are no JSON of the view. */
   readonly answer: ((ask: Ask) => unknown) | null;
 }
 
@@ -49,6 +50,9 @@ const INCIDENTS_QUERY = {
   since: moment("opened at or after"),
   machine: text("with this machine among the suspects"),
   most,
+};
+const RANKS_QUERY = {
+  only: oneOf("without what changes only with `layout`: RankValues instead", ["values"]),
 };
 const OFFENDERS_QUERY = { days: whole("over so many days; 30 by default", 3650), most };
 const AUDIT_QUERY = { incident: text("of this incident"), most };
@@ -91,7 +95,14 @@ const own = (
 ): Route => ({ method: "get", path, needs, summary, query: {}, answers, errors, answer: null });
 
 export const ROUTES: readonly Route[] = [
-  own("/", "nothing", { type: "text/html" }, "A page that lists jobs and open incidents"),
+  own("/", "nothing", { type: "text/html" }, "The page"),
+  own(
+    "/assets/:file",
+    "nothing",
+    { type: "text/javascript" },
+    "Scripts and styles of the page",
+    [404],
+  ),
   own("/healthz", "nothing", { schema: "Health" }, "Whether the service works", [503]),
   own("/metrics", "metrics", { type: "text/plain" }, "Figures of the service for Prometheus"),
   own("/api/v1/openapi.json", "nothing", { type: "application/json" }, "This description"),
@@ -104,8 +115,16 @@ export const ROUTES: readonly Route[] = [
   ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
-  get("/jobs/:job/ranks", "Ranks", "The latest iteration of every rank, as columns", {}, (ask) =>
-    rankColumns(found(ask.view.ranks(jobOf(ask)), "job")),
+  get(
+    "/jobs/:job/ranks",
+    "Ranks",
+    "The latest iteration of every rank, as columns",
+    RANKS_QUERY,
+    (ask) => {
+      const { only } = readQuery(ask.request.url ?? "", RANKS_QUERY);
+      const columns = found(ask.view.ranks(jobOf(ask)), "job");
+      return only === "values" ? rankValues(columns) : rankColumns(columns);
+    },
   ),
   get(
     "/jobs/:job/iterations",
@@ -152,6 +171,26 @@ export const ROUTES: readonly Route[] = [
     },
   ),
   get(
+    "/incidents/:id/picture",
+    "Picture",
+    "What an incident is drawn from: its story, metrics, log lines, kernels",
+    {},
+    async ({ view, param }) => {
+      const id = param("id");
+      const picture = await view.picture(id);
+      if (picture) return picture;
+      found(await view.incident(id), "incident");
+      throw new Refusal(404, "nothing was kept to draw this incident from");
+    },
+  ),
+  own(
+    "/api/v1/incidents/:id/report",
+    "read",
+    { type: "text/html" },
+    "The report of the evidence of a job that stood still or died, one HTML file",
+    [404],
+  ),
+  get(
     "/offenders",
     "Offenders",
     "Machines that were suspects of confirmed incidents, the most frequent first",
@@ -194,17 +233,3 @@ export const ROUTES: readonly Route[] = [
     },
   },
 ];
-
-function rankColumns(columns: RankColumns): unknown {
-  return {
-    rank: columns.rank,
-    machine: columns.machine,
-    gpu: columns.gpu,
-    stage: columns.stage,
-    iteration: column(columns.iteration),
-    durationMs: column(columns.durationMs),
-    ownMs: column(columns.ownMs),
-    waitMs: column(columns.waitMs),
-    state: columns.state,
-  };
-}

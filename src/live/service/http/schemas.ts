@@ -5,7 +5,8 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { JobView, LiveEvent } from "../view.ts";
+import type { DemoFault, DemoState, GroupView, JobView, LiveEvent } from "../view.ts";
+import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
@@ -80,17 +81,32 @@ const auditRow: z.ZodType<AuditRow> = z.object({
   detail: z.string(),
 });
 
+const group: z.ZodType<GroupView> = z.object({
+  name: z.string(),
+  role: z.string().describe("the description without its numbers"),
+  ranks: z.array(z.number()),
+});
+
 /** Columns: entry i of each belongs to the same rank. */
-const rankColumns = z.object({
-  rank: z.array(z.number()),
-  machine: z.array(z.string().nullable()),
-  gpu: numbersOrNull,
-  stage: numbersOrNull,
+const rankValues = z.object({
+  layout: z.string().describe("changes whenever rank, machine, gpu, a coordinate or a group does"),
   iteration: numbersOrNull,
   durationMs: numbersOrNull,
   ownMs: numbersOrNull.describe("time outside communication"),
   waitMs: numbersOrNull,
+  lateMs: numbersOrNull.describe("own time beyond what ranks of the same stage typically need"),
+  temperature: numbersOrNull.describe("of its GPU, degrees Celsius"),
   state: z.array(z.string()).describe("running, stopped, gone or silent"),
+});
+const rankColumns = rankValues.extend({
+  groups: z.array(group),
+  rank: z.array(z.number()),
+  machine: z.array(z.string().nullable()),
+  gpu: numbersOrNull,
+  stage: numbersOrNull,
+  pipeline: numbersOrNull.describe("place in the pipeline"),
+  data: numbersOrNull.describe("place among replicas"),
+  tensor: numbersOrNull.describe("place among tensor-parallel peers"),
 });
 
 const iterationColumns = z.object({
@@ -119,17 +135,42 @@ export const actionBody = z.strictObject({
   dryRun: z.boolean().default(false).describe("only say what would be run"),
 });
 
+export const demoFault: z.ZodType<DemoFault> = z.strictObject({
+  kind: z.enum(["gpu", "link", "nic", "data-loader", "machine"]),
+  rank: z.int().min(0).max(1_000_000).optional().describe("any where it is absent"),
+});
+
+const demoState: z.ZodType<DemoState> = z.object({
+  job: z.string(),
+  gpus: z.number(),
+  iteration: z.number(),
+  isHung: z.boolean(),
+  isReady: z.boolean().describe("whether enough of the healthy job was seen to notice"),
+  faults: z.array(
+    z.object({
+      id: z.number(),
+      kind: z.enum(["gpu", "link", "nic", "data-loader", "machine"]),
+      says: z.string(),
+      ranks: z.array(z.number()),
+      machine: z.string().nullable(),
+      sinceMs: ms,
+    }),
+  ),
+});
+
 /** Under their names in the description. */
 export const SCHEMAS = {
   Job: jobView,
   Jobs: z.object({ jobs: z.array(jobView) }),
   Ranks: rankColumns,
+  RankValues: rankValues,
   Iterations: iterationColumns,
   Verdict: verdict,
   Action: action,
   Incident: incident,
   Incidents: z.object({ incidents: z.array(incident) }),
   Revisions: z.object({ revisions: z.array(incident) }),
+  Picture: picture,
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
   ActionBody: actionBody,
@@ -139,6 +180,8 @@ export const SCHEMAS = {
     incidents: z.array(incident).describe("those not resolved"),
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
+  DemoFault: demoFault,
+  DemoState: demoState,
   Health: z.object({ status: z.literal("ok") }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;

@@ -11,15 +11,17 @@ import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { UserError } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
-import type { ServiceView } from "../view.ts";
+import type { DemoControl, ServiceView } from "../view.ts";
 import type { Authorizer, Denial } from "./authorize.ts";
+import { demoRoutes } from "./demo-routes.ts";
 import { openEventStreams } from "./events.ts";
 import { turnAway } from "./gate.ts";
 import { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { jsonText } from "./json.ts";
 import { countRequests } from "./metrics.ts";
-import { BARE_POLICY } from "./page.ts";
+import { BARE_POLICY, readPage, WEB_FOLDER } from "./page.ts";
 import { makeRouter } from "./router.ts";
+import { ROUTES } from "./routes.ts";
 
 export interface ServeHttpOptions {
   readonly view: ServiceView;
@@ -33,6 +35,10 @@ export interface ServeHttpOptions {
   readonly version: string;
   log(line: string): void;
   readonly limits?: Partial<HttpLimits>;
+  /** A job that can be broken, of a demonstration. */
+  readonly demo?: DemoControl | undefined;
+  /** Where the page's files lie; where the build puts them by default. */
+  readonly webFolder?: string | undefined;
 }
 
 export interface HttpSide {
@@ -71,6 +77,8 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
     auth,
     limits,
     version,
+    routes: options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,
+    page: readPage(options.webFolder ?? WEB_FOLDER),
     streams,
     requests,
     nowMs: () => options.nowMs(),
@@ -88,7 +96,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
     response.on("error", () => undefined);
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    const refusal = turnAway(request, auth, limits, scheme);
+    const refusal = turnAway(request, auth, limits, scheme, options.demo !== undefined);
     if (refusal) {
       requests.add("(refused)", refusal.status);
       send(response, refusal);

@@ -1,0 +1,84 @@
+/** What an incident is drawn from, as a schema. */
+import { z } from "zod";
+import type { MachinePicture } from "../../../model/machine-picture.ts";
+import type { IncidentPicture, LogExcerpt, Story, WhatIf } from "../../../model/picture.ts";
+import type { TimelinePicture } from "../../../model/trace-picture.ts";
+
+const rank = z.number();
+const numbersOrNull = z.array(z.number().nullable());
+
+const story: z.ZodType<Story> = z.object({
+  iteration: z.number().nullable(),
+  hops: z.array(
+    z.object({
+      kind: z.enum(["collective", "transfer", "own"]),
+      title: z.string(),
+      says: z.string(),
+      from: rank,
+      to: rank,
+      bars: z.array(
+        z.object({
+          rank,
+          machine: z.string().nullable(),
+          ms: z.number().nullable().describe("null where it never came"),
+          beforeMs: z.number().nullable(),
+          role: z.enum(["late", "absent", "waits"]),
+        }),
+      ),
+      leftOut: z.number(),
+    }),
+  ),
+  ends: z.string(),
+});
+
+const whatIf: z.ZodType<WhatIf> = z.object({
+  says: z.string(),
+  bars: z.array(
+    z.object({ label: z.string(), ms: z.number(), kind: z.enum(["now", "before", "without"]) }),
+  ),
+});
+
+const machinePicture: z.ZodType<MachinePicture> = z.object({
+  machine: z.string(),
+  metric: z.string(),
+  title: z.string(),
+  unit: z.string(),
+  device: z.string().nullable(),
+  timeS: z.array(z.number()),
+  value: numbersOrNull,
+  low: numbersOrNull.describe("of its peers, the tenth of a hundred"),
+  middle: numbersOrNull,
+  high: numbersOrNull,
+  fromS: z.number(),
+  toS: z.number(),
+});
+
+const excerpt: z.ZodType<LogExcerpt> = z.object({
+  file: z.string(),
+  rank: rank.nullable(),
+  node: z.string().nullable(),
+  lines: z.array(
+    z.object({
+      line: z.number().nullable(),
+      text: z.string(),
+      isKey: z.boolean(),
+      timeMs: z.number().nullable(),
+      count: z.number(),
+    }),
+  ),
+});
+
+/** Columns of shares by activity, which are many and for the page only: described by their frame. */
+const timeline: z.ZodType<TimelinePicture> = z
+  .record(z.string(), z.unknown())
+  .describe("kernels around the worst step") as unknown as z.ZodType<TimelinePicture>;
+
+export const picture: z.ZodType<IncidentPicture> = z.object({
+  schema: z.literal("faultline.picture/1"),
+  story: story.nullable(),
+  whatIf: whatIf.nullable(),
+  metrics: z.array(machinePicture),
+  logs: z.array(excerpt),
+  timeline: timeline.nullable(),
+  lacks: z.array(z.string()).describe("what could not be drawn and why"),
+});
