@@ -3,6 +3,7 @@ import type { AuditRow, Offender } from "../../src/history/history.ts";
 import type { DemoFault, DemoState, GroupView, JobView } from "../../src/live/service/view.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
+import { observable } from "./observable.ts";
 
 export type {
   DemoFault,
@@ -57,11 +58,14 @@ export class AskError extends Error {
   }
 }
 
+/** Counts changes of the token: whoever was refused may try again. */
+export const tokens = observable(0);
 let token = sessionStorage.getItem("faultline-token") ?? "";
 /** Kept until the tab is closed, not longer: it may act. */
 export function useToken(given: string): void {
   token = given;
   sessionStorage.setItem("faultline-token", given);
+  tokens.set(tokens.value + 1);
 }
 export const headers = (): Record<string, string> =>
   token === "" ? {} : { authorization: `Bearer ${token}` };
@@ -101,7 +105,9 @@ export const paths = {
   jobs: "/jobs",
   ranks: (job: string, onlyValues: boolean) =>
     `/jobs/${id(job)}/ranks${onlyValues ? "?only=values" : ""}`,
-  iterations: (job: string, most: number) => `/jobs/${id(job)}/iterations?most=${most}`,
+  /** Thinned out to so many, from this moment on or over the whole run. */
+  iterations: (job: string, most: number, fromMs?: number) =>
+    `/jobs/${id(job)}/iterations?most=${most}${fromMs === undefined ? "" : `&from=${Math.round(fromMs)}`}`,
   incidents: (query: string) => `/incidents${query}`,
   incident: (one: string) => `/incidents/${id(one)}`,
   history: (one: string) => `/incidents/${id(one)}/history`,

@@ -28,6 +28,12 @@ export function observable<T>(value: T): Observable<T> {
 
 export function useObservable<T>(source: Observable<T>): T {
   const [, draw] = useState(0);
-  useEffect(() => source.watch(() => draw((count) => count + 1)), [source]);
-  return source.value;
+  const drawn = source.value;
+  useEffect(() => {
+    const again = (): void => draw((count) => count + 1);
+    // It may have changed between drawing and this.
+    if (!Object.is(source.value, drawn)) again();
+    return source.watch(again);
+  }, [source]);
+  return drawn;
 }

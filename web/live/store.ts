@@ -1,6 +1,7 @@
 /** What the page knows, as the service tells it: jobs, open incidents, new iterations, whether the line is up. */
-import type { Incident, Iterations, JobView } from "./api.ts";
+import type { Incident, JobView } from "./api.ts";
 import { observable } from "./observable.ts";
+import type { NewIterations } from "./take-events.ts";
 
 /** connecting: never was up. lost: was up; what is shown is old. refused: a token is needed, or another one. */
 export type Line =
@@ -12,10 +13,8 @@ export const line = observable<Line>({ state: "connecting", sinceMs: Date.now() 
 export const jobs = observable<readonly JobView[] | null>(null);
 /** Open ones, and those that ended while the page was open; by id, the newest revision. */
 export const incidents = observable<ReadonlyMap<string, Incident>>(new Map());
-/** Iterations as they end, to whoever draws them. `job`, then rows. */
-export const newIterations = observable<{ readonly job: string; readonly rows: Iterations } | null>(
-  null,
-);
+/** Iterations as they end, to whoever draws them; those of a new run count from 0 again. */
+export const newIterations = observable<NewIterations | null>(null);
 /** Counts snapshots: after each, what was fetched before may have gaps. */
 export const snapshots = observable(0);
 /** Ranks that are brushed or pointed at, of one job: whatever shows ranks marks them. */

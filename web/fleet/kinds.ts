@@ -1,0 +1,32 @@
+/** Kinds and states of incidents in words, with the tone in which they are shown. */
+import type { Incident } from "../live/api.ts";
+
+export const KIND: Readonly<
+  Record<Incident["kind"], { readonly says: string; readonly tone: string }>
+> = {
+  hang: { says: "hangs", tone: "bad" },
+  crash: { says: "crashed", tone: "bad" },
+  "fail-slow": { says: "slow", tone: "warn" },
+  "faulty-machine": { says: "bad machine", tone: "warn" },
+  undetermined: { says: "off", tone: "open" },
+};
+
+export const STATE: Readonly<
+  Record<Incident["state"], { readonly says: string; readonly tone: string }>
+> = {
+  suspected: { says: "being searched", tone: "wait" },
+  confirmed: { says: "confirmed", tone: "bad" },
+  relapsed: { says: "came back", tone: "bad" },
+  resolved: { says: "resolved", tone: "good" },
+};
+
+/** The job that it is about; null for a machine that was found bad by its metrics, whatever runs there. */
+export function jobOf({ kind, job }: Pick<Incident, "kind" | "job">): string | null {
+  return kind === "faulty-machine" ? null : job;
+}
+
+/** The sentence without the service's "over: ": the state stands beside it. */
+export function sayingOf({ summary }: Pick<Incident, "summary">): string {
+  const words = summary.startsWith("over: ") ? summary.slice("over: ".length) : summary;
+  return words.length > 500 ? `${words.slice(0, 500)}…` : words;
+}

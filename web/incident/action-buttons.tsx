@@ -1,0 +1,133 @@
+/**
+ * Approve, try or dismiss a proposed action. Before anything is run the service is asked what exactly that would be, and
+ * the viewer sees it.
+ */
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { IncidentAction } from "../../src/model/incident.ts";
+import { AskError, type Incident, paths, send } from "../live/api.ts";
+import { Problem } from "../shell/states.tsx";
+import { TokenForm } from "../shell/token-form.tsx";
+import { planOf } from "./action-plan.ts";
+
+type Verb = "approve" | "dismiss";
+type Doing =
+  | { readonly at: "rest" }
+  | { readonly at: "asking"; readonly says: string }
+  | { readonly at: "confirm"; readonly plan: string }
+  | { readonly at: "failed"; readonly error: unknown };
+
+export function ActionButtons({
+  incident,
+  action,
+  onChange,
+}: {
+  readonly incident: Incident;
+  readonly action: IncidentAction;
+  readonly onChange: (changed: Incident) => void;
+}): VNode | null {
+  const [doing, setDoing] = useState<Doing>({ at: "rest" });
+  const tell = async (verb: Verb, dryRun: boolean): Promise<IncidentAction | null> => {
+    const says = verb === "dismiss" ? "Dismissing" : dryRun ? "Asking what it would do" : "Running";
+    setDoing({ at: "asking", says });
+    try {
+      const path = paths.action(incident.id, action.id);
+      const changed = await send<Incident>(path, { verb, dryRun });
+      onChange(changed);
+      setDoing({ at: "rest" });
+      return changed.actions.find(({ id }) => id === action.id) ?? null;
+    } catch (error) {
+      setDoing({ at: "failed", error });
+      return null;
+    }
+  };
+  const prepare = async (): Promise<void> => {
+    const tried = await tell("approve", true);
+    if (tried) setDoing({ at: "confirm", plan: planOf(tried.outcome) });
+  };
+
+  if (!isOpen(action)) return null;
+  const isBusy = doing.at === "asking";
+  return (
+    <>
+      {doing.at === "confirm" ? (
+        <Confirm
+          action={action}
+          plan={doing.plan}
+          onRun={() => void tell("approve", false)}
+          onCancel={() => setDoing({ at: "rest" })}
+        />
+      ) : (
+        <>
+          {action.canRun && (
+            <button
+              type="button"
+              class="button-primary"
+              disabled={isBusy}
+              onClick={() => void prepare()}
+            >
+              Approve …
+            </button>
+          )}
+          {action.canRun && (
+            <button type="button" disabled={isBusy} onClick={() => void tell("approve", true)}>
+              Dry run
+            </button>
+          )}
+          <button type="button" disabled={isBusy} onClick={() => void tell("dismiss", false)}>
+            Dismiss
+          </button>
+          {isBusy && <span role="status">{doing.says} …</span>}
+        </>
+      )}
+      {doing.at === "failed" && (
+        <Problem error={doing.error}>{isRefused(doing.error) && <TokenForm scope="act" />}</Problem>
+      )}
+    </>
+  );
+}
+
+function Confirm({
+  action,
+  plan,
+  onRun,
+  onCancel,
+}: {
+  readonly action: IncidentAction;
+  readonly plan: string;
+  readonly onRun: () => void;
+  readonly onCancel: () => void;
+}): VNode {
+  return (
+    <div class="confirm" role="group" aria-label="Confirm the action">
+      <p>
+        Do {action.do} on <strong>{action.target.slice(0, 200)}</strong>? The service will:
+      </p>
+      <pre class="command">
+        <code>{plan.slice(0, 4000)}</code>
+      </pre>
+      <p class="line">
+        <button type="button" class="button-primary" onClick={onRun}>
+          Yes, do it
+        </button>
+        <button type="button" ref={focus} onClick={onCancel}>
+          Cancel
+        </button>
+      </p>
+    </div>
+  );
+}
+
+/** The harmless one has the focus: a second press of Enter must not run anything. */
+function focus(button: HTMLButtonElement | null): void {
+  button?.focus({ preventScroll: true });
+  button?.closest(".confirm")?.scrollIntoView({ block: "nearest" });
+}
+
+function isOpen({ state }: IncidentAction): boolean {
+  return state === "proposed" || state === "dry-run" || state === "failed";
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof AskError && (error.status === 401 || error.status === 403);
+}

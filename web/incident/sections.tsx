@@ -1,0 +1,185 @@
+/** The parts of an incident's page, which the one-file report shares, with what only a live page can do. */
+import type { ComponentChildren, VNode } from "preact";
+import { useCallback } from "preact/hooks";
+import type { Verdict } from "../../src/model/verdict.ts";
+import { anchor } from "../../src/report/html/escape.ts";
+import { Actions, IncidentActions, unplannedActions } from "../../src/report/parts/actions.tsx";
+import { Evidence } from "../../src/report/parts/evidence.tsx";
+import { Lacks } from "../../src/report/parts/lacks.tsx";
+import { LogLines } from "../../src/report/parts/log-lines.tsx";
+import { Metrics } from "../../src/report/parts/metrics.tsx";
+import { Story } from "../../src/report/parts/story.tsx";
+import { Suspects } from "../../src/report/parts/suspects.tsx";
+import { Timeline } from "../../src/report/parts/timeline.tsx";
+import { WhatIf } from "../../src/report/parts/what-if.tsx";
+import type { Incident } from "../live/api.ts";
+import { brushed } from "../live/store.ts";
+import { copyText } from "../shell/copy.ts";
+import { Loading } from "../shell/states.tsx";
+import { Time } from "../shell/time.tsx";
+import { ActionButtons } from "./action-buttons.tsx";
+import type { AskedPicture } from "./use-picture.ts";
+
+interface Given {
+  readonly incident: Incident;
+  readonly verdict: Verdict;
+}
+
+export function WhoIsIt({ incident, verdict }: Given): VNode {
+  const point = usePointed(incident.job);
+  return (
+    <Section id="suspects" title="Who is at fault">
+      <Suspects verdict={verdict} onEvidence={showFinding} onPoint={point} />
+    </Section>
+  );
+}
+
+export function WhatToDo({
+  incident,
+  verdict,
+  onChange,
+}: Given & { readonly onChange: (changed: Incident) => void }): VNode | null {
+  // What the service can be told to do is not listed twice.
+  const proposed = new Set(incident.actions.map((action) => action.do));
+  const advice = unplannedActions(verdict).filter((action) => !proposed.has(action.do));
+  if (incident.actions.length === 0 && advice.length === 0) return null;
+  return (
+    <Section id="actions" title="What to do">
+      <IncidentActions
+        actions={incident.actions}
+        mitigation={verdict.mitigation}
+        time={(ms) => <Time ms={ms} />}
+        onCopy={copy}
+        buttons={(action) =>
+          incident.state === "resolved" ? null : (
+            <ActionButtons incident={incident} action={action} onChange={onChange} />
+          )
+        }
+      />
+      <Actions actions={advice} mitigation={verdict.mitigation} onCopy={copy} />
+    </Section>
+  );
+}
+
+export function Pictures({
+  incident,
+  asked,
+}: {
+  readonly incident: Incident;
+  readonly asked: AskedPicture;
+}): VNode {
+  const point = usePointed(incident.job);
+  const picture = asked.value;
+  if (picture === null) return <NoPicture asked={asked} />;
+  return (
+    <>
+      {picture.story && (
+        <Section id="story" title="How it spread">
+          <Story story={picture.story} onPoint={point} />
+        </Section>
+      )}
+      {picture.whatIf && (
+        <Section id="what-if" title="What if">
+          <WhatIf whatIf={picture.whatIf} />
+        </Section>
+      )}
+      {picture.metrics.length > 0 && (
+        <Section id="metrics" title="Metrics beside the peers'">
+          <Metrics pictures={picture.metrics} />
+        </Section>
+      )}
+      {picture.logs.length > 0 && (
+        <Section id="logs" title="Log lines">
+          <LogLines logs={picture.logs} />
+        </Section>
+      )}
+      {picture.timeline && (
+        <Section id="timeline" title="Kernels around the worst step">
+          <Timeline timeline={picture.timeline} />
+        </Section>
+      )}
+      {picture.story === null && asked.isAwaited && <Loading what="how it spread" />}
+      {picture.lacks.length > 0 && (
+        <section class="section">
+          <Lacks lacks={picture.lacks} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function NoPicture({ asked }: { readonly asked: AskedPicture }): VNode {
+  const { error, isAwaited } = asked;
+  if (error === null || (error.status === 404 && isAwaited)) return <Loading what="the drawings" />;
+  return (
+    <p class="soft section">
+      {error.status === 404
+        ? "There are no drawings of this incident: none could be made, they were not kept, or another service keeps them."
+        : `The drawings could not be fetched: ${error.message}.`}
+    </p>
+  );
+}
+
+export function Findings({ verdict }: { readonly verdict: Verdict }): VNode {
+  const { missing, wouldHelp } = verdict;
+  return (
+    <>
+      {(missing.length > 0 || wouldHelp.length > 0) && (
+        <Section id="missing" title="What is missing">
+          {missing.length > 0 && <Sentences all={missing} />}
+          {wouldHelp.length > 0 && <p>It would help to have:</p>}
+          {wouldHelp.length > 0 && <Sentences all={wouldHelp} />}
+        </Section>
+      )}
+      <Section id="evidence" title="Evidence">
+        <Evidence verdict={verdict} />
+      </Section>
+    </>
+  );
+}
+
+function Section({
+  id,
+  title,
+  children,
+}: {
+  readonly id: string;
+  readonly title: string;
+  readonly children: ComponentChildren;
+}): VNode {
+  return (
+    <section class="section" aria-labelledby={`${id}-title`}>
+      <h2 id={`${id}-title`}>{title}</h2>
+      <div class="section-body">{children}</div>
+    </section>
+  );
+}
+
+function Sentences({ all }: { readonly all: readonly string[] }): VNode {
+  return (
+    <ul class="sentences">
+      {all.slice(0, 40).map((sentence, i) => (
+        <li key={i}>{sentence.slice(0, 600)}</li>
+      ))}
+    </ul>
+  );
+}
+
+/** Ranks that are pointed at here are marked wherever else they are shown. */
+function usePointed(job: string): (ranks: readonly number[] | null) => void {
+  return useCallback(
+    (ranks) => brushed.set(ranks === null ? null : { job, ranks: new Set(ranks) }),
+    [job],
+  );
+}
+
+/** Addresses say which page it is: an anchor would be another page. */
+function showFinding(id: string): void {
+  const found = document.getElementById(anchor(id));
+  found?.scrollIntoView({ block: "center" });
+  found?.focus({ preventScroll: true });
+}
+
+function copy(command: string): void {
+  void copyText(command);
+}

@@ -1,0 +1,234 @@
+/** How long iterations take over time, beside the healthy pace, with the episodes in which something was wrong. */
+import type { VNode } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Incident, JobView } from "../live/api.ts";
+import { type Observable, useObservable } from "../live/observable.ts";
+import { links } from "../shell/route.ts";
+import { Loading, Problem } from "../shell/states.tsx";
+import { Time } from "../shell/time.tsx";
+import { slowerWords } from "../shell/words.ts";
+import { zone } from "../shell/zone.ts";
+import { type ChartView, moved, type Span, spanOf, zoomed } from "./chart-view.ts";
+import type { IterationState } from "./follow-iterations.ts";
+import { type IterationPlot, iterationPlot } from "./iteration-plot.ts";
+import { wantsLog } from "./iteration-points.ts";
+import { msWords } from "./measures.ts";
+import { themeColors } from "./theme-colors.ts";
+import { useSize } from "./use-size.ts";
+
+const HEIGHT_PX = 260;
+
+export function IterationChart({
+  view,
+  feed,
+  episodes,
+}: {
+  readonly view: JobView;
+  readonly feed: Observable<IterationState>;
+  readonly episodes: readonly Incident[];
+}): VNode {
+  const { points, problem } = useObservable(feed);
+  const [shown, setShown] = useState<ChartView>({ kind: "all" });
+  const [scale, setScale] = useState<"auto" | "linear" | "log">("auto");
+  const host = useRef<HTMLDivElement>(null);
+  const plot = useRef<IterationPlot | null>(null);
+  const size = useSize(host);
+  const colors = useObservable(themeColors);
+  const inZone = useObservable(zone);
+  const isLogWanted = points !== null && wantsLog(points.durationMs);
+  const isLog = scale === "auto" ? isLogWanted : scale === "log";
+  const count = points?.endMs.length ?? 0;
+  const all: Span = {
+    fromMs: points?.endMs[0] ?? view.startedMs,
+    toMs: Math.max(points?.endMs.at(-1) ?? view.seenMs, openEnd(view, episodes)),
+  };
+  const span = spanOf(shown, all);
+
+  useLayoutEffect(() => {
+    if (!host.current || size === null) return;
+    plot.current = iterationPlot(host.current, {
+      width: size.width,
+      height: HEIGHT_PX,
+      isLog,
+      zone: inZone,
+      colors,
+      onView: setShown,
+    });
+    return () => {
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [size === null, isLog, inZone, colors]);
+  useEffect(() => {
+    if (size) plot.current?.resize(size.width, HEIGHT_PX);
+  }, [size]);
+  // Before the page is painted: the strip above it has the same time scale.
+  useLayoutEffect(() => {
+    if (points) plot.current?.show({ points, span, baselineMs: view.baselineMs, episodes });
+  });
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "+" || event.key === "=") setShown(zoomed(shown, 0.5, all));
+    else if (event.key === "-" || event.key === "−") setShown(zoomed(shown, 2, all));
+    else if (event.key === "0") setShown({ kind: "all" });
+    else if (event.key === "ArrowLeft") setShown(moved(shown, -0.25, all));
+    else if (event.key === "ArrowRight") setShown(moved(shown, 0.25, all));
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <section class="section" aria-labelledby="chart-title">
+      <div class="section-head">
+        <h2 id="chart-title">Iterations</h2>
+        <div class="line small">
+          {shown.kind === "part" && (
+            <button type="button" onClick={() => setShown({ kind: "all" })}>
+              Show all and follow
+            </button>
+          )}
+          <div class="segmented" role="group" aria-label="Zoom">
+            <button
+              type="button"
+              aria-label="Show less time"
+              onClick={() => setShown(zoomed(shown, 0.5, all))}
+            >
+              +
+            </button>
+            <button
+              type="button"
+              aria-label="Show more time"
+              onClick={() => setShown(zoomed(shown, 2, all))}
+            >
+              −
+            </button>
+          </div>
+          {(isLogWanted || scale !== "auto") && (
+            <button
+              type="button"
+              aria-pressed={isLog}
+              title="Values differ more than twentyfold"
+              onClick={() => setScale(isLog ? "linear" : "log")}
+            >
+              {isLog ? "Log scale" : "Linear scale"}
+            </button>
+          )}
+        </div>
+      </div>
+      <div class="panel chart-panel">
+        <EpisodeStrip episodes={episodes} span={span} />
+        <div
+          ref={host}
+          class="chart-host"
+          role="group"
+          tabIndex={0}
+          aria-label="Chart of iteration times. Plus and minus zoom, arrows move, 0 shows all."
+          aria-describedby="chart-words"
+          onKeyDown={onKeyDown}
+        />
+        {points === null && !problem && <Loading what="iterations" />}
+        {points !== null && count === 0 && (
+          <p class="soft">No iteration has ended yet; each one is drawn here as it does.</p>
+        )}
+        {problem ? <Problem error={problem} /> : null}
+        <p id="chart-words" class="small soft">
+          <ChartWords view={view} episodes={episodes} />
+        </p>
+      </div>
+    </section>
+  );
+}
+
+/** A job that stands still has no new points, yet time goes on. */
+function openEnd(view: JobView, episodes: readonly Incident[]): number {
+  return episodes.some(({ resolvedMs }) => resolvedMs === null) ? view.seenMs : 0;
+}
+
+const KIND_WORDS: Readonly<Record<Incident["kind"], string>> = {
+  hang: "hang",
+  crash: "crash",
+  "fail-slow": "slow-down",
+  "faulty-machine": "machine",
+  undetermined: "undetermined",
+};
+
+/**
+ * Links in the chart's own time scale, for what is shaded below: there a click would be in the way of zooming, and no key
+ * would reach it.
+ */
+function EpisodeStrip({
+  episodes,
+  span,
+}: {
+  readonly episodes: readonly Incident[];
+  readonly span: Span;
+}): VNode {
+  const share = (ms: number): number =>
+    Math.min(1, Math.max(0, (ms - span.fromMs) / (span.toMs - span.fromMs))) * 100;
+  const seen = episodes.filter(
+    ({ onsetMs, resolvedMs }) => onsetMs <= span.toMs && (resolvedMs ?? Infinity) >= span.fromMs,
+  );
+  return (
+    <div class="episode-strip">
+      {seen.map(({ id, kind, summary, onsetMs, resolvedMs }) => {
+        const left = share(onsetMs);
+        const right = share(resolvedMs ?? span.toMs);
+        return (
+          <a
+            key={id}
+            href={links.incident(id)}
+            class={`episode ${kind === "fail-slow" ? "episode-warn" : "episode-bad"}`}
+            title={summary.slice(0, 300)}
+            style={{ left: `${left}%`, width: `${right - left}%` }}
+          >
+            {KIND_WORDS[kind] ?? kind}
+            <span class="visually-hidden">: {summary.slice(0, 300)}</span>
+          </a>
+        );
+      })}
+    </div>
+  );
+}
+
+function ChartWords({
+  view,
+  episodes,
+}: {
+  readonly view: JobView;
+  readonly episodes: readonly Incident[];
+}): VNode {
+  const last = episodes.findLast(({ fromIteration }) => fromIteration !== null);
+  const { levelMs, baselineMs } = view;
+  return (
+    <>
+      {levelMs === null ? (
+        "How long an iteration takes is not known yet. "
+      ) : (
+        <>
+          {view.health === "hung"
+            ? "The job stands still. Before, an iteration took "
+            : "An iteration takes "}
+          <span class="num">{msWords(levelMs)}</span>
+          {baselineMs === null
+            ? "; the healthy pace is not known yet. "
+            : `; healthy is ${msWords(baselineMs)} (${slowerWords(levelMs, baselineMs)}). `}
+        </>
+      )}
+      {last ? (
+        <>
+          The last change began at iteration {last.fromIteration}, <Time ms={last.onsetMs} />
+          {last.resolvedMs === null ? (
+            ", and lasts."
+          ) : (
+            <>
+              , and was over <Time ms={last.resolvedMs} />.
+            </>
+          )}
+        </>
+      ) : (
+        "No change so far."
+      )}
+    </>
+  );
+}

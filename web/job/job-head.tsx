@@ -1,0 +1,130 @@
+/** The job in a glance: how it is, how fast, how large, what is open, what it has cost. */
+import type { VNode } from "preact";
+import type { Incident, JobView } from "../live/api.ts";
+import { Health } from "../shell/health.tsx";
+import { links } from "../shell/route.ts";
+import { Since, Time } from "../shell/time.tsx";
+import { slowerWords, thousands } from "../shell/words.ts";
+import { useWaste } from "../shell/price.ts";
+import { msWords } from "./measures.ts";
+
+const MOST_LACKS = 5;
+/** What an open incident says better. */
+const TOLD: readonly JobView["health"][] = ["slow", "hung", "failed"];
+
+export function JobHead({
+  view,
+  incident,
+}: {
+  readonly view: JobView;
+  readonly incident: Incident | null;
+}): VNode {
+  const waste = useWaste(view.wastedGpuMs);
+  const { levelMs, baselineMs } = view;
+  return (
+    <header class="job-head stack">
+      <div class="line">
+        <h1 tabIndex={-1} class="job-name" title={view.job.slice(0, 300)}>
+          {view.job.slice(0, 200)}
+        </h1>
+        <Health health={view.health} />
+        <span class="soft small cut">run {view.run.slice(0, 80)}</span>
+      </div>
+      {incident && (
+        <p
+          class={`job-incident panel ${incident.kind === "fail-slow" ? "incident-warn" : "incident-bad"}`}
+        >
+          <a href={links.incident(incident.id)}>{incident.summary.slice(0, 400)}</a>{" "}
+          <span class="small soft">
+            {incident.state === "suspected" ? "being looked into" : incident.state}, since{" "}
+            <Time ms={incident.onsetMs} /> (<Since ms={incident.onsetMs} />)
+          </span>
+        </p>
+      )}
+      {(incident === null || !TOLD.includes(view.health)) && <p class="soft">{stateWords(view)}</p>}
+      <dl class="job-figures">
+        <Figure
+          name="Iteration"
+          value={view.lastIteration < 0 ? "–" : thousands(view.lastIteration)}
+        />
+        <Figure
+          name="Pace now"
+          value={levelMs === null ? "–" : msWords(levelMs)}
+          note={slowerWords(levelMs, baselineMs)}
+        />
+        <Figure name="Healthy pace" value={baselineMs === null ? "–" : msWords(baselineMs)} />
+        <Figure
+          name="Ranks"
+          value={thousands(view.ranks)}
+          note={`${view.worldSize > 0 && view.worldSize !== view.ranks ? `of ${thousands(view.worldSize)}, ` : ""}on ${thousands(view.machines)} ${view.machines === 1 ? "machine" : "machines"}`}
+        />
+        <Figure
+          name="Running for"
+          value={<Since ms={view.startedMs} />}
+          note={
+            <>
+              since <Time ms={view.startedMs} />
+            </>
+          }
+        />
+        <Figure name="Time wasted" value={waste.hours} note={waste.money} />
+      </dl>
+      {view.lacks.length > 0 && (
+        <ul class="job-lacks small soft">
+          {view.lacks.slice(0, MOST_LACKS).map((lack) => (
+            <li key={lack}>{lack.slice(0, 300)}</li>
+          ))}
+          {view.lacks.length > MOST_LACKS && <li>and {view.lacks.length - MOST_LACKS} more</li>}
+        </ul>
+      )}
+    </header>
+  );
+}
+
+function Figure({
+  name,
+  value,
+  note = "",
+}: {
+  readonly name: string;
+  readonly value: string | VNode;
+  readonly note?: string | VNode;
+}): VNode {
+  return (
+    <div class="job-figure">
+      <dt class="small soft">{name}</dt>
+      <dd class="job-figure-value num">{value}</dd>
+      <dd class="small soft num">{note}</dd>
+    </div>
+  );
+}
+
+/** One sentence on what the state means for what is shown below. */
+function stateWords(view: JobView): VNode | string {
+  switch (view.health) {
+    case "learning":
+      return `Learning what is healthy: some 20 iterations are needed, ${thousands(Math.max(0, view.lastIteration + 1))} have ended so far.`;
+    case "healthy":
+      return "Runs at its usual pace.";
+    case "slow":
+      return "Runs slower than it did.";
+    case "hung":
+      return "Stands still: no rank has finished an iteration for longer than is usual.";
+    case "failed":
+      return "Has crashed.";
+    case "silent":
+      return (
+        <>
+          Its agents have stopped reporting; the last word was at <Time ms={view.seenMs} />.
+        </>
+      );
+    case "ended":
+      return (
+        <>
+          Has ended; it was last seen at <Time ms={view.seenMs} />.
+        </>
+      );
+    default:
+      return "";
+  }
+}
