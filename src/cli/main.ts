@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent.ts";
+import { addDemo } from "./demo-command.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
 import { moment, seconds } from "./duration.ts";
 import type { IterationsFlags } from "./iterations.ts";
@@ -281,6 +282,7 @@ async function main(argv: readonly string[]): Promise<number> {
   };
   addPlan(program, (result) => (status = result));
   addServe(program, VERSION, (value) => (status = value));
+  addDemo(program, VERSION, (value) => (status = value));
   addAgent(program, (result) => (status = result));
 
   program

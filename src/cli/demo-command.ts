@@ -1,0 +1,40 @@
+/** The words of `faultline demo`. */
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { DemoFlags } from "./demo.ts";
+
+export function addDemo(
+  program: Command,
+  version: string,
+  setStatus: (status: number) => void,
+): void {
+  program
+    .command("demo")
+    .description("a simulated 64-GPU job to break and to see found, on a page in your browser")
+    .option("--port <n>", "where the page is (default 7077, or the next that is free)", port)
+    .option("--no-open", "do not open a browser")
+    .option("--data <dir>", "keep the history there (default: a folder that is removed at the end)")
+    .option("--verbose", "say what the service says")
+    .addOption(new Option("--play <json>", "for its own child").hideHelp())
+    .option("--debug", "print the stack trace of an error")
+    .addHelpText("after", EXAMPLES)
+    .exitOverride()
+    .action(async (flags: DemoFlags) => {
+      const { runDemo } = await import("./demo.ts");
+      setStatus(await runDemo(flags, version));
+    });
+}
+
+function port(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
+    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
+  return Number(text);
+}
+
+const EXAMPLES = `
+The job is simulated; service, agents, detection, verdicts and actions are the real ones (docs/guides/demo.md). It listens
+on this machine only, and leaves nothing behind.
+
+Examples:
+  faultline demo
+  faultline demo --port 8080 --no-open
+  curl -X POST -H 'content-type: application/json' -d '{"kind":"gpu","rank":17}' http://127.0.0.1:7077/api/v1/demo`;

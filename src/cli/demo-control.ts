@@ -1,0 +1,153 @@
+/** The job of the demonstration as its panel sees and steers it: what is broken, and whether the service could tell. */
+import { UserError } from "../base/errors.ts";
+import type { DemoControl, DemoFault, DemoState, ServiceView } from "../live/service/view.ts";
+import type { Simulation } from "../simulate/cluster/times.ts";
+import { chooseFault, type ChosenFault } from "./demo-faults.ts";
+import type { DemoPlayer } from "./demo-player.ts";
+
+export interface DemoJobOptions {
+  readonly job: string;
+  readonly simulation: Pick<Simulation, "spec" | "topology" | "lanes">;
+  nowMs(this: void): number;
+  /** 0 to below 1. */
+  random(this: void): number;
+  /** What acts from now on, in the simulator's words: for whoever makes up metrics. */
+  onChange(this: void, words: readonly string[]): void;
+}
+
+/** So many healthy iterations in a row are there to compare with what comes next. */
+const CALM_ITERATIONS = 12;
+
+/** An action of the service: what it is about. */
+export interface DemoAction {
+  readonly do: string;
+  readonly machine: string | null;
+  readonly rank: number | null;
+}
+
+interface Broken extends ChosenFault {
+  readonly id: number;
+  readonly kind: DemoFault["kind"];
+  readonly sinceMs: number;
+}
+
+export class DemoJob implements DemoControl {
+  readonly #options: DemoJobOptions;
+  #player: DemoPlayer | null = null;
+  #view: Pick<ServiceView, "job"> | null = null;
+  #broken: Broken[] = [];
+  #isStarting = false;
+  #nextId = 1;
+  /** The last iteration that something was wrong in. */
+  #wrongUntil = 0;
+
+  constructor(options: DemoJobOptions) {
+    this.#options = options;
+  }
+
+  /** Once both are there. */
+  attach(player: DemoPlayer, view: Pick<ServiceView, "job">): void {
+    this.#player = player;
+    this.#view = view;
+  }
+
+  state(): DemoState {
+    const news = this.#player?.news;
+    return {
+      job: this.#options.job,
+      gpus: this.#options.simulation.spec.gpus,
+      iteration: news?.iteration ?? 0,
+      isHung: news?.isHung ?? false,
+      isReady: this.#isReady(),
+      faults: this.#broken.map(({ id, kind, says, ranks, machine, sinceMs }) => ({
+        id,
+        kind,
+        says,
+        ranks,
+        machine,
+        sinceMs,
+      })),
+    };
+  }
+
+  breakIt(what: DemoFault): DemoState {
+    const player = this.#running();
+    if (this.#broken.length > 0)
+      throw new UserError("something is broken already", "mend it first", 2);
+    if (player.news?.isHung) throw new UserError("the job stands still", "restart it first", 2);
+    const { nowMs, random, simulation } = this.#options;
+    const chosen = chooseFault(what, simulation, random);
+    const id = this.#nextId++;
+    player.order({ do: "add", id, words: chosen.words });
+    this.#broken = [{ ...chosen, id, kind: what.kind, sinceMs: nowMs() }];
+    this.#changed();
+    return this.state();
+  }
+
+  mend(): DemoState {
+    const player = this.#running();
+    this.#take(() => true);
+    // Nothing goes on by itself after a process has died.
+    if (player.news?.isHung) this.restart().catch(() => undefined);
+    return this.state();
+  }
+
+  async restart(): Promise<DemoState> {
+    const player = this.#running();
+    this.#isStarting = true;
+    this.#broken = [];
+    try {
+      await player.restart();
+      this.#wrongUntil = 0;
+    } finally {
+      this.#isStarting = false;
+      this.#changed();
+    }
+    return this.state();
+  }
+
+  /** What an approved action does to the simulated cluster; one sentence. Whoever takes the wrong one out mends nothing. */
+  carryOut({ do: word, machine, rank }: DemoAction): string {
+    const player = this.#running();
+    const isMeant = (one: Broken): boolean =>
+      (machine !== null && one.machine === machine) || (rank !== null && one.ranks.includes(rank));
+    const mended = this.#take(isMeant);
+    const isHung = player.news?.isHung ?? false;
+    if (isHung && mended > 0) this.restart().catch(() => undefined);
+    const what =
+      machine === null
+        ? `${word} was carried out in the simulated cluster`
+        : `a spare machine has taken the place of ${machine}`;
+    if (mended === 0) return `${what}; nothing was wrong there`;
+    return isHung ? `${what}, and the job was started again` : what;
+  }
+
+  #take(isMeant: (one: Broken) => boolean): number {
+    const gone = this.#broken.filter(isMeant);
+    if (gone.length > 0) this.#wrongUntil = this.#player?.news?.iteration ?? 0;
+    for (const { id } of gone) this.#player?.order({ do: "remove", id });
+    this.#broken = this.#broken.filter((one) => !isMeant(one));
+    this.#changed();
+    return gone.length;
+  }
+
+  #changed(): void {
+    this.#options.onChange(this.#broken.map(({ words }) => words));
+  }
+
+  #running(): DemoPlayer {
+    if (!this.#player?.news || this.#isStarting)
+      throw new UserError("the job is being started", "try again in some seconds", 2);
+    return this.#player;
+  }
+
+  /** The service knows what is normal, of this run, and nothing is wrong. */
+  #isReady(): boolean {
+    const news = this.#player?.news;
+    if (!news || this.#isStarting || this.#broken.length > 0) return false;
+    const seen = this.#view?.job(this.#options.job);
+    if (!seen || seen.run !== news.run) return false;
+    const isCalm = seen.lastIteration >= this.#wrongUntil + CALM_ITERATIONS;
+    return isCalm && seen.baselineMs !== null && seen.health === "healthy";
+  }
+}

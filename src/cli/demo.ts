@@ -1,0 +1,181 @@
+/** `faultline demo`: the service in this process, a simulated job and its agents in another. Everything ends with it. */
+import { randomInt } from "node:crypto";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
+import { makeRehearsalFolder } from "../live/fleet/rehearsal-folder.ts";
+import { SimulatedMetrics } from "../live/fleet/simulated-metrics.ts";
+import { metricsServer } from "../live/fleet/simulated-prometheus.ts";
+import { readServeConfig } from "../live/service/config.ts";
+import { PORT } from "../live/service/config-schema.ts";
+import { simulate } from "../simulate/cluster/engine.ts";
+import { mayOpenBrowser, openBrowser } from "./demo-browser.ts";
+import { DemoJob } from "./demo-control.ts";
+import { startDemoEndpoint } from "./demo-endpoint.ts";
+import { DEMO, demoSpec, playDemoJob } from "./demo-play.ts";
+import { startPlayer } from "./demo-player.ts";
+import { openService } from "./open-service.ts";
+
+export interface DemoFlags {
+  readonly port?: number;
+  readonly open: boolean;
+  readonly data?: string;
+  readonly verbose?: boolean;
+  /** For the child that plays the job. */
+  readonly play?: string;
+}
+
+const HANG_MS = 5000;
+const PAST_MS = 20 * 60_000;
+const SCRAPE_MS = 10_000;
+const PORTS_TRIED = 100;
+
+export async function runDemo(flags: DemoFlags, version: string): Promise<number> {
+  if (flags.play !== undefined)
+    return await playDemoJob(JSON.parse(flags.play) as { folder: string; url: string }, version);
+  const ending = new AbortController();
+  const folder = makeRehearsalFolder(tmpdir());
+  const stop = (): void => {
+    if (ending.signal.aborted) {
+      // Told twice: ranks and agents end by themselves when we are gone.
+      rmSync(folder, { recursive: true, force: true });
+      process.exit(130);
+    }
+    ending.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  const closings: (() => Promise<void>)[] = [];
+  try {
+    await start(flags, version, folder, ending, closings);
+    if (!ending.signal.aborted)
+      await new Promise((done) => ending.signal.addEventListener("abort", done, { once: true }));
+    return Number(process.exitCode ?? 0);
+  } finally {
+    await Promise.allSettled(closings.map((close) => close()));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Whatever is opened is put onto `closings`; where the end is near, the rest is not started. */
+async function start(
+  flags: DemoFlags,
+  version: string,
+  folder: string,
+  ending: AbortController,
+  closings: (() => Promise<void>)[],
+): Promise<void> {
+  const say = (line: string): void => void process.stdout.write(`${harmless(line)}\n`);
+  const log = (line: string): void => {
+    if (flags.verbose === true) process.stderr.write(`${harmless(line)}\n`);
+  };
+  const port = await freePort(flags.port, say);
+  const simulation = simulate(demoSpec());
+  const metrics = new SimulatedMetrics({
+    simulation,
+    startMs: Date.now(),
+    pastMs: PAST_MS,
+    stepMs: SCRAPE_MS,
+  });
+  let acts: readonly string[] = [];
+  const demo = new DemoJob({
+    job: DEMO.job,
+    simulation,
+    nowMs: Date.now,
+    random: () => randomInt(2 ** 32) / 2 ** 32,
+    onChange(words) {
+      acts = words;
+      metrics.change(words, false, Date.now());
+    },
+  });
+  const endpoint = await startDemoEndpoint(metricsServer(metrics, Date.now), (action) =>
+    demo.carryOut(action),
+  );
+  closings.push(() => endpoint.close());
+  const dataFolder = flags.data === undefined ? join(folder, "service") : resolve(flags.data);
+  const configFile = join(folder, "demo.json");
+  writeFileSync(configFile, JSON.stringify(configOf(endpoint)), { mode: 0o600 });
+  const config = readServeConfig(
+    configFile,
+    { host: "127.0.0.1", port, data: dataFolder },
+    process.env,
+  );
+  const service = await openService(config, { hangMs: HANG_MS, version, log, demo });
+  closings.push(() => service.close());
+  process.stdout.write(`${service.url}\n`);
+  if (ending.signal.aborted) return;
+  const rings = join(folder, "rings");
+  mkdirSync(rings, { mode: 0o700 });
+  let isHung = false;
+  const player = startPlayer({
+    program: process.argv[1]!,
+    nodeWords: process.execArgv,
+    folder: rings,
+    url: service.url,
+    log,
+    onNews(news) {
+      if (news.isHung && !isHung) metrics.change(acts, true, Date.now());
+      isHung = news.isHung;
+    },
+    onLost() {
+      process.stderr.write("faultline: the simulated job has ended; start the demo again\n");
+      process.exitCode = 1;
+      ending.abort();
+    },
+  });
+  closings.push(() => player.close());
+  demo.attach(player, service.view);
+  say(`A simulated job of ${DEMO.gpus} GPUs runs, an iteration every ${DEMO.everyMs / 1000} s.`);
+  say("Open the address above, break something, and see it being found. Ctrl-C ends it.");
+  if (flags.open && mayOpenBrowser(process.env, process.platform, process.stdout.isTTY))
+    openBrowser(service.url, process.platform);
+}
+
+/** What a site would write into its configuration, with hooks that reach the simulated cluster. */
+function configOf({
+  hookUrl,
+  prometheusUrl,
+}: {
+  readonly hookUrl: string;
+  readonly prometheusUrl: string;
+}): object {
+  const hooks = HOOKED.map((word) => ({ do: word, webhook: hookUrl, timeoutSeconds: 10 }));
+  return {
+    // A visitor may take out machine after machine, and on a verdict that is only probable: none of them is real.
+    actions: { dryRun: false, hooks, leastConfidence: 0.6, mostMachinesPerDay: 1000 },
+    prometheus: { url: prometheusUrl, every: "30s", range: "15m", via: "raw" },
+  };
+}
+
+const HOOKED = ["cordon-node", "replace-link", "check-storage"];
+
+async function freePort(asked: number | undefined, say: (line: string) => void): Promise<number> {
+  if (asked !== undefined) {
+    if (await isFree(asked)) return asked;
+    throw new UserError(
+      `port ${asked} is taken`,
+      "give another --port, or none: then a free one is found",
+      2,
+    );
+  }
+  for (let port = PORT; port < PORT + PORTS_TRIED; port++)
+    if (await isFree(port)) {
+      if (port !== PORT) say(`Port ${PORT} is taken; ${port} is used instead.`);
+      return port;
+    }
+  throw new UserError(
+    `ports ${PORT} to ${PORT + PORTS_TRIED - 1} are taken`,
+    "give one with --port",
+    1,
+  );
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((answer) => {
+    const server = createServer();
+    server.once("error", () => answer(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => answer(true)));
+  });
+}

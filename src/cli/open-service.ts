@@ -1,0 +1,165 @@
+/** A running live service made of its configuration: what `serve` and `demo` share. */
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import { UserError } from "../base/errors.ts";
+import { bufferHistory } from "../history/buffered-history.ts";
+import { openClickHouseHistory } from "../history/clickhouse-history.ts";
+import { openDuckDbHistory } from "../history/duckdb-history.ts";
+import type { History } from "../history/history.ts";
+import { readJobFile } from "../live-pipeline.ts";
+import { connect } from "../machines-pipeline.ts";
+import type { ServeConfig } from "../live/service/config.ts";
+import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
+import { authorizeAgent, makeAuthorizer } from "../live/service/http/authorize.ts";
+import { serveHttp } from "../live/service/http/serve-http.ts";
+import { serviceView } from "../live/service/service-view.ts";
+import { Service, type ServiceOptions } from "../live/service/service.ts";
+import type { DemoControl, ServiceView } from "../live/service/view.ts";
+import type { AgentBusHandlers } from "../live/wire/transport.ts";
+import { connectNatsBus } from "../live/wire/nats-bus.ts";
+import { serveAgents } from "../live/wire/ws-bus.ts";
+
+export interface OpenServiceOptions {
+  readonly hangMs: number;
+  readonly version: string;
+  readonly log: (line: string) => void;
+  /** Of the demonstration: what can be broken. */
+  readonly demo?: DemoControl;
+}
+
+export interface OpenService {
+  readonly url: string;
+  readonly view: ServiceView;
+  /** Sentences for the start. */
+  readonly says: readonly string[];
+  /** Writes down what is open, and ends it. */
+  close(): Promise<void>;
+}
+
+const RELAPSE_MS = 30 * 60_000;
+
+export async function openService(
+  config: ServeConfig,
+  { hangMs, version, log, demo }: OpenServiceOptions,
+): Promise<OpenService> {
+  // Before anything is opened: what is off in the words is said at once.
+  const auth = makeAuthorizer({ ...config, tls: config.tls !== null, nowMs: Date.now });
+  const jobFiles = new Map(
+    await Promise.all(
+      config.jobs.map(async ({ name, jobFile }) => [name, await readJobFile(jobFile)] as const),
+    ),
+  );
+  const machines = machinesOf(config);
+  await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(
+      `${config.dataFolder} cannot be made: ${why}`,
+      "say another --data FOLDER",
+      2,
+    );
+  });
+  const history = await openHistory(config, log);
+  // Without NATS documents lie on this machine, wherever the history is: incidents must not wait for a database.
+  const isLocal = config.history.kind === "duckdb" || config.nats !== null;
+  const documents = isLocal
+    ? history
+    : await openDuckDbHistory(join(config.dataFolder, "state.duckdb"));
+  // Whoever carries reports needs somebody to hand them to, and the service needs a carrier: it is attached afterwards.
+  let service: Service | null = null;
+  const handlers: AgentBusHandlers = {
+    report: (agent, report) => service?.handlers.report(agent, report),
+    connected: (agent) => service?.handlers.connected(agent),
+    gone: (agent) => service?.handlers.gone(agent),
+    announced: (job) => service?.handlers.announced(job),
+    onTrouble: (line) => (service ? service.handlers.onTrouble(line) : log(line)),
+  };
+  const nats = config.nats
+    ? await connectNatsBus({ ...config.nats, handlers, nowMs: Date.now, server: serverName() })
+    : null;
+  const options: ServiceOptions = {
+    history,
+    coordinator: nats?.coordinator ?? embeddedCoordinator(documents),
+    folder: config.dataFolder,
+    alerts: config.alerts,
+    actions: config.actions,
+    hangMs,
+    relapseMs: RELAPSE_MS,
+    silentMs: 1000 * config.detection.silentSeconds,
+    jobFiles,
+    machines,
+    nowMs: Date.now,
+    newId: randomUUID,
+    fetch: (url, init) => fetch(url, init),
+    environment: process.env,
+    log,
+  };
+  const opened = new Service(options);
+  service = opened;
+  const view = serviceView(opened, Date.now());
+  const http = await serveHttp({
+    ...config,
+    view,
+    auth,
+    nowMs: Date.now,
+    version,
+    log,
+    ...(demo ? { demo } : {}),
+  });
+  const authorize = (
+    request: Parameters<typeof authorizeAgent>[1],
+  ): ReturnType<typeof authorizeAgent> => authorizeAgent(auth, request);
+  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers, nowMs: Date.now });
+  opened.attach(bus);
+  try {
+    await opened.start();
+  } catch (error) {
+    await bus.close();
+    await http.close();
+    throw error;
+  }
+  return {
+    url: http.url,
+    view,
+    says: [...config.notes, ...auth.says],
+    async close() {
+      await opened.close();
+      await bus.close();
+      await http.close();
+      if (nats) await nats.coordinator.close();
+      await history.close();
+      if (documents !== history) await documents.close();
+    },
+  };
+}
+
+async function openHistory(config: ServeConfig, log: (line: string) => void): Promise<History> {
+  if (config.history.kind === "clickhouse") {
+    const store = await openClickHouseHistory(config.history.url, { mayBeDown: true });
+    return bufferHistory(store, { acknowledge: "stored", onTrouble: log });
+  }
+  await mkdir(dirname(config.history.path), { recursive: true, mode: 0o700 });
+  return await openDuckDbHistory(config.history.path);
+}
+
+function machinesOf({ prometheus }: ServeConfig): ServiceOptions["machines"] {
+  if (!prometheus) return null;
+  const { url, headers, match, via, everySeconds, rangeSeconds } = prometheus;
+  const { signal } = new AbortController();
+  return {
+    connect: () => connect({ url, headers, signal }),
+    match,
+    via,
+    rangeS: rangeSeconds,
+    everyMs: 1000 * everySeconds,
+  };
+}
+
+/** Two services on one machine are two. */
+function serverName(): string {
+  const plain = hostname()
+    .replace(/[^A-Za-z0-9_-]/g, "-")
+    .slice(0, 40);
+  return `${plain || "service"}-${process.pid}`;
+}

@@ -1,0 +1,61 @@
+/** The demonstration as the service tells it; null where this is none. */
+import { ask, AskError, type DemoFault, type DemoState, paths, send } from "../live/api.ts";
+import { observable } from "../live/observable.ts";
+import { incidents, snapshots } from "../live/store.ts";
+import { nextTrial, type Trial } from "./trial.ts";
+
+export const demo = observable<DemoState | null>(null);
+/** What was broken last, and what became of it. */
+export const trial = observable<Trial | null>(null);
+/** Why the last wish was refused; "" where none was. */
+export const refusal = observable("");
+
+const EVERY_MS = 1000;
+
+/** Asks once after each snapshot whether this is a demonstration, and goes on only where it is. */
+export function followDemo(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  const look = async (): Promise<void> => {
+    clearTimeout(timer);
+    try {
+      take(await ask<DemoState>(paths.demo));
+    } catch (error) {
+      // 404: no demonstration. Anything else: the line is down, and the next snapshot asks again.
+      if (error instanceof AskError && error.status !== 0) demo.set(null);
+      return;
+    }
+    clearTimeout(timer);
+    if (!isOver) timer = setTimeout(() => void look(), EVERY_MS);
+  };
+  const stops = [
+    snapshots.watch(() => void look()),
+    incidents.watch(() => {
+      if (demo.value !== null) trial.set(nextTrial(trial.value, demo.value, incidents.value));
+    }),
+  ];
+  if (snapshots.value > 0) void look();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+    for (const stop of stops) stop();
+  };
+}
+
+export const breakIt = (kind: DemoFault["kind"]): Promise<void> =>
+  wish(() => send<DemoState>(paths.demo, { kind }));
+export const mend = (): Promise<void> => wish(() => send<DemoState>(paths.demo, {}, "DELETE"));
+
+async function wish(work: () => Promise<DemoState>): Promise<void> {
+  refusal.set("");
+  try {
+    take(await work());
+  } catch (error) {
+    refusal.set(error instanceof Error ? error.message.slice(0, 300) : "it was refused");
+  }
+}
+
+function take(state: DemoState): void {
+  demo.set(state);
+  trial.set(nextTrial(trial.value, state, incidents.value));
+}

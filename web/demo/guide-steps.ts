@@ -1,0 +1,82 @@
+/** The first minute of somebody new, step by step; each is over when the thing has happened. */
+import type { Route } from "../shell/route.ts";
+
+export interface GuideFacts {
+  readonly page: Route["page"];
+  readonly hasJob: boolean;
+  readonly isReady: boolean;
+  readonly isBroken: boolean;
+  readonly isFound: boolean;
+  readonly isMended: boolean;
+}
+
+export interface GuideStep {
+  readonly title: string;
+  says(facts: GuideFacts): string;
+  /** Elements that it may be about, the first that is there is outlined. */
+  readonly points: readonly string[];
+  isOver(facts: GuideFacts): boolean;
+  /** Whether one goes on by a button, for there is nothing to do. */
+  readonly hasNext: boolean;
+}
+
+export const GUIDE: readonly GuideStep[] = [
+  {
+    title: "This is your fleet",
+    says: () =>
+      "Every job, how it does, and what is wrong now. One simulated job of 64 GPUs runs here; the service, its agents and the verdicts are real.",
+    points: ["table.jobs", "main section"],
+    isOver: ({ page }) => page === "job",
+    hasNext: true,
+  },
+  {
+    title: "Open the job",
+    says: ({ page }) =>
+      page === "fleet" ? "Click its name." : "Go to the fleet, and click the job's name.",
+    points: ['main a[href^="#/jobs/"]', 'header a[href="#/"]'],
+    isOver: ({ page }) => page === "job",
+    hasNext: false,
+  },
+  {
+    title: "Break a GPU",
+    says: ({ isReady }) =>
+      isReady
+        ? "One of the 64 will compute at a third of its pace. Click GPU below."
+        : "The service still learns what is normal. In some seconds GPU below can be clicked.",
+    points: ['[data-break="gpu"]'],
+    isOver: ({ isBroken, isFound }) => isBroken || isFound,
+    hasNext: false,
+  },
+  {
+    title: "Watch it being found",
+    says: () =>
+      "Iterations get longer, and all ranks wait for each other: who is it? The service fetches single operators until it knows.",
+    points: [".demo-result"],
+    isOver: ({ isFound }) => isFound,
+    hasNext: false,
+  },
+  {
+    title: "Why that one?",
+    says: () => "Open the incident: the verdict, the story hop by hop, and what it costs.",
+    points: [".demo-result a", ".demo-result"],
+    isOver: ({ page, isMended }) => page === "incident" || isMended,
+    hasNext: false,
+  },
+  {
+    title: "Approve the action",
+    says: ({ isMended }) =>
+      isMended
+        ? "The machine was replaced, and the job is as fast as before. That is all: break something else."
+        : "Have the machine replaced: Approve, then Yes. The job gets well, and the incident is resolved.",
+    points: [".confirm .button-primary", "main .button-primary", "#todo-title"],
+    isOver: () => false,
+    hasNext: false,
+  },
+];
+
+/** Goes on over all that has happened already. */
+export function stepNow(at: number, facts: GuideFacts): number {
+  let step = at;
+  while (step < GUIDE.length && GUIDE[step]!.isOver(facts)) step++;
+  return Math.min(step, GUIDE.length);
+}

@@ -1,0 +1,89 @@
+/** Shows somebody new around: a card in the panel, and an outline around what it speaks of. Nothing is in the way. */
+import type { VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { useObservable } from "../live/observable.ts";
+import { jobs } from "../live/store.ts";
+import { kept } from "../shell/kept.ts";
+import { route } from "../shell/route.ts";
+import { demo, trial } from "./demo-state.ts";
+import { GUIDE, type GuideFacts, stepNow } from "./guide-steps.ts";
+
+/** The step, from 0; the number of steps: it is over. */
+export const guideAt = kept<number>("demo-guide", 0, (text) =>
+  /^\d$/.test(text) ? Math.min(Number(text), GUIDE.length) : null,
+);
+
+const LOOK_MS = 400;
+
+export function Guide(): VNode | null {
+  const at = useObservable(guideAt);
+  const { page } = useObservable(route);
+  const state = useObservable(demo);
+  const last = useObservable(trial);
+  const all = useObservable(jobs);
+  const facts: GuideFacts = {
+    page,
+    hasJob: (all?.length ?? 0) > 0,
+    isReady: state?.isReady ?? false,
+    isBroken: (state?.faults.length ?? 0) > 0,
+    isFound: last !== null && last.found !== null && !last.isMended,
+    isMended: last !== null && last.found !== null && last.isMended,
+  };
+  const next = stepNow(at, facts);
+  useEffect(() => {
+    if (next !== at) guideAt.set(next);
+  }, [next, at]);
+  const step = GUIDE[next];
+  useOutline(step?.points ?? []);
+  if (!step) return null;
+  const isLast = next === GUIDE.length - 1;
+  return (
+    <section class="guide" aria-label="A guided first minute">
+      <div role="status">
+        <p class="guide-title">
+          <span class="soft num">
+            {next + 1}/{GUIDE.length}
+          </span>{" "}
+          {step.title}
+        </p>
+        <p class="small">{step.says(facts)}</p>
+      </div>
+      <p class="guide-buttons">
+        {step.hasNext && (
+          <button type="button" onClick={() => guideAt.set(next + 1)}>
+            Next
+          </button>
+        )}
+        {isLast && facts.isMended ? (
+          <button type="button" onClick={() => guideAt.set(GUIDE.length)}>
+            Done
+          </button>
+        ) : (
+          <button type="button" class="button-quiet" onClick={() => guideAt.set(GUIDE.length)}>
+            Skip the tour
+          </button>
+        )}
+      </p>
+    </section>
+  );
+}
+
+/** Pages draw what is pointed at when they like: it is looked for again and again. */
+function useOutline(points: readonly string[]): void {
+  useEffect(() => {
+    let marked: Element | null = null;
+    const look = (): void => {
+      const found = points.map((one) => document.querySelector(one)).find((one) => one !== null);
+      if (found === marked) return;
+      marked?.classList.remove("guide-target");
+      marked = found ?? null;
+      marked?.classList.add("guide-target");
+    };
+    look();
+    const timer = setInterval(look, LOOK_MS);
+    return () => {
+      clearInterval(timer);
+      marked?.classList.remove("guide-target");
+    };
+  }, [points]);
+}

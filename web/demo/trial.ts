@@ -1,0 +1,95 @@
+/** One thing that was broken: the truth, when the service named somebody, and whether it was right. */
+import { rankWords } from "../../src/base/text.ts";
+import type { DemoFault, DemoState, Incident } from "../live/api.ts";
+
+export type Broken = DemoState["faults"][number];
+
+export interface Trial {
+  readonly fault: Broken;
+  /** null while nobody is named. */
+  readonly found: Found | null;
+  readonly isMended: boolean;
+}
+
+export interface Found {
+  readonly incident: string;
+  readonly afterMs: number;
+  readonly isRight: boolean;
+  /** "rank 17, gpu-slow"; "named rank 16 instead" */
+  readonly says: string;
+}
+
+/** What a right verdict calls it. */
+const CAUSES: Readonly<Record<DemoFault["kind"], string>> = {
+  gpu: "gpu-slow",
+  link: "network-slow",
+  nic: "network-slow",
+  "data-loader": "dataloader",
+  machine: "process-gone",
+};
+
+export function nextTrial(
+  last: Trial | null,
+  state: DemoState,
+  incidents: ReadonlyMap<string, Incident>,
+): Trial | null {
+  const [fault] = state.faults;
+  if (!fault) {
+    if (last === null || last.isMended) return last;
+    return { ...last, isMended: true };
+  }
+  const isSame = last?.fault.id === fault.id && last.fault.sinceMs === fault.sinceMs;
+  // The first name counts, as for somebody who waits for it; unless it is put right while the fault lasts.
+  if (isSame && last.found?.isRight) return last.isMended ? { ...last, isMended: false } : last;
+  const found = foundIn(fault, state.job, incidents);
+  if (isSame && sameWords(found, last.found)) return last;
+  return { fault, found: found ?? (isSame ? last.found : null), isMended: false };
+}
+
+function sameWords(a: Found | null, b: Found | null): boolean {
+  return a?.incident === b?.incident && a?.says === b?.says;
+}
+
+function foundIn(
+  fault: Broken,
+  job: string,
+  incidents: ReadonlyMap<string, Incident>,
+): Found | null {
+  for (const incident of incidents.values()) {
+    const { state, verdict, changedMs } = incident;
+    if (incident.job !== job || !verdict || changedMs < fault.sinceMs) continue;
+    if (state !== "confirmed" && state !== "relapsed") continue;
+    return {
+      incident: incident.id,
+      afterMs: changedMs - fault.sinceMs,
+      ...judge(fault, verdict),
+    };
+  }
+  return null;
+}
+
+/** Against the truth: the place first, then the cause. */
+export function judge(
+  fault: Broken,
+  verdict: NonNullable<Incident["verdict"]>,
+): { readonly isRight: boolean; readonly says: string } {
+  const [suspect] = verdict.suspects;
+  if (!suspect) return { isRight: false, says: "nobody was named" };
+  const { ranks, machine, cause, type } = suspect;
+  const isWhole = fault.kind === "machine" && machine !== null;
+  const who = isWhole
+    ? machine.slice(0, 80)
+    : type === "link" && ranks.length === 2
+      ? `link of ${rankWords(ranks)}`
+      : ranks.length > 0
+        ? rankWords(ranks.slice(0, 1000))
+        : (machine ?? "somebody").slice(0, 80);
+  const isThere = isWhole
+    ? machine === fault.machine
+    : ranks.length > 0 && ranks.every((rank) => fault.ranks.includes(rank));
+  const isPlace = isThere && (fault.kind !== "link" || type === "link");
+  if (!isPlace) return { isRight: false, says: `named ${who} instead` };
+  if (cause !== CAUSES[fault.kind])
+    return { isRight: false, says: `named ${who}, but as ${cause}` };
+  return { isRight: true, says: `${who}, ${cause}` };
+}
