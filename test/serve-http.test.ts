@@ -392,7 +392,12 @@ describe("live events", () => {
     expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
     await until(() => heard.length === 1);
     expect(heard[0]!.event).toBe("snapshot");
-    expect(heard[0]!.data).toEqual({ type: "snapshot", jobs: [JOB], incidents: [INCIDENT] });
+    expect(heard[0]!.data).toEqual({
+      type: "snapshot",
+      jobs: [JOB],
+      incidents: [INCIDENT],
+      isDemo: false,
+    });
     tell({ type: "incident", incident: INCIDENT });
     tell({ type: "trouble", line: "data: fake\n\nevent: fake" });
     await until(() => heard.length === 3);

@@ -48,6 +48,7 @@ export default () => {
   for (const element of all) {
     if (element.matches(WORKS) && nameOf(element) === "") say(element, "has no name");
     if (
+      !element.closest("[aria-hidden=true]") &&
       element.matches("img, canvas, [role=img], [role=grid], [role=dialog], [role=group]") &&
       nameOf(element) === ""
     )
@@ -144,7 +145,7 @@ export default () => {
     const back = behind(isSvg ? element.ownerSVGElement : element);
     if (!back) continue;
     // Text of a drawing may stand on a filled shape: only text on the page itself can be judged.
-    if (isSvg && element.closest("[data-on-shape], .ranks, .lane, .runs")) continue;
+    if (isSvg && element.closest(".sb-inside, .ranks, .lane, .runs")) continue;
     let opacity = 1;
     for (let at = element; at; at = at.parentElement)
       opacity *= Number(getComputedStyle(at).opacity);

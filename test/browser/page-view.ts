@@ -46,7 +46,7 @@ export async function servePage(options: PageServiceOptions): Promise<PageServic
     HEALTHY_MS * (1 + 0.02 * Math.sin(at * 1.7)) * (slow && at > HISTORY - 60 ? 2.4 : 1);
   const jobView = ({ job, shape }: PageJob): JobView => ({
     job,
-    run: "run-1",
+    run: "a1",
     startedMs: Date.now() - iteration * HEALTHY_MS,
     seenMs: Date.now(),
     worldSize: shape[0] * shape[1] * shape[2],
@@ -118,7 +118,7 @@ export async function servePage(options: PageServiceOptions): Promise<PageServic
       for (const one of jobs) {
         const durationMs = durationOf(iteration, openOf(one.job) !== undefined);
         const rows = { iteration: [iteration], endMs: [Date.now()], durationMs: [durationMs] };
-        tell({ type: "iterations", job: one.job, run: "run-1", rows });
+        tell({ type: "iterations", job: one.job, run: "a1", rows });
         tell({ type: "job", job: jobView(one) });
       }
     },

@@ -1,7 +1,7 @@
 /** The demonstration as the service tells it; null where this is none. */
 import { ask, AskError, type DemoFault, type DemoState, paths, send } from "../live/api.ts";
 import { observable } from "../live/observable.ts";
-import { incidents, snapshots } from "../live/store.ts";
+import { incidents, isDemo, snapshots } from "../live/store.ts";
 import { nextTrial, type Trial } from "./trial.ts";
 
 export const demo = observable<DemoState | null>(null);
@@ -12,18 +12,18 @@ export const refusal = observable("");
 
 const EVERY_MS = 1000;
 
-/** Asks once after each snapshot whether this is a demonstration, and goes on only where it is. */
+/** Asks only where the snapshot says that this is a demonstration. */
 export function followDemo(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const look = async (): Promise<void> => {
     clearTimeout(timer);
+    if (!isDemo.value) return demo.set(null);
     try {
       take(await ask<DemoState>(paths.demo));
     } catch (error) {
-      // 404: no demonstration. Anything else: the line is down, and the next snapshot asks again.
-      if (error instanceof AskError && error.status !== 0) demo.set(null);
-      return;
+      // The line may be down for a moment, without a snapshot afterwards.
+      if (error instanceof AskError && error.status !== 0) return demo.set(null);
     }
     clearTimeout(timer);
     if (!isOver) timer = setTimeout(() => void look(), EVERY_MS);

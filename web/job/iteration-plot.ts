@@ -104,6 +104,8 @@ export function iterationPlot(host: HTMLElement, options: PlotOptions): Iteratio
     host,
   );
   plot.over.append(tip);
+  // The sentence below the chart says what it shows.
+  plot.ctx.canvas.setAttribute("aria-hidden", "true");
 
   return {
     show(next) {

@@ -5,7 +5,7 @@
 import { headers, tokens } from "./api.ts";
 import { refreshOpen } from "./refresh-open.ts";
 import { parseEvents } from "./sse.ts";
-import { incidents, jobs, type Line, line, newIterations, snapshots } from "./store.ts";
+import { incidents, isDemo, jobs, type Line, line, newIterations, snapshots } from "./store.ts";
 import { type FeedEvent, takeEvents } from "./take-events.ts";
 
 const FIRST_WAIT_MS = 500;
@@ -42,6 +42,7 @@ export function openFeed(): () => void {
     const taken = takeEvents({ jobs: jobs.value, incidents: incidents.value }, waiting.splice(0));
     jobs.set(taken.jobs);
     incidents.set(taken.incidents);
+    if (taken.isDemo !== null) isDemo.set(taken.isDemo);
     if (taken.snapshots > 0) snapshots.set(snapshots.value + taken.snapshots);
     for (const rows of taken.iterations) newIterations.set(rows);
   };

@@ -15,6 +15,8 @@ export const jobs = observable<readonly JobView[] | null>(null);
 export const incidents = observable<ReadonlyMap<string, Incident>>(new Map());
 /** Iterations as they end, to whoever draws them; those of a new run count from 0 again. */
 export const newIterations = observable<NewIterations | null>(null);
+/** Whether the job can be broken on purpose (web/demo). */
+export const isDemo = observable(false);
 /** Counts snapshots: after each, what was fetched before may have gaps. */
 export const snapshots = observable(0);
 /** Ranks that are brushed or pointed at, of one job: whatever shows ranks marks them. */

@@ -65,14 +65,16 @@ describe("what the page knows", () => {
       told(incident("over", 2, "resolved")),
     ]);
     const after = takeEvents(before, [
-      { type: "snapshot", jobs: [job("a")], incidents: [incident("new", 1)] },
+      { type: "snapshot", jobs: [job("a")], incidents: [incident("new", 1)], isDemo: false },
     ]);
     expect([...after.incidents.keys()].sort()).toEqual(["new", "over"]);
     expect(after.snapshots).toBe(1);
   });
 
   it("stays the same object where nothing changed, so that nothing is drawn again", () => {
-    const before = takeEvents(NOTHING, [{ type: "snapshot", jobs: [job("a")], incidents: [] }]);
+    const before = takeEvents(NOTHING, [
+      { type: "snapshot", jobs: [job("a")], incidents: [], isDemo: false },
+    ]);
     const rows = { iteration: [1], endMs: [1], durationMs: [1] };
     const after = takeEvents(before, [{ type: "iterations", job: "a", run: "r", rows }]);
     expect(after.jobs).toBe(before.jobs);

@@ -8,6 +8,7 @@ export type FeedEvent =
       readonly type: "snapshot";
       readonly jobs: readonly JobView[];
       readonly incidents: readonly Incident[];
+      readonly isDemo: boolean;
     };
 
 export interface Known {
@@ -23,6 +24,8 @@ export interface NewIterations {
 
 export interface Taken extends Known {
   readonly snapshots: number;
+  /** null: as before. */
+  readonly isDemo: boolean | null;
   readonly iterations: readonly NewIterations[];
 }
 
@@ -35,6 +38,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
   let incidents = new Map(known.incidents);
   const iterations: NewIterations[] = [];
   let snapshots = 0;
+  let isDemo: boolean | null = null;
   let areJobsNew = false;
   let areIncidentsNew = false;
 
@@ -50,6 +54,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
     switch (event.type) {
       case "snapshot":
         snapshots++;
+        isDemo = event.isDemo;
         jobs = new Map(event.jobs.map((job) => [job.job, job]));
         areJobsNew = areIncidentsNew = true;
         // An open one that is not in the snapshot has ended while nobody listened.
@@ -79,6 +84,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
     jobs: areJobsNew ? [...jobs!.values()] : known.jobs,
     incidents: areIncidentsNew ? bounded(incidents) : known.incidents,
     snapshots,
+    isDemo,
     iterations,
   };
 }

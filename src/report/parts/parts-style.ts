@@ -32,7 +32,7 @@ const HEAD = `
 .fl-details { margin: 0 0 10px; } .fl-details > summary { cursor: pointer; color: var(--link); }
 .fl-details[open] > summary { margin-bottom: 8px; }
 .fl-link { border: 0; background: none; padding: 0; font: inherit; color: var(--link); text-decoration: underline;
-  cursor: pointer; }
+  cursor: pointer; min-width: 24px; }
 .fl-scroll { overflow: auto; border: 1px solid var(--line); border-radius: 4px; max-height: 60vh; }
 .fl-table { border-collapse: separate; border-spacing: 0; font-size: .85rem; min-width: 100%; }
 .fl-table th, .fl-table td { padding: 3px 10px; border-bottom: 1px solid var(--line); text-align: left; }

@@ -41,11 +41,15 @@ export const EVENT_HEADERS = {
   "x-accel-buffering": "no",
 } as const;
 
-/** `boot`: differs from start to start of the service, for numbers begin again then. */
+/**
+ * `boot`: differs from start to start of the service, for numbers begin again then. `isDemo`: whether the job can be
+ * broken on purpose; said in the snapshot, so that pages elsewhere need not ask.
+ */
 export function openEventStreams(
   view: ServiceView,
   limits: HttpLimits,
   boot: string,
+  isDemo: boolean,
 ): EventStreams {
   const kept: Kept[] = [];
   let keptBytes = 0;
@@ -93,7 +97,7 @@ export function openEventStreams(
 
   const snapshot = async (at: number): Promise<string> => {
     const incidents = await view.incidents({ open: true, most: MOST_INCIDENTS });
-    const data = jsonText({ type: "snapshot", jobs: view.jobs(), incidents });
+    const data = jsonText({ type: "snapshot", jobs: view.jobs(), incidents, isDemo });
     return `id: ${boot}-${at}\nevent: snapshot\ndata: ${data}\n\n`;
   };
 

@@ -178,6 +178,7 @@ export const SCHEMAS = {
     type: z.literal("snapshot"),
     jobs: z.array(jobView),
     incidents: z.array(incident).describe("those not resolved"),
+    isDemo: z.boolean().describe("whether /api/v1/demo is there"),
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,

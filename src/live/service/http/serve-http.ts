@@ -71,7 +71,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
   server.on("error", (error) => options.log(`HTTP: ${harmless(error.message)}`));
 
   const requests = countRequests();
-  const streams = openEventStreams(view, limits, randomBytes(6).toString("hex"));
+  const streams = openEventStreams(view, limits, randomBytes(6).toString("hex"), !!options.demo);
   const router = makeRouter({
     view,
     auth,
