@@ -145,6 +145,18 @@ describe("faultline logs", () => {
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
   });
 
+  it("confirms a line with a long constant text", async () => {
+    const text = `RuntimeError: ${"the allocator has no more room ".repeat(12)}`;
+    const line = { text, template: text };
+    writeFileSync(
+      join(folder, "long.json"),
+      JSON.stringify({ schema: "faultline.logs/1", indicating: [line] }),
+    );
+    const words = ["--category", "platform", "--title", "no room", "--action", "call Bob"];
+    const { stdout, stderr } = await run("confirm", "long.json", "--store", "l.json", ...words);
+    expect([stdout, stderr]).toEqual([expect.stringMatching(/site\.no-room: confirmed 1/), ""]);
+  });
+
   it("writes a page in which log lines stay text", async () => {
     mkdirSync(join(folder, "evil"));
     writeFileSync(

@@ -16,6 +16,8 @@ export interface PatternFlags {
 const MASK = /<[A-Z*]+>/;
 const LEAST_LITERAL = 4;
 const LEAST_LETTERS = 14;
+/** What a record's text may have (library/load.ts). */
+const MOST_TEXT = 200;
 const MOST_PARTS = 6;
 
 /** The template's constant parts become the matcher's literals. */
@@ -58,7 +60,10 @@ export function recordOfReport(text: string, file: string, flags: PatternFlags):
       title: flags.title,
       layer: "framework",
       match: {
-        all: literals.toSorted((a, b) => b.length - a.length).slice(0, MOST_PARTS),
+        all: literals
+          .map((part) => part.slice(0, MOST_TEXT))
+          .toSorted((a, b) => b.length - a.length)
+          .slice(0, MOST_PARTS),
         // In their order, not far from each other.
         regex: literals.slice(0, MOST_PARTS).map(escaped).join(".{0,120}?"),
       },

@@ -51,7 +51,7 @@ export interface StoryBar {
   readonly machine: string | null;
   /**
    * Milliseconds from coming to the end of the operator, which is the same moment for all: the shortest bar came last.
-   * Of "own": milliseconds outside communication. null where it never came.
+   * Of "own": milliseconds outside communication. null where it never came, or where nobody knows how long it waits.
    */
   readonly ms: number | null;
   /** Of "own": the same before it became slow; else null. */

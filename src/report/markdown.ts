@@ -120,7 +120,7 @@ function storyBlocks(picture: IncidentPicture | null): string[] {
 
 /** Who came last or never, and how long the others were there before. */
 function hopFigures({ kind, bars }: StoryHop): string {
-  const absent = bars.filter(({ ms }) => ms === null).map(({ rank }) => rank);
+  const absent = bars.filter(({ role }) => role === "absent").map(({ rank }) => rank);
   const others = bars.flatMap(({ ms, role }) => (ms !== null && role === "waits" ? [ms] : []));
   const late = bars.filter(({ ms, role }) => ms !== null && role === "late");
   const middle = others.toSorted((a, b) => a - b)[others.length >> 1];

@@ -108,7 +108,7 @@ function putHop(hop: StoryHop, atMs: number, tracks: Tracks, events: TraceEvent[
         ph: "i",
         s: "t",
         ts: micros(endMs),
-        name: `never came: ${text(hop.title)}`,
+        name: `${role === "absent" ? "never came" : "waits"}: ${text(hop.title)}`,
         args,
       });
       continue;

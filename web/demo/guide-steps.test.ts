@@ -26,6 +26,7 @@ it("goes on by itself when the thing has happened, and not before", () => {
 
 it("skips what somebody has done already", () => {
   expect(titleAt(0, { page: "job", isBroken: true })).toBe("Watch it being found");
+  expect(titleAt(0, { page: "fleet", isBroken: true })).toBe("Watch it being found");
 });
 
 it("says what to wait for before anything can be broken", () => {

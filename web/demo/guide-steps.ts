@@ -20,13 +20,17 @@ export interface GuideStep {
   readonly hasNext: boolean;
 }
 
+/** Who breaks something at once needs no introduction. */
+const isOnTheWay = ({ page, isBroken, isFound }: GuideFacts): boolean =>
+  page === "job" || isBroken || isFound;
+
 export const GUIDE: readonly GuideStep[] = [
   {
     title: "This is your fleet",
     says: () =>
       "Every job, how it does, and what is wrong now. One simulated job of 64 GPUs runs here; the service, its agents and the verdicts are real.",
     points: ["table.jobs", "main section"],
-    isOver: ({ page }) => page === "job",
+    isOver: isOnTheWay,
     hasNext: true,
   },
   {
@@ -34,7 +38,7 @@ export const GUIDE: readonly GuideStep[] = [
     says: ({ page }) =>
       page === "fleet" ? "Click its name." : "Go to the fleet, and click the job's name.",
     points: ['main a[href^="#/jobs/"]', 'header a[href="#/"]'],
-    isOver: ({ page }) => page === "job",
+    isOver: isOnTheWay,
     hasNext: false,
   },
   {

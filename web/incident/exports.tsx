@@ -3,8 +3,9 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { incidentMarkdown } from "../../src/report/markdown.ts";
 import { pictureTrace } from "../../src/report/picture-trace.ts";
-import { type Incident, type IncidentPicture, paths } from "../live/api.ts";
+import { askText, hasToken, type Incident, type IncidentPicture, paths } from "../live/api.ts";
 import { copyText, download } from "../shell/copy.ts";
+import { problemWords } from "../shell/states.tsx";
 
 const SAID_MS = 6000;
 
@@ -26,6 +27,15 @@ export function Exports({
   const save = (ending: string, text: string, type: string, words: string): void => {
     download(`${incident.id}.${ending}`, text, type);
     say(words);
+  };
+  /** A link could not carry the token. */
+  const saveReport = async (): Promise<void> => {
+    try {
+      const page = await askText(paths.report(incident.id));
+      save("report.html", page, "text/html", "Report saved.");
+    } catch (error) {
+      say(problemWords(error));
+    }
   };
   const { verdict } = incident;
   const hasReport = incident.kind === "hang" || incident.kind === "crash";
@@ -79,7 +89,12 @@ export function Exports({
       >
         JSON
       </button>
-      {hasReport && verdict && (
+      {hasReport && verdict && hasToken() && (
+        <button type="button" onClick={() => void saveReport()}>
+          Save full report
+        </button>
+      )}
+      {hasReport && verdict && !hasToken() && (
         <a
           class="button"
           href={paths.report(incident.id)}

@@ -70,10 +70,22 @@ export function useToken(given: string): void {
 export const headers = (): Record<string, string> =>
   token === "" ? {} : { authorization: `Bearer ${token}` };
 
+export const hasToken = (): boolean => token !== "";
+
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const response = await request(`/api/v1${path}`, init);
+  return (await response.json()) as T;
+}
+
+/** An answer that is no JSON. `path`: from the root. */
+export async function askText(path: string): Promise<string> {
+  return await (await request(path, {})).text();
+}
+
+async function request(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(`/api/v1${path}`, {
+    response = await fetch(path, {
       cache: "no-store",
       ...init,
       headers: { ...headers(), ...(init.headers as Record<string, string> | undefined) },
@@ -82,10 +94,9 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
     if (init.signal?.aborted) throw error;
     throw new AskError(0, "the service cannot be reached");
   }
+  if (response.ok) return response;
   const answer = (await response.json().catch(() => ({}))) as { error?: string };
-  if (!response.ok)
-    throw new AskError(response.status, answer.error ?? `status ${response.status}`);
-  return answer as T;
+  throw new AskError(response.status, answer.error ?? `status ${response.status}`);
 }
 
 export function send<T>(

@@ -92,7 +92,7 @@ function BarRow({
   const top = round(y + (height - inner) / 2);
   const width = ms === null ? RIGHT - LEFT : lengthOf(ms);
   const before = amount(bar.beforeMs);
-  const role = ms === null ? "absent" : bar.role === "late" ? "late" : "waits";
+  const role = bar.role === "late" || bar.role === "absent" ? bar.role : "waits";
   return (
     <g class={`sb-${role}`}>
       {isNamed && (
@@ -117,7 +117,7 @@ function BarRow({
           width={width}
           isOwn={isOwn}
           y={y + 12}
-          isEmpty={ms === null}
+          isEmpty={role === "absent"}
         />
       )}
     </g>
@@ -159,7 +159,7 @@ function Figure({
 }
 
 function figureOf(bar: StoryBar, ms: number | null, isOwn: boolean): string {
-  if (ms === null) return "never came";
+  if (ms === null) return bar.role === "absent" ? "never came" : "waits";
   if (bar.role === "late" && !isOwn) return `came last, ${time(ms)}`;
   return time(ms);
 }
@@ -175,12 +175,12 @@ function rankLabel({ rank, machine }: StoryBar, isFollowed: boolean): string {
 
 /** An operator that somebody never came to has not ended: bars tell how long the others have waited. */
 export function isOpen({ kind, bars }: StoryHop): boolean {
-  return kind !== "own" && bars.some(({ ms }) => amount(ms) === null);
+  return kind !== "own" && bars.some(({ role }) => role === "absent");
 }
 
 /** The drawing in words. */
 export function barsSentence({ title, says, bars }: StoryHop): string {
-  const absent = bars.filter(({ ms }) => ms === null).length;
+  const absent = bars.filter(({ role }) => role === "absent").length;
   const missing = absent === 0 ? "" : ` ${absent} of ${bars.length} never came.`;
   return `${title.slice(0, 200)}: ${says.slice(0, 600)}${missing}`;
 }

@@ -59,7 +59,7 @@ describe("the story of a hang", () => {
       ["collective", 2, 3],
     ]);
     expect(story!.hops.at(-1)!.bars).toEqual([
-      { rank: 2, machine: null, ms: 1, beforeMs: null, role: "waits" },
+      { rank: 2, machine: null, ms: null, beforeMs: null, role: "waits" },
       { rank: 3, machine: null, ms: null, beforeMs: null, role: "absent" },
     ]);
     expect(story!.ends).toBe("Rank 3 waits for nobody and does not come. Its CPU is stuck.");

@@ -109,7 +109,7 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
   const named = new Set([from, to, ...op.absent.map(({ rank }) => rank).slice(0, MOST_BARS / 2)]);
   const shown = new Set([...new Set([...named, ...members])].slice(0, MOST_BARS));
   const waited = new Map(op.arrived.map((rank) => [rank, waitedMs(job, rank)]));
-  // One length for all where it is not known of all: a shorter bar would look as if it had come later.
+  // Of nobody where it is not known of all: a shorter bar would look as if it had come later.
   const isKnown = [...waited.values()].every((ms) => ms !== null);
   const absent = new Set(op.absent.map(({ rank }) => rank));
   const bars = members
@@ -117,7 +117,13 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
     .map((rank): StoryBar => {
       const machine = machineName(job, rank);
       if (absent.has(rank)) return { rank, machine, ms: null, beforeMs: null, role: "absent" };
-      return { rank, machine, ms: isKnown ? waited.get(rank)! : 1, beforeMs: null, role: "waits" };
+      return {
+        rank,
+        machine,
+        ms: isKnown ? waited.get(rank)! : null,
+        beforeMs: null,
+        role: "waits",
+      };
     });
   const ms = waited.get(from) ?? null;
   const since = ms === null ? "" : ` for ${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
