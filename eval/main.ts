@@ -14,6 +14,7 @@ const QUICK = ["--quick"];
 const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
   hangs: [{ script: "hangs.ts", quick: [] }],
   iterations: [{ script: "iterations.ts", quick: QUICK }],
+  joint: [{ script: "joint/run.ts", quick: QUICK }],
   live: [{ script: "live/run.ts", quick: QUICK }],
   localize: [
     { script: "localize/run.ts", quick: QUICK },

@@ -13,6 +13,7 @@ import { flightDump } from "../flight/flight-recorder.ts";
 import { shapeOf, type Kind, type Op, type Shape, type Site } from "../flight/op.ts";
 import { runOf, type Shares } from "../cluster/shares.ts";
 import { pickle } from "../flight/pickle-writer.ts";
+import type { RankRecords } from "../flight/rank-records.ts";
 import { recordRank } from "../flight/record-rank.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { OperatorCounts } from "./operator-counts.ts";
@@ -21,6 +22,8 @@ export interface FlightOptions {
   /** TORCH_FR_BUFFER_SIZE; the default is PyTorch's. */
   readonly ringSize?: number;
   readonly timing?: boolean;
+  /** What a rank recorded instead of what the engine had it do. */
+  readonly alter?: (records: RankRecords) => RankRecords;
 }
 
 const TIMEOUT_MS = 600_000;
@@ -39,7 +42,7 @@ export function emitFlightRecorder(
   options: FlightOptions = {},
 ): Emitter {
   const { spec, programs, lanes } = simulation;
-  const { ringSize = 2000, timing = true } = options;
+  const { ringSize = 2000, timing = true, alter } = options;
   const { lost } = spec;
   const last = Math.min(
     spec.iterations,
@@ -92,7 +95,7 @@ export function emitFlightRecorder(
         const joined = ROLES.map((role) => groups.groupOf(rank, role)).filter(
           (index) => groups.groups[index]?.ranks.includes(rank) === true,
         );
-        const dump = flightDump(records, groups.groups, {
+        const dump = flightDump(alter?.(records) ?? records, groups.groups, {
           version: "2.10",
           library: "2.28.9",
           timing,

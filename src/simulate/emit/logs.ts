@@ -20,6 +20,10 @@ export interface LogOptions {
   /** Iterations between checkpoints, which are written in the background and cost no time. */
   readonly checkpointEvery?: number;
   readonly validateEvery?: number;
+  /** Logs of all ranks, however many; else those of ./logs/interest.ts. */
+  readonly everyRank?: boolean;
+  /** What else a rank prints in an iteration, after its chatter. */
+  readonly also?: (file: RankFile, iteration: number, startNs: number) => void;
 }
 
 /** A rank prints something of no importance in one of a hundred iterations. */
@@ -31,10 +35,11 @@ export function emitLogs(
   options: LogOptions = {},
 ): Emitter {
   const { spec } = simulation;
-  const { checkpointEvery = 50, validateEvery = 100 } = options;
+  const { checkpointEvery = 50, validateEvery = 100, everyRank = false, also } = options;
   const groups = clusterGroups(simulation);
   const files = new Map<number, RankFile>();
-  for (const rank of ranksOfInterest(simulation, groups)) {
+  const ranks = everyRank ? [...Array(spec.gpus).keys()] : ranksOfInterest(simulation, groups);
+  for (const rank of ranks) {
     const file = new RankFile(simulation, output, rank);
     writeStartup(simulation, file, membershipsOf(groups, rank));
     files.set(rank, file);
@@ -59,7 +64,10 @@ export function emitLogs(
         if (fault.from === iteration && !isEnding(fault, iteration))
           kernels.add(fault, startNs, false);
       }
-      for (const file of files.values()) chatter(simulation, file, iteration, startNs);
+      for (const file of files.values()) {
+        chatter(simulation, file, iteration, startNs);
+        also?.(file, iteration, startNs);
+      }
       const doneNs = times.rankEndNs[spec.gpus - 1]!;
       if (doneNs !== Infinity) {
         last.megatron(doneNs, iterationLine(simulation, iteration, (doneNs - before) / 1e6));

@@ -7,7 +7,7 @@
 import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { hash, STREAM } from "../cluster/noise.ts";
 import type { Emitter, Output } from "./emitter.ts";
-import { effectsOf } from "./metrics/effects.ts";
+import { effectsOf, type Effects } from "./metrics/effects.ts";
 import type { GpuFamily } from "./metrics/families.ts";
 import { GPU_FAMILIES } from "./metrics/gpu-families.ts";
 import { Levels } from "./metrics/levels.ts";
@@ -31,6 +31,10 @@ export interface MetricOptions {
    * exporters do, which is 40 GB of text for 15 minutes of 1,000 machines.
    */
   readonly gpusPerMachine?: number;
+  /** What else sensors see of a regime, beside what its faults do. */
+  readonly effects?: (effects: Effects, regime: Regime) => Effects;
+  /** What broken exporters make of a series, in place. */
+  readonly distort?: Scene["distort"];
 }
 
 export function emitMetrics(
@@ -46,15 +50,17 @@ export function emitMetrics(
     end(): void {
       const levels = new Levels(
         timeline.samples(intervalS * 1e9),
-        timeline.regimes.map((regime) => effectsOf(simulation, regime)),
+        timeline.regimes.map((regime) => {
+          const own = effectsOf(simulation, regime);
+          return options.effects?.(own, regime) ?? own;
+        }),
         worksOf(simulation, timeline.regimes),
       );
       const file = output.open("metrics/metrics.prom");
       const writer = new SampleWriter(simulation, file, intervalS);
       const ranks = writtenRanks(simulation, options.gpusPerMachine ?? Infinity);
-      new MetricsText(simulation, new SimulationScene(simulation, levels, intervalS), writer).write(
-        ranks,
-      );
+      const scene = new SimulationScene(simulation, levels, intervalS, options.distort);
+      new MetricsText(simulation, scene, writer).write(ranks);
       file.write("# EOF\n");
       file.end();
     },

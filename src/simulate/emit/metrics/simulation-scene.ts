@@ -22,8 +22,16 @@ export class SimulationScene implements Scene {
   readonly #row: Float64Array;
   readonly #extra: Float64Array;
   readonly #lost: Uint8Array;
+  /** Its exporters are sound, unless somebody breaks them. */
+  readonly distort: Scene["distort"];
 
-  constructor({ spec, topology }: Simulation, levels: Levels, stepS: number) {
+  constructor(
+    { spec, topology }: Simulation,
+    levels: Levels,
+    stepS: number,
+    distort: Scene["distort"] = () => undefined,
+  ) {
+    this.distort = distort;
     this.seed = spec.seed ^ STREAM.metrics;
     this.noise = noiseLevels(spec.noise);
     this.machines = topology.machines;
@@ -67,7 +75,4 @@ export class SimulationScene implements Scene {
     }
     return this.#lost;
   }
-
-  /** Its exporters are sound. */
-  distort(): void {}
 }

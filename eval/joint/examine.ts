@@ -1,0 +1,186 @@
+/** One scenario: written once, diagnosed with each set of inputs, scored. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { folderOutput } from "../../src/cli/folder-output.ts";
+import type { Finding } from "../../src/model/finding.ts";
+import type { Suspect } from "../../src/model/verdict.ts";
+import { buildJob } from "../../src/ingest/build-job.ts";
+import { ingest } from "../../src/ingest/ingest.ts";
+import { readJobFile, type JobFile } from "../../src/ingest/job-file.ts";
+import { digestOfSources } from "../../src/ingest/logs/read-archives.ts";
+import { withIterations } from "../../src/methods/methods.ts";
+import type { Job } from "../../src/model/job.ts";
+import type { Reading } from "../../src/model/reading.ts";
+import { ask } from "../../src/pipeline.ts";
+import { fuse } from "../../src/verdict/fuse.ts";
+import {
+  EVIDENCE_KINDS,
+  type EvidenceKind,
+  type Scenario,
+  type Truth,
+} from "../../src/simulate/joint/scenario.ts";
+import { FOLDERS, writeScenario } from "../../src/simulate/joint/write-scenario.ts";
+import { scoreOf, type Score } from "./score.ts";
+
+const without = (kind: EvidenceKind): EvidenceKind[] =>
+  EVIDENCE_KINDS.filter((one) => one !== kind);
+
+/** What `--kinds` can name. */
+export const INPUT_SETS: Readonly<Record<string, readonly EvidenceKind[]>> = {
+  all: EVIDENCE_KINDS,
+  "no-operators": without("operators"),
+  "no-metrics": without("metrics"),
+  "no-logs": without("logs"),
+  "no-stacks": without("stacks"),
+};
+
+export interface Row {
+  readonly seed: number;
+  readonly gpus: number;
+  readonly layout: string;
+  readonly family: string;
+  readonly misleading: string;
+  readonly lost: EvidenceKind | null;
+  readonly inputs: string;
+  readonly growth: number;
+  readonly truths: readonly Truth[];
+  readonly verdict: {
+    readonly kind: string;
+    readonly summary: string;
+    readonly confidence: number;
+    readonly suspects: readonly Pick<
+      Suspect,
+      "type" | "ranks" | "machine" | "link" | "name" | "cause" | "score"
+    >[];
+  };
+  readonly score: Score;
+  /** What each method alone would have answered. */
+  readonly alone: Readonly<Record<string, Score>>;
+  readonly findings: readonly Pick<Finding, "method" | "says" | "weight" | "accuses">[];
+  readonly didNotRun: readonly string[];
+  readonly seconds: { readonly write: number; readonly read: number; readonly answer: number };
+}
+
+const ENV = { signal: new AbortController().signal, progress: () => undefined };
+const MOST_RANKS = 16;
+
+export async function examine(scenario: Scenario, inputs: readonly string[]): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), "faultline-joint-"));
+  try {
+    const began = performance.now();
+    const kinds = EVIDENCE_KINDS.filter((kind) =>
+      inputs.some((name) => INPUT_SETS[name]!.includes(kind)),
+    );
+    writeScenario(scenario, folderOutput(folder), kinds);
+    const write = (performance.now() - began) / 1000;
+    const all = await read(scenario, folder, kinds);
+    const times = { write, read: (performance.now() - began) / 1000 - write };
+    const rows: Row[] = [];
+    for (const name of inputs) rows.push(await row(scenario, all, name, times));
+    return rows;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What was read of each kind: inputs are left out by the reading, not by reading again. */
+interface Read {
+  readonly readings: ReadonlyMap<EvidenceKind, readonly Reading[]>;
+  readonly logDigest: Job["logDigest"];
+  readonly jobFile: JobFile;
+}
+
+export async function read(
+  scenario: Scenario,
+  folder: string,
+  kinds: readonly EvidenceKind[],
+): Promise<Read> {
+  const readings = new Map<EvidenceKind, readonly Reading[]>();
+  for (const kind of kinds) {
+    if (kind === "stacks" && scenario.stacks === null) continue;
+    readings.set(kind, (await ingest([join(folder, FOLDERS[kind])], ENV, {})).readings);
+  }
+  const logs = new Set(
+    readings.get("logs")?.flatMap(({ file, format }) => (format === "rank-log" ? [file] : [])),
+  );
+  const logDigest =
+    logs.size === 0
+      ? undefined
+      : await digestOfSources([join(folder, FOLDERS.logs)], ENV, {
+          isWanted: ({ path }) => logs.has(path),
+        });
+  return { readings, logDigest, jobFile: await readJobFile(join(folder, "job.json")) };
+}
+
+/** The same as pipeline.ts diagnose of the folders of these kinds (test/joint-scenarios.test.ts holds it to that). */
+export async function answer(
+  { readings, logDigest, jobFile }: Read,
+  kinds: readonly EvidenceKind[],
+) {
+  const own = kinds.flatMap((kind) => readings.get(kind) ?? []);
+  const built = withIterations(buildJob(own, jobFile));
+  const job = kinds.includes("logs") && logDigest ? { ...built, logDigest } : built;
+  const { findings, didNotRun } = await ask(job, ENV);
+  return { job, findings, verdict: fuse(job, findings, didNotRun) };
+}
+
+async function row(
+  scenario: Scenario,
+  folder: Read,
+  inputs: string,
+  times: { readonly write: number; readonly read: number },
+): Promise<Row> {
+  const kinds = INPUT_SETS[inputs]!;
+  const began = performance.now();
+  const { job, verdict, findings } = await answer(folder, kinds);
+  const seconds = { ...times, answer: (performance.now() - began) / 1000 };
+  const alone = Object.fromEntries(
+    [...new Set(findings.map(({ method }) => method))].map((method) => {
+      const own = findings.filter((finding) => finding.method === method);
+      return [method, scoreOf(scenario, fuse(job, own, []), kinds)];
+    }),
+  );
+  const { spec, growth, truths } = scenario;
+  return {
+    seed: scenario.seed,
+    gpus: spec.gpus,
+    layout: `tp${spec.tp} pp${spec.pp} dp${spec.dp}`,
+    family: scenario.family,
+    misleading: scenario.misleading,
+    lost: scenario.lost?.kind ?? null,
+    inputs,
+    growth,
+    truths: truths.map((truth) => ({ ...truth, ranks: truth.ranks.slice(0, MOST_RANKS) })),
+    verdict: {
+      kind: verdict.kind,
+      summary: verdict.summary.slice(0, 400),
+      confidence: verdict.confidence,
+      suspects: verdict.suspects
+        .slice(0, 4)
+        .map(({ type, ranks, machine, link, name, cause, score }) => ({
+          type,
+          ranks: ranks.slice(0, MOST_RANKS),
+          machine,
+          link,
+          name,
+          cause,
+          score,
+        })),
+    },
+    score: scoreOf(scenario, verdict, kinds),
+    alone,
+    findings: findings.map(({ method, says, weight, accuses }) => ({
+      method,
+      says: says.slice(0, 240),
+      weight,
+      accuses: accuses.slice(0, 4).map((one) => ({
+        ...one,
+        ranks: one.ranks.slice(0, MOST_RANKS),
+        why: one.why.slice(0, 160),
+      })),
+    })),
+    didNotRun: verdict.missing.filter((text) => text.includes(" did not run: ")),
+    seconds,
+  };
+}

@@ -1,0 +1,153 @@
+/** Where a fault of a family sits, how strong it is, and what is therefore true. */
+import { pick, randomInt, type Random } from "../../base/random.ts";
+import type { SuspectType } from "../../model/finding.ts";
+import { parseFault, type FaultSpec } from "../cluster/fault-spec.ts";
+import type { ClusterSpec } from "../cluster/spec.ts";
+import { makeTopology } from "../cluster/topology.ts";
+import { magnitude } from "./draw-shape.ts";
+import { RECIPES, type Faulty, type Recipe } from "./recipes.ts";
+import type { Family, Truth } from "./scenario.ts";
+import { costing } from "./severity.ts";
+
+export interface DrawnFault {
+  readonly family: Family;
+  readonly fault: FaultSpec;
+  readonly truth: Truth;
+  readonly growth: number;
+}
+
+const TRIES = 8;
+/** Greyhound Table 1 and §3.4: slow-downs from a few per cent to more than half; here by order of magnitude. */
+const LEAST_COST = 0.03;
+const MOST_COST = 0.9;
+
+/** `not`: machines that another fault has. */
+export function drawFault(
+  family: Faulty,
+  spec: ClusterSpec,
+  from: number,
+  random: Random,
+  not: readonly string[] = [],
+): DrawnFault {
+  const recipe = RECIPES[family];
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const placed = drawPlace(recipe, spec, random, not);
+    const fault = parseFault(`${recipe.core(random)}:${placed.words}:from=${from}`);
+    const truth: Truth = {
+      kind: recipe.kind,
+      type: typeOf(recipe, placed.ranks.length),
+      ranks: placed.ranks,
+      machine: placed.machine,
+      link: placed.link,
+      name: placed.name,
+      cause: recipe.cause,
+      fromIteration: from,
+    };
+    if (recipe.most === undefined) return { family, fault, truth, growth: 0 };
+    const wanted = magnitude(random, LEAST_COST, MOST_COST);
+    const costed = tryCosting(spec, fault, wanted, recipe.most);
+    if (costed !== null) return { family, ...costed, truth };
+  }
+  // A job in which nothing of the kind can be slow: its GPUs always can.
+  return drawFault("gpu-slow", spec, from, random, not);
+}
+
+/** What may sit on a machine or on one of its ranks is what it was drawn to be. */
+function typeOf({ type, place }: Recipe, ranks: number): SuspectType {
+  if (place !== "rank or machine") return type;
+  return ranks > 1 ? "machine" : "rank";
+}
+
+/** A link that nothing passes is refused by the engine. */
+function tryCosting(
+  spec: ClusterSpec,
+  fault: FaultSpec,
+  wanted: number,
+  most: number,
+): { fault: FaultSpec; growth: number } | null {
+  try {
+    return costing(spec, fault, wanted, most);
+  } catch {
+    return null;
+  }
+}
+
+interface Placed {
+  readonly words: string;
+  readonly ranks: readonly number[];
+  readonly machine: string | null;
+  readonly link: readonly [string, string] | null;
+  readonly name: string | null;
+}
+
+function drawPlace(
+  recipe: Recipe,
+  spec: ClusterSpec,
+  random: Random,
+  not: readonly string[],
+): Placed {
+  const topology = makeTopology(spec);
+  const all = Array.from({ length: spec.gpus }, (_, rank) => rank);
+  const nameOf = (rank: number): string => topology.machineName(topology.machineOf(rank));
+  const free = all.filter((rank) => !not.includes(nameOf(rank)));
+  const lanes = spec.gpus / spec.pp;
+  const one = (rank: number): Placed => ({
+    words: `rank=${rank}`,
+    ranks: [rank],
+    machine: nameOf(rank),
+    link: null,
+    name: null,
+  });
+  const rank = pick(random, free);
+  switch (recipe.place) {
+    case "rank":
+      return one(rank);
+    case "loading rank":
+      return one(
+        pick(
+          random,
+          free.filter((other) => other < lanes),
+        ),
+      );
+    case "machine":
+      return wholeMachine(
+        nameOf(rank),
+        all.filter((other) => nameOf(other) === nameOf(rank)),
+      );
+    case "rank or machine":
+      // Contention is the machine's (Greyhound §3.2, case 1); a badly pinned process is one rank's.
+      return random() < 0.6
+        ? wholeMachine(
+            nameOf(rank),
+            all.filter((other) => nameOf(other) === nameOf(rank)),
+          )
+        : one(rank);
+    case "link": {
+      const a =
+        spec.pp > 1 ? randomInt(random, spec.gpus - lanes) : randomInt(random, spec.gpus - 8);
+      const b = spec.pp > 1 ? a + lanes : a + 8;
+      return {
+        words: `link=${a}-${b}`,
+        ranks: [a, b],
+        machine: null,
+        link: [`rank:${a}`, `rank:${b}`],
+        name: null,
+      };
+    }
+    case "switch": {
+      const leaf = topology.leafOf(rank);
+      const name = topology.leafName(leaf);
+      return {
+        words: `switch=${name}`,
+        ranks: all.filter((other) => topology.leafOf(other) === leaf),
+        machine: null,
+        link: null,
+        name,
+      };
+    }
+  }
+}
+
+function wholeMachine(machine: string, ranks: readonly number[]): Placed {
+  return { words: `machine=${machine}`, ranks, machine, link: null, name: null };
+}
