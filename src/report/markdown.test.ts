@@ -16,7 +16,7 @@ describe("an incident for a ticket", () => {
       "Confidence: 94 %",
       "Since: 2026-11-15 00:41:49 UTC",
       "<http://127.0.0.1:7777/#/incidents/x>",
-      "**Rank 17** on node002: its GPU computes slower",
+      "**GPU of rank 17** on node002: its GPU computes slower",
       "## How it spread",
       "1. **all\\_reduce",
       "3. **time outside communication",

@@ -193,7 +193,8 @@ function logBlocks(logs: readonly LogExcerpt[]): string[] {
         return `${isKey ? "> " : "  "}${line ?? ""} ${clock}${cutText(text, MOST_LINE)}${times}`;
       });
       return [
-        `${markdownCode(file, 200)}${who.length > 0 ? ` (${who.join(", ")})` : ""}; lines that tell of it begin with &gt;`,
+        // No line begins with backticks but fences do: not all readers look further.
+        `In ${markdownCode(file, 200)}${who.length > 0 ? ` (${who.join(", ")})` : ""}; lines that tell of it begin with &gt;`,
         markdownFence(rows),
       ];
     }),

@@ -33,9 +33,11 @@ export function summarise(
   for (const { cause, ranks } of suspects)
     byCause.set(cause, [...(byCause.get(cause) ?? []), ...ranks]);
   const named = suspects[0]!.type === "machine" ? suspects[0]!.name : null;
-  const parts = [...byCause]
-    .slice(0, 3)
-    .map(([cause, ranks]) => clause(job, kind, cause, ranks, named));
+  const wire = suspects.length === 1 ? wireClause(job, suspects[0]!) : null;
+  const parts =
+    wire === null
+      ? [...byCause].slice(0, 3).map(([cause, ranks]) => clause(job, kind, cause, ranks, named))
+      : [wire];
   const sentence = parts.join(", and ");
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
@@ -102,6 +104,20 @@ function clause(
       ? "left no trace: its process is gone, or its files are missing"
       : adviceFor(cause, kind).is;
   return `${who} ${sorted.length > 1 ? plural(is) : is}`;
+}
+
+/** What lies between ranks is not the ranks: who sends them a technician should be told of the wire. */
+function wireClause(job: Job, { type, cause, ranks, name }: Suspect): string | null {
+  if (cause !== "network-slow") return null;
+  const at = (rank: Rank): string => {
+    const machine = job.ranks.get(rank)?.machine ?? null;
+    return machine === null ? `rank ${rank}` : `rank ${rank} on ${machine}`;
+  };
+  if (type === "link" && ranks.length === 2)
+    return `the link between ${at(ranks[0]!)} and ${at(ranks[1]!)} is slow`;
+  if (type === "nic" && ranks.length > 0)
+    return `the NIC ${name === null ? "" : `${name} `}of ${rankWords(ranks)} is slow`;
+  return null;
 }
 
 /** Whether somebody looked for the processes and found none. */

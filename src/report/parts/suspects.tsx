@@ -81,8 +81,17 @@ export function Victims({ victims }: { readonly victims: readonly Rank[] }): VNo
   );
 }
 
-/** "Rank 17", "Ranks 0–7", "node003", "Link node003 – leaf2". */
+/** "Rank 17", "Link between ranks 3 and 5", "Machine node003 (ranks 0–7)", "Link node003 – leaf2". */
 export function suspectName({ type, ranks, machine, link, name }: Suspect): string {
+  const isOne = ranks.length === 1;
+  if (type === "link" && ranks.length === 2) return `Link between ${rankWords(ranks)}`;
+  if (type === "gpu" && isOne) return `GPU of rank ${ranks[0]}`;
+  if (type !== "rank" && ranks.length > 0) {
+    const of = name ?? (type === "machine" ? machine : null);
+    const what = capital(TYPES[type] ?? type);
+    if (of !== null) return cutText(`${what} ${of} (${rankWords(ranks)})`, MOST_NAME);
+    if (type === "nic") return `NIC of ${rankWords(ranks)}`;
+  }
   if (ranks.length > 0) return `${ranks.length === 1 ? "Rank" : "Ranks"} ${ranges(ranks)}`;
   if (name !== null) return cutText(`${capital(TYPES[type] ?? type)} ${name}`, MOST_NAME);
   if (machine !== null) return cutText(`Machine ${machine}`, MOST_NAME);
@@ -100,7 +109,7 @@ function Card({
   readonly suspect: Suspect;
   readonly isFirst?: boolean;
 }): VNode {
-  const { type, ranks, machine, link, name, cause, score, why, evidence } = suspect;
+  const { type, ranks, machine, link, cause, score, why, evidence } = suspect;
   const place = ranks.length === 1 ? placeOf?.(ranks[0]!) : null;
   const details: ComponentChild[] = [];
   if (machine !== null)
@@ -111,10 +120,12 @@ function Card({
     );
   if (place && place.gpu !== null) details.push(`GPU ${place.gpu}`);
   if (place && place.pid !== null) details.push(`pid ${place.pid}`);
-  if (name !== null && ranks.length > 0) details.push(cutText(name, MOST_NAME));
-  if (link !== null)
+  const title = suspectName(suspect);
+  // Ranks that the title names, it names better.
+  if (link !== null && !link.every((end) => /^rank:\d+$/.test(end)))
     details.push(`between ${cutText(link[0], MOST_NAME)} and ${cutText(link[1], MOST_NAME)}`);
-  if (type !== "rank" && ranks.length > 0) details.push(`suspected: the ${TYPES[type] ?? type}`);
+  if (type !== "rank" && title.startsWith("Rank"))
+    details.push(`suspected: the ${TYPES[type] ?? type}`);
   const share = percent(score);
   const point = onPoint && {
     onMouseEnter: () => onPoint(ranks),
@@ -124,7 +135,7 @@ function Card({
   };
   return (
     <article class={isFirst ? "fl-card fl-first" : "fl-card"} {...point}>
-      <h3>{suspectName(suspect)}</h3>
+      <h3>{title}</h3>
       <p class="fl-line">
         <b>{causeWords(cause)}</b>
         <span class="fl-cause">{cause}</span>
