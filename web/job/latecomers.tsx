@@ -13,6 +13,11 @@ import { rankWords } from "../../src/base/text.ts";
 const SHOWN = 5;
 /** Behind by less than this share of an iteration is what ranks always are. */
 const LATE_SHARE = 0.02;
+/**
+ * Of the latest one's lateness. Its neighbours' own time grows a little with it, for not all waiting shows as
+ * communication: they hold nobody up, and must not look as if they did.
+ */
+const AS_LATE = 0.5;
 /** Rows change places at most this often. */
 const REORDER_MS = 3000;
 
@@ -33,10 +38,12 @@ export function Latecomers({
     held.current = { table, atMs, rows: worst(table, usual, SHOWN) };
   const typicalMs = median(table.durationMs);
   const { rows } = held.current!;
-  const isLate = (row: number): boolean => table.lateMs[row]! > typicalMs * LATE_SHARE;
+  const latest = worst(table, table.lateMs, 1)[0];
+  const mostMs = latest === undefined ? 0 : table.lateMs[latest]!;
+  const isLate = (row: number): boolean =>
+    table.lateMs[row]! > typicalMs * LATE_SHARE && table.lateMs[row]! >= AS_LATE * mostMs;
   const late = rows.filter(isLate);
   const typical = typicalOf(table, rows);
-  const latest = worst(table, table.lateMs, 1)[0];
   const longestMs = Math.max(
     1e-9,
     ...rows.map(
