@@ -1,5 +1,6 @@
 /** What an action is expected to bring, where the plan has worked it out. */
 import type { Mitigation, MitigationStep } from "../model/mitigation.ts";
+import type { WhatIf } from "../model/picture.ts";
 import { time } from "./mitigation-words.ts";
 
 export interface Gain {
@@ -15,14 +16,30 @@ interface Named {
 
 /** Ways to take a machine out; all leave the job as a restart without it does. */
 const TAKES_OUT = ["cordon-node", "exclude-node", "replace-machine", "restart-without"];
+/** Ways to mend the suspect itself. */
+const MENDS = [...TAKES_OUT, "replace-link", "check-storage"];
 
-export function gainOf(action: Named, plan: Mitigation | null | undefined): Gain | null {
+/** `whatIf`: what stands in where no plan was made: an iteration without the suspect. */
+export function gainOf(
+  action: Named,
+  plan: Mitigation | null | undefined,
+  whatIf: WhatIf | null = null,
+): Gain | null {
   const step = plan?.steps.find((one) => isOf(action, one));
-  if (!plan || !step || step.iterationMs === null) return null;
+  if (!plan || !step || step.iterationMs === null)
+    return whatIf && MENDS.includes(action.do) ? gainWithout(whatIf) : null;
   const { nowMs, healthyMs } = plan;
   const thenMs = step.iterationMs;
   if (!(nowMs > 0) || !(thenMs > 0) || !(thenMs < nowMs)) return null;
   return { nowMs, thenMs, healthyMs };
+}
+
+function gainWithout({ bars }: WhatIf): Gain | null {
+  const msOf = (kind: string): number => bars.find((bar) => bar.kind === kind)?.ms ?? NaN;
+  const [nowMs, thenMs, healthyMs] = [msOf("now"), msOf("without"), msOf("before")];
+  return nowMs > 0 && thenMs > 0 && thenMs < nowMs
+    ? { nowMs, thenMs, healthyMs: healthyMs > 0 ? healthyMs : 0 }
+    : null;
 }
 
 function isOf({ do: what, target }: Named, step: MitigationStep): boolean {

@@ -55,8 +55,9 @@ function headBlocks(incident: Incident | null, verdict: Verdict, link: string | 
   const { kind, when, owner } = verdict;
   const job = incident ? `, ${markdownText(incident.job, 120)}` : "";
   const since = when.from ?? (incident ? new Date(incident.onsetMs).toISOString() : null);
-  const until =
-    when.to ?? (incident?.resolvedMs != null ? new Date(incident.resolvedMs).toISOString() : null);
+  // What a verdict calls the end is that of the records it looked at; an incident that is open has none.
+  const resolved = incident?.resolvedMs ?? null;
+  const until = incident ? (resolved === null ? null : new Date(resolved).toISOString()) : when.to;
   const facts = [
     `Confidence: ${percent(verdict.confidence)}`,
     since === null ? "" : `Since: ${momentWords(since)}`,

@@ -42,7 +42,7 @@ export function summarise(
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
   const end = ENDS[kind] ?? "hangs the job";
-  return `${probably}${start}, and that ${end}${bystanders(kind, victims)}.${disagreement(suspects, findings)}`;
+  return `${probably}${start}, and that ${end}${bystanders(kind, victims, suspects, job.worldSize)}.${disagreement(suspects, findings)}`;
 }
 
 /** What speaks against the verdict belongs beside it. */
@@ -127,10 +127,19 @@ function isSeenGone(job: Job, ranks: readonly Rank[]): boolean {
   );
 }
 
-function bystanders(kind: VerdictKind, victims: readonly Rank[]): string {
+/** "the other" only where that is all of them: of some nothing may be known. */
+function bystanders(
+  kind: VerdictKind,
+  victims: readonly Rank[],
+  suspects: readonly Suspect[],
+  worldSize: number,
+): string {
   if (victims.length === 0) return "";
   const isOne = victims.length === 1;
-  const who = isOne ? "1 other rank" : `the other ${thousands(victims.length)} ranks`;
+  const blamed = new Set(suspects.flatMap(({ ranks }) => ranks)).size;
+  const areAll = worldSize === 0 || victims.length + blamed >= worldSize;
+  const count = thousands(victims.length);
+  const who = isOne ? "1 other rank" : areAll ? `the other ${count} ranks` : `${count} other ranks`;
   if (kind === "crash") return `; ${who} ${isOne ? "is a victim" : "are victims"} of it`;
   return `; ${who} only ${isOne ? "waits" : "wait"}`;
 }

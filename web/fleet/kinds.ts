@@ -25,8 +25,12 @@ export function jobOf({ kind, job }: Pick<Incident, "kind" | "job">): string | n
   return kind === "faulty-machine" ? null : job;
 }
 
-/** The sentence without the service's "over: ": the state stands beside it. */
-export function sayingOf({ summary }: Pick<Incident, "summary">): string {
+/**
+ * Who it was, also when it is over; how it ended stands among the steps. Without a verdict the record's own sentence,
+ * less the service's "over: ".
+ */
+export function sayingOf({ summary: said, verdict, state }: Incident): string {
+  const summary = state === "resolved" ? (verdict?.summary ?? said) : said;
   const words = summary.startsWith("over: ") ? summary.slice("over: ".length) : summary;
   return words.length > 500 ? `${words.slice(0, 500)}…` : words;
 }

@@ -93,9 +93,11 @@ export function isOpen({ state }: Incident): boolean {
 export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
   const [first] = a?.suspects ?? [];
   const [second] = b?.suspects ?? [];
-  if (!first || !second) return false;
+  // Another trouble of the same machine is another incident: its story, its cost and its mend are others.
+  if (!first || !second || first.cause !== second.cause) return false;
   if (first.ranks.some((rank) => second.ranks.includes(rank))) return true;
-  return first.machine !== null && first.machine === second.machine;
+  const areMachines = first.type === "machine" && second.type === "machine";
+  return areMachines && first.machine !== null && first.machine === second.machine;
 }
 
 const KINDS: readonly Incident["kind"][] = ["hang", "crash", "fail-slow", "faulty-machine"];

@@ -467,10 +467,8 @@ export class JobWatch {
     if (isAgain && !isSure) return;
     if (!isSure && (!isLast || still.isTentative)) return;
     this.#slowWatch.settle();
-    if (this.#slow?.verdict && saysNoMore(this.#slow.verdict, verdict)) {
-      this.#effects.found(this.#slow, found);
-      return;
-    }
+    // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
+    if (this.#slow?.verdict && saysNoMore(this.#slow.verdict, verdict)) return;
     const nowMs = this.#effects.nowMs();
     const old = this.#recent;
     if (!this.#slow && old && this.#isRecent() && accusesSame(old.verdict, verdict)) {

@@ -95,6 +95,13 @@ describe("rankColumns", () => {
     expect(columns.stage).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
   });
 
+  it("lets nobody wait longer than the iteration lasts, though operators run beside each other", () => {
+    const run = started();
+    iterate(run, 1, (rank) => (rank === 2 ? -40 : 20));
+    const { ownMs, waitMs } = columnsOf(run);
+    expect([ownMs[2], waitMs[2]]).toEqual([0, 100]);
+  });
+
   it("has nothing to say before the first iteration", () => {
     const columns = columnsOf(started());
     expect(

@@ -32,9 +32,10 @@ export function rankColumns(
     const own = isLatest[k] ? row : run.points.rowOf(last);
     if (!own) continue;
     const inside = own.collectiveMs[slot]! + (own.sendMs[slot]! || 0) + (own.recvMs[slot]! || 0);
+    // Sums of operators that run beside each other may exceed the iteration: nobody waits longer than it lasts.
     durationMs[k] = own.durationMs[slot]!;
-    waitMs[k] = inside;
-    ownMs[k] = own.durationMs[slot]! - inside;
+    waitMs[k] = Math.min(inside, own.durationMs[slot]!);
+    ownMs[k] = own.durationMs[slot]! - waitMs[k]!;
   }
   return {
     layout: layout.revision,

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { cutText } from "../../base/text.ts";
 import type { ActionState, IncidentAction } from "../../model/incident.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
+import type { WhatIf } from "../../model/picture.ts";
 import type { Action, Verdict } from "../../model/verdict.ts";
 import { gainOf, gainWords } from "../action-gain.ts";
 import { Advice } from "./advice.tsx";
@@ -62,6 +63,7 @@ const STATES: Readonly<Record<ActionState, readonly [words: string, tone: string
 export interface IncidentActionsProps {
   readonly actions: readonly IncidentAction[];
   readonly mitigation?: Plan;
+  readonly whatIf?: WhatIf | null | undefined;
   /** Buttons to approve and to dismiss; nothing in a report. */
   readonly buttons?: ((action: IncidentAction) => ComponentChildren) | undefined;
   readonly onCopy?: ((command: string) => void) | undefined;
@@ -71,6 +73,7 @@ export interface IncidentActionsProps {
 export function IncidentActions({
   actions,
   mitigation,
+  whatIf,
   buttons,
   onCopy,
   time = utcTime,
@@ -91,7 +94,7 @@ export function IncidentActions({
             <p class="fl-p">
               <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />
             </p>
-            <Expected action={action} mitigation={mitigation} />
+            <Expected action={action} mitigation={mitigation} whatIf={whatIf} />
             {action.state === "proposed" && !action.canRun && (
               <p class="fl-note">No hook is configured that could do it: do it by hand.</p>
             )}
@@ -109,11 +112,13 @@ export function IncidentActions({
 function Expected({
   action,
   mitigation,
+  whatIf = null,
 }: {
   readonly action: { readonly do: string; readonly target: string };
   readonly mitigation: Plan;
+  readonly whatIf?: WhatIf | null | undefined;
 }): VNode | null {
-  const gain = gainOf(action, mitigation);
+  const gain = gainOf(action, mitigation, whatIf);
   if (gain === null) return null;
   return (
     <p class="fl-p fl-gain">

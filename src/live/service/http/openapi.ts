@@ -70,6 +70,11 @@ export function describeApi(
 /** Not there where nothing can be broken on purpose. */
 const OF_THE_DEMO: ReadonlySet<string> = new Set<SchemaName>(["DemoFault", "DemoState"]);
 
+function schemaOf({ schema, or }: { schema: string; or?: string }): unknown {
+  const ref = { $ref: BASE + schema };
+  return or === undefined ? ref : { anyOf: [ref, { $ref: BASE + or }] };
+}
+
 function operation(route: Route): unknown {
   const { needs, answers } = route;
   const isOpen = needs === "nothing";
@@ -77,7 +82,7 @@ function operation(route: Route): unknown {
   const statuses = new Set([...ALWAYS, ...(isOpen ? [] : WITH_TOKEN), ...route.errors]);
   const ok =
     "schema" in answers
-      ? { "application/json": { schema: { $ref: BASE + answers.schema } } }
+      ? { "application/json": { schema: schemaOf(answers) } }
       : { [answers.type]: streamed(answers.type) };
   return {
     operationId: operationId(route),

@@ -27,7 +27,9 @@ export interface Route {
   readonly query: Parameters;
   readonly body?: SchemaName;
   /** What 200 holds: a schema, or a type of its own. */
-  readonly answers: { readonly schema: SchemaName } | { readonly type: string };
+  readonly answers:
+    | { readonly schema: SchemaName; readonly or?: SchemaName }
+    | { readonly type: string };
   /** Statuses of errors besides those that every route has. */
   readonly errors: readonly number[];
   /** A value, or bytes that are JSON already. null for routes that the server answers itself, for they are no JSON of the view. */
@@ -115,17 +117,20 @@ export const ROUTES: readonly Route[] = [
   ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
-  get(
-    "/jobs/:job/ranks",
-    "Ranks",
-    "The latest iteration of every rank, as columns",
-    RANKS_QUERY,
-    (ask) => {
-      const { only } = readQuery(ask.request.url ?? "", RANKS_QUERY);
-      const columns = found(ask.view.ranks(jobOf(ask)), "job");
-      return only === "values" ? rankValues(columns) : rankColumns(columns);
-    },
-  ),
+  {
+    ...get(
+      "/jobs/:job/ranks",
+      "Ranks",
+      "The latest iteration of every rank, as columns",
+      RANKS_QUERY,
+      (ask) => {
+        const { only } = readQuery(ask.request.url ?? "", RANKS_QUERY);
+        const columns = found(ask.view.ranks(jobOf(ask)), "job");
+        return only === "values" ? rankValues(columns) : rankColumns(columns);
+      },
+    ),
+    answers: { schema: "Ranks", or: "RankValues" },
+  },
   get(
     "/jobs/:job/iterations",
     "Iterations",
