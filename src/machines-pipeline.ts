@@ -34,6 +34,7 @@ import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalo
 import type { Verdict } from "./model/verdict.ts";
 import { readJob } from "./pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
+import { plainMetrics, type Suspected } from "./verdict/story/plain-metrics.ts";
 
 export {
   connect,
@@ -140,40 +141,54 @@ export async function machineVerdict(
   };
 }
 
-/** Shown where nothing stands out: whether it is hot, throttled or idle. */
-const PLAIN = [
-  ["gpu-temperature", "high"],
-  ["gpu-power-draw", "low"],
-  ["gpu-duty-cycle", "low"],
-] as const;
-
-/** Metrics of machines beside their peers': those that deviate, else the plain ones. Names as a job says them. */
+/**
+ * Metrics of machines beside their peers': those that deviate, else those that what is suspected is seen in, without a
+ * time in which they were unlike. Names as a job says them. A suspect that is on no one machine (a link, a switch)
+ * counts for all that no other is on.
+ */
 export function suspectPictures(
   fleet: Fleet,
   report: MachineReport,
   machines: readonly string[],
   sinceS: number,
+  suspects: readonly Suspected[] = [],
 ): MachinePicture[] {
   const asked = new Set(machines.map(shortName));
+  const there = new Set(fleet.grids.map(({ metric }) => metric));
+  const on = (machine: string | null): readonly Suspected[] =>
+    suspects.filter((one) => (one.machine && shortName(one.machine)) === machine);
+  const plain = new Set<string>();
   const faulty = fleet.machines
     .filter((name) => asked.has(shortName(name)))
     .map((machine) => {
       const known = report.faulty.find((one) => one.machine === machine);
       if (known) return known;
-      const deviations = PLAIN.map(([metric, direction]) => ({
+      plain.add(machine);
+      const own = on(shortName(machine));
+      const metrics = plainMetrics(own.length > 0 ? own : on(null), there);
+      const deviations = metrics.map(([metric, direction]) => ({
         metric,
         direction,
         device: null,
-        fromS: sinceS,
+        fromS: report.toS,
         toS: report.toS,
         value: NaN,
         peers: NaN,
         sigmas: 0,
       }));
       const said = { score: 0, untilS: null, role: "", order: 0, why: "" };
-      return { machine, metric: PLAIN[0][0], sinceS, deviations, ...said };
+      return { machine, metric: metrics[0]?.[0] ?? "", sinceS, deviations, ...said };
     });
-  return machinePictures(fleet, { ...report, faulty });
+  return machinePictures(fleet, { ...report, faulty }).map((picture) =>
+    plain.has(picture.machine) ? atLast(picture) : picture,
+  );
+}
+
+/** Unlike its peers for no time; figures in words are of the last sample. */
+function atLast(picture: MachinePicture): MachinePicture {
+  const { timeS, value } = picture;
+  const lastS = timeS[value.findLastIndex((one) => one !== null)] ?? timeS.at(-1) ?? picture.toS;
+  return { ...picture, fromS: lastS, toS: lastS };
 }
 
 /** The GPUs' temperatures now, where the server has them. */

@@ -58,7 +58,7 @@ export class DemoJob implements DemoControl {
       gpus: this.#options.simulation.spec.gpus,
       iteration: news?.iteration ?? 0,
       isHung: news?.isHung ?? false,
-      isReady: this.#isReady(),
+      isReady: this.#broken.length === 0 && this.#whyNotReady() === null,
       faults: this.#broken.map(({ id, kind, says, ranks, machine, sinceMs }) => ({
         id,
         kind,
@@ -75,6 +75,8 @@ export class DemoJob implements DemoControl {
     if (this.#broken.length > 0)
       throw new UserError("something is broken already", "mend it first", 2);
     if (player.news?.isHung) throw new UserError("the job stands still", "restart it first", 2);
+    const why = this.#whyNotReady();
+    if (why !== null) throw new UserError(why, "try again in some seconds", 2);
     const { nowMs, random, simulation } = this.#options;
     const chosen = chooseFault(what, simulation, random);
     const id = this.#nextId++;
@@ -141,13 +143,15 @@ export class DemoJob implements DemoControl {
     return this.#player;
   }
 
-  /** The service knows what is normal, of this run, and nothing is wrong. */
-  #isReady(): boolean {
+  /** null where the service knows what is normal, of this run, and sees nothing wrong: then it can notice. */
+  #whyNotReady(): string | null {
     const news = this.#player?.news;
-    if (!news || this.#isStarting || this.#broken.length > 0) return false;
+    if (!news || this.#isStarting) return "the job is being started";
     const seen = this.#view?.job(this.#options.job);
-    if (!seen || seen.run !== news.run) return false;
+    if (!seen || seen.run !== news.run) return "the service has not seen the job yet";
+    if (seen.baselineMs === null || seen.health === "learning")
+      return "the service still learns what is normal";
     const isCalm = seen.lastIteration >= this.#wrongUntil + CALM_ITERATIONS;
-    return isCalm && seen.baselineMs !== null && seen.health === "healthy";
+    return isCalm && seen.health === "healthy" ? null : "the job is still getting well again";
   }
 }

@@ -15,6 +15,7 @@ import { simulate } from "../simulate/cluster/engine.ts";
 import { mayOpenBrowser, openBrowser } from "./demo-browser.ts";
 import { DemoJob } from "./demo-control.ts";
 import { startDemoEndpoint } from "./demo-endpoint.ts";
+import { makeDataFolder } from "./demo-folder.ts";
 import { DEMO, demoSpec, playDemoJob } from "./demo-play.ts";
 import { startPlayer } from "./demo-player.ts";
 import { openService } from "./open-service.ts";
@@ -28,7 +29,8 @@ export interface DemoFlags {
   readonly play?: string;
 }
 
-const HANG_MS = 5000;
+/** A busy laptop puts the job off for seconds, and that is no hang. */
+const HANG_MS = 10_000;
 const PAST_MS = 20 * 60_000;
 const SCRAPE_MS = 10_000;
 const PORTS_TRIED = 100;
@@ -71,6 +73,8 @@ async function start(
   const log = (line: string): void => {
     if (flags.verbose === true) process.stderr.write(`${harmless(line)}\n`);
   };
+  const dataFolder = flags.data === undefined ? join(folder, "service") : resolve(flags.data);
+  makeDataFolder(dataFolder);
   const port = await freePort(flags.port, say);
   const simulation = simulate(demoSpec());
   const metrics = new SimulatedMetrics({
@@ -94,7 +98,6 @@ async function start(
     demo.carryOut(action),
   );
   closings.push(() => endpoint.close());
-  const dataFolder = flags.data === undefined ? join(folder, "service") : resolve(flags.data);
   const configFile = join(folder, "demo.json");
   writeFileSync(configFile, JSON.stringify(configOf(endpoint)), { mode: 0o600 });
   const config = readServeConfig(

@@ -73,6 +73,8 @@ describe("a rank that waits (recording hang3)", () => {
         groupRank: 0,
         seq: 123,
         op: "SEND",
+        numelIn: 524288,
+        numelOut: 524288,
         enqueued: 128,
         completed: 122,
       },

@@ -92,6 +92,7 @@ export function checked(entry: unknown, where: string): FaultRecord {
     action: text("action"),
     falseFriends: texts("falseFriends", given["falseFriends"] ?? []),
     certainty: certainty as number,
+    ...(given["endedBy"] === undefined ? {} : { endedBy: text("endedBy") }),
     source: text("source"),
     example: text("example"),
   };

@@ -78,6 +78,11 @@ export interface FaultRecord {
   readonly falseFriends: readonly string[];
   /** How surely the category follows from this line alone, 0 to 1. */
   readonly certainty: number;
+  /**
+   * Id of the record that says that it is over, and that all who waited go on as if nothing had been; captures that
+   * both have name the same thing. A port that comes back is none: connections that broke stay broken.
+   */
+  readonly endedBy?: string;
   /** Public knowledge that it rests on, in a few words. */
   readonly source: string;
   /** A line that it must match, made up by us. */

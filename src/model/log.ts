@@ -4,8 +4,10 @@ import type { Rank } from "./ids.ts";
 /**
  * own: the process says what went wrong with itself (an exception, a signal, out of memory).
  * echo: it says that somebody else is late or gone (watchdog, remote error, connection closed).
+ * stall: the kernel says that a process waits, or that a device does not answer. That explains a hang; no process
+ * has ended of it.
  */
-export type FailureRole = "own" | "echo";
+export type FailureRole = "own" | "echo" | "stall";
 
 /** One failure that a log tells of, stitched together where it spans lines. */
 export interface LogFailure {
@@ -38,6 +40,9 @@ export interface WatchdogReport {
   readonly seq: number;
   /** "ALLREDUCE", "SEND", … ; "" where unknown. */
   readonly op: string;
+  /** Elements that the operator takes and gives on this rank; absent where the line does not say. */
+  readonly numelIn?: number;
+  readonly numelOut?: number;
   readonly enqueued: number;
   readonly completed: number;
 }

@@ -16,7 +16,7 @@ export interface MachinePicture {
   readonly low: readonly (number | null)[];
   readonly middle: readonly (number | null)[];
   readonly high: readonly (number | null)[];
-  /** The time in which it was unlike them. */
+  /** The time in which it was unlike them; the same moment twice where it was not. */
   readonly fromS: number;
   readonly toS: number;
 }

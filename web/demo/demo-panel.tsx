@@ -9,7 +9,7 @@ import { kept, oneOf } from "../shell/kept.ts";
 import { links } from "../shell/route.ts";
 import { spanWords } from "../shell/words.ts";
 import { breakIt, demo, followDemo, mend, refusal, trial } from "./demo-state.ts";
-import { Guide, guideAt } from "./guide.tsx";
+import { Guide, guideAt, useLearning } from "./guide.tsx";
 import { GUIDE } from "./guide-steps.ts";
 import type { Trial } from "./trial.ts";
 import "./demo.css";
@@ -64,7 +64,8 @@ export function DemoPanel(): VNode | null {
 function Buttons({ state }: { readonly state: DemoState }): VNode {
   const { state: lineState } = useObservable(line);
   const refused = useObservable(refusal);
-  const why = lineState === "up" ? whyNot(state) : "The service cannot be reached.";
+  const isLearning = useLearning(state);
+  const why = lineState === "up" ? whyNot(state, isLearning) : "The service cannot be reached.";
   return (
     <div>
       <div class="demo-buttons" role="group" aria-label="Break" aria-describedby="demo-why">
@@ -92,10 +93,10 @@ function Buttons({ state }: { readonly state: DemoState }): VNode {
 }
 
 /** "" where something may be broken. */
-function whyNot({ faults, isReady, iteration }: DemoState): string {
+function whyNot({ faults, isReady }: DemoState, isLearning: boolean): string {
   if (faults.length > 0) return "One thing at a time: mend this first.";
   if (!isReady)
-    return iteration < 20
+    return isLearning
       ? "The job has just started: the service learns what is normal."
       : "The job is getting well again; it takes some seconds.";
   return "";
@@ -133,11 +134,11 @@ function Answer({ last: { found, fault, isMended } }: { readonly last: Trial }):
     ) : (
       <Stopwatch sinceMs={fault.sinceMs} />
     );
-  const { isRight, says, afterMs, incident } = found;
+  const { isRight, says, afterMs, isAtMost, incident } = found;
   return (
     <>
       <span class={isRight ? "tone-good" : "tone-warn"}>
-        {isRight ? "✓ found in " : "✗ "}
+        {isRight ? `✓ found ${isAtMost ? "within" : "in"} ` : "✗ "}
         {isRight && <strong class="num">{(afterMs / 1000).toFixed(1)} s</strong>}
         {isRight ? `: ${says}` : `after ${(afterMs / 1000).toFixed(1)} s it ${worded(says)}`}
       </span>{" "}

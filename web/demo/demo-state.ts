@@ -2,6 +2,7 @@
 import { ask, AskError, type DemoFault, type DemoState, paths, send } from "../live/api.ts";
 import { observable } from "../live/observable.ts";
 import { incidents, isDemo, snapshots } from "../live/store.ts";
+import { keepTrial, keptTrial } from "./kept-trial.ts";
 import { nextTrial, type Trial } from "./trial.ts";
 
 export const demo = observable<DemoState | null>(null);
@@ -31,7 +32,7 @@ export function followDemo(): () => void {
   const stops = [
     snapshots.watch(() => void look()),
     incidents.watch(() => {
-      if (demo.value !== null) trial.set(nextTrial(trial.value, demo.value, incidents.value));
+      if (demo.value !== null) goOn(demo.value);
     }),
   ];
   if (snapshots.value > 0) void look();
@@ -57,5 +58,13 @@ async function wish(work: () => Promise<DemoState>): Promise<void> {
 
 function take(state: DemoState): void {
   demo.set(state);
-  trial.set(nextTrial(trial.value, state, incidents.value));
+  goOn(state);
+}
+
+function goOn(state: DemoState): void {
+  const [fault] = state.faults;
+  const last = trial.value ?? (fault ? keptTrial(fault) : null);
+  const next = nextTrial(last, state, incidents.value);
+  if (next !== null && next !== trial.value) keepTrial(next);
+  trial.set(next);
 }

@@ -5,6 +5,7 @@ const AT_START: GuideFacts = {
   page: "fleet",
   hasJob: true,
   isReady: false,
+  isLearning: true,
   isBroken: false,
   isFound: false,
   isMended: false,
@@ -31,5 +32,6 @@ it("skips what somebody has done already", () => {
 
 it("says what to wait for before anything can be broken", () => {
   expect(GUIDE[2]!.says({ ...AT_START, isReady: false })).toContain("learns");
+  expect(GUIDE[2]!.says({ ...AT_START, isLearning: false })).toContain("getting well again");
   expect(GUIDE[2]!.says({ ...AT_START, isReady: true })).toContain("Click GPU");
 });

@@ -5,6 +5,8 @@ export interface GuideFacts {
   readonly page: Route["page"];
   readonly hasJob: boolean;
   readonly isReady: boolean;
+  /** Whether the service does not know yet what is normal. */
+  readonly isLearning: boolean;
   readonly isBroken: boolean;
   readonly isFound: boolean;
   readonly isMended: boolean;
@@ -43,10 +45,10 @@ export const GUIDE: readonly GuideStep[] = [
   },
   {
     title: "Break a GPU",
-    says: ({ isReady }) =>
+    says: ({ isReady, isLearning }) =>
       isReady
         ? "One of the 64 will compute at a third of its pace. Click GPU below."
-        : "The service still learns what is normal. In some seconds GPU below can be clicked.",
+        : `${isLearning ? "The service still learns what is normal" : "The job is getting well again"}. In some seconds GPU below can be clicked.`,
     points: ['[data-break="gpu"]'],
     isOver: ({ isBroken, isFound }) => isBroken || isFound,
     hasNext: false,

@@ -1,6 +1,7 @@
 /** Shows somebody new around: a card in the panel, and an outline around what it speaks of. Nothing is in the way. */
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
+import type { DemoState } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { jobs } from "../live/store.ts";
 import { kept } from "../shell/kept.ts";
@@ -21,10 +22,12 @@ export function Guide(): VNode | null {
   const state = useObservable(demo);
   const last = useObservable(trial);
   const all = useObservable(jobs);
+  const isLearning = useLearning(state);
   const facts: GuideFacts = {
     page,
     hasJob: (all?.length ?? 0) > 0,
     isReady: state?.isReady ?? false,
+    isLearning,
     isBroken: (state?.faults.length ?? 0) > 0,
     isFound: last !== null && last.found !== null && !last.isMended,
     isMended: last !== null && last.found !== null && last.isMended,
@@ -66,6 +69,12 @@ export function Guide(): VNode | null {
       </p>
     </section>
   );
+}
+
+/** Whether the service does not know yet what is normal for the job, or the job at all. */
+export function useLearning(state: DemoState | null): boolean {
+  const view = useObservable(jobs)?.find(({ job }) => job === state?.job);
+  return view === undefined || view.health === "learning";
 }
 
 /** Pages draw what is pointed at when they like: it is looked for again and again. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { testIncident, testVerdict } from "../../src/live/service/alerts/test-incident.ts";
 import type { DemoState, Incident } from "../live/api.ts";
+import { readTrial } from "./kept-trial.ts";
 import { judge, nextTrial } from "./trial.ts";
 
 const FAULT: DemoState["faults"][number] = {
@@ -38,6 +39,35 @@ describe("a trial", () => {
     const later = known({ verdict: RIGHT, changedMs: 30_000 });
     expect(nextTrial(found, stateOf(FAULT), later)).toBe(found);
     expect(nextTrial(found, stateOf(), later)).toEqual({ ...found, isMended: true });
+  });
+
+  it("counts the first incident that is right, and says so where it may have been sooner", () => {
+    const wrong = verdictOf({ type: "rank", ranks: [16], machine: "node002", cause: "gpu-slow" });
+    const all = new Map([
+      ...known({ id: "late", verdict: RIGHT, changedMs: 19_000 }),
+      ...known({ id: "wrong", verdict: wrong, changedMs: 14_000 }),
+      ...known({ id: "first", verdict: RIGHT, changedMs: 17_000 }),
+    ]);
+    expect(nextTrial(null, stateOf(FAULT), all)!.found).toMatchObject({
+      incident: "first",
+      afterMs: 7000,
+      isAtMost: true,
+    });
+    const waited = nextTrial(null, stateOf(FAULT), new Map());
+    expect(nextTrial(waited, stateOf(FAULT), all)!.found).toMatchObject({ isAtMost: false });
+  });
+
+  it("keeps its time when the page is loaded again, and only of the same fault", () => {
+    const waited = nextTrial(null, stateOf(FAULT), new Map());
+    const found = nextTrial(waited, stateOf(FAULT), known({ verdict: RIGHT, changedMs: 17_300 }))!;
+    const text = JSON.stringify({ id: 1, sinceMs: 10_000, found: found.found });
+    const again = readTrial(text, FAULT);
+    expect(again).toEqual(found);
+    const later = known({ verdict: RIGHT, changedMs: 188_000 });
+    expect(nextTrial(again, stateOf(FAULT), later)!.found).toMatchObject({ afterMs: 7300 });
+    expect(readTrial(text, { ...FAULT, sinceMs: 10_001 })).toBeNull();
+    for (const junk of ["", "null", "{", '{"id":1,"sinceMs":10000,"found":{"says":7}}'])
+      expect(readTrial(junk, FAULT)).toBeNull();
   });
 
   it("takes no suspicion and no other job's incident for an answer", () => {

@@ -14,6 +14,8 @@ export interface Trial {
 export interface Found {
   readonly incident: string;
   readonly afterMs: number;
+  /** Whether it may have been sooner: the page came when it was found already. */
+  readonly isAtMost: boolean;
   readonly isRight: boolean;
   /** "rank 17, gpu-slow"; "named rank 16 instead" */
   readonly says: string;
@@ -41,7 +43,8 @@ export function nextTrial(
   const isSame = last?.fault.id === fault.id && last.fault.sinceMs === fault.sinceMs;
   // The first name counts, as for somebody who waits for it; unless it is put right while the fault lasts.
   if (isSame && last.found?.isRight) return last.isMended ? { ...last, isMended: false } : last;
-  const found = foundIn(fault, state.job, incidents);
+  const named = foundIn(fault, state.job, incidents);
+  const found = named && { ...named, isAtMost: !isSame };
   if (isSame && sameWords(found, last.found)) return last;
   return { fault, found: found ?? (isSame ? last.found : null), isMended: false };
 }
@@ -50,22 +53,22 @@ function sameWords(a: Found | null, b: Found | null): boolean {
   return a?.incident === b?.incident && a?.says === b?.says;
 }
 
+/** The first that is right; where none is, the first that names somebody. */
 function foundIn(
   fault: Broken,
   job: string,
   incidents: ReadonlyMap<string, Incident>,
-): Found | null {
-  for (const incident of incidents.values()) {
-    const { state, verdict, changedMs } = incident;
-    if (incident.job !== job || !verdict || changedMs < fault.sinceMs) continue;
-    if (state !== "confirmed" && state !== "relapsed") continue;
-    return {
-      incident: incident.id,
-      afterMs: changedMs - fault.sinceMs,
-      ...judge(fault, verdict),
-    };
-  }
-  return null;
+): Omit<Found, "isAtMost"> | null {
+  const named = [...incidents.values()]
+    .filter((one) => one.job === job && one.changedMs >= fault.sinceMs)
+    .filter(({ state }) => state === "confirmed" || state === "relapsed")
+    .toSorted((a, b) => a.changedMs - b.changedMs)
+    .flatMap(({ id, changedMs, verdict }) =>
+      verdict
+        ? [{ incident: id, afterMs: changedMs - fault.sinceMs, ...judge(fault, verdict) }]
+        : [],
+    );
+  return named.find(({ isRight }) => isRight) ?? named[0] ?? null;
 }
 
 /** Against the truth: the place first, then the cause. */

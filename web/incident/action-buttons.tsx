@@ -2,17 +2,19 @@
  * Approve, try or dismiss a proposed action. Before anything is run the service is asked what exactly that would be, and
  * the viewer sees it.
  */
-import type { VNode } from "preact";
-import { useState } from "preact/hooks";
+import type { RefObject, VNode } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { IncidentAction } from "../../src/model/incident.ts";
 import { AskError, type Incident, paths, send } from "../live/api.ts";
+import { tokens } from "../live/token.ts";
+import { useKeys } from "../shell/keys.ts";
 import { Problem } from "../shell/states.tsx";
 import { TokenForm } from "../shell/token-form.tsx";
 import { planOf } from "./action-plan.ts";
 
 type Verb = "approve" | "dismiss";
 type Doing =
-  | { readonly at: "rest" }
+  | { readonly at: "rest"; readonly says?: string }
   | { readonly at: "asking"; readonly says: string }
   | { readonly at: "confirm"; readonly plan: string }
   | { readonly at: "failed"; readonly error: unknown };
@@ -27,6 +29,30 @@ export function ActionButtons({
   readonly onChange: (changed: Incident) => void;
 }): VNode | null {
   const [doing, setDoing] = useState<Doing>({ at: "rest" });
+  const approve = useRef<HTMLButtonElement>(null);
+  const dryRun = useRef<HTMLButtonElement>(null);
+  const dismiss = useRef<HTMLButtonElement>(null);
+  const pressed = useRef<RefObject<HTMLButtonElement | null> | null>(null);
+  // A button that is disabled or not shown for a while loses the focus: it gets it back.
+  useLayoutEffect(() => {
+    if (doing.at === "asking" || doing.at === "confirm") return;
+    if (document.activeElement === document.body) pressed.current?.current?.focus();
+    pressed.current = null;
+  }, [doing.at]);
+  useEffect(
+    () =>
+      tokens.watch(() => {
+        // The form, which is about to go, is beside the buttons.
+        if (dismiss.current?.parentElement?.contains(document.activeElement))
+          pressed.current = approve.current ? approve : dismiss;
+        setDoing((now) =>
+          now.at === "failed"
+            ? { at: "rest", says: "The token is in use now. Choose again what to do." }
+            : now,
+        );
+      }),
+    [],
+  );
   const tell = async (verb: Verb, dryRun: boolean): Promise<IncidentAction | null> => {
     const says = verb === "dismiss" ? "Dismissing" : dryRun ? "Asking what it would do" : "Running";
     setDoing({ at: "asking", says });
@@ -42,8 +68,11 @@ export function ActionButtons({
     }
   };
   const prepare = async (): Promise<void> => {
+    pressed.current = approve;
     const tried = await tell("approve", true);
-    if (tried) setDoing({ at: "confirm", plan: planOf(tried.outcome) });
+    if (!tried) return;
+    pressed.current = approve;
+    setDoing({ at: "confirm", plan: planOf(tried.outcome) });
   };
 
   if (!isOpen(action)) return null;
@@ -54,7 +83,11 @@ export function ActionButtons({
         <Confirm
           action={action}
           plan={doing.plan}
-          onRun={() => void tell("approve", false)}
+          onRun={(event) => {
+            pressed.current = null;
+            focusHeading(event.currentTarget);
+            void tell("approve", false);
+          }}
           onCancel={() => setDoing({ at: "rest" })}
         />
       ) : (
@@ -63,6 +96,7 @@ export function ActionButtons({
             <button
               type="button"
               class="button-primary"
+              ref={approve}
               disabled={isBusy}
               onClick={() => void prepare()}
             >
@@ -70,14 +104,32 @@ export function ActionButtons({
             </button>
           )}
           {action.canRun && (
-            <button type="button" disabled={isBusy} onClick={() => void tell("approve", true)}>
+            <button
+              type="button"
+              ref={dryRun}
+              disabled={isBusy}
+              onClick={() => {
+                pressed.current = dryRun;
+                void tell("approve", true);
+              }}
+            >
               Dry run
             </button>
           )}
-          <button type="button" disabled={isBusy} onClick={() => void tell("dismiss", false)}>
+          <button
+            type="button"
+            ref={dismiss}
+            disabled={isBusy}
+            onClick={(event) => {
+              focusHeading(event.currentTarget);
+              void tell("dismiss", false);
+            }}
+          >
             Dismiss
           </button>
-          {isBusy && <span role="status">{doing.says} …</span>}
+          <span role="status">
+            {doing.at === "asking" ? `${doing.says} …` : doing.at === "rest" ? doing.says : ""}
+          </span>
         </>
       )}
       {doing.at === "failed" && (
@@ -95,9 +147,11 @@ function Confirm({
 }: {
   readonly action: IncidentAction;
   readonly plan: string;
-  readonly onRun: () => void;
+  readonly onRun: (event: { readonly currentTarget: HTMLElement }) => void;
   readonly onCancel: () => void;
 }): VNode {
+  // Bound behind the page's own Escape, which would leave the page.
+  useKeys([{ keys: "Escape", says: "", run: onCancel }]);
   return (
     <div class="confirm" role="group" aria-label="Confirm the action">
       <p>
@@ -122,6 +176,13 @@ function Confirm({
 function focus(button: HTMLButtonElement | null): void {
   button?.focus({ preventScroll: true });
   button?.closest(".confirm")?.scrollIntoView({ block: "nearest" });
+}
+
+/** The buttons go away; what becomes of the action stands in its first line. */
+function focusHeading(button: HTMLElement): void {
+  const heading = button.closest("li")?.querySelector("p");
+  heading?.setAttribute("tabindex", "-1");
+  heading?.focus({ preventScroll: true });
 }
 
 function isOpen({ state }: IncidentAction): boolean {

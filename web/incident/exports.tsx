@@ -3,7 +3,8 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { incidentMarkdown } from "../../src/report/markdown.ts";
 import { pictureTrace } from "../../src/report/picture-trace.ts";
-import { askText, hasToken, type Incident, type IncidentPicture, paths } from "../live/api.ts";
+import { askText, type Incident, type IncidentPicture, paths } from "../live/api.ts";
+import { hasToken } from "../live/token.ts";
 import { copyText, download } from "../shell/copy.ts";
 import { problemWords } from "../shell/states.tsx";
 

@@ -79,7 +79,14 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
       </div>
       {incident.state === "suspected" && <Searching incident={incident} />}
       {verdict && <WhoIsIt incident={incident} verdict={verdict} />}
-      {verdict && <WhatToDo incident={incident} verdict={verdict} onChange={setActed} />}
+      {verdict && (
+        <WhatToDo
+          incident={incident}
+          verdict={verdict}
+          whatIf={picture.value?.whatIf}
+          onChange={setActed}
+        />
+      )}
       {verdict && <Pictures incident={incident} asked={picture} />}
       {verdict && <Findings verdict={verdict} />}
       <section class="section" aria-labelledby="history-title">

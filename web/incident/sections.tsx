@@ -1,6 +1,7 @@
 /** The parts of an incident's page, which the one-file report shares, with what only a live page can do. */
 import type { ComponentChildren, VNode } from "preact";
 import { useCallback } from "preact/hooks";
+import type { WhatIf as WhatIfPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { anchor } from "../../src/report/html/escape.ts";
 import { Actions, IncidentActions, unplannedActions } from "../../src/report/parts/actions.tsx";
@@ -18,6 +19,7 @@ import { copyText } from "../shell/copy.ts";
 import { Loading } from "../shell/states.tsx";
 import { Time } from "../shell/time.tsx";
 import { ActionButtons } from "./action-buttons.tsx";
+import { useClockZone } from "./clock-zone.ts";
 import type { AskedPicture } from "./use-picture.ts";
 
 interface Given {
@@ -37,8 +39,12 @@ export function WhoIsIt({ incident, verdict }: Given): VNode {
 export function WhatToDo({
   incident,
   verdict,
+  whatIf,
   onChange,
-}: Given & { readonly onChange: (changed: Incident) => void }): VNode | null {
+}: Given & {
+  readonly whatIf: WhatIfPicture | null | undefined;
+  readonly onChange: (changed: Incident) => void;
+}): VNode | null {
   // What the service can be told to do is not listed twice.
   const proposed = new Set(incident.actions.map((action) => action.do));
   const advice = unplannedActions(verdict).filter((action) => !proposed.has(action.do));
@@ -48,6 +54,7 @@ export function WhatToDo({
       <IncidentActions
         actions={incident.actions}
         mitigation={verdict.mitigation}
+        whatIf={whatIf}
         time={(ms) => <Time ms={ms} />}
         onCopy={copy}
         buttons={(action) =>
@@ -69,6 +76,7 @@ export function Pictures({
   readonly asked: AskedPicture;
 }): VNode {
   const point = usePointed(incident.job);
+  const inZone = useClockZone();
   const picture = asked.value;
   if (picture === null) return <NoPicture asked={asked} />;
   return (
@@ -85,12 +93,12 @@ export function Pictures({
       )}
       {picture.metrics.length > 0 && (
         <Section id="metrics" title="Metrics beside the peers'">
-          <Metrics pictures={picture.metrics} />
+          <Metrics pictures={picture.metrics} zone={inZone} />
         </Section>
       )}
       {picture.logs.length > 0 && (
         <Section id="logs" title="Log lines">
-          <LogLines logs={picture.logs} />
+          <LogLines logs={picture.logs} zone={inZone} />
         </Section>
       )}
       {picture.timeline && (

@@ -47,14 +47,20 @@ describe("the way of an incident", () => {
         changedMs: 5000,
         actions: [{ ...ACTION, state: "done", changedMs: 5000 }],
       },
-      { ...FIRST, revision: 4, state: "resolved", changedMs: 9000 },
+      {
+        ...FIRST,
+        revision: 4,
+        state: "resolved",
+        summary: "over: as fast as before",
+        changedMs: 9000,
+      },
     ]);
     expect(says.map((step) => `${step.atMs} ${step.says}`)).toEqual([
       "1000 it began, as far as is known",
       "2000.4 suspected: something is off",
       "2000.4 confirmed: it lasts, and there is a verdict",
       "5000 cordon-node node001: done",
-      "9000 resolved: it is over",
+      "9000 resolved, over: as fast as before",
     ]);
   });
 

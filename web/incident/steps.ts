@@ -49,7 +49,7 @@ function changes(before: Incident | null, incident: Incident): readonly Step[] {
   return steps;
 }
 
-function stateWords({ state }: Incident): Pick<Step, "says" | "tone"> {
+function stateWords({ state, summary }: Incident): Pick<Step, "says" | "tone"> {
   switch (state) {
     case "suspected":
       return { says: "suspected: something is off", tone: "wait" };
@@ -58,6 +58,7 @@ function stateWords({ state }: Incident): Pick<Step, "says" | "tone"> {
     case "relapsed":
       return { says: "it came back", tone: "bad" };
     case "resolved":
-      return { says: "resolved: it is over", tone: "good" };
+      // The record says how: "over: iterations take as long as before".
+      return { says: `resolved, ${summary.slice(0, 300)}`, tone: "good" };
   }
 }

@@ -13,6 +13,7 @@ import type { IterationState } from "./follow-iterations.ts";
 import { type IterationPlot, iterationPlot } from "./iteration-plot.ts";
 import { wantsLog } from "./iteration-points.ts";
 import { msWords } from "./measures.ts";
+import { standsStill } from "./stands-still.ts";
 import { themeColors } from "./theme-colors.ts";
 import { useSize } from "./use-size.ts";
 
@@ -206,13 +207,13 @@ function ChartWords({
         "How long an iteration takes is not known yet. "
       ) : (
         <>
-          {view.health === "hung"
+          {standsStill(view)
             ? "The job stands still. Before, an iteration took "
             : "An iteration takes "}
           <span class="num">{msWords(levelMs)}</span>
           {baselineMs === null
             ? "; the healthy pace is not known yet. "
-            : `; healthy is ${msWords(baselineMs)} (${slowerWords(levelMs, baselineMs)}). `}
+            : `; healthy is ${msWords(baselineMs)}${standsStill(view) ? "" : ` (${slowerWords(levelMs, baselineMs)})`}. `}
         </>
       )}
       {last ? (

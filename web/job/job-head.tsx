@@ -7,6 +7,7 @@ import { Since, Time } from "../shell/time.tsx";
 import { slowerWords, thousands } from "../shell/words.ts";
 import { useWaste } from "../shell/price.ts";
 import { msWords } from "./measures.ts";
+import { standsStill } from "./stands-still.ts";
 
 const MOST_LACKS = 5;
 /** What an open incident says better. */
@@ -21,6 +22,7 @@ export function JobHead({
 }): VNode {
   const waste = useWaste(view.wastedGpuMs);
   const { levelMs, baselineMs } = view;
+  const isStill = standsStill(view);
   return (
     <header class="job-head stack">
       <div class="line">
@@ -49,8 +51,8 @@ export function JobHead({
         />
         <Figure
           name="Pace now"
-          value={levelMs === null ? "–" : msWords(levelMs)}
-          note={slowerWords(levelMs, baselineMs)}
+          value={isStill ? "stands still" : levelMs === null ? "–" : msWords(levelMs)}
+          note={isStill ? "since the last iteration" : slowerWords(levelMs, baselineMs)}
         />
         <Figure name="Healthy pace" value={baselineMs === null ? "–" : msWords(baselineMs)} />
         <Figure

@@ -61,7 +61,7 @@ function KnownJob({ view }: { readonly view: JobView }): VNode {
       <JobHead view={view} incident={incident} />
       <OldValues feed={ranks} />
       <IterationChart view={view} feed={iterations} episodes={episodes} />
-      <Latecomers job={view.job} feed={ranks} />
+      <Latecomers view={view} feed={ranks} incident={incident} />
       <RankGrid view={view} feed={ranks} incident={incident} />
     </div>
   );

@@ -1,48 +1,40 @@
 /** Who holds the job up: the latest ranks, their own time and their waiting beside what is typical of their stage. */
 import type { VNode } from "preact";
 import { useMemo, useRef } from "preact/hooks";
+import type { Incident, JobView } from "../live/api.ts";
 import { type Observable, useObservable } from "../live/observable.ts";
 import { brushed } from "../live/store.ts";
 import { Machine } from "../shell/place.tsx";
+import { links } from "../shell/route.ts";
+import { useSteady } from "../shell/steady.ts";
 import type { RankState } from "./follow-ranks.ts";
+import { type LateRows, lateRows } from "./late-rows.ts";
 import { median, msWords } from "./measures.ts";
 import { worst } from "./rank-rows.tsx";
 import { type RankTable, STATES } from "./rank-table.ts";
+import { standsStill } from "./stands-still.ts";
 import { rankWords } from "../../src/base/text.ts";
 
 const SHOWN = 5;
-/** Behind by less than this share of an iteration is what ranks always are. */
-const LATE_SHARE = 0.02;
-/**
- * Of the latest one's lateness. Its neighbours' own time grows a little with it, for not all waiting shows as
- * communication: they hold nobody up, and must not look as if they did.
- */
-const AS_LATE = 0.5;
-/** Rows change places at most this often. */
-const REORDER_MS = 3000;
+const MOST_NAMED = 3;
+const NOBODY: LateRows = { shown: [], count: 0 };
 
 export function Latecomers({
-  job,
+  view,
   feed,
+  incident,
 }: {
-  readonly job: string;
+  readonly view: JobView;
   readonly feed: Observable<RankState>;
+  readonly incident: Incident | null;
 }): VNode | null {
   const { table, atMs } = useObservable(feed);
   const usual = useUsualLateness(table, atMs);
-  const held = useRef<{ table: RankTable; atMs: number; rows: readonly number[] } | null>(null);
-  const isInside = useRef(false);
-  if (table === null || usual === null) return null;
-  const isOld = held.current?.table !== table;
-  if (isOld || (!isInside.current && atMs - held.current!.atMs >= REORDER_MS))
-    held.current = { table, atMs, rows: worst(table, usual, SHOWN) };
-  const typicalMs = median(table.durationMs);
-  const { rows } = held.current!;
-  const latest = worst(table, table.lateMs, 1)[0];
-  const mostMs = latest === undefined ? 0 : table.lateMs[latest]!;
-  const isLate = (row: number): boolean =>
-    table.lateMs[row]! > typicalMs * LATE_SHARE && table.lateMs[row]! >= AS_LATE * mostMs;
-  const late = rows.filter(isLate);
+  const isStill = standsStill(view);
+  const late = table === null || usual === null || isStill ? NOBODY : lateRows(table, usual, SHOWN);
+  const { order, hold } = useSteady(late.shown.map((row) => String(table!.rank[row]!)));
+  if (table === null) return null;
+  const rows = order.flatMap((rank) => table.rowOf.get(Number(rank)) ?? []);
   const typical = typicalOf(table, rows);
   const longestMs = Math.max(
     1e-9,
@@ -51,20 +43,15 @@ export function Latecomers({
     ),
   );
   return (
-    <section
-      class="section"
-      aria-labelledby="late-title"
-      onPointerEnter={() => (isInside.current = true)}
-      onPointerLeave={() => (isInside.current = false)}
-      onFocusCapture={() => (isInside.current = true)}
-      onBlurCapture={() => (isInside.current = false)}
-    >
+    <section class="section" aria-labelledby="late-title" {...hold}>
       <div class="section-head">
         <h2 id="late-title">Who holds the job up</h2>
-        <span class="small soft late-key">
-          <span class="legend-cell bar-own" /> own time <span class="legend-cell bar-wait" />{" "}
-          waiting
-        </span>
+        {rows.length > 0 && (
+          <span class="small soft late-key">
+            <span class="legend-cell bar-own" /> own time <span class="legend-cell bar-wait" />{" "}
+            waiting
+          </span>
+        )}
       </div>
       <div class="panel late-panel">
         {haltedWords(table).map((words) => (
@@ -72,22 +59,63 @@ export function Latecomers({
             {words}
           </p>
         ))}
-        <p class="soft">{lateWords(table, latest, late.length)}</p>
-        <ul class="late-list">
-          {rows.map((row) => (
-            <Latecomer
-              key={table.rank[row]}
-              job={job}
-              table={table}
-              row={row}
-              longestMs={longestMs}
-              isLate={isLate(row)}
-              peers={typical.get(table.pipeline[row]!)!}
-            />
-          ))}
-        </ul>
+        <p class="soft">
+          {isStill
+            ? "The job stands still; the values are those of its last iteration."
+            : lateWords(table, late)}
+        </p>
+        {isStill && <Suspected incident={incident} />}
+        {/* Keeps the room of one row: what is below must not move when somebody begins to be late. */}
+        <div class="late-room">
+          {rows.length > 0 && (
+            <ul class="late-list">
+              {rows.map((row) => (
+                <Latecomer
+                  key={table.rank[row]}
+                  job={view.job}
+                  table={table}
+                  row={row}
+                  longestMs={longestMs}
+                  peers={typical.get(table.pipeline[row]!)!}
+                />
+              ))}
+            </ul>
+          )}
+        </div>
       </div>
     </section>
+  );
+}
+
+/** Who it is that all wait for, as far as the open incident knows. */
+function Suspected({ incident }: { readonly incident: Incident | null }): VNode | null {
+  if (incident === null) return null;
+  const suspects = incident.verdict?.suspects ?? [];
+  if (suspects.length === 0)
+    return (
+      <p>
+        Who is at fault is not known{incident.state === "suspected" ? " yet" : ""}:{" "}
+        <a href={links.incident(incident.id)}>the incident</a>
+      </p>
+    );
+  return (
+    <p class="line">
+      <span>
+        <a href={links.incident(incident.id)}>Suspected</a>:
+      </span>
+      {suspects.slice(0, MOST_NAMED).map(({ ranks, machine, name, link, cause }, at) => (
+        <span key={at} class="line">
+          {ranks.length > 0 && <strong class="num">{rankWords(ranks.slice(0, 20_000))}</strong>}
+          {machine !== null && <Machine name={machine} />}
+          {ranks.length === 0 && machine === null && (
+            <strong class="cut">{(name ?? link?.join(" – ") ?? cause).slice(0, 200)}</strong>
+          )}
+        </span>
+      ))}
+      {suspects.length > MOST_NAMED && (
+        <span class="soft">and {suspects.length - MOST_NAMED} more</span>
+      )}
+    </p>
   );
 }
 
@@ -127,18 +155,15 @@ function haltedWords(table: RankTable): readonly string[] {
     });
 }
 
-function lateWords(table: RankTable, latest: number | undefined, late: number): string {
-  if (latest === undefined) return "Which rank is late is not known yet.";
-  const by = msWords(table.lateMs[latest]!);
-  if (late === 0) return `Nobody stands out: the latest rank is ${by} behind its peers.`;
-  const more = late - 1;
-  const others =
-    more === 0
-      ? ""
-      : more === 1
-        ? "; one more is late"
-        : `; ${late === SHOWN ? "at least " : ""}${more} more are late`;
-  return `Rank ${table.rank[latest]} needs ${by} more than its peers${others}.`;
+function lateWords(table: RankTable, { shown: [first], count }: LateRows): string {
+  if (first === undefined) {
+    const latest = worst(table, table.lateMs, 1)[0];
+    if (latest === undefined) return "Which rank is late is not known yet.";
+    return `Nobody stands out: the latest rank is ${msWords(table.lateMs[latest]!)} behind its peers.`;
+  }
+  const more = count - 1;
+  const others = more === 0 ? "" : more === 1 ? "; one more is late" : `; ${more} more are late`;
+  return `Rank ${table.rank[first]} needs ${msWords(table.lateMs[first]!)} more than its peers${others}.`;
 }
 
 function Latecomer({
@@ -146,14 +171,12 @@ function Latecomer({
   table,
   row,
   longestMs,
-  isLate,
   peers,
 }: {
   readonly job: string;
   readonly table: RankTable;
   readonly row: number;
   readonly longestMs: number;
-  readonly isLate: boolean;
   readonly peers: Typical;
 }): VNode {
   const rank = table.rank[row]!;
@@ -172,16 +195,11 @@ function Latecomer({
         <Machine name={table.machine[row] || null} />
       </div>
       <div class="late-bars">
-        <Bars
-          ownMs={table.ownMs[row]!}
-          waitMs={table.waitMs[row]!}
-          longestMs={longestMs}
-          isLate={isLate}
-        />
+        <Bars ownMs={table.ownMs[row]!} waitMs={table.waitMs[row]!} longestMs={longestMs} isLate />
         <Bars ownMs={peers.ownMs} waitMs={peers.waitMs} longestMs={longestMs} isPeer />
       </div>
       <div class="late-words num">
-        <span class={isLate ? "late-by" : ""}>{msWords(table.lateMs[row]!)} late</span>
+        <span class="late-by">{msWords(table.lateMs[row]!)} late</span>
         <span class="small soft">
           own {msWords(table.ownMs[row]!)}; {stage >= 0 ? `stage ${stage}` : "ranks"} typically{" "}
           {msWords(peers.ownMs)}

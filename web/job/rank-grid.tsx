@@ -15,6 +15,7 @@ import { GridLegend } from "./grid-legend.tsx";
 import { leastSpan, MEASURES, type MeasureId, verdictColumn } from "./measures.ts";
 import { BrushedRanks, WorstRanks } from "./rank-rows.tsx";
 import type { RankTable } from "./rank-table.ts";
+import { standsStill } from "./stands-still.ts";
 import { calmed, type Limits, limitsOf } from "./scale-limits.ts";
 
 export function RankGrid({
@@ -53,7 +54,10 @@ function Grid({
   readonly incident: Incident | null;
 }): VNode {
   const { job } = view;
-  const [measureId, setMeasure] = useState<MeasureId>("late");
+  const isStill = standsStill(view);
+  const [chosenId, setMeasure] = useState<MeasureId | null>(null);
+  // Who is late says nothing of a job that stands still; what somebody chose stays.
+  const measureId = chosenId ?? (isStill ? "verdict" : "late");
   const measure = MEASURES.find(({ id }) => id === measureId)!;
   const [cursor, setCursor] = useState(-1);
   const marked = useObservable(brushed);
@@ -136,8 +140,7 @@ function Grid({
             />
             <p class="small soft">
               {measure.says}
-              {view.health === "hung" &&
-                " The job stands still: these are the values of its last iteration."}
+              {isStill && " The job stands still: these are the values of its last iteration."}
               {view.health === "ended" && " The job has ended: these are its last values."}
             </p>
           </div>

@@ -3,7 +3,7 @@ import type { AuditRow, Offender } from "../../src/history/history.ts";
 import type { DemoFault, DemoState, GroupView, JobView } from "../../src/live/service/view.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
-import { observable } from "./observable.ts";
+import { headers } from "./token.ts";
 
 export type {
   DemoFault,
@@ -58,45 +58,50 @@ export class AskError extends Error {
   }
 }
 
-/** Counts changes of the token: whoever was refused may try again. */
-export const tokens = observable(0);
-let token = sessionStorage.getItem("faultline-token") ?? "";
-/** Kept until the tab is closed, not longer: it may act. */
-export function useToken(given: string): void {
-  token = given;
-  sessionStorage.setItem("faultline-token", given);
-  tokens.set(tokens.value + 1);
-}
-export const headers = (): Record<string, string> =>
-  token === "" ? {} : { authorization: `Bearer ${token}` };
-
-export const hasToken = (): boolean => token !== "";
+/** Connections are few: one that hangs must not hold up those behind it for ever. */
+const PATIENCE_MS = 15_000;
+/** A whole report is drawn when it is asked for. */
+const REPORT_PATIENCE_MS = 120_000;
 
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const response = await request(`/api/v1${path}`, init);
-  return (await response.json()) as T;
+  const read = async (response: Response): Promise<T> => (await response.json()) as T;
+  return await request(`/api/v1${path}`, init, PATIENCE_MS, read);
 }
 
 /** An answer that is no JSON. `path`: from the root. */
 export async function askText(path: string): Promise<string> {
-  return await (await request(path, {})).text();
+  return await request(path, {}, REPORT_PATIENCE_MS, (response) => response.text());
 }
 
-async function request(path: string, init: RequestInit): Promise<Response> {
-  let response: Response;
+/** The time limit holds for the whole answer, not only for its head. */
+async function request<T>(
+  path: string,
+  init: RequestInit,
+  patienceMs: number,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
+  const late = AbortSignal.timeout(patienceMs);
+  const mayAct = init.method !== undefined && init.method !== "GET";
   try {
-    response = await fetch(path, {
+    const response = await fetch(path, {
       cache: "no-store",
       ...init,
-      headers: { ...headers(), ...(init.headers as Record<string, string> | undefined) },
+      headers: {
+        ...headers(mayAct ? "act" : "read"),
+        ...(init.headers as Record<string, string> | undefined),
+      },
+      signal: init.signal ? AbortSignal.any([init.signal, late]) : late,
     });
+    if (response.ok) return await read(response);
+    const answer = (await response.json().catch(() => ({}))) as { error?: string };
+    throw new AskError(response.status, answer.error ?? `status ${response.status}`);
   } catch (error) {
-    if (init.signal?.aborted) throw error;
+    if (init.signal?.aborted || error instanceof AskError) throw error;
+    if (late.aborted) throw new AskError(0, "the service did not answer in time");
+    // An answer that is no JSON.
+    if (error instanceof SyntaxError) throw error;
     throw new AskError(0, "the service cannot be reached");
   }
-  if (response.ok) return response;
-  const answer = (await response.json().catch(() => ({}))) as { error?: string };
-  throw new AskError(response.status, answer.error ?? `status ${response.status}`);
 }
 
 export function send<T>(

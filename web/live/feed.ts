@@ -1,12 +1,15 @@
 /**
  * The line to the service: server-sent events, read with fetch, for EventSource cannot send a token. Comes back by
- * itself, goes on where it was as long as the service still knows, and writes what it hears into the store.
+ * itself, goes on where it was as long as the service still knows, and writes what it hears into the store. A tab that
+ * is hidden for a while rests: browsers open six connections to a host over HTTP/1.1, for all tabs together.
  */
-import { headers, tokens } from "./api.ts";
+import type { Incident } from "./api.ts";
 import { refreshOpen } from "./refresh-open.ts";
 import { parseEvents } from "./sse.ts";
 import { incidents, isDemo, jobs, type Line, line, newIterations, snapshots } from "./store.ts";
 import { type FeedEvent, takeEvents } from "./take-events.ts";
+import { headers, tokens } from "./token.ts";
+import { watchOpen } from "./watch-open.ts";
 
 const FIRST_WAIT_MS = 500;
 const MOST_WAIT_MS = 10_000;
@@ -16,6 +19,9 @@ const STEADY_MS = 5000;
 /** Events that may wait for a frame: a hidden tab gets none. */
 const MOST_WAITING = 2000;
 const HIDDEN_FLUSH_MS = 1000;
+/** Who looks into another tab for a moment loses nothing. */
+const REST_AFTER_MS = 10_000;
+const RESTING = new Error("the tab is hidden");
 
 /** Half of it is chance: pages of a whole company must not come back in the same instant. */
 export function waitMs(attempt: number, random: number): number {
@@ -35,6 +41,9 @@ export function openFeed(): () => void {
   let wake = (): void => {};
   const waiting: FeedEvent[] = [];
   let isPlanned = false;
+  let isResting = false;
+  let restTimer: ReturnType<typeof setTimeout> | undefined;
+  let stopWatching = (): void => {};
 
   const flush = (): void => {
     isPlanned = false;
@@ -70,7 +79,7 @@ export function openFeed(): () => void {
       cache: "no-store",
       headers: {
         accept: "text/event-stream",
-        ...headers(),
+        ...headers("read"),
         ...(lastId === "" ? {} : { "last-event-id": lastId }),
       },
       signal: request.signal,
@@ -97,6 +106,10 @@ export function openFeed(): () => void {
 
   const run = async (): Promise<void> => {
     while (!stopped) {
+      if (isResting) {
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
       request = new AbortController();
       heardMs = Date.now();
       const startMs = Date.now();
@@ -106,6 +119,8 @@ export function openFeed(): () => void {
       } catch (error) {
         isRefused = error instanceof Refused;
         if (stopped) return;
+        // To the viewer the line is as it was: it is there again before anything can be read.
+        if (request.signal.reason === RESTING) continue;
         // One that takes everybody in and throws them out again must not be run at.
         if (Date.now() - startMs > STEADY_MS) attempt = 0;
         say(isRefused ? "refused" : "lost", isRefused ? (error as Error).message : wordsOf(error));
@@ -121,6 +136,33 @@ export function openFeed(): () => void {
   const watchdog = setInterval(() => {
     if (Date.now() - heardMs > SILENCE_MS) request.abort(new Error("nothing was heard for 35 s"));
   }, 5000);
+  const rest = (): void => {
+    // One that is refused holds no connection, and would be refused again.
+    if (line.value.state === "refused") return;
+    isResting = true;
+    request.abort(RESTING);
+    stopWatching = watchOpen(takeOpen);
+  };
+  /** An open one that is not told any more has ended; how it did comes when the line is back. */
+  const takeOpen = (open: readonly Incident[], areAll: boolean): void => {
+    flush();
+    const told = new Set(open.map(({ id }) => id));
+    const left = [...incidents.value].filter(
+      ([id, { state }]) => state === "resolved" || told.has(id),
+    );
+    if (areAll && left.length < incidents.value.size) incidents.set(new Map(left));
+    for (const incident of open) waiting.push({ type: "incident", incident });
+    plan();
+  };
+  const turn = (): void => {
+    // A frame that was planned before the tab was hidden may never come.
+    flush();
+    clearTimeout(restTimer);
+    stopWatching();
+    isResting = false;
+    if (document.hidden) restTimer = setTimeout(rest, REST_AFTER_MS);
+    else comeBack();
+  };
   const comeBack = (): void => {
     if (document.hidden) return;
     // After sleep the connection may be dead without knowing.
@@ -129,13 +171,18 @@ export function openFeed(): () => void {
     attempt = 0;
     if (line.value.state !== "refused") wake();
   };
+  let usedToken = headers("read")["authorization"];
   const withToken = (): void => {
+    const given = headers("read")["authorization"];
+    if (given === usedToken) return;
+    usedToken = given;
     request.abort(new Error("another token"));
     lastId = "";
     attempt = 0;
     wake();
   };
-  document.addEventListener("visibilitychange", comeBack);
+  document.addEventListener("visibilitychange", turn);
+  if (document.hidden) turn();
   addEventListener("online", comeBack);
   const stopTokens = tokens.watch(withToken);
   const stopRefresh = refreshOpen((event) => {
@@ -147,7 +194,9 @@ export function openFeed(): () => void {
   return () => {
     stopped = true;
     clearInterval(watchdog);
-    document.removeEventListener("visibilitychange", comeBack);
+    clearTimeout(restTimer);
+    stopWatching();
+    document.removeEventListener("visibilitychange", turn);
     removeEventListener("online", comeBack);
     stopTokens();
     stopRefresh();

@@ -1,8 +1,12 @@
 /** Something asked of the service, asked again when what it depends on changes; what was there stays meanwhile. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ask, AskError, tokens } from "./api.ts";
+import { ask, AskError } from "./api.ts";
 import { useObservable } from "./observable.ts";
 import { snapshots } from "./store.ts";
+import { tokens } from "./token.ts";
+
+/** After an outage that the line survived there is no snapshot to say that it is over. */
+const TRY_AGAIN_MS = 4000;
 
 export interface Asked<T> {
   /** The last answer; null before the first. */
@@ -45,5 +49,17 @@ export function useAsked<T>(path: string | null, causes: readonly unknown[] = []
     return () => request.abort();
   }, [path, seen, token, tries, ...causes]);
   const isSame = answer.path === path;
-  return { value: isSame ? answer.value : null, error: isSame ? answer.error : null, again };
+  const error = isSame ? answer.error : null;
+  useEffect(() => {
+    if (error?.status !== 0) return;
+    const retry = (): void => {
+      // Nobody looks; the timer goes on, for whoever comes back has waited already.
+      if (document.hidden) timer = setTimeout(retry, TRY_AGAIN_MS);
+      else again();
+    };
+    let timer = setTimeout(retry, TRY_AGAIN_MS);
+    return () => clearTimeout(timer);
+    // Each failure is an object of its own. Not by `tries`: a slow answer must not be cut off by the next try.
+  }, [error]);
+  return { value: isSame ? answer.value : null, error, again };
 }

@@ -9,6 +9,7 @@ import { KeysDialog } from "./keys-dialog.tsx";
 import { listenForKeys, useKeys } from "./keys.ts";
 import { LIST_KEYS } from "./list-keys.ts";
 import { links, type Route, route } from "./route.ts";
+import { keepScroll, takeOverScroll } from "./scroll.ts";
 import { nextTheme } from "./theme.ts";
 import { titleOf } from "./title.ts";
 import { zone } from "./zone.ts";
@@ -53,23 +54,20 @@ function useNavigation(at: Route): void {
   useEffect(() => {
     document.title = titleOf(at, known);
   }, [at, known]);
-  const places = useRef(new Map<Route["page"], number>());
+  useEffect(takeOverScroll, []);
   const last = useRef<Route | null>(null);
   useLayoutEffect(() => {
     const came = last.current;
     last.current = at;
-    const remember = (): void => {
-      places.current.set(at.page, scrollY);
-    };
-    addEventListener("scroll", remember, { passive: true });
+    const stop = keepScroll(
+      at.page === "fleet" || (at.page === "job" && came?.page === "incident"),
+    );
     if (came !== null) {
-      const isBack = at.page === "fleet" || (at.page === "job" && came.page === "incident");
-      scrollTo(0, isBack ? (places.current.get(at.page) ?? 0) : 0);
       const heading = document.querySelector<HTMLElement>("main h1");
       heading?.setAttribute("tabindex", "-1");
       heading?.focus({ preventScroll: true });
     }
-    return () => removeEventListener("scroll", remember);
+    return stop;
   }, [at]);
 }
 

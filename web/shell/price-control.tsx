@@ -9,6 +9,7 @@ export function PriceControl(): VNode {
     const read = readPrice(JSON.stringify(next));
     if (read) price.set(read);
   };
+  // What was refused must not stand there as if it were used: a field that is left shows what is.
   return (
     <span class="price" role="group" aria-label="Price of a GPU-hour">
       A GPU-hour costs
@@ -18,6 +19,7 @@ export function PriceControl(): VNode {
         maxLength={4}
         value={currency}
         onChange={(event) => change({ currency: event.currentTarget.value, perGpuHour })}
+        onBlur={(event) => (event.currentTarget.value = price.value.currency)}
       />
       <input
         class="price-figure num"
@@ -28,6 +30,7 @@ export function PriceControl(): VNode {
         step="0.01"
         value={perGpuHour.toFixed(2)}
         onChange={(event) => change({ currency, perGpuHour: event.currentTarget.valueAsNumber })}
+        onBlur={(event) => (event.currentTarget.value = price.value.perGpuHour.toFixed(2))}
       />
     </span>
   );

@@ -1,12 +1,19 @@
 /** Asks for a token. It is kept until the tab is closed. */
 import type { VNode } from "preact";
-import { useToken } from "../live/api.ts";
+import { useState } from "preact/hooks";
+import { isToken, type TokenScope, useToken } from "../live/token.ts";
 
-export function TokenForm({ scope }: { readonly scope: "read" | "act" }): VNode {
+export function TokenForm({ scope }: { readonly scope: TokenScope }): VNode {
+  const [refusal, refuse] = useState("");
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement).get("token");
-    if (typeof given === "string" && given.trim() !== "") useToken(given.trim());
+    const token = typeof given === "string" ? given.trim() : "";
+    if (isToken(token)) {
+      refuse("");
+      useToken(token, scope);
+    } else if (token === "") refuse("This is empty.");
+    else refuse("A token has only letters, digits and signs of ASCII, and no spaces.");
   };
   return (
     <form class="token-form" onSubmit={submit}>
@@ -19,9 +26,13 @@ export function TokenForm({ scope }: { readonly scope: "read" | "act" }): VNode 
           spellcheck={false}
           maxLength={1024}
           required
+          aria-invalid={refusal !== ""}
         />
       </label>
       <button type="submit">Use it</button>
+      <span class="tone-bad" role="alert">
+        {refusal}
+      </span>
     </form>
   );
 }

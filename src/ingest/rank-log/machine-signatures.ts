@@ -2,7 +2,7 @@
  * What ends a process from below: memory, GPU, storage, network, and those who kill it. Wording: CUDA and NVIDIA
  * driver messages, the Linux kernel, glibc, PyTorch's allocator and DataLoader, Slurm, torchrun.
  */
-import { orAftermath, own } from "./signature.ts";
+import { orAftermath, own, stall } from "./signature.ts";
 import type { Signature } from "./signature.ts";
 
 const MEMORY: readonly Signature[] = [
@@ -156,7 +156,7 @@ const STORAGE: readonly Signature[] = [
     "unexpected pos ",
     "deserializing header",
   ]),
-  own(
+  stall(
     "hung-task",
     "storage",
     ["blocked for more than"],
@@ -165,7 +165,7 @@ const STORAGE: readonly Signature[] = [
 ];
 
 const NETWORK: readonly Signature[] = [
-  own(
+  stall(
     "nic-error",
     "network-hang",
     ["mlx5_core"],

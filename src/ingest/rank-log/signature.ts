@@ -37,6 +37,16 @@ export function own(
   return { signature, role: "own", cause, needles, alone: true, ...(pattern ? { pattern } : {}) };
 }
 
+/** The kernel tells of waiting, see FailureRole. */
+export function stall(
+  signature: string,
+  cause: Cause,
+  needles: readonly string[],
+  pattern?: RegExp,
+): Signature {
+  return { ...own(signature, cause, needles, pattern), role: "stall" };
+}
+
 /** Only as an exception's text. */
 export function raised(
   signature: string,

@@ -214,7 +214,13 @@ const LINES: readonly (readonly [text: string, role: string, cause: string, sign
     ["Segmentation fault (core dumped)", "own", "user-program", "segfault"],
     ["Fatal Python error: Segmentation fault", "own", "user-program", "segfault"],
     ["train.py: error: unrecognized arguments: --foo", "own", "user-config", "arguments"],
-    ["INFO: task python:280 blocked for more than 120 seconds.", "own", "storage", "hung-task"],
+    ["INFO: task python:280 blocked for more than 120 seconds.", "stall", "storage", "hung-task"],
+    [
+      "mlx5_core 0000:d2:00.0: poll_health:953:(pid 0): device's health compromised - reached miss count",
+      "stall",
+      "network-hang",
+      "nic-error",
+    ],
     [
       "W1115 00:00:00.0 1 api.py:900] Sending process 12 closing signal SIGTERM",
       "echo",

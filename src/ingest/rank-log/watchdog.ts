@@ -11,7 +11,8 @@ import type { Stream } from "./stream.ts";
 /** "[PG ID 2 PG GUID 5(DATA_PARALLEL_0) Rank 1]"; until 2.4 "[PG 5 Rank 1]" and "[PG 5 (DATA_PARALLEL_0) Rank 1]". */
 const GROUP =
   /\[PG (?:ID \d{1,9} PG GUID )?([^\s(\]]{1,120})(?: ?\(([^)\]]{0,200})\))? Rank (-?\d{1,9})\]/;
-const WORK = /WorkNCCL\((?:SeqNum=(\d{1,15}), )?OpType=(\w{1,60})/;
+const WORK =
+  /WorkNCCL\((?:SeqNum=(\d{1,15}), )?OpType=(\w{1,60})(?:, NumelIn=(\d{1,15}), NumelOut=(\d{1,15}))?/;
 const BRACKET = /\[Rank (\d{1,9})\]/;
 const FRONTIER =
   /at (?:NCCL )?work(?: sequence id)?: (\d{1,15})[,.]? (?:PG status: )?last enqueued (?:NCCL )?work: (-?\d{1,15}), last completed (?:NCCL )?work: (-?\d{1,15})/;
@@ -37,6 +38,8 @@ export interface OpenReport {
   groupRank: number;
   readonly seq: number;
   op: string;
+  numelIn?: number;
+  numelOut?: number;
   enqueued: number;
   completed: number;
 }
@@ -123,6 +126,10 @@ export class WatchdogLines {
     const told = again ? [...this.#open.values()].flat() : (this.#open.get(stream) ?? []);
     if ((again || old) && told.some((r) => r.seq === seq && r.op === op && r.rank === rank)) return;
     const report = this.#report({ stream, no, stamp, group, seq, op, rank }, -1, -1);
+    if (work[3] !== undefined) {
+      report.numelIn = Number(work[3]);
+      report.numelOut = Number(work[4]);
+    }
     if (!group && bracket) report.groupRank = Number(bracket[1]);
   }
 

@@ -30,8 +30,8 @@ export class HeldMachines {
   }
 
   /** See MachineWatch; nothing where another service asks Prometheus. */
-  wish(id: string, machines: readonly string[], onsetMs: number): void {
-    this.#held?.watch.wish(id, machines, onsetMs);
+  wish(...wish: Parameters<MachineWatch["wish"]>): void {
+    this.#held?.watch.wish(...wish);
   }
 
   start(): void {

@@ -16,6 +16,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { MachineReport } from "../../model/machine-report.ts";
+import type { Suspected } from "../../verdict/story/plain-metrics.ts";
 import { confirmed, isOpen, resolved, suspected } from "./incident-life.ts";
 
 /** The lease's name; no job is called that. */
@@ -46,6 +47,7 @@ export interface MachineWatchOptions {
 interface Wish {
   readonly machines: readonly string[];
   readonly sinceS: number;
+  readonly suspects: readonly Suspected[];
   calls: number;
 }
 
@@ -87,10 +89,15 @@ export class MachineWatch {
   }
 
   /** An incident of a job accuses these machines: how are they? Answered now with what is known, and after the next calls. */
-  wish(id: string, machines: readonly string[], onsetMs: number): void {
+  wish(
+    id: string,
+    machines: readonly string[],
+    onsetMs: number,
+    suspects: readonly Suspected[] = [],
+  ): void {
     const [first] = this.#wishes.keys();
     if (this.#wishes.size >= MOST_WISHES && !this.#wishes.has(id)) this.#wishes.delete(first!);
-    this.#wishes.set(id, { machines, sinceS: onsetMs / 1000, calls: 0 });
+    this.#wishes.set(id, { machines, sinceS: onsetMs / 1000, suspects, calls: 0 });
     this.#grant(id);
   }
 
@@ -99,7 +106,7 @@ export class MachineWatch {
     if (!wish || !this.#last) return;
     if (++wish.calls >= CALLS_DRAWN) this.#wishes.delete(id);
     const { fleet, report } = this.#last;
-    const metrics = suspectPictures(fleet, report, wish.machines, wish.sinceS);
+    const metrics = suspectPictures(fleet, report, wish.machines, wish.sinceS, wish.suspects);
     if (metrics.length > 0) this.#options.pictured(id, metrics);
   }
 

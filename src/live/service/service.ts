@@ -411,11 +411,17 @@ export class Service {
   }
 
   /** Behind the verdict: nobody waits for a picture. */
-  #found({ id, onsetMs }: Incident, { verdict, picture = null, folder }: Found): void {
+  #found({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Found): void {
     if (folder !== undefined) this.pictures.put(id, null, folder);
     if (picture !== null) void this.#draw(id, Promise.resolve(picture));
-    const machines = verdict.suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));
-    if (machines.length > 0) this.machines?.wish(id, [...new Set(machines)], onsetMs);
+    const { suspects } = verdict;
+    const ranks = this.held.get(job)?.watch.run?.ranks;
+    // A link has two machines; what covers more is on too many to draw.
+    const machines = suspects.flatMap(({ type, machine, ranks: ends }) => {
+      if (machine !== null) return [machine];
+      return type === "link" ? ends.flatMap((rank) => ranks?.get(rank)?.machine ?? []) : [];
+    });
+    if (machines.length > 0) this.machines?.wish(id, [...new Set(machines)], onsetMs, suspects);
   }
 
   /** Of two searches the later counts, whichever is drawn first. */

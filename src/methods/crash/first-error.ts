@@ -8,11 +8,13 @@
 import { largest } from "../../base/numbers.ts";
 import { count, cutText, rankWords } from "../../base/text.ts";
 import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "../../model/connections.ts";
+import { wasSurvived } from "../../model/process-ended.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
+import { kernelSawGpuOf } from "./kernel-xid.ts";
 
 export const firstError: Method = {
   id: "crash/first-error",
@@ -48,29 +50,25 @@ function ownFailures(job: Job): LogFailure[] {
     if (failure.role !== "own" || wasSurvived(job, failure) || isAftermath(job, failure)) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
-    if (!known || specificity(failure) > specificity(known)) first.set(key, failure);
+    if (!known || specificity(job, failure) > specificity(job, known)) first.set(key, failure);
   }
   return [...first.values()];
 }
 
-/** A rank that reports iterations again after its error got over it, or was started anew. */
-function wasSurvived(job: Job, failure: LogFailure): boolean {
-  const log = failure.rank === null ? undefined : job.logs.get(failure.rank);
-  if (log?.finished && log.file === failure.file) return true;
-  return log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line;
-}
-
 /** In a merged log without prefixes nobody's GPU error that follows a timeout belongs to the timeout. */
 function isAftermath(job: Job, failure: LogFailure): boolean {
-  if (failure.rank !== null || specificity(failure) > 2) return false;
+  if (failure.rank !== null || specificity(job, failure) > 2) return false;
   return job.failures.some(
     (other) => other.file === failure.file && other.line < failure.line && other.role === "echo",
   );
 }
 
-/** How much an error says about its own process: a generic GPU error is often somebody else's. */
-function specificity(failure: LogFailure): number {
-  if (failure.cause === "gpu-error") return 1;
+/**
+ * How much an error says about its own process: a generic GPU error is often somebody else's, unless the
+ * kernel tells of the same GPU.
+ */
+function specificity(job: Job, failure: LogFailure): number {
+  if (failure.cause === "gpu-error") return kernelSawGpuOf(job, failure.rank) ? 3 : 1;
   if (failure.cause === "process-gone" || failure.cause === "unknown") return 2;
   return 3;
 }
@@ -80,8 +78,11 @@ function chooseRoot(
   own: readonly LogFailure[],
   echoes: readonly LogFailure[],
 ): NewFinding | null {
-  const best = largest(own.map(specificity), 0);
-  const candidates = own.filter((failure) => specificity(failure) === best);
+  const best = largest(
+    own.map((failure) => specificity(job, failure)),
+    0,
+  );
+  const candidates = own.filter((failure) => specificity(job, failure) === best);
   const silent = best === 3 ? [] : silentDeaths(job, own, echoes);
   // A generic GPU error beside a silent process: who shares a GPU or a kernel with it suffers that too.
   if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
@@ -186,7 +187,7 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
   const suspects = candidates.filter(
     (failure) => failure === first || !clearlyLater(failure, first),
   );
-  const weight = suspects.length === 1 ? (specificity(first) === 3 ? 0.92 : 0.8) : 0.75;
+  const weight = suspects.length === 1 ? (specificity(job, first) === 3 ? 0.92 : 0.8) : 0.75;
   const accuses = suspects.map((failure) =>
     accuse(
       "rank",

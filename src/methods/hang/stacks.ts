@@ -1,29 +1,35 @@
 /**
  * hang/stacks: FLARE's call-stack analysis (§5.1). When a job hangs, the ranks that wait sit in a
  * communication function or wait for their GPU; the one that holds them up sits anywhere else. It
- * says nothing when all wait (a communication hang), and little when many are elsewhere.
+ * says nothing when all wait (a communication hang), little when many are elsewhere, and next to
+ * nothing of a job that runs (still-running.ts).
  */
 import { count, rankWords } from "../../base/text.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { isMoving } from "../../model/moving.ts";
 import type { Frame } from "../../model/operators.ts";
 import type { StackDump, ThreadStack } from "../../model/stacks.ts";
+import { runsBecause } from "./still-running.ts";
 import { ownLine } from "./words.ts";
 
 export type Whereabouts = "communicates" | "waits-for-gpu" | "elsewhere" | "unknown";
+
+interface Stood {
+  readonly where: Whereabouts;
+  readonly thread: ThreadStack | null;
+  readonly dump: StackDump;
+}
 
 export const stacks: Method = {
   id: "hang/stacks",
   // Of a job that runs a stack shows no more than a moment.
   applies: (job) => job.stacks.size > 1 && !isMoving(job),
   *run(job) {
-    const places = new Map<
-      Rank,
-      { where: Whereabouts; thread: ThreadStack | null; dump: StackDump }
-    >();
+    const places = new Map<Rank, Stood>();
     for (const [rank, dump] of job.stacks) {
       const thread = mainThread(dump);
       places.set(rank, { where: thread ? whereabouts(thread.frames) : "unknown", thread, dump });
@@ -42,9 +48,12 @@ export const stacks: Method = {
       yield { says, weight: 0.4, at, data: { waiting }, accuses: [], clears: [] };
       return;
     }
-    // One of many outside is telling; half of them outside is not.
-    const share = outside.length / known.length;
-    const weight = share <= 0.25 ? 0.7 : share <= 0.5 ? 0.4 : 0.15;
+    const because = runsBecause(job, waiting);
+    if (because !== null) {
+      yield ofMoment(outside, known.length, because, at);
+      return;
+    }
+    const weight = weightOf(job, outside, known.length);
     const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
     const lines = new Map(outside.map(([rank, { thread }]) => [rank, ownLine(thread!.frames)]));
     yield {
@@ -65,6 +74,55 @@ export const stacks: Method = {
     } satisfies NewFinding;
   },
 };
+
+/** What unrelated machines have in common is that the job runs on them, not that they all stopped in their code. */
+const MOST_PLACES = 3;
+
+/** One of many outside is telling; half of them outside is not. */
+function weightOf(job: Job, outside: readonly [Rank, Stood][], known: number): number {
+  const share = outside.length / known;
+  const weight = share <= 0.25 ? 0.7 : share <= 0.5 ? 0.4 : 0.15;
+  // A file system may hold many machines at once.
+  const plain = outside.filter(([, { thread }]) => causeOf(thread!.frames) === "cpu-stall");
+  const places = new Set(plain.map(([rank]) => job.ranks.get(rank)?.machine ?? rank));
+  return places.size > MOST_PLACES ? Math.min(weight, 0.15) : weight;
+}
+
+/** Not enough to accuse anybody by itself: it says what a rank was at that others found to be late. */
+const MOMENT_WEIGHT = 0.25;
+
+/**
+ * Of a job that runs. Who computes does so for most of the time; who waits for data does not, unless it is short of
+ * them: that may be why others find it late.
+ */
+function ofMoment(
+  outside: readonly [Rank, Stood][],
+  known: number,
+  because: string,
+  at: readonly Place[],
+): NewFinding {
+  const held = outside
+    .map(([rank, { thread }]) => ({ rank, frames: thread!.frames, cause: causeOf(thread!.frames) }))
+    .filter(({ cause }) => cause !== "cpu-stall");
+  const isFew = held.length * 4 <= known;
+  const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
+  return {
+    says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication, but ${because}: the stacks show one moment of a job that runs`,
+    weight: MOMENT_WEIGHT,
+    at: [...at],
+    data: { isRunning: true },
+    accuses: (isFew ? held : []).map(({ rank, frames, cause }) => ({
+      kind: "fail-slow",
+      type: "rank",
+      ranks: [rank],
+      link: null,
+      cause,
+      weight: MOMENT_WEIGHT,
+      why: `rank ${rank}'s Python stood at ${ownLine(frames) ?? "an unknown line"} when it was looked at`,
+    })),
+    clears: [],
+  };
+}
 
 function mainThread(dump: StackDump): ThreadStack | null {
   const withFrames = dump.threads.filter((thread) => thread.frames.length > 0);

@@ -43,11 +43,16 @@ export const waitGraph: Method = {
     if (findings.length === 0) findings.push(...idleRanks(job, graph));
     const certain = findings.some((finding) => finding.weight >= 0.5);
     if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
-    const accused = new Set(findings.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
-    const waiting = [...graph.stuckIn.keys()].filter((rank) => !accused.has(rank));
+    const halted = haltedRanks(job);
+    const told = findings.map((finding) => aroundHalted(halted, finding));
+    const accused = new Set(told.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
+    // Who was about to exchange something with a process that is gone only waits.
+    const waiting = [...graph.stuckIn.keys()].filter(
+      (rank) => !accused.has(rank) && !halted.has(rank),
+    );
     const doubt = doubtOf(job, findings);
     yield weakened(overview(job, graph, waiting, accused), doubt);
-    for (const finding of findings) yield weakened(aroundHalted(job, finding), doubt);
+    for (const finding of told) yield weakened(finding, doubt);
   },
 };
 
@@ -57,14 +62,16 @@ interface Doubt {
 }
 
 /** Operators of a process that is stopped or gone stand because of that; hang/process says so and accuses it. */
-function aroundHalted(job: Job, finding: NewFinding): NewFinding {
-  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
-  const isPart = finding.accuses.some(({ ranks }) =>
-    halted.some(({ rank }) => rank !== null && ranks.includes(rank)),
-  );
+function aroundHalted(halted: ReadonlySet<Rank>, finding: NewFinding): NewFinding {
+  const isPart = finding.accuses.some(({ ranks }) => ranks.some((rank) => halted.has(rank)));
   if (!isPart) return finding;
   const says = `${finding.says}; a process of theirs is stopped or gone`;
   return { ...finding, says, weight: 0.3, accuses: [] };
+}
+
+function haltedRanks(job: Job): ReadonlySet<Rank> {
+  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
+  return new Set(halted.flatMap(({ rank }) => rank ?? []));
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */

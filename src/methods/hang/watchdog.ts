@@ -1,7 +1,8 @@
 /**
  * hang/watchdog: the culprit from logs alone, when there are no dumps. Every rank that waits is told
  * so by PyTorch's watchdog; the one it waits for has nothing pending and stays quiet. Where all
- * report, the group counters in the same lines show who lags.
+ * report, one may have issued what the others did not (log-mismatch.ts), or the group counters in the
+ * same lines show who lags.
  */
 import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
@@ -11,6 +12,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { WatchdogReport } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
+import { findLogMismatches } from "./log-mismatch.ts";
 
 export const watchdog: Method = {
   id: "hang/watchdog",
@@ -21,8 +23,7 @@ export const watchdog: Method = {
     const at = reports.slice(0, 4).map(({ file, line }) => ({ file, line }));
     const first = reports[0]!;
     const says = `PyTorch's watchdog saw operators time out on ${rankWords(reporting)}, first ${first.op || "one"} #${first.seq} of ${first.desc || first.group}`;
-    const accuses =
-      job.dumps.size > 0 ? [] : (quietRanks(job, reporting) ?? laggingRanks(job, reports));
+    const accuses = outOfOrder(job, reports) ?? withoutDumps(job, reports, reporting);
     const accused = new Set(accuses.flatMap((accusation) => accusation.ranks));
     yield {
       says: accuses.length > 0 ? `${says}; ${accuses[0]!.why}` : says,
@@ -47,6 +48,34 @@ function timeouts(job: Job): WatchdogReport[] {
     job.failures.flatMap((f) => (f.signature === WATCHDOG_TIMEOUT ? (f.rank ?? []) : [])),
   );
   return job.watchdog.filter((report) => report.op !== "" && ranks.has(report.rank ?? -1));
+}
+
+/** Dumps say who waits for whom; lines of the log cannot add to that. */
+function withoutDumps(
+  job: Job,
+  reports: readonly WatchdogReport[],
+  reporting: readonly Rank[],
+): Accusation[] {
+  if (job.dumps.size > 0) return [];
+  return quietRanks(job, reporting) ?? laggingRanks(job, reports);
+}
+
+/** Who issued what the rest of its group did not. Where its dump is here, its whole program is compared. */
+function outOfOrder(job: Job, reports: readonly WatchdogReport[]): Accusation[] | null {
+  const found = findLogMismatches(reports).filter(
+    ({ ranks }) => !ranks.some((rank) => job.dumps.has(rank)),
+  );
+  const decided = found.filter(({ isDecided }) => isDecided);
+  const accuses = (decided.length > 0 ? decided : found.slice(0, 1)).flatMap((mismatch) => {
+    const { ranks, isDecided, weight, why } = mismatch;
+    if (isDecided) return ranks.map((rank) => accuse(rank, "collective-mismatch", weight, why));
+    return {
+      ...accuse(ranks[0]!, "collective-mismatch", weight, why),
+      type: "code" as const,
+      ranks,
+    };
+  });
+  return accuses.length > 0 ? accuses : null;
 }
 
 /**

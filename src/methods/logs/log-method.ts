@@ -6,27 +6,33 @@ import type { NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogCause, LogReport } from "../../model/log-report.ts";
 import type { Method } from "../../model/method.ts";
+import { processEnded } from "../../model/process-ended.ts";
+import { accusedRanks } from "./accused-ranks.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 
 /** Logs are one witness among several. */
 const MOST_WEIGHT = 0.85;
 const LEAST_CONFIDENCE = 0.35;
-/** Who says so must be few to be accused of it. */
-const MOST_RANKS = 8;
-const MOST_NODES = 2;
 const NO_POOL = { jobs: 0, has: () => false, hasRecord: () => false };
 
 /**
  * What a process says of itself is the crash method's to judge, with times and echoes. The library adds what it does
  * not look for: machines, drivers, networks, storage, schedulers.
  */
-const ACCUSED: Readonly<Partial<Record<Category, { cause: Cause; type: SuspectType }>>> = {
-  "hardware.network": { cause: "network-hang", type: "nic" },
+const ACCUSED: Readonly<Partial<Record<Category, Accused>>> = {
+  "hardware.network": { cause: "network-hang", type: "nic", makesWait: true },
   "hardware.accelerator": { cause: "gpu-error", type: "gpu" },
   "hardware.node": { cause: "process-gone", type: "machine" },
-  "hardware.storage": { cause: "storage", type: "storage" },
+  "hardware.storage": { cause: "storage", type: "storage", makesWait: true },
   platform: { cause: "platform", type: "config" },
 };
+
+interface Accused {
+  readonly cause: Cause;
+  readonly type: SuspectType;
+  /** Whoever uses it waits: it is a crash only where a process ended. */
+  readonly makesWait?: boolean;
+}
 
 export const logCause: Method = {
   id: "logs/library",
@@ -45,9 +51,11 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
     cause.nodes.length > 0 && cause.nodes.length <= 3 ? ` (${cause.nodes.join(", ")})` : "";
   const says = `the logs say: ${cause.title}${where}`;
   const accused = ACCUSED[cause.category];
-  const ranks = ranksOf(job, cause);
+  const kind = accused?.makesWait && !processEnded(job) ? "hang" : "crash";
+  const { ranks, because } = accusedRanks(job, cause, kind);
+  const why = because === "" ? says : `${says}; ${because}`;
   return {
-    says,
+    says: why,
     weight: accused ? weight : weight / 2,
     at: cause.at ? [{ file: cause.at.file, line: cause.at.line }] : [],
     data: {
@@ -63,26 +71,17 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
       accused && ranks.length > 0
         ? [
             {
-              kind: "crash",
+              kind,
               type: accused.type,
               ranks,
               link: null,
               name: cause.nodes.length === 1 ? cause.nodes[0]! : null,
               cause: accused.cause,
               weight,
-              why: says,
+              why,
             },
           ]
         : [],
     clears: [],
   };
-}
-
-function ranksOf(job: Job, { ranks, nodes }: LogCause): number[] {
-  if (ranks.length > 0) return ranks.length <= MOST_RANKS ? [...ranks] : [];
-  if (nodes.length === 0 || nodes.length > MOST_NODES) return [];
-  return [...job.ranks.values()]
-    .filter(({ machine }) => machine !== null && nodes.includes(machine))
-    .map(({ rank }) => rank)
-    .sort((a, b) => a - b);
 }

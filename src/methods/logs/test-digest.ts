@@ -31,7 +31,7 @@ export interface Templates {
 const DIGITS = /\d+/g;
 const HEX = /0x[0-9a-f]+/gi;
 const TELLING =
-  /error|fail|fatal|exception|abort|kill|timeout|timed out|warn|lost|unable|cannot|not responding|xid|refused|connection reset|closed|link down|NCCL version|panic|corrupt|unhealthy|denied|stale|out of memory|signal|bus error|off the bus/i;
+  /error|fail|fatal|exception|abort|kill|timeout|timed out|warn|lost|unable|cannot|not responding|xid|refused|connection reset|closed|link down|NCCL version|panic|corrupt|unhealthy|denied|stale|out of memory|signal|bus error|off the bus|nfs: server|connection restored/i;
 const PART = /^\s*(?:File ".*", line \d+|frame #\d+|\^+$| {4,}\S)/;
 
 export function testShape(text: string): string {

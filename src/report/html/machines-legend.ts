@@ -1,5 +1,6 @@
 /** What the lines of the small plots mean. */
 import { html, type Markup } from "./escape.ts";
+import type { TimeAxis } from "./machines-scale.ts";
 
 const KEYS: readonly (readonly [string, Markup])[] = [
   ["this machine", html`<path class="own" d="M2 6H20" />`],
@@ -11,7 +12,7 @@ const KEYS: readonly (readonly [string, Markup])[] = [
   ],
 ];
 
-export function renderMachineLegend(): Markup {
+export function renderMachineLegend({ zone, fromS }: Pick<TimeAxis, "zone" | "fromS">): Markup {
   return html`<ul class="legend">
     ${KEYS.map(
       ([words, drawing]) =>
@@ -22,6 +23,6 @@ export function renderMachineLegend(): Markup {
           ${words}
         </li> `,
     )}
-    <li>all times UTC, the same time axis in all plots</li>
+    <li>all times ${zone.name(1000 * fromS)}, the same time axis in all plots</li>
   </ul>`;
 }

@@ -77,6 +77,11 @@ describe("the plot of one metric", () => {
       expect(draw(machinePicture(twenty, { fromS, toS }))).not.toContain('class="unlike"');
   });
 
+  test("says nothing of a deviation where there was no time of one", () => {
+    const [fromS, toS] = [START_S + 100, START_S + 100];
+    expect(draw(machinePicture(twenty, { fromS, toS }))).not.toMatch(/unlike|since/);
+  });
+
   test("names the day where the axis has two", () => {
     const timeS = twenty.map((_, i) => START_S + i * 7200);
     expect(draw(machinePicture(twenty, { timeS }))).toMatch(/>11-14 23:00<[\s\S]*>11-16 15:00</);

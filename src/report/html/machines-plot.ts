@@ -3,6 +3,7 @@
  * nothing is drawn: a line across a gap would claim what nobody measured.
  */
 import type { MachinePicture } from "../../model/machine-picture.ts";
+import type { ClockZone } from "../parts/clock-zone.ts";
 import { html, type Markup } from "./escape.ts";
 import { px } from "./iterations-points.ts";
 import {
@@ -18,7 +19,7 @@ import {
   TOP,
   WIDTH,
 } from "./machines-scale.ts";
-import { clockText, metricTitle, nameWords, spanText, utcText } from "./machines-words.ts";
+import { clockText, metricTitle, nameWords, spanText, zoneText } from "./machines-words.ts";
 
 /** Of a character of the labels, to keep them inside. */
 const CHARACTER = 6.2;
@@ -38,7 +39,7 @@ export function renderMachinePlot(
   figures: string,
 ): Markup {
   const amounts = amountAxis(picture);
-  const sentence = describe(picture, figures, amounts?.isLog === true);
+  const sentence = describe(picture, time.zone, figures, amounts?.isLog === true);
   return html`<svg
     class="machine-plot"
     role="img"
@@ -117,12 +118,12 @@ function bandPath(
 
 /** Shaded, with the moment it began written above: the first thing to be seen. */
 function drawDeviation({ fromS, toS }: MachinePicture, time: TimeAxis): Markup | null {
-  if (!(fromS <= toS) || !(toS >= time.fromS) || !(fromS <= time.toS)) return null;
+  if (!(fromS < toS) || !(toS >= time.fromS) || !(fromS <= time.toS)) return null;
   const from = time.x(fromS);
   const width = Math.max(1, time.x(toS) - from);
-  const start = clockText(fromS, time.fromS, time.toS);
+  const start = clockText(fromS, time);
   const isOver = time.x(toS) < RIGHT - 6;
-  const words = isOver ? `${start} – ${clockText(toS, time.fromS, time.toS)}` : `since ${start}`;
+  const words = isOver ? `${start} – ${clockText(toS, time)}` : `since ${start}`;
   const room = RIGHT - words.length * CHARACTER;
   return html`<rect
       class="unlike"
@@ -137,10 +138,11 @@ function drawDeviation({ fromS, toS }: MachinePicture, time: TimeAxis): Markup |
     >`;
 }
 
-function drawAxes(amounts: AmountAxis | null, { fromS, toS }: TimeAxis): Markup {
+function drawAxes(amounts: AmountAxis | null, time: TimeAxis): Markup {
+  const { fromS, toS } = time;
   const ticks = amounts?.ticks ?? [];
   const grid = ticks.map(({ at }) => `M${LEFT} ${px(at)}H${RIGHT}`).join("");
-  const [start, end] = [clockText(fromS, fromS, toS), clockText(toS, fromS, toS)];
+  const [start, end] = [clockText(fromS, time), clockText(toS, time)];
   return html`<path class="grid" d="${grid}" />
     <path class="axis" d="M${LEFT} ${BOTTOM}H${RIGHT}" />
     ${ticks.map(({ at, label }) => html`<text class="left" x="${LEFT - 5}" y="${px(at + 3.5)}">${label}</text> `)}
@@ -168,9 +170,15 @@ function drawGapName({ timeS, value }: MachinePicture, { x }: TimeAxis): Markup 
 }
 
 /** The plot in words. */
-function describe(picture: MachinePicture, figures: string, isLog: boolean): string {
+function describe(
+  picture: MachinePicture,
+  zone: ClockZone,
+  figures: string,
+  isLog: boolean,
+): string {
   const { machine, fromS, toS, value, middle } = picture;
-  const when = fromS <= toS ? `unlike its peers ${spanText(fromS, toS)} UTC` : "";
+  const zoneName = zone.name(1000 * fromS);
+  const when = fromS < toS ? `unlike its peers ${spanText(fromS, toS, zone)} ${zoneName}` : "";
   const parts = [
     when,
     figures,
@@ -179,5 +187,7 @@ function describe(picture: MachinePicture, figures: string, isLog: boolean): str
     isLog ? "logarithmic axis" : "",
   ].filter((part) => part !== "");
   const name = `${nameWords(machine)}, ${pictureTitle(picture)}`;
-  return parts.length === 0 ? `${name}, ${utcText(fromS)}.` : `${name}: ${parts.join("; ")}.`;
+  return parts.length === 0
+    ? `${name}, ${zoneText(fromS, zone)}.`
+    : `${name}: ${parts.join("; ")}.`;
 }

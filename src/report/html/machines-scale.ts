@@ -1,6 +1,7 @@
 /** The axes of the small plots: one time axis for all of them, and each its own amounts. */
 import { largest, smallest } from "../../base/numbers.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
+import { type ClockZone, UTC } from "../parts/clock-zone.ts";
 import { digits, shownUnit } from "./machines-words.ts";
 
 /** In the SVG's own units, about a pixel each. Above the plot is one row for the time of the deviation. */
@@ -25,11 +26,16 @@ const ROOM = 0.06;
 export interface TimeAxis {
   readonly fromS: number;
   readonly toS: number;
+  /** Whose clocks the labels are of. */
+  readonly zone: ClockZone;
   readonly x: (seconds: number) => number;
 }
 
 /** Of all plots of a page: who was first is seen by holding one plot against another. */
-export function timeAxis(pictures: readonly Pick<MachinePicture, "timeS">[]): TimeAxis {
+export function timeAxis(
+  pictures: readonly Pick<MachinePicture, "timeS">[],
+  zone: ClockZone = UTC,
+): TimeAxis {
   let [fromS, toS] = [Infinity, -Infinity];
   for (const { timeS } of pictures) {
     const half = stepOf(timeS) / 2;
@@ -44,7 +50,7 @@ export function timeAxis(pictures: readonly Pick<MachinePicture, "timeS">[]): Ti
     const share = isMoment ? 0.5 : (seconds - fromS) / (toS - fromS);
     return LEFT + (RIGHT - LEFT) * Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0));
   };
-  return { fromS, toS, x };
+  return { fromS, toS, zone, x };
 }
 
 /** The usual distance of two points; 0 where there are none. */

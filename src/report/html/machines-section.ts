@@ -75,7 +75,7 @@ export function renderFaulty(
   const byMachine = groupBy(pictures, ({ machine }) => machine);
   const shown = faulty.slice(0, MOST_MACHINES);
   return html`${faulty.length > 1 && renderOrder(shown)}
-  ${pictures.length > 0 && renderMachineLegend()}
+  ${pictures.length > 0 && renderMachineLegend(axis)}
   ${shown.map((one, i) => renderMachine(one, i, faulty, byMachine.get(one.machine) ?? [], axis))}
   ${faulty.length > shown.length && more(faulty.length - shown.length)}`;
 }

@@ -2,6 +2,7 @@
 import { cutText } from "../../base/text.ts";
 import type { Deviation } from "../../model/machine-report.ts";
 import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
+import { type ClockZone, shiftedMs, UTC } from "../parts/clock-zone.ts";
 import { html, type Part } from "./escape.ts";
 
 /** Machines and metrics are named by strangers, at any length. */
@@ -36,6 +37,11 @@ export function utcText(seconds: number): string {
   return new Date(ms).toISOString().slice(0, -5).replace("T", " ");
 }
 
+/** The same by the clocks of a zone. */
+export function zoneText(seconds: number, zone: ClockZone): string {
+  return utcText(shiftedMs(1000 * seconds, zone) / 1000);
+}
+
 export function utc(seconds: number): Part {
   const text = utcText(seconds);
   if (!/^\d{4}-\d\d-\d\d /.test(text)) return text;
@@ -43,17 +49,21 @@ export function utc(seconds: number): Part {
 }
 
 /** "2026-11-14 00:41:02 to 00:52:10": the day again only where it is another one. */
-export function spanText(fromS: number, toS: number): string {
-  const [from, to] = [utcText(fromS), utcText(toS)];
+export function spanText(fromS: number, toS: number, zone: ClockZone = UTC): string {
+  const [from, to] = [zoneText(fromS, zone), zoneText(toS, zone)];
   const day = from.split(" ", 1)[0]!;
   return `${from} to ${to.startsWith(`${day} `) ? to.slice(day.length + 1) : to}`;
 }
 
 /** How a moment is written on an axis of this length: short, but never ambiguous. */
-export function clockText(seconds: number, axisFromS: number, axisToS: number): string {
-  const [day, time] = utcText(seconds).split(" ");
+export function clockText(
+  seconds: number,
+  axis: { readonly fromS: number; readonly toS: number; readonly zone: ClockZone },
+): string {
+  const { fromS, toS, zone } = axis;
+  const [day, time] = zoneText(seconds, zone).split(" ");
   if (time === undefined) return day!;
-  const isOneDay = utcText(axisFromS).slice(0, 10) === utcText(axisToS).slice(0, 10);
+  const isOneDay = zoneText(fromS, zone).slice(0, 10) === zoneText(toS, zone).slice(0, 10);
   if (isOneDay) return time;
   return `${day!.slice(5)} ${time.slice(0, 5)}`;
 }

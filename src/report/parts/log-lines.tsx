@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { count, cutText, thousands } from "../../base/text.ts";
 import type { LogExcerpt } from "../../model/picture.ts";
+import { type ClockZone, shiftedMs, UTC } from "./clock-zone.ts";
 import { utcWords } from "./moment.tsx";
 
 const MOST_EXCERPTS = 12;
@@ -11,12 +12,18 @@ const MOST_OPEN = 300;
 const MOST_TEXT = 2_000;
 const MOST_NAME = 300;
 
-export function LogLines({ logs }: { readonly logs: readonly LogExcerpt[] }): VNode | null {
+export function LogLines({
+  logs,
+  zone = UTC,
+}: {
+  readonly logs: readonly LogExcerpt[];
+  readonly zone?: ClockZone;
+}): VNode | null {
   if (logs.length === 0) return null;
   return (
     <>
       {logs.slice(0, MOST_EXCERPTS).map((excerpt) => (
-        <Excerpt excerpt={excerpt} />
+        <Excerpt excerpt={excerpt} zone={zone} />
       ))}
       {logs.length > MOST_EXCERPTS && (
         <p class="fl-note">{count(logs.length - MOST_EXCERPTS, "more excerpt")} left out.</p>
@@ -25,14 +32,22 @@ export function LogLines({ logs }: { readonly logs: readonly LogExcerpt[] }): VN
   );
 }
 
-function Excerpt({ excerpt }: { readonly excerpt: LogExcerpt }): VNode {
+function Excerpt({
+  excerpt,
+  zone,
+}: {
+  readonly excerpt: LogExcerpt;
+  readonly zone: ClockZone;
+}): VNode {
   const { file, rank, node, lines } = excerpt;
-  const days = new Set(lines.flatMap(({ timeMs }) => (timeMs === null ? [] : dayOf(timeMs))));
+  const timed = lines.flatMap(({ timeMs }) => (timeMs === null ? [] : [timeMs]));
+  const days = new Set(timed.flatMap((ms) => dayOf(ms, zone)));
   const [day] = days;
+  const inZone = `times in ${zone.name(timed[0] ?? 0)}`;
   const who = [
     rank === null ? "" : `rank ${rank}`,
     node === null ? "" : cutText(node, MOST_NAME),
-    days.size === 1 ? `${day}, times in UTC` : days.size > 1 ? "times in UTC" : "",
+    days.size === 1 ? `${day}, ${inZone}` : days.size > 1 ? inZone : "",
   ].filter((part) => part !== "");
   return (
     <article class="fl-log">
@@ -57,7 +72,7 @@ function Excerpt({ excerpt }: { readonly excerpt: LogExcerpt }): VNode {
             <span class="fl-number">{line.line ?? ""}</span>
             {days.size > 0 && (
               <span class="fl-time">
-                {line.timeMs === null ? "" : clockOf(line.timeMs, days.size > 1)}
+                {line.timeMs === null ? "" : clockOf(line.timeMs, zone, days.size > 1)}
               </span>
             )}
             <LineText text={line.text} />
@@ -100,14 +115,14 @@ function skipped(before: number, here: number): string {
     : `${thousands(before + 1)}–${thousands(here - 1)}`;
 }
 
-function dayOf(ms: number): string[] {
-  const words = utcWords(ms);
+function dayOf(ms: number, zone: ClockZone): string[] {
+  const words = utcWords(shiftedMs(ms, zone));
   return words === "–" ? [] : [words.slice(0, 10)];
 }
 
 /** "00:41:49.457"; with the day where lines are of several. */
-function clockOf(ms: number, hasDay: boolean): string {
-  const words = utcWords(ms);
+function clockOf(ms: number, zone: ClockZone, hasDay: boolean): string {
+  const words = utcWords(shiftedMs(ms, zone));
   if (words === "–") return "";
   const clock = `${words.slice(11, 19)}.${String(Math.floor(((ms % 1000) + 1000) % 1000)).padStart(3, "0")}`;
   return hasDay ? `${words.slice(5, 10)} ${clock}` : clock;

@@ -7,6 +7,7 @@ import { renderMachineLegend } from "../html/machines-legend.ts";
 import { pictureTitle, renderMachinePlot } from "../html/machines-plot.ts";
 import { isAmount, timeAxis } from "../html/machines-scale.ts";
 import { amountWords, nameWords } from "../html/machines-words.ts";
+import type { ClockZone } from "./clock-zone.ts";
 import { Drawn } from "./markup.tsx";
 
 const MOST_PLOTS = 36;
@@ -15,12 +16,15 @@ const MOST_OPEN = 6;
 
 export function Metrics({
   pictures,
+  zone,
 }: {
   readonly pictures: readonly MachinePicture[];
+  /** UTC where it is absent. */
+  readonly zone?: ClockZone;
 }): VNode | null {
   if (pictures.length === 0) return null;
   const shown = pictures.slice(0, MOST_PLOTS);
-  const axis = timeAxis(shown);
+  const axis = timeAxis(shown, zone);
   const plots = (list: readonly MachinePicture[]): VNode => (
     <div class="small-plots">
       {list.map((picture) => (
@@ -36,7 +40,7 @@ export function Metrics({
   );
   return (
     <div class="fl-metrics">
-      <Drawn markup={renderMachineLegend()} />
+      <Drawn markup={renderMachineLegend(axis)} />
       {[...groupBy(shown, ({ machine }) => machine)].map(([machine, list]) => (
         <article class="fl-machine">
           <h3>{nameWords(machine)}</h3>

@@ -200,7 +200,23 @@ test("evidence keeps what suspects rest on, with its data folded", () => {
   expect(text).toContain("/run/42/rank17.log:4");
 });
 
+test("log lines and plots are in the zone that is asked for, and say which it is", () => {
+  const zone = { name: () => "UTC+5:30", aheadMinutes: () => 330 };
+  const { logs, metrics } = slow.picture;
+  expect(words(markupOf(LogLines, { logs }).text)).toContain("times in UTC ");
+  const lines = words(markupOf(LogLines, { logs, zone }).text);
+  expect(lines).toContain("2026-11-15, times in UTC+5:30");
+  const plots = markupOf(Metrics, { pictures: metrics, zone }).text;
+  expect(words(plots)).toContain("all times UTC+5:30,");
+  expect(plots).toContain("since 06:11:49");
+  expect(plots).not.toMatch(/UTC[^+]/);
+});
+
 describe("the style", () => {
+  test("a chosen dark theme is for screens: paper is light", () => {
+    expect(THEME_STYLE).toMatch(/@media screen \{ :root\[data-theme="dark"\]/);
+  });
+
   test("selects nothing but classes of its own, and knows every colour it uses", () => {
     const rules = PARTS_STYLE.replace(/@media[^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}/g, "$1");
     const selectors = [...rules.matchAll(/([^{}]+)\{[^{}]*\}/g)].flatMap(([, list]) =>

@@ -1,6 +1,6 @@
 /**
  * The colours of everything we draw, by what they mean. `data-theme` on the root element overrules what the system
- * prefers. Contrast of text on page, panel and the soft tones is at least 4.5; tones differ in lightness, too, so that
+ * prefers; paper is light, whatever was chosen. Contrast of text on page, panel and the soft tones is at least 4.5; tones differ in lightness, too, so that
  * nobody has to tell red from green.
  */
 const LIGHT = `--page: #ffffff; --panel: #f5f6f8; --line: #d4d8df; --text: #16191f; --soft: #545c69; --link: #0b57b0;
@@ -17,6 +17,6 @@ const DARK = `--page: #14171c; --panel: #1d2128; --line: #3a414c; --text: #e8eae
 export const THEME_STYLE = `
 :root { color-scheme: light dark; ${LIGHT} }
 @media screen and (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${DARK} } }
-:root[data-theme="dark"] { color-scheme: dark; ${DARK} }
+@media screen { :root[data-theme="dark"] { color-scheme: dark; ${DARK} } }
 :root[data-theme="light"] { color-scheme: light; }
 `;

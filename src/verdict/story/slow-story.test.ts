@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { accountsOf } from "../../methods/methods.ts";
+import type { OwnTime } from "./own-times.ts";
 import { slowStory } from "./slow-story.ts";
 import { slowJob, storyInput } from "../../../test/slow-job.ts";
 import { slowWhatIf } from "./what-if.ts";
@@ -95,6 +96,44 @@ describe("what an iteration would take without the suspect", () => {
     expect(without).toBeLessThanOrEqual(now!);
   });
 });
+
+describe("what an iteration would take without a slow link", () => {
+  const fault = "network-slow:link=2-10:from=12:severity=40";
+
+  it("is what it took before and what the latest rank needs by itself, not what one pair of ranks measured", async () => {
+    const [now, before, without] = await whatIf(fault, null);
+    expect(now).toBeGreaterThan(2 * before!);
+    expect(without).toBeGreaterThanOrEqual(before!);
+    expect(without).toBeLessThan(before! + 0.05 * (now! - before!));
+  });
+
+  it.each([
+    [{}, 100, "outside communication no rank needs more than before"],
+    [{ 3: 20 }, 120, "outside communication rank 3 needs most, 20.0 ms more than before"],
+    // Mending the link does not mend the rank at its end.
+    [{ 3: 20, 10: 50 }, 150, "outside communication rank 10 needs most, 50.0 ms more than before"],
+    [{ 3: 900 }, 300, "outside communication rank 3 needs most, 900 ms more than before"],
+  ])("with ranks that are late by themselves %j is %d ms", async (late, ms, says) => {
+    const { verdict } = await slowJob(fault);
+    const own = new Map(
+      [1, 2, 3, 10].map((rank) => [rank, ownTime((late as Record<number, number>)[rank] ?? 0)]),
+    );
+    const iterations = { told: [3], slow: [3, 4], healthy: [1, 2], slowMs: 300, healthyMs: 100 };
+    const told = slowWhatIf(verdict, iterations, own)!;
+    expect(told.bars.map((bar) => [bar.label, bar.ms])).toEqual([
+      ["now", 300],
+      ["before", 100],
+      ["without the link between ranks 2 and 10", ms],
+    ]);
+    expect(told.says).toContain(`an iteration took 100 ms before; ${says}. All else`);
+    expect(told.says).toContain(`about ${ms} ms instead of 300 ms`);
+  });
+});
+
+function ownTime(moreMs: number): OwnTime {
+  const ownMs = Float64Array.of(40, 40, 40 + moreMs, 40 + moreMs);
+  return { iteration: Float64Array.of(1, 2, 3, 4), totalMs: ownMs, ownMs, program: 0 };
+}
 
 /** `only`: the suspect that is asked about, of several. */
 async function whatIf(fault: string, only: Rank | null): Promise<number[]> {

@@ -117,6 +117,6 @@ export function capital(text: string): string {
 const NETWORK: ReadonlySet<Suspect["type"]> = new Set(["link", "nic", "switch"]);
 
 /** Whether the suspect is something between ranks. */
-export function isNetwork({ type, cause }: Suspect): boolean {
+export function isNetwork({ type, cause }: Pick<Suspect, "type" | "cause">): boolean {
   return NETWORK.has(type) || cause === "network-slow" || cause === "network-hang";
 }

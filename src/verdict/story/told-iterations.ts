@@ -10,7 +10,7 @@ export interface ToldIterations {
   readonly slow: readonly number[];
   /** The last before it became slow, at most a dozen; empty where it was slow from the start. */
   readonly healthy: readonly number[];
-  /** Milliseconds of an iteration; NaN where there is none of the kind. */
+  /** Milliseconds of a usual iteration of the kind; NaN where there is none. */
   readonly slowMs: number;
   readonly healthyMs: number;
 }
@@ -24,8 +24,10 @@ export interface SlowSpan {
 const WARM_UP = 2;
 const MOST_HEALTHY = 12;
 const MOST_TOLD = 4;
-/** Of the way from a healthy iteration to the worst one: below, an iteration between slow ones is none itself. */
+/** Of the way from a healthy iteration to a long one: below, an iteration between slow ones is none itself. */
 const SLOWISH = 0.4;
+/** Longer ones are told last: so long they are by chance, and what made them so is not what lasts. */
+const USUAL = 0.9;
 
 /** What the suspects' evidence says of the time; else what any finding says. */
 export function slowSpan({ findings, suspects, when }: Verdict): SlowSpan {
@@ -59,12 +61,12 @@ export function toldIterations(
   const inside = all.filter(({ number }) => isInside(number));
   const outside = all.filter(({ number }) => !isInside(number));
   const healthyMs = middle(outside.map(({ ms }) => ms));
-  const worst = inside.reduce((most, { ms }) => Math.max(most, ms), 0);
-  const limit = healthyMs + SLOWISH * (worst - healthyMs);
-  // Where it was slow from the start a typical iteration tells more than the worst, which is so by chance.
   const usual = middle(inside.map(({ ms }) => ms));
-  const order = (ms: number): number => (Number.isNaN(limit) ? Math.abs(ms - usual) : -ms);
-  const slow = inside.filter(({ ms }) => !(ms < limit));
+  const slow = slowOnes(inside, healthyMs, usual, until !== null);
+  const most = atShare(slow, USUAL);
+  // Where it was slow from the start nothing says how long is too long, and a typical iteration tells most.
+  const order = (ms: number): number =>
+    Number.isNaN(healthyMs) ? Math.abs(ms - usual) : ms < most ? -ms : ms;
   return {
     told: spread(slow.toSorted((a, b) => order(a.ms) - order(b.ms)).map(({ number }) => number)),
     slow: slow.slice(0, MOST_HEALTHY).map(({ number }) => number),
@@ -74,7 +76,38 @@ export function toldIterations(
   };
 }
 
-/** The worst one, then the middle: a second try that is no neighbour in length of the first fails for other reasons. */
+interface Timed {
+  readonly number: number;
+  readonly ms: number;
+}
+
+/**
+ * All of the span where most of it is slow: to measure by the longest would leave but the hiccups, and call their length
+ * the job's. Where slow ones come now and then, with healthy ones between them, those that are long for the span; not by
+ * the longest, which may be chance, but by the next: one spike is no fault (localize/own-time.ts).
+ */
+function slowOnes(
+  inside: readonly Timed[],
+  healthyMs: number,
+  usual: number,
+  isOver: boolean,
+): readonly Timed[] {
+  const limitOf = (longMs: number): number => healthyMs + SLOWISH * (longMs - healthyMs);
+  // What comes now and then has a last time; what lasts need not be far from healthy to be slow.
+  const isLasting = usual > (isOver ? limitOf(atShare(inside, USUAL)) : healthyMs);
+  if (isLasting) return inside;
+  const longest = inside.map(({ ms }) => ms).sort((a, b) => b - a);
+  const limit = limitOf(longest[1] ?? longest[0] ?? 0);
+  return inside.filter(({ ms }) => !(ms < limit));
+}
+
+/** The length that so many of them stay below. */
+function atShare(some: readonly Timed[], share: number): number {
+  const sorted = some.map(({ ms }) => ms).sort((a, b) => a - b);
+  return sorted[Math.floor(share * sorted.length)] ?? NaN;
+}
+
+/** The first one, then the middle: a second try that is no neighbour in length of the first fails for other reasons. */
 function spread(numbers: readonly number[]): number[] {
   const places = [0, numbers.length >> 1, 1, (numbers.length >> 1) + 1];
   return [...new Set(places)].flatMap((place) => numbers[place] ?? []).slice(0, MOST_TOLD);

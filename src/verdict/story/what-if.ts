@@ -45,51 +45,107 @@ function shareOf({ type }: Suspect, data: Readonly<Record<string, unknown>>): nu
   return number(data["workerShare"]);
 }
 
+/** Whose own time grew most, and by how much; rank -1 where nobody's did. */
+interface Latest {
+  readonly rank: Rank;
+  readonly ms: number;
+}
+
 /**
  * A slow-down whose healthy time is known. What is left without the suspect is what the next slowest rank still costs:
  * the iteration's growth, in proportion to its own excess.
  */
 export function slowWhatIf(
   verdict: Verdict,
-  { slow, healthy, slowMs, healthyMs }: ToldIterations,
+  iterations: ToldIterations,
   own: ReadonlyMap<Rank, OwnTime>,
 ): WhatIf | null {
+  const { slow, healthy, slowMs, healthyMs } = iterations;
   const [lead] = verdict.suspects;
   if (!lead || !(slowMs > 0)) return null;
   const blamed = new Set(verdict.suspects.flatMap(({ ranks }) => ranks));
   const hasBefore = healthy.length > 0 && healthyMs > 0;
   const excess = [...own.keys()].map((rank) => ({ rank, ms: excessOf(own, rank, slow, healthy) }));
-  const worst = (isBlamed: boolean) =>
+  const latest = (isMeant: (rank: Rank) => boolean): Latest =>
     excess
-      .filter(({ rank, ms }) => blamed.has(rank) === isBlamed && ms > 0)
+      .filter(({ rank, ms }) => isMeant(rank) && ms > 0)
       .reduce((a, b) => (b.ms > a.ms ? b : a), { rank: -1, ms: 0 });
-  const next = worst(false);
   const grew = hasBefore ? slowMs - healthyMs : NaN;
+  if (hasBefore && !(grew > 0)) return null;
+  const next = latest((rank) => !blamed.has(rank));
   const network = isNetwork(lead);
+  // Whoever is slow at the ends of a link stays so when the link is mended.
+  if (network && hasBefore)
+    return networkWhatIf(
+      verdict,
+      lead,
+      iterations,
+      latest(() => true),
+    );
   const [issuedBefore, issuedNow] = issuing(verdict, lead) ?? [0, 0];
-  const longest = worst(true).ms;
+  const longest = latest((rank) => blamed.has(rank)).ms;
   // A rank adds time outside communication, or by calling late, which others see as communication (localize/weigh.ts).
   const isCalling = lead.cause === "cpu-stall" && issuedNow - issuedBefore > longest;
   const ownCost = isCalling ? issuedNow - issuedBefore : longest;
   const cost = network ? costOf(verdict, lead) : ownCost;
-  if (!(cost > 0) || (hasBefore && !(grew > 0))) return null;
-  const least = hasBefore ? healthyMs + grew * Math.min(1, next.ms / cost) : 0;
-  const gained = hasBefore && !network ? grew : Math.max(0, cost - next.ms);
-  const without = Math.min(slowMs, Math.max(least, slowMs - gained));
+  if (!(cost > 0)) return null;
+  const without = hasBefore
+    ? healthyMs + grew * Math.min(1, next.ms / cost)
+    : slowMs - Math.min(slowMs, Math.max(0, cost - next.ms));
   const whom = suspectWords(lead, [...blamed]);
   const what = network
-    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} of an iteration more than before`
+    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} of an iteration more than that of groups which do as much`
     : `${whom} ${blamed.size === 1 ? "needs" : "need"} up to ${msWords(cost)} more ${isCalling ? "to issue operators" : "outside communication"} than ${hasBefore ? "before" : "ranks that do the same"}`;
   const others =
     next.ms > 0 ? `; of the others rank ${next.rank} needs most, ${msWords(next.ms)} more` : "";
   return {
-    says: `Worked out from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. Without that an iteration would take about ${msWords(without)} instead of ${msWords(slowMs)}.`,
-    bars: [
-      { label: "now", ms: slowMs, kind: "now" },
-      ...(hasBefore ? [{ label: "before", ms: healthyMs, kind: "before" as const }] : []),
-      { label: `without ${whom}`, ms: without, kind: "without" },
-    ],
+    says: `Worked out from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. ${gainWords(without, slowMs)}`,
+    bars: barsOf(iterations, whom, without),
   };
+}
+
+/**
+ * What grew over the one pair of ranks that was measured is but a part of what a link costs: between two machines run
+ * many lanes, and collectives pass them one after the other. What it does not cost is known better: the time before,
+ * and what ranks need longer by themselves.
+ */
+function networkWhatIf(
+  verdict: Verdict,
+  lead: Suspect,
+  iterations: ToldIterations,
+  { rank, ms }: Latest,
+): WhatIf {
+  const { slowMs, healthyMs } = iterations;
+  const whom = deviceWords(lead);
+  const without = Math.min(slowMs, healthyMs + ms);
+  const cost = costOf(verdict, lead);
+  const part = cost > 0 ? ` (${msWords(cost)} where it was measured)` : "";
+  const alone =
+    ms > 0
+      ? `outside communication rank ${rank} needs most, ${msWords(ms)} more than before`
+      : "outside communication no rank needs more than before";
+  return {
+    says: `Worked out from slow and healthy iterations: an iteration took ${msWords(healthyMs)} before; ${alone}. All else that was added is put down to communication over ${whom}${part}. ${gainWords(without, slowMs)}`,
+    bars: barsOf(iterations, whom, without),
+  };
+}
+
+function gainWords(without: number, slowMs: number): string {
+  return `Without that an iteration would take about ${msWords(without)} instead of ${msWords(slowMs)}.`;
+}
+
+function barsOf(
+  { slowMs, healthyMs, healthy }: ToldIterations,
+  whom: string,
+  without: number,
+): WhatIf["bars"] {
+  return [
+    { label: "now", ms: slowMs, kind: "now" },
+    ...(healthy.length > 0 && healthyMs > 0
+      ? [{ label: "before", ms: healthyMs, kind: "before" as const }]
+      : []),
+    { label: `without ${whom}`, ms: without, kind: "without" },
+  ];
 }
 
 function excessOf(

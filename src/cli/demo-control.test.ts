@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import type { JobView } from "../live/service/view.ts";
+import { simulate } from "../simulate/cluster/engine.ts";
+import { DemoJob } from "./demo-control.ts";
+import { DEMO, type DemoOrder, demoSpec } from "./demo-play.ts";
+import type { DemoPlayer } from "./demo-player.ts";
+
+const HEALTHY = {
+  run: "a1",
+  lastIteration: 30,
+  baselineMs: 500,
+  health: "healthy",
+} as const satisfies Partial<JobView>;
+
+function demoOf(seen: Partial<JobView> | null): { demo: DemoJob; orders: DemoOrder[] } {
+  const orders: DemoOrder[] = [];
+  const demo = new DemoJob({
+    job: DEMO.job,
+    simulation: simulate(demoSpec()),
+    nowMs: () => 1000,
+    random: () => 0.5,
+    onChange: () => undefined,
+  });
+  const player: DemoPlayer = {
+    news: { run: "a1", iteration: 31, isHung: false, restarts: 0 },
+    order: (order) => void orders.push(order),
+    restart: async () => undefined,
+    close: async () => undefined,
+  };
+  demo.attach(player, { job: () => seen as JobView | null });
+  return { demo, orders };
+}
+
+describe("the job of the demonstration", () => {
+  it("is broken when the service can notice, and once", () => {
+    const { demo, orders } = demoOf(HEALTHY);
+    expect(demo.state().isReady).toBe(true);
+    expect(demo.breakIt({ kind: "gpu" })).toMatchObject({ isReady: false, faults: [{ id: 1 }] });
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("something is broken already");
+    expect(orders).toHaveLength(1);
+  });
+
+  it.each([
+    [null, "the service has not seen the job yet"],
+    [{ ...HEALTHY, run: "b2" }, "the service has not seen the job yet"],
+    [{ ...HEALTHY, baselineMs: null }, "the service still learns what is normal"],
+    [{ ...HEALTHY, health: "learning" }, "the service still learns what is normal"],
+    [{ ...HEALTHY, health: "slow" }, "the job is still getting well again"],
+    [{ ...HEALTHY, lastIteration: 8 }, "the job is still getting well again"],
+  ] as const)("is not broken before: %j", (seen, why) => {
+    const { demo, orders } = demoOf(seen);
+    expect(demo.state().isReady).toBe(false);
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow(why);
+    expect(orders).toEqual([]);
+  });
+
+  it("is not broken again right after it was mended", () => {
+    const { demo } = demoOf(HEALTHY);
+    demo.breakIt({ kind: "gpu" });
+    demo.mend();
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("the job is still getting well again");
+  });
+});

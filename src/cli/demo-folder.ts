@@ -1,0 +1,22 @@
+/** Makes the folder that somebody wants the history in, or says why not. */
+import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { UserError } from "../base/errors.ts";
+
+/** Step by step: below /proc, where nothing can be made, Node's `recursive` tries for ever. */
+export function makeDataFolder(path: string): void {
+  const missing: string[] = [];
+  for (let at = path; !existsSync(at) && dirname(at) !== at; at = dirname(at)) missing.unshift(at);
+  try {
+    for (const folder of missing) mkdirSync(folder, { mode: 0o700 });
+    if (!statSync(path).isDirectory()) throw new Error("it is a file");
+    accessSync(path, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError(
+      `${path} cannot be used as the data folder: ${why}`,
+      "say another --data FOLDER",
+      2,
+    );
+  }
+}
