@@ -36,6 +36,8 @@ import { readJob } from "./pipeline.ts";
 import { fuse } from "./verdict/fuse.ts";
 import { plainMetrics, type Suspected } from "./verdict/story/plain-metrics.ts";
 
+export type { Suspected };
+
 export {
   connect,
   type LatestValue,

@@ -50,18 +50,26 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
 
   const state = async (): Promise<DemoState> =>
     (await (await fetch(`${url}/api/v1/demo`)).json()) as DemoState;
-  /** The truth, once it is broken: for a page that still shows the one before. */
-  const broken = async (kind: string): Promise<DemoState["faults"][number]> => {
-    for (;;) {
-      const found = (await state()).faults.find((one) => one.kind === kind);
-      if (found) return found;
-      await page.waitForTimeout(50);
-    }
-  };
   const ready = (): Promise<unknown> =>
     page
       .locator("[data-break=gpu]:not([aria-disabled=true])")
       .waitFor({ timeout: READY_WITHIN_MS });
+
+  /** Clicks until it is broken: the service may refuse for a second what the page still offers. */
+  const breakIt = async (
+    kind: string,
+  ): Promise<{ fault: DemoState["faults"][number]; clickedMs: number }> => {
+    for (;;) {
+      await ready();
+      const clickedMs = Date.now();
+      await page.locator(`[data-break=${kind}]`).click();
+      while (Date.now() - clickedMs < 2000) {
+        const fault = (await state()).faults.find((one) => one.kind === kind);
+        if (fault) return { fault, clickedMs };
+        await page.waitForTimeout(50);
+      }
+    }
+  };
 
   it("greets a newcomer, and its panel is in order", async () => {
     await page.getByRole("complementary", { name: /Demonstration/ }).waitFor();
@@ -79,13 +87,10 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     { timeout: READY_WITHIN_MS + 60_000, retry: 2 },
     async (kind, cause) => {
       await page.goto(`${url}/#/`);
-      await ready();
-      const clicked = Date.now();
-      await page.locator(`[data-break=${kind}]`).click();
-      const fault = await broken(kind);
+      const { fault, clickedMs } = await breakIt(kind);
       const result = page.locator(".demo-result", { hasText: fault.says.slice(1, 40) });
       await result.getByText(/✓ found in/).waitFor({ timeout: NAMED_WITHIN_MS });
-      const seconds = (Date.now() - clicked) / 1000;
+      const seconds = (Date.now() - clickedMs) / 1000;
       expect(seconds).toBeLessThan(NAMED_WITHIN_MS / 1000);
       await page
         .locator("main")
@@ -108,9 +113,9 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
 
   it("mends what an approved action takes out", async () => {
     await page.goto(`${url}/#/`);
-    await ready();
-    await page.locator("[data-break=gpu]").click();
-    await page.getByText(/✓ found in/).waitFor({ timeout: 30_000 });
+    const { fault } = await breakIt("gpu");
+    const result = page.locator(".demo-result", { hasText: fault.says.slice(1, 40) });
+    await result.getByText(/✓ found in/).waitFor({ timeout: 30_000 });
     await page.getByRole("complementary").getByRole("link").first().click();
     await page
       .getByRole("button", { name: /^Approve/ })

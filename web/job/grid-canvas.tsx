@@ -136,6 +136,7 @@ export function GridCanvas(props: GridCanvasProps): VNode {
       {grid && (
         <canvas
           ref={canvas}
+          aria-hidden="true"
           width={grid.width}
           height={grid.height}
           style={{ width: `${grid.width / ratio}px`, height: `${grid.height / ratio}px` }}

@@ -9,6 +9,7 @@ import {
   suspectPictures,
   WatchedFleet,
   type Server,
+  type Suspected,
   type Way,
 } from "../../machines-pipeline.ts";
 import type { Fleet } from "../../model/fleet.ts";
@@ -16,7 +17,6 @@ import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { MachineReport } from "../../model/machine-report.ts";
-import type { Suspected } from "../../verdict/story/plain-metrics.ts";
 import { confirmed, isOpen, resolved, suspected } from "./incident-life.ts";
 
 /** The lease's name; no job is called that. */

@@ -21,6 +21,8 @@ export interface Account {
   readonly ownMs: Float64Array;
   /** From the CPU's first call of an operator in the iteration to its last. */
   readonly issueMs: Float64Array;
+  /** Class of operators ("TENSOR_PARALLEL", "PIPELINE_PARALLEL recv") → usual time an iteration inside them. */
+  readonly insideMs: ReadonlyMap<string, number>;
   /** Equal for ranks that run the same program: what they call in an iteration, in order. */
   readonly program: number;
 }
@@ -29,6 +31,8 @@ export interface Account {
 export interface Inside {
   readonly durationMs: Float64Array;
   readonly byClass: ReadonlyMap<string, Float64Array>;
+  /** Equal for ranks that run the same program; absent where that is not known. */
+  readonly program?: number;
 }
 
 /** Iterations that warm up. */
@@ -43,11 +47,12 @@ export function accountsOf(
 ): Map<Rank, Account> {
   const all = ranks.flatMap((rank) => insideOf(rank, groups) ?? []);
   const beside = classesBeside(all);
-  return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside, groups)]));
+  return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside)]));
 }
 
 interface InsideOfRank extends Inside {
   readonly rank: RankOperators;
+  readonly program: number;
 }
 
 function insideOf(rank: RankOperators, groups: readonly Group[]): InsideOfRank | null {
@@ -71,7 +76,8 @@ function insideOf(rank: RankOperators, groups: readonly Group[]): InsideOfRank |
     }
   }
   // A few operators without a duration are those still running when the dump was written.
-  return timed < 0.9 * all ? null : { rank, durationMs: rank.durationMs, byClass };
+  if (timed < 0.9 * all) return null;
+  return { rank, durationMs: rank.durationMs, byClass, program: programOf(rank, groups) };
 }
 
 /**
@@ -91,18 +97,40 @@ export function classesBeside(all: readonly Inside[]): Set<string> {
   return quietest;
 }
 
-/** Typical deviation of own times, as a share of the iteration, over a sample of ranks. */
+/**
+ * How far own times are from what they should be, in two ways that know nothing of each other, so that their product
+ * counts: from one iteration to the next, and between ranks that run the same program. A record of a few iterations
+ * says little in the first way. In the second, waiting that is counted wrongly sets all the neighbours of a slow rank
+ * apart, and counted rightly the slow rank alone: hence a mean over ranks, where the first takes a median.
+ */
 function noiseOf(all: readonly Inside[], beside: ReadonlySet<string>): number {
-  const step = Math.max(1, Math.floor(all.length / SAMPLE));
-  const deviations: number[] = [];
-  for (let k = 0; k < all.length; k += step) {
-    const own = ownTimes(all[k]!, beside).subarray(WARM_UP);
-    deviations.push(spread(own) / median(all[k]!.durationMs));
+  const within: number[] = [];
+  const levels = new Map<number, number[]>();
+  for (const [k, inside] of all.entries()) {
+    const own = ownTimes(inside, beside).subarray(WARM_UP);
+    const totalMs = median(inside.durationMs);
+    const level = median(own);
+    within.push(spread(own, level) / totalMs);
+    const program = inside.program ?? -1 - k;
+    levels.set(program, [...(levels.get(program) ?? []), level / totalMs]);
   }
-  return median(deviations);
+  return Math.max(FLOOR, median(within)) * betweenPeers([...levels.values()]);
 }
 
-const SAMPLE = 64;
+/** Mean distance of ranks' levels from those of their peers; 1 where nobody has peers. */
+function betweenPeers(programs: readonly (readonly number[])[]): number {
+  const distances = programs.flatMap((levels) => {
+    const centre = median(levels);
+    return levels.length <= MIN_PEERS ? [] : levels.map((level) => Math.abs(level - centre));
+  });
+  if (distances.length === 0) return 1;
+  return Math.max(FLOOR, distances.reduce((sum, each) => sum + each, 0) / distances.length);
+}
+
+/** Fewer than this agree by chance, or share the fault. */
+const MIN_PEERS = 3;
+/** No account is better than this share of an iteration. */
+const FLOOR = 0.0005;
 
 /** What is left of each iteration without the time inside operators; some classes run beside kernels. */
 export function ownTimes(
@@ -117,11 +145,7 @@ export function ownTimes(
   return own;
 }
 
-function accountOf(
-  inside: InsideOfRank,
-  beside: ReadonlySet<string>,
-  groups: readonly Group[],
-): Account {
+function accountOf(inside: InsideOfRank, beside: ReadonlySet<string>): Account {
   const { iteration, durationMs, from, to, ops } = inside.rank;
   const issueMs = Float64Array.from(
     from,
@@ -133,25 +157,37 @@ function accountOf(
     totalMs: durationMs,
     ownMs,
     issueMs,
-    program: programOf(inside.rank, groups),
+    insideMs: new Map([...inside.byClass].map(([name, ms]) => [name, median(ms)])),
+    program: inside.program,
   };
 }
 
 /**
  * Hash of the kinds of calls of the last iteration. Stages in the middle of a pipeline make the same calls; the peers'
- * places in the pipeline tell them apart. In a group of all ranks a place is that of one rank alone.
+ * places in the pipeline tell them apart. In a group of all ranks a place is that of one rank alone. A period may be
+ * cut anywhere, and is cut elsewhere where a CPU is late: a sum over neighbouring calls, all around, is the same.
  */
 function programOf({ ops, from, to, groupIds }: RankOperators, groups: readonly Group[]): number {
-  const last = from.length - 1;
+  const [first, end] = [from.at(-1)!, to.at(-1)!];
   const largest = groups.reduce((most, { ranks }) => Math.max(most, ranks.length), 0);
-  let hash = 0;
-  for (let op = from[last]!; op < to[last]!; op++) {
+  const callOf = (op: number): number => {
     const isP2p = ops.isP2p[op] === 1;
     const size = groups[groupIds[ops.group[op]!] ?? -1]?.ranks.length ?? largest;
     const peer = isP2p && size < largest ? ops.peer[op]! + 1 : 0;
     const kind = isP2p ? ops.isSend[op]! : 2;
-    hash = Math.imul(hash ^ kind ^ (peer << 8) ^ (ops.inputNumel[op]! | 0), 0x9e3779b1);
-    hash ^= hash >>> 15;
+    return mixed(kind ^ (peer << 8) ^ (ops.inputNumel[op]! | 0));
+  };
+  let sum = 0;
+  let before = callOf(end - 1);
+  for (let op = first; op < end; op++) {
+    const call = callOf(op);
+    sum = (sum + mixed(Math.imul(before, 31) ^ call)) | 0;
+    before = call;
   }
-  return hash;
+  return sum;
+}
+
+function mixed(value: number): number {
+  const hash = Math.imul(value, 0x9e3779b1);
+  return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b) ^ (hash >>> 13);
 }

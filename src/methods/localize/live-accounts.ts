@@ -31,6 +31,7 @@ export function liveAccounts(points: LivePoints, slowFrom: number): Map<Rank, Ac
           totalMs: durationMs,
           ownMs: own.get(rank)!,
           issueMs: columnOf(points.issueMs, points, at),
+          insideMs: new Map(),
           // What it runs is not known before it is asked: nobody is compared with it but itself.
           program: rank,
         },

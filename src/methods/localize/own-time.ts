@@ -6,6 +6,7 @@
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import { WARM_UP, type Account } from "./accounts.ts";
+import type { KeptWaiting } from "./kept-waiting.ts";
 import { worstShift } from "./shift.ts";
 
 export type OwnTimeKind = "slower" | "spikes" | "always";
@@ -46,6 +47,8 @@ const APART = 1.5;
 /** Own times of whoever works beside a slow rank differ a little, too. */
 const OF_WORST = 0.5;
 const MIN_PEERS = 3;
+/** Whoever waits for another so much more than its peers do, as a share of what its own time is above theirs, only waits. */
+const WAITS = 0.3;
 /** A spike: so many deviations, and so much of an iteration, above the rank's own median; how many make a habit. */
 const SPIKE_SIGMAS = 10;
 const SPIKE_SHARE = 0.02;
@@ -53,7 +56,10 @@ const SPIKES = 2;
 /** Expected ranks with as many spikes, if spikes hit ranks at random. */
 const BY_CHANCE = 0.005;
 
-export function ownTimeSuspects(accounts: ReadonlyMap<Rank, Account>): OwnTimeSuspect[] {
+export function ownTimeSuspects(
+  accounts: ReadonlyMap<Rank, Account>,
+  isKeptWaiting: KeptWaiting = () => false,
+): OwnTimeSuspect[] {
   const most = Math.max(1, Math.floor(TOO_MANY * accounts.size));
   const ways = [
     [slowerOnes, MIN_ITERATIONS],
@@ -62,7 +68,7 @@ export function ownTimeSuspects(accounts: ReadonlyMap<Rank, Account>): OwnTimeSu
   ] as const;
   for (const [find, least] of ways) {
     const all = [...accounts].filter(([, account]) => settled(account).length >= least);
-    const every = all.length < 2 ? [] : find(all);
+    const every = all.length < 2 ? [] : find(all, isKeptWaiting);
     // Those who work beside slow ranks rise a little, too.
     const found = every.length > most ? nearWorst(every) : every;
     if (found.length > 0 && found.length <= most) return found;
@@ -125,7 +131,7 @@ function changeOf({ iteration }: Account, ms: Float64Array, from: number, to: nu
 }
 
 /** Longer than the peers' from the start: ranks that run the same program are peers. */
-function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
+function alwaysSlowOnes(all: Ranked, isKeptWaiting: KeptWaiting): OwnTimeSuspect[] {
   const programs = new Map<number, (readonly [Rank, Account])[]>();
   for (const one of all) {
     const { program } = one[1];
@@ -146,6 +152,7 @@ function alwaysSlowOnes(all: Ranked): OwnTimeSuspect[] {
       // Where operators run beside kernels own times may be below zero, and no ratio tells.
       if (more < ALWAYS_SHARE * median(account.totalMs)) return [];
       if (centre > 0 && own[k]! < ALWAYS_RATIO * centre) return [];
+      if (isKeptWaiting(rank, WAITS * more)) return [];
       const facts = { iteration: null, until: null, beforeMs: centre, afterMs: own[k]! };
       return [{ rank, kind: "always" as const, ...facts, sigmas, slow: indices(account) }];
     });

@@ -10,6 +10,7 @@ import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
 import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
+import { keptWaiting } from "./kept-waiting.ts";
 import { ownTimeSuspects } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
@@ -42,7 +43,7 @@ export const slowRank: Method = {
     }
     const accounts = accountsOf(cut, job.groups);
     if (accounts.size < 2) return;
-    const own = ownTimeSuspects(accounts);
+    const own = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups));
     const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);

@@ -1,11 +1,13 @@
 /** "Which machine is going bad?", asked of a job's monitoring metrics. */
 import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
+import type { Fleet } from "../../model/fleet.ts";
 import type { Job } from "../../model/job.ts";
 import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import type { Method } from "../../model/method.ts";
 import { findMachines } from "./find-machines.ts";
-import { jobFleet, ranksByMachine } from "./job-fleet.ts";
+import { componentOf, linkBetween, type Component } from "./component.ts";
+import { jobFleet } from "./job-fleet.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
 const MOST_WEIGHT = 0.9;
@@ -17,24 +19,51 @@ export const faultyMachine: Method = {
   *run(job) {
     const fleet = jobFleet(job);
     if (!fleet || fleet.grids.length === 0) return;
-    yield* machineFindings(job, findMachines(fleet));
+    yield* machineFindings(job, findMachines(fleet), fleet);
   },
 };
 
-export function machineFindings(job: Job, report: MachineReport): NewFinding[] {
+/** `fleet`: for NICs that exporters know under two names. */
+export function machineFindings(
+  job: Job,
+  report: MachineReport,
+  fleet: Fleet | null = null,
+): NewFinding[] {
+  const { faulty, telemetry } = report;
+  const said = faulty.slice(0, MOST_SAID);
+  const components = said.map((one) => componentOf(job, fleet, one));
+  const link = linkBetween(faulty, components, faulty.map(causeOf));
   return [
-    ...report.faulty.slice(0, MOST_SAID).map((faulty) => findingOf(job, report, faulty)),
-    ...(report.telemetry.length > 0 ? [telemetryFinding(report)] : []),
-    ...(report.faulty.length === 0 ? [nobody(report)] : []),
+    ...said.map((one, k) =>
+      link
+        ? findingOf(
+            report,
+            one,
+            link,
+            OF_LINK,
+            `; ${link.name} fell together: the link between them`,
+          )
+        : findingOf(report, one, components[k]!, 1, ""),
+    ),
+    ...(telemetry.length > 0 ? [telemetryFinding(report)] : []),
+    ...(faulty.length === 0 ? [nobody(report)] : []),
   ];
 }
 
-function findingOf(job: Job, report: MachineReport, faulty: FaultyMachine): NewFinding {
+/** Both ends accuse a link: each for itself is not the whole of it. */
+const OF_LINK = 0.8;
+
+function findingOf(
+  report: MachineReport,
+  faulty: FaultyMachine,
+  component: Component,
+  share: number,
+  because: string,
+): NewFinding {
   const { machine, score, why, sinceS, untilS, deviations, role, order } = faulty;
-  const ranks = ranksByMachine(job, [machine]).get(machine)!;
   const weight = Math.min(MOST_WEIGHT, score);
   const since = new Date(1000 * sinceS).toISOString();
-  const says = `${machine} is unlike its peers (${role}): ${why}`;
+  const says = `${machine} is unlike its peers (${role}): ${why}${because}`;
   return {
     says,
     weight,
@@ -55,12 +84,9 @@ function findingOf(job: Job, report: MachineReport, faulty: FaultyMachine): NewF
     accuses: [
       {
         kind: "faulty-machine",
-        type: "machine",
-        ranks,
-        link: null,
-        name: machine,
+        ...component,
         cause: causeOf(faulty),
-        weight,
+        weight: share * weight,
         why: says,
       },
     ],
