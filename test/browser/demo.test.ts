@@ -86,6 +86,12 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     "names the broken %s within 15 s",
     { timeout: READY_WITHIN_MS + 60_000, retry: 2 },
     async (kind, cause) => {
+      // Of an attempt that failed.
+      await fetch(`${url}/api/v1/demo`, {
+        method: "DELETE",
+        headers: { "content-type": "application/json" },
+        body: "{}",
+      });
       await page.goto(`${url}/#/`);
       const { fault, clickedMs } = await breakIt(kind);
       const result = page.locator(".demo-result", { hasText: fault.says.slice(1, 40) });
@@ -102,8 +108,9 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
       await page.waitForFunction(`location.hash.startsWith("#/incidents/")`);
       const main = page.locator("main");
       await main.getByText(cause).first().waitFor();
-      const text = await main.innerText();
-      expect(text).toMatch(new RegExp(`ranks? (\\d+ and )?${fault.ranks[0]}\\b`, "i"));
+      // A slow link between two machines slows all ranks that talk across it: any of them is right.
+      const named = await main.locator(".fl-first h3").innerText();
+      expect(fault.ranks.filter((rank) => new RegExp(`\\b${rank}\\b`).test(named))).not.toEqual([]);
       await page.waitForTimeout(2500);
       await page.screenshot({ path: `${SCREENSHOTS}demo-${kind}.png`, fullPage: true });
       console.log(`${kind}: named on the page after ${seconds.toFixed(1)} s`);
