@@ -27,6 +27,7 @@ export interface ActiveAlert {
 }
 
 const NAMES = ["prometheus-alertmanager", "alertmanager"];
+const TEMPLATE = "/usr/share/prometheus/alertmanager/default.tmpl";
 const READY_TRIES = 150;
 const READY_PAUSE_MS = 100;
 
@@ -37,8 +38,12 @@ function program(): string | null {
 
 /** Why it cannot be started here; null where it can. */
 export function whyNoAlertmanager(): string | null {
-  return program() === null
-    ? "prometheus-alertmanager not found: apt install prometheus-alertmanager"
+  const found = program();
+  if (found === null)
+    return "prometheus-alertmanager not found: apt install prometheus-alertmanager";
+  // Debian's does not start without it, which a package that was only unpacked has elsewhere.
+  return found === NAMES[0] && !existsSync(TEMPLATE)
+    ? `${TEMPLATE} not found: apt install prometheus-alertmanager`
     : null;
 }
 
