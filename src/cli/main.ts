@@ -35,7 +35,8 @@ async function main(argv: readonly string[]): Promise<number> {
         const line = text
           .trim()
           .replace(/^error: /, "")
-          .replace(/\s*\n\s*/g, " ");
+          .replace(/\s*\n\s*/g, " ")
+          .replace(/\.$/, "");
         write(`faultline: ${harmless(line)}; faultline --help shows the words it knows\n`);
       },
     })
