@@ -2,6 +2,7 @@ import type { Cause, Owner } from "./cause.ts";
 import type { Finding, SuspectType, VerdictKind } from "./finding.ts";
 import type { Rank } from "./ids.ts";
 import type { Mitigation } from "./mitigation.ts";
+import type { Reasoning } from "./reasoning.ts";
 
 export interface Suspect {
   readonly type: SuspectType;
@@ -52,6 +53,8 @@ export interface Verdict {
   readonly actions: readonly Action[];
   /** How to live with it until it is mended; null where nothing can be planned. */
   readonly mitigation?: Mitigation | null;
+  /** How it came about; absent in verdicts of older versions. */
+  readonly reasoning?: Reasoning;
   readonly findings: readonly Omit<Finding, "accuses" | "clears">[];
   readonly inputs: readonly VerdictInput[];
   readonly missing: readonly string[];
