@@ -14,6 +14,7 @@ import type { Job } from "../../src/model/job.ts";
 import type { Reading } from "../../src/model/reading.ts";
 import { ask } from "../../src/pipeline.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
+import { machineOf } from "../../src/verdict/summary.ts";
 import {
   EVIDENCE_KINDS,
   type EvidenceKind,
@@ -58,6 +59,14 @@ export interface Row {
   /** What each method alone would have answered. */
   readonly alone: Readonly<Record<string, Score>>;
   readonly findings: readonly Pick<Finding, "method" | "says" | "weight" | "accuses">[];
+  /** Every accusation, as the first suspect of a verdict: what reliability is measured on (fit.ts). */
+  readonly accusations: readonly {
+    readonly method: string;
+    readonly kind: string;
+    readonly weight: number;
+    readonly right: boolean;
+    readonly component: boolean;
+  }[];
   readonly didNotRun: readonly string[];
   readonly seconds: { readonly write: number; readonly read: number; readonly answer: number };
 }
@@ -180,6 +189,25 @@ async function row(
         why: one.why.slice(0, 160),
       })),
     })),
+    accusations: findings.flatMap(({ method, accuses }) =>
+      accuses.slice(0, MOST_RANKS).map((one) => {
+        const { type, ranks, link, name = null, cause, kind, weight, why } = one;
+        const machine = machineOf(job, ranks) ?? (type === "machine" ? name : null);
+        const suspect = {
+          type,
+          ranks,
+          link,
+          name,
+          cause,
+          machine,
+          score: weight,
+          why,
+          evidence: [],
+        };
+        const score = scoreOf(scenario, { ...verdict, kind, suspects: [suspect] }, kinds);
+        return { method, kind, weight, right: score.right, component: score.component };
+      }),
+    ),
     didNotRun: verdict.missing.filter((text) => text.includes(" did not run: ")),
     seconds,
   };

@@ -1,12 +1,13 @@
 /**
  * One truth, told by operators, metrics, logs and stacks, often with something that misleads:
- * `npm run eval -- joint [--quick] [--count N] [--seed S] [--gpus N] [--kinds all,no-logs,…] [--json FILE]`.
+ * `npm run eval -- joint [--quick] [--count N] [--seed S] [--gpus N] [--faint] [--kinds all,no-logs,…] [--json FILE]`.
  * Prints tables and every wrong answer; --json writes a row a scenario and set of inputs, --rows FILE,… prints the tables
  * of such rows again, of several runs together.
  */
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { drawScenario, type DrawOptions } from "../../src/simulate/joint/draw-scenario.ts";
+import { FAINT_COST } from "../../src/simulate/joint/draw-fault.ts";
 import type { Family, Misleading } from "../../src/simulate/joint/scenario.ts";
 import { examine, INPUT_SETS, type Row } from "./examine.ts";
 import { failureText, printTables } from "./tables.ts";
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     kinds: { type: "string" },
     json: { type: "string" },
     rows: { type: "string" },
+    faint: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
   },
 });
@@ -59,6 +61,7 @@ for (const [i, seed] of seeds.entries()) {
       : values.quick
         ? { gpus: QUICK_SIZES[seed % QUICK_SIZES.length]! }
         : {}),
+    ...(values.faint ? { cost: FAINT_COST } : {}),
     ...(values.family === undefined ? {} : { family: values.family as Family }),
     ...(values.misleading === undefined ? {} : { misleading: values.misleading as Misleading }),
   };

@@ -97,6 +97,8 @@ export interface Job {
   readonly validations?: readonly ValidationReport[];
   /** Of a job that runs: ranks whose agents tell of them. */
   readonly watched?: ReadonlySet<Rank>;
+  /** Machine → incidents that were confirmed of it in the last 90 days, where somebody keeps count. */
+  readonly incidents?: ReadonlyMap<string, number>;
   /** All that its logs say, line by line where it may tell of a failure. */
   readonly logDigest?: LogDigest;
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */

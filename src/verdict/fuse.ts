@@ -1,7 +1,6 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
 import { rankWords } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
-import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
@@ -9,6 +8,9 @@ import { kindOfMachineFault } from "./machine-evidence.ts";
 import { machineOf, summarise } from "./summary.ts";
 import { slowDownOf } from "./slow-down.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
+import { confidenceOf } from "./confidence.ts";
+import { posteriorOf } from "./posterior.ts";
+import { reasoningOf } from "./reasoning.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
 
@@ -17,15 +19,14 @@ const CO_CULPRIT_SHARE = 0.6;
 const MIN_WEIGHT = 0.3;
 const MAX_SUSPECTS = 64;
 const MOST_NAMED = 8;
-/** What is left of the confidence where another witness contradicts. */
-const DISAGREED = 0.85;
 
 export function fuse(
   job: Job,
   findings: readonly Finding[],
   didNotRun: readonly string[],
 ): Verdict {
-  const ranked = hypotheses(job, findings).filter(({ weight }) => weight >= MIN_WEIGHT);
+  const all = hypotheses(job, findings);
+  const ranked = all.filter(({ weight }) => weight >= MIN_WEIGHT);
   const best = ranked[0];
   const crash = ranked.find(
     ({ kind, weight }) => kind === "crash" && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
@@ -56,7 +57,8 @@ export function fuse(
   const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
     .filter((rank) => !blamed.has(rank))
     .sort((a, b) => a - b);
-  const confidence = confidenceOf(job, culprits, kind, findings);
+  const posterior = lead ? posteriorOf(lead, all) : null;
+  const confidence = confidenceOf(job, culprits, posterior?.probability ?? 0, kind, findings);
   return {
     schema: "faultline.verdict/1",
     kind,
@@ -69,6 +71,7 @@ export function fuse(
     actions: lead
       ? withPid(job, culprits, actionsFor(lead.cause, kind, targetOf(job, culprits)))
       : [],
+    reasoning: reasoningOf(job, findings, lead, posterior),
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
       id,
       method,
@@ -145,35 +148,6 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   const onlyMetrics = job.dumps.size + job.logs.size + job.iterations.length === 0;
   if (onlyMetrics && findings.some(({ data }) => data["allAlike"] === true)) return "healthy";
   return "undetermined";
-}
-
-/**
- * The weights were chosen by judgement and then compared with generated cases; they are not fitted. What
- * is missing lowers them: ranks without any trace may hide a second culprit.
- */
-function confidenceOf(
-  job: Job,
-  culprits: readonly Hypothesis[],
-  kind: VerdictKind,
-  findings: readonly Finding[],
-): number {
-  // That it is slow is nearly sure; the half of the answer that names somebody is missing.
-  if (culprits.length === 0 && kind === "fail-slow")
-    return round(0.6 * (slowDownOf(findings)?.weight ?? 0));
-  if (culprits.length === 0) return kind === "healthy" ? 0.6 : 0.2;
-  const mean = culprits.reduce((sum, { weight }) => sum + weight, 0) / culprits.length;
-  const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
-  const probed = new Set(job.probes?.map(({ rank }) => rank));
-  const isTraced = (rank: Rank): boolean =>
-    job.dumps.has(rank) || job.logs.has(rank) || probed.has(rank) || !!job.watched?.has(rank);
-  const unseen = [...job.ranks.keys()].filter(
-    (rank) => !isTraced(rank) && !blamed.has(rank),
-  ).length;
-  // Monitoring sees the machines of ranks that left nothing else.
-  const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
-  const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
-  const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
-  return round(Math.min(0.97, mean * (1 - 0.4 * share) * (job.mixesRuns ? 0.7 : 1) * agree));
 }
 
 /** Commands that can be pasted as they are, where one process is meant and its id is known. */

@@ -1,13 +1,19 @@
 /**
- * From findings to hypotheses (who, what). Findings that accuse the same ranks strengthen each other;
- * an accusation against ranks that the wait graph shows waiting is worth little, whatever accuses
- * them: a stack outside communication, or an error printed in the aftermath.
+ * From findings to hypotheses (who, what). Every finding is a likelihood: how much more often it is said of the guilty
+ * than of others (reliability.ts). Findings of different kinds of files multiply, findings of one kind are fooled
+ * together and only the strongest counts; what was likely beforehand comes first (prior.ts). An accusation against ranks
+ * that the wait graph shows waiting is worth little, whatever accuses them: a stack outside communication, or an error
+ * printed in the aftermath.
  */
 import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { joinMachines } from "./machine-evidence.ts";
+import { priorOf, type Prior } from "./prior.ts";
+import { evidenceOf, logOdds, probabilityOf, trustIn, type Evidence } from "./reliability.ts";
+import { NAMED_BEFORE } from "./reliability-table.ts";
+import { machineOf } from "./summary.ts";
 
 export interface Hypothesis {
   readonly kind: Accusation["kind"];
@@ -16,10 +22,28 @@ export interface Hypothesis {
   readonly link: readonly [string, string] | null;
   readonly name: string | null;
   readonly cause: Cause;
-  /** 0..1 */
+  /** log-odds of its being true, as if nobody else were accused. */
+  readonly odds: number;
+  /** The same as a probability. */
   readonly weight: number;
   readonly why: string;
   readonly evidence: readonly string[];
+  /** What each finding did to the odds, those that counted, the strongest first. */
+  readonly support: readonly Support[];
+  readonly prior: Prior | null;
+}
+
+export interface Support {
+  readonly finding: string;
+  readonly evidence: Evidence;
+  /** What it multiplied the odds by, as a logarithm; above 0. */
+  readonly logTimes: number;
+}
+
+interface Vote {
+  readonly finding: Finding;
+  readonly accusation: Accusation;
+  readonly weight: number;
 }
 
 /** What an accusation is still worth when the ranks it names are known to wait. */
@@ -28,10 +52,16 @@ const CLEARED_FACTOR = 0.1;
 /** What it is worth when the dumps name somebody else and the rank it names was alive to write one. */
 const NOT_IMPLICATED_FACTOR = 0.3;
 
+/** A machine unlike its peers in a job that runs as evenly as before: odd, but not what ails the job. */
+const HARMLESS_FACTOR = 0.3;
+
+const MOST = 0.99;
+
 export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[] {
   const cleared = clearedBy(findings);
   const implicated = implicatedByDumps(findings);
-  const byRanks = new Map<string, { finding: Finding; accusation: Accusation; weight: number }[]>();
+  const isEven = runsEvenly(findings);
+  const byRanks = new Map<string, Vote[]>();
   for (const finding of findings) {
     for (const accusation of finding.accuses) {
       const { ranks } = accusation;
@@ -40,7 +70,14 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         implicated.size > 0 &&
         accusation.kind === "hang" &&
         ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
-      const factor = waits ? CLEARED_FACTOR : spared ? NOT_IMPLICATED_FACTOR : 1;
+      const harmless = isEven && accusation.kind === "faulty-machine";
+      const factor = waits
+        ? CLEARED_FACTOR
+        : spared
+          ? NOT_IMPLICATED_FACTOR
+          : harmless
+            ? HARMLESS_FACTOR
+            : 1;
       const weight = accusation.weight * factor;
       // A machine and its only rank are not the same accusation; they are joined below.
       const of = accusation.kind === "faulty-machine" ? `machine ${accusation.name}/` : "";
@@ -51,39 +88,70 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
     }
   }
   const ranked = [...byRanks.values()]
-    .map((votes) => {
-      const strongest = [...votes].sort((a, b) => b.weight - a.weight);
-      const lead =
-        strongest.find(
-          ({ accusation }) => accusation.kind === "crash" && accusation.weight >= 0.5,
-        ) ?? strongest[0]!;
-      const doubt = votes.reduce((rest, { weight }) => rest * (1 - weight), 1);
-      return {
-        kind: lead.accusation.kind,
-        type: lead.accusation.type,
-        ranks: lead.accusation.ranks,
-        link: lead.accusation.link,
-        name: lead.accusation.name ?? null,
-        cause: refinedCause(
-          lead.accusation,
-          votes.map((vote) => vote.accusation),
-        ),
-        weight: Math.min(0.99, 1 - doubt),
-        why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
-        evidence: strongest
-          .map(({ finding }) => finding.id)
-          .filter((id, i, all) => all.indexOf(id) === i),
-      };
-    })
-    .sort((a, b) => b.weight - a.weight || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
+    .map((votes) => hypothesis(job, votes))
+    .sort((a, b) => b.odds - a.odds || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
   return joinMachines(ranked);
 }
 
+function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
+  const strongest = [...votes].sort((a, b) => b.weight - a.weight);
+  const lead =
+    strongest.find(({ accusation }) => accusation.kind === "crash" && accusation.weight >= 0.5) ??
+    strongest[0]!;
+  const { kind, type, ranks, link, name = null } = lead.accusation;
+  const prior = priorOf(kind, type, machineOf(job, ranks) ?? name, job.incidents);
+  const support = supportOf(votes);
+  const odds = oddsOf(support, prior);
+  return {
+    kind,
+    type,
+    ranks,
+    link,
+    name,
+    cause: refinedCause(
+      lead.accusation,
+      votes.map((vote) => vote.accusation),
+    ),
+    odds,
+    weight: Math.min(MOST, probabilityOf(odds)),
+    why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
+    evidence: [...new Set(strongest.map(({ finding }) => finding.id))],
+    support,
+    prior,
+  };
+}
+
+/** The strongest of each kind of files. */
+function supportOf(votes: readonly Vote[]): Support[] {
+  const best = new Map<Evidence, Support>();
+  for (const { finding, weight } of votes) {
+    const evidence = evidenceOf(finding.method);
+    const logTimes = trustIn(finding.method, weight) - logOdds(NAMED_BEFORE);
+    const known = best.get(evidence)?.logTimes ?? 0;
+    if (logTimes > known) best.set(evidence, { finding: finding.id, evidence, logTimes });
+  }
+  return [...best.values()].sort((a, b) => b.logTimes - a.logTimes);
+}
+
+export function oddsOf(support: readonly Support[], prior: Prior | null): number {
+  const start = logOdds(NAMED_BEFORE) + (prior?.logTimes ?? 0);
+  return support.reduce((sum, { logTimes }) => sum + logTimes, start);
+}
+
+/** Iterations were looked at, and took as long at the end as before. */
+function runsEvenly(findings: readonly Finding[]): boolean {
+  return (
+    findings.some(({ data }) => data["evenIterations"] !== undefined) &&
+    !findings.some(
+      ({ data, accuses, weight }) =>
+        (data["slowDown"] === true && weight >= 0.6) ||
+        accuses.some(({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow"),
+    )
+  );
+}
+
 /** The line that a stack shows belongs into the sentence, whoever leads it. */
-function codePlace(
-  lead: Finding,
-  votes: readonly { finding: Finding; accusation: Accusation; weight: number }[],
-): string[] {
+function codePlace(lead: Finding, votes: readonly Vote[]): string[] {
   const stack = votes.find(({ finding }) => finding.method === "hang/stacks");
   return stack && stack.finding !== lead && stack.weight >= 0.2 ? [stack.accusation.why] : [];
 }

@@ -5,6 +5,7 @@
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Suspect } from "../model/verdict.ts";
 import type { Hypothesis } from "./hypotheses.ts";
+import { probabilityOf } from "./reliability.ts";
 
 /** A machine's metrics name no rank: as support they count for less than as an accusation. */
 const SUPPORT = 0.6;
@@ -17,16 +18,20 @@ export function joinMachines(ranked: readonly Hypothesis[]): Hypothesis[] {
       ({ ranks }) => ranks.length > 0 && ranks.every((rank) => machine.ranks.includes(rank)),
     );
     if (!on) return true;
+    const given = machine.support.map((one) => ({ ...one, logTimes: SUPPORT * one.logTimes }));
+    const odds = on.odds + given.reduce((sum, { logTimes }) => sum + logTimes, 0);
     const joined: Hypothesis = {
       ...on,
-      weight: Math.min(0.99, 1 - (1 - on.weight) * (1 - SUPPORT * machine.weight)),
+      odds,
+      weight: Math.min(0.99, probabilityOf(odds)),
+      support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
       why: `${on.why}; and ${machine.why}`,
       evidence: [...on.evidence, ...machine.evidence],
     };
     rest = rest.map((other) => (other === on ? joined : other));
     return false;
   });
-  return [...rest, ...alone].sort((a, b) => b.weight - a.weight);
+  return [...rest, ...alone].sort((a, b) => b.odds - a.odds);
 }
 
 /** What the machine did to the job, where something else tells. */

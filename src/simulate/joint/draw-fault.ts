@@ -7,7 +7,7 @@ import { makeTopology } from "../cluster/topology.ts";
 import { magnitude } from "./draw-shape.ts";
 import { RECIPES, type Faulty, type Recipe } from "./recipes.ts";
 import type { Family, Truth } from "./scenario.ts";
-import { costing } from "./severity.ts";
+import { costing, type Bounds, type Costed } from "./severity.ts";
 
 export interface DrawnFault {
   readonly family: Family;
@@ -17,9 +17,19 @@ export interface DrawnFault {
 }
 
 const TRIES = 8;
-/** Greyhound Table 1 and §3.4: slow-downs from a few per cent to more than half; here by order of magnitude. */
-const LEAST_COST = 0.03;
-const MOST_COST = 0.9;
+export interface CostRange {
+  /** As shares of an iteration. */
+  readonly least: number;
+  readonly most: number;
+}
+
+/**
+ * Greyhound Table 1 and §3.4: slow-downs of up to more than half; here by order of magnitude. From a tenth on they count as
+ * one: below that Greyhound takes a change for jitter (§4.2), and Holmes calls no iteration irregular (δ = 1.1).
+ */
+export const USUAL_COST: CostRange = { least: 0.1, most: 0.9 };
+/** What nobody calls a slow-down, for a table of its own. */
+export const FAINT_COST: CostRange = { least: 0.03, most: 0.1 };
 
 /** `not`: machines that another fault has. */
 export function drawFault(
@@ -28,6 +38,7 @@ export function drawFault(
   from: number,
   random: Random,
   not: readonly string[] = [],
+  cost: CostRange = USUAL_COST,
 ): DrawnFault {
   const recipe = RECIPES[family];
   for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -44,12 +55,12 @@ export function drawFault(
       fromIteration: from,
     };
     if (recipe.most === undefined) return { family, fault, truth, growth: 0 };
-    const wanted = magnitude(random, LEAST_COST, MOST_COST);
-    const costed = tryCosting(spec, fault, wanted, recipe.most);
+    const wanted = magnitude(random, cost.least, cost.most);
+    const costed = tryCosting(spec, fault, wanted, { least: cost.least, most: recipe.most });
     if (costed !== null) return { family, ...costed, truth };
   }
   // A job in which nothing of the kind can be slow: its GPUs always can.
-  return drawFault("gpu-slow", spec, from, random, not);
+  return drawFault("gpu-slow", spec, from, random, not, cost);
 }
 
 /** What may sit on a machine or on one of its ranks is what it was drawn to be. */
@@ -63,10 +74,10 @@ function tryCosting(
   spec: ClusterSpec,
   fault: FaultSpec,
   wanted: number,
-  most: number,
-): { fault: FaultSpec; growth: number } | null {
+  within: Bounds,
+): Costed | null {
   try {
-    return costing(spec, fault, wanted, most);
+    return costing(spec, fault, wanted, within);
   } catch {
     return null;
   }

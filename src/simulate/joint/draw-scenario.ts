@@ -5,7 +5,7 @@ import type { FaultSpec } from "../cluster/fault-spec.ts";
 import type { ClusterSpec } from "../cluster/spec.ts";
 import { makeTopology } from "../cluster/topology.ts";
 import { TELEMETRY_FAULTS } from "../fleet/telemetry.ts";
-import { drawFault, type DrawnFault } from "./draw-fault.ts";
+import { drawFault, type CostRange, type DrawnFault } from "./draw-fault.ts";
 import { drawShape, magnitude, SIZES, within } from "./draw-shape.ts";
 import {
   STORMS,
@@ -24,6 +24,8 @@ export interface DrawOptions {
   readonly gpus?: number;
   readonly family?: Family;
   readonly misleading?: Misleading;
+  /** What slow-downs cost; from a tenth on where absent. */
+  readonly cost?: CostRange;
 }
 
 /** README.md says where each number comes from. */
@@ -81,7 +83,8 @@ export function drawScenario(seed: number, options: DrawOptions = {}): Scenario 
   const gpus = options.gpus ?? pick(random, SIZES);
   const spec = drawShape(seed, gpus, random);
   const from = Math.round(spec.iterations * within(random, 0.45, 0.65));
-  const main = family === "healthy" ? null : drawFault(family, spec, from, random);
+  const main =
+    family === "healthy" ? null : drawFault(family, spec, from, random, [], options.cost);
   const isSlow = main?.truth.kind === "fail-slow";
   const second = misleading === "two-faults" && main ? drawSecond(spec, main, from, random) : null;
   const drawn = [main, second].filter((one) => one !== null);

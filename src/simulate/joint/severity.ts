@@ -11,22 +11,27 @@ export interface Costed {
 
 const HALVINGS = 7;
 const NEAR = 0.1;
-/** Below this nobody could tell it from noise, nor would care. */
-const LEAST_GROWTH = 0.02;
 
-/** Null where the fault costs next to nothing in this place, however strong: it is off the critical path. */
+export interface Bounds {
+  /** What it has to cost at least. */
+  readonly least: number;
+  /** How strong it can be. */
+  readonly most: number;
+}
+
+/** Null where the fault costs too little in this place, however strong: it is off the critical path. */
 export function costing(
   spec: ClusterSpec,
   fault: FaultSpec,
   wanted: number,
-  most: number,
+  { least, most }: Bounds,
 ): Costed | null {
   const healthyNs = quietIterationNs(spec, []);
   const growthAt = (severity: number): number =>
     quietIterationNs(spec, [{ ...fault, severity, from: 1, to: Infinity }]) / healthyNs - 1;
   let [low, high] = [1, most];
   let best = { severity: most, growth: growthAt(most) };
-  if (best.growth < LEAST_GROWTH) return null;
+  if (best.growth < least) return null;
   for (let i = 0; i < HALVINGS && Math.abs(best.growth / wanted - 1) > NEAR; i++) {
     if (best.growth < wanted && best.severity === most) break;
     const severity = 1 + Math.sqrt(Math.max(1e-4, low - 1) * (high - 1));
@@ -34,7 +39,7 @@ export function costing(
     if (growth < wanted) low = severity;
     else high = severity;
     const isNearer = Math.abs(growth - wanted) < Math.abs(best.growth - wanted);
-    if (isNearer && growth >= LEAST_GROWTH) best = { severity, growth };
+    if (isNearer && growth >= least) best = { severity, growth };
   }
   return { fault: { ...fault, severity: best.severity }, growth: best.growth };
 }

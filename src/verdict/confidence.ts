@@ -1,0 +1,53 @@
+/**
+ * How sure the verdict is: the probability of its first suspect, as often as such verdicts turned out right
+ * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit.
+ */
+import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import { calibrated } from "./calibration.ts";
+import { NOBODY } from "./calibration-table.ts";
+import type { Hypothesis } from "./hypotheses.ts";
+import { slowDownOf } from "./slow-down.ts";
+
+/** What is left of the confidence where another witness contradicts. */
+const DISAGREED = 0.85;
+const MIXED_RUNS = 0.7;
+const UNSEEN = 0.4;
+const MOST = 0.99;
+
+export function confidenceOf(
+  job: Job,
+  culprits: readonly Hypothesis[],
+  probability: number,
+  kind: VerdictKind,
+  findings: readonly Finding[],
+): number {
+  if (culprits.length === 0) return withoutSuspects(kind, findings);
+  const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
+  const probed = new Set(job.probes?.map(({ rank }) => rank));
+  const isTraced = (rank: Rank): boolean =>
+    job.dumps.has(rank) || job.logs.has(rank) || probed.has(rank) || !!job.watched?.has(rank);
+  const unseen = [...job.ranks.keys()].filter(
+    (rank) => !isTraced(rank) && !blamed.has(rank),
+  ).length;
+  // Monitoring sees the machines of ranks that left nothing else.
+  const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
+  const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
+  const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
+  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree;
+  return round(Math.min(MOST, calibrated(probability) * whole));
+}
+
+function withoutSuspects(kind: VerdictKind, findings: readonly Finding[]): number {
+  // That it is slow is nearly sure; the half of the answer that names somebody is missing.
+  if (kind === "fail-slow") return round(0.6 * (slowDownOf(findings)?.weight ?? 0));
+  if (kind === "healthy") return NOBODY.healthy;
+  if (kind === "hang") return NOBODY.hang;
+  const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
+  return isEven ? NOBODY.even : NOBODY.undetermined;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

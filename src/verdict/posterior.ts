@@ -1,0 +1,35 @@
+/**
+ * How likely the first hypothesis is beside the others. What is named by the same finding, lies in the same place or
+ * follows from it does not compete with it; all else does, and so does that nobody who was named is to blame.
+ */
+import type { Hypothesis } from "./hypotheses.ts";
+
+export interface Rival {
+  readonly hypothesis: Hypothesis;
+  readonly probability: number;
+}
+
+export interface Posterior {
+  readonly probability: number;
+  /** The likeliest first. */
+  readonly rivals: readonly Rival[];
+}
+
+export function posteriorOf(lead: Hypothesis, all: readonly Hypothesis[]): Posterior {
+  const rivals = all.filter((other) => other !== lead && competes(other, lead));
+  const odds = (one: Hypothesis): number => Math.exp(one.odds);
+  const sum = rivals.reduce((total, rival) => total + odds(rival), 1 + odds(lead));
+  return {
+    probability: odds(lead) / sum,
+    rivals: rivals
+      .map((hypothesis) => ({ hypothesis, probability: odds(hypothesis) / sum }))
+      .sort((a, b) => b.probability - a.probability),
+  };
+}
+
+function competes(other: Hypothesis, lead: Hypothesis): boolean {
+  // A crash makes the others hang, and whoever then waits looks stuck.
+  if (lead.kind === "crash" && other.kind === "hang") return false;
+  if (other.evidence.some((id) => lead.evidence.includes(id))) return false;
+  return other.ranks.length === 0 || !other.ranks.some((rank) => lead.ranks.includes(rank));
+}

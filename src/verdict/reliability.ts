@@ -1,0 +1,33 @@
+/**
+ * What a method's word is worth. A method states a weight, by its own lights; how often it is right when it says so
+ * was measured on simulated jobs whose truth is known (`npm run eval -- fit`): a logistic curve a method, over the
+ * log-odds of what it states. Few cases pull a curve little from "as stated".
+ */
+import { EVIDENCE_OF, RELIABILITY } from "./reliability-table.ts";
+
+/** Methods that read the same files are fooled together: of each kind only the strongest counts. */
+export type Evidence = "operators" | "logs" | "stacks" | "metrics" | "processes" | "traces";
+
+const LEAST = 0.005;
+const MOST = 0.995;
+
+/** log(p / (1 − p)), with p kept off the ends. */
+export function logOdds(probability: number): number {
+  const p = Math.min(MOST, Math.max(LEAST, probability));
+  return Math.log(p / (1 - p));
+}
+
+export function probabilityOf(odds: number): number {
+  return 1 / (1 + Math.exp(-odds));
+}
+
+/** log-odds that an accusation is right, if nobody else said anything. */
+export function trustIn(method: string, weight: number): number {
+  const stated = logOdds(weight);
+  const curve = RELIABILITY[method];
+  return curve ? curve.offset + curve.slope * stated : stated;
+}
+
+export function evidenceOf(method: string): Evidence {
+  return EVIDENCE_OF[method] ?? "logs";
+}
