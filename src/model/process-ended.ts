@@ -1,6 +1,9 @@
-import { connectionsClosedFirst } from "./connections.ts";
+import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "./connections.ts";
 import type { Job } from "./job.ts";
 import type { LogFailure } from "./log.ts";
+import { START } from "./series.ts";
+
+const UNKNOWN_ITERATION_MS = 30_000;
 
 /**
  * Did any process end before the job stopped? Who only ended because an operator timed out does not count: that is how
@@ -17,9 +20,34 @@ export function processEnded(job: Job): boolean {
   );
 }
 
-/** A rank that reports iterations again after its error got over it, or was started anew. */
+/** A rank that reports iterations again after its error got over it, or was started anew; so does one without which the job went on. */
 export function wasSurvived(job: Job, failure: LogFailure): boolean {
   const log = failure.rank === null ? undefined : job.logs.get(failure.rank);
   if (log?.finished && log.file === failure.file) return true;
-  return log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line;
+  if (log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line)
+    return true;
+  return failure.timeMs !== null && wentOnAfter(job, failure.timeMs);
+}
+
+/**
+ * Training is in step: without one rank nobody gets further than the end of the iteration. Whoever reports two more, or
+ * that training is done, shows that all ranks lived; unless the job was started anew in between.
+ */
+function wentOnAfter(job: Job, timeMs: number): boolean {
+  const isDone = [...job.logs.values()].some(({ finished }) => finished);
+  for (const { basis, endMs, durationMs, between } of job.series) {
+    const last = endMs.length - 1;
+    if (basis === "operators" || last < 0) continue;
+    // The iteration in which the error happened may still be reported, by a clock that is ahead.
+    const two = isDone ? 0 : 2 * (durationMs[last] || UNKNOWN_ITERATION_MS);
+    if (!(endMs[last]! > timeMs + two + (isDone ? -1 : 1) * CLOCK_TOLERANCE_MS)) continue;
+    if (!startedSince(endMs, between, timeMs)) return true;
+  }
+  return false;
+}
+
+function startedSince(endMs: Float64Array, between: Uint8Array, timeMs: number): boolean {
+  for (let i = endMs.length - 1; i >= 0 && endMs[i]! > timeMs; i--)
+    if ((between[i]! & START) !== 0) return true;
+  return false;
 }

@@ -3,6 +3,7 @@ import { buildJob } from "../../ingest/build-job.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Env, Job } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
+import { START } from "../../model/series.ts";
 import { firstError } from "./first-error.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
@@ -22,8 +23,8 @@ function failure(given: Partial<LogFailure>): LogFailure {
   };
 }
 
-function findings(failures: readonly LogFailure[]): NewFinding[] {
-  const job: Job = { ...buildJob([], null), worldSize: 8, failures };
+function findings(failures: readonly LogFailure[], more: Partial<Job> = {}): NewFinding[] {
+  const job: Job = { ...buildJob([], null), worldSize: 8, failures, ...more };
   return [...(firstError.run(job, ENV) as Iterable<NewFinding>)];
 }
 
@@ -52,5 +53,47 @@ describe("whose own error came first", () => {
     });
     const [first] = findings([failure({ role: "stall" }), died, echo]);
     expect(first!.accuses).toMatchObject([{ kind: "crash", ranks: [5], cause: "gpu-memory" }]);
+  });
+
+  describe("in a job that goes on", () => {
+    const traceback = failure({
+      rank: 5,
+      file: "rank5.log",
+      cause: "user-program",
+      signature: "python-exception",
+      text: "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x88",
+      timeMs: 50_000,
+    });
+    /** Rank 7 reports an iteration every five seconds, the last at 5 s times their number. */
+    const reports = (iterations: number, startAt = -1): Partial<Job> => ({
+      series: [
+        {
+          source: "rank7.log",
+          file: "rank7.log",
+          rank: 7,
+          basis: "reported",
+          iteration: Float64Array.from({ length: iterations }, (_, i) => i + 1),
+          durationMs: new Float64Array(iterations).fill(5000),
+          endMs: Float64Array.from({ length: iterations }, (_, i) => (i + 1) * 5000),
+          line: new Int32Array(iterations),
+          batch: new Float64Array(iterations).fill(NaN),
+          between: Uint8Array.from({ length: iterations }, (_, i) => (i === startAt ? START : 0)),
+        },
+      ],
+    });
+    const accused = (more: Partial<Job>): number[] =>
+      findings([traceback], more).flatMap(({ accuses }) => accuses.flatMap(({ ranks }) => ranks));
+
+    it("is nobody's: without the rank nobody would report further iterations", () => {
+      expect(accused(reports(14))).toEqual([]);
+    });
+
+    it("is the rank's where no more than the iteration under way was reported", () => {
+      expect(accused(reports(11))).toEqual([5]);
+    });
+
+    it("is the rank's where the job was started anew in between", () => {
+      expect(accused(reports(14, 11))).toEqual([5]);
+    });
   });
 });
