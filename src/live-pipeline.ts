@@ -37,6 +37,8 @@ export interface SlowDownFacts {
   readonly afterMs: number;
   /** The whole job's iterations. */
   readonly series: IterationSeries;
+  /** Machine → incidents it had of late. */
+  readonly incidents?: ReadonlyMap<string, number>;
 }
 
 /** What one rank runs, as its agent tells: groups by index in the rank's own list. */
@@ -88,7 +90,8 @@ export async function diagnoseSlowDown(
   await fetched.round();
   const groups = withCarriers(live.job.groups, fetched.carriers);
   const watched = new Set(reachable);
-  const job = withIterations({ ...live.job, groups, watched, series: [series] });
+  const incidents = facts.incidents?.size ? { incidents: facts.incidents } : {};
+  const job = withIterations({ ...live.job, groups, watched, series: [series], ...incidents });
   const all = fetched.meanOperators * reachable.length * points.iterations.length;
   // A job that is small enough is read whole, and answered by the very methods that answer for folders of files.
   const isWhole = all > 0 && all <= MOST_WHOLE;

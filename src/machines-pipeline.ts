@@ -205,6 +205,7 @@ const NO_JOB_FILE: JobFile = {
   ranks: new Map(),
   leaves: new Map(),
   microBatches: null,
+  incidents: null,
   stageOf: () => null,
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { folderOutput } from "../../src/cli/folder-output.ts";
 import type { Finding } from "../../src/model/finding.ts";
-import type { Suspect } from "../../src/model/verdict.ts";
+import type { Suspect, Verdict } from "../../src/model/verdict.ts";
 import { buildJob } from "../../src/ingest/build-job.ts";
 import { ingest } from "../../src/ingest/ingest.ts";
 import { readJobFile, type JobFile } from "../../src/ingest/job-file.ts";
@@ -14,6 +14,8 @@ import type { Job } from "../../src/model/job.ts";
 import type { Reading } from "../../src/model/reading.ts";
 import { ask } from "../../src/pipeline.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
+import { hypotheses } from "../../src/verdict/hypotheses.ts";
+import { posteriorOf } from "../../src/verdict/posterior.ts";
 import { machineOf } from "../../src/verdict/summary.ts";
 import {
   EVIDENCE_KINDS,
@@ -56,6 +58,8 @@ export interface Row {
     >[];
   };
   readonly score: Score;
+  /** Of the first suspect, before it is calibrated; null where nobody is accused. */
+  readonly probability: number | null;
   /** What each method alone would have answered. */
   readonly alone: Readonly<Record<string, Score>>;
   readonly findings: readonly Pick<Finding, "method" | "says" | "weight" | "accuses">[];
@@ -178,6 +182,7 @@ async function row(
         })),
     },
     score: scoreOf(scenario, verdict, kinds),
+    probability: probabilityOf(job, findings, verdict),
     alone,
     findings: findings.map(({ method, says, weight, accuses }) => ({
       method,
@@ -211,4 +216,15 @@ async function row(
     didNotRun: verdict.missing.filter((text) => text.includes(" did not run: ")),
     seconds,
   };
+}
+
+function probabilityOf(job: Job, findings: readonly Finding[], verdict: Verdict): number | null {
+  const [first] = verdict.suspects;
+  const all = hypotheses(job, findings);
+  const lead = all.find(({ ranks, evidence }) =>
+    first?.evidence.some(
+      (id) => evidence.includes(id) && ranks.every((rank) => first.ranks.includes(rank)),
+    ),
+  );
+  return lead ? posteriorOf(lead, all).probability : null;
 }

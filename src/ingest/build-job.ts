@@ -107,6 +107,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
   return {
     name: jobFile?.name ?? "",
     microBatches: jobFile?.microBatches ?? null,
+    ...(jobFile?.incidents ? { incidents: jobFile.incidents } : {}),
     worldSize,
     ranks,
     groups: groups.groups,

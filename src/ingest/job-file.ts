@@ -11,6 +11,8 @@ export interface JobFile {
   readonly leaves: ReadonlyMap<string, string>;
   /** Of one replica in an iteration. */
   readonly microBatches: number | null;
+  /** Machine → incidents it had of late; null where nobody counts. */
+  readonly incidents: ReadonlyMap<string, number> | null;
   /** Pipeline stage of a rank; null where the file does not say how the job is laid out. */
   stageOf(rank: Rank): number | null;
 }
@@ -67,9 +69,19 @@ export function parseJobFile(root: unknown, path: string): JobFile {
     ranks,
     microBatches:
       isCount(job["microBatches"]) && job["microBatches"] > 0 ? job["microBatches"] : null,
+    incidents: incidentsOf(job["incidents"], path),
     leaves: leavesOf(record(job["network"])?.["leaves"], path),
     stageOf: stagesOf(record(job["parallel"]), job["rankOrder"]),
   };
+}
+
+function incidentsOf(value: unknown, path: string): ReadonlyMap<string, number> | null {
+  if (value === undefined) return null;
+  const counts = record(value);
+  const entries = Object.entries(counts ?? {}).filter(([, count]) => isCount(count));
+  if (!counts || entries.length < Object.keys(counts).length)
+    throw new UserError(`${path}: incidents must map machines to whole numbers`, HINT, 2);
+  return new Map(entries as [string, number][]);
 }
 
 const USUAL_ORDER = "tp-cp-dp-pp";

@@ -57,6 +57,7 @@ export function liveJob(
     ranks: places,
     leaves,
     microBatches: jobFile?.microBatches ?? null,
+    incidents: jobFile?.incidents ?? null,
     stageOf: (rank) => jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
   };
   const built = buildJob(ranks.map(readingOf), known);

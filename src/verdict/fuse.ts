@@ -57,8 +57,8 @@ export function fuse(
   const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
     .filter((rank) => !blamed.has(rank))
     .sort((a, b) => a - b);
-  const posterior = lead ? posteriorOf(lead, all) : null;
-  const confidence = confidenceOf(job, culprits, posterior?.probability ?? 0, kind, findings);
+  const posterior = posteriorOf(lead ?? null, all);
+  const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
   return {
     schema: "faultline.verdict/1",
     kind,

@@ -15,12 +15,14 @@ export interface Posterior {
   readonly rivals: readonly Rival[];
 }
 
-export function posteriorOf(lead: Hypothesis, all: readonly Hypothesis[]): Posterior {
-  const rivals = all.filter((other) => other !== lead && competes(other, lead));
+/** `lead`: null where nobody is accused; then all compete with that. */
+export function posteriorOf(lead: Hypothesis | null, all: readonly Hypothesis[]): Posterior {
+  const rivals = all.filter((other) => other !== lead && (!lead || competes(other, lead)));
   const odds = (one: Hypothesis): number => Math.exp(one.odds);
-  const sum = rivals.reduce((total, rival) => total + odds(rival), 1 + odds(lead));
+  const own = lead ? odds(lead) : 0;
+  const sum = rivals.reduce((total, rival) => total + odds(rival), 1 + own);
   return {
-    probability: odds(lead) / sum,
+    probability: own / sum,
     rivals: rivals
       .map((hypothesis) => ({ hypothesis, probability: odds(hypothesis) / sum }))
       .sort((a, b) => b.probability - a.probability),

@@ -21,23 +21,14 @@ export function reasoningOf(
   job: Job,
   findings: readonly Finding[],
   lead: Hypothesis | undefined,
-  posterior: Posterior | null,
+  posterior: Posterior,
 ): Reasoning {
-  if (!lead || !posterior) {
-    const conflicts = posterior?.rivals ?? [];
-    return {
-      decidedBy: [],
-      conflicts: conflictsOf(job, findings, conflicts),
-      wouldChange: [],
-      prior: null,
-    };
-  }
   const rivals = posterior.rivals.filter(({ probability }) => probability >= LEAST_RIVAL);
   return {
-    decidedBy: deciding(lead),
+    decidedBy: lead ? deciding(lead) : [],
     conflicts: conflictsOf(job, findings, rivals),
-    wouldChange: [...counterfactuals(job, lead, rivals), ...whatWouldClear(job, lead)],
-    prior: lead.prior && { share: round(lead.prior.share), says: lead.prior.says },
+    wouldChange: lead ? [...counterfactuals(job, lead, rivals), ...whatWouldClear(job, lead)] : [],
+    prior: lead?.prior ? { share: round(lead.prior.share), says: lead.prior.says } : null,
   };
 }
 
@@ -74,7 +65,7 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
   if (clearing) return `${clearing.id} shows that it only waits`;
   const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
   if (kind === "faulty-machine" && even) return `the job runs as evenly as before (${even.id})`;
-  return "less speaks for it than for the first suspect";
+  return "too little speaks for it";
 }
 
 /** Would the verdict stand without its strongest findings? */

@@ -39,6 +39,7 @@ export async function collectEvidence(
   folder: string,
   agents: readonly string[],
   ask: Ask,
+  incidents: ReadonlyMap<string, number>,
 ): Promise<Evidence> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const ranks = Math.max(1, run.ranks.size);
@@ -77,7 +78,7 @@ export async function collectEvidence(
       }
     }),
   );
-  await writeFile(join(folder, "job.json"), JSON.stringify(jobFileOf(run)));
+  await writeFile(join(folder, "job.json"), JSON.stringify(jobFileOf(run, incidents)));
   return { folder, files, troubles };
 }
 
@@ -96,10 +97,11 @@ async function write(folder: string, { files }: EvidenceReply): Promise<number> 
   return written;
 }
 
-function jobFileOf(run: RunState): object {
+function jobFileOf(run: RunState, incidents: ReadonlyMap<string, number>): object {
   return {
     name: run.job,
     ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),
+    ...(incidents.size > 0 ? { incidents: Object.fromEntries(incidents) } : {}),
     ranks: [...run.ranks.values()].map(({ report: { rank, gpu, nic }, machine }) => ({
       rank,
       machine,

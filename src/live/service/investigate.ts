@@ -12,6 +12,8 @@ export interface Investigator {
   isThere(this: void, agent: string): boolean;
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
+  /** Machine → incidents it had of late. */
+  incidents(this: void): Promise<ReadonlyMap<string, number>>;
   log(this: void, line: string): void;
   trouble(this: void, line: string): void;
 }
@@ -36,7 +38,16 @@ export async function searchSlowDown(
   const before = by.fetchedBytes();
   const started = performance.now();
   const { verdict, picture, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
-    { live, reachable, points, slowFrom, beforeMs, afterMs, series: run.series(since) },
+    {
+      live,
+      reachable,
+      points,
+      slowFrom,
+      beforeMs,
+      afterMs,
+      series: run.series(since),
+      incidents: await by.incidents(),
+    },
     operatorFetcher(run, live, points.iterations, by.ask),
     { signal: NEVER, progress: () => undefined },
   );
@@ -62,7 +73,7 @@ export async function diagnoseStandstill(
     by.isThere(agent),
   );
   const folder = join(parent, `${time}-${run.job}-${kind}`);
-  const evidence = await collectEvidence(run, folder, agents, by.ask);
+  const evidence = await collectEvidence(run, folder, agents, by.ask, await by.incidents());
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
     by.trouble(`job ${run.job}: ${line}`);
   by.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);

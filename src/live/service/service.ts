@@ -17,6 +17,7 @@ import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import { documentOf } from "./documents.ts";
 import { HeldJob } from "./held-job.ts";
 import { HeldMachines, type HeldMachinesOptions } from "./held-machines.ts";
+import { earlierIncidents } from "./earlier-incidents.ts";
 import { diagnoseStandstill, searchSlowDown, type Investigator } from "./investigate.ts";
 import { IterationRows } from "./iteration-rows.ts";
 import type { Found } from "./job-effects.ts";
@@ -393,6 +394,7 @@ export class Service {
       Promise.reject(new Error("no agents are connected")),
     isThere: (agent) => this.isThere(agent),
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
+    incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
     log: (line) => this.options.log(line),
     trouble: (line) => this.trouble(line),
   };

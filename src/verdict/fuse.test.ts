@@ -1,0 +1,163 @@
+import { describe, expect, it } from "vitest";
+import { buildJob } from "../ingest/build-job.ts";
+import { parseJobFile } from "../ingest/job-file.ts";
+import type { Accusation, Finding } from "../model/finding.ts";
+import type { Job } from "../model/job.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { fuse } from "./fuse.ts";
+
+/** Sixteen ranks on node0 and node1. */
+function job(more: object = {}): Job {
+  const ranks = Array.from({ length: 16 }, (_, rank) => ({
+    rank,
+    machine: `node${Math.floor(rank / 8)}`,
+  }));
+  const file = parseJobFile({ worldSize: 16, ranks, ...more }, "job.json");
+  return { ...buildJob([], file), watched: new Set(ranks.map(({ rank }) => rank)) };
+}
+
+const accuse = (given: Partial<Accusation>): Accusation => ({
+  kind: "fail-slow",
+  type: "gpu",
+  ranks: [3],
+  link: null,
+  cause: "gpu-slow",
+  weight: 0.8,
+  why: "it is slow",
+  ...given,
+});
+
+let id = 0;
+function finding(method: string, accuses: readonly Accusation[], more: Partial<Finding> = {}) {
+  return {
+    id: `f${++id}`,
+    method,
+    says: `${method} says so`,
+    weight: accuses[0]?.weight ?? 0.5,
+    at: [],
+    data: {},
+    accuses,
+    clears: [],
+    ...more,
+  } satisfies Finding;
+}
+
+const slower = () =>
+  finding("iterations/slow-down", [], { data: { slowDown: true }, weight: 0.95 });
+const ask = (findings: readonly Finding[], more: object = {}): Verdict =>
+  fuse(job(more), findings, []);
+
+describe("one verdict from all findings", () => {
+  it("is surer where files of different kinds agree, not where those of one kind do", () => {
+    const one = ask([slower(), finding("localize/slow-rank", [accuse({ weight: 0.7 })])]);
+    const same = ask([
+      slower(),
+      finding("localize/slow-rank", [accuse({ weight: 0.7 })]),
+      finding("localize/what-if", [accuse({ weight: 0.6 })]),
+    ]);
+    const other = ask([
+      slower(),
+      finding("localize/slow-rank", [accuse({ weight: 0.7 })]),
+      finding("hang/stacks", [accuse({ weight: 0.6 })]),
+    ]);
+    expect(same.confidence).toBe(one.confidence);
+    expect(other.confidence).toBeGreaterThan(one.confidence);
+  });
+
+  it("never loses confidence by weak support", () => {
+    const strong = finding("localize/slow-rank", [accuse({ weight: 0.8 })]);
+    const alone = ask([slower(), strong]);
+    const weak = finding("hang/stacks", [accuse({ weight: 0.15 })]);
+    expect(ask([slower(), strong, weak]).confidence).toBeGreaterThanOrEqual(alone.confidence);
+  });
+
+  it("shows who else is accused, with the chance that they did it, and loses confidence by it", () => {
+    const ours = finding("localize/slow-rank", [accuse({ weight: 0.85 })]);
+    const theirs = finding("machines/peers", [
+      accuse({
+        kind: "faulty-machine",
+        type: "machine",
+        name: "node1",
+        ranks: [8, 9, 10, 11, 12, 13, 14, 15],
+        cause: "network-slow",
+        weight: 0.7,
+      }),
+    ]);
+    const alone = ask([slower(), ours]);
+    const both = ask([slower(), ours, theirs]);
+    expect(both.suspects[0]).toMatchObject({ ranks: [3], cause: "gpu-slow" });
+    expect(both.confidence).toBeLessThan(alone.confidence);
+    const [conflict] = both.reasoning!.conflicts;
+    expect(conflict).toMatchObject({ who: "node1", machine: "node1", findings: [theirs.id] });
+    expect(conflict!.probability).toBeGreaterThan(0.05);
+    expect(conflict!.probability).toBeLessThan(both.confidence);
+    expect(both.reasoning!.wouldChange[0]).toBe(
+      `If ${ours.id} is wrong, node1 is to blame (network-slow, ${theirs.id}).`,
+    );
+  });
+
+  it("names what decided, the strongest first", () => {
+    const strong = finding("localize/slow-rank", [accuse({ weight: 0.9 })]);
+    const weaker = finding("hang/stacks", [accuse({ weight: 0.5 })]);
+    const decided = ask([slower(), weaker, strong]).reasoning!.decidedBy;
+    expect(decided.map(({ finding: which }) => which)).toEqual([strong.id, weaker.id]);
+    expect(decided[0]!.times).toBeGreaterThan(decided[1]!.times);
+  });
+
+  it("does not blame an odd machine for a job that runs as evenly as before, but shows it", () => {
+    const odd = finding("machines/peers", [
+      accuse({
+        kind: "faulty-machine",
+        type: "machine",
+        name: "node1",
+        ranks: [8, 9],
+        cause: "cpu-stall",
+      }),
+    ]);
+    const even = finding("iterations/slow-down", [], { data: { evenIterations: 300 } });
+    expect(ask([odd]).suspects).toHaveLength(1);
+    const verdict = ask([odd, even]);
+    expect(verdict.suspects).toEqual([]);
+    expect(verdict.reasoning!.conflicts).toMatchObject([{ who: "node1", findings: [odd.id] }]);
+    expect(verdict.reasoning!.conflicts[0]!.why).toContain("runs as evenly as before");
+  });
+
+  it("leans to the machine that had incidents before", () => {
+    const findings = (weight: number) => [
+      slower(),
+      finding("localize/slow-rank", [
+        accuse({ ranks: [3], weight: 0.6 }),
+        accuse({ ranks: [9], weight }),
+      ]),
+    ];
+    expect(ask(findings(0.55)).suspects[0]!.ranks).toEqual([3]);
+    const again = ask(findings(0.55), { incidents: { node1: 2 } });
+    expect(again.suspects[0]!.ranks).toEqual([9]);
+    expect(again.reasoning!.prior!.says).toContain("node1 had 2 incidents before");
+    // It leans; it does not push.
+    expect(ask(findings(0.1), { incidents: { node1: 3 } }).suspects[0]!.ranks).toEqual([3]);
+  });
+
+  it("takes GPUs for likelier than switches where the evidence is the same", () => {
+    const verdict = ask([
+      slower(),
+      finding("localize/slow-rank", [
+        accuse({ type: "switch", ranks: [0, 1], cause: "network-slow", weight: 0.6 }),
+        accuse({ type: "gpu", ranks: [9], weight: 0.6 }),
+      ]),
+    ]);
+    expect(verdict.suspects[0]).toMatchObject({ type: "gpu", ranks: [9] });
+    expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
+  });
+
+  it("does not count a hang as a rival of the crash that made it", () => {
+    const died = finding("crash/first-error", [
+      accuse({ kind: "crash", type: "rank", ranks: [3], cause: "gpu-memory", weight: 0.9 }),
+    ]);
+    const stuck = finding("hang/stacks", [
+      accuse({ kind: "hang", type: "rank", ranks: [9], cause: "cpu-stall", weight: 0.6 }),
+    ]);
+    expect(ask([died, stuck]).reasoning!.conflicts).toEqual([]);
+    expect(ask([died, stuck]).confidence).toBe(ask([died]).confidence);
+  });
+});
