@@ -39,8 +39,8 @@ if (values.rows !== undefined) {
   process.exit(0);
 }
 
-const QUICK_SIZES = [64, 128, 256];
-const count = Number(values.count ?? (values.quick ? 30 : 300));
+const QUICK_SIZES = [64, 64, 128];
+const count = Number(values.count ?? (values.quick ? 12 : 300));
 const first = Number(values.seed);
 const seeds =
   values.seeds?.split(",").map(Number) ?? Array.from({ length: count }, (_, i) => first + i);

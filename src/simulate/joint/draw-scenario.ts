@@ -6,7 +6,7 @@ import type { ClusterSpec } from "../cluster/spec.ts";
 import { makeTopology } from "../cluster/topology.ts";
 import { TELEMETRY_FAULTS } from "../fleet/telemetry.ts";
 import { drawFault, type CostRange, type DrawnFault } from "./draw-fault.ts";
-import { drawShape, magnitude, SIZES, within } from "./draw-shape.ts";
+import { drawShape, magnitude, SIZE_SHARES, within } from "./draw-shape.ts";
 import {
   STORMS,
   type BrokenExporter,
@@ -80,7 +80,7 @@ export function drawScenario(seed: number, options: DrawOptions = {}): Scenario 
   const family = options.family ?? weighted(random, FAMILY_SHARES);
   const shares = family === "healthy" ? HEALTHY_MISLEADING : MISLEADING_SHARES;
   const misleading = options.misleading ?? weighted(random, shares as Record<Misleading, number>);
-  const gpus = options.gpus ?? pick(random, SIZES);
+  const gpus = options.gpus ?? Number(weighted(random, SIZE_SHARES));
   const spec = drawShape(seed, gpus, random);
   const from = Math.round(spec.iterations * within(random, 0.45, 0.65));
   const main =
@@ -211,8 +211,11 @@ function drawLost({ truth }: DrawnFault, random: Random): LostEvidence {
   return { kind: pick(random, kinds), ranks: truth.ranks };
 }
 
-function weighted<T extends string>(random: Random, shares: Readonly<Record<T, number>>): T {
-  const all = Object.entries(shares) as [T, number][];
+function weighted<T extends string | number>(
+  random: Random,
+  shares: Readonly<Record<T, number>>,
+): `${T}` {
+  const all = Object.entries(shares) as [`${T}`, number][];
   let left = random() * all.reduce((sum, [, share]) => sum + share, 0);
   for (const [key, share] of all) if ((left -= share) < 0) return key;
   return all.at(-1)![0];

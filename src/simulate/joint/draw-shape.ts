@@ -3,7 +3,8 @@ import { pick, type Random } from "../../base/random.ts";
 import { quietIterationNs } from "../cluster/costs.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
 
-export const SIZES = [64, 128, 256, 512, 1024, 2048] as const;
+/** GPUs → of a hundred jobs: small ones are common, and a large one takes as long to write as ten small ones. */
+export const SIZE_SHARES = { 64: 28, 128: 24, 256: 20, 512: 14, 1024: 8, 2048: 6 } as const;
 
 /** tp and pp; the rest is data parallel. */
 const SHAPES: readonly (readonly [tp: number, pp: number])[] = [

@@ -2,7 +2,12 @@
 import type { Simulation } from "../cluster/times.ts";
 import { uniform } from "../cluster/noise.ts";
 import type { MetricOptions } from "../emit/metrics.ts";
-import { HEALTHY_MACHINE, type Effects, type GpuEffect } from "../emit/metrics/effects.ts";
+import {
+  HEALTHY_GPU,
+  HEALTHY_MACHINE,
+  type Effects,
+  type GpuEffect,
+} from "../emit/metrics/effects.ts";
 import type { Family } from "../emit/metrics/families.ts";
 import { breakSeries } from "../fleet/telemetry.ts";
 import type { Moment } from "./moment.ts";
@@ -40,9 +45,11 @@ function alteredEffects(
   const guiltyMachines = new Set([...guilty].map((rank) => topology.machineOf(rank)));
   const stalled =
     family === "storage-hang" && stopped ? topology.machineOf(truths[0]!.ranks[0]!) : -1;
+  // The engine is told of a GPU that stops; in truth all GPUs spin in their operators, and no machine is unlike another.
+  const sound = family === "mismatch" && stopped ? topology.machineOf(truths[0]!.ranks[0]!) : -1;
   return {
     gpu(rank) {
-      const own = effects.gpu(rank);
+      const own = topology.machineOf(rank) === sound ? HEALTHY_GPU : effects.gpu(rank);
       if (victim !== null && topology.machineOf(rank) === victim.machine)
         return {
           ...own,
@@ -52,7 +59,7 @@ function alteredEffects(
       return guilty.has(rank) ? faint(own) : own;
     },
     machine(machine) {
-      const own = effects.machine(machine);
+      const own = machine === sound ? HEALTHY_MACHINE : effects.machine(machine);
       if (machine === victim?.machine) return { ...own, cpu: own.cpu * victim.cpu };
       if (machine === stalled)
         // A process or two in uninterruptible sleep, of 192 logical CPUs, and the caches behind them (judgement).

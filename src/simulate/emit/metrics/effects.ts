@@ -6,6 +6,7 @@
 import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { devicesAt, faultRanks, healthyDevices, type DeviceState } from "../../cluster/faults.ts";
+import { STREAM, uniform } from "../../cluster/noise.ts";
 import type { Topology } from "../../cluster/topology.ts";
 import { shownGroups, type MetricGroup } from "./minder-table.ts";
 import type { Regime } from "./timeline.ts";
@@ -20,6 +21,8 @@ export interface GpuEffect {
   late: boolean;
   /** No kernel runs at all. */
   idle: boolean;
+  /** A kernel of the model that never ends holds this share of the SMs, and does nothing there; 0 where there is none. */
+  stuck: number;
   /** The process gave its memory back, or filled it. */
   memory: "used" | "freed" | "full";
   /** The card does not answer any more: its samples are missing. */
@@ -58,6 +61,7 @@ export const HEALTHY_GPU: Readonly<GpuEffect> = {
   throttled: false,
   late: false,
   idle: false,
+  stuck: 0,
   memory: "used",
   gone: false,
   xid: 0,
@@ -164,20 +168,23 @@ class Draft implements Effects {
       const gpu = this.#gpu(rank);
       const machine = this.#machine(topology.machineOf(rank));
       const share = 1 / spec.gpusPerMachine;
-      this.#hardware(fault, rank, shown);
       if (fault.cause === "network-hang") {
+        // Nobody has died: its process waits in the operator, as those beside it do.
         gpu.pfc = 200;
         gpu.congestion = 30;
-      } else if (fault.cause === "gpu-hang") {
-        // A kernel that never ends looks busy; where Table 1 says so, the GPU shows nothing at all.
-        gpu.idle = shown.has("gpu");
-      } else {
-        gpu.idle = true;
-        machine.cpu = Math.max(0.05, machine.cpu - share);
-        if (!["process-stopped", "cpu-stall"].includes(fault.cause)) {
-          gpu.memory = fault.cause === "gpu-memory" ? "full" : "freed";
-          machine.memory = Math.max(0.05, machine.memory - share);
-        }
+        if (fault.signature === "nic-drop") this.#dropNic(rank);
+        continue;
+      }
+      if (fault.cause === "gpu-hang") {
+        this.#hang(rank, shown, uniform(spec.seed ^ STREAM.metrics, rank, 0, 0x57c));
+        continue;
+      }
+      this.#hardware(fault, rank, shown);
+      gpu.idle = true;
+      machine.cpu = Math.max(0.05, machine.cpu - share);
+      if (!["process-stopped", "cpu-stall"].includes(fault.cause)) {
+        gpu.memory = fault.cause === "gpu-memory" ? "full" : "freed";
+        machine.memory = Math.max(0.05, machine.memory - share);
       }
       // Minder §2.3: the process of the whole machine ceases while the others wait for it.
       if (shown.has("cpu")) machine.cpu = 0.06;
@@ -199,11 +206,31 @@ class Draft implements Effects {
     // The link falls back to the slowest generation; its NIC's buffer fills and it sends pauses (Fig. 3).
     if (fault.signature === "pcie") gpu.linkGen = 1;
     if (fault.signature === "card-drop") gpu.gone = true;
-    if (fault.signature === "nic-drop") {
-      gpu.linkDown = true;
-      gpu.traffic = 0;
-    }
+    if (fault.signature === "nic-drop") this.#dropNic(rank);
     if (shown.has("pfc")) this.#wholeMachine(machine, (other) => (other.pfc = 4000));
+  }
+
+  #dropNic(rank: number): void {
+    const gpu = this.#gpu(rank);
+    gpu.linkDown = true;
+    gpu.traffic = 0;
+  }
+
+  /**
+   * One GPU stands still. Its process lives and waits, and so do those on the machine's other GPUs, which spin in a
+   * collective: Table 1, where whole machines cease, tells only in which metrics of this GPU it shows. A kernel that never
+   * ends keeps the duty cycle at 100 % and holds anything from one thread block's SM to all of them.
+   */
+  #hang(rank: number, shown: ReadonlySet<MetricGroup>, drawn: number): void {
+    const gpu = this.#gpu(rank);
+    if (shown.has("gpu")) gpu.idle = true;
+    else gpu.stuck = 0.01 ** drawn;
+    // What comes in is not fetched any more.
+    if (shown.has("pfc")) gpu.pfc = 4000;
+    // Who sleeps until its GPU answers spins no more.
+    const machine = this.#machine(this.#simulation.topology.machineOf(rank));
+    if (shown.has("cpu"))
+      machine.cpu = Math.max(0.05, machine.cpu - 1 / this.#simulation.spec.gpusPerMachine);
   }
 
   #wholeMachine(machine: number, change: (gpu: GpuEffect) => void): void {

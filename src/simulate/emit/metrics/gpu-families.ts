@@ -44,8 +44,11 @@ function gauge(
 }
 
 /** Collectives spin on a few SMs: the duty cycle stays at 100 % while power falls. */
-function powerW({ useful, communicate, effect }: GpuLevel): number {
-  const busy = (560 * useful) / (effect.throttled ? Math.sqrt(effect.slow) : 1) + 95 * communicate;
+function powerW({ useful, compute, communicate, effect }: GpuLevel): number {
+  // A kernel that never ends keeps the clock up, and what it holds spins (judgement: as much as collectives do).
+  const held = effect.stuck > 0 ? 20 + 75 * Math.min(1, compute) : 0;
+  const busy =
+    (560 * useful) / (effect.throttled ? Math.sqrt(effect.slow) : 1) + 95 * communicate + held;
   return POWER_IDLE_W + busy;
 }
 

@@ -75,5 +75,9 @@ export class Levels {
     level.memoryMib = MEMORY_MIB;
     level.communicate = Math.max(0, 1 - level.compute - level.idle);
     level.effect = this.gpuEffect(rank, sample);
+    if (level.effect.stuck > 0) {
+      level.compute += level.effect.stuck * level.communicate;
+      level.communicate = 0;
+    }
   }
 }
