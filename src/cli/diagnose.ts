@@ -8,6 +8,7 @@ import { pictureJson, pictureOfJob } from "../picture-pipeline.ts";
 import { diagnose } from "../pipeline.ts";
 import type { MachineAnswer } from "../report/html/machines-section.ts";
 import type { TracePictures } from "../report/html/trace-section.ts";
+import { incidentMarkdown } from "../report/markdown.ts";
 import { renderTerminal } from "../report/terminal.ts";
 import { judgeTraces, profileRun, timelinePicture } from "../trace-pipeline.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
@@ -18,6 +19,8 @@ export interface DiagnoseFlags {
   readonly job?: string;
   readonly pattern?: string;
   readonly json?: boolean;
+  /** Instead of the terminal's form; not together with `json` (main.ts). */
+  readonly markdown?: boolean;
   readonly out?: string;
   readonly quiet?: boolean;
   readonly exitCode?: boolean;
@@ -35,18 +38,27 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
   };
   const { job, verdict, unrecognised } = await diagnose(options, env).finally(done);
 
-  if (flags.out !== undefined) {
-    const { renderHtml } = await import("../report/html/html.ts");
+  let ticket = "";
+  if (flags.out !== undefined || flags.markdown) {
     const [traces, machines] = [tracePictures(job), await machinesOf(job)];
     const picture = await pictureOfJob(job, verdict, env, {
       machines: machines?.pictures ?? [],
       timeline: traces?.timeline ?? null,
     }).finally(done);
-    const page = renderHtml(job, verdict, traces, machines, picture);
-    await writeReport(flags.out, JSON.stringify(verdict, null, 2), page, pictureJson(picture));
+    ticket = incidentMarkdown({ job: job.name, verdict, picture });
+    if (flags.out !== undefined) {
+      const { renderHtml } = await import("../report/html/html.ts");
+      const page = renderHtml(job, verdict, traces, machines, picture);
+      await writeReport(flags.out, JSON.stringify(verdict, null, 2), page, {
+        "picture.json": `${pictureJson(picture)}\n`,
+        "ticket.md": ticket,
+      });
+    }
   }
   if (flags.json) {
     process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
+  } else if (flags.markdown) {
+    process.stdout.write(ticket);
   } else {
     const colours = pico.createColors(wantsColour());
     process.stdout.write(`${renderTerminal(verdict, colours, screenWidth())}\n`);

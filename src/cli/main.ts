@@ -56,7 +56,10 @@ async function main(argv: readonly string[]): Promise<number> {
     .option("--job <file>", "job.json with what you know of the job: world size, machines")
     .option("--pattern <regex>", PATTERN)
     .option("--json", "print one JSON document on stdout, nothing else")
-    .option("--out <dir>", "write report.html and verdict.json there")
+    .addOption(
+      new Option("--markdown", "print the verdict as Markdown for a ticket").conflicts("json"),
+    )
+    .option("--out <dir>", "write report.html, verdict.json and ticket.md (Markdown) there")
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when something is wrong")
     .option("--debug", "print the stack trace of an error")
@@ -435,7 +438,7 @@ Examples:
 const EXAMPLES = `
 Examples:
   faultline diagnose /shared/job-1234/             everything a job left behind
-  faultline diagnose dumps/ logs/ --out report     and a report.html to share
+  faultline diagnose dumps/ logs/ --out report     and a report.html to share, a ticket.md to paste
   faultline diagnose new/ --baseline healthy/      is the code slower than in a healthy run? (profiler traces)
   faultline diagnose incident.tar.gz --json | jq .suspects
 

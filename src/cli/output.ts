@@ -25,19 +25,19 @@ export function remarkUnread(files: readonly string[]): void {
   );
 }
 
-/** `picture`: what the page is drawn from, for other pages (model/picture.ts). */
+/** `more`: name → text of what lies beside them. */
 export async function writeReport(
   folder: string,
   json: string,
   html: string,
-  picture?: string,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   refuseKernelFolder(folder);
   try {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "verdict.json"), `${json}\n`);
     await writeFile(join(folder, "report.html"), html);
-    if (picture !== undefined) await writeFile(join(folder, "picture.json"), `${picture}\n`);
+    for (const [name, text] of Object.entries(more)) await writeFile(join(folder, name), text);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(

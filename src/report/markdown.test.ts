@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { reasonedSlowGpu } from "./html/synthetic-reasoning.ts";
 import { incidentMarkdown, MOST_BYTES } from "./markdown.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
 import { slowGpu, standstill } from "./parts/sample-picture.ts";
@@ -39,6 +40,33 @@ describe("an incident for a ticket", () => {
     );
   });
 
+  test("says why, who disagrees and what would change it, right after who it is", () => {
+    const reasoned = incidentMarkdown(reasonedSlowGpu());
+    const places = [
+      "score 91 %; its CPU issues as before. Evidence: `f1`, `f2`.",
+      "## Why",
+      "- gpu1 of node002 runs at 780 MHz, peers at 1,755 MHz (`f2`, about 42 times likelier)",
+      "about 6 times likelier, `/run/42/rank17.log:4`)",
+      "## Who else is accused",
+      "**node005**: the network is slower than it should be (`network-slow`), 3 %, by `f3`, `lost`. Not believed: it got",
+      "## What would change this",
+      "- `dmesg | grep -i xid` on node005",
+      "## How it spread",
+      "- `f2` `machines/peers`, weight 80 %: see above",
+    ].map((part) => [part, reasoned.indexOf(part)] as const);
+    for (const [part, at] of places) expect([part, at]).not.toEqual([part, -1]);
+    expect(places.map(([, at]) => at).toSorted((a, b) => a - b)).toEqual(
+      places.map(([, at]) => at),
+    );
+    expect(text).not.toMatch(/## Why|accused|would change/);
+  });
+
+  test("is called what the job is called where there is no incident", () => {
+    const { verdict } = slowGpu();
+    expect(incidentMarkdown({ job: "a_b", verdict })).toMatch(/^# Fail-slow, a\\_b\n/);
+    expect(incidentMarkdown({ job: "", verdict })).toMatch(/^# Fail-slow\n/);
+  });
+
   test("does without incident and picture", () => {
     const bare = incidentMarkdown({ verdict: slowGpu().verdict });
     expect(bare).toContain("## Suspects");
@@ -59,7 +87,7 @@ describe("an incident for a ticket", () => {
 
   test("links only where we say", () => {
     const bad = incidentMarkdown({
-      ...slowGpu(
+      ...reasonedSlowGpu(
         (plain) => `${plain} [x](http://evil) <a href=x> www.evil.com @root #1 \n# owned\n/close`,
       ),
       link: "javascript:alert(1)",

@@ -1,5 +1,6 @@
 /** An incident for a ticket: what a person needs to take over, in Markdown, small enough for any tracker. */
 import { cutText, ranges, rankWords, thousands } from "../base/text.ts";
+import type { Place } from "../model/ids.ts";
 import type { Incident } from "../model/incident.ts";
 import type { IncidentPicture, LogExcerpt, StoryHop } from "../model/picture.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
@@ -7,6 +8,17 @@ import { gainOf, gainWords } from "./action-gain.ts";
 import { splitCommands } from "./html/commands.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
 import { stepHead, stepHow, stepWhen, time } from "./mitigation-words.ts";
+import {
+  confidenceWords,
+  decidingFindings,
+  inOrderOfWeight,
+  MOST_CHANGES,
+  MOST_CONFLICTS,
+  MOST_DECIDING,
+  sentence,
+  timesWords,
+  unsaid,
+} from "./reasoning-words.ts";
 import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
 import { suspectName } from "./parts/suspects.tsx";
@@ -18,6 +30,8 @@ const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
 
 export interface IncidentExport {
+  /** What the job is called, where there is no incident that says so. */
+  readonly job?: string | null;
   readonly incident?: Incident | null;
   readonly verdict: Verdict;
   readonly picture?: IncidentPicture | null;
@@ -25,25 +39,21 @@ export interface IncidentExport {
   readonly link?: string | null;
 }
 
-export function incidentMarkdown({ incident, verdict, picture, link }: IncidentExport): string {
+export function incidentMarkdown({
+  incident,
+  job,
+  verdict,
+  picture,
+  link,
+}: IncidentExport): string {
   const blocks = [
-    ...headBlocks(incident ?? null, verdict, link ?? null),
+    ...headBlocks(incident ?? null, incident?.job ?? job ?? "", verdict, link ?? null),
     ...suspectBlocks(verdict),
+    ...reasoningBlocks(verdict),
     ...storyBlocks(picture ?? null),
     ...whatIfBlocks(picture ?? null),
     ...actionBlocks(incident ?? null, verdict),
-    ...listBlock(
-      "Evidence",
-      verdict.findings
-        .toSorted((a, b) => b.weight - a.weight)
-        .map(({ id, method, says, weight, at }) => {
-          const places = at
-            .slice(0, 3)
-            .map(({ file, line }) => markdownCode(line ? `${file}:${line}` : file, 200));
-          return `${markdownCode(id, 40)} ${markdownCode(method, 80)}, weight ${percent(weight)}: ${said(says)}${places.length > 0 ? ` (${places.join(", ")})` : ""}`;
-        }),
-      40,
-    ),
+    ...listBlock("Evidence", inOrderOfWeight(verdict).map(evidenceWords(verdict)), 40),
     ...logBlocks(picture?.logs ?? []),
     ...listBlock("What is missing", [...verdict.missing, ...(picture?.lacks ?? [])].map(said), 30),
     ...listBlock("What would help", verdict.wouldHelp.map(said), 10),
@@ -51,15 +61,20 @@ export function incidentMarkdown({ incident, verdict, picture, link }: IncidentE
   return within(blocks);
 }
 
-function headBlocks(incident: Incident | null, verdict: Verdict, link: string | null): string[] {
+function headBlocks(
+  incident: Incident | null,
+  name: string,
+  verdict: Verdict,
+  link: string | null,
+): string[] {
   const { kind, when, owner } = verdict;
-  const job = incident ? `, ${markdownText(incident.job, 120)}` : "";
+  const job = name === "" ? "" : `, ${markdownText(name, 120)}`;
   const since = when.from ?? (incident ? new Date(incident.onsetMs).toISOString() : null);
   // What a verdict calls the end is that of the records it looked at; an incident that is open has none.
   const resolved = incident?.resolvedMs ?? null;
   const until = incident ? (resolved === null ? null : new Date(resolved).toISOString()) : when.to;
   const facts = [
-    `Confidence: ${percent(verdict.confidence)}`,
+    `Confidence: ${percent(verdict.confidence)}, ${confidenceWords(verdict.confidence)}`,
     since === null ? "" : `Since: ${momentWords(since)}`,
     until === null ? "" : `Until: ${momentWords(until)}`,
     when.iteration === null ? "" : `Iteration: ${when.iteration}`,
@@ -78,12 +93,18 @@ function headBlocks(incident: Incident | null, verdict: Verdict, link: string | 
   ];
 }
 
-function suspectBlocks({ suspects, victims }: Verdict): string[] {
+function suspectBlocks(verdict: Verdict): string[] {
+  const { suspects, victims } = verdict;
+  const decided = decidingFindings(verdict).map(({ finding }) => finding.says);
   const waiting = victims.length > 0 ? [`Only waiting, not at fault: ${rankWords(victims)}.`] : [];
   return [
     ...listBlock(
       suspects.length === 1 ? "Suspect" : "Suspects",
-      suspects.length === 0 ? ["Nobody."] : suspects.map(suspectWords),
+      suspects.length === 0
+        ? ["Nobody."]
+        : suspects.map((one, i) =>
+            suspectWords(i === 0 ? { ...one, why: unsaid(one.why, decided) } : one),
+          ),
       12,
     ),
     ...waiting,
@@ -99,8 +120,47 @@ function suspectWords(suspect: Suspect): string {
   const grounds = evidence.slice(0, 12).map((id) => markdownCode(id, 40));
   return (
     `**${markdownText(suspectName(suspect), 200)}**${where}: ${lower(causeWords(cause))} (${markdownCode(cause, 40)}), ` +
-    `score ${percent(score)}. ${sentence(said(why))}${grounds.length > 0 ? ` Evidence: ${grounds.join(", ")}.` : ""}`
+    `score ${percent(score)}${why === "" ? "." : `; ${sentence(said(why))}`}${grounds.length > 0 ? ` Evidence: ${grounds.join(", ")}.` : ""}`
   );
+}
+
+/** Why, who disagrees, what would change it; nothing of a verdict that does not say. */
+function reasoningBlocks(verdict: Verdict): string[] {
+  const { conflicts = [], wouldChange = [] } = verdict.reasoning ?? {};
+  const decided = decidingFindings(verdict).map(({ finding: { id, says, at }, times }) => {
+    const facts = [
+      markdownCode(id, 40),
+      timesWords(times),
+      ...at.slice(0, 2).map(placeCode),
+    ].filter((fact) => fact !== "");
+    return `${said(says)} (${facts.join(", ")})`;
+  });
+  const accused = conflicts.map(({ who, cause, probability, findings, why }) => {
+    const ids = findings.slice(0, 8).map((id) => markdownCode(id, 40));
+    return (
+      `**${markdownText(who, 120)}**: ${lower(causeWords(cause))} (${markdownCode(cause, 40)}), ${percent(probability)}` +
+      `${ids.length > 0 ? `, by ${ids.join(", ")}` : ""}. Not believed: ${sentence(said(why))}`
+    );
+  });
+  return [
+    ...listBlock("Why", decided, MOST_DECIDING),
+    ...listBlock("Who else is accused", accused, MOST_CONFLICTS),
+    ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
+  ];
+}
+
+function evidenceWords(verdict: Verdict): (finding: Verdict["findings"][number]) => string {
+  const decided = new Set(decidingFindings(verdict).map(({ finding }) => finding.id));
+  return ({ id, method, says, weight, at }) => {
+    const head = `${markdownCode(id, 40)} ${markdownCode(method, 80)}, weight ${percent(weight)}`;
+    if (decided.has(id)) return `${head}: see above`;
+    const places = at.slice(0, 3).map(placeCode);
+    return `${head}: ${said(says)}${places.length > 0 ? ` (${places.join(", ")})` : ""}`;
+  };
+}
+
+function placeCode({ file, line }: Place): string {
+  return markdownCode(line ? `${file}:${line}` : file, 200);
 }
 
 function storyBlocks(picture: IncidentPicture | null): string[] {
@@ -229,11 +289,6 @@ function within(blocks: readonly string[]): string {
 
 function said(text: string): string {
   return markdownText(text, MOST_SENTENCE);
-}
-
-/** A sentence that another one follows. */
-function sentence(text: string): string {
-  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
 /** Advice with its commands as code. */

@@ -2,10 +2,12 @@
  * The verdict for a tired person: at most one screen. The answer first, then why, then where to look,
  * then what to do. Colour is handed in, so that the same text serves terminals and files.
  */
-import { cutText, harmless, ranges } from "../base/text.ts";
+import { count, cutText, harmless, ranges } from "../base/text.ts";
 import { planLines } from "./mitigation-words.ts";
+import { decidingFindings, inOrderOfWeight } from "./reasoning-words.ts";
 import type { Mitigation } from "../model/mitigation.ts";
-import type { Verdict } from "../model/verdict.ts";
+import type { Reasoning } from "../model/reasoning.ts";
+import type { Suspect, Verdict } from "../model/verdict.ts";
 
 export interface Colours {
   readonly bold: (text: string) => string;
@@ -18,6 +20,8 @@ export interface Colours {
 
 const MAX_SUSPECTS = 4;
 const MAX_EVIDENCE = 5;
+/** What makes room for the lines that say who disagrees and what would change it: one screen all the same. */
+const MAX_GIVEN_UP = 2;
 const MAX_MISSING = 4;
 
 export function renderTerminal(given: Verdict, colours: Colours, width: number): string {
@@ -43,11 +47,7 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
       lines.push(
         `  ${bold(who + machine)}  ${yellow(suspect.cause)}  ${dim(`${percent(suspect.score)} · ${suspect.evidence.join(", ")}`)}`,
       );
-      lines.push(
-        ...wrap(suspect.why, width - 4)
-          .slice(0, 5)
-          .map((line) => `    ${line}`),
-      );
+      lines.push(...whyLines(suspect, width).map((line) => `    ${line}`));
     }
     more(lines, verdict.suspects.length - MAX_SUSPECTS, "more suspect", dim);
     lines.push("");
@@ -58,11 +58,17 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
       "",
     );
   }
-  const evidence = verdict.findings.toSorted((a, b) => b.weight - a.weight).slice(0, MAX_EVIDENCE);
+  const doubts = doubtLines(verdict.reasoning, width - 4);
+  const most = MAX_EVIDENCE - Math.min(MAX_GIVEN_UP, doubts.length);
+  const evidence = inOrderOfWeight(verdict).slice(0, most);
   if (evidence.length > 0) {
-    lines.push(dim("evidence"));
+    const above = verdict.suspects
+      .slice(0, MAX_SUSPECTS)
+      .map((suspect) => whyLines(suspect, width).join(" "));
+    const decided = decidingFindings(verdict).map(({ finding }) => finding.id);
+    lines.push(dim(decided.length > 0 ? `evidence, decided by ${decided.join(", ")}` : "evidence"));
     for (const finding of evidence) {
-      const isAbove = verdict.suspects.some(({ why }) => why.startsWith(finding.says));
+      const isAbove = above.some((why) => why.includes(finding.says));
       const [first = "", ...rest] = wrap(isAbove ? "as said above" : finding.says, width - 6);
       lines.push(
         `  ${dim(finding.id.padEnd(3))} ${first}`,
@@ -74,7 +80,7 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
       if (places.length > 0) lines.push(`      ${cyan(cutText(places.join("  "), width - 6))}`);
     }
     more(lines, verdict.findings.length - evidence.length, "more finding", dim);
-    lines.push("");
+    lines.push(...doubts, "");
   }
   if (verdict.actions.length > 0) {
     lines.push(dim(`what to do${verdict.owner ? ` (${verdict.owner})` : ""}`));
@@ -113,6 +119,36 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
   return lines.join("\n");
 }
 
+function whyLines({ why }: Suspect, width: number): string[] {
+  return wrap(why, width - 4).slice(0, 5);
+}
+
+/** Who else is accused, and what would change the verdict: the first of each, three lines at most. */
+function doubtLines(reasoning: Reasoning | undefined, width: number): string[] {
+  const [conflict] = reasoning?.conflicts ?? [];
+  const [change] = reasoning?.wouldChange ?? [];
+  const ids = conflict && conflict.findings.length > 0 ? ` (${conflict.findings.join(", ")})` : "";
+  const more = (reasoning?.conflicts.length ?? 0) - 1;
+  const others = more > 0 ? `; ${count(more, "more conflict")} in verdict.json` : "";
+  return [
+    ...(conflict
+      ? indented(
+          `${conflict.who} is accused too${ids}: not believed, ${conflict.why}${others}`,
+          width,
+        )
+      : []),
+    ...(change === undefined
+      ? []
+      : indented(`would change it: ${change}`, width, conflict ? 1 : 2)),
+  ];
+}
+
+function indented(text: string, width: number, most = 2): string[] {
+  if (most === 1) return [`  ${cutText(text, width)}`];
+  const [first = "", ...rest] = wrap(text, width);
+  return [`  ${first}`, ...(rest.length > 0 ? [`    ${cutText(rest.join(" "), width - 2)}`] : [])];
+}
+
 /** Log lines, file names and group names must not drive the terminal. */
 function cleaned(verdict: Verdict): Verdict {
   return {
@@ -123,15 +159,34 @@ function cleaned(verdict: Verdict): Verdict {
       machine: suspect.machine === null ? null : harmless(suspect.machine),
       why: harmless(suspect.why),
     })),
-    actions: verdict.actions.map((action) => ({ ...action, target: harmless(action.target) })),
+    actions: verdict.actions.map((action) => ({
+      do: harmless(action.do),
+      target: harmless(action.target),
+      why: harmless(action.why),
+    })),
     mitigation: verdict.mitigation ? cleanedPlan(verdict.mitigation) : null,
     findings: verdict.findings.map((finding) => ({
       ...finding,
       says: harmless(finding.says),
       at: finding.at.map((place) => ({ ...place, file: harmless(place.file) })),
     })),
+    ...(verdict.reasoning ? { reasoning: cleanedReasoning(verdict.reasoning) } : {}),
     missing: verdict.missing.map(harmless),
     wouldHelp: verdict.wouldHelp.map(harmless),
+  };
+}
+
+/** Machines are called what the inputs say, and reasons quote what was found. */
+function cleanedReasoning(reasoning: Reasoning): Reasoning {
+  return {
+    ...reasoning,
+    conflicts: reasoning.conflicts.map((conflict) => ({
+      ...conflict,
+      who: harmless(conflict.who),
+      findings: conflict.findings.map(harmless),
+      why: harmless(conflict.why),
+    })),
+    wouldChange: reasoning.wouldChange.map(harmless),
   };
 }
 
@@ -139,6 +194,7 @@ function cleaned(verdict: Verdict): Verdict {
 function cleanedPlan(plan: Mitigation): Mitigation {
   return {
     ...plan,
+    assumes: plan.assumes.map(harmless),
     steps: plan.steps.map((step) => ({
       ...step,
       why: harmless(step.why),

@@ -17,7 +17,7 @@ import { Exports } from "./exports.tsx";
 import { Audit, History } from "./history.tsx";
 import { Searching } from "./searching.tsx";
 import { usePicture } from "./use-picture.ts";
-import { Findings, Pictures, WhatToDo, WhoIsIt } from "./sections.tsx";
+import { Findings, Pictures, WhatToDo, WhoIsIt, Why } from "./sections.tsx";
 
 export function IncidentPage({ id }: { readonly id: string }): VNode {
   const live = useObservable(incidents).get(id) ?? null;
@@ -79,6 +79,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
       </div>
       {incident.state === "suspected" && <Searching incident={incident} />}
       {verdict && <WhoIsIt incident={incident} verdict={verdict} />}
+      {verdict && <Why verdict={verdict} />}
       {verdict && (
         <WhatToDo
           incident={incident}

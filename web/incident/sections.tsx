@@ -9,6 +9,7 @@ import { Evidence } from "../../src/report/parts/evidence.tsx";
 import { Lacks } from "../../src/report/parts/lacks.tsx";
 import { LogLines } from "../../src/report/parts/log-lines.tsx";
 import { Metrics } from "../../src/report/parts/metrics.tsx";
+import { hasReasoning, Reasoning } from "../../src/report/parts/reasoning.tsx";
 import { Story } from "../../src/report/parts/story.tsx";
 import { Suspects } from "../../src/report/parts/suspects.tsx";
 import { Timeline } from "../../src/report/parts/timeline.tsx";
@@ -32,6 +33,16 @@ export function WhoIsIt({ incident, verdict }: Given): VNode {
   return (
     <Section id="suspects" title="Who is at fault">
       <Suspects verdict={verdict} onEvidence={showFinding} onPoint={point} />
+    </Section>
+  );
+}
+
+/** Nothing where the verdict does not say how it came about. */
+export function Why({ verdict }: { readonly verdict: Verdict }): VNode | null {
+  if (!hasReasoning(verdict)) return null;
+  return (
+    <Section id="why" title="Why">
+      <Reasoning verdict={verdict} onEvidence={showFinding} onCopy={copy} />
     </Section>
   );
 }

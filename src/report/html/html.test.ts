@@ -5,6 +5,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import { slowGpu, standstill } from "../parts/sample-picture.ts";
 import { renderHtml } from "./html.ts";
 import { syntheticHang, type Shape } from "./synthetic-job.ts";
+import { reasonedSlowGpu } from "./synthetic-reasoning.ts";
 import { slowSeries } from "./synthetic-series.ts";
 import { readTags } from "./tag-check.ts";
 
@@ -47,6 +48,28 @@ function expectHarmless(page: string): void {
   expect(page).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u202a-\u202e]|\p{Cs}/u);
 }
 
+/** No id twice, and no link into the void. */
+function expectWhole(page: string): void {
+  const tags = readTags(page);
+  const ids = tags.flatMap(({ attributes }) => attributes.get("id") ?? []);
+  expect(new Set(ids).size).toBe(ids.length);
+  const links = tags.flatMap(({ attributes }) => attributes.get("href") ?? []);
+  expect(links.length).toBeGreaterThan(5);
+  for (const link of links) expect(ids).toContain(link.slice(1));
+}
+
+/** Whether all of these sections are there, one after the other. */
+function inOrder(page: string, ids: readonly string[]): boolean {
+  const places = ids.map((id) => page.indexOf(`<section id="${id}"`));
+  return places.every((at, i) => at > (places[i - 1] ?? 0));
+}
+
+function sectionOf(page: string, id: string): string {
+  const at = page.indexOf(`<section id="${id}"`);
+  expect([id, at]).not.toEqual([id, -1]);
+  return page.slice(at, page.indexOf("</section>", at));
+}
+
 /** Every string anywhere in the value, replaced; the rest as it is. */
 function poison<T>(value: T, text: string, keep: ReadonlySet<string>): T {
   if (typeof value === "string") return (keep.has(value) ? value : text) as T;
@@ -79,7 +102,7 @@ describe("text from strangers stays text", () => {
 
   test.each(HOSTILE)("in the story, the metrics, the log lines and the timeline: %j", (hostile) => {
     const { job } = syntheticHang(SMALL);
-    for (const sample of [slowGpu, standstill]) {
+    for (const sample of [slowGpu, standstill, reasonedSlowGpu]) {
       const { verdict, picture } = sample((plain) => `${plain} ${hostile}`);
       const page = renderHtml(job, verdict, null, null, picture);
       expectHarmless(page);
@@ -99,42 +122,50 @@ describe("the page", () => {
   const { job, verdict } = syntheticHang(SMALL);
   const page = renderHtml(job, verdict);
 
-  test("shows iteration times where there are any, before the graph", () => {
+  test("shows iteration times where there are any, folded where they decided nothing", () => {
     expect(page).not.toContain('id="iterations"');
     const text = renderHtml({ ...job, iterations: [slowSeries(), slowSeries()] }, verdict);
     expectHarmless(text);
     expect(text).toContain('<a href="#iterations">Iteration times</a>');
-    const order = ["actions", "iterations", "waits"].map((id) =>
-      text.indexOf(`<section id="${id}"`),
-    );
-    expect(order.toSorted((a, b) => a - b)).toEqual(order);
-    const ids = readTags(text).flatMap(({ attributes }) => attributes.get("id") ?? []);
-    expect(new Set(ids).size).toBe(ids.length);
+    expect(inOrder(text, ["suspects", "evidence", "frontiers", "waits", "actions"])).toBe(true);
+    expect(inOrder(text, ["frontiers", "iterations", "actions"])).toBe(true);
+    expect(sectionOf(text, "iterations")).toContain('<details class="fold">');
+    expect(sectionOf(text, "frontiers")).not.toContain('class="fold"');
+    expectWhole(text);
   });
 
-  test("tells how it spread right after what to do, then what if, then log lines", () => {
-    const sample = slowGpu();
-    const text = renderHtml(job, sample.verdict, null, null, sample.picture);
+  test("is one story: who, why, how it spread, what decided, what else was seen, what to do", () => {
+    const sample = reasonedSlowGpu();
+    const series = { ...job, iterations: [slowSeries()] };
+    const text = renderHtml(series, sample.verdict, null, null, sample.picture);
     expectHarmless(text);
-    expect(text).toContain('<a href="#story">How it spread</a>');
-    const order = ["suspects", "actions", "story", "what-if", "mitigation", "metrics", "log-lines"];
-    const places = [...order, "timeline", "evidence"].map((id) =>
-      text.indexOf(`<section id="${id}"`),
+    expectWhole(text);
+    const order = ["suspects", "why", "story", "what-if", "metrics", "iterations", "log-lines"];
+    expect(inOrder(text, [...order, "actions", "mitigation", "missing", "inputs"])).toBe(true);
+    expect(sectionOf(text, "metrics")).not.toContain('class="fold"');
+    expect(sectionOf(text, "iterations")).toContain('class="fold"');
+    expect(sectionOf(text, "log-lines")).toContain('class="fold"');
+    // What a method says can be read without unfolding anything, beside what shows it.
+    expect(sectionOf(text, "iterations").split("<details class")[0]).toContain(
+      "iterations take 1.9 times as long",
     );
-    expect(places.every((at) => at > 0)).toBe(true);
-    expect(places.toSorted((a, b) => a - b)).toEqual(places);
-    const ids = readTags(text).flatMap(({ attributes }) => attributes.get("id") ?? []);
-    expect(new Set(ids).size).toBe(ids.length);
+    expect(sectionOf(text, "why")).toContain('<a href="#metrics">Metrics beside peers</a>');
+    expect(sectionOf(text, "missing")).toContain("No NIC counters of node002");
     expect(text).not.toMatch(/\bstyle=|https?:|url\((?!#)|@import/);
   });
 
+  test("says at the top how sure it is and where to begin", () => {
+    const { verdict: slow, picture } = slowGpu();
+    const text = renderHtml(job, slow, null, null, picture);
+    const head = text.slice(text.indexOf("<header"), text.indexOf("</header>"));
+    expect(head).toContain("94 %, very likely");
+    expect(head).toContain('<a href="#actions">check-gpu rank 17 on node002</a>');
+    expect(text).not.toContain('id="why"');
+    expectWhole(text);
+  });
+
   test("is well formed, with no id twice and no link into the void", () => {
-    const tags = readTags(page);
-    const ids = tags.flatMap(({ attributes }) => attributes.get("id") ?? []);
-    expect(new Set(ids).size).toBe(ids.length);
-    const links = tags.flatMap(({ attributes }) => attributes.get("href") ?? []);
-    expect(links.length).toBeGreaterThan(5);
-    for (const link of links) expect(ids).toContain(link.slice(1));
+    expectWhole(page);
   });
 
   test("allows its own style and script by hash, and nothing else", () => {

@@ -1,26 +1,30 @@
 /**
- * The report: one HTML file that asks nothing of the network, for a person on call. The answer first,
- * then who, what to do, and the evidence down to file and line.
+ * The report: one HTML file that asks nothing of the network, for a person on call. It is one story over all methods that
+ * answered: the answer, why, who disagrees, what would change it, how it spread; then the evidence in the order in which
+ * it matters for this verdict, down to file and line; then what to do, and what is missing.
  */
 import { cutText } from "../../base/text.ts";
 import type { Job } from "../../model/job.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { Evidence } from "../parts/evidence.tsx";
-import { Lacks } from "../parts/lacks.tsx";
+import { FindingCards, MoreFindings, shownFindings } from "../parts/evidence.tsx";
 import { markupOf } from "../parts/markup-of.ts";
-import { html } from "./escape.ts";
-import { renderFrontiers } from "./frontier-table.ts";
-import { renderInputs } from "./inputs.ts";
-import { renderIterations } from "./iterations-section.ts";
-import { renderMachinesSection, type MachineAnswer } from "./machines-section.ts";
+import { html, type Markup } from "./escape.ts";
+import { type PlacedSection, placeEvidence } from "./evidence-order.ts";
+import { evidenceSections, OTHER } from "./evidence-sections.ts";
+import { renderInputs, renderMissing } from "./inputs.ts";
+import type { MachineAnswer } from "./machines-section.ts";
 import { renderMitigation } from "./mitigation-section.ts";
 import { renderPage } from "./page.ts";
-import { pictureSections } from "./picture-section.ts";
-import { renderTracePictures, traceSections, type TracePictures } from "./trace-section.ts";
-import { renderActions, renderHead, renderSuspects } from "./verdict-section.ts";
-import { renderWaitGraph } from "./wait-graph-section.ts";
-import { readWaitOps } from "./wait-ops.ts";
+import { storySections } from "./picture-section.ts";
+import type { TracePictures } from "./trace-section.ts";
+import { renderActions, renderHead, renderReasoning, renderSuspects } from "./verdict-section.ts";
+
+interface Section {
+  readonly id: string;
+  readonly name: string;
+  readonly body: Markup;
+}
 
 /**
  * `traces`: where the job left profiler traces; `machines`: where there are monitoring metrics of them; `picture`: the
@@ -33,55 +37,72 @@ export function renderHtml(
   machines: MachineAnswer | null = null,
   picture: IncidentPicture | null = null,
 ): string {
-  const pictures = traces ? renderTracePictures(traces) : html``;
-  const drawn = pictureSections(picture, machines !== null, traces?.timeline != null);
-  const waits = readWaitOps(verdict);
-  const suspects = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
-  const hasPlan = (verdict.mitigation?.steps.length ?? 0) > 0;
-  const actions = renderActions(job, verdict);
-  const sections = [
-    { id: "suspects", name: "Suspects", show: true },
-    { id: "actions", name: "What to do", show: actions.text !== "" },
-    ...drawn.story,
-    { id: "mitigation", name: "While it lasts", show: hasPlan },
-    { id: "iterations", name: "Iteration times", show: job.iterations.length > 0 },
-    { id: "machines", name: "Machines", show: machines !== null },
-    ...drawn.rest,
-    ...traceSections(pictures).map((section) => ({ ...section, show: true })),
-    { id: "waits", name: "Who waits for whom", show: waits !== null },
-    { id: "frontiers", name: "How far each rank got", show: job.dumps.size > 0 },
-    { id: "evidence", name: "Evidence", show: true },
-    { id: "inputs", name: "Inputs", show: true },
-  ].filter(({ show }) => show);
-  const body = html`${renderHead(job, verdict)}
+  const shown = shownFindings(verdict);
+  const told = storySections(picture);
+  const evidence = evidenceSections(job, verdict, traces, machines, picture);
+  const placed = placeEvidence(verdict, shown, told, evidence, OTHER);
+  const shownIn = (id: string): Section | null => {
+    const section = placed.placeOf.get(id);
+    return section === undefined || section === OTHER ? null : section;
+  };
+  const unlisted = verdict.findings.length - shown.length;
+  const plan = verdict.mitigation ?? null;
+  const sections: readonly Section[] = [
+    {
+      id: "suspects",
+      name: verdict.suspects.length === 1 ? "Suspect" : "Suspects",
+      body: renderSuspects(job, verdict),
+    },
+    { id: "why", name: "Why", body: renderReasoning(verdict, shownIn) },
+    ...told.map(({ id, name, body }) => ({
+      id,
+      name,
+      body: html`${body} ${markupOf(FindingCards, { findings: placed.told.get(id) ?? [] })}`,
+    })),
+    ...placed.sections.map((section) => ({ ...section, body: renderEvidence(section) })),
+    { id: "actions", name: "What to do", body: renderActions(job, verdict) },
+    {
+      id: "mitigation",
+      name: "While it lasts",
+      body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
+    },
+    {
+      id: "missing",
+      name: "What is missing",
+      body: renderMissing(verdict, picture?.lacks ?? []),
+    },
+    {
+      id: "inputs",
+      name: "Inputs",
+      body: html`${renderInputs(verdict)} ${markupOf(MoreFindings, { rest: unlisted })}`,
+    },
+  ].filter(({ body }) => body.text.trim() !== "");
+  const ids = new Set(sections.map(({ id }) => id));
+  const step = ["actions", "mitigation"].find((id) => ids.has(id)) ?? null;
+  const body = html`${renderHead(job, verdict, step)}
     <nav aria-label="Sections">
       ${sections.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
     </nav>
     <main>
-      ${renderSuspects(job, verdict)} ${actions} ${drawn.story.map(({ body }) => body)}
-      ${hasPlan && renderMitigation(verdict.mitigation!)} ${renderIterations(job.iterations)}
-      ${machines && renderMachinesSection(machines)} ${drawn.rest.map(({ body }) => body)}
-      ${pictures}
-      ${
-        waits &&
-        html`<section id="waits">
-          <h2>Who waits for whom</h2>
-          ${renderWaitGraph(job, waits, suspects)}
-        </section>`
-      }
-      ${
-        job.dumps.size > 0 &&
-        html`<section id="frontiers">
-          <h2>How far each rank got</h2>
-          ${renderFrontiers(job, suspects, new Set(verdict.victims), waits?.ops ?? [])}
-        </section>`
-      }
-      <section id="evidence">
-        <h2>Evidence</h2>
-        ${markupOf(Evidence, { verdict })} ${picture && markupOf(Lacks, { lacks: picture.lacks })}
-      </section>
-      ${renderInputs(verdict)}
+      ${sections.map(
+        (section) =>
+          html`<section id="${section.id}">
+            <h2>${section.name}</h2>
+            ${section.body}
+          </section> `,
+      )}
     </main>
     <footer>Written by Faultline. The same as data: verdict.json (${verdict.schema}).</footer>`;
   return renderPage(`${verdict.kind}: ${cutText(verdict.summary, 120)}`, body);
+}
+
+/** What the methods say stays readable where what they saw is folded. */
+function renderEvidence({ findings, isOpen, folds, body }: PlacedSection): Markup {
+  const cards = markupOf(FindingCards, { findings });
+  if (isOpen || folds === "") return html`${cards} ${body}`;
+  return html`${cards}
+    <details class="fold">
+      <summary>${folds}</summary>
+      ${body}
+    </details>`;
 }

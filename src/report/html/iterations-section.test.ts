@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { renderIterationsPage } from "./iterations-page.ts";
-import { renderIterations } from "./iterations-section.ts";
+import { renderSeries } from "./iterations-section.ts";
 import { changeAt, episodeOf, slowSeries, syntheticSeries } from "./synthetic-series.ts";
 import { readTags } from "./tag-check.ts";
 
@@ -14,12 +14,8 @@ function plots(markup: string): number {
 }
 
 describe("the section", () => {
-  test("is nothing without series", () => {
-    expect(renderIterations([]).text).toBe("");
-  });
-
   test("says median, variation, time wasted and restarts in one line", () => {
-    const { text } = renderIterations([slowSeries({ restarts: [86] })]);
+    const { text } = renderSeries([slowSeries({ restarts: [86] })]);
     readTags(text);
     expect(words(text)).toContain(
       "median 1 s · variation 1 % · time wasted 0.0177 h (34.4 % of the time) · 1 restart",
@@ -27,7 +23,7 @@ describe("the section", () => {
   });
 
   test("lists the change points, with the time where it is known", () => {
-    const text = words(renderIterations([slowSeries()]).text);
+    const text = words(renderSeries([slowSeries()]).text);
     expect(text).toContain("Change at Known at Before After Ratio When (UTC) Line");
     expect(text).toContain("▲ 16 slower 20 1 s 1.9 s ×1.9 2026-11-15 00:41:49 316");
     expect(text).toContain("▼ 86 faster 90 1.9 s 1 s ×0.53 – –");
@@ -37,9 +33,7 @@ describe("the section", () => {
     const durationMs = Array.from({ length: 300 }, () => 1_000);
     const spikes = Array.from({ length: 30 }, (_, i) => episodeOf("spike", i + 1, i + 1, 1.2));
     const last = episodeOf("degradation", 200, 300, 1.5, { isOpen: true });
-    const { text } = renderIterations([
-      syntheticSeries({ durationMs, episodes: [...spikes, last] }),
-    ]);
+    const { text } = renderSeries([syntheticSeries({ durationMs, episodes: [...spikes, last] })]);
     const table = words(text.slice(text.indexOf(">Type<")));
     expect(table).toMatch(/Period degradation 200–300, up to the end ×1.5 101 50.5 s –/);
     expect(table).toContain("11 more episodes that wasted less.");
@@ -54,7 +48,7 @@ describe("the section", () => {
       }),
     );
     const other = slowSeries({ rank: 9, changePoints: [changeAt(60, 1_000, 1_900)] });
-    const { text } = renderIterations([...ranks, other]);
+    const { text } = renderSeries([...ranks, other]);
     expect(plots(text)).toBe(2);
     expect(text).toContain("Ranks 4–7 say the same.");
   });
@@ -63,7 +57,7 @@ describe("the section", () => {
     const many = Array.from({ length: 12 }, (_, i) =>
       slowSeries({ source: `log${i}`, episodes: [episodeOf("degradation", 16, 85, 1.5 + i / 10)] }),
     );
-    const { text } = renderIterations(many);
+    const { text } = renderSeries(many);
     expect(plots(text)).toBe(8);
     expect(words(text)).toContain("Not drawn: log0; log1; log2; log3.");
   });

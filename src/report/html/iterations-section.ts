@@ -19,15 +19,6 @@ const BASES: Readonly<Record<SeriesBasis, string>> = {
   operators: "from the period of the operators",
 };
 
-/** Nothing for an empty list. */
-export function renderIterations(tracked: readonly TrackedSeries[]): Markup {
-  if (tracked.length === 0) return html``;
-  return html`<section id="iterations">
-    <h2>Iteration times</h2>
-    ${renderSeries(tracked)}
-  </section>`;
-}
-
 export function renderSeries(tracked: readonly TrackedSeries[]): Markup {
   const groups = groupSeries(tracked);
   const shown = mostWasteful(groups);

@@ -19,18 +19,17 @@ export interface MachineAnswer {
   readonly pictures: readonly MachinePicture[];
 }
 
-/** Within another report: one section, the answer as its first sentence. */
-export function renderMachinesSection({ report, pictures }: MachineAnswer): Markup {
-  return html`<section id="machines">
-    <h2>Machines</h2>
-    <p><b>${headline(report)}.</b></p>
+/** Within another report: the answer as its first sentence, what is asked for seldom folded. */
+export function renderMachinesBody({ report, pictures }: MachineAnswer): Markup {
+  return html`<p><b>${headline(report)}.</b></p>
     ${renderFaulty(report, pictures)}
     ${machineParts(report).map(
       ({ name, body }) =>
-        html`<h3>${name}</h3>
-          ${body}`,
-    )}
-  </section>`;
+        html`<details>
+          <summary>${name}</summary>
+          ${body}
+        </details> `,
+    )}`;
 }
 
 /** Without a full stop: it is a title, too. */

@@ -4,9 +4,7 @@ import { stepHead, stepHow, stepWhen } from "../mitigation-words.ts";
 import { html, type Markup } from "./escape.ts";
 
 export function renderMitigation(plan: Mitigation): Markup {
-  return html`<section id="mitigation">
-    <h2>While it lasts</h2>
-    <p class="note">
+  return html`<p class="note">
       Each step is due when it would have saved as much as it costs. However long the fault lasts,
       that loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would have
       lost.
@@ -21,6 +19,5 @@ export function renderMitigation(plan: Mitigation): Markup {
           </li>`,
       )}
     </ol>
-    ${plan.assumes.length > 0 && html`<p class="note">Taken for granted: ${plan.assumes.join("; ")}.</p>`}
-  </section>`;
+    ${plan.assumes.length > 0 && html`<p class="note">Taken for granted: ${plan.assumes.join("; ")}.</p>`}`;
 }

@@ -6,44 +6,78 @@ import { Metrics } from "../parts/metrics.tsx";
 import { Story } from "../parts/story.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { WhatIf } from "../parts/what-if.tsx";
-import { html, type Markup } from "./escape.ts";
+import type { EvidenceSection } from "./evidence-order.ts";
 
-export interface PictureSection {
-  readonly id: string;
-  readonly name: string;
-  readonly body: Markup;
-  readonly show: true;
+/** Told right after who it is, whatever decided. */
+export function storySections(picture: IncidentPicture | null): readonly EvidenceSection[] {
+  const { story = null, whatIf = null } = picture ?? {};
+  return [
+    ...(story
+      ? [
+          {
+            id: "story",
+            name: "How it spread",
+            shows: ["localize/slow-rank", "localize/slow-link"],
+            folds: "",
+            body: markupOf(Story, { story }),
+          },
+        ]
+      : []),
+    ...(whatIf
+      ? [
+          {
+            id: "what-if",
+            name: "What if",
+            shows: ["localize/what-if"],
+            folds: "",
+            body: markupOf(WhatIf, { whatIf }),
+          },
+        ]
+      : []),
+  ];
 }
 
-/** How it spread comes right after what to do; the rest beside what else was measured, unless the report has it in full. */
+/** What else was measured, unless the report has it in full. */
 export function pictureSections(
   picture: IncidentPicture | null,
   hasMachines: boolean,
   hasTimeline: boolean,
-): { readonly story: readonly PictureSection[]; readonly rest: readonly PictureSection[] } {
-  if (picture === null) return { story: [], rest: [] };
-  const { story, whatIf, metrics, logs, timeline } = picture;
-  return {
-    story: [
-      ...(story ? [section("story", "How it spread", markupOf(Story, { story }))] : []),
-      ...(whatIf ? [section("what-if", "What if", markupOf(WhatIf, { whatIf }))] : []),
-    ],
-    rest: [
-      ...(metrics.length > 0 && !hasMachines
-        ? [section("metrics", "Metrics beside peers", markupOf(Metrics, { pictures: metrics }))]
-        : []),
-      ...(logs.length > 0 ? [section("log-lines", "Log lines", markupOf(LogLines, { logs }))] : []),
-      ...(timeline && !hasTimeline
-        ? [section("timeline", "The worst step", markupOf(Timeline, { timeline }))]
-        : []),
-    ],
-  };
-}
-
-function section(id: string, name: string, drawn: Markup): PictureSection {
-  const body = html`<section id="${id}">
-    <h2>${name}</h2>
-    ${drawn}
-  </section>`;
-  return { id, name, body, show: true };
+): readonly EvidenceSection[] {
+  if (picture === null) return [];
+  const { metrics, logs, timeline } = picture;
+  return [
+    ...(metrics.length > 0 && !hasMachines
+      ? [
+          {
+            id: "metrics",
+            name: "Metrics beside peers",
+            shows: ["machines/"],
+            folds: "Plots",
+            body: markupOf(Metrics, { pictures: metrics }),
+          },
+        ]
+      : []),
+    ...(logs.length > 0
+      ? [
+          {
+            id: "log-lines",
+            name: "Log lines",
+            shows: ["logs/", "crash/", "hang/watchdog"],
+            folds: "The lines",
+            body: markupOf(LogLines, { logs }),
+          },
+        ]
+      : []),
+    ...(timeline && !hasTimeline
+      ? [
+          {
+            id: "timeline",
+            name: "The worst step",
+            shows: ["traces/"],
+            folds: "The drawing",
+            body: markupOf(Timeline, { timeline }),
+          },
+        ]
+      : []),
+  ];
 }

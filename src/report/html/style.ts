@@ -26,7 +26,7 @@ code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu 
 
 nav { display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 16px 0 0; font-size: .95rem; }
 section { scroll-margin-top: 8px; }
-#suspects h2 { border-top: 0; margin-top: 16px; }
+#suspects > h2 { border-top: 0; margin-top: 16px; }
 
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 4px; margin-bottom: 10px; }
 .tall { max-height: 75vh; overflow-y: auto; }
@@ -101,6 +101,7 @@ summary { cursor: pointer; color: var(--link); }
 details { margin-bottom: 10px; }
 pre { background: var(--panel); border-radius: 4px; padding: 10px 12px; overflow: auto; max-height: 420px;
   white-space: pre-wrap; overflow-wrap: anywhere; margin: 8px 0 0; }
+.fold > summary { margin-bottom: 8px; }
 details > .scroll, details > ul { margin-top: 8px; }
 .inputs td:first-child { overflow-wrap: anywhere; }
 footer { border-top: 1px solid var(--line); margin-top: 40px; padding-top: 12px; }
@@ -115,7 +116,7 @@ footer { border-top: 1px solid var(--line); margin-top: 40px; padding-top: 12px;
   * { print-color-adjust: exact; }
   html { font-size: 11px; }
   body { max-width: none; padding: 0; }
-  nav { display: none; }
+  nav, .fold:not([open]) { display: none; }
   .scroll, .tall { overflow: visible; max-height: none; border: 0; }
   .wait-graph { max-width: 100%; height: auto; } .iteration-plot { min-width: 0; }
   thead th, .frontiers th:first-child { position: static; }

@@ -45,6 +45,7 @@ export function barOf(profiles: readonly RankProfile[]): Bar | null {
   };
 }
 
+/** Nothing where no step was measured. */
 export function renderBreakdown(
   run: RunProfile,
   healthy: readonly RunProfile[],
@@ -69,9 +70,7 @@ export function renderBreakdown(
   const ticks = roundValues(topMs, 10);
   const grid = ticks.map((ms) => `M${px(x(ms))} ${TOP - 6}V${bottom}`).join("");
   const rest = worst.slice(MOST_BARS);
-  return html`<section id="breakdown">
-    <h2>Where a step’s time goes</h2>
-    <p class="note">
+  return html`<p class="note">
       A bar is as long as the rank’s mean step, in milliseconds; its parts add up to it.
       ${hasBase && "The thin bar below is the same rank in the baseline."} Small kernels and copies
       count while no matrix product runs, communication while nothing else does.
@@ -100,8 +99,7 @@ export function renderBreakdown(
         )}
       </svg>
     </div>
-    ${rest.length > 0 && html`<p class="note">Not drawn: ${rankWords(rest)}.</p>`}
-  </section>`;
+    ${rest.length > 0 && html`<p class="note">Not drawn: ${rankWords(rest)}.</p>`}`;
 }
 
 function barWords({ stepMs, ms }: Bar): string {

@@ -25,6 +25,7 @@ export interface CdfPoint {
   readonly share: number;
 }
 
+/** Nothing where no latency was measured. */
 export function renderCdf(
   run: RunProfile,
   healthy: readonly RunProfile[],
@@ -55,9 +56,7 @@ export function renderCdf(
     base.length > 0
       ? `Half of the kernels start within ${half(all)} of their launch; in the baseline within ${half(base)}.`
       : `Half of the kernels start within ${half(all)} of their launch.`;
-  return html`<section id="latency">
-    <h2>From launch to start: issue latencies</h2>
-    <p>${medians} ${base.length > 0 && distanceWords(distanceMs)}</p>
+  return html`<p>${medians} ${base.length > 0 && distanceWords(distanceMs)}</p>
     <p class="note">
       A CPU that runs ahead of its GPU gives long latencies; one that is held up issues late, the
       kernel starts at once, and the line moves to the left.
@@ -79,8 +78,7 @@ export function renderCdf(
         ${ranks.length > 1 && ranks.map(({ latencyMs }) => line(latencyMs, "cdf one"))}
         ${base.length > 0 && line(base, "cdf base")} ${line(all, "cdf")}
       </svg>
-    </div>
-  </section>`;
+    </div>`;
 }
 
 function distanceWords(distanceMs: ReadonlyMap<Rank, number>): string {

@@ -6,7 +6,7 @@ import type { RunProfile } from "../../model/trace-profile.ts";
 import type { TraceReport } from "../trace-document.ts";
 import { html, type Markup } from "./escape.ts";
 import { renderPage } from "./page.ts";
-import { renderTracePictures, traceSections } from "./trace-section.ts";
+import { traceSections } from "./trace-section.ts";
 import { shareWords } from "./trace-words.ts";
 
 const MOST_CARDS = 24;
@@ -25,7 +25,7 @@ export interface TracePage {
 export function renderTracePage({ report, healthy, timeline, text }: TracePage): string {
   const { run, regressions, baseline, distanceMs, notes, missing } = report;
   const title = titleOf(report);
-  const pictures = renderTracePictures({ run, healthy, distanceMs, timeline });
+  const pictures = traceSections({ run, healthy, distanceMs, timeline });
   const tone = regressions.length > 0 ? "warn" : baseline.length > 0 ? "good" : "open";
   const said = [...notes, ...missing.map((one) => `Missing or odd: ${one}`)];
   const body = html`<header class="fl-head fl-${tone}">
@@ -35,7 +35,7 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
       </p>
     </header>
     <nav aria-label="Sections">
-      ${traceSections(pictures).map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
+      ${pictures.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
     </nav>
     <main>
       ${
@@ -48,7 +48,13 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
           ${regressions.length > MOST_CARDS && html`<p class="note">${count(regressions.length - MOST_CARDS, "more regression")} in verdict.json.</p>`}
         </section>`
       }
-      ${pictures}
+      ${pictures.map(
+        ({ id, title: above, body: drawn }) =>
+          html`<section id="${id}">
+            <h2>${above}</h2>
+            ${drawn}
+          </section> `,
+      )}
       ${
         said.length > 0 &&
         html`<section id="notes">

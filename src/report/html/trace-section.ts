@@ -5,7 +5,7 @@ import type { RunProfile } from "../../model/trace-profile.ts";
 import { html, type Markup } from "./escape.ts";
 import { renderBreakdown } from "./trace-breakdown.ts";
 import { renderCdf } from "./trace-cdf.ts";
-import { renderTimeline } from "./trace-timeline.ts";
+import { renderTimelineBody } from "./trace-timeline.ts";
 
 export interface TracePictures {
   readonly run: RunProfile;
@@ -14,22 +14,39 @@ export interface TracePictures {
   readonly timeline: TimelinePicture | null;
 }
 
-export const TRACE_SECTIONS = [
-  { id: "timeline", name: "The worst step" },
-  { id: "latency", name: "Issue latencies" },
-  { id: "breakdown", name: "Where time goes" },
-] as const;
+export interface TraceSection {
+  readonly id: string;
+  /** In a list of sections. */
+  readonly name: string;
+  /** Above it. */
+  readonly title: string;
+  readonly body: Markup;
+}
 
-export function renderTracePictures(pictures: TracePictures): Markup {
+/** Those that there is something to draw for. */
+export function traceSections(pictures: TracePictures): readonly TraceSection[] {
   const { run, healthy, distanceMs, timeline } = pictures;
   const drawn = timeline?.lanes.map(({ rank }) => rank) ?? [];
   const rest = run.ranks.map(({ rank }) => rank).filter((rank) => !drawn.includes(rank));
   const worst = [...drawn, ...rest];
-  return html`${timeline && renderTimeline(timeline)} ${renderCdf(run, healthy, distanceMs, worst)}
-  ${renderBreakdown(run, healthy, worst)}`;
-}
-
-/** Those of TRACE_SECTIONS that the pictures have. */
-export function traceSections({ text }: Markup): readonly { id: string; name: string }[] {
-  return TRACE_SECTIONS.filter(({ id }) => text.includes(`<section id="${id}">`));
+  return [
+    {
+      id: "timeline",
+      name: "The worst step",
+      title: "What the GPUs did in the worst step",
+      body: timeline ? renderTimelineBody(timeline) : html``,
+    },
+    {
+      id: "latency",
+      name: "Issue latencies",
+      title: "From launch to start: issue latencies",
+      body: renderCdf(run, healthy, distanceMs, worst),
+    },
+    {
+      id: "breakdown",
+      name: "Where time goes",
+      title: "Where a step’s time goes",
+      body: renderBreakdown(run, healthy, worst),
+    },
+  ].filter(({ body }) => body.text !== "");
 }

@@ -26,13 +26,6 @@ const LEVEL_HEIGHT = 1;
 const MOST_CALLS = 10;
 const MOST_NAME = 120;
 
-export function renderTimeline(picture: TimelinePicture): Markup {
-  return html`<section id="timeline">
-    <h2>What the GPUs did in the worst step</h2>
-    ${renderTimelineBody(picture)}
-  </section>`;
-}
-
 /** Without heading and frame. */
 export function renderTimelineBody(picture: TimelinePicture): Markup {
   const { lanes, leftOut, rank, step, stepMs } = picture;

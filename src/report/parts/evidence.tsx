@@ -13,30 +13,56 @@ const MOST_DATA = 4_000;
 const MOST_SAYS = 2_000;
 const MOST_PATH = 400;
 
+type Finding = Verdict["findings"][number];
+
 export function Evidence({
   verdict,
 }: {
-  readonly verdict: Pick<Verdict, "findings" | "suspects">;
+  readonly verdict: Pick<Verdict, "findings" | "suspects" | "reasoning">;
 }): VNode {
-  const { findings, suspects } = verdict;
-  // What a suspect's card links to must be there, however many findings come before it.
-  const cited = new Set(suspects.flatMap(({ evidence }) => evidence));
-  const others = findings.filter(({ id }) => !cited.has(id));
-  const kept = new Set(others.slice(0, MOST_FINDINGS).map(({ id }) => id));
-  const shown = findings.filter(({ id }) => cited.has(id) || kept.has(id));
-  const rest = findings.length - shown.length;
+  const shown = shownFindings(verdict);
   return (
     <>
-      {findings.length === 0 && <p class="fl-p">No method found anything in these files.</p>}
-      {shown.map((finding) => (
-        <FindingCard finding={finding} />
-      ))}
-      {rest > 0 && <p class="fl-note">{count(rest, "more finding")} in verdict.json.</p>}
+      {verdict.findings.length === 0 && (
+        <p class="fl-p">No method found anything in these files.</p>
+      )}
+      <FindingCards findings={shown} />
+      <MoreFindings rest={verdict.findings.length - shown.length} />
     </>
   );
 }
 
-function FindingCard({ finding }: { readonly finding: Verdict["findings"][number] }): VNode {
+/** What anything links to must be there, however many findings come before it. */
+export function shownFindings({
+  findings,
+  suspects,
+  reasoning,
+}: Pick<Verdict, "findings" | "suspects" | "reasoning">): readonly Finding[] {
+  const cited = new Set([
+    ...suspects.flatMap(({ evidence }) => evidence),
+    ...(reasoning?.decidedBy.map(({ finding }) => finding) ?? []),
+    ...(reasoning?.conflicts.flatMap((conflict) => conflict.findings) ?? []),
+  ]);
+  const others = findings.filter(({ id }) => !cited.has(id));
+  const kept = new Set(others.slice(0, MOST_FINDINGS).map(({ id }) => id));
+  return findings.filter(({ id }) => cited.has(id) || kept.has(id));
+}
+
+export function FindingCards({ findings }: { readonly findings: readonly Finding[] }): VNode {
+  return (
+    <>
+      {findings.map((finding) => (
+        <FindingCard finding={finding} />
+      ))}
+    </>
+  );
+}
+
+export function MoreFindings({ rest }: { readonly rest: number }): VNode | null {
+  return rest > 0 ? <p class="fl-note">{count(rest, "more finding")} in verdict.json.</p> : null;
+}
+
+function FindingCard({ finding }: { readonly finding: Finding }): VNode {
   const { id, method, says, weight, at, data } = finding;
   const share = percent(weight);
   const json = Object.keys(data).length === 0 ? "" : jsonText(data, MOST_DATA + 1);

@@ -80,6 +80,15 @@ const CARDS = `
 .fl-id { font-family: ${MONO}; font-weight: 700; } .fl-weight { color: var(--soft); font-size: .85rem; }
 .fl-places code { display: inline-block; background: var(--panel); border-radius: 3px; padding: 0 6px;
   overflow-wrap: anywhere; }
+.fl-reasoning h3 { font-size: 1rem; margin: 16px 0 6px; }
+.fl-reasoning > :last-child { margin-bottom: 0; }
+.fl-decided, .fl-conflicts, .fl-changes { padding-left: 22px; margin: 0 0 10px; }
+.fl-decided li, .fl-conflicts li, .fl-changes li { margin-bottom: 8px; overflow-wrap: anywhere; }
+.fl-decided li::marker { font-weight: 700; } .fl-decided .fl-p { margin-bottom: 2px; font-weight: 600; }
+.fl-grounds { color: var(--soft); font-size: .9rem; gap: 2px 14px; }
+.fl-grounds code { font-family: ${MONO}; background: var(--panel); border-radius: 3px; padding: 0 6px;
+  overflow-wrap: anywhere; min-width: 0; }
+.fl-conflicts .fl-cause { border-color: var(--soft); color: var(--soft); }
 .fl-lacks ul { color: var(--soft); font-size: .9rem; padding-left: 22px; margin: 0 0 10px; }
 .fl-lacks .fl-note { margin-bottom: 2px; }
 `;
@@ -176,7 +185,7 @@ const MEDIA = `
 @media print {
   .js .fl-command button { display: none; }
   .fl-log ol, .fl-scroll, .fl-data { max-height: none; overflow: visible; }
-  .fl-head, .fl-card, .fl-hop, .fl-finding, .fl-what-if { break-inside: avoid; }
+  .fl-head, .fl-card, .fl-hop, .fl-finding, .fl-what-if, .fl-decided li { break-inside: avoid; }
 }
 `;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { StoryBar, StoryHop } from "../../model/picture.ts";
 import { html } from "../html/escape.ts";
+import { reasonedSlowGpu } from "../html/synthetic-reasoning.ts";
 import { readTags } from "../html/tag-check.ts";
 import { Actions, IncidentActions } from "./actions.tsx";
 import { Evidence } from "./evidence.tsx";
@@ -9,6 +10,7 @@ import { markupOf } from "./markup-of.ts";
 import { Drawn } from "./markup.tsx";
 import { figureWordsOf, Metrics } from "./metrics.tsx";
 import { PARTS_STYLE } from "./parts-style.ts";
+import { hasReasoning, Reasoning } from "./reasoning.tsx";
 import { slowGpu, standstill } from "./sample-picture.ts";
 import { StoryBars } from "./story-bars.tsx";
 import { Story } from "./story.tsx";
@@ -115,6 +117,67 @@ describe("suspects", () => {
     expect(words(markupOf(Suspects, { verdict: slow.verdict, placeOf }).text)).toContain(
       "GPU 1 · pid 4017",
     );
+  });
+});
+
+describe("how a verdict came about", () => {
+  const { verdict } = reasonedSlowGpu();
+  const shownIn = (id: string): { id: string; name: string } | null =>
+    id === "f1" ? { id: "story", name: "How it spread" } : null;
+  const { text } = markupOf(Reasoning, { verdict, shownIn });
+
+  test("is what decided with place, link and how much it said, the strongest first", () => {
+    expect(words(text)).toMatch(/780 MHz.*f2 made it about 42 times likelier.*rank 17&#39;s own/);
+    expect(text.match(/<ol class="fl-decided">[^]*?<\/ol>/)![0].match(/<li>/g)).toHaveLength(2);
+    expect(words(text)).toContain("/run/42/rank17.log:4 How it spread");
+    expect(text).toContain('<a href="#story">');
+    expect(words(text)).toContain("Before looking: 30 % of slow-downs are of a GPU.");
+  });
+
+  test("is who disagrees and why that was not believed; links lead only to what is there", () => {
+    expect(words(text)).toContain(
+      "node005 network-slow The network is slower than it should be, 3 %",
+    );
+    expect(words(text)).toContain(
+      "Not believed: it got slow four minutes after the iterations did.",
+    );
+    const links = readTags(text).flatMap(({ attributes }) => attributes.get("href") ?? []);
+    expect(links).toEqual(["#finding-f2", "#finding-f1", "#story", "#finding-f3"]);
+  });
+
+  test("is what would change it, with commands to copy", () => {
+    expect(text).toContain("<code>dmesg | grep -i xid</code>");
+  });
+
+  test("is nothing for a verdict that does not say", () => {
+    expect(hasReasoning(slow.verdict)).toBe(false);
+    expect(markupOf(Reasoning, { verdict: slow.verdict }).text).toBe("");
+    const reasoning = { decidedBy: [], conflicts: [], wouldChange: [], prior: null };
+    expect(markupOf(Reasoning, { verdict: { ...slow.verdict, reasoning } }).text).toBe("");
+  });
+
+  test("calls who asked instead of linking, on a page whose addresses say something else", () => {
+    const live = markupOf(Reasoning, { verdict, onEvidence: () => undefined }).text;
+    expect(live).not.toContain("href");
+    expect(live.match(/<button type="button" class="fl-link">/g)).toHaveLength(3);
+  });
+
+  test("takes from the suspect's card what it says itself, and leaves the rest", () => {
+    const card = words(markupOf(Suspects, { verdict }).text);
+    expect(card).toContain("its CPU issues as before Evidence: f1");
+    expect(card).not.toContain("780 MHz");
+  });
+
+  test("has an end, however much there is", () => {
+    const { reasoning } = verdict;
+    const many = {
+      ...reasoning!,
+      conflicts: Array.from({ length: 500 }, () => reasoning!.conflicts[0]!),
+      wouldChange: Array.from({ length: 500 }, () => "x".repeat(10_000)),
+    };
+    const long = markupOf(Reasoning, { verdict: { ...verdict, reasoning: many } }).text;
+    expect(long.length).toBeLessThan(20_000);
+    expect(words(long)).toContain("494 more of them in verdict.json.");
   });
 });
 

@@ -4,6 +4,7 @@ import { count, cutText, ranges, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { anchor } from "../html/escape.ts";
+import { decidingFindings, unsaid } from "../reasoning-words.ts";
 import { causeWords } from "./cause-words.ts";
 import { percent, Share } from "./share.tsx";
 
@@ -24,7 +25,7 @@ export interface RankPlace {
 }
 
 export interface SuspectsProps {
-  readonly verdict: Pick<Verdict, "suspects" | "victims">;
+  readonly verdict: Pick<Verdict, "suspects" | "victims" | "findings" | "reasoning">;
   /** What is known of a rank besides. */
   readonly placeOf?: (rank: Rank) => RankPlace | null | undefined;
   /** Where addresses carry something else than anchors: called instead of following one. */
@@ -35,6 +36,8 @@ export interface SuspectsProps {
 
 export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
   const { suspects, victims } = verdict;
+  // Where what decided is shown by itself (reasoning.tsx), it is not read twice.
+  const decided = decidingFindings(verdict).map(({ finding }) => finding.says);
   const [first, ...others] = suspects;
   const likely = others.filter(({ score }) => score >= LIKELY * (first?.score ?? 0));
   const open = likely.slice(0, MOST_OPEN);
@@ -43,7 +46,7 @@ export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
   return (
     <>
       {!first && <p class="fl-p">Nobody.</p>}
-      {first && <Card suspect={first} isFirst {...rest} />}
+      {first && <Card suspect={{ ...first, why: unsaid(first.why, decided) }} isFirst {...rest} />}
       {open.length > 0 && (
         <div class="fl-cards">
           {open.map((suspect) => (
@@ -146,7 +149,7 @@ function Card({
       {details.length > 0 && (
         <p class="fl-p">{details.map((detail, i) => (i === 0 ? detail : [" · ", detail]))}</p>
       )}
-      <p class="fl-p">{cutText(why, MOST_WHY)}</p>
+      {why !== "" && <p class="fl-p">{cutText(why, MOST_WHY)}</p>}
       {evidence.length > 0 && (
         <p class="fl-note">
           Evidence:{" "}

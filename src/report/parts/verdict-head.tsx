@@ -3,6 +3,7 @@ import type { ComponentChild, ComponentChildren, VNode } from "preact";
 import { cutText } from "../../base/text.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { confidenceWords } from "../reasoning-words.ts";
 import { shownMoment, type ShowTime } from "./moment.tsx";
 import { percent, Share } from "./share.tsx";
 
@@ -73,7 +74,7 @@ export function VerdictHead({ verdict, about, badges, facts, time }: VerdictHead
       <dl class="fl-facts">
         {confidence !== null && (
           <Fact name="Confidence">
-            {percent(confidence)}{" "}
+            {percent(confidence)}, {confidenceWords(confidence)}{" "}
             <Share value={confidence} label={`Confidence ${percent(confidence)}`} />
           </Fact>
         )}
@@ -86,6 +87,21 @@ export function VerdictHead({ verdict, about, badges, facts, time }: VerdictHead
         {facts}
       </dl>
     </header>
+  );
+}
+
+/** Where a report says what to do, for whoever needs no more than that. */
+export function FirstStep({
+  section,
+  says,
+}: {
+  readonly section: string;
+  readonly says: string;
+}): VNode {
+  return (
+    <Fact name="First step">
+      <a href={`#${section}`}>{says}</a>
+    </Fact>
   );
 }
 

@@ -1,0 +1,85 @@
+/** What terminal, Markdown and HTML say of how a verdict came about: the same words, worked out once. */
+import type { Verdict } from "../model/verdict.ts";
+
+type Findings = Pick<Verdict, "findings" | "reasoning" | "suspects">;
+type Finding = Verdict["findings"][number];
+
+/** What a person takes in; a verdict that was read from a file may hold any number. */
+export const MOST_DECIDING = 3;
+export const MOST_CONFLICTS = 6;
+export const MOST_CHANGES = 6;
+
+export interface Decided {
+  readonly finding: Finding;
+  readonly times: number;
+}
+
+/** The findings that decided and are there, the strongest first; none where the verdict does not say. */
+export function decidingFindings({
+  findings,
+  reasoning,
+}: Pick<Verdict, "findings" | "reasoning">): readonly Decided[] {
+  const byId = new Map(findings.map((finding) => [finding.id, finding]));
+  return (reasoning?.decidedBy ?? [])
+    .flatMap(({ finding: id, times }) => {
+      const finding = byId.get(id);
+      return finding ? [{ finding, times }] : [];
+    })
+    .slice(0, MOST_DECIDING);
+}
+
+/** Which findings come first wherever they are listed: those that decided, else what the first suspect rests on. */
+export function leadingIds(verdict: Findings): readonly string[] {
+  const decided = decidingFindings(verdict).map(({ finding }) => finding.id);
+  return decided.length > 0 ? decided : (verdict.suspects[0]?.evidence ?? []);
+}
+
+/** Those that decided in their order, then the others by weight. */
+export function inOrderOfWeight(verdict: Findings): readonly Finding[] {
+  const place = new Map(decidingFindings(verdict).map(({ finding }, i) => [finding.id, i]));
+  const placeOf = ({ id }: Finding): number => place.get(id) ?? MOST_DECIDING;
+  return verdict.findings.toSorted((a, b) => placeOf(a) - placeOf(b) || b.weight - a.weight);
+}
+
+/** "about 420 times likelier"; "" where it is no more than before. */
+export function timesWords(times: number): string {
+  if (!(times >= 1.05)) return "";
+  if (times >= 1_000) return "more than a thousand times likelier";
+  return `about ${times >= 9.95 ? Number(times.toPrecision(2)) : Number(times.toFixed(1))} times likelier`;
+}
+
+const SURENESS: readonly (readonly [least: number, words: string])[] = [
+  [0.95, "almost certain"],
+  [0.8, "very likely"],
+  [0.6, "likely"],
+  [0.4, "as likely as not"],
+];
+
+/** A share of 100 verdicts means little at night; the words go with it, not instead of it. */
+export function confidenceWords(confidence: number): string {
+  // As it is shown: 95 % is not one thing here and another there.
+  const shown = Math.round(100 * confidence) / 100;
+  return SURENESS.find(([least]) => shown >= least)?.[1] ?? "little more than a guess";
+}
+
+/**
+ * What is left of a suspect's reason without the sentences that these findings say: nobody reads them twice. Only whole
+ * clauses go: what stands inside another sentence is part of it.
+ */
+export function unsaid(why: string, says: readonly string[]): string {
+  let rest = why;
+  for (const said of says.toSorted((a, b) => b.length - a.length)) {
+    const clause = said.replace(/[.;,\s]+$/, "");
+    const at = clause === "" ? -1 : rest.indexOf(clause);
+    if (at === -1) continue;
+    const [before, after] = [rest.slice(0, at), rest.slice(at + clause.length)];
+    if (/(?:^|[;.]\s*)(?:and\s+)?$/.test(before) && /^\s*(?:[;.]|$)/.test(after))
+      rest = `${before.replace(/[;.]\s*(?:and\s+)?$/, "")}${after}`;
+  }
+  return rest.replace(/^[;.\s]+(?:and\s+)?|[;\s]+$/g, "");
+}
+
+/** A sentence that another one follows. */
+export function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { reasonedSlowGpu } from "../../src/report/html/synthetic-reasoning.ts";
+import { readTags } from "../../src/report/html/tag-check.ts";
+import { markupOf } from "../../src/report/parts/markup-of.ts";
+import { slowGpu } from "../../src/report/parts/sample-picture.ts";
+import { Why } from "./sections.tsx";
+
+test("an incident's page says how its verdict came about, with buttons: addresses are routes there", () => {
+  const { text } = markupOf(Why, { verdict: reasonedSlowGpu().verdict });
+  const names = new Set(readTags(text).map(({ name }) => name));
+  expect(names).toContain("button");
+  expect(names).not.toContain("a");
+  expect(text).toContain("Not believed: it got slow four minutes after");
+});
+
+test("and nothing where the verdict does not say", () => {
+  expect(markupOf(Why, { verdict: slowGpu().verdict }).text).toBe("");
+});
