@@ -2,6 +2,7 @@
 import { rankWords } from "../base/text.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
+import { wasSurvived } from "../model/process-ended.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsFor, adviceFor } from "./advice.ts";
 import { kindOfMachineFault } from "./machine-evidence.ts";
@@ -143,7 +144,8 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
       .map(({ rank }) => rank),
   );
   const allLeft = left.size > 0 && left.size >= job.worldSize;
-  if (job.failures.length === 0 && (finished || idle || allLeft)) return "healthy";
+  const isSound = job.failures.every((failure) => wasSurvived(job, failure));
+  if (isSound && (finished || idle || allLeft)) return "healthy";
   // Where monitoring is all there is, machines that are alike and a job that goes on are all one can ask for.
   const onlyMetrics = job.dumps.size + job.logs.size + job.iterations.length === 0;
   if (onlyMetrics && findings.some(({ data }) => data["allAlike"] === true)) return "healthy";
