@@ -20,7 +20,7 @@ describe("what a method's word is worth", () => {
 
   it("stays near what is stated where there are few cases", () => {
     const { offset, slope } = fitCurve(many(0.9, 1, 2));
-    expect(probabilityOf(offset + slope * logOdds(0.9))).toBeGreaterThan(0.7);
+    expect(probabilityOf(offset + slope * logOdds(0.9))).toBeGreaterThan(0.65);
   });
 
   it("never falls where a method states more", () => {
