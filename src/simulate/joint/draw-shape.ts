@@ -4,7 +4,7 @@ import { quietIterationNs } from "../cluster/costs.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
 
 /** GPUs → of a hundred jobs: small ones are common, and a large one takes as long to write as ten small ones. */
-export const SIZE_SHARES = { 64: 28, 128: 24, 256: 20, 512: 14, 1024: 8, 2048: 6 } as const;
+export const SIZE_SHARES = { 64: 40, 128: 26, 256: 16, 512: 9, 1024: 5, 2048: 4 } as const;
 
 /** tp and pp; the rest is data parallel. */
 const SHAPES: readonly (readonly [tp: number, pp: number])[] = [
