@@ -63,6 +63,15 @@ const EVIDENCE = [
   { points: 16, sigmas: 5, shifts: 1, onSide: NEW_SIDE },
   { points: LONG, sigmas: 6, shifts: 1, onSide: 0.65 },
 ] as const;
+/**
+ * Points after which a change may fall short of the smallest that counts, by so many standard errors of its median; and
+ * the share of it that must be there all the same.
+ */
+const SETTLED = 16;
+const ERRORS = 2;
+const LEAST_OF_SMALLEST = 0.9;
+/** How far such a one must stand out: medians of noise that wanders fall short of anything now and then. */
+const PLAIN = 8;
 /** Points after which a level is known well. */
 const KNOWN_POINTS = 12;
 const FEW_SIGMAS = 4;
@@ -104,7 +113,11 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const after = median(news);
   const before = median(olds);
   const shift = Math.abs(after - before);
-  if (shift < minShift) return creptUp(history, at);
+  // Medians are estimates: of a change of exactly the smallest that counts every other one falls short of it.
+  const isSettled = points >= SETTLED && shift >= LEAST_OF_SMALLEST * minShift;
+  const error = isSettled ? wander(values, at, Math.min(points, window)) : 0;
+  const smallest = Math.max(LEAST_OF_SMALLEST * minShift, minShift - ERRORS * error);
+  if (shift < smallest) return creptUp(history, at);
   const sign = after > before ? 1 : -1;
   // A wide window sees a slow drift as a step: the step must be there close by as well.
   if (window > LOCAL && sign * stepAt(values, at) < STEP_SHARE * minShift) return null;
@@ -116,11 +129,12 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   // A few quiet points are no level: then the new points must agree among themselves as well.
   if (at < 4 || (at < KNOWN_POINTS && shift < FEW_SIGMAS * spread(news, after))) return null;
   const sigmas = shift / wander(values, at, Math.min(points, window));
+  if (shift < minShift && sigmas < PLAIN) return null;
   const enough = EVIDENCE.some(
     (rule) =>
       points >= rule.points &&
       sigmas >= rule.sigmas &&
-      shift >= rule.shifts * minShift &&
+      shift >= rule.shifts * smallest &&
       onSide >= rule.onSide,
   );
   const past = values.slice(Math.max(0, at - MEMORY), at);

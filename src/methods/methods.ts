@@ -18,6 +18,7 @@ import { slowRank } from "./localize/slow-rank-method.ts";
 import { slowLink } from "./localize/slow-link-method.ts";
 import { logCause } from "./logs/log-method.ts";
 import { faultyMachine } from "./machines/machine-method.ts";
+import { slowSwitch } from "./machines/slow-switch.ts";
 import { regression } from "./traces/regression-method.ts";
 import { validationTests } from "./validation/validation-method.ts";
 import { whatIfMethod } from "./localize/what-if-method.ts";
@@ -39,6 +40,7 @@ export const METHODS: readonly Method[] = [
   validationTests,
   regression,
   faultyMachine,
+  slowSwitch,
   logCause,
 ];
 

@@ -160,4 +160,51 @@ describe("one verdict from all findings", () => {
     expect(ask([died, stuck]).reasoning!.conflicts).toEqual([]);
     expect(ask([died, stuck]).confidence).toBe(ask([died]).confidence);
   });
+
+  describe("joins what monitoring says with what operators say", () => {
+    const nic = (machine: string, ranks: number[]) =>
+      finding("machines/peers", [
+        accuse({
+          kind: "faulty-machine",
+          type: "machine",
+          name: machine,
+          ranks,
+          cause: "network-slow",
+        }),
+      ]);
+
+    it("of a link that ends on the machine", () => {
+      const link = accuse({
+        type: "link",
+        ranks: [3, 11],
+        link: ["rank:3", "rank:11"],
+        cause: "network-slow",
+        weight: 0.6,
+      });
+      const verdict = ask([
+        slower(),
+        finding("localize/slow-link", [link]),
+        nic("node0", [0, 1, 2, 3, 4, 5, 6, 7]),
+      ]);
+      expect(verdict.suspects).toMatchObject([{ type: "link", ranks: [3, 11] }]);
+      expect(verdict.reasoning!.conflicts).toEqual([]);
+      expect(verdict.reasoning!.decidedBy).toHaveLength(2);
+    });
+
+    it("of a ring that runs through the machine: its part of the ring", () => {
+      const ring = accuse({
+        type: "nic",
+        ranks: [1, 5, 9, 13],
+        cause: "network-slow",
+        weight: 0.5,
+      });
+      const verdict = ask([
+        slower(),
+        finding("localize/slow-link", [ring]),
+        nic("node1", [8, 9, 10, 11]),
+      ]);
+      expect(verdict.suspects).toMatchObject([{ type: "nic", ranks: [9], machine: "node1" }]);
+      expect(verdict.kind).toBe("fail-slow");
+    });
+  });
 });

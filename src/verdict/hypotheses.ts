@@ -55,6 +55,9 @@ const NOT_IMPLICATED_FACTOR = 0.3;
 /** A machine unlike its peers in a job that runs as evenly as before: odd, but not what ails the job. */
 const HARMLESS_FACTOR = 0.3;
 
+/** A rise that is no slow-down yet, but is there. */
+const ROSE = 1.05;
+
 const MOST = 0.99;
 
 export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[] {
@@ -141,7 +144,9 @@ export function oddsOf(support: readonly Support[], prior: Prior | null): number
 /** Iterations were looked at, and took as long at the end as before. */
 function runsEvenly(findings: readonly Finding[]): boolean {
   return (
-    findings.some(({ data }) => data["evenIterations"] !== undefined) &&
+    findings.some(
+      ({ data }) => data["evenIterations"] !== undefined && !(Number(data["rise"]) >= ROSE),
+    ) &&
     !findings.some(
       ({ data, accuses, weight }) =>
         (data["slowDown"] === true && weight >= 0.6) ||

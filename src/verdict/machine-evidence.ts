@@ -13,25 +13,50 @@ const SUPPORT = 0.6;
 export function joinMachines(ranked: readonly Hypothesis[]): Hypothesis[] {
   const machines = ranked.filter(({ kind }) => kind === "faulty-machine");
   let rest = ranked.filter(({ kind }) => kind !== "faulty-machine");
-  const alone = machines.filter((machine) => {
-    const on = rest.find(
-      ({ ranks }) => ranks.length > 0 && ranks.every((rank) => machine.ranks.includes(rank)),
-    );
-    if (!on) return true;
-    const given = machine.support.map((one) => ({ ...one, logTimes: SUPPORT * one.logTimes }));
-    const odds = on.odds + given.reduce((sum, { logTimes }) => sum + logTimes, 0);
-    const joined: Hypothesis = {
-      ...on,
-      odds,
-      weight: Math.min(0.99, probabilityOf(odds)),
-      support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
-      why: `${on.why}; and ${machine.why}`,
-      evidence: [...on.evidence, ...machine.evidence],
-    };
-    rest = rest.map((other) => (other === on ? joined : other));
-    return false;
-  });
+  const alone: Hypothesis[] = [];
+  for (const machine of machines) {
+    const on = rest.find((other) => isOn(other, machine));
+    const ring = on ? undefined : rest.find((other) => isRingThrough(other, machine));
+    if (on) rest = rest.map((other) => (other === on ? supported(on, machine) : other));
+    else if (ring) {
+      const ranks = ring.ranks.filter((rank) => machine.ranks.includes(rank));
+      const narrowed: Hypothesis = { ...machine, kind: ring.kind, type: "nic", ranks };
+      rest = rest.map((other) => (other === ring ? supported(narrowed, ring) : other));
+    } else alone.push(machine);
+  }
   return [...rest, ...alone].sort((a, b) => b.odds - a.odds);
+}
+
+/** Ranks of the machine; or a link that ends there, whose trouble is counted by the NICs at its ends. */
+function isOn({ type, ranks, cause }: Hypothesis, machine: Hypothesis): boolean {
+  if (ranks.length === 0) return false;
+  if (type === "link" && cause === machine.cause && cause === "network-slow")
+    return ranks.some((rank) => machine.ranks.includes(rank));
+  return ranks.every((rank) => machine.ranks.includes(rank));
+}
+
+/** Operators name the ring that is slow, monitoring one of the machines that it runs through: that machine's part of it. */
+function isRingThrough({ type, ranks, cause }: Hypothesis, machine: Hypothesis): boolean {
+  return (
+    cause === "network-slow" &&
+    machine.cause === "network-slow" &&
+    (type === "nic" || type === "link") &&
+    ranks.length > 2 &&
+    ranks.some((rank) => machine.ranks.includes(rank))
+  );
+}
+
+function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
+  const given = by.support.map((one) => ({ ...one, logTimes: SUPPORT * one.logTimes }));
+  const odds = on.odds + given.reduce((sum, { logTimes }) => sum + logTimes, 0);
+  return {
+    ...on,
+    odds,
+    weight: Math.min(0.99, probabilityOf(odds)),
+    support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
+    why: `${on.why}; and ${by.why}`,
+    evidence: [...on.evidence, ...by.evidence],
+  };
 }
 
 /** What the machine did to the job, where something else tells. */

@@ -17,6 +17,7 @@ export const EVIDENCE_OF: Readonly<Record<string, Evidence>> = {
   "hang/watchdog": "logs",
   "hang/stacks": "stacks",
   "machines/peers": "metrics",
+  "machines/switch": "metrics",
   "hang/process": "processes",
   "hang/connections": "processes",
   "hang/ras": "processes",

@@ -41,6 +41,16 @@ describe("an irregularity", () => {
     expect(episodes[0]!.ratio).toBeCloseTo(1.5, 1);
   });
 
+  test("of a tenth is a degradation, whichever way its median falls", () => {
+    const level = (i: number): number => (i <= 120 ? 1000 : 1100);
+    let found = 0;
+    for (let seed = 1; seed <= 30; seed++) {
+      const { episodes } = trackSeries(makeSeries({ level, to: 240, noise: 0.015, seed }));
+      found += episodes.filter(({ type }) => type === "degradation").length;
+    }
+    expect(found).toBeGreaterThanOrEqual(29);
+  });
+
   test("in two steps is one degradation, measured from the healthy level", () => {
     const level = (i: number): number => [1000, 1400, 2000, 1000][Math.floor((i - 1) / 100)]!;
     const { episodes } = trackSeries(makeSeries({ level, to: 400 }));

@@ -11,6 +11,8 @@ import type { Segment } from "./track-series.ts";
 /** Holmes' default δ, and the one it uses for fluctuations (§3.1.2). */
 const DELTA = 1.1;
 const DELTA_SMALL = 1.05;
+/** A new level that was verified as a tenth slower may turn out a little less over its whole length. */
+const DELTA_VERIFIED = 1.085;
 /** What a job's own noise reaches now and then is not irregular. */
 const NOISE_SIGMAS = 4;
 /** A fluctuation: irregular iterations at least this often, and this many; spikes are rarer (39 in 1,000). */
@@ -55,7 +57,7 @@ export function findEpisodes(
       wasSlow = false;
     }
     if (points.length === 0) continue;
-    const isSlow = own >= DELTA * healthyMs;
+    const isSlow: boolean = own >= (wasSlow ? DELTA : DELTA_VERIFIED) * healthyMs;
     if (!isSlow) {
       close();
       healthyMs = own;

@@ -3,7 +3,8 @@ import { count, rankWords } from "../../base/text.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
-import type { TrackedSeries } from "../../model/series.ts";
+import { median } from "../../maths/robust.ts";
+import type { IterationSeries, TrackedSeries } from "../../model/series.ts";
 import { slowDowns, type SlowDown } from "./slow-downs.ts";
 
 const MAX_FINDINGS = 8;
@@ -79,10 +80,21 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
     says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)`,
     weight: 0.3,
     at: [{ file: series.file }],
-    data: { evenIterations: Math.round(iterations), medianMs: round(medianMs) },
+    data: {
+      evenIterations: Math.round(iterations),
+      medianMs: round(medianMs),
+      rise: round(riseOf(series)),
+    },
     accuses: [],
     clears: [],
   };
+}
+
+/** The last third beside the first: a rise too small to be a slow-down may still go with what else is found. */
+function riseOf({ durationMs }: IterationSeries): number {
+  const known = durationMs.filter((took) => took > 0);
+  const third = Math.floor(known.length / 3);
+  return median(known.subarray(known.length - third)) / median(known.subarray(0, third));
 }
 
 /** Spikes and fluctuations are told, and blamed on nobody. */

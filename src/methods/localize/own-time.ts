@@ -28,7 +28,7 @@ export interface OwnTimeSuspect {
 
 const MIN_ITERATIONS = 6;
 /** Against peers, a few are enough. */
-const MIN_ALWAYS = 4;
+const MIN_ALWAYS = 3;
 /** Smallest change of own time that is looked at, and that matters: shares of own time and of the iteration. */
 const LEVELS = { minRatio: 1.02, driftRatio: 1.06 };
 const MATTERS = 0.01;

@@ -1,9 +1,11 @@
 /**
  * Whether a rank's own time grew on its CPU or on its GPU. A slow GPU leaves the CPU's calls as they were, far
- * ahead of it; a slow CPU spreads them out.
+ * ahead of it; a slow CPU spreads them out. What it does in front of its first call (the first batch is fetched there)
+ * no span of calls shows: whoever runs the same program calls earlier by that much.
  */
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
+import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Account } from "./accounts.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
@@ -11,9 +13,23 @@ import type { OwnTimeSuspect } from "./own-time.ts";
 /** The CPU's calls take so much longer, and explain so much of the own time's growth. */
 const SPREAD_OUT = 1.4;
 const EXPLAINS = 0.5;
+/** Of the part between the calls, where the part in front of the first makes up for the rest. */
+const EXPLAINS_WITH_LATENESS = 0.2;
 /** A data loader holds up a few places of an iteration: the first call of each micro-batch. */
 const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
+/** Iterations that make a before, and that gaps are taken from. */
+const FEWEST_BEFORE = 4;
+const FEWEST_GAPS = 3;
+/** Peers that are looked at. */
+const MOST_PEERS = 64;
+
+/** The other ranks, and how far their clocks are ahead. */
+export interface Peers {
+  readonly accounts: ReadonlyMap<Rank, Account>;
+  readonly cut: readonly RankOperators[];
+  readonly clocks: ReadonlyMap<Rank, number>;
+}
 
 export interface Side {
   readonly cause: Cause;
@@ -27,60 +43,113 @@ export function sideOf(
   suspect: OwnTimeSuspect,
   account: Account,
   operators: RankOperators,
-  peers: readonly Account[],
+  { accounts, cut, clocks }: Peers,
 ): Side {
   const slow = new Set(suspect.slow);
   const at = (wanted: boolean): number[] =>
     [...account.iteration.keys()].filter(
       (i) => account.iteration[i]! > 2 && slow.has(i) === wanted,
     );
-  const after = median(at(true).map((i) => account.issueMs[i]!));
+  const peers = cut
+    .filter(({ rank }) => rank !== suspect.rank && accounts.get(rank)?.program === account.program)
+    .slice(0, MOST_PEERS);
+  const alike = peers.filter((peer) => beginsAlike(operators, peer));
+  const lateMs = latenessOf(operators, alike, clocks);
+  const of = (values: ArrayLike<number>, wanted: boolean): number =>
+    median(at(wanted).map((i) => values[i]!));
+  const hasBefore = at(false).length >= FEWEST_BEFORE;
   // A rank that was slow from the start is compared with its peers.
-  const normal = at(false).map((i) => account.issueMs[i]!);
-  const before =
-    normal.length >= 4
-      ? median(normal)
-      : median(
-          peers
-            .filter((peer) => peer.program === account.program)
-            .map((peer) => median(peer.issueMs)),
-        );
+  const before = hasBefore
+    ? of(account.issueMs, false)
+    : median(peers.map(({ rank }) => median(accounts.get(rank)!.issueMs)));
+  const spreadMs = of(account.issueMs, true);
+  const later = Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
   const growth = suspect.afterMs - suspect.beforeMs;
-  const isCpu = after > SPREAD_OUT * before && after - before > EXPLAINS * growth;
+  // Whoever waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
+  const isSpread =
+    spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
+  const after = spreadMs + (isSpread ? later : 0);
+  const isCpu = isSpread && after - before > EXPLAINS * growth;
   if (!isCpu) return { cause: "gpu-slow", issueMs: [before, after], certainty: 0.9 };
-  const places = placesOfDelay(operators, at(false), at(true));
+  const slowGaps = gapsOf(operators, at(true));
+  const usualGaps = hasBefore
+    ? gapsOf(operators, at(false))
+    : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
+  const places = placesOfDelay(usualGaps, slowGaps, later);
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
   return { cause, issueMs: [before, after], certainty: cause === "dataloader" ? 0.75 : 0.9 };
 }
 
-/** Share of the places in an iteration at which most of the CPU's delay arises; null where it cannot be told. */
+/** Whether the iterations of both begin with the same call: a period may be cut anywhere. */
+function beginsAlike(own: RankOperators, peer: RankOperators): boolean {
+  const [a, b] = [own.from.at(-1)!, peer.from.at(-1)!];
+  const length = own.to.at(-1)! - a;
+  if (peer.to.at(-1)! - b !== length) return false;
+  for (let k = 0; k < length; k++)
+    if (
+      own.ops.isP2p[a + k] !== peer.ops.isP2p[b + k] ||
+      own.ops.isSend[a + k] !== peer.ops.isSend[b + k] ||
+      own.ops.inputNumel[a + k] !== peer.ops.inputNumel[b + k]
+    )
+      return false;
+  return true;
+}
+
+/**
+ * By iteration, how much later than its peers' median a rank makes its first call; NaN where no peer is known. Their
+ * iterations begin together, because they share collectives of all.
+ */
+function latenessOf(
+  { rank, iteration, startMs }: RankOperators,
+  peers: readonly RankOperators[],
+  clocks: ReadonlyMap<Rank, number>,
+): Float64Array {
+  const starts = peers.map((peer) => {
+    const ahead = clocks.get(peer.rank) ?? 0;
+    return new Map(Array.from(peer.iteration, (n, i) => [n, peer.startMs[i]! - ahead]));
+  });
+  const ahead = clocks.get(rank) ?? 0;
+  return Float64Array.from(iteration, (n, i) => {
+    const known = starts.flatMap((one) => one.get(n) ?? []);
+    return startMs[i]! - ahead - median(known);
+  });
+}
+
+/** Milliseconds in front of each call of an iteration, usually; null where iterations differ or are too few. */
+function gapsOf(
+  operators: RankOperators | undefined,
+  iterations: readonly number[],
+): number[] | null {
+  if (!operators || iterations.length < FEWEST_GAPS) return null;
+  const { ops, from, to } = operators;
+  const length = to[iterations[0]!]! - from[iterations[0]!]!;
+  const same = iterations.filter((i) => from[i]! + length === to[i]);
+  return Array.from({ length }, (_, k) =>
+    median(
+      same.map((i) => {
+        const op = from[i]! + k;
+        return op > 0 ? (ops.createdNs[op]! - ops.createdNs[op - 1]!) / 1e6 : 0;
+      }),
+    ),
+  );
+}
+
+/**
+ * Share of the places in an iteration at which most of the CPU's delay arises; null where it cannot be told. The gap in
+ * front of the first call holds the end of the iteration before as well, so that being late is told by the peers.
+ */
 function placesOfDelay(
-  { ops, from, to }: RankOperators,
-  normal: readonly number[],
-  slow: readonly number[],
+  usual: readonly number[] | null,
+  now: readonly number[] | null,
+  laterMs: number,
 ): number | null {
-  if (normal.length < 4 || slow.length < 3) return null;
-  const length = to[slow[0]!]! - from[slow[0]!]!;
-  const gaps = (i: number): number[] | null => {
-    if (to[i]! - from[i]! !== length) return null;
-    // The gap in front of the first call belongs to the iteration: the first batch is fetched there.
-    return Array.from({ length }, (_, k) => {
-      const op = from[i]! + k;
-      return op > 0 ? (ops.createdNs[op]! - ops.createdNs[op - 1]!) / 1e6 : 0;
-    });
-  };
-  const typical = (list: readonly number[]): number[] => {
-    const all = list.flatMap((i) => {
-      const one = gaps(i);
-      return one ? [one] : [];
-    });
-    return Array.from({ length }, (_, k) => median(all.map((one) => one[k]!)));
-  };
-  const [usual, now] = [typical(normal), typical(slow)];
-  const delays = now.map((gap, k) => Math.max(0, gap - usual[k]!)).sort((a, b) => b - a);
+  if (!usual || !now || usual.length !== now.length) return null;
+  const delays = now
+    .map((gap, k) => Math.max(0, k === 0 ? laterMs : gap - usual[k]!))
+    .sort((a, b) => b - a);
   const total = delays.reduce((a, b) => a + b, 0);
   if (!(total > 0)) return null;
   let places = 0;
   for (let sum = 0; sum < MOST_OF_IT * total; places++) sum += delays[places]!;
-  return places / length;
+  return places / now.length;
 }

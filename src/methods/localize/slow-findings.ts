@@ -12,6 +12,7 @@ import type { Culprit } from "./progressive/progressive.ts";
 import { sideOf } from "./side.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
+import type { UnseenPeer } from "./unseen-peer.ts";
 
 export interface Witness {
   readonly job: Job;
@@ -66,7 +67,7 @@ export function* fromOwnTimes(
     const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
     const says = {
       slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
-      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, since the start`,
+      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all iterations at hand`,
       spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
     }[kind];
     const certainty =
@@ -85,7 +86,7 @@ function findingOf(
   const { cut, accounts, lacks } = witness;
   const { rank, iteration, until } = suspect;
   const operators = cut.find((other) => other.rank === rank)!;
-  const side = sideOf(suspect, accounts.get(rank)!, operators, [...accounts.values()]);
+  const side = sideOf(suspect, accounts.get(rank)!, operators, witness);
   const [issueBefore, issueAfter] = side.issueMs;
   const how =
     side.cause === "gpu-slow"
@@ -137,9 +138,17 @@ export function fromPeers(
   { device, ratio, growthMs }: { device: Device; ratio: number; growthMs: number },
   witness: Witness,
 ): NewFinding {
-  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, since the start`;
+  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, in all iterations at hand`;
   const always = { isSlow: () => true, from: null, until: null, isLasting: true };
-  return networkFinding(device, says, 0.7, always, growthMs, witness);
+  return networkFinding(device, says, surenessOfRatio(ratio), always, growthMs, witness);
+}
+
+/** Groups that do as much differ by up to twice where a network is built unevenly; ten times is no matter of building. */
+const SURE_AT_TWICE = 0.7;
+const SUREST = 0.95;
+
+function surenessOfRatio(ratio: number): number {
+  return SUREST - (SUREST - SURE_AT_TWICE) * Math.min(1, 2 / ratio);
 }
 
 /** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
@@ -228,6 +237,47 @@ export function fromUnseen(
     lacks: [
       ...lacks,
       `${rankWords(ranks)} left no operators, so whether it computes or communicates slowly is open`,
+    ],
+  };
+}
+
+/** By exclusion: its GPU is the likeliest of what computes slowly, but nothing of its own shows that. */
+const BY_EXCLUSION = 0.5;
+
+/**
+ * The one of a group whose record is missing, and whom all the others of it wait for. If they wait in a few operators
+ * only, it may itself wait for data or for a link: that is told, and nobody is accused.
+ */
+export function fromUnseenPeer(
+  { rank, waiting, growthMs, isThroughout }: UnseenPeer,
+  witness: Witness,
+): NewFinding {
+  const { cut, accounts, lacks } = witness;
+  const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operators: they stay ${growthMs.toFixed(1)} ms of an iteration longer in what they share with it than groups that do as much`;
+  const weight = isThroughout ? BY_EXCLUSION : 0.2;
+  const operators = cut.find((one) => waiting.includes(one.rank)) ?? cut[0]!;
+  return {
+    says,
+    weight,
+    at: [{ file: operators.file }],
+    data: { ...times(operators, null, null, witness), growthMs: round(growthMs) },
+    accuses: isThroughout
+      ? [
+          {
+            kind: "fail-slow",
+            type: "rank",
+            ranks: [rank],
+            link: null,
+            cause: "gpu-slow",
+            weight,
+            why: `${says}, in most of their operators, as for a device that computes slowly`,
+          },
+        ]
+      : [],
+    clears: isThroughout ? [...accounts.keys()] : [],
+    lacks: [
+      ...lacks,
+      `rank ${rank} left no operators: what keeps its peers waiting is a guess from how they wait`,
     ],
   };
 }

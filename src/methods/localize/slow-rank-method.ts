@@ -21,6 +21,8 @@ import { fromDevices, withDevices } from "./device-findings.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
+import { fromUnseenPeer } from "./slow-findings.ts";
+import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { wiringOf } from "./wiring.ts";
 
@@ -69,7 +71,12 @@ export const slowRank: Method = {
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
     const witness = { job, cut, accounts, seen, lacks, clocks };
 
-    const found = weighed(located, slow, suspects, floors, totalMs, witness);
+    const told = weighed(located, slow, suspects, floors, totalMs, witness);
+    const away =
+      told.length > 0 || !isWhole
+        ? null
+        : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
+    const found = away ? [fromUnseenPeer(away, witness)] : told;
     if (found.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
     if (!split || found.length === 0) {

@@ -8,6 +8,13 @@ import { deviationWords } from "./words.ts";
 
 /** What a congested machine does to others. */
 const SPREADS: readonly EvidenceKind[] = ["congestion", "network", "tcp"];
+/**
+ * What a machine that waits for another may show as well: its processes poll, and what it cannot receive it pauses
+ * (Minder §2.2). Beside a machine that shows what waiting does to nobody (a clock that fell, a NIC that carries less) it is
+ * the lesser suspect.
+ */
+const OF_WAITING: readonly EvidenceKind[] = ["cpu", "congestion", "tcp"];
+const LESSER = 0.7;
 /** More of them are no faults but a kind of machine, or a role that nobody told us of. */
 const MOST_SHARE = 0.25;
 
@@ -46,7 +53,10 @@ export function faultyMachines(
     // Within one sampling interval nobody can tell who was first.
     if (one.fromS - lastS > stepS) order++;
     lastS = one.fromS;
-    return machineOf(fleet, one, order, goesOn(one, phases));
+    const isLesser =
+      mayWait(one) && culprits.some((other) => !mayWait(other) && overlap(one, other));
+    const told = isLesser ? { ...one, score: LESSER * one.score } : one;
+    return machineOf(fleet, told, order, goesOn(one, phases));
   });
   faulty.sort((a, b) => b.score - a.score || a.order - b.order);
   return { faulty, followers };
@@ -105,6 +115,12 @@ function goesOn({ kinds, evidence, fromS }: Judged, phases: readonly Phase[]): b
   const isHalted = ({ what, fromS: haltS, toS }: Phase): boolean =>
     what === "halt" && toS > fromS && haltS <= fromS + HALTS_WITHIN_S;
   return onlyDevices && !phases.some(isHalted);
+}
+
+function mayWait({ evidence }: Judged): boolean {
+  return evidence.every(
+    ({ kind, deviation }) => deviation.direction === "high" && OF_WAITING.includes(kind),
+  );
 }
 
 /** Whether the later one shows nothing but what the earlier one's trouble does to others. */

@@ -25,11 +25,12 @@ export interface CostRange {
 
 /**
  * Greyhound Table 1 and §3.4: slow-downs of up to more than half; here by order of magnitude. From a tenth on they count as
- * one: below that Greyhound takes a change for jitter (§4.2), and Holmes calls no iteration irregular (δ = 1.1).
+ * one: below that Greyhound takes a change for jitter (§4.2), and Holmes calls no iteration irregular (δ = 1.1). What is
+ * drawn is without noise; noise makes healthy iterations longer than slow ones, so that 0.13 is seen as a tenth.
  */
-export const USUAL_COST: CostRange = { least: 0.1, most: 0.9 };
+export const USUAL_COST: CostRange = { least: 0.13, most: 0.9 };
 /** What nobody calls a slow-down, for a table of its own. */
-export const FAINT_COST: CostRange = { least: 0.03, most: 0.1 };
+export const FAINT_COST: CostRange = { least: 0.03, most: 0.13 };
 
 /** `not`: machines that another fault has. */
 export function drawFault(
@@ -100,7 +101,11 @@ function drawPlace(
   const topology = makeTopology(spec);
   const all = Array.from({ length: spec.gpus }, (_, rank) => rank);
   const nameOf = (rank: number): string => topology.machineName(topology.machineOf(rank));
-  const free = all.filter((rank) => !not.includes(nameOf(rank)));
+  // A switch may serve every machine: then a second fault has to share one with it.
+  const freeOf = (some: readonly number[]): readonly number[] => {
+    const free = some.filter((rank) => !not.includes(nameOf(rank)));
+    return free.length > 0 ? free : some;
+  };
   const lanes = spec.gpus / spec.pp;
   const one = (rank: number): Placed => ({
     words: `rank=${rank}`,
@@ -109,17 +114,12 @@ function drawPlace(
     link: null,
     name: null,
   });
-  const rank = pick(random, free);
+  const rank = pick(random, freeOf(all));
   switch (recipe.place) {
     case "rank":
       return one(rank);
     case "loading rank":
-      return one(
-        pick(
-          random,
-          free.filter((other) => other < lanes),
-        ),
-      );
+      return one(pick(random, freeOf(all.slice(0, lanes))));
     case "machine":
       return wholeMachine(
         nameOf(rank),

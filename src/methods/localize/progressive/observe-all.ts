@@ -131,6 +131,9 @@ export function observed(all: readonly FloorSeries[], split: Split): Observation
 const DEGRADED = 2;
 const PEER_SIGMAS = 8;
 const FEWEST_PEERS = 5;
+/** Three that agree are enough where the fourth takes several times as long. */
+const FEW_PEERS = 3;
+const DEGRADED_AMONG_FEW = 5;
 
 /**
  * Groups of the same role and size that do as much take as long (Greyhound §4.3, comparable clusters): one that takes
@@ -157,8 +160,9 @@ export function comparedWithPeers(
       levels.filter((ms) => !Number.isNaN(ms)),
       usual,
     );
-    const limit = Math.max(DEGRADED * usual, usual + PEER_SIGMAS * noise);
-    if (cluster.length <= FEWEST_PEERS || !(usual > 0)) return [];
+    const times = cluster.length > FEWEST_PEERS ? DEGRADED : DEGRADED_AMONG_FEW;
+    const limit = Math.max(times * usual, usual + PEER_SIGMAS * noise);
+    if (cluster.length <= FEW_PEERS || !(usual > 0)) return [];
     return cluster.map(({ ranks, isLink, floorMs }, i) => ({
       ranks,
       isLink,

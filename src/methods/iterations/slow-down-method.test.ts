@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import type { NewFinding } from "../../model/finding.ts";
+import type { Job } from "../../model/job.ts";
+import { slowDown } from "./slow-down-method.ts";
+import { makeSeries } from "./test-series.ts";
+import { trackSeries } from "./track-series.ts";
+
+async function findings(level: (i: number) => number): Promise<NewFinding[]> {
+  const iterations = [trackSeries(makeSeries({ level, to: 300 }))];
+  const env = { signal: new AbortController().signal, progress: () => undefined };
+  const found: NewFinding[] = [];
+  for await (const one of slowDown.run({ iterations } as Partial<Job> as Job, env)) found.push(one);
+  return found;
+}
+
+test("a rise that is no slow-down is told with its size, and accuses nobody", async () => {
+  const [even] = await findings((i) => (i <= 150 ? 1000 : 1060));
+  expect(even!.says).toContain("no lasting slow-down in 300 iterations");
+  expect(even!.data["rise"]).toBeCloseTo(1.06, 2);
+  expect(even!.accuses).toEqual([]);
+  const [flat] = await findings(() => 1000);
+  expect(flat!.data["rise"]).toBeCloseTo(1, 2);
+});
