@@ -1,52 +1,96 @@
 /**
- * `npm run eval -- TOPIC [--quick] [options]`: the evaluations of one topic, or of all, one after the other. Further
- * options go to the topic's first.
+ * Answers against known truth:
+ *
+ *   npm run eval                       every topic, one after the other, and docs/evaluation.md of what they print
+ *   npm run eval -- --quick            the same with few cases, in minutes, to out/evaluation-quick.md
+ *   npm run eval -- TOPIC [--quick] [options]   one topic; further options go to its first evaluation
+ *   npm run eval -- TOPIC --write      and its part of docs/evaluation.md anew (eval/results/TOPIC.md keeps it)
+ *   npm run eval -- document           docs/evaluation.md from eval/results, without running anything
  */
-import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { assemble } from "./document/assemble.ts";
+import { labResults } from "./document/lab.ts";
+import { readResult, writeResult } from "./document/results.ts";
+import { runTopic } from "./document/run-topic.ts";
+import { ON_REQUEST, TOPIC_NAMES, TOPICS, type Evaluation } from "./document/topics.ts";
 
-interface Evaluation {
-  readonly script: string;
-  readonly quick: readonly string[];
-}
-
-const QUICK = ["--quick"];
-const TOPICS: Readonly<Record<string, readonly Evaluation[]>> = {
-  hangs: [{ script: "hangs.ts", quick: [] }],
-  iterations: [{ script: "iterations.ts", quick: QUICK }],
-  joint: [{ script: "joint/run.ts", quick: QUICK }],
-  live: [{ script: "live/run.ts", quick: QUICK }],
-  localize: [
-    { script: "localize/run.ts", quick: QUICK },
-    { script: "localize/tables.ts", quick: QUICK },
-    { script: "localize/files.ts", quick: ["--cases", "22"] },
-    { script: "holmes/detect.ts", quick: ["--jobs", "60", "--test-jobs", "24"] },
-    { script: "what-if.ts", quick: [] },
-  ],
-  logs: [{ script: "logs/run.ts", quick: QUICK }],
-  machines: [
-    { script: "machines/run.ts", quick: QUICK },
-    { script: "machines/third-party.ts", quick: [] },
-  ],
-  mitigate: [{ script: "mitigate/run.ts", quick: QUICK }],
-  probe: [{ script: "probe/agree.ts", quick: [] }],
-  traces: [{ script: "traces/run.ts", quick: QUICK }],
+const root = fileURLToPath(new URL("..", import.meta.url));
+const FULL = { results: join(root, "eval/results"), document: join(root, "docs/evaluation.md") };
+const QUICK = {
+  results: join(root, "out/evaluation-quick"),
+  document: join(root, "out/evaluation-quick.md"),
 };
+const LANES = 2;
 
-const [topic = "", ...options] = process.argv.slice(2);
-const evaluations =
-  topic === "all" || topic === "" ? Object.values(TOPICS).flat() : (TOPICS[topic] ?? []);
-if (evaluations.length === 0) {
-  const topics = Object.keys(TOPICS).join(", ");
-  console.error(`eval: there is no topic "${topic}"; give one of ${topics}, or all`);
-  process.exit(2);
+const words = process.argv.slice(2);
+const isQuick = words.includes("--quick");
+const isWritten = words.includes("--write");
+const [topic = "all", ...options] =
+  words[0]?.startsWith("-") === true
+    ? ["all", ...words].filter((word) => word !== "--quick" && word !== "--write")
+    : words.filter((word) => word !== "--quick" && word !== "--write");
+
+if (topic === "document") writeDocument(FULL);
+else if (topic === "all") {
+  if (options.length > 0)
+    fail(`${options.join(" ")}: options are for one topic; name it before them`);
+  const to = isQuick ? QUICK : FULL;
+  await (isQuick ? runInLanes(to.results) : runInTurn(to.results));
+  writeDocument(to);
+} else {
+  const known: Readonly<Record<string, readonly Evaluation[]>> = { ...TOPICS, ...ON_REQUEST };
+  const evaluations = Object.hasOwn(known, topic) ? known[topic] : undefined;
+  if (!evaluations)
+    fail(
+      `there is no topic "${topic}"; give one of ${Object.keys(known).join(", ")}, all, or document`,
+    );
+  if (isWritten && topic in ON_REQUEST) fail(`${topic} has no part in the document`);
+  await runAndKeep(topic, evaluations, isWritten ? FULL.results : null);
+  if (isWritten) writeDocument(FULL);
 }
-const isQuick = options.includes("--quick");
-for (const [i, { script, quick }] of evaluations.entries()) {
-  const path = fileURLToPath(new URL(script, import.meta.url));
-  const given = i === 0 ? options.filter((option) => option !== "--quick") : [];
-  const all = [...(isQuick ? quick : []), ...given];
-  const node = ["--max-old-space-size=8192", "--import", "tsx", path, ...all];
-  const { status } = spawnSync(process.execPath, node, { stdio: "inherit" });
-  if (status !== 0) process.exitCode = 1;
+
+async function runInTurn(folder: string): Promise<void> {
+  for (const name of TOPIC_NAMES) {
+    console.log(`\n# ${name}\n`);
+    await runAndKeep(name, TOPICS[name], folder);
+  }
+}
+
+/** Most evaluations use one core. The full run leaves the other alone, for the times that it reports. */
+async function runInLanes(folder: string): Promise<void> {
+  const waiting = [...TOPIC_NAMES];
+  const lane = async (): Promise<void> => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      console.error(`eval: ${name}`);
+      await runAndKeep(name, TOPICS[name], folder, false);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+async function runAndKeep(
+  name: string,
+  evaluations: readonly Evaluation[],
+  folder: string | null,
+  isStreamed = true,
+): Promise<void> {
+  const result = await runTopic(name, evaluations, { isQuick, options, isStreamed });
+  if (result.runs.some(({ status }) => status !== 0)) process.exitCode = 1;
+  if (folder !== null) writeResult(folder, result);
+}
+
+function writeDocument({ results, document }: typeof FULL): void {
+  const found = TOPIC_NAMES.map((name) => readResult(results, name)).filter((one) => one !== null);
+  const text = assemble([...found, labResults(root)]);
+  mkdirSync(dirname(document), { recursive: true });
+  writeFileSync(document, text);
+  console.error(`eval: wrote ${document.slice(root.length)}`);
+}
+
+/** Nothing has begun yet where this is called. */
+function fail(why: string): never {
+  console.error(`eval: ${why}`);
+  process.exit(2);
 }

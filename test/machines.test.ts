@@ -20,16 +20,17 @@ function filesOf(
 
 describe("from metrics alone", () => {
   it.each([
-    ["process-gone:rank=5:from=200", "node002", "process-gone"],
-    ["gpu-error:rank=11:from=200:signature=card-drop", "node005", "gpu-error"],
-    ["network-slow:rank=6:from=500:severity=4:signature=pcie", "node003", "network-slow"],
-    ["gpu-slow:rank=9:from=500:severity=1.8", "node004", "gpu-slow"],
-  ])("%s is found on %s as %s", async (fault, machine, cause) => {
+    ["process-gone:rank=5:from=200", "node002", "process-gone", [5]],
+    ["gpu-error:rank=11:from=200:signature=card-drop", "node005", "gpu-error", [10, 11]],
+    ["network-slow:rank=6:from=500:severity=4:signature=pcie", "node003", "network-slow", [6, 7]],
+    ["gpu-slow:rank=9:from=500:severity=1.8", "node004", "gpu-slow", [8, 9]],
+  ])("%s is found on %s as %s", async (fault, machine, cause, ranks) => {
     const iterations = /slow/.test(fault) ? 1200 : 300;
     const verdict = await diagnoseFiles(filesOf(["metrics"], iterations, fault));
     expect(verdict.kind).toBe("faulty-machine");
-    expect(verdict.suspects).toMatchObject([{ type: "machine", machine, cause }]);
-    expect(verdict.suspects[0]!.ranks).toHaveLength(2);
+    // Of one GPU that stands still while the others wait, its rank; else the whole machine.
+    const type = ranks.length === 1 ? "rank" : "machine";
+    expect(verdict.suspects).toMatchObject([{ type, machine, cause, ranks }]);
     expect(verdict.when.from).not.toBeNull();
     expect(verdict.actions.map((action) => action.do)).toContain("replace-machine");
   });

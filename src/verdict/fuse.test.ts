@@ -207,4 +207,33 @@ describe("one verdict from all findings", () => {
       expect(verdict.kind).toBe("fail-slow");
     });
   });
+
+  it("of a group that is stuck as a whole, and one odd GPU in it: that GPU", () => {
+    const stuck = finding("hang/wait-graph", [
+      accuse({
+        kind: "hang",
+        type: "link",
+        ranks: [0, 1, 2, 3],
+        cause: "network-hang",
+        weight: 0.5,
+      }),
+    ]);
+    const odd = finding("machines/peers", [
+      accuse({ kind: "faulty-machine", ranks: [2], cause: "gpu-hang", weight: 0.7 }),
+    ]);
+    expect(ask([stuck, odd])).toMatchObject({
+      kind: "hang",
+      suspects: [{ type: "gpu", ranks: [2], cause: "gpu-hang" }],
+    });
+  });
+
+  it("lets a rank that waited while the job was slow be the one that stopped it", () => {
+    const slow = finding("localize/slow-rank", [accuse({ ranks: [9], weight: 0.8 })], {
+      clears: [3],
+    });
+    const stopped = finding("hang/process", [
+      accuse({ kind: "hang", type: "rank", cause: "process-stopped", weight: 0.9 }),
+    ]);
+    expect(ask([slow, stopped]).suspects[0]).toMatchObject({ ranks: [3] });
+  });
 });

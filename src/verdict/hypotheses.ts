@@ -68,7 +68,11 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
   for (const finding of findings) {
     for (const accusation of finding.accuses) {
       const { ranks } = accusation;
-      const waits = ranks.length > 0 && ranks.every((rank) => otherCleared(cleared, rank, finding));
+      const clearing = cleared.filter(
+        (other) => other.method !== finding.method && (!other.isOfSlow || isSlow(accusation)),
+      );
+      const waits =
+        ranks.length > 0 && ranks.every((rank) => clearing.some(({ clears }) => clears.has(rank)));
       const spared =
         implicated.size > 0 &&
         accusation.kind === "hang" &&
@@ -148,8 +152,9 @@ function runsEvenly(findings: readonly Finding[]): boolean {
       ({ data }) => data["evenIterations"] !== undefined && !(Number(data["rise"]) >= ROSE),
     ) &&
     !findings.some(
-      ({ data, accuses, weight }) =>
+      ({ data, method, accuses, weight }) =>
         (data["slowDown"] === true && weight >= 0.6) ||
+        method === "hang/watchdog" ||
         accuses.some(({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow"),
     )
   );
@@ -171,23 +176,25 @@ function implicatedByDumps(findings: readonly Finding[]): Set<Rank> {
   );
 }
 
-/** Rank → methods whose findings clear it. */
-function clearedBy(findings: readonly Finding[]): Map<Rank, Set<string>> {
-  const cleared = new Map<Rank, Set<string>>();
-  for (const finding of findings) {
-    if (finding.weight < 0.5) continue;
-    for (const rank of finding.clears) {
-      const methods = cleared.get(rank) ?? new Set();
-      methods.add(finding.method);
-      cleared.set(rank, methods);
-    }
-  }
-  return cleared;
+interface Clearing {
+  readonly method: string;
+  readonly clears: ReadonlySet<Rank>;
+  /** Whoever waited while the job was slow may still be the one that stopped it. */
+  readonly isOfSlow: boolean;
 }
 
-function otherCleared(cleared: Map<Rank, Set<string>>, rank: Rank, finding: Finding): boolean {
-  const methods = cleared.get(rank);
-  return methods !== undefined && [...methods].some((method) => method !== finding.method);
+function clearedBy(findings: readonly Finding[]): Clearing[] {
+  return findings
+    .filter(({ weight, clears }) => weight >= 0.5 && clears.length > 0)
+    .map(({ method, clears, accuses }) => ({
+      method,
+      clears: new Set(clears),
+      isOfSlow: accuses.length > 0 && accuses.every(isSlow),
+    }));
+}
+
+function isSlow({ kind }: Accusation): boolean {
+  return kind === "fail-slow" || kind === "regression";
 }
 
 /** A general cause gives way to a special one that another finding knows of the same ranks. */
@@ -203,6 +210,10 @@ function refinedCause(lead: Accusation, votes: readonly Accusation[]): Cause {
     ],
     "process-gone": lead.kind === "crash" ? ["host-memory"] : ["process-stopped"],
   };
-  const better = votes.find((vote) => special[lead.cause]?.includes(vote.cause));
+  const better = votes.find(
+    (vote) =>
+      special[lead.cause]?.includes(vote.cause) ||
+      (lead.cause === "unknown" && vote.cause !== "unknown"),
+  );
   return better?.cause ?? lead.cause;
 }

@@ -2,6 +2,7 @@
  * What monitoring says of a machine, joined with what is known of its ranks. A rank that hangs on a machine whose
  * metrics are unlike its peers' is one trouble seen twice, not two.
  */
+import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Suspect } from "../model/verdict.ts";
 import type { Hypothesis } from "./hypotheses.ts";
@@ -20,7 +21,8 @@ export function joinMachines(ranked: readonly Hypothesis[]): Hypothesis[] {
     if (on) rest = rest.map((other) => (other === on ? supported(on, machine) : other));
     else if (ring) {
       const ranks = ring.ranks.filter((rank) => machine.ranks.includes(rank));
-      const narrowed: Hypothesis = { ...machine, kind: ring.kind, type: "nic", ranks };
+      const type = machine.cause === "network-slow" ? "nic" : machine.type;
+      const narrowed: Hypothesis = { ...machine, kind: ring.kind, type, ranks };
       rest = rest.map((other) => (other === ring ? supported(narrowed, ring) : other));
     } else alone.push(machine);
   }
@@ -35,22 +37,30 @@ function isOn({ type, ranks, cause }: Hypothesis, machine: Hypothesis): boolean 
   return ranks.every((rank) => machine.ranks.includes(rank));
 }
 
-/** Operators name the ring that is slow, monitoring one of the machines that it runs through: that machine's part of it. */
-function isRingThrough({ type, ranks, cause }: Hypothesis, machine: Hypothesis): boolean {
+/**
+ * Operators name the ring that is slow, or the group in which all are stuck; monitoring a machine or a device that has part
+ * in it: then it is that part.
+ */
+function isRingThrough({ kind, type, ranks, cause }: Hypothesis, machine: Hypothesis): boolean {
+  const part = ranks.filter((rank) => machine.ranks.includes(rank)).length;
+  if (ranks.length <= 2 || part === 0 || part === ranks.length) return false;
+  if (kind === "hang") return STUCK.includes(cause) && STUCK.includes(machine.cause);
   return (
-    cause === "network-slow" &&
-    machine.cause === "network-slow" &&
     (type === "nic" || type === "link") &&
-    ranks.length > 2 &&
-    ranks.some((rank) => machine.ranks.includes(rank))
+    cause === "network-slow" &&
+    machine.cause === "network-slow"
   );
 }
+
+/** All members of a group are inside an operator and none leaves: which of these it is, the operators do not tell. */
+const STUCK: readonly Cause[] = ["gpu-hang", "network-hang"];
 
 function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
   const given = by.support.map((one) => ({ ...one, logTimes: SUPPORT * one.logTimes }));
   const odds = on.odds + given.reduce((sum, { logTimes }) => sum + logTimes, 0);
   return {
     ...on,
+    cause: on.cause === "unknown" ? by.cause : on.cause,
     odds,
     weight: Math.min(0.99, probabilityOf(odds)),
     support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),

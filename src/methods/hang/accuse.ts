@@ -58,6 +58,34 @@ export function accusing(
   };
 }
 
+/**
+ * All are in the operator and none leaves, and nothing tells whether a GPU or what lies between them is stuck. Within a
+ * machine there is no network between them.
+ */
+export function stuckTogether(
+  job: Job,
+  ranks: readonly Rank[],
+  weight: number,
+  why: string,
+): Accusation {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  if (machines.size === 1 && !machines.has(null))
+    return { kind: "hang", type: "gpu", ranks, link: null, cause: "gpu-hang", weight, why };
+  return stuckLink(ranks, weight, why);
+}
+
+export function stuckLink(ranks: readonly Rank[], weight: number, why: string): Accusation {
+  return {
+    kind: "hang",
+    type: "link",
+    ranks,
+    link: ranks.length === 2 ? [`rank:${ranks[0]}`, `rank:${ranks[1]}`] : null,
+    cause: "network-hang",
+    weight,
+    why,
+  };
+}
+
 export function placesOf(job: Job, ranks: readonly Rank[]): { file: string }[] {
   return ranks.slice(0, 8).flatMap((rank) => job.places.get(rank) ?? []);
 }

@@ -2,19 +2,20 @@
  * Culprits that the ends of the wait graph do not show: ranks without a dump, which have no arrows of
  * their own, and ranks for which nobody waits yet.
  */
-import { count } from "../../base/text.ts";
+import { count, rankWords } from "../../base/text.ts";
 import { connectionsClosedFirst } from "../../model/connections.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import { accusing, mismatchFinding } from "./accuse.ts";
+import { accusing, mismatchFinding, stuckTogether } from "./accuse.ts";
 import type { RankState } from "./frontier.ts";
 import { findOutOfStep, mismatchInOp } from "./mismatch.ts";
 import { findOrderBreaker } from "./order.ts";
 import { chooseSilent } from "./silent.ts";
-import type { WaitGraph } from "./wait-graph.ts";
-import { lastOperator } from "./words.ts";
+import { waitingByStack } from "./stacks.ts";
+import type { StuckOp, WaitGraph } from "./wait-graph.ts";
+import { describeOp, lastOperator } from "./words.ts";
 
 /**
  * All arrows end at ranks without a dump. Before these are blamed: does a rank that is there
@@ -94,12 +95,50 @@ export function silentFindings(
   silent: readonly Rank[],
   certain: boolean,
 ): NewFinding[] {
-  const choice = chooseSilent(job, graph, silent, certain);
+  const waits = waitingByStack(job);
+  const lost = certain ? [] : silent.filter((rank) => waits.has(rank));
+  const choice = chooseSilent(
+    job,
+    graph,
+    silent.filter((rank) => !lost.includes(rank)),
+    certain,
+  );
   const gone = connectionsClosedFirst(job) === false ? "process-stopped" : "process-gone";
   const living = new Set(
     (job.probes ?? []).filter((probe) => probe.ended === null).map((probe) => probe.rank),
   );
-  return choice.map(({ rank, weight, why }) => silentFinding(rank, weight, why, gone, living));
+  return [
+    ...choice.map(({ rank, weight, why }) => silentFinding(rank, weight, why, gone, living)),
+    ...(choice.length > 0 ? [] : lostDumps(job, graph, lost)),
+  ];
+}
+
+/** What a look at a process is worth beside a dump of it. */
+const LOST_DUMP_WEIGHT = 0.4;
+
+/** Their processes are there and wait: only their dumps are not here, and all may be in the operator. */
+function lostDumps(job: Job, graph: WaitGraph, lost: readonly Rank[]): NewFinding[] {
+  const isAll = ({ absent }: StuckOp): boolean =>
+    absent.length > 0 && absent.every(({ rank }) => lost.includes(rank));
+  const all = graph.ops.filter(isAll);
+  const machineOf = (rank: Rank): string | null => job.ranks.get(rank)?.machine ?? null;
+  const isWithin = ({ arrived, absent }: StuckOp): boolean =>
+    new Set([...arrived, ...absent.map(({ rank }) => rank)].map(machineOf)).size === 1;
+  // It is in one of them and the others wait behind that: what crosses the network has more to get stuck in.
+  const across = all.filter((op) => !isWithin(op));
+  return (across.length > 0 ? across : all).map((op) => {
+    const absent = op.absent.map(({ rank }) => rank).sort((a, b) => a - b);
+    const ranks = [...op.arrived, ...absent].sort((a, b) => a - b);
+    const why = `${describeOp(job, op)} completes on none of its members; ${rankWords(absent)} left no dump, but ${absent.length === 1 ? "its stack waits" : "their stacks wait"} as the others' do`;
+    return {
+      says: why,
+      weight: LOST_DUMP_WEIGHT,
+      at: [],
+      data: { side: "gpu or communication" },
+      accuses: [stuckTogether(job, ranks, LOST_DUMP_WEIGHT, why)],
+      clears: [],
+    };
+  });
 }
 
 function silentFinding(

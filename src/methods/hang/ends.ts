@@ -1,9 +1,9 @@
 /** What each end of the wait graph means: a rank, an operator or a circle. */
 import { ranges, rankWords } from "../../base/text.ts";
-import type { Accusation, NewFinding } from "../../model/finding.ts";
+import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import { accusing, mismatchFinding, placesOf } from "./accuse.ts";
+import { accusing, mismatchFinding, placesOf, stuckLink, stuckTogether } from "./accuse.ts";
 import type { Terminal } from "./components.ts";
 import { wireInto } from "./connections.ts";
 import { findOddCounter } from "./counters.ts";
@@ -118,15 +118,9 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
   const why = timing
     ? `${what} runs on the GPUs of all its members and completes on none`
     : `${what} was issued by all its members and completes on none; without operator timing a stuck GPU and a stuck network look the same`;
-  const accusation: Accusation = {
-    kind: "hang",
-    type: "link",
-    ranks,
-    link: ranks.length === 2 ? [`rank:${ranks[0]}`, `rank:${ranks[1]}`] : null,
-    cause: "network-hang",
-    weight: timing && !unseen ? 0.8 : 0.5,
-    why,
-  };
+  const accusation = timing
+    ? stuckLink(ranks, unseen ? 0.5 : 0.8, why)
+    : stuckTogether(job, ranks, 0.5, why);
   return {
     says: why,
     weight: accusation.weight,

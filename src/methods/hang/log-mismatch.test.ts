@@ -47,6 +47,20 @@ describe("ranks that issued something else under the same number of a group", ()
     expect(said([report(0), report(1, OTHER)])).toEqual(["0,1 false"]);
   });
 
+  it("are named one against one, if other groups of the kind issue what the other did", () => {
+    const elsewhere = { group: "6", desc: "TENSOR_PARALLEL_2" };
+    const two = [report(0), report(1, OTHER)];
+    expect(said([...two, report(2, elsewhere)])).toEqual(["1 true"]);
+    expect(said([...two, report(2, { ...elsewhere, ...OTHER })])).toEqual(["0 true"]);
+    // Both are usual, or the other group is of another kind.
+    expect(
+      said([...two, report(2, elsewhere), report(3, { ...elsewhere, ...OTHER, seq: 42 })]),
+    ).toEqual(["0,1 false"]);
+    expect(said([...two, report(2, { group: "6", desc: "DATA_PARALLEL_2" })])).toEqual([
+      "0,1 false",
+    ]);
+  });
+
   it("are not compared across numbers, groups, transfers, or groups that share a name", () => {
     expect(said([report(0), report(1), report(2, { ...OTHER, seq: 42 })])).toEqual([]);
     expect(said([report(0), report(1), report(2, { ...OTHER, group: "6" })])).toEqual([]);

@@ -23,7 +23,29 @@ const SAME_SIZES = /^(?:ALLREDUCE|BROADCAST|REDUCE|_ALLGATHER_BASE|_REDUCE_SCATT
 const MOST_UNDECIDED = 8;
 
 export function findLogMismatches(reports: readonly WatchdogReport[]): LogMismatch[] {
-  return [...inTheSamePlace(reports).values()].flatMap((members) => mismatchOf(members) ?? []);
+  const places = [...inTheSamePlace(reports).values()];
+  const issued = placesByCall(places);
+  return places.flatMap((members) => {
+    const kind = kindOf(members[0]!);
+    // Another group of the kind, or the same one at another number: they run the same program.
+    const isUsual = (call: string): boolean => (issued.get(`${kind} ${call}`) ?? 0) > 1;
+    return mismatchOf(members, isUsual) ?? [];
+  });
+}
+
+/** In how many places a call of a kind of groups was issued. */
+function placesByCall(places: readonly (readonly WatchdogReport[])[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const members of places) {
+    for (const key of new Set(members.map((one) => `${kindOf(one)} ${callOf(one)}`)))
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** "DATA_PARALLEL_GROUP_3" is one of many. */
+function kindOf({ desc }: WatchdogReport): string {
+  return desc.replace(/[_ ]?\d+$/, "");
 }
 
 /** What members of a group issued under the same number, the last that each rank tells of: it may have been restarted. */
@@ -48,7 +70,10 @@ function inTheSamePlace(reports: readonly WatchdogReport[]): Map<string, Watchdo
   return places;
 }
 
-function mismatchOf(members: readonly WatchdogReport[]): LogMismatch | null {
+function mismatchOf(
+  members: readonly WatchdogReport[],
+  isUsual: (call: string) => boolean,
+): LogMismatch | null {
   // Two members with the same number within the group: the name is that of several groups.
   if (new Set(members.map(({ groupRank }) => groupRank)).size < members.length) return null;
   const byCall = new Map<string, WatchdogReport[]>();
@@ -56,10 +81,15 @@ function mismatchOf(members: readonly WatchdogReport[]): LogMismatch | null {
     const call = callOf(report);
     byCall.set(call, [...(byCall.get(call) ?? []), report]);
   }
-  const [common, ...others] = [...byCall].sort(([, a], [, b]) => b.length - a.length);
+  const known = [...byCall.keys()].filter(isUsual);
+  const [common, ...others] = [...byCall].sort(
+    ([a, one], [b, other]) => other.length - one.length || Number(isUsual(b)) - Number(isUsual(a)),
+  );
   if (!common || others.length === 0) return null;
   const [commonCall, those] = common;
-  const isDecided = those.length * 2 > members.length;
+  const isMost = those.length * 2 > members.length;
+  // One against one: whose operator nobody else in the job issues is the odd one.
+  const isDecided = isMost || (known.length === 1 && known[0] === commonCall);
   const odd = (isDecided ? others.flatMap(([, list]) => list) : members).map(({ rank }) => rank!);
   if (!isDecided && odd.length > MOST_UNDECIDED) return null;
   const ranks = odd.sort((a, b) => a - b);
@@ -68,7 +98,7 @@ function mismatchOf(members: readonly WatchdogReport[]): LogMismatch | null {
   const why = isDecided
     ? `${rankWords(ranks)} issued ${others[0]![0]} as ${place}, where ${count(those.length, "other rank")} issued ${commonCall}`
     : `${rankWords(ranks)} disagree on ${place}: ${[...byCall.keys()].join(" and ")}`;
-  return { ranks, isDecided, weight: isDecided ? 0.93 : 0.5, why };
+  return { ranks, isDecided, weight: isMost ? 0.93 : isDecided ? 0.75 : 0.5, why };
 }
 
 /** "ALLREDUCE", "ALLREDUCE of 1024 elements". */

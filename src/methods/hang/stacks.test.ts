@@ -145,6 +145,19 @@ describe("a rank whose stack stands outside communication", () => {
     expect(accusedIn([...files, metricsFile(40)])).toEqual(["hang 3 cpu-stall 0.7"]);
   });
 
+  it("is accused where nearly all others stand in one line of the script, which waits in C++", () => {
+    const asks = `  File "/srv/job/train.py", line 176 in reduce_loss\n  File "/srv/job/train.py", line 181 in train_step\n`;
+    const all = (of: string) => Object.fromEntries(RANKS.map((rank) => [rank, of]));
+    expect(accusedIn(stackFiles({ ...all(asks), 3: COMPUTES }))).toEqual([
+      "hang 3 cpu-stall 0.595",
+    ]);
+    expect(accusedIn(stackFiles(all(asks)))).toEqual([]);
+    // Half of them are no crowd, and data that hardly anybody gets are no wait for the GPU.
+    const half = Object.fromEntries(RANKS.slice(8).map((rank) => [rank, COMPUTES]));
+    expect(accusedIn(stackFiles({ ...all(asks), ...half }))).toEqual([]);
+    expect(accusedIn(stackFiles({ ...all(LOADS), 3: COMPUTES }))).toEqual([]);
+  });
+
   it("is hardly accused where ranks of many machines stand there", () => {
     const spread = { 1: COMPUTES, 4: COMPUTES, 8: COMPUTES, 13: COMPUTES };
     expect(accusedIn(stackFiles(spread))[0]).toBe("hang 1 cpu-stall 0.15");

@@ -4,6 +4,7 @@
  * says nothing when all wait (a communication hang), little when many are elsewhere, and next to
  * nothing of a job that runs (still-running.ts).
  */
+import { groupBy } from "../../base/group-by.ts";
 import { count, rankWords } from "../../base/text.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
@@ -29,11 +30,7 @@ export const stacks: Method = {
   // Of a job that runs a stack shows no more than a moment.
   applies: (job) => job.stacks.size > 1 && !isMoving(job),
   *run(job) {
-    const places = new Map<Rank, Stood>();
-    for (const [rank, dump] of job.stacks) {
-      const thread = mainThread(dump);
-      places.set(rank, { where: thread ? whereabouts(thread.frames) : "unknown", thread, dump });
-    }
+    const { places, isCrowd } = placesOf(job);
     const known = [...places].filter(([, { where }]) => where !== "unknown");
     const outside = known.filter(([, { where }]) => where === "elsewhere");
     const waiting = known.filter(([, { where }]) => where !== "elsewhere").map(([rank]) => rank);
@@ -53,7 +50,7 @@ export const stacks: Method = {
       yield ofMoment(outside, known.length, because, at);
       return;
     }
-    const weight = weightOf(job, outside, known.length);
+    const weight = (isCrowd ? CROWD_SHARE : 1) * weightOf(job, outside, known.length);
     const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
     const lines = new Map(outside.map(([rank, { thread }]) => [rank, ownLine(thread!.frames)]));
     yield {
@@ -74,6 +71,51 @@ export const stacks: Method = {
     } satisfies NewFinding;
   },
 };
+
+function placesOf(job: Job): { places: ReadonlyMap<Rank, Stood>; isCrowd: boolean } {
+  const places = new Map<Rank, Stood>();
+  for (const [rank, dump] of job.stacks) {
+    const thread = mainThread(dump);
+    places.set(rank, { where: thread ? whereabouts(thread.frames) : "unknown", thread, dump });
+  }
+  return { isCrowd: standTogether(places), places };
+}
+
+/** Ranks whose process was there to be looked at, and waited as the others do. */
+export function waitingByStack(job: Job): ReadonlySet<Rank> {
+  const { places } = placesOf(job);
+  return new Set(
+    [...places]
+      .filter(([, { where }]) => where === "communicates" || where === "waits-for-gpu")
+      .map(([rank]) => rank),
+  );
+}
+
+/** Of the ranks, and so many at least: they did not come to the same line by chance. */
+const CROWD = 3 / 4;
+const LEAST_CROWD = 4;
+/** That a line waits is then inferred, not known by its name. */
+const CROWD_SHARE = 0.85;
+
+/**
+ * Where a tensor's value is asked for, Python waits in C++, and its innermost frame is the script's own. No frame tells
+ * that, but where nearly all ranks of a job stand in the same line, that line waits. Data that nobody gets is not that.
+ */
+function standTogether(places: Map<Rank, Stood>): boolean {
+  const at = groupBy(
+    [...places].filter(([, { where }]) => where === "elsewhere"),
+    ([, { thread }]) => lineOf(thread!.frames[0]!),
+  );
+  const [most] = [...at.values()].sort((a, b) => b.length - a.length);
+  if (!most || most.length < Math.max(LEAST_CROWD, CROWD * places.size)) return false;
+  if (causeOf(most[0]![1].thread!.frames) !== "cpu-stall") return false;
+  for (const [rank, stood] of most) places.set(rank, { ...stood, where: "waits-for-gpu" });
+  return true;
+}
+
+function lineOf({ file, line, func }: Frame): string {
+  return `${file}:${line} ${func}`;
+}
 
 /** What unrelated machines have in common is that the job runs on them, not that they all stopped in their code. */
 const MOST_PLACES = 3;

@@ -4,6 +4,7 @@
  * report, one may have issued what the others did not (log-mismatch.ts), or the group counters in the
  * same lines show who lags.
  */
+import { groupBy } from "../../base/group-by.ts";
 import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
 import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
@@ -13,6 +14,7 @@ import type { Job } from "../../model/job.ts";
 import type { WatchdogReport } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
 import { findLogMismatches } from "./log-mismatch.ts";
+import { waitingByStack } from "./stacks.ts";
 
 export const watchdog: Method = {
   id: "hang/watchdog",
@@ -87,14 +89,24 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   for (const { rank, role, signature } of job.failures) {
     if (rank !== null && role === "echo" && !/dump-signal|abort/.test(signature)) waits.add(rank);
   }
-  const quiet = [...job.logs.values()].filter(
+  const all = [...job.logs.values()].filter(
     (log) => log.rank !== null && !waits.has(log.rank) && !log.finished,
   );
-  const absent = [...job.ranks.keys()].filter((rank) => !job.logs.has(rank) && !waits.has(rank));
+  // A process that was seen to wait as the others do has only lost its log.
+  const seen = waitingByStack(job);
+  const absent = [...job.ranks.keys()].filter(
+    (rank) => !job.logs.has(rank) && !waits.has(rank) && !seen.has(rank),
+  );
   // Where most logs are not here at all, an absent one means nothing.
   const unlogged = absent.length * 4 <= job.worldSize ? absent : [];
+  const mute = all.filter(({ dumpLine }) => dumpLine === 0);
+  const lively = all.length - mute.length + reporting.length;
+  // The first time-out ends the others before theirs: of those that were called to dump then, who did not answer?
+  const isEarly = all.length + unlogged.length > reporting.length;
+  const quiet = isEarly ? mute : all;
   const suspects = quiet.length + unlogged.length;
-  if (suspects === 0 || suspects > reporting.length) return null;
+  if (suspects === 0 || suspects * (isEarly ? 3 : 1) > (isEarly ? lively : reporting.length))
+    return null;
   // One quiet log among many is telling; a log that is not here may just not be here.
   const weight = (quiet.length === 1 ? 0.75 : 0.6 / quiet.length) * (unlogged.length > 0 ? 0.7 : 1);
   const others = count(reporting.length, "other rank");
@@ -102,19 +114,35 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
     const alive = log.dumpLine > 0;
     const state = alive
       ? "was alive and answered the call for a dump, yet"
-      : "wrote nothing more, and";
+      : isEarly
+        ? `wrote nothing more, though ${count(lively, "rank")} did, and`
+        : "wrote nothing more, and";
     const why = `rank ${log.rank} ${state} no operator of its own timed out, as one did on ${others}`;
     return accuse(log.rank!, alive ? "cpu-stall" : "process-stopped", weight, why);
   });
-  const silent = unlogged.map((rank) =>
-    accuse(
-      rank,
-      "unknown",
-      MISSING_LOG_WEIGHT,
-      `rank ${rank} left no log, and an operator timed out on ${others}`,
-    ),
-  );
-  return [...loud, ...silent];
+  return [...loud, ...withoutLog(job, unlogged, others)];
+}
+
+/** All ranks of a machine at once: the machine is out of reach, which says more than a file that is not here. */
+function withoutLog(job: Job, unlogged: readonly Rank[], others: string): Accusation[] {
+  const byMachine = groupBy(unlogged, (rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`);
+  const sizes = new Map<string | null, number>();
+  for (const { machine } of job.ranks.values()) sizes.set(machine, (sizes.get(machine) ?? 0) + 1);
+  return [...byMachine].flatMap(([machine, ranks]) => {
+    if (ranks.length > 1 && ranks.length === sizes.get(machine)) {
+      const why = `the ranks of ${machine} left no log, and an operator timed out on ${others}`;
+      const first = accuse(ranks[0]!, "process-gone", MISSING_LOG_WEIGHT, why);
+      return { ...first, type: "machine" as const, ranks, name: machine };
+    }
+    return ranks.map((rank) =>
+      accuse(
+        rank,
+        "unknown",
+        MISSING_LOG_WEIGHT,
+        `rank ${rank} left no log, and an operator timed out on ${others}`,
+      ),
+    );
+  });
 }
 
 const MISSING_LOG_WEIGHT = 0.3;

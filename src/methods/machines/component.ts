@@ -42,6 +42,37 @@ export function componentOf(job: Job, fleet: Fleet | null, faulty: FaultyMachine
   };
 }
 
+/**
+ * In a job that stands still: the rank whose GPU alone is unlike, where its NIC is the only one besides. What the whole
+ * machine shows follows from that.
+ */
+export function haltedPart(job: Job, fleet: Fleet | null, faulty: FaultyMachine): Component {
+  const { machine, deviations } = faulty;
+  const ranks = ranksByMachine(job, [machine]).get(machine)!;
+  const ofGpus = deviations.filter(({ metric }) => isOfGpu(metric));
+  const others = deviations.filter(({ metric }) => OF_NIC.includes(metric));
+  const [first] = ofGpus;
+  if (first === undefined || ranks.length === 0) return componentOf(job, fleet, faulty);
+  const whole: Component = { type: "machine", ranks, link: null, name: machine };
+  const isOne = ofGpus.every(({ device }) => device !== null && device === first.device);
+  const rank = isOne
+    ? ranks.find((one) => `gpu${job.ranks.get(one)!.gpu}` === first.device)
+    : undefined;
+  if (rank === undefined) return whole;
+  // All NICs at once are not this GPU's; where nothing says whose NIC it is, nothing speaks against it.
+  const isItsOwn = others.every((one) => {
+    if (one.device === null) return false;
+    const served = rankServed(job, fleet, ranks, one);
+    return served === null || served === rank;
+  });
+  return isItsOwn
+    ? { type: "rank", ranks: [rank], link: null, name: `${machine}/${first.device}` }
+    : whole;
+}
+
+const isOfGpu = (metric: string): boolean =>
+  metric === "xid-errors" || OF_BUS.includes(metric) || metric.startsWith("gpu-");
+
 /** The NIC, where nothing else is unlike; exporters may know it under two names, of which the first is taken. */
 function nicOf(deviations: readonly Deviation[]): string | null {
   const isOnly = deviations.every(
@@ -92,10 +123,10 @@ const ALIKE = 1.15;
 /** The link between two NICs, if these two and no others fell at the same time to the same throughput. */
 export function linkBetween(
   faulty: readonly FaultyMachine[],
-  components: readonly Component[],
-  causes: readonly Cause[],
+  accused: readonly { readonly component: Component; readonly cause: Cause }[],
 ): Component | null {
-  if (faulty.length !== 2 || causes.some((cause) => cause !== "network-slow")) return null;
+  const components = accused.map(({ component }) => component);
+  if (faulty.length !== 2 || accused.some(({ cause }) => cause !== "network-slow")) return null;
   const [a, b] = components;
   if (components.some(({ type, ranks }) => type !== "nic" || ranks.length !== 1)) return null;
   const [fellA, fellB] = faulty.map(throughputLeft);

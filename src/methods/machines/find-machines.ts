@@ -12,6 +12,7 @@ import { episodesOf } from "./episodes.ts";
 import { evidenceOf, kindOf, lossEvidence, silenceEvidence, type Evidence } from "./evidence.ts";
 import { faultyMachines } from "./faulty.ts";
 import { haltCulprit } from "./halt-culprit.ts";
+import { cameWith } from "./halted.ts";
 import { jittersOf } from "./jitter.ts";
 import { judgeInDetail, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
@@ -89,7 +90,8 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
   for (const halt of phases.filter(({ what }) => what === "halt")) {
-    if (judged.some((one) => (one.untilS ?? toS) > halt.fromS)) continue;
+    // Who was unlike long before the halt did not bring it about.
+    if (judged.some(({ evidence: own }) => own.some((one) => cameWith(one, halt)))) continue;
     const isBroken = (m: number, metric: string): boolean =>
       telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
     const culprit = haltCulprit(halt, ended.includes(halt), views, isBroken);

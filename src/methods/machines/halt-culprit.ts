@@ -13,6 +13,8 @@ import { deviationBetween, type View } from "./views.ts";
 
 /** Of what matters in practice. */
 const LEAST_MATERIAL = 0.7;
+/** While everybody waits nothing is sent, so that nothing is congested: a few pauses are more than there should be. */
+const LEAST_CONGESTION = 0.5;
 /** Chance that a healthy machine of a halted job is farther out; tails as in limits.ts. */
 const RISK = 0.02;
 const DEGREES = 8;
@@ -56,9 +58,10 @@ export function haltCulprit(
       if (isTelemetry(m, view.metric.id)) off[m] = NaN;
     });
     const limit = limitOf(off, views.length);
+    const least = kind === "congestion" ? LEAST_CONGESTION : LEAST_MATERIAL;
     off.forEach((one, m) => {
       const share = one / limit;
-      if (!(one >= LEAST_MATERIAL && share >= 1)) return;
+      if (!(one >= least && share >= 1)) return;
       if (share <= (best.get(m)?.share ?? 0)) return;
       // It must not have been so before.
       const before = sign * deviationBetween(view, m, halt.fromS - BEFORE_S, halt.fromS - SETTLE_S);

@@ -28,9 +28,10 @@ export function jobHints(job: Job, names: readonly string[]): AlignOptions {
 function stagesOf(job: Job, names: readonly string[]): Map<string, string> {
   const stages = new Map<string, string>();
   for (const [name, ranks] of ranksByMachine(job, names)) {
-    const seen = ranks.map((rank) => job.ranks.get(rank)?.stage ?? null);
-    if (seen.includes(null) || seen.length === 0) continue;
-    const distinct = [...new Set(seen as number[])];
+    // A rank whose log is lost tells no stage; those beside it do.
+    const seen = ranks.flatMap((rank) => job.ranks.get(rank)?.stage ?? []);
+    if (seen.length === 0 || seen.length * 2 < ranks.length) continue;
+    const distinct = [...new Set(seen)];
     stages.set(name, `${distinct.length > 1 ? "stages" : "stage"} ${ranges(distinct)}`);
   }
   return stages;

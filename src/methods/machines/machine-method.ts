@@ -6,7 +6,8 @@ import type { Job } from "../../model/job.ts";
 import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import type { Method } from "../../model/method.ts";
 import { findMachines } from "./find-machines.ts";
-import { componentOf, linkBetween, type Component } from "./component.ts";
+import { componentOf, haltedPart, linkBetween, type Component } from "./component.ts";
+import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
 import { jobFleet } from "./job-fleet.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
@@ -30,20 +31,22 @@ export function machineFindings(
   fleet: Fleet | null = null,
 ): NewFinding[] {
   const { faulty, telemetry } = report;
-  const said = faulty.slice(0, MOST_SAID);
-  const components = said.map((one) => componentOf(job, fleet, one));
-  const link = linkBetween(faulty, components, faulty.map(causeOf));
+  const accused = faulty.slice(0, MOST_SAID).map((one) => accusedOf(job, report, fleet, one));
+  const link = faulty.length > MOST_SAID ? null : linkBetween(faulty, accused);
   return [
-    ...said.map((one, k) =>
-      link
-        ? findingOf(
-            report,
-            one,
-            link,
-            OF_LINK,
-            `; ${link.name} fell together: the link between them`,
-          )
-        : findingOf(report, one, components[k]!, 1, ""),
+    ...accused.map((one, k) =>
+      findingOf(
+        report,
+        faulty[k]!,
+        link
+          ? {
+              ...one,
+              component: link,
+              share: OF_LINK,
+              because: `; ${link.name} fell together: the link between them`,
+            }
+          : one,
+      ),
     ),
     ...(telemetry.length > 0 ? [telemetryFinding(report)] : []),
     ...(faulty.length === 0 ? [nobody(report)] : []),
@@ -52,13 +55,52 @@ export function machineFindings(
 
 /** Both ends accuse a link: each for itself is not the whole of it. */
 const OF_LINK = 0.8;
+/** Of a machine that was slow long before the job stopped. */
+const OF_EARLIER = 0.4;
+/** Of one that only does more than others, since the job stopped. */
+const OF_BUSIER = 0.4;
+const OF_BUSY = ["cpu-usage", "memory-usage", "disk-usage", "tcp-throughput"];
+const SLOW: readonly Cause[] = ["gpu-slow", "network-slow", "cpu-stall"];
+
+interface Accused {
+  readonly component: Component;
+  readonly cause: Cause;
+  /** Of the machine's score. */
+  readonly share: number;
+  readonly because: string;
+}
+
+function accusedOf(
+  job: Job,
+  report: MachineReport,
+  fleet: Fleet | null,
+  faulty: FaultyMachine,
+): Accused {
+  const halt = haltOf(report);
+  const sudden = halt && atHalt(faulty, halt);
+  if (sudden) {
+    const part = haltedPart(job, fleet, sudden);
+    const cause = causeAtHalt(job, sudden.deviations, part.ranks);
+    const isGpu = cause === "gpu-hang" || cause === "gpu-error";
+    const component = isGpu && part.type === "rank" ? { ...part, type: "gpu" as const } : part;
+    const isBusier = sudden.deviations.every(
+      ({ metric, direction }) => direction === "high" && OF_BUSY.includes(metric),
+    );
+    return isBusier
+      ? { component, cause, share: OF_BUSIER, because: "; a busy machine stops nobody by that" }
+      : { component, cause, share: 1, because: "" };
+  }
+  const component = componentOf(job, fleet, faulty);
+  const cause = causeOf(faulty);
+  if (!halt || !SLOW.includes(cause)) return { component, cause, share: 1, because: "" };
+  const because = "; it was so long before the job stopped";
+  return { component, cause, share: OF_EARLIER, because };
+}
 
 function findingOf(
   report: MachineReport,
   faulty: FaultyMachine,
-  component: Component,
-  share: number,
-  because: string,
+  { component, cause, share, because }: Accused,
 ): NewFinding {
   const { machine, score, why, sinceS, untilS, deviations, role, order } = faulty;
   const weight = Math.min(MOST_WEIGHT, score);
@@ -85,7 +127,7 @@ function findingOf(
       {
         kind: "faulty-machine",
         ...component,
-        cause: causeOf(faulty),
+        cause,
         weight: share * weight,
         why: says,
       },

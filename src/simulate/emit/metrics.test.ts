@@ -162,6 +162,26 @@ describe("what faults show", () => {
     expect(lastOf(text, "DCGM_FI_DEV_GPU_UTIL", "node000", 3)).toBeGreaterThan(95);
   });
 
+  it("a GPU that hangs is alone in that: the processes beside it live and wait", () => {
+    const duty = "DCGM_FI_DEV_GPU_UTIL";
+    const sm = "DCGM_FI_PROF_SM_ACTIVE";
+    const kinds = [1, 2, 3].map((seed) => {
+      const text = metricsOf(["gpu-hang:rank=11:from=5"], { seed, iterations: 6 });
+      for (const name of [duty, sm])
+        expect(lastOf(text, name, "node001", 2) / lastOf(text, name, "node000", 2)).toBeCloseTo(
+          1,
+          0,
+        );
+      expect(lastGain(text, "node_cpu_seconds_total", "node001", '"idle"') / 2).toBeLessThan(0.9);
+      const isIdle = lastOf(text, duty, "node001", 3) === 0;
+      // Else a kernel that never ends holds any share of the SMs, and calculates nothing.
+      const pipe = lastOf(text, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "node001", 3);
+      expect(pipe).toBeLessThan(0.01);
+      return isIdle;
+    });
+    expect(new Set(kinds)).toEqual(new Set([true, false]));
+  });
+
   it("a card that fell off the bus has no samples any more", () => {
     const text = metricsOf(["gpu-error:rank=11:from=5:signature=card-drop"]);
     const counts = [...seriesOf(text, "DCGM_FI_DEV_GPU_TEMP")].map(([labels, values]) => ({

@@ -1,0 +1,116 @@
+/** Every evaluation, by topic: what runs, and with which options when it is to be quick. */
+
+export interface Evaluation {
+  /** Below eval/; bench/ holds those that are speed alone. */
+  readonly script: string;
+  readonly title: string;
+  /** Null: a quick run leaves it out. */
+  readonly quick: readonly string[] | null;
+  /** What the output does not say of itself. */
+  readonly seeds?: string;
+}
+
+const QUICK = ["--quick"];
+
+export const TOPICS = {
+  hangs: [
+    {
+      script: "hangs.ts",
+      title: "Recordings of this repository, public incidents",
+      quick: [],
+      seeds: "none",
+    },
+  ],
+  iterations: [
+    {
+      script: "iterations.ts",
+      title: "When did it become slow",
+      quick: QUICK,
+    },
+  ],
+  joint: [
+    {
+      script: "joint/run.ts",
+      title: "One verdict from all inputs",
+      quick: [...QUICK, "--count", "10"],
+    },
+  ],
+  live: [
+    {
+      script: "live/run.ts",
+      title: "The live service",
+      quick: [...QUICK, "--jobs", "2", "--healthy", "1"],
+    },
+  ],
+  localize: [
+    { script: "localize/run.ts", title: "Which device, large jobs", quick: QUICK },
+    {
+      script: "localize/tables.ts",
+      title: "Holmes' tables, method by method",
+      quick: [
+        ...QUICK,
+        "--cases",
+        "5",
+        "--gpus",
+        "256",
+        "--only",
+        "kinds,delta,pivots,prior,shapes",
+      ],
+      seeds: "case numbers from 0 on, for each table",
+    },
+    {
+      script: "localize/files.ts",
+      title: "Which device, through files",
+      quick: ["--cases", "11"],
+      seeds: "from 70000",
+    },
+    {
+      script: "holmes/detect.ts",
+      title: "Abnormal operators",
+      quick: ["--jobs", "30", "--held-jobs", "20", "--test-jobs", "24", "--drift-jobs", "0"],
+      seeds: "from 1,000,000 (learnt from), 2,000,000 (cuts chosen), 3,000,000 (tested)",
+    },
+    { script: "what-if.ts", title: "What if nobody were slow", quick: null },
+  ],
+  logs: [{ script: "logs/run.ts", title: "What the logs say", quick: QUICK }],
+  machines: [
+    {
+      script: "machines/run.ts",
+      title: "Which machine is going bad",
+      quick: [...QUICK, "--faults", "4"],
+    },
+    {
+      script: "machines/third-party.ts",
+      title: "Metrics that others recorded",
+      quick: null,
+      seeds: "none",
+    },
+  ],
+  mitigate: [
+    {
+      script: "mitigate/run.ts",
+      title: "What mitigation brings",
+      quick: [...QUICK, "--only", "figures"],
+    },
+    { script: "../bench/microbatches.ts", title: "Sharing micro-batches out", quick: [] },
+  ],
+  recordings: [
+    {
+      script: "recordings.ts",
+      title: "The shared collection",
+      quick: [],
+      seeds: "none",
+    },
+  ],
+  traces: [{ script: "traces/run.ts", title: "Why is the code slower", quick: QUICK }],
+} as const satisfies Readonly<Record<string, readonly Evaluation[]>>;
+
+export type Topic = keyof typeof TOPICS;
+export type Script = (typeof TOPICS)[Topic][number]["script"];
+
+export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[];
+
+/** Asked by name only: it wants recordings that hold rings and dumps of one job, and prints no table. */
+export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
+  probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
+};
