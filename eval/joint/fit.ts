@@ -48,8 +48,9 @@ function put(file: string, name: string, text: string): void {
 if (values.rows !== undefined) {
   const byMethod = new Map<string, Case[]>();
   for (const { accusations } of rowsOf(values.rows))
-    for (const { method, weight, right } of accusations)
-      byMethod.set(method, [...(byMethod.get(method) ?? []), { stated: weight, right }]);
+    // Who it is; what ails it another method may know better.
+    for (const { method, weight, component } of accusations)
+      byMethod.set(method, [...(byMethod.get(method) ?? []), { stated: weight, right: component }]);
   const curves: string[] = [];
   console.log("| method | accusations | right | mean weight | at 0.5 | at 0.7 | at 0.9 |");
   console.log("|---|---|---|---|---|---|---|");

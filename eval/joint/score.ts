@@ -15,6 +15,8 @@ export interface Score {
   readonly cause: boolean;
   /** The cause to the letter, without ACCEPTED. */
   readonly word: boolean;
+  /** The component alone, not a group that it is in. */
+  readonly exact: boolean;
   /** Component and cause: what the tables count. */
   readonly right: boolean;
   /** Somebody is accused who did nothing; of a healthy job, anybody or anything. */
@@ -84,6 +86,7 @@ export function scoreOf(
       machine: isClear,
       cause: isClear,
       word: isClear,
+      exact: isClear,
       right: isClear,
       accused: !isClear,
     };
@@ -117,6 +120,7 @@ function ofTruth(
   const component =
     first !== undefined &&
     (isComponent(scenario, first, truth) ||
+      isAllThatCanBeNamed(scenario, first, truth, has) ||
       // Who was late is told by operators only; the rest of a slow-down's evidence is of machines.
       (machine && !has("operators") && truth.kind === "fail-slow"));
   const word = first !== undefined && first.cause === truth.cause;
@@ -133,6 +137,7 @@ function ofTruth(
     machine,
     cause,
     word,
+    exact: component && (first?.ranks.length ?? 0) <= Math.max(2, truth.ranks.length),
     right: component && cause,
     accused: first !== undefined && !machine && !component,
   };
@@ -143,7 +148,7 @@ function isMachine({ machine, name, type }: Suspect, truth: Truth): boolean {
   return machine === truth.machine || (type === "machine" && name === truth.machine);
 }
 
-/** The share of a job that a silent network may still be narrowed down to, and count. */
+/** The share of a job that a stuck or slow group may have, and still count. */
 const NARROW = 1 / 8;
 
 function isComponent(scenario: Scenario, suspect: Suspect, truth: Truth): boolean {
@@ -156,8 +161,30 @@ function isComponent(scenario: Scenario, suspect: Suspect, truth: Truth): boolea
   // A machine, or one of its ranks where each is named for itself.
   if (truth.ranks.length > 1)
     return isMachine(suspect, truth) && ranks.every((rank) => truth.ranks.includes(rank));
-  if (truth.cause === "network-hang" && ranks.includes(truth.ranks[0]!))
-    // Everybody is inside the operator and nobody leaves: its members are all that can be named.
-    return ranks.length <= Math.max(16, NARROW * scenario.spec.gpus);
   return isSame(truth.ranks);
+}
+
+/**
+ * Members of a collective leave it together. Where one is stuck or slow inside it, they are all that its operators can name:
+ * in a hang without timing, or by the network; in a slow ring without the counters of NICs. Counted where the group is
+ * small; the tables say how often one component was named.
+ */
+function isAllThatCanBeNamed(
+  scenario: Scenario,
+  { ranks }: Suspect,
+  truth: Truth,
+  has: (kind: EvidenceKind) => boolean,
+): boolean {
+  if (truth.ranks.length > 2 || !truth.ranks.every((rank) => ranks.includes(rank))) return false;
+  if (ranks.length > Math.max(16, NARROW * scenario.spec.gpus)) return false;
+  switch (truth.cause) {
+    case "network-hang":
+      return true;
+    case "gpu-hang":
+      return !scenario.timing && !has("metrics");
+    case "network-slow":
+      return !has("metrics");
+    default:
+      return false;
+  }
 }

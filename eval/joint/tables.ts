@@ -8,9 +8,9 @@ export function printTables(rows: readonly Row[], log: (line: string) => void): 
   const main = all.length > 0 ? all : rows;
   log("\n## By inputs\n");
   log(
-    "| inputs | jobs | component and cause | component | machine | cause's very word | kind | innocent accused |",
+    "| inputs | jobs | component and cause | component | one component | machine | cause's very word | kind | innocent accused |",
   );
-  log("|---|---|---|---|---|---|---|---|");
+  log("|---|---|---|---|---|---|---|---|---|");
   for (const [inputs, some] of by(rows, (row) => row.inputs)) log(line(inputs, some));
   log("\n## Healthy jobs\n");
   log("| inputs | jobs | accused |");
@@ -29,9 +29,9 @@ export function printTables(rows: readonly Row[], log: (line: string) => void): 
   ] as const) {
     log(`\n## By ${title}, ${main[0]?.inputs ?? "no"} inputs\n`);
     log(
-      `| ${title} | jobs | component and cause | component | machine | cause's very word | kind | innocent accused |`,
+      `| ${title} | jobs | component and cause | component | one component | machine | cause's very word | kind | innocent accused |`,
     );
-    log("|---|---|---|---|---|---|---|---|");
+    log("|---|---|---|---|---|---|---|---|---|");
     for (const [name, some] of by(main, key)) log(line(name, some));
   }
   printAlone(main, log);
@@ -41,7 +41,7 @@ export function printTables(rows: readonly Row[], log: (line: string) => void): 
 function line(name: string, rows: readonly Row[]): string {
   const of = (key: keyof Row["score"]): string =>
     shareText(shareOf(rows.map(({ score }) => score[key])));
-  return `| ${name} | ${rows.length} | ${of("right")} | ${of("component")} | ${of("machine")} | ${of("word")} | ${of("kind")} | ${of("accused")} |`;
+  return `| ${name} | ${rows.length} | ${of("right")} | ${of("component")} | ${of("exact")} | ${of("machine")} | ${of("word")} | ${of("kind")} | ${of("accused")} |`;
 }
 
 /** A method that found nothing said that nothing is wrong. */

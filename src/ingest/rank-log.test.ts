@@ -221,22 +221,6 @@ terminate called after throwing an instance of 'c10::DistBackendError'
 });
 
 describe("tracebacks", () => {
-  it.each([
-    ["2026-02-01 01:23:28.028 [WARNING] [rank1] skipping sample 12 of shard 4", 0],
-    ["WARNING:reader:skipping sample 12", 0],
-    ["2026-02-01 01:23:28,028 - reader - ERROR - cannot decode sample 12", 1],
-    ["WARNING:reader:sample 12 is odd", 1],
-    ["INFO:reader:skipping sample 12", 1],
-  ])("after %s: %i failures", (before, failures) => {
-    const reading = read(`${before}
-Traceback (most recent call last):
-  File "/app/reader.py", line 212, in decode
-    text = raw.decode("utf-8")
-UnicodeDecodeError: 'utf-8' codec can't decode byte 0x88
-`);
-    expect(reading.failures).toHaveLength(failures);
-  });
-
   it("makes one failure of a chain: that of its first exception", () => {
     const reading = read(`Traceback (most recent call last):
   File "/app/data.py", line 5, in load

@@ -4,6 +4,8 @@ import type { LogFailure } from "./log.ts";
 import { START } from "./series.ts";
 
 const UNKNOWN_ITERATION_MS = 30_000;
+/** A dying process may print its error several times: by its logger, by the interpreter, by the launcher. */
+const SAME_DEATH_MS = 15_000;
 
 /**
  * Did any process end before the job stopped? Who only ended because an operator timed out does not count: that is how
@@ -26,7 +28,33 @@ export function wasSurvived(job: Job, failure: LogFailure): boolean {
   if (log?.finished && log.file === failure.file) return true;
   if (log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line)
     return true;
-  return failure.timeMs !== null && wentOnAfter(job, failure.timeMs);
+  if (failure.timeMs === null) return false;
+  return diedTwice(job, failure, failure.timeMs) || wentOnAfter(job, failure.timeMs);
+}
+
+/** A process dies once: the same error at the same line, minutes apart, is one that it lives with (a sample that is skipped). */
+function diedTwice(
+  job: Job,
+  { rank, file, role, signature, at, text }: LogFailure,
+  timeMs: number,
+) {
+  if (role !== "own" || at === null) return false;
+  const kind = exceptionOf(text);
+  return job.failures.some(
+    (other) =>
+      other.file === file &&
+      other.rank === rank &&
+      other.signature === signature &&
+      other.at === at &&
+      other.timeMs !== null &&
+      Math.abs(other.timeMs - timeMs) > SAME_DEATH_MS &&
+      exceptionOf(other.text) === kind,
+  );
+}
+
+/** "UnicodeDecodeError" */
+function exceptionOf(text: string): string {
+  return /^[\w.]+/.exec(text)?.[0] ?? "";
 }
 
 /**

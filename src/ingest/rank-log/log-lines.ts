@@ -21,10 +21,6 @@ import type { OpenReport } from "./watchdog.ts";
 const GLOG = /^\[?([EWIF])\d{3,4} \d\d:/;
 /** Lines that are searched for a year before the file is taken to have none. */
 const MAX_YEAR_SEARCHES = 10_000;
-/** The level stands near the start of a line. */
-const WARNED = /(?:^|[\s[(|-])(?:WARNING|WARN)(?=[\s\]):|-])/;
-const GOES_ON = /\b(?:skipp|ignor|retry|retrie|continu|falling back|trying again)/i;
-const WARNED_CHARS = 100;
 const TAB = 9;
 const SPACE = 32;
 
@@ -45,8 +41,6 @@ export class LogLines {
   #yearSearches = 0;
   /** The last line of any writer that begins with a time. */
   #stamped = "";
-  /** The line before this one, whoever wrote it. */
-  #before = "";
   /** Whether any writer has told of a failure. */
   #troubled = false;
 
@@ -62,11 +56,6 @@ export class LogLines {
   }
 
   line(text: string, no: number): void {
-    this.#take(text, no);
-    this.#before = text;
-  }
-
-  #take(text: string, no: number): void {
     this.#prefix.read(text);
     const isMatch = this.#pattern !== null && this.#byPattern(text, this.#pattern);
     const stream = this.#streams.of(this.#prefix);
@@ -134,7 +123,6 @@ export class LogLines {
     // torchrun's report quotes the traceback of the rank that it is about.
     const quoted = this.#torchrun.rank;
     const writer = quoted >= 0 ? this.#streams.ofRank(quoted) : stream;
-    if (isHandled(body, this.#before)) writer.tracebacks.handledAt(no);
     if (level === undefined && writer.tracebacks.line(body, no, stamped)) return true;
     if (beginsTerminate(body, no, writer)) return true;
     return this.#fail(loneFailure(body, no, writer), body, no, writer);
@@ -209,18 +197,6 @@ export class LogLines {
     if (stamp?.hasYear) this.#fullTimeMs = stamp.ms;
     return stamp;
   }
-}
-
-/**
- * logger.warning("skipping …", exc_info=True): who says what it does instead has caught the error. The traceback has no
- * prefix, so that it may look like another writer's.
- */
-function isHandled(body: string, before: string): boolean {
-  return (
-    body.startsWith("Traceback (most recent call last)") &&
-    WARNED.test(before.slice(0, WARNED_CHARS)) &&
-    GOES_ON.test(before)
-  );
 }
 
 /** A line that reports an iteration and nothing else: a watchdog may write behind a progress bar. */

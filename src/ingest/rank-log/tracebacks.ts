@@ -65,11 +65,6 @@ export class Tracebacks {
     return this.#state !== IDLE;
   }
 
-  /** A traceback that begins on this line is of an error that somebody caught and lives with. */
-  handledAt(no: number): void {
-    if (this.#state === IDLE) this.#ignoredLine = no;
-  }
-
   /** Whether the line belongs to a traceback. `fresh`: it begins with a time or a log level of its own. */
   line(body: string, no: number, fresh: boolean): boolean {
     if (body.includes(HEADER)) {

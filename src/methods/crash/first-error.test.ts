@@ -92,6 +92,21 @@ describe("whose own error came first", () => {
       expect(accused(reports(11))).toEqual([5]);
     });
 
+    it("is nobody's where the rank printed the same error long before: a process dies once", () => {
+      const at = "reader.py:212 decode";
+      const [first, again] = [
+        { ...traceback, at, timeMs: 1000 },
+        { ...traceback, at, line: 90 },
+      ];
+      const ranks = (failures: readonly LogFailure[]): number[] =>
+        findings(failures).flatMap(({ accuses }) => accuses.flatMap((one) => one.ranks));
+      expect(ranks([first, again])).toEqual([]);
+      // Printed twice by a process that dies.
+      expect(ranks([{ ...first, timeMs: 49_500 }, again])).toEqual([5]);
+      const other = { ...again, text: "KeyError: 'x'" };
+      expect(ranks([first, other])).toEqual([5]);
+    });
+
     it("is the rank's where the job was started anew in between", () => {
       expect(accused(reports(14, 11))).toEqual([5]);
     });

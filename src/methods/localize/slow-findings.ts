@@ -70,10 +70,15 @@ export function* fromOwnTimes(
       always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all iterations at hand`,
       spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
     }[kind];
-    const certainty =
-      Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * (kind === "slower" ? 1 : 0.9);
+    const certainty = Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * habitOf(suspect);
     yield findingOf(suspect, says, certainty, blamed, witness);
   }
+}
+
+/** Two spikes of one rank within a ring of eight iterations come by chance in one healthy job of a hundred. */
+function habitOf({ kind, slow }: OwnTimeSuspect): number {
+  if (kind === "slower") return 1;
+  return kind === "spikes" && slow.length < 3 ? 0.45 : 0.9;
 }
 
 function findingOf(
