@@ -89,7 +89,7 @@ describe("one verdict from all findings", () => {
     expect(both.confidence).toBeLessThan(alone.confidence);
     const [conflict] = both.reasoning!.conflicts;
     expect(conflict).toMatchObject({ who: "node1", machine: "node1", findings: [theirs.id] });
-    expect(conflict!.probability).toBeGreaterThan(0.05);
+    expect(conflict!.probability).toBeGreaterThan(0.01);
     expect(conflict!.probability).toBeLessThan(both.confidence);
     expect(both.reasoning!.wouldChange[0]).toBe(
       `If ${ours.id} is wrong, node1 is to blame (network-slow, ${theirs.id}).`,

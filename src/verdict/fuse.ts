@@ -29,10 +29,12 @@ export function fuse(
   const all = hypotheses(job, findings);
   const ranked = all.filter(({ weight }) => weight >= MIN_WEIGHT);
   const best = ranked[0];
-  const crash = ranked.find(
-    ({ kind, weight }) => kind === "crash" && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
-  );
-  const lead = crash ?? best;
+  // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same.
+  const stopped = (wanted: VerdictKind): Hypothesis | undefined =>
+    ranked.find(
+      ({ kind, weight }) => kind === wanted && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
+    );
+  const lead = stopped("crash") ?? (isSlow(best) ? stopped("hang") : undefined) ?? best;
   const culprits = lead
     ? wholeMachines(
         job,
@@ -111,6 +113,10 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     const why = `all ${ranks.length} ranks of ${machine} are in the same trouble; ${list[0]!.why}`;
     return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why }];
   });
+}
+
+function isSlow(one: Hypothesis | undefined): boolean {
+  return one?.kind === "fail-slow" || one?.kind === "regression";
 }
 
 function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {

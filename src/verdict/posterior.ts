@@ -32,6 +32,12 @@ export function posteriorOf(lead: Hypothesis | null, all: readonly Hypothesis[])
 function competes(other: Hypothesis, lead: Hypothesis): boolean {
   // A crash makes the others hang, and whoever then waits looks stuck.
   if (lead.kind === "crash" && other.kind === "hang") return false;
+  // What was slow before is another story.
+  if (isStop(lead) && other.kind === "fail-slow") return false;
   if (other.evidence.some((id) => lead.evidence.includes(id))) return false;
   return other.ranks.length === 0 || !other.ranks.some((rank) => lead.ranks.includes(rank));
+}
+
+function isStop({ kind }: Hypothesis): boolean {
+  return kind === "crash" || kind === "hang";
 }
