@@ -54,7 +54,7 @@ if (values.rows !== undefined) {
   const curves: string[] = [];
   console.log("| method | accusations | right | mean weight | at 0.5 | at 0.7 | at 0.9 |");
   console.log("|---|---|---|---|---|---|---|");
-  for (const [method, cases] of [...byMethod].sort()) {
+  for (const [method, cases] of [...byMethod].sort(([a], [b]) => a.localeCompare(b))) {
     const { offset, slope } = fitCurve(cases);
     const at = (weight: number): string =>
       probabilityOf(offset + slope * logOdds(weight)).toFixed(2);

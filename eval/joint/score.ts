@@ -177,14 +177,7 @@ function isAllThatCanBeNamed(
 ): boolean {
   if (truth.ranks.length > 2 || !truth.ranks.every((rank) => ranks.includes(rank))) return false;
   if (ranks.length > Math.max(16, NARROW * scenario.spec.gpus)) return false;
-  switch (truth.cause) {
-    case "network-hang":
-      return true;
-    case "gpu-hang":
-      return !scenario.timing && !has("metrics");
-    case "network-slow":
-      return !has("metrics");
-    default:
-      return false;
-  }
+  if (truth.cause === "network-hang") return true;
+  if (truth.cause === "gpu-hang") return !scenario.timing && !has("metrics");
+  return truth.cause === "network-slow" && !has("metrics");
 }

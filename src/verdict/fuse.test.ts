@@ -236,4 +236,25 @@ describe("one verdict from all findings", () => {
     ]);
     expect(ask([slow, stopped]).suspects[0]).toMatchObject({ ranks: [3] });
   });
+
+  it("takes several ranks that one method names for several culprits, not for rivals", () => {
+    const one = finding("localize/slow-rank", [accuse({ ranks: [3], weight: 0.85 })]);
+    const two = finding("localize/slow-rank", [accuse({ ranks: [9], weight: 0.8 })]);
+    const verdict = ask([slower(), one, two]);
+    expect(verdict.suspects.map(({ ranks }) => ranks)).toEqual([[3], [9]]);
+    expect(verdict.reasoning!.conflicts).toEqual([]);
+    expect(verdict.confidence).toBe(ask([slower(), one]).confidence);
+  });
+
+  it("takes loaders that are slow on all ranks of a machine for its CPU", () => {
+    const loaders = Array.from({ length: 8 }, (_, rank) =>
+      finding("localize/slow-rank", [
+        accuse({ type: "rank", ranks: [rank], cause: "dataloader", weight: 0.8 }),
+      ]),
+    );
+    expect(ask([slower(), ...loaders]).suspects).toMatchObject([
+      { type: "machine", machine: "node0", cause: "cpu-stall" },
+    ]);
+    expect(ask([slower(), loaders[0]!]).suspects).toMatchObject([{ cause: "dataloader" }]);
+  });
 });

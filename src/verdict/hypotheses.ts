@@ -28,6 +28,8 @@ export interface Hypothesis {
   readonly weight: number;
   readonly why: string;
   readonly evidence: readonly string[];
+  /** Who says so. */
+  readonly methods: readonly string[];
   /** What each finding did to the odds, those that counted, the strongest first. */
   readonly support: readonly Support[];
   readonly prior: Prior | null;
@@ -123,6 +125,7 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
     weight: Math.min(MOST, probabilityOf(odds)),
     why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
     evidence: [...new Set(strongest.map(({ finding }) => finding.id))],
+    methods: [...new Set(votes.map(({ finding }) => finding.method))],
     support,
     prior,
   };

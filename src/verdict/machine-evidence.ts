@@ -66,6 +66,7 @@ function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
     support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
     why: `${on.why}; and ${by.why}`,
     evidence: [...on.evidence, ...by.evidence],
+    methods: [...on.methods, ...by.methods],
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * How likely the first hypothesis is beside the others. What is named by the same finding, lies in the same place or
+ * How likely the first hypothesis is beside the others. What is named by the same method, lies in the same place or
  * follows from it does not compete with it; all else does, and so does that nobody who was named is to blame.
  */
 import type { Hypothesis } from "./hypotheses.ts";
@@ -34,7 +34,8 @@ function competes(other: Hypothesis, lead: Hypothesis): boolean {
   if (lead.kind === "crash" && other.kind === "hang") return false;
   // What was slow before is another story.
   if (isStop(lead) && other.kind === "fail-slow") return false;
-  if (other.evidence.some((id) => lead.evidence.includes(id))) return false;
+  // A method that names both says that both are to blame.
+  if (other.methods.some((method) => lead.methods.includes(method))) return false;
   return other.ranks.length === 0 || !other.ranks.some((rank) => lead.ranks.includes(rank));
 }
 

@@ -31,11 +31,11 @@ export const EVIDENCE_OF: Readonly<Record<string, Evidence>> = {
 export const NAMED_BEFORE = 0.12;
 
 export const RELIABILITY: Readonly<Record<string, Curve>> = {
-  "crash/first-error": { offset: -1.063, slope: 1.149 },
-  "hang/stacks": { offset: 1.02, slope: 1.072 },
-  "hang/wait-graph": { offset: 0.294, slope: 1.335 },
-  "hang/watchdog": { offset: 0.427, slope: 1.049 },
-  "localize/slow-rank": { offset: 0.463, slope: 1.173 },
-  "logs/library": { offset: 0.184, slope: 0.943 },
-  "machines/peers": { offset: -0.657, slope: 0.989 },
+  "crash/first-error": { offset: 0.879, slope: 1.145 },
+  "hang/stacks": { offset: 1.286, slope: 1.086 },
+  "hang/wait-graph": { offset: 0.509, slope: 1.375 },
+  "hang/watchdog": { offset: 0.577, slope: 1.042 },
+  "localize/slow-rank": { offset: 0.749, slope: 1.196 },
+  "logs/library": { offset: 0.378, slope: 0.846 },
+  "machines/peers": { offset: -0.788, slope: 0.976 },
 };
