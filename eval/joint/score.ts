@@ -1,7 +1,8 @@
 /**
  * When is a verdict right? The first suspect must be the truth's component, with the truth's cause; of a healthy job
- * nobody may be accused. Where the files that are left cannot tell two words apart, both count: ACCEPTED lists every such
- * case, and there are no others.
+ * nobody may be accused. Where the files that are left cannot tell two words apart, both count (ACCEPTED); where they cannot
+ * tell the members of a group apart, the group counts (isAllThatCanBeNamed); without operators a slow machine counts for
+ * its rank. "exact" and "word" are without these.
  */
 import type { Cause } from "../../src/model/cause.ts";
 import type { Suspect, Verdict } from "../../src/model/verdict.ts";

@@ -6,6 +6,7 @@ import { memoryOutput } from "../simulate/emit/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
 import { diagnoseFiles, jobOf } from "../../test/in-memory.ts";
 import type { Mitigation } from "../model/mitigation.ts";
+import type { Verdict } from "../model/verdict.ts";
 import { isPlan, planForVerdict } from "./from-verdict.ts";
 import { placesOf } from "./layout.ts";
 
@@ -41,6 +42,26 @@ describe("a plan from a verdict", () => {
     expect(share.microBatches!.reduce((a, b) => a + b, 0)).toBe(8 * 8);
     expect(share.iterationMs!).toBeLessThan(nowMs);
     expect(steps.find(({ strategy }) => strategy === "S4")!.exclude).toEqual(["node003"]);
+  });
+
+  test("of a tensor-parallel group over several machines only the suspect's is left out", async () => {
+    const shape = { gpus: 16, tp: 4, pp: 1, gpusPerMachine: 1 };
+    const { all } = files(shape, "gpu-slow:rank=6:from=10:severity=2");
+    const job = jobOf(all);
+    const verdict = await diagnoseFiles(all);
+    expect(verdict.suspects.map(({ ranks }) => ranks)).toEqual([[6]]);
+    const without = (told: Verdict) => {
+      const plan = planForVerdict(job, told) as Mitigation;
+      return plan.steps.find(({ strategy }) => strategy === "S4")!;
+    };
+    expect(without(verdict).exclude).toEqual(["node006"]);
+    expect(without(verdict).why).toBe("restart without node006");
+    // Two of one group, on machines of their own.
+    const [first] = verdict.suspects;
+    const second = { ...first!, ranks: [7], machine: "node007" };
+    const both = without({ ...verdict, suspects: [first!, second] });
+    expect(both.exclude).toEqual(["node006", "node007"]);
+    expect(both.why).toBe("restart without node006, node007");
   });
 
   test("of a healthy job there is none", async () => {

@@ -3,7 +3,7 @@
  * the times that were seen; what is taken for granted is said.
  */
 import type { Job } from "../model/job.ts";
-import type { Mitigation, PlacedJob, SlowLink } from "../model/mitigation.ts";
+import type { Mitigation, MitigationStep, PlacedJob, SlowLink } from "../model/mitigation.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
 import { placesOf, type PlacesOfRanks } from "./layout.ts";
 import { microBatchesOf } from "./micro-batch-count.ts";
@@ -57,7 +57,8 @@ export function planForVerdict(
   ];
   const placed = fitted(slotsOf(job, places), places, counted.microBatches, trouble, seen);
   const mayBeUneven = options.mayBeUneven !== false && places.mustBeEven === null;
-  return mitigationOf(placed, { ...options, multipleOf, mayBeUneven }, assumes);
+  const plan = mitigationOf(placed, { ...options, multipleOf, mayBeUneven }, assumes);
+  return { ...plan, steps: plan.steps.map((step) => withOwnMachines(step, placed, trouble.own)) };
 }
 
 interface PlacedTrouble {
@@ -65,6 +66,8 @@ interface PlacedTrouble {
   readonly nics: ReadonlySet<number>;
   readonly links: readonly SlowLink[];
   readonly isNetwork: boolean;
+  /** By place: the machines of the suspects in it. */
+  readonly own: ReadonlyMap<number, ReadonlySet<string>>;
 }
 
 /** Whose places the suspects are. */
@@ -82,17 +85,66 @@ function troubleOf(
   const links = network.flatMap((suspect) => linksOf(suspect, job, places));
   // Several machines are a group of which some way is slow; whose NIC, or which way, is not told.
   const isOneMachine = ({ ranks }: Suspect): boolean =>
-    new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size === 1;
+    new Set(ranks.map((rank) => machineOf(job, rank))).size === 1;
   const alone = network.filter((suspect) => !suspect.link && isOneMachine(suspect));
   const nics = new Set(alone.flatMap(placesOfSuspect));
   if (slow.size + links.length + nics.size > 0)
-    return { slow, nics, links, isNetwork: links.length + nics.size > 0 };
+    return {
+      slow,
+      nics,
+      links,
+      isNetwork: links.length + nics.size > 0,
+      own: ownMachines(job, suspects, places),
+    };
   return {
     why:
       network.length > 0
         ? "which way of the group is slow is not known: test its links pairwise first"
         : "the cause is none that moving work helps against",
   };
+}
+
+/** A group that spans machines has one suspect's machine to leave out, not the group's first. */
+function ownMachines(
+  job: Job,
+  suspects: readonly Suspect[],
+  { ranks }: PlacesOfRanks,
+): ReadonlyMap<number, ReadonlySet<string>> {
+  const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
+  const ends = new Set(suspects.flatMap(({ link }) => link ?? []));
+  const own = new Map<number, Set<string>>();
+  for (const [place, at] of ranks.entries()) {
+    const bad = at.filter((rank) => blamed.has(rank) || isEnd(job, rank, ends));
+    if (bad.length > 0) own.set(place, new Set(bad.map((rank) => machineOf(job, rank))));
+  }
+  return own;
+}
+
+function isEnd(job: Job, rank: number, ends: ReadonlySet<string>): boolean {
+  return ends.has(`rank:${rank}`) || ends.has(machineOf(job, rank));
+}
+
+/** A slot stands for its first rank's machine; whose machine is to be left out, the suspects say. */
+function withOwnMachines(
+  step: MitigationStep,
+  { slots }: PlacedJob,
+  own: PlacedTrouble["own"],
+): MitigationStep {
+  if (!step.exclude) return step;
+  const left = new Set(
+    step.exclude.flatMap((machine) => {
+      const suspects = [...own].filter(([place]) => slots[place]!.machine === machine);
+      return suspects.length === 0 ? [machine] : suspects.flatMap(([, machines]) => [...machines]);
+    }),
+  );
+  const exclude = [...left].sort();
+  const why = step.why.replace(step.exclude.join(", "), () => exclude.join(", "));
+  return { ...step, exclude, why };
+}
+
+/** The name that stands for it where its machine is not known. */
+function machineOf(job: Job, rank: number): string {
+  return job.ranks.get(rank)?.machine ?? `rank ${rank}`;
 }
 
 interface Seen {
@@ -196,14 +248,16 @@ function networkGrowth({ suspects, findings }: Verdict): number {
 
 function slotsOf(job: Job, { ranks }: PlacesOfRanks): PlacedJob["slots"] {
   const perMachine = new Map<string, number>();
-  const machineAt = ranks.map(([first]) => job.ranks.get(first!)?.machine ?? null);
-  for (const machine of machineAt)
-    if (machine !== null) perMachine.set(machine, (perMachine.get(machine) ?? 0) + 1);
+  const machineAt = ranks.map(([first]) => machineOf(job, first!));
+  for (const machine of machineAt) perMachine.set(machine, (perMachine.get(machine) ?? 0) + 1);
   return ranks.map((at, place) => {
-    const machine = machineAt[place] ?? `rank ${at[0]}`;
-    const isWhole = perMachine.get(machine) === 1;
+    const machine = machineAt[place]!;
     const span = at.length > 1 ? `ranks ${at[0]}-${at.at(-1)}` : `rank ${at[0]}`;
-    const name = machineAt[place] === null ? span : isWhole ? machine : `${machine} (${span})`;
+    const isKnown = (job.ranks.get(at[0]!)?.machine ?? null) !== null;
+    // Of a group that spans machines the first one's name would say too little.
+    const isInside = isKnown && at.every((rank) => machineOf(job, rank) === machine);
+    const isWhole = perMachine.get(machine) === 1;
+    const name = !isInside ? span : isWhole ? machine : `${machine} (${span})`;
     return { name, machine, compute: 1, network: 1 };
   });
 }
@@ -213,9 +267,7 @@ function linksOf({ link }: Suspect, job: Job, { ranks }: PlacesOfRanks): SlowLin
   if (!link) return [];
   const [a, b] = link.map((end) =>
     ranks.flatMap((at, place) =>
-      at.some((rank) => `rank:${rank}` === end || job.ranks.get(rank)?.machine === end)
-        ? [place]
-        : [],
+      at.some((rank) => isEnd(job, rank, new Set([end]))) ? [place] : [],
     ),
   ) as [number[], number[]];
   return a.flatMap((from) =>

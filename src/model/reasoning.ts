@@ -10,7 +10,7 @@ export interface Reasoning {
   /** What would change the verdict's mind, a sentence each: something that could be looked at. */
   readonly wouldChange: readonly string[];
   /** How often things of this kind break, before anything was looked at; null where nobody is accused. */
-  readonly prior: { readonly share: number; readonly says: string } | null;
+  readonly prior: { readonly share: number | null; readonly says: string } | null;
 }
 
 export interface DecidingFinding {

@@ -257,4 +257,50 @@ describe("one verdict from all findings", () => {
     ]);
     expect(ask([slower(), loaders[0]!]).suspects).toMatchObject([{ cause: "dataloader" }]);
   });
+
+  it("shows whom it clears although somebody accuses them loudly, and that they are next", () => {
+    const waits = finding(
+      "hang/wait-graph",
+      [accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.9 })],
+      { clears: [9] },
+    );
+    const died = finding("crash/first-error", [
+      accuse({ kind: "crash", type: "rank", ranks: [9], cause: "gpu-memory", weight: 0.92 }),
+    ]);
+    const verdict = ask([waits, died]);
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [3] });
+    expect(verdict.reasoning!.conflicts).toMatchObject([
+      { who: "rank 9", findings: [died.id], why: `${waits.id} shows that it only waits` },
+    ]);
+    expect(verdict.reasoning!.wouldChange[0]).toBe(
+      `If ${waits.id} is wrong, rank 9 is to blame (gpu-memory, ${died.id}).`,
+    );
+  });
+
+  it("shows the doubt of a method that disagrees with itself", () => {
+    const sure = finding("localize/slow-rank", [accuse({ weight: 0.9 })]);
+    const doubt = finding("localize/slow-rank", [], {
+      data: { disagrees: true, speaksFor: "nic of rank 2" },
+      weight: 0.2,
+    });
+    expect(ask([slower(), sure, doubt]).reasoning!.conflicts).toMatchObject([
+      { who: "nic of rank 2", findings: [doubt.id] },
+    ]);
+  });
+
+  it("asks for nothing that is there", () => {
+    const stuck = finding("hang/wait-graph", [
+      accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.9 }),
+    ]);
+    const without = ask([stuck]).reasoning!.wouldChange.join();
+    expect(without).toContain("A Python stack of rank 3");
+    const stacks: Job["stacks"] = new Map([[3, { file: "s", threads: [] } as never]]);
+    const withStack = fuse({ ...job(), stacks }, [stuck], []).reasoning!.wouldChange.join();
+    expect(withStack).not.toContain("Python stack");
+  });
+
+  it("counts a rank that is slow for its GPU among the GPUs", () => {
+    const verdict = ask([slower(), finding("localize/slow-rank", [accuse({ type: "rank" })])]);
+    expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
+  });
 });

@@ -35,12 +35,8 @@ export function fuse(
       ({ kind, weight }) => kind === wanted && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
     );
   const lead = stopped("crash") ?? (isSlow(best) ? stopped("hang") : undefined) ?? best;
-  const culprits = lead
-    ? wholeMachines(
-        job,
-        ranked.filter((other) => sharesBlame(other, lead)),
-      ).slice(0, MAX_SUSPECTS)
-    : [];
+  const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
+  const culprits = wholeMachines(job, blameworthy).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
   const kind =
     lead?.kind === "faulty-machine" ? kindOfMachineFault(without) : (lead?.kind ?? without);
@@ -60,7 +56,7 @@ export function fuse(
   const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
     .filter((rank) => !blamed.has(rank))
     .sort((a, b) => a - b);
-  const posterior = posteriorOf(lead ?? null, all);
+  const posterior = posteriorOf(lead ?? null, all, blameworthy);
   const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
   return {
     schema: "faultline.verdict/1",
@@ -74,7 +70,7 @@ export function fuse(
     actions: lead
       ? withPid(job, culprits, actionsFor(lead.cause, kind, targetOf(job, culprits)))
       : [],
-    reasoning: reasoningOf(job, findings, lead, posterior),
+    reasoning: reasoningOf(job, findings, merged(lead, culprits), posterior),
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
       id,
       method,
@@ -92,6 +88,16 @@ export function fuse(
     ],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
+}
+
+/** As it is among the suspects: perhaps as part of its machine. */
+function merged(
+  lead: Hypothesis | undefined,
+  culprits: readonly Hypothesis[],
+): Hypothesis | undefined {
+  return (
+    culprits.find(({ evidence }) => lead?.evidence.every((id) => evidence.includes(id))) ?? lead
+  );
 }
 
 /** Every rank of a machine with the same trouble is one suspect: the machine. */

@@ -24,7 +24,10 @@ export interface Hypothesis {
   readonly cause: Cause;
   /** log-odds of its being true, as if nobody else were accused. */
   readonly odds: number;
-  /** The same as a probability. */
+  /** The same, had no other method cleared its ranks; and which did. */
+  readonly undamped: number;
+  readonly dampedBy: readonly string[];
+  /** `odds` as a probability. */
   readonly weight: number;
   readonly why: string;
   readonly evidence: readonly string[];
@@ -46,6 +49,8 @@ interface Vote {
   readonly finding: Finding;
   readonly accusation: Accusation;
   readonly weight: number;
+  /** Methods that clear the ranks. */
+  readonly dampedBy: readonly string[];
 }
 
 /** What an accusation is still worth when the ranks it names are known to wait. */
@@ -92,7 +97,8 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
       const of = accusation.kind === "faulty-machine" ? `machine ${accusation.name}/` : "";
       const key = of + (ranks.length > 0 ? ranks.join() : `${accusation.cause}/${accusation.why}`);
       const list = byRanks.get(key) ?? [];
-      list.push({ finding, accusation, weight });
+      const dampedBy = waits ? [...new Set(clearing.map(({ method }) => method))] : [];
+      list.push({ finding, accusation, weight, dampedBy });
       byRanks.set(key, list);
     }
   }
@@ -108,9 +114,16 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
     strongest.find(({ accusation }) => accusation.kind === "crash" && accusation.weight >= 0.5) ??
     strongest[0]!;
   const { kind, type, ranks, link, name = null } = lead.accusation;
-  const prior = priorOf(kind, type, machineOf(job, ranks) ?? name, job.incidents);
+  const prior = priorOf(
+    kind,
+    type,
+    lead.accusation.cause,
+    machineOf(job, ranks) ?? name,
+    job.incidents,
+  );
   const support = supportOf(votes);
   const odds = oddsOf(support, prior);
+  const stated = votes.map((vote) => ({ ...vote, weight: vote.accusation.weight }));
   return {
     kind,
     type,
@@ -122,6 +135,8 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
       votes.map((vote) => vote.accusation),
     ),
     odds,
+    undamped: oddsOf(supportOf(stated), prior),
+    dampedBy: [...new Set(votes.flatMap(({ dampedBy }) => dampedBy))],
     weight: Math.min(MOST, probabilityOf(odds)),
     why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
     evidence: [...new Set(strongest.map(({ finding }) => finding.id))],

@@ -15,9 +15,15 @@ export interface Posterior {
   readonly rivals: readonly Rival[];
 }
 
-/** `lead`: null where nobody is accused; then all compete with that. */
-export function posteriorOf(lead: Hypothesis | null, all: readonly Hypothesis[]): Posterior {
-  const rivals = all.filter((other) => other !== lead && (!lead || competes(other, lead)));
+/** `lead`: null where nobody is accused; then all compete with that. `others`: who is to blame beside it. */
+export function posteriorOf(
+  lead: Hypothesis | null,
+  all: readonly Hypothesis[],
+  others: readonly Hypothesis[] = [],
+): Posterior {
+  const rivals = all.filter(
+    (other) => other !== lead && !others.includes(other) && (!lead || competes(other, lead)),
+  );
   const odds = (one: Hypothesis): number => Math.exp(one.odds);
   const own = lead ? odds(lead) : 0;
   const sum = rivals.reduce((total, rival) => total + odds(rival), 1 + own);

@@ -2,11 +2,12 @@
  * What was likely before anything was looked at: how often devices of a kind are to blame, and how often machines that
  * broke before break again. It decides where the evidence does not.
  */
+import type { Cause } from "../model/cause.ts";
 import type { SuspectType, VerdictKind } from "../model/finding.ts";
 
 export interface Prior {
   /** Of a hundred incidents, how many are of devices of this kind. */
-  readonly share: number;
+  readonly share: number | null;
   /** What the odds are multiplied by, as a logarithm. */
   readonly logTimes: number;
   readonly says: string;
@@ -55,12 +56,21 @@ const EVEN = 1 / 6;
  */
 const RETURNS = [0.61, 2.01, 2.76, 4.39] as const;
 
+/** A rank that is slow for its GPU is counted among the GPUs, and so on. */
+const DEVICE_OF: Partial<Record<Cause, SuspectType>> = {
+  "gpu-slow": "gpu",
+  "gpu-hang": "gpu",
+  "gpu-error": "gpu",
+};
+
 export function priorOf(
   kind: VerdictKind,
-  type: SuspectType,
+  given: SuspectType,
+  cause: Cause,
   machine: string | null,
   incidents: ReadonlyMap<string, number> | undefined,
 ): Prior | null {
+  const type = given === "rank" ? (DEVICE_OF[cause] ?? given) : given;
   const known = (kind === "fail-slow" || kind === "regression" ? OF_SLOW : OF_STOPS)[type];
   const share = known ? known.count / known.of : null;
   const earlier = machine === null || !incidents ? null : (incidents.get(machine) ?? 0);
@@ -75,7 +85,7 @@ export function priorOf(
         : `${machine} had ${earlier} ${earlier === 1 ? "incident" : "incidents"} before`,
   ].filter((text) => text !== "");
   return {
-    share: share ?? EVEN,
+    share,
     logTimes: (share === null ? 0 : LEANING * Math.log(share / EVEN)) + returns,
     says: says.join("; "),
   };

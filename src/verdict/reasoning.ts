@@ -16,6 +16,8 @@ const LEAST_TIMES = 1.5;
 const MOST_TIMES = 1000;
 /** A rival below this is no conflict. */
 const LEAST_RIVAL = 0.01;
+/** … unless it would be likely, had nobody cleared it. */
+const LOUD = 0.5;
 
 export function reasoningOf(
   job: Job,
@@ -23,12 +25,28 @@ export function reasoningOf(
   lead: Hypothesis | undefined,
   posterior: Posterior,
 ): Reasoning {
-  const rivals = posterior.rivals.filter(({ probability }) => probability >= LEAST_RIVAL);
+  // Who was accused loudly and is cleared belongs here too: if whoever clears is wrong, it is them.
+  const rivals = posterior.rivals
+    .filter(
+      ({ probability, hypothesis }) =>
+        probability >= LEAST_RIVAL || probabilityOf(hypothesis.undamped) >= LOUD,
+    )
+    .sort((a, b) => b.hypothesis.undamped - a.hypothesis.undamped);
   return {
     decidedBy: lead ? deciding(lead) : [],
-    conflicts: conflictsOf(job, findings, rivals),
-    wouldChange: lead ? [...counterfactuals(job, lead, rivals), ...whatWouldClear(job, lead)] : [],
-    prior: lead?.prior ? { share: round(lead.prior.share), says: lead.prior.says } : null,
+    conflicts: [...conflictsOf(job, findings, rivals), ...dissent(findings, lead)].slice(
+      0,
+      MOST_CONFLICTS,
+    ),
+    wouldChange: lead
+      ? [...counterfactuals(job, findings, lead, rivals), ...whatWouldClear(job, findings, lead)]
+      : [],
+    prior: lead?.prior
+      ? {
+          share: lead.prior.share === null ? null : round(lead.prior.share),
+          says: lead.prior.says,
+        }
+      : null,
   };
 }
 
@@ -43,7 +61,7 @@ function deciding({ support }: Hypothesis): DecidingFinding[] {
 }
 
 function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Rival[]): Conflict[] {
-  return rivals.slice(0, MOST_CONFLICTS).map(({ hypothesis, probability }) => ({
+  return rivals.map(({ hypothesis, probability }) => ({
     who: nameOf(job, hypothesis),
     ranks: hypothesis.ranks,
     machine: machineOf(job, hypothesis.ranks),
@@ -52,6 +70,25 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
     findings: hypothesis.evidence,
     why: whyNot(findings, hypothesis),
   }));
+}
+
+/** Findings of a method that doubts its own answer: they accuse nobody, but say who else it could be. */
+function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
+  return findings
+    .filter(({ id, data }) => data["disagrees"] === true && !lead?.evidence.includes(id))
+    .map(({ id, says, data, accuses: [one] }) => ({
+      who: wordOf(data["speaksFor"]) ?? (one && one.ranks.length > 0 ? rankWords(one.ranks) : says),
+      ranks: one?.ranks ?? [],
+      machine: null,
+      cause: one?.cause ?? ("unknown" as const),
+      probability: 0,
+      findings: [id],
+      why: "the other witnesses say otherwise; that they differ costs confidence",
+    }));
+}
+
+function wordOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothesis): string {
@@ -68,13 +105,21 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
   return "too little speaks for it";
 }
 
-/** Would the verdict stand without its strongest findings? */
-function counterfactuals(job: Job, lead: Hypothesis, rivals: readonly Rival[]): string[] {
+/** Would the verdict stand without its strongest finding, and without what that finding's method clears? */
+function counterfactuals(
+  job: Job,
+  findings: readonly Finding[],
+  lead: Hypothesis,
+  rivals: readonly Rival[],
+): string[] {
   const [first] = lead.support;
   if (!first) return [];
   const left = lead.odds - first.logTimes;
-  const rival = rivals[0]?.hypothesis;
-  if (rival && rival.odds > left)
+  const method = findings.find(({ id }) => id === first.finding)?.method ?? "";
+  const freed = (one: Hypothesis): number =>
+    one.dampedBy.every((by) => by === method) ? one.undamped : one.odds;
+  const [rival] = rivals.map(({ hypothesis }) => hypothesis).sort((a, b) => freed(b) - freed(a));
+  if (rival && freed(rival) > left && freed(rival) > 0)
     return [
       `If ${first.finding} is wrong, ${nameOf(job, rival)} is to blame (${rival.cause}, ${rival.evidence.slice(0, 3).join(", ")}).`,
     ];
@@ -83,35 +128,70 @@ function counterfactuals(job: Job, lead: Hypothesis, rivals: readonly Rival[]): 
   return [];
 }
 
-/** What one could look at, and how it would look if the suspect were innocent; by cause. */
-const CLEARS: Partial<Record<Cause, (who: string) => string>> = {
-  "cpu-stall": (who) =>
-    `A Python stack of ${who} inside a collective would clear it: it would wait, as the others do.`,
-  dataloader: (who) => `A Python stack of ${who} outside its data loader would speak against it.`,
-  storage: (who) =>
-    `Reads and writes on the file system that ${who} uses, as quick as elsewhere, would clear the storage.`,
-  "gpu-slow": (who) =>
-    `Clocks, power and temperature of the GPU of ${who} like its peers' would speak against it; so would a matrix multiplication as quick as theirs (faultline agent validate).`,
-  "gpu-hang": (who) =>
-    `If nvidia-smi shows the GPU of ${who} idle and without an Xid, the kernel it waits for is elsewhere.`,
-  "gpu-error": (who) =>
-    `No Xid in dmesg of the machine of ${who}, and a GPU that passes dcgmi diag -r 3, would point at the program instead.`,
-  "network-slow": (who) =>
-    `A bandwidth test between ${who} and a third machine as quick as elsewhere would clear the network there.`,
-  "network-hang": (who) =>
-    `Counters of the NIC of ${who} that go on counting while the job hangs would clear the network.`,
-  "process-gone": (who) => `A process of ${who} that still runs would clear it: ps on its machine.`,
-  "process-stopped": (who) =>
-    `A process of ${who} in state R or S that uses its CPU would clear it: ps on its machine.`,
-  "collective-mismatch": (who) =>
-    `Dumps in which ${who} issued the same operators in the same order as its group would clear it.`,
-  "host-memory": (who) =>
-    `No line of the out-of-memory killer in dmesg of the machine of ${who} would point elsewhere.`,
+interface Test {
+  /** What one could look at, and how it would look if the suspect were innocent. */
+  readonly says: (who: string) => string;
+  /** Whether it has been looked at: then it is no news. */
+  readonly isKnown?: (job: Job, lead: Hypothesis, findings: readonly Finding[]) => boolean;
+}
+
+const hasStack: Test["isKnown"] = ({ stacks }, { ranks }) => ranks.some((rank) => stacks.has(rank));
+
+const TESTS: Partial<Record<Cause, Test>> = {
+  "cpu-stall": {
+    says: (who) =>
+      `A Python stack of ${who} inside a collective, as the others', would clear it: it would wait.`,
+    isKnown: (job, lead, findings) => lead.kind !== "hang" || hasStack(job, lead, findings),
+  },
+  dataloader: {
+    says: (who) => `A Python stack of ${who} outside its data loader would speak against it.`,
+    isKnown: hasStack,
+  },
+  storage: {
+    says: (who) => `Reads and writes of ${who} as quick as elsewhere would clear the storage.`,
+  },
+  "gpu-slow": {
+    says: (who) =>
+      `Clocks, power and temperature of the GPU of ${who} like its peers' would speak against it; so would a matrix product as quick as theirs (faultline agent validate).`,
+  },
+  "gpu-hang": {
+    says: (who) =>
+      `A GPU of ${who} that nvidia-smi shows idle, without an Xid, would speak for the network instead.`,
+  },
+  "gpu-error": {
+    says: (who) =>
+      `No Xid in dmesg of the machine of ${who}, and a GPU that passes dcgmi diag -r 3, would point at the program instead.`,
+    isKnown: (_, __, findings) => findings.some(({ says }) => /\bXid\b/i.test(says)),
+  },
+  "network-slow": {
+    says: (who) =>
+      `A bandwidth test between ${who} and a third machine as quick as elsewhere would clear the network there.`,
+  },
+  "network-hang": {
+    says: (who) =>
+      `Counters of the NIC of ${who} that go on counting while the job hangs would clear the network.`,
+  },
+  "process-gone": {
+    says: (who) => `A process of ${who} that still runs would clear it: ps on its machine.`,
+  },
+  "process-stopped": {
+    says: (who) =>
+      `A process of ${who} in state R or S that uses its CPU would clear it: ps on its machine.`,
+  },
+  "collective-mismatch": {
+    says: (who) =>
+      `Dumps in which ${who} issued the same operators in the same order as its group would clear it.`,
+    isKnown: ({ dumps }, { ranks }) => ranks.every((rank) => dumps.has(rank)),
+  },
+  "host-memory": {
+    says: (who) =>
+      `No line of the out-of-memory killer in dmesg of the machine of ${who} would point elsewhere.`,
+  },
 };
 
-function whatWouldClear(job: Job, lead: Hypothesis): string[] {
-  const words = CLEARS[lead.cause];
-  return words ? [words(nameOf(job, lead))] : [];
+function whatWouldClear(job: Job, findings: readonly Finding[], lead: Hypothesis): string[] {
+  const test = TESTS[lead.cause];
+  return test && !test.isKnown?.(job, lead, findings) ? [test.says(nameOf(job, lead))] : [];
 }
 
 function nameOf(job: Job, { name, ranks, type }: Hypothesis): string {

@@ -8,6 +8,10 @@ import { EVIDENCE_OF, RELIABILITY } from "./reliability-table.ts";
 /** Methods that read the same files are fooled together: of each kind only the strongest counts. */
 export type Evidence = "operators" | "logs" | "stacks" | "metrics" | "processes" | "traces";
 
+/** A method that doubts itself is not made surer than it is: few such cases were measured. */
+const DOUBT = 0.4;
+const RAMP = 0.3;
+
 const LEAST = 0.005;
 const MOST = 0.995;
 
@@ -25,7 +29,9 @@ export function probabilityOf(odds: number): number {
 export function trustIn(method: string, weight: number): number {
   const stated = logOdds(weight);
   const curve = RELIABILITY[method];
-  return curve ? curve.offset + curve.slope * stated : stated;
+  if (!curve) return stated;
+  const more = curve.offset + curve.slope * stated - stated;
+  return stated + (more > 0 ? more * Math.min(1, Math.max(0, (weight - DOUBT) / RAMP)) : more);
 }
 
 export function evidenceOf(method: string): Evidence {

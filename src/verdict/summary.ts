@@ -77,7 +77,7 @@ function withoutSuspects(
   }
   if (kind === "hang") {
     if (victims.length === 0) return "The job hangs, and these files do not show on whose account.";
-    return `The job hangs, and these files do not show for whom the ${thousands(victims.length)} waiting ranks wait.`;
+    return `The job hangs, and these files do not show for whom ${victims.length === 1 ? "the waiting rank waits" : `the ${thousands(victims.length)} waiting ranks wait`}.`;
   }
   const last = [...job.logs.values()].reduce((most, log) => Math.max(most, log.lastIteration), -1);
   if (even)

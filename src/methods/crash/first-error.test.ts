@@ -107,6 +107,20 @@ describe("whose own error came first", () => {
       expect(ranks([first, other])).toEqual([5]);
     });
 
+    it("is nobody's though a connection was closed once: all went on", () => {
+      const closed = failure({
+        rank: 2,
+        file: "rank2.log",
+        role: "echo",
+        cause: "process-gone",
+        signature: "connection-closed",
+        text: "wandb: Network error (ConnectionResetError), entering retry loop.",
+        timeMs: 20_000,
+      });
+      const found = findings([closed], reports(14));
+      expect(found.flatMap(({ accuses }) => accuses)).toEqual([]);
+    });
+
     it("is the rank's where the job was started anew in between", () => {
       expect(accused(reports(14, 11))).toEqual([5]);
     });

@@ -21,8 +21,9 @@ export const firstError: Method = {
   applies: (job) => job.failures.length > 0 || job.torchrun.length > 0,
   *run(job) {
     const own = ownFailures(job);
-    const echoes = job.failures.filter((failure) => failure.role === "echo");
-    const root = chooseRoot(job, own, echoes);
+    const failures = job.failures.filter((failure) => !wasSurvived(job, failure));
+    const echoes = failures.filter((failure) => failure.role === "echo");
+    const root = chooseRoot({ ...job, failures }, own, echoes);
     if (root) yield root;
     const victims = new Set(job.failures.flatMap((failure) => failure.rank ?? []));
     for (const rank of root?.accuses.flatMap((accusation) => accusation.ranks) ?? []) {
@@ -114,6 +115,12 @@ function silentDeaths(job: Job, own: readonly LogFailure[], echoes: readonly Log
   return unlogged.length * 4 <= job.worldSize ? unlogged : [];
 }
 
+function isWholeMachine(job: Job, ranks: readonly Rank[]): boolean {
+  const machine = job.ranks.get(ranks[0]!)?.machine ?? null;
+  const size = [...job.ranks.values()].filter((one) => one.machine === machine).length;
+  return machine !== null && size === ranks.length;
+}
+
 function cameBeforeClosing(own: readonly LogFailure[], echoes: readonly LogFailure[]): boolean {
   const first = earliest(own);
   const closed = echoes.filter((failure) => failure.cause === "process-gone");
@@ -129,7 +136,12 @@ function silentFinding(
   const logged = ranks.every((rank) => job.logs.has(rank));
   const what = logged ? "ends without a word" : "is missing";
   const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
-  const weight = (ranks.length === 1 ? 0.85 : ranks.length <= 3 ? 0.6 : 0.3) * (logged ? 1 : 0.6);
+  const places = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size;
+  const few = places === 1 ? 0.85 : places <= 3 ? 0.6 : 0.3;
+  // One rank may die alone; several on one machine died of the same thing, if they are all of it.
+  const weight =
+    (ranks.length > 1 && places === 1 && !isWholeMachine(job, ranks) ? 0.6 : few) *
+    (logged ? 1 : 0.6);
   return {
     says: why,
     weight,

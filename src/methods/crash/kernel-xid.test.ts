@@ -38,7 +38,8 @@ describe("an Xid in a kernel's log", () => {
     // Ranks of both machines say that their GPU failed: only one machine's driver does.
     const verdict = await diagnoseFiles([JOB, ...logs([0, 2]), dmesg("node1", "")]);
     expect(verdict.kind).toBe("crash");
-    expect(verdict.suspects[0]).toMatchObject({ ranks: [2], cause: "gpu-error", score: 0.92 });
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [2], cause: "gpu-error" });
+    expect(verdict.suspects[0]!.score).toBeGreaterThan(0.9);
     expect(verdict.suspects).toHaveLength(1);
   });
 

@@ -138,7 +138,7 @@ function withoutLog(job: Job, unlogged: readonly Rank[], others: string): Accusa
       accuse(
         rank,
         "unknown",
-        MISSING_LOG_WEIGHT,
+        MISSING_FILE_WEIGHT,
         `rank ${rank} left no log, and an operator timed out on ${others}`,
       ),
     );
@@ -146,6 +146,8 @@ function withoutLog(job: Job, unlogged: readonly Rank[], others: string): Accusa
 }
 
 const MISSING_LOG_WEIGHT = 0.3;
+/** Files get lost: one that is not here says nearly nothing. */
+const MISSING_FILE_WEIGHT = 0.1;
 
 function accuse(rank: Rank, cause: Accusation["cause"], weight: number, why: string): Accusation {
   return { kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why };

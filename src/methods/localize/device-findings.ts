@@ -40,7 +40,7 @@ export function fromDevices(
     says,
     weight: 0.2,
     at: found[0]!.at,
-    data: { disagrees: true },
+    data: { disagrees: true, speaksFor: top.device.name },
     accuses: [],
     clears: [],
     lacks,

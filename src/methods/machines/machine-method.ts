@@ -9,6 +9,7 @@ import { findMachines } from "./find-machines.ts";
 import { componentOf, haltedPart, linkBetween, type Component } from "./component.ts";
 import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
 import { jobFleet } from "./job-fleet.ts";
+import { ALL_MACHINES } from "./roles.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
 const MOST_WEIGHT = 0.9;
@@ -20,9 +21,25 @@ export const faultyMachine: Method = {
   *run(job) {
     const fleet = jobFleet(job);
     if (!fleet || fleet.grids.length === 0) return;
-    yield* machineFindings(job, findMachines(fleet), fleet);
+    yield* machineFindings(job, withoutStages(fleet, findMachines(fleet)), fleet);
   },
 };
+
+/**
+ * With one or two machines a stage nobody has peers. In a job that stands still all stages wait alike, so that all
+ * machines are peers.
+ */
+function withoutStages(fleet: Fleet, report: MachineReport): MachineReport {
+  if (report.faulty.length > 0 || !haltOf(report) || fleet.roles.length < 2) return report;
+  if (fleet.machines.length > FEW_A_STAGE * fleet.roles.length) return report;
+  const role = new Int32Array(fleet.machines.length);
+  const again = findMachines({ ...fleet, role, roles: [ALL_MACHINES] });
+  return again.faulty.length > 0 ? again : report;
+}
+
+const FEW_A_STAGE = 2;
+/** Less than this much data shows nobody to be well. */
+const LEAST_SEEN_S = 120;
 
 /** `fleet`: for NICs that exporters know under two names. */
 export function machineFindings(
@@ -172,7 +189,7 @@ function telemetryFinding({ telemetry }: MachineReport): NewFinding {
 }
 
 function nobody(report: MachineReport): NewFinding {
-  const { machines, metrics, jitter, phases } = report;
+  const { machines, metrics, jitter, phases, fromS, toS } = report;
   const isCrowded = report.missing.some((text) => text.startsWith("a quarter of the machines"));
   const isHalted = phases.some(({ what }) => what === "halt" || what === "idle");
   const seen = metrics.filter(({ coverage }) => coverage > 0).length;
@@ -180,7 +197,11 @@ function nobody(report: MachineReport): NewFinding {
     says: `no machine of ${machines} is unlike its peers for long in any of ${seen} metrics`,
     weight: 0.3,
     at: [],
-    data: { machines, jitters: jitter.length, allAlike: !isHalted && machines > 2 && !isCrowded },
+    data: {
+      machines,
+      jitters: jitter.length,
+      allAlike: !isHalted && machines > 2 && !isCrowded && toS - fromS >= LEAST_SEEN_S,
+    },
     accuses: [],
     clears: [],
     lacks: coverageLacks(report),

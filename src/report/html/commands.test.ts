@@ -7,6 +7,10 @@ function commandsIn(text: string): string[] {
 
 test.each([
   ["py-spy dump --pid <pid> shows the line it is stuck in", ["py-spy dump --pid <pid>"]],
+  ["py-spy dump --pid 705 shows the line", ["py-spy dump --pid 705"]],
+  ["if ps -p 705. says nothing", ["ps -p 705"]],
+  ["dcgmi diag -r 2 on it, 3 times", ["dcgmi diag -r 2"]],
+  ["ps -eo rss,cmd --sort=-rss | head on it", ["ps -eo rss,cmd --sort=-rss | head"]],
   [
     "nvidia-smi -q and dmesg | grep -i xid on its machine",
     ["nvidia-smi -q", "dmesg | grep -i xid"],

@@ -7,7 +7,9 @@ import { html, type Markup, type Part } from "./escape.ts";
 
 const TOOLS =
   "py-spy|nvidia-smi|dmesg|ps|kill|ncclras|dcgmi|ibstat|ethtool|journalctl|sacct|scontrol";
-const WORD = String.raw`(?:dump|diag|show)\b|<\w+>|\w+(?:,\w+)+|-{1,2}[A-Za-z][\w-]*(?:=\S+)?|\| grep -i \w+`;
+/** A number belongs to the option before it ("--pid 705"); elsewhere it is the sentence's. */
+const OPTION = String.raw`-{1,2}[A-Za-z][\w-]*(?:=\S+| \d+(?!\w|\.\d))?`;
+const WORD = String.raw`(?:dump|diag|show)\b|<\w+>|\w+(?:,\w+)+|${OPTION}|\| (?:grep -i \w+|head\b)`;
 const COMMAND = new RegExp(
   String.raw`${"`"}([^${"`"}]+)${"`"}|(?<![\w-])((?:${TOOLS})(?: (?:${WORD}))+|[A-Z][A-Z0-9]*_[A-Z0-9_]*=[^\s,;)]+)`,
   "g",
