@@ -10,6 +10,22 @@ mkdir -p "$out" || exit 1
 say() { echo "$host: $*"; }
 value() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -n "s/^$2=//p" | head -n 1; }
 
+# Through /proc, so that a file inside a container, or one that was deleted meanwhile, is read as well.
+copy_log() {
+  to=$(readlink "/proc/$2/fd/$3" 2>/dev/null)
+  if [ -f "/proc/$2/fd/$3" ]; then
+    tail -c 50000000 "/proc/$2/fd/$3" >"$5" 2>/dev/null || { rm -f "$5"; say "rank $1: its $4, $to, may not be read"; }
+    return
+  fi
+  case $to in
+  '') say "rank $1: where its $4 goes may not be seen" ;;
+  pipe:* | socket:*) say "rank $1: its $4 goes into a pipe, not a file: take it from the launcher or the container's log" ;;
+  /dev/null) say "rank $1: its $4 goes to /dev/null" ;;
+  /dev/*) say "rank $1: its $4 goes to a terminal ($to), not a file" ;;
+  *) say "rank $1: its $4 goes to $to, which is no file" ;;
+  esac
+}
+
 # A loader worker inherits its trainer's RANK, and its stack is no evidence: a rank is who has one that its parent lacks.
 ranks_by() {
   for at in /proc/[0-9]*; do
@@ -72,9 +88,10 @@ for one in $ranks; do
     cp "$path" "$out/nccl_trace_rank_$rank" && found=yes && break
   done
   [ -n "$found" ] || say "rank $rank: no flight-recorder dump yet; it comes when the watchdog fires (TORCH_NCCL_DUMP_ON_TIMEOUT=1)"
-  # 5. Where its output goes, if that is a file. 50 MB of its end are enough for a hang.
-  log=$(readlink "/proc/$pid/fd/1" 2>/dev/null)
-  [ -f "${log:-/nowhere}" ] && tail -c 50000000 "$log" >"$out/rank$rank.log"
+  # 5. Where its output and its errors go, if that is a file. 50 MB of its end are enough for a hang.
+  copy_log "$rank" "$pid" 1 stdout "$out/rank$rank.log"
+  [ "$(readlink "/proc/$pid/fd/1" 2>/dev/null)" = "$(readlink "/proc/$pid/fd/2" 2>/dev/null)" ] ||
+    copy_log "$rank" "$pid" 2 stderr "$out/rank$rank.stderr.log"
 done
 
 # 6. What the kernel says: Xid, PCIe, network cards, the OOM killer.

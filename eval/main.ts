@@ -6,6 +6,7 @@
  *   npm run eval -- TOPIC [--quick] [options]   one topic; further options go to its first evaluation
  *   npm run eval -- TOPIC --write      and its part of docs/evaluation.md anew (eval/results/TOPIC.md keeps it)
  *   npm run eval -- document           docs/evaluation.md from eval/results, without running anything
+ *   npm run eval -- fit --rows FILE,…  what a method's word is worth, from rows of joint --json (eval/joint/fit.ts)
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -46,9 +47,12 @@ else if (topic === "all") {
     fail(
       `there is no topic "${topic}"; give one of ${Object.keys(known).join(", ")}, all, or document`,
     );
-  if (isWritten && topic in ON_REQUEST) fail(`${topic} has no part in the document`);
-  await runAndKeep(topic, evaluations, isWritten ? FULL.results : null);
-  if (isWritten) writeDocument(FULL);
+  const isWriter = evaluations.some((one) => one.isWriter === true);
+  if (isWritten && topic in ON_REQUEST && !isWriter) fail(`${topic} has no part in the document`);
+  if (isWritten && isWriter) options.push("--write");
+  const isKept = isWritten && !isWriter;
+  await runAndKeep(topic, evaluations, isKept ? FULL.results : null);
+  if (isKept) writeDocument(FULL);
 }
 
 async function runInTurn(folder: string): Promise<void> {

@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { archivesIn } from "./recordings/archives.ts";
 import { examine, TABLE_HEAD } from "./recordings/examine.ts";
 import { truthIn, withoutBaseline } from "./recordings/truth.ts";
 
@@ -30,19 +31,19 @@ async function ask(...given: Parameters<typeof examine>): Promise<void> {
   console.log(row);
 }
 
+/** One line: the document says of it what was asked. */
+const asked =
+  given.length > 0
+    ? given.join(", ")
+    : isShared
+      ? "the shared collection (../shared/recordings), eight NCCL ranks on one H200 each"
+      : "fixtures/recordings and fixtures/traces, in which three ranks of a job have traces; the shared collection (../shared/recordings) is not here";
+
 try {
-  console.log("## Recordings of real jobs\n");
-  console.log(
-    given.length > 0
-      ? `Of ${given.join(", ")}.\n`
-      : isShared
-        ? "The shared collection (../shared/recordings), eight NCCL ranks on one H200 each.\n"
-        : "The shared collection (../shared/recordings) is not here: these are fixtures/recordings and fixtures/traces, in which three ranks of a job have traces.\n",
-  );
+  const archives = (given.length > 0 ? given : places).flatMap((place) => archivesIn(place));
+  for (const archive of archives) unpack(archive);
+  console.log(`## Recordings of real jobs\n\nAsked: ${asked}.\n`);
   console.log(TABLE_HEAD.join("\n"));
-  for (const place of given.length > 0 ? given : places)
-    for (const archive of readdirSync(place).filter((name) => name.endsWith(".tar.gz")))
-      execFileSync("tar", ["xzf", join(place, archive), "-C", unpacked]);
   for (const name of readdirSync(unpacked).sort()) {
     const folder = join(unpacked, name);
     const truth = truthIn(folder);
@@ -55,8 +56,19 @@ try {
     if (hasTraces && existsSync(healthy))
       await ask(`${name} against ${family}-none`, folder, truth, [healthy]);
   }
+  console.log(`\n${right} of ${total} right`);
+  process.exitCode = right === total ? 0 : 1;
+} catch (error) {
+  console.error(`eval recordings: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 2;
 } finally {
   rmSync(unpacked, { recursive: true, force: true });
 }
-console.log(`\n${right} of ${total} right`);
-process.exitCode = right === total && total > 0 ? 0 : 1;
+
+function unpack(archive: string): void {
+  try {
+    execFileSync("tar", ["xzf", archive, "-C", unpacked], { stdio: "ignore" });
+  } catch {
+    throw new Error(`${archive} cannot be unpacked`);
+  }
+}

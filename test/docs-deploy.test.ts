@@ -216,25 +216,45 @@ describe("deploy/prometheus/dcgm-counters.csv", () => {
 });
 
 describe("deploy/collect-hang.sh", () => {
-  it("finds a rank and not its children, takes a young dump and its log, and says what it lacks", async () => {
+  it("finds a rank and not its children, takes a young dump and its logs, and says what it lacks", async () => {
     if (!has("python3", "--version")) return;
     const out = join(folder, "hang");
-    const log = join(folder, "rank.log");
-    const script =
-      "import os,time\nif os.fork()==0: time.sleep(60)\nprint('up', flush=True)\ntime.sleep(60)";
-    const child = spawn("sh", ["-c", `exec python3 -c "$1" > ${log}`, "-", script], {
-      env: { ...process.env, RANK: "7", TORCH_FR_DUMP_TEMP_FILE: join(folder, "fr_") },
-      detached: true,
-    });
+    const [log, errors, both] = ["rank.log", "rank.errors", "both.log"].map((name) =>
+      join(folder, name),
+    ) as [string, string, string];
+    const script = [
+      "import os,sys,time",
+      "if os.fork()==0: time.sleep(60)",
+      "print('oh', file=sys.stderr, flush=True)",
+      "print('up', flush=True)",
+      "time.sleep(60)",
+    ].join("\n");
+    const rank = (number: number, to: string): ChildProcess =>
+      spawn("sh", ["-c", `exec python3 -c "$1" ${to}`, "-", script], {
+        env: {
+          ...process.env,
+          RANK: String(number),
+          TORCH_FR_DUMP_TEMP_FILE: join(folder, "fr_"),
+        },
+        detached: true,
+      });
+    const ranks = [rank(7, `> ${log} 2> ${errors}`), rank(8, `> ${both} 2>&1`), rank(9, "")];
     try {
-      while (!readText(log).includes("up")) await pause(50);
+      await new Promise((resolve) => ranks[2]!.stdout!.once("data", resolve));
+      for (const path of [log, both]) while (!readText(path).includes("up")) await pause(50);
       writeFileSync(join(folder, "fr_7"), "dump");
       const said = execFileSync("sh", [join(deploy, "collect-hang.sh"), out], { encoding: "utf8" });
       expect(said).toMatch(/done: \d+ ranks?/);
       expect(readText(join(out, "nccl_trace_rank_7"))).toBe("dump");
       expect(readText(join(out, "rank7.log"))).toBe("up\n");
+      expect(readText(join(out, "rank7.stderr.log"))).toBe("oh\n");
+      expect(readText(join(out, "rank8.log"))).toBe("oh\nup\n");
+      const copied = readdirSync(out).filter((name) => /^rank[89]\./.test(name));
+      expect(copied).toEqual(["rank8.log"]);
+      expect(said).toMatch(/rank 9: its stdout goes into a pipe/);
+      expect(said).toMatch(/rank 9: its stderr goes into a pipe/);
     } finally {
-      process.kill(-child.pid!, "SIGKILL");
+      for (const { pid } of ranks) process.kill(-pid!, "SIGKILL");
     }
   });
 });

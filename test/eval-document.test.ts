@@ -10,7 +10,9 @@ import { embedded, escapeCell } from "../eval/document/markdown.ts";
 import { CHAPTERS } from "../eval/document/papers.ts";
 import { Part } from "../eval/document/part.ts";
 import { parseResult, readResult, resultText, type Result } from "../eval/document/results.ts";
+import { TOGETHER } from "../eval/document/together.ts";
 import { TOPIC_NAMES } from "../eval/document/topics.ts";
+import { archivesIn } from "../eval/recordings/archives.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -217,7 +219,97 @@ describe("what is embedded", () => {
   });
 });
 
+describe("one verdict from all inputs", () => {
+  /** The columns in another order than the evaluation's, and one more. */
+  const joint = (right: string, accused: string, error: string): Result => {
+    const table = (title: string): string[] => [
+      `## ${title}`,
+      "| inputs | new | one component | component and cause | jobs |",
+      "|---|---|---|---|---|",
+      ...["all", "no-operators", "no-metrics", "no-logs", "no-stacks"].map(
+        (name) => `| ${name} | ? | 80.0 % (70 to 90) | ${right} % (60 to 99) | 40 |`,
+      ),
+    ];
+    const output = [
+      ...table("By inputs"),
+      ...table("Of jobs with a fault"),
+      "## Healthy jobs",
+      "| inputs | jobs | accused |",
+      "|---|---|---|",
+      `| all | 40 | ${accused} % (0 to 9) |`,
+      "## What each method alone would have answered",
+      "All together: 98.0 % (90 to 99), 4.9 points more than logs/library alone",
+      "## How far confidence can be trusted",
+      `Expected calibration error: ${error} (40 jobs, ten bins)`,
+    ].join("\n");
+    const run = { script: "joint/run.ts", options: [], seconds: 1, status: 0, output };
+    return resultOf("", { topic: "joint", runs: [run] });
+  };
+  const rowsOf = (result: Result): string[] =>
+    assemble([result], [TOGETHER])
+      .split("\n")
+      .filter((line) => line.includes("](#run-joint-run), "));
+
+  it("marks the aims that were missed, and no others", () => {
+    const missed = rowsOf(joint("89.9", "0.6", "0.051")).filter((row) => row.includes("missed"));
+    expect(missed.map((row) => row.split(" | ")[0])).toEqual([
+      "| all inputs",
+      "| against the best single method",
+      "| any one kind of input removed",
+      "| confidence",
+      "| healthy jobs",
+    ]);
+    expect(missed[2]!.match(/missed/g)).toHaveLength(4);
+    const met = rowsOf(joint("97.0", "0.5", "0.050")).filter((row) => row.includes("missed"));
+    expect(met.map((row) => row.split(" | ")[0])).toEqual(["| against the best single method"]);
+  });
+
+  it("says what counts as right", () => {
+    expect(TOGETHER.about).toMatch(/“one component” is strict/);
+    expect(TOGETHER.about).toMatch(
+      /storage as dataloader \(a loader that waits for storage is both\)/,
+    );
+    expect(TOGETHER.about).toMatch(/Healthy jobs count/);
+    expect(TOGETHER.about).toMatch(/Above 256 GPUs only all inputs/);
+    expect(TOGETHER.about).toMatch(/from 13 % to 90 %/);
+  });
+});
+
+describe("folders of recordings", () => {
+  it("that hold none are told in one line", () => {
+    for (const folder of [join(root, "no-such"), join(root, "package.json"), join(root, "eval")])
+      expect(() => archivesIn(folder)).toThrow(/^\S+ (is not there|is no folder|holds no).*$/);
+    expect(archivesIn(join(root, "fixtures/recordings")).length).toBeGreaterThan(10);
+  });
+});
+
 describe("the committed document", () => {
+  it("has as many cells in every row of a table as in its head", () => {
+    const text = readFileSync(join(root, "docs/evaluation.md"), "utf8");
+    const lines = text.split("\n").filter((line) => line.startsWith("|"));
+    const uneven = widths(text).flatMap((table) => table.filter((width) => width !== table[0]));
+    expect(lines.length).toBeGreaterThan(100);
+    expect(uneven).toEqual([]);
+  });
+
+  it("does not pass over a layout without a figure", () => {
+    const of = (chapter: string, at: string) =>
+      CHAPTERS.find(({ title }) => title.startsWith(chapter))!.rows.find((row) => row.at === at)!;
+    const column = "largest error of the mean of any rank: flight recorder";
+    const part = new Part(
+      "somewhere",
+      [
+        `| layout | jobs | ${column} | all operators |`,
+        "|---|---|---|---|",
+        "| 2T2D2P | 1 | 0.12 % | 0.00 % |",
+        "| 2T4D1P | 1 | no period | 0.00 % |",
+      ].join("\n"),
+    );
+    expect(of("Greyhound", "Figure 13, §7.2").ours(part)).toMatch(
+      /^at most 0.12 % in 1 of 2; 1: no period/,
+    );
+  });
+
   it("accounts for every table and figure of the five papers", () => {
     expect(CHAPTERS.filter(({ paper }) => paper).length).toBe(5);
     for (const chapter of CHAPTERS) expect(unaccounted(chapter)).toEqual([]);

@@ -8,6 +8,8 @@ export interface Evaluation {
   readonly quick: readonly string[] | null;
   /** What the output does not say of itself. */
   readonly seeds?: string;
+  /** `--write` is its own: what it writes is not the document. */
+  readonly isWriter?: true;
 }
 
 const QUICK = ["--quick"];
@@ -97,7 +99,7 @@ export const TOPICS = {
   recordings: [
     {
       script: "recordings.ts",
-      title: "The shared collection",
+      title: "Recordings of 8-rank jobs",
       quick: [],
       seeds: "none",
     },
@@ -110,7 +112,13 @@ export type Script = (typeof TOPICS)[Topic][number]["script"];
 
 export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[];
 
-/** Asked by name only: it wants recordings that hold rings and dumps of one job, and prints no table. */
+/**
+ * Asked by name only, and no part of the document: the first wants recordings that hold rings and dumps of one job, the
+ * second rows that `joint --json` wrote, and makes tables of the verdict's weights of them.
+ */
 export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
+  fit: [
+    { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },
+  ],
 };

@@ -12,6 +12,16 @@ export function printTables(rows: readonly Row[], log: (line: string) => void): 
   );
   log("|---|---|---|---|---|---|---|---|---|");
   for (const [inputs, some] of by(rows, (row) => row.inputs)) log(line(inputs, some));
+  log("\n## Of jobs with a fault\n");
+  log(
+    "| inputs | jobs | component and cause | component | one component | machine | cause's very word | kind | innocent accused |",
+  );
+  log("|---|---|---|---|---|---|---|---|---|");
+  for (const [inputs, some] of by(
+    rows.filter(({ truths }) => truths.length > 0),
+    (row) => row.inputs,
+  ))
+    log(line(inputs, some));
   log("\n## Healthy jobs\n");
   log("| inputs | jobs | accused |");
   log("|---|---|---|");

@@ -23,7 +23,7 @@ const LATER_STEPS = 3;
 const WEAKER = 1.2;
 const SPREADS_WITHIN_S = 300;
 /** Of a device whose samples stop while the job runs. */
-const GOES_ON_SCORE = 0.5;
+const GOES_ON_SCORE = 0.28;
 const HALTS_WITHIN_S = 90;
 
 export function faultyMachines(
