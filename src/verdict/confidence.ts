@@ -41,7 +41,7 @@ export function confidenceOf(
 
 function withoutSuspects(kind: VerdictKind, findings: readonly Finding[]): number {
   // That it is slow is nearly sure; the half of the answer that names somebody is missing.
-  if (kind === "fail-slow") return round(0.6 * (slowDownOf(findings)?.weight ?? 0));
+  if (kind === "fail-slow") return round(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
   if (kind === "healthy") return NOBODY.healthy;
   if (kind === "hang") return NOBODY.hang;
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
