@@ -1,6 +1,6 @@
 /**
- * Measured by `npm run eval -- fit` (eval/joint/fit.ts says how): 101 verdicts with a suspect of 26 joint scenarios of 64 GPUs,
- * seeds 63001 to 63026, five sets of inputs each. The curves of reliability-table.ts are of other seeds (30001 to 30040, 60001
+ * Measured by `npm run eval -- fit` (eval/joint/fit.ts says how): some hundred verdicts with a suspect, of the joint scenarios of 64 GPUs from
+ * seed 63001 on, with five sets of inputs each. The curves of reliability-table.ts are of other seeds (30001 to 30040, 60001
  * to 60125, 61001 to 61112), the figures of docs/evaluation.md of yet others.
  */
 

@@ -303,4 +303,22 @@ describe("one verdict from all findings", () => {
     const verdict = ask([slower(), finding("localize/slow-rank", [accuse({ type: "rank" })])]);
     expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
   });
+
+  it("does not believe in a death that nobody waits for", () => {
+    const died = finding("crash/first-error", [
+      accuse({ kind: "crash", type: "rank", ranks: [9], cause: "user-program", weight: 0.92 }),
+    ]);
+    const idle = finding("hang/wait-graph", [], { data: { pending: 0 }, weight: 0.6 });
+    expect(ask([died]).suspects).toHaveLength(1);
+    // Only if every rank was seen.
+    expect(ask([died, idle]).suspects).toHaveLength(1);
+    const dumps = new Map(
+      Array.from({ length: 16 }, (_, rank) => [rank, { dump: { isCut: false } } as never]),
+    );
+    const verdict = fuse({ ...job(), dumps }, [died, idle], []);
+    expect(verdict.suspects).toEqual([]);
+    expect(verdict.reasoning!.conflicts).toMatchObject([
+      { who: "rank 9", why: `nobody waits for anybody (${idle.id})` },
+    ]);
+  });
 });

@@ -59,7 +59,10 @@ const CLEARED_FACTOR = 0.1;
 /** What it is worth when the dumps name somebody else and the rank it names was alive to write one. */
 const NOT_IMPLICATED_FACTOR = 0.3;
 
-/** A machine unlike its peers in a job that runs as evenly as before: odd, but not what ails the job. */
+/**
+ * A machine unlike its peers in a job that runs as evenly as before, or an error in one of whose ranks nobody waits for
+ * anybody: odd, but not what ails the job.
+ */
 const HARMLESS_FACTOR = 0.3;
 
 /** A rise that is no slow-down yet, but is there. */
@@ -70,7 +73,8 @@ const MOST = 0.99;
 export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[] {
   const cleared = clearedBy(findings);
   const implicated = implicatedByDumps(findings);
-  const isEven = runsEvenly(findings);
+  const isDone = nothingPending(job, findings);
+  const isEven = runsEvenly(findings, isDone);
   const byRanks = new Map<string, Vote[]>();
   for (const finding of findings) {
     for (const accusation of finding.accuses) {
@@ -84,7 +88,8 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         implicated.size > 0 &&
         accusation.kind === "hang" &&
         ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
-      const harmless = isEven && accusation.kind === "faulty-machine";
+      const harmless =
+        (isEven && accusation.kind === "faulty-machine") || (isDone && accusation.kind === "crash");
       const factor = waits
         ? CLEARED_FACTOR
         : spared
@@ -163,15 +168,22 @@ export function oddsOf(support: readonly Support[], prior: Prior | null): number
   return support.reduce((sum, { logTimes }) => sum + logTimes, start);
 }
 
-/** Iterations were looked at, and took as long at the end as before. */
-function runsEvenly(findings: readonly Finding[]): boolean {
+/** Every rank left a dump, and none of them waits: who had died would be waited for. */
+function nothingPending(job: Job, findings: readonly Finding[]): boolean {
   return (
-    findings.some(
-      ({ data }) => data["evenIterations"] !== undefined && !(Number(data["rise"]) >= ROSE),
-    ) &&
+    job.dumps.size >= job.worldSize &&
+    findings.some(({ method, data }) => method === "hang/wait-graph" && data["pending"] === 0)
+  );
+}
+
+/** Iterations were looked at, and took as long at the end as before; or operators were, and nobody is late or waits. */
+function runsEvenly(findings: readonly Finding[], isDone: boolean): boolean {
+  return (
+    (isDone || findings.some(({ data }) => data["evenIterations"] !== undefined)) &&
     !findings.some(
       ({ data, method, accuses, weight }) =>
         (data["slowDown"] === true && weight >= 0.6) ||
+        Number(data["rise"]) >= ROSE ||
         method === "hang/watchdog" ||
         accuses.some(({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow"),
     )
