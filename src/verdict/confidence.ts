@@ -12,6 +12,8 @@ import { slowDownOf } from "./slow-down.ts";
 
 /** What is left of the confidence where another witness contradicts. */
 const DISAGREED = 0.85;
+/** Who, but not what: the half of an answer. */
+const WITHOUT_CAUSE = 0.6;
 const MIXED_RUNS = 0.7;
 const UNSEEN = 0.4;
 const MOST = 0.99;
@@ -35,7 +37,8 @@ export function confidenceOf(
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
-  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree;
+  const said = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
+  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * said;
   return round(Math.min(MOST, calibrated(probability) * whole));
 }
 
