@@ -25,6 +25,7 @@ export const KNOTS: readonly (readonly [at: number, right: number])[] = [
  */
 export const NOBODY = {
   healthy: 0.95,
+  unmeasured: 0.6,
   even: 0.8,
   undetermined: 0.2,
   hang: 0.2,

@@ -25,7 +25,7 @@ export function confidenceOf(
   kind: VerdictKind,
   findings: readonly Finding[],
 ): number {
-  if (culprits.length === 0) return withoutSuspects(kind, findings);
+  if (culprits.length === 0) return withoutSuspects(job, kind, findings);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
   const isTraced = (rank: Rank): boolean =>
@@ -42,9 +42,12 @@ export function confidenceOf(
   return round(Math.min(MOST, calibrated(probability) * whole));
 }
 
-function withoutSuspects(kind: VerdictKind, findings: readonly Finding[]): number {
+function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {
   // That it is slow is nearly sure; the half of the answer that names somebody is missing.
   if (kind === "fail-slow") return round(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
+  // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
+  if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
+    return NOBODY.unmeasured;
   if (kind === "healthy") return NOBODY.healthy;
   if (kind === "hang") return NOBODY.hang;
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);

@@ -11,7 +11,10 @@ export function wouldHelp(
   kind: VerdictKind,
   confidence: number,
 ): string[] {
-  if (kind === "healthy") return [];
+  if (kind === "healthy")
+    return (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length
+      ? ["traces of a healthy run (--baseline): whether it was slow from the start is open"]
+      : [];
   const help: string[] = [];
   const ranks = [...new Set(suspects.flatMap((suspect) => suspect.ranks))].sort((a, b) => a - b);
   const causes = new Set(suspects.map((suspect) => suspect.cause));
