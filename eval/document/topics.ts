@@ -34,7 +34,7 @@ export const TOPICS = {
     {
       script: "joint/run.ts",
       title: "One verdict from all inputs",
-      quick: [...QUICK, "--count", "10"],
+      quick: [...QUICK, "--count", "6"],
     },
   ],
   live: [
