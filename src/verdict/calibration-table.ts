@@ -1,7 +1,7 @@
 /**
  * Measured by `npm run eval -- fit` (eval/joint/fit.ts says how): some hundred verdicts with a suspect, of the joint scenarios of 64 GPUs from
- * seed 63001 on, with five sets of inputs each. The curves of reliability-table.ts are of other seeds (30001 to 30040, 60001
- * to 60125, 61001 to 61112), the figures of docs/evaluation.md of yet others.
+ * seed 63001 on, with five sets of inputs each. The curves of reliability-table.ts and the figures of
+ * docs/evaluation.md are of other seeds.
  */
 
 /** Probability by the rules → share of verdicts that were right, ascending. */
@@ -19,7 +19,7 @@ export const KNOTS: readonly (readonly [at: number, right: number])[] = [
 ];
 
 /**
- * How often it was right that nobody was accused. Healthy: 191 of 191 of the same seeds and those of the curves; less is claimed,
+ * How often it was right that nobody was accused. Healthy: 191 of 191 of these seeds and those of the curves, at several commits; less is claimed,
  * for faults that nobody would have seen. Iterations even, but not known to have ended: 49 of 50; less again, because more may
  * have happened since. The others by judgement: that a job hangs or is slow without a culprit is half an answer at most.
  */

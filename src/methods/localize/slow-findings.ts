@@ -75,7 +75,7 @@ export function* fromOwnTimes(
   }
 }
 
-/** Two spikes of one rank within a ring of eight iterations come by chance in one healthy job of a hundred. */
+/** Two spikes of one rank within a ring of eight iterations come by chance: two of some hundred healthy simulated jobs had them. */
 function habitOf({ kind, slow }: OwnTimeSuspect): number {
   if (kind === "slower") return 1;
   return kind === "spikes" && slow.length < 3 ? 0.2 : 0.9;
