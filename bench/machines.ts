@@ -18,7 +18,7 @@ import { shippedModels } from "../src/methods/machines/minder/models.ts";
 import type { Fleet } from "../src/model/fleet.ts";
 import type { MachineReport } from "../src/model/machine-report.ts";
 import type { MetricSamples, MetricSet } from "../src/model/metrics.ts";
-import { startPrometheus, whyNoPrometheus } from "../test/prometheus-server.ts";
+import { startPrometheus, whyNoPrometheus } from "../test/support/prometheus-server.ts";
 
 const RUNS = 3;
 const T0 = 1_750_000_000;
@@ -227,8 +227,8 @@ const load = (): string =>
     .map((one) => one.toFixed(2))
     .join(" ");
 console.log(`# Which machine is going bad?\n\nLoad before: ${load()}`);
-const lacking = whyNoPrometheus();
-if (lacking !== null) console.log(`\nWithout the whole call: ${lacking}`);
+const lacking = whyNoPrometheus;
+if (lacking !== "") console.log(`\nWithout the whole call: ${lacking}`);
 else if (!process.argv.includes("--scaling")) {
   await wholeCall(`${MACHINES} machines, ${SEVEN.length} series each`, null);
   if (!process.argv.includes("--small")) {

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
-import { startChromium } from "../test/browser/chromium.ts";
-import { servePage } from "../test/browser/page-view.ts";
-import { INCIDENT } from "../test/serve-view.ts";
+import { startChromium } from "../test/system/browser/chromium.ts";
+import { servePage } from "../test/system/browser/page-view.ts";
+import { INCIDENT } from "../test/support/serve-view.ts";
 
 const { values: flags } = parseArgs({
   options: {

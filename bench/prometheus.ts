@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { connect, pull, type Way } from "../src/ingest/prometheus/prometheus.ts";
-import { startPrometheus, whyNoPrometheus } from "../test/prometheus-server.ts";
+import { startPrometheus, whyNoPrometheus } from "../test/support/prometheus-server.ts";
 
 const T0 = 1_750_000_000;
 const LENGTH_S = 900;
@@ -61,8 +61,7 @@ async function naive(url: string): Promise<number> {
   return samples;
 }
 
-const lacking = whyNoPrometheus();
-if (lacking !== null) throw new Error(lacking);
+if (whyNoPrometheus !== "") throw new Error(whyNoPrometheus);
 const kept = process.env["BENCH_PROMETHEUS_DATA"];
 const sizes = process.argv.includes("--small")
   ? [[1000, 1] as const]

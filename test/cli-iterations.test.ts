@@ -1,25 +1,14 @@
 /** `faultline iterations` as a user calls it. */
-import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { faultline, type Ran } from "./support/cli.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-iterations-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function iterations(
-  ...args: string[]
-): Promise<{ status: number; stdout: string; stderr: string }> {
-  return await new Promise((resolve) => {
-    const all = ["iterations", ...args];
-    execFile(join(root, "faultline"), all, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
-    });
-  });
-}
+const iterations = (...words: string[]): Promise<Ran> => faultline("iterations", ...words);
 
 function put(name: string, lines: readonly string[]): string {
   const path = join(folder, name);

@@ -1,27 +1,14 @@
 /** The command `faultline logs` as a user calls it. */
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { faultlineIn, type Ran } from "./support/cli.ts";
 
-const faultline = fileURLToPath(new URL("../faultline", import.meta.url));
 let folder: string;
 
-interface Ran {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(...words: string[]): Promise<Ran> {
-  return new Promise((done) => {
-    execFile(faultline, ["logs", ...words], { cwd: folder }, (error, stdout, stderr) => {
-      done({ status: typeof error?.code === "number" ? error.code : 0, stdout, stderr });
-    });
-  });
-}
+const run = (...words: string[]): Promise<Ran> => faultlineIn({ cwd: folder }, "logs", ...words);
 
 interface Document {
   readonly schema: string;
@@ -174,11 +161,9 @@ describe("faultline logs", () => {
     const packed = await asked("failed.tar.gz");
     expect(packed.cause).toMatchObject({ signature: "nvidia.xid.79" });
     expect(packed.lines).toBe(8 * 16);
-    const text = execFileSync(faultline, ["diagnose", "failed.tar.gz", "--json", "--quiet"], {
-      cwd: folder,
-      encoding: "utf8",
-    });
-    const { findings } = JSON.parse(text) as {
+    const words = ["diagnose", "failed.tar.gz", "--json", "--quiet"];
+    const { stdout } = await faultlineIn({ cwd: folder }, ...words);
+    const { findings } = JSON.parse(stdout) as {
       findings: { method: string; data: Record<string, unknown> }[];
     };
     expect(findings.find(({ method }) => method === "logs/library")?.data).toMatchObject({

@@ -1,26 +1,15 @@
 /** `faultline machines` as a user calls it. */
-import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { freePort } from "./prometheus-server.ts";
+import { faultline, type Ran } from "./support/cli.ts";
+import { freePort } from "./support/free-port.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-machines-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function machines(
-  ...args: string[]
-): Promise<{ status: number; stdout: string; stderr: string }> {
-  return await new Promise((resolve) => {
-    const all = ["machines", ...args];
-    execFile(join(root, "faultline"), all, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
-    });
-  });
-}
+const machines = (...words: string[]): Promise<Ran> => faultline("machines", ...words);
 
 const T0 = 1_794_700_800;
 const wiggle = (i: number): number => Math.sin(12.9898 * i) * 0.5;

@@ -1,12 +1,10 @@
 /** The command `faultline plan` as a user calls it. */
-import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { faultlineIn, type Ran } from "./support/cli.ts";
 
-const faultline = fileURLToPath(new URL("../faultline", import.meta.url));
 let folder: string;
 
 beforeAll(() => {
@@ -15,19 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-interface Ran {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(...words: string[]): Promise<Ran> {
-  return new Promise((done) => {
-    execFile(faultline, ["plan", ...words], { cwd: folder }, (error, stdout, stderr) => {
-      done({ status: typeof error?.code === "number" ? error.code : 0, stdout, stderr });
-    });
-  });
-}
+const run = (...words: string[]): Promise<Ran> => faultlineIn({ cwd: folder }, "plan", ...words);
 
 async function asked(...words: string[]): Promise<Record<string, unknown>> {
   const { stdout, status, stderr } = await run(...words, "--json");

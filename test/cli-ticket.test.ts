@@ -1,12 +1,10 @@
 /** A verdict for a ticket: `ticket.md` beside the report, and `--markdown` on stdout. */
-import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
+import { faultline } from "./support/cli.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-ticket-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** A job that died, small, with a name and a message that would like to be more than text. */
@@ -22,20 +20,6 @@ writeFileSync(
     "",
   ].join("\n"),
 );
-
-interface Result {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function faultline(...args: string[]): Promise<Result> {
-  return await new Promise((resolve) => {
-    execFile(join(root, "faultline"), args, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
-    });
-  });
-}
 
 it("writes the ticket beside report and verdict, and prints the same with --markdown", async () => {
   const out = join(folder, "report");

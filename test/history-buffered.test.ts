@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { bufferHistory, type BufferOptions } from "../src/history/buffered-history.ts";
 import { openDuckDbHistory } from "../src/history/duckdb-history.ts";
 import type { History } from "../src/history/history.ts";
-import { historyContract } from "./history-contract.ts";
-import { auditRow, incidentOf, iterationRows, jobRow } from "./history-rows.ts";
+import { historyContract } from "./support/history-contract.ts";
+import { auditRow, incidentOf, iterationRows, jobRow } from "./support/history-rows.ts";
 
 historyContract("a buffered history", async () =>
   bufferHistory(await openDuckDbHistory(":memory:"), { acknowledge: "stored" }),

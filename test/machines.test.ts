@@ -4,7 +4,8 @@ import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
 import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
 import { runSimulation } from "../src/simulate/run.ts";
-import { diagnoseFiles } from "./in-memory.ts";
+import { diagnoseFiles } from "./support/in-memory.ts";
+import { few } from "./support/cases.ts";
 
 /** Eight machines of two GPUs, in two stages; slow jobs run for a few minutes, stopped ones are watched as long. */
 function filesOf(
@@ -19,12 +20,13 @@ function filesOf(
 }
 
 describe("from metrics alone", () => {
-  it.each([
+  const cases: readonly [string, string, string, number[]][] = [
     ["process-gone:rank=5:from=200", "node002", "process-gone", [5]],
     ["gpu-error:rank=11:from=200:signature=card-drop", "node005", "gpu-error", [10, 11]],
     ["network-slow:rank=6:from=500:severity=4:signature=pcie", "node003", "network-slow", [6, 7]],
     ["gpu-slow:rank=9:from=500:severity=1.8", "node004", "gpu-slow", [8, 9]],
-  ])("%s is found on %s as %s", async (fault, machine, cause, ranks) => {
+  ];
+  it.each(few(cases, 2))("%s is found on %s as %s", async (fault, machine, cause, ranks) => {
     const iterations = /slow/.test(fault) ? 1200 : 300;
     const verdict = await diagnoseFiles(filesOf(["metrics"], iterations, fault));
     expect(verdict.kind).toBe("faulty-machine");

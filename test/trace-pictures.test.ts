@@ -1,5 +1,4 @@
 /** `faultline trace --out` and `--perfetto` on recordings of real jobs, as a user calls them. */
-import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,19 +6,12 @@ import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { readTags } from "../src/report/html/tag-check.ts";
+import { faultline } from "./support/cli.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-pictures-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const recording = (name: string): string => join(root, `fixtures/traces/${name}.tar.gz`);
-
-async function faultline(...args: string[]): Promise<{ status: number; said: string }> {
-  return await new Promise((resolve) => {
-    execFile(join(root, "faultline"), args, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? 1) : 0, said: stdout + stderr });
-    });
-  });
-}
 
 function idsOf(page: string): string[] {
   return readTags(page).flatMap(({ attributes }) => attributes.get("id") ?? []);
@@ -28,7 +20,7 @@ function idsOf(page: string): string[] {
 describe("pictures of recorded jobs", () => {
   it("show the step, the latencies and the breakdown, and all ranks for Perfetto on one clock", async () => {
     const merged = join(folder, "all.json.gz");
-    const { status, said } = await faultline(
+    const { status, stdout: said } = await faultline(
       "trace",
       recording("reg-sync"),
       "--baseline",
@@ -80,7 +72,7 @@ describe("pictures of recorded jobs", () => {
 
   it("are never written over an input", async () => {
     const input = recording("reg-none");
-    const { status, said } = await faultline("trace", input, "--perfetto", input);
+    const { status, stderr: said } = await faultline("trace", input, "--perfetto", input);
     expect(status).toBe(2);
     expect(said).toContain("is among the inputs");
     expect(existsSync(input)).toBe(true);

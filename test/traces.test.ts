@@ -1,5 +1,5 @@
 /** `faultline trace` and `diagnose --baseline`, as a user calls them: real recordings, a store, simulated jobs. */
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +8,9 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { judgeTraces } from "../src/methods/methods.ts";
 import { diagnose } from "../src/pipeline.ts";
-import { quietEnv } from "./in-memory.ts";
-import { simulatedRun } from "./simulated-run.ts";
+import { faultline } from "./support/cli.ts";
+import { quietEnv } from "./support/in-memory.ts";
+import { simulatedRun } from "./support/simulated-run.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-traces-"));
@@ -26,16 +27,6 @@ interface Said {
     threshold: string;
   }[];
   readonly notes: readonly string[];
-}
-
-async function faultline(
-  ...args: string[]
-): Promise<{ status: number; stdout: string; stderr: string }> {
-  return await new Promise((resolve) => {
-    execFile(join(root, "faultline"), args, { maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr });
-    });
-  });
 }
 
 async function traced(...args: string[]): Promise<Said> {

@@ -117,6 +117,9 @@ export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[];
  * second rows that `joint --json` wrote, and makes tables of the verdict's weights of them.
  */
 export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
+  "generated-hangs": [
+    { script: "generated-hangs.ts", title: "Generated hangs", quick: ["20000", "40"] },
+  ],
   probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
   fit: [
     { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },

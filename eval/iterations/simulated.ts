@@ -3,7 +3,7 @@ import type { TrackedSeries } from "../../src/model/series.ts";
 import { DEFAULT_SPEC, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
-import { jobOf } from "../../test/in-memory.ts";
+import { jobOf } from "../../test/support/in-memory.ts";
 
 export interface SimulatedJob {
   /** Milliseconds of every iteration, the first at 0. */

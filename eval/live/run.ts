@@ -8,7 +8,7 @@ import { pick, seeded } from "../../src/base/random.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import type { Suspect } from "../../src/model/verdict.ts";
 import { drawFaults, fleetSpec } from "../../bench/live-shape.ts";
-import { rehearse } from "../../test/live-rehearsal.ts";
+import { rehearse } from "../../test/support/live-rehearsal.ts";
 
 const { values } = parseArgs({
   options: {

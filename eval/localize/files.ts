@@ -9,7 +9,7 @@ import { simulate } from "../../src/simulate/cluster/engine.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
-import { diagnoseFiles } from "../../test/in-memory.ts";
+import { diagnoseFiles } from "../../test/support/in-memory.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { drawFileCase, FILE_KINDS, type FileCase } from "./file-cases.ts";
 

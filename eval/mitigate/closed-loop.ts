@@ -19,7 +19,7 @@ import { simulate } from "../../src/simulate/cluster/engine.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import type { Steering } from "../../src/simulate/cluster/steering.ts";
 import type { IterationTimes, Simulation } from "../../src/simulate/cluster/times.ts";
-import { diagnoseFiles } from "../../test/in-memory.ts";
+import { diagnoseFiles } from "../../test/support/in-memory.ts";
 import { knownJob, placeOfRank, ranksAt, seatsOf, type KnownJob } from "./known-job.ts";
 import { OperatorWindow } from "./operator-window.ts";
 import { profileOf, type Profile } from "./profile.ts";

@@ -3,6 +3,7 @@ import { UserError } from "../base/errors.ts";
 import { defaultFolder, discover, isAlive, type FoundRing } from "../live/agent/discover.ts";
 import type { Machine } from "../live/agent/process-state.ts";
 import { ringsOf, selectRuns, type Wanted } from "../live/agent/select-run.ts";
+import type { Io } from "./io.ts";
 
 export interface ChosenFlags extends Wanted {
   readonly dir?: string;
@@ -11,8 +12,8 @@ export interface ChosenFlags extends Wanted {
   readonly quiet?: boolean;
 }
 
-export function living(flags: ChosenFlags, machine: Machine): FoundRing[] {
-  const folder = flags.dir ?? defaultFolder(process.env);
+export function living(io: Io, flags: ChosenFlags, machine: Machine): FoundRing[] {
+  const folder = flags.dir ?? defaultFolder(io.env);
   const { runs } = selectRuns(discover(folder, machine), folder, flags);
   const wanted = ringsOf(runs).filter(
     ({ header }) => flags.rank === undefined || flags.rank.includes(header.rank),

@@ -7,6 +7,7 @@ import { dump, type DumpReport } from "../live/agent/dump.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringsOf, selectRuns, type Selected, type Wanted } from "../live/agent/select-run.ts";
 import { stateWords } from "./agent-rings.ts";
+import type { Io } from "./io.ts";
 
 export interface DumpFlags extends Wanted {
   readonly dir?: string;
@@ -19,9 +20,9 @@ export interface DumpFlags extends Wanted {
   readonly quiet?: boolean;
 }
 
-export async function runAgentDump(flags: DumpFlags): Promise<number> {
+export async function runAgentDump(io: Io, flags: DumpFlags): Promise<number> {
   const machine = thisMachine();
-  const folder = flags.dir ?? defaultFolder(process.env);
+  const folder = flags.dir ?? defaultFolder(io.env);
   const { found, selected, without } = choose(flags, folder, machine);
   const report = await dump({
     rings: ringsOf(selected.runs),
@@ -42,11 +43,11 @@ export async function runAgentDump(flags: DumpFlags): Promise<number> {
   }
   if (flags.json) {
     const document = { schema: "faultline.dump/1", ...report, troubles };
-    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
   } else {
-    process.stdout.write(`${harmless(summary(report))}\n`);
+    io.out.write(`${harmless(summary(report))}\n`);
   }
-  if (!flags.quiet) for (const line of troubles) process.stderr.write(`${harmless(line)}\n`);
+  if (!flags.quiet) for (const line of troubles) io.err.write(`${harmless(line)}\n`);
   return 0;
 }
 

@@ -12,6 +12,7 @@ import { ringNode } from "../live/agent/ring-node.ts";
 import { runAgent, type AgentSaying } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+import type { Io } from "./io.ts";
 
 export interface AgentFlags {
   readonly server?: string;
@@ -39,17 +40,17 @@ const MOST_TOKEN = 4096;
 const SHARED_MEMORY = "/dev/shm";
 const FOLDER = /^faultline-\d{1,10}$/;
 
-export async function runAgentLive(flags: AgentFlags, version: string): Promise<number> {
+export async function runAgentLive(io: Io, flags: AgentFlags, version: string): Promise<number> {
   const url = checkedUrl(flags.server);
-  const token = tokenOf(flags);
+  const token = tokenOf(io, flags);
   const ca = flags.ca === undefined ? null : contentOf(flags.ca, "--ca", 1 << 20);
   const name = machineName(flags.machine);
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
-  const say = sayer(flags, url);
+  const say = sayer(io, flags, url);
   const node = ringNode({
-    folders: foldersOf(flags.dir),
+    folders: foldersOf(io, flags.dir),
     logs: flags.log ?? [],
     job: flags.job === undefined ? null : checkedName(flags.job, "--job"),
     machineName: name,
@@ -82,12 +83,11 @@ type Saying =
   | { readonly event: "started"; readonly agent: string; readonly server: string }
   | { readonly event: "ended" };
 
-function sayer(flags: AgentFlags, url: string): (what: Saying) => void {
+function sayer(io: Io, flags: AgentFlags, url: string): (what: Saying) => void {
   return (what) => {
     const time = new Date().toISOString();
-    if (flags.json) process.stdout.write(`${JSON.stringify({ time, ...what })}\n`);
-    else if (!flags.quiet)
-      process.stdout.write(`${time.slice(0, 19)}Z ${harmless(wordsOf(what, url))}\n`);
+    if (flags.json) io.out.write(`${JSON.stringify({ time, ...what })}\n`);
+    else if (!flags.quiet) io.out.write(`${time.slice(0, 19)}Z ${harmless(wordsOf(what, url))}\n`);
   };
 }
 
@@ -126,8 +126,8 @@ function checkedUrl(server: string | undefined): string {
   return words;
 }
 
-function tokenOf({ tokenFile }: AgentFlags): string | null {
-  if (tokenFile === undefined) return process.env["FAULTLINE_TOKEN"] || null;
+function tokenOf(io: Io, { tokenFile }: AgentFlags): string | null {
+  if (tokenFile === undefined) return io.env["FAULTLINE_TOKEN"] || null;
   const token = contentOf(tokenFile, "--token-file", MOST_TOKEN).trim();
   if (token === "" || /\s/.test(token))
     throw new UserError(
@@ -163,10 +163,10 @@ function checkedName(name: string, flag: string): string {
 }
 
 /** Root looks after the jobs of all users: their folders come and go. Never a link, which anybody could put there. */
-function foldersOf(given: readonly string[] | undefined): () => readonly string[] {
+function foldersOf(io: Io, given: readonly string[] | undefined): () => readonly string[] {
   if (given !== undefined && given.length > 0) return () => given;
-  const own = defaultFolder(process.env);
-  if (process.env["FAULTLINE_DIR"] || process.getuid?.() !== 0) return () => [own];
+  const own = defaultFolder(io.env);
+  if (io.env["FAULTLINE_DIR"] || process.getuid?.() !== 0) return () => [own];
   return () => {
     const others = namesIn(SHARED_MEMORY)
       .filter((name) => FOLDER.test(name))

@@ -16,6 +16,7 @@ import { thisMachine } from "../live/agent/process-state.ts";
 import { openRing } from "../live/agent/ring-file.ts";
 import { changedSince, sidecarsOf } from "../live/agent/sidecars.ts";
 import { living, ringsOfWriter, type ChosenFlags } from "./agent-chosen.ts";
+import type { Io } from "./io.ts";
 
 export interface StacksFlags extends ChosenFlags {
   readonly wait?: number;
@@ -40,24 +41,24 @@ const LONG_S = 600;
 /** Iterations between the request and the test, so that every rank has seen the request when it is due. */
 const MARGIN = 3;
 
-export async function runStacks(flags: StacksFlags): Promise<number> {
-  const rings = living(flags, thisMachine());
+export async function runStacks(io: Io, flags: StacksFlags): Promise<number> {
+  const rings = living(io, flags, thisMachine());
   const before = sidecarsOf(rings);
   const lines = await requestStacks(rings, (flags.wait ?? STACKS_S) * 1000);
-  return listFiles(flags, changedSince(before, rings, /\.stacks$/), lines);
+  return listFiles(io, flags, changedSince(before, rings, /\.stacks$/), lines);
 }
 
-export async function runProfile(flags: ProfileFlags): Promise<number> {
-  const rings = ringsOfWriter(living(flags, thisMachine()), "python");
+export async function runProfile(io: Io, flags: ProfileFlags): Promise<number> {
+  const rings = ringsOfWriter(living(io, flags, thisMachine()), "python");
   const before = sidecarsOf(rings);
   const lines = await request(rings, profileRequest(flags.steps), "profile", flags.wait ?? LONG_S);
-  return listFiles(flags, changedSince(before, rings, /\.kineto\.json(\.gz)?$/), lines);
+  return listFiles(io, flags, changedSince(before, rings, /\.kineto\.json(\.gz)?$/), lines);
 }
 
-export async function runValidate(flags: ValidateFlags): Promise<number> {
+export async function runValidate(io: Io, flags: ValidateFlags): Promise<number> {
   if (flags.atIteration !== undefined && flags.in !== undefined)
     throw new UserError("--at-iteration and --in exclude each other", "give one of them", 2);
-  const rings = ringsOfWriter(living(flags, thisMachine()), "python");
+  const rings = ringsOfWriter(living(io, flags, thisMachine()), "python");
   const atIteration = flags.atIteration ?? lastOf(rings) + (flags.in ?? MARGIN);
   const all = !flags.gemm && !flags.ring && !flags.tree;
   const validation = {
@@ -68,11 +69,11 @@ export async function runValidate(flags: ValidateFlags): Promise<number> {
     repeats: flags.repeats ?? 3,
     mb: flags.mb ?? 16,
   };
-  if (!flags.quiet) process.stderr.write(`${where(rings, atIteration, flags)}\n`);
+  if (!flags.quiet) io.err.write(`${where(rings, atIteration, flags)}\n`);
   const before = sidecarsOf(rings);
   const wait = flags.wait ?? LONG_S;
   const lines = await request(rings, validationRequest(validation), "test itself", wait);
-  return listFiles(flags, changedSince(before, rings, /\.validation\.json$/), lines);
+  return listFiles(io, flags, changedSince(before, rings, /\.validation\.json$/), lines);
 }
 
 /** All ranks must be asked for the same iteration; those on other machines, there. */
@@ -122,13 +123,18 @@ async function request(
   ];
 }
 
-function listFiles(flags: ChosenFlags, files: readonly string[], lines: readonly string[]): number {
+function listFiles(
+  io: Io,
+  flags: ChosenFlags,
+  files: readonly string[],
+  lines: readonly string[],
+): number {
   if (flags.json)
-    process.stdout.write(
+    io.out.write(
       `${JSON.stringify({ schema: "faultline.answers/1", files, troubles: lines }, null, 2)}\n`,
     );
-  else process.stdout.write(files.map((file) => `${harmless(file)}\n`).join(""));
+  else io.out.write(files.map((file) => `${harmless(file)}\n`).join(""));
   const all = files.length === 0 ? [...lines, "nothing was written"] : lines;
-  if (!flags.quiet) for (const line of all) process.stderr.write(`${harmless(line)}\n`);
+  if (!flags.quiet) for (const line of all) io.err.write(`${harmless(line)}\n`);
   return files.length > 0 ? 0 : 1;
 }

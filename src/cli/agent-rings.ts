@@ -6,6 +6,7 @@ import { lastOperator, type LastOperator } from "../live/agent/last-operator.ts"
 import { thisMachine, type Machine } from "../live/agent/process-state.ts";
 import { openRing } from "../live/agent/ring-file.ts";
 import { selectRuns } from "../live/agent/select-run.ts";
+import type { Io } from "./io.ts";
 
 export interface RingsFlags {
   readonly dir?: string;
@@ -15,9 +16,9 @@ export interface RingsFlags {
 
 const ENDS = ["", "exit", "exception", "signal"];
 
-export function runAgentRings(flags: RingsFlags): number {
+export function runAgentRings(io: Io, flags: RingsFlags): number {
   const machine = thisMachine();
-  const folder = flags.dir ?? defaultFolder(process.env);
+  const folder = flags.dir ?? defaultFolder(io.env);
   const found = discover(folder, machine);
   const { runs } = selectRuns(found, folder, { all: true });
   const described = runs.map((run) => describe(run, machine));
@@ -28,11 +29,11 @@ export function runAgentRings(flags: RingsFlags): number {
       runs: described,
       troubles: found.troubles,
     };
-    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
     return 0;
   }
-  process.stdout.write(described.map(paragraph).join("\n"));
-  if (!flags.quiet) for (const line of found.troubles) process.stderr.write(`${harmless(line)}\n`);
+  io.out.write(described.map(paragraph).join("\n"));
+  if (!flags.quiet) for (const line of found.troubles) io.err.write(`${harmless(line)}\n`);
   return 0;
 }
 

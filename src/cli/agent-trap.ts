@@ -7,6 +7,7 @@ import { thisMachine } from "../live/agent/process-state.ts";
 import { nameOf } from "../live/agent/request-stacks.ts";
 import { living, ringsOfWriter, type ChosenFlags } from "./agent-chosen.ts";
 import { table } from "./agent-rings.ts";
+import type { Io } from "./io.ts";
 
 export interface TrapFlags extends ChosenFlags {
   /** Seconds. */
@@ -18,7 +19,7 @@ const TRAP_MAX_S = 60;
 const MOST_TRAP_S = 600;
 const LOOK_MS = 20;
 
-export async function runTrap(flags: TrapFlags): Promise<number> {
+export async function runTrap(io: Io, flags: TrapFlags): Promise<number> {
   if (flags.for > MOST_TRAP_S)
     throw new UserError(
       `--for ${flags.for}s: nobody holds a job for so long`,
@@ -26,11 +27,11 @@ export async function runTrap(flags: TrapFlags): Promise<number> {
       2,
     );
   const machine = thisMachine();
-  const rings = ringsOfWriter(living(flags, machine), "native");
+  const rings = ringsOfWriter(living(io, flags, machine), "native");
   const before = new Map(heldBy(rings).map(({ ring, calls }) => [ring, calls]));
   const troubles = setTrap(rings, BigInt(Math.round(flags.for * 1e9)), machine);
   if (flags.for > TRAP_MAX_S && !flags.quiet)
-    process.stderr.write(
+    io.err.write(
       `a probe holds a call for ${TRAP_MAX_S} s at most, unless FAULTLINE_TRAP_MAX_MS says otherwise\n`,
     );
   /** The most threads of each that were held at once. */
@@ -48,7 +49,7 @@ export async function runTrap(flags: TrapFlags): Promise<number> {
     threads: waiting.get(ring) ?? 0,
   }));
   const leftMs = Math.max(0, Math.round(end - performance.now()));
-  tell(flags, { schema: "faultline.trap/1", freeInMs: leftMs, rings: rows }, troubles, () => {
+  tell(io, flags, { schema: "faultline.trap/1", freeInMs: leftMs, rings: rows }, troubles, () => {
     const lines = rows.map((row) => [
       who(row),
       row.waited ? `waits (${count(row.threads, "thread")})` : "made no call",
@@ -62,11 +63,12 @@ export async function runTrap(flags: TrapFlags): Promise<number> {
   return 0;
 }
 
-export function runRelease(flags: ChosenFlags): number {
-  const rings = living(flags, thisMachine());
+export function runRelease(io: Io, flags: ChosenFlags): number {
+  const rings = living(io, flags, thisMachine());
   const troubles = releaseTrap(rings);
   const released = rings.length - troubles.length;
   tell(
+    io,
     flags,
     { schema: "faultline.trap/1", released },
     troubles,
@@ -76,15 +78,16 @@ export function runRelease(flags: ChosenFlags): number {
 }
 
 function tell(
+  io: Io,
   { json, quiet }: ChosenFlags,
   document: object,
   troubles: readonly Trouble[],
   words: () => string,
 ): void {
   const lines = troubles.map(({ ring, why }) => `${nameOf(ring)}: ${why}`);
-  if (json) process.stdout.write(`${JSON.stringify({ ...document, troubles: lines }, null, 2)}\n`);
-  else process.stdout.write(words());
-  if (!quiet) for (const line of lines) process.stderr.write(`${harmless(line)}\n`);
+  if (json) io.out.write(`${JSON.stringify({ ...document, troubles: lines }, null, 2)}\n`);
+  else io.out.write(words());
+  if (!quiet) for (const line of lines) io.err.write(`${harmless(line)}\n`);
 }
 
 function identity({ header }: FoundRing): { rank: number | null; pid: number; writer: string } {

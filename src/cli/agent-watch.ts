@@ -7,6 +7,7 @@ import { dump } from "../live/agent/dump.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { JobWatcher, type Incident } from "../live/agent/watch-jobs.ts";
 import { summary } from "./agent-dump.ts";
+import type { Io } from "./io.ts";
 
 export interface WatchFlags {
   readonly dir?: string;
@@ -33,8 +34,8 @@ const MOST_DUMPS = 16;
 const RINGS = 16;
 const RECORD_BYTES = 64;
 
-export async function runAgentWatch(flags: WatchFlags): Promise<number> {
-  const folder = flags.dir ?? defaultFolder(process.env);
+export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> {
+  const folder = flags.dir ?? defaultFolder(io.env);
   const out = flags.out ?? "faultline-incidents";
   const machine = thisMachine();
   const stop = stopWhenTold(flags.for);
@@ -44,16 +45,17 @@ export async function runAgentWatch(flags: WatchFlags): Promise<number> {
     mostRecords: recordsOf(flags.memory ?? MEMORY_MB, ringsIn(folder, machine)),
     machine,
   });
-  say(flags, { event: "watching", folder }, `watches ${folder}; Ctrl-C ends it`);
+  say(io, flags, { event: "watching", folder }, `watches ${folder}; Ctrl-C ends it`);
   let [incidents, dumps, lastTrouble] = [0, 0, ""];
   try {
     while (!stop.isTold) {
       try {
         const tick = watcher.tick();
-        for (const line of tick.troubles) say(flags, { event: "trouble", line }, line);
+        for (const line of tick.troubles) say(io, flags, { event: "trouble", line }, line);
         for (const incident of tick.incidents) {
           incidents++;
           say(
+            io,
             flags,
             { event: incident.kind, job: incident.run.job, says: incident.says },
             incident.says,
@@ -66,7 +68,7 @@ export async function runAgentWatch(flags: WatchFlags): Promise<number> {
       } catch (error) {
         // A folder that is not there yet, a disk that is full: it may be mended while we run.
         const line = error instanceof UserError ? `${error.message}; ${error.hint}` : String(error);
-        if (line !== lastTrouble) say(flags, { event: "trouble", line }, line);
+        if (line !== lastTrouble) say(io, flags, { event: "trouble", line }, line);
         lastTrouble = line;
       }
       await stop.wait((flags.every ?? EVERY_S) * 1000);
@@ -75,6 +77,7 @@ export async function runAgentWatch(flags: WatchFlags): Promise<number> {
     const { rings, records, lost } = watcher.totals;
     watcher.close();
     say(
+      io,
       flags,
       { event: "end", rings, records, lost, incidents, dumps },
       `followed ${count(rings, "ring")}: ${count(records, "record")}, ${lost} overwritten unread, ${count(incidents, "incident")}, ${count(dumps, "dump")}`,
@@ -93,8 +96,8 @@ export async function runAgentWatch(flags: WatchFlags): Promise<number> {
       extend: (ring, copy) => watcher.extend(ring, copy),
       ...(flags.ras === undefined ? {} : { ras: flags.ras }),
     });
-    for (const line of report.troubles) say(flags, { event: "trouble", line }, line);
-    say(flags, { event: "dump", out: report.out, rings: report.rings.length }, summary(report));
+    for (const line of report.troubles) say(io, flags, { event: "trouble", line }, line);
+    say(io, flags, { event: "dump", out: report.out, rings: report.rings.length }, summary(report));
   }
 }
 
@@ -120,10 +123,10 @@ function recordsOf(memoryMb: number, rings: number): number {
   return 2 ** Math.floor(Math.log2(Math.max(1, (memoryMb * 2 ** 20) / rings / RECORD_BYTES)));
 }
 
-function say({ json, quiet }: WatchFlags, document: object, line: string): void {
+function say(io: Io, { json, quiet }: WatchFlags, document: object, line: string): void {
   const time = new Date().toISOString();
-  if (json) process.stdout.write(`${JSON.stringify({ time, ...document })}\n`);
-  else if (!quiet) process.stdout.write(`${time.slice(0, 19)}Z ${harmless(line)}\n`);
+  if (json) io.out.write(`${JSON.stringify({ time, ...document })}\n`);
+  else if (!quiet) io.out.write(`${time.slice(0, 19)}Z ${harmless(line)}\n`);
 }
 
 interface Stop {

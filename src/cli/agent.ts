@@ -8,8 +8,9 @@ import type { RingsFlags } from "./agent-rings.ts";
 import type { TrapFlags } from "./agent-trap.ts";
 import type { WatchFlags } from "./agent-watch.ts";
 import { seconds } from "./duration.ts";
+import type { Io } from "./io.ts";
 
-export function addAgent(program: Command, setStatus: (status: number) => void): void {
+export function addAgent(io: Io, program: Command, setStatus: (status: number) => void): void {
   const agent = program
     .command("agent")
     .description(
@@ -43,14 +44,14 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .action(async (flags: AgentFlags) => {
       if (flags.server === undefined) agent.outputHelp({ error: true });
       const { runAgentLive } = await import("./agent-live.ts");
-      setStatus(await runAgentLive(flags, program.version() ?? ""));
+      setStatus(await runAgentLive(io, flags, program.version() ?? ""));
     });
 
   common(agent.command("rings"))
     .description("the rings on this machine: who writes them, whether it lives, what it did last")
     .action(async (flags: RingsFlags) => {
       const { runAgentRings } = await import("./agent-rings.ts");
-      setStatus(runAgentRings(flags));
+      setStatus(runAgentRings(io, flags));
     });
 
   chosen(common(agent.command("dump")))
@@ -68,7 +69,7 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .option("--stacks", "have the processes write their Python stacks first (2 s at most)")
     .action(async (flags: DumpFlags) => {
       const { runAgentDump } = await import("./agent-dump.ts");
-      setStatus(await runAgentDump(flags));
+      setStatus(await runAgentDump(io, flags));
     });
 
   common(
@@ -92,7 +93,7 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .option("--ras [host:port]", "ask NCCL's RAS at each incident, too")
     .action(async (flags: WatchFlags) => {
       const { runAgentWatch } = await import("./agent-watch.ts");
-      setStatus(await runAgentWatch(flags));
+      setStatus(await runAgentWatch(io, flags));
     });
 
   ranked(chosen(common(agent.command("trap"))))
@@ -100,14 +101,14 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .requiredOption("--for <time>", "how long; the probe's own limit is a minute", seconds)
     .action(async (flags: TrapFlags) => {
       const { runTrap } = await import("./agent-trap.ts");
-      setStatus(await runTrap(flags));
+      setStatus(await runTrap(io, flags));
     });
 
   ranked(chosen(common(agent.command("release"))))
     .description("lets held calls go on")
     .action(async (flags: ChosenFlags) => {
       const { runRelease } = await import("./agent-trap.ts");
-      setStatus(runRelease(flags));
+      setStatus(runRelease(io, flags));
     });
 
   ranked(chosen(common(agent.command("stacks"))))
@@ -115,7 +116,7 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .option("--wait <time>", "how long to wait (default 2s)", seconds)
     .action(async (flags: StacksFlags) => {
       const { runStacks } = await import("./agent-requests.ts");
-      setStatus(await runStacks(flags));
+      setStatus(await runStacks(io, flags));
     });
 
   ranked(chosen(common(agent.command("profile"))))
@@ -124,7 +125,7 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .option("--wait <time>", "how long to wait (default 10m)", seconds)
     .action(async (flags: ProfileFlags) => {
       const { runProfile } = await import("./agent-requests.ts");
-      setStatus(await runProfile(flags));
+      setStatus(await runProfile(io, flags));
     });
 
   chosen(common(agent.command("validate")))
@@ -139,7 +140,7 @@ export function addAgent(program: Command, setStatus: (status: number) => void):
     .option("--wait <time>", "how long to wait (default 10m)", seconds)
     .action(async (flags: ValidateFlags) => {
       const { runValidate } = await import("./agent-requests.ts");
-      setStatus(await runValidate(flags));
+      setStatus(await runValidate(io, flags));
     });
 }
 

@@ -1,8 +1,10 @@
 /** The words of `faultline demo`. */
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { DemoFlags } from "./demo.ts";
+import type { Io } from "./io.ts";
 
 export function addDemo(
+  io: Io,
   program: Command,
   version: string,
   setStatus: (status: number) => void,
@@ -20,7 +22,7 @@ export function addDemo(
     .exitOverride()
     .action(async (flags: DemoFlags) => {
       const { runDemo } = await import("./demo.ts");
-      setStatus(await runDemo(flags, version));
+      setStatus(await runDemo(io, flags, version));
     });
 }
 

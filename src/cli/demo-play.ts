@@ -5,6 +5,7 @@
 import { randomInt } from "node:crypto";
 import { Rehearsal } from "../live/fleet/rehearsal.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
+import type { Io } from "./io.ts";
 import { runSharedAgents } from "./simulate-agents.ts";
 
 export const DEMO = { job: "demo-llama", gpus: 64, everyMs: 500 } as const;
@@ -44,6 +45,7 @@ export interface DemoNews {
 }
 
 export async function playDemoJob(
+  io: Io,
   { folder, url }: { readonly folder: string; readonly url: string },
   version: string,
 ): Promise<number> {
@@ -104,5 +106,5 @@ export async function playDemoJob(
   });
   setInterval(() => tell(), TELL_MS);
   const machines = JSON.stringify(started.run.machines);
-  return await runSharedAgents({ live: url, agentsOf: machines }, version);
+  return await runSharedAgents(io, { live: url, agentsOf: machines }, version);
 }

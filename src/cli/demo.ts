@@ -19,6 +19,7 @@ import { makeDataFolder } from "./demo-folder.ts";
 import { DEMO, demoSpec, playDemoJob } from "./demo-play.ts";
 import { startPlayer } from "./demo-player.ts";
 import { openService } from "./open-service.ts";
+import type { Io } from "./io.ts";
 
 export interface DemoFlags {
   readonly port?: number;
@@ -35,9 +36,13 @@ const PAST_MS = 20 * 60_000;
 const SCRAPE_MS = 10_000;
 const PORTS_TRIED = 100;
 
-export async function runDemo(flags: DemoFlags, version: string): Promise<number> {
+export async function runDemo(io: Io, flags: DemoFlags, version: string): Promise<number> {
   if (flags.play !== undefined)
-    return await playDemoJob(JSON.parse(flags.play) as { folder: string; url: string }, version);
+    return await playDemoJob(
+      io,
+      JSON.parse(flags.play) as { folder: string; url: string },
+      version,
+    );
   const ending = new AbortController();
   const folder = makeRehearsalFolder(tmpdir());
   const stop = (): void => {
@@ -51,7 +56,7 @@ export async function runDemo(flags: DemoFlags, version: string): Promise<number
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
   const closings: (() => Promise<void>)[] = [];
   try {
-    await start(flags, version, folder, ending, closings);
+    await start(io, flags, version, folder, ending, closings);
     if (!ending.signal.aborted)
       await new Promise((done) => ending.signal.addEventListener("abort", done, { once: true }));
     return Number(process.exitCode ?? 0);
@@ -63,15 +68,16 @@ export async function runDemo(flags: DemoFlags, version: string): Promise<number
 
 /** Whatever is opened is put onto `closings`; where the end is near, the rest is not started. */
 async function start(
+  io: Io,
   flags: DemoFlags,
   version: string,
   folder: string,
   ending: AbortController,
   closings: (() => Promise<void>)[],
 ): Promise<void> {
-  const say = (line: string): void => void process.stdout.write(`${harmless(line)}\n`);
+  const say = (line: string): void => void io.out.write(`${harmless(line)}\n`);
   const log = (line: string): void => {
-    if (flags.verbose === true) process.stderr.write(`${harmless(line)}\n`);
+    if (flags.verbose === true) io.err.write(`${harmless(line)}\n`);
   };
   const dataFolder = flags.data === undefined ? join(folder, "service") : resolve(flags.data);
   makeDataFolder(dataFolder);
@@ -100,14 +106,10 @@ async function start(
   closings.push(() => endpoint.close());
   const configFile = join(folder, "demo.json");
   writeFileSync(configFile, JSON.stringify(configOf(endpoint)), { mode: 0o600 });
-  const config = readServeConfig(
-    configFile,
-    { host: "127.0.0.1", port, data: dataFolder },
-    process.env,
-  );
-  const service = await openService(config, { hangMs: HANG_MS, version, log, demo });
+  const config = readServeConfig(configFile, { host: "127.0.0.1", port, data: dataFolder }, io.env);
+  const service = await openService(io, config, { hangMs: HANG_MS, version, log, demo });
   closings.push(() => service.close());
-  process.stdout.write(`${service.url}\n`);
+  io.out.write(`${service.url}\n`);
   if (ending.signal.aborted) return;
   const rings = join(folder, "rings");
   mkdirSync(rings, { mode: 0o700 });
@@ -123,7 +125,7 @@ async function start(
       isHung = news.isHung;
     },
     onLost() {
-      process.stderr.write("faultline: the simulated job has ended; start the demo again\n");
+      io.err.write("faultline: the simulated job has ended; start the demo again\n");
       process.exitCode = 1;
       ending.abort();
     },
@@ -132,7 +134,7 @@ async function start(
   demo.attach(player, service.view);
   say(`A simulated job of ${DEMO.gpus} GPUs runs, an iteration every ${DEMO.everyMs / 1000} s.`);
   say("Open the address above, break something, and see it being found. Ctrl-C ends it.");
-  if (flags.open && mayOpenBrowser(process.env, process.platform, process.stdout.isTTY))
+  if (flags.open && mayOpenBrowser(io.env, process.platform, io.out.isTTY === true))
     openBrowser(service.url, process.platform);
 }
 

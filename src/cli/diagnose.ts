@@ -13,6 +13,7 @@ import { renderTerminal } from "../report/terminal.ts";
 import { judgeTraces, profileRun, timelinePicture } from "../trace-pipeline.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface DiagnoseFlags {
   readonly baseline?: readonly string[];
@@ -27,8 +28,12 @@ export interface DiagnoseFlags {
 }
 
 /** Returns the exit status. */
-export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags): Promise<number> {
-  const { env, done } = progressEnv(flags.quiet === true);
+export async function runDiagnose(
+  io: Io,
+  paths: readonly string[],
+  flags: DiagnoseFlags,
+): Promise<number> {
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const { job: jobFile, pattern } = flags;
   const options = {
     paths,
@@ -56,16 +61,16 @@ export async function runDiagnose(paths: readonly string[], flags: DiagnoseFlags
     }
   }
   if (flags.json) {
-    process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
+    io.out.write(`${JSON.stringify(verdict, null, 2)}\n`);
   } else if (flags.markdown) {
-    process.stdout.write(ticket);
+    io.out.write(ticket);
   } else {
-    const colours = pico.createColors(wantsColour());
-    process.stdout.write(`${renderTerminal(verdict, colours, screenWidth())}\n`);
+    const colours = pico.createColors(wantsColour(io));
+    io.out.write(`${renderTerminal(verdict, colours, screenWidth(io))}\n`);
     if (flags.out !== undefined)
-      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }
-  if (!flags.quiet) remarkUnread(unrecognised);
+  if (!flags.quiet) remarkUnread(io, unrecognised);
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
   return flags.exitCode && wrong ? FOUND_SOMETHING : 0;
 }

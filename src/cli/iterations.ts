@@ -8,6 +8,7 @@ import { iterationsDocument } from "../report/iterations-document.ts";
 import { renderIterationsTerminal } from "../report/iterations-terminal.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface IterationsFlags {
   readonly pattern?: string;
@@ -19,10 +20,11 @@ export interface IterationsFlags {
 
 /** Returns the exit status. */
 export async function runIterations(
+  io: Io,
   paths: readonly string[],
   flags: IterationsFlags,
 ): Promise<number> {
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const options = flags.pattern === undefined ? { paths } : { paths, pattern: flags.pattern };
   const { job, unrecognised } = await readJob(options, env).finally(done);
   const { iterations: tracked, missing } = job;
@@ -38,15 +40,15 @@ export async function runIterations(
     const { renderIterationsPage } = await import("../report/html/iterations-page.ts");
     await writeReport(flags.out, document, renderIterationsPage(tracked, "Iteration times"));
   }
-  if (flags.json) process.stdout.write(`${document}\n`);
+  if (flags.json) io.out.write(`${document}\n`);
   else {
-    const colours = pico.createColors(wantsColour());
-    const text = renderIterationsTerminal(tracked, missing, colours, screenWidth());
-    process.stdout.write(`${text}\n`);
+    const colours = pico.createColors(wantsColour(io));
+    const text = renderIterationsTerminal(tracked, missing, colours, screenWidth(io));
+    io.out.write(`${text}\n`);
     if (flags.out !== undefined)
-      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }
-  if (!flags.quiet) remarkUnread(unrecognised);
+  if (!flags.quiet) remarkUnread(io, unrecognised);
   const isSlow = tracked.some(({ episodes }) =>
     episodes.some(({ type }) => type === "degradation"),
   );

@@ -24,6 +24,7 @@ import { renderLogsTerminal } from "../report/logs-terminal.ts";
 import { recordOfReport, type PatternFlags } from "./logs-pattern.ts";
 import { FOUND_SOMETHING, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface LogsFlags {
   readonly baseline?: readonly string[];
@@ -36,9 +37,9 @@ export interface LogsFlags {
 }
 
 /** Returns the exit status. */
-export async function runLogs(paths: readonly string[], flags: LogsFlags): Promise<number> {
+export async function runLogs(io: Io, paths: readonly string[], flags: LogsFlags): Promise<number> {
   const store = flags.store === undefined ? EMPTY_STORE : await readLogStore(flags.store, true);
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const report = await logsFromFiles(
     paths,
     {
@@ -53,12 +54,12 @@ export async function runLogs(paths: readonly string[], flags: LogsFlags): Promi
     const { renderLogsPage } = await import("../report/html/logs-page.ts");
     await writeReport(flags.out, document, renderLogsPage(report));
   }
-  if (flags.json) process.stdout.write(`${document}\n`);
+  if (flags.json) io.out.write(`${document}\n`);
   else {
-    const colours = pico.createColors(wantsColour());
-    process.stdout.write(`${renderLogsTerminal(report, colours, screenWidth())}\n`);
+    const colours = pico.createColors(wantsColour(io));
+    io.out.write(`${renderLogsTerminal(report, colours, screenWidth(io))}\n`);
     if (flags.out !== undefined)
-      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }
   const isWrong = report.cause !== null || report.indicating.length > 0;
   return flags.exitCode && isWrong ? FOUND_SOMETHING : 0;
@@ -77,10 +78,14 @@ function storeOf(flags: StoreFlags, what: string): string {
 }
 
 /** Every path is a healthy job. */
-export async function runLogsLearn(paths: readonly string[], flags: StoreFlags): Promise<number> {
+export async function runLogsLearn(
+  io: Io,
+  paths: readonly string[],
+  flags: StoreFlags,
+): Promise<number> {
   const file = storeOf(flags, "learn");
   const before = await readLogStore(file);
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const read: { path: string; events: string[] }[] = [];
   try {
     for (const path of paths) read.push({ path, events: await normalEvents(path, before, env) });
@@ -95,13 +100,11 @@ export async function runLogsLearn(paths: readonly string[], flags: StoreFlags):
       return learnt(sum, resolve(path), events);
     }, known),
   );
-  if (flags.json) say({ schema: "faultline.logs-learn/1", store: file, jobs });
+  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs });
   else {
     for (const { job, events, fresh } of jobs)
-      process.stdout.write(
-        `learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`,
-      );
-    process.stdout.write(
+      io.out.write(`learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`);
+    io.out.write(
       `${harmless(file)}: ${count(store.jobs.length, "healthy job")}, ${count(Object.keys(store.normal).length, "normal event")}\n`,
     );
   }
@@ -110,6 +113,7 @@ export async function runLogsLearn(paths: readonly string[], flags: StoreFlags):
 
 /** What people say of a record counts like evidence. `what` is a record's id, or a report to make a record of. */
 export async function runLogsVote(
+  io: Io,
   kind: "confirmed" | "disputed",
   what: string,
   flags: StoreFlags & PatternFlags,
@@ -132,9 +136,9 @@ export async function runLogsVote(
   });
   const record = recordsOf(store).find((one) => one.id === id)!;
   const { confirmed, disputed } = store.votes[id]!;
-  if (flags.json) say({ schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
+  if (flags.json) say(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
   else
-    process.stdout.write(
+    io.out.write(
       `${harmless(id)}: confirmed ${confirmed}, disputed ${disputed}; it now counts for ${record.certainty.toFixed(2)}\n`,
     );
   return 0;
@@ -157,6 +161,7 @@ function unknownRecord(id: string, store: LogStore): UserError {
 
 /** The site's own knowledge, or with `all` the whole library, as a file for others. */
 export async function runLogsExport(
+  io: Io,
   target: string | undefined,
   flags: StoreFlags & { readonly all?: boolean },
 ): Promise<number> {
@@ -168,7 +173,7 @@ export async function runLogsExport(
       2,
     );
   const text = flags.all ? JSON.stringify(recordsOf(store), null, 1) : storeText(store);
-  if (target === undefined) process.stdout.write(`${text}\n`);
+  if (target === undefined) io.out.write(`${text}\n`);
   else {
     try {
       await writeFile(target, `${text}\n`);
@@ -183,7 +188,7 @@ export async function runLogsExport(
 }
 
 /** A list of records, or a store that somebody exported. */
-export async function runLogsImport(source: string, flags: StoreFlags): Promise<number> {
+export async function runLogsImport(io: Io, source: string, flags: StoreFlags): Promise<number> {
   const file = storeOf(flags, "import");
   const text = await textOf(source);
   const given: LogStore = text.trimStart().startsWith("[")
@@ -193,8 +198,8 @@ export async function runLogsImport(source: string, flags: StoreFlags): Promise<
   await changeLogStore(file, (known) => merged(known, given));
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
-    say({ schema: "faultline.logs-import/1", store: file, records: given.records.length });
-  else process.stdout.write(`${said} into ${harmless(file)}\n`);
+    say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });
+  else io.out.write(`${said} into ${harmless(file)}\n`);
   return 0;
 }
 
@@ -234,6 +239,6 @@ async function textOf(file: string): Promise<string> {
   }
 }
 
-function say(document: unknown): void {
-  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+function say(io: Io, document: unknown): void {
+  io.out.write(`${JSON.stringify(document, null, 2)}\n`);
 }

@@ -4,6 +4,7 @@ import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { fleetFromFiles, trainModels } from "../machines-pipeline.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface TrainFlags {
   readonly models?: string;
@@ -13,13 +14,17 @@ export interface TrainFlags {
   readonly quiet?: boolean;
 }
 
-export async function runTrain(paths: readonly string[], flags: TrainFlags): Promise<number> {
+export async function runTrain(
+  io: Io,
+  paths: readonly string[],
+  flags: TrainFlags,
+): Promise<number> {
   const { models: file } = flags;
   if (file === undefined)
     throw new UserError("no file for the models was given", "give --models FILE", 2);
   // Whether it can be written is asked before the minutes of training, not after.
   await appendFile(file, "").catch(cannotWrite(file));
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const fleets = [];
   for (const path of paths) fleets.push((await fleetFromFiles([path], flags.job, env)).fleet);
   const models = trainModels(fleets, {
@@ -37,11 +42,11 @@ export async function runTrain(paths: readonly string[], flags: TrainFlags): Pro
   await writeFile(file, `${JSON.stringify(models)}\n`).catch(cannotWrite(file));
   const trained = Object.entries(models.metrics);
   for (const [metric, { mse, windows }] of trained) {
-    process.stdout.write(
+    io.out.write(
       `${harmless(metric).padEnd(34)} ${windows} windows, error ${mse.toExponential(1)}\n`,
     );
   }
-  process.stdout.write(
+  io.out.write(
     `models: ${harmless(file)}; use them with faultline machines --method minder --models ${harmless(file)}\n`,
   );
   return 0;

@@ -24,6 +24,7 @@ import { renderMachinesTerminal } from "../report/machines-terminal.ts";
 import type { Env } from "../model/job.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface MachinesFlags {
   readonly prometheus?: string;
@@ -50,18 +51,22 @@ const RANGE_S = 900;
 const EVERY_S = 480;
 
 /** Returns the exit status. */
-export async function runMachines(paths: readonly string[], flags: MachinesFlags): Promise<number> {
+export async function runMachines(
+  io: Io,
+  paths: readonly string[],
+  flags: MachinesFlags,
+): Promise<number> {
   checkWords(paths, flags);
   const options = await optionsOf(flags);
-  if (flags.watch) return await watch(flags, options);
-  const { env, done } = progressEnv(flags.quiet === true);
+  if (flags.watch) return await watch(io, flags, options);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const answer = await (
     flags.prometheus === undefined
       ? machinesFromFiles(paths, options, env)
       : fromServer(await serverOf(flags, env), flags, options, env)
   ).finally(done);
-  await show(answer, flags);
-  if (!flags.quiet) remarkUnread(answer.unrecognised);
+  await show(io, answer, flags);
+  if (!flags.quiet) remarkUnread(io, answer.unrecognised);
   return flags.exitCode && answer.report.faulty.length > 0 ? FOUND_SOMETHING : 0;
 }
 
@@ -148,7 +153,11 @@ function queryOf({ match = "", via = "auto" }: MachinesFlags): {
   return { match, via };
 }
 
-async function show({ report, pictures }: MachinesAnswer, flags: MachinesFlags): Promise<void> {
+async function show(
+  io: Io,
+  { report, pictures }: MachinesAnswer,
+  flags: MachinesFlags,
+): Promise<void> {
   const document = machinesDocument(report);
   if (flags.out !== undefined) {
     const { renderMachinesPage } = await import("../report/html/machines-page.ts");
@@ -157,18 +166,18 @@ async function show({ report, pictures }: MachinesAnswer, flags: MachinesFlags):
   }
   if (flags.json) {
     // A line each where there are several.
-    process.stdout.write(`${JSON.stringify(document, null, flags.watch ? 0 : 2)}\n`);
+    io.out.write(`${JSON.stringify(document, null, flags.watch ? 0 : 2)}\n`);
     return;
   }
-  const colours = pico.createColors(wantsColour());
-  process.stdout.write(`${renderMachinesTerminal(report, colours, screenWidth())}\n`);
+  const colours = pico.createColors(wantsColour(io));
+  io.out.write(`${renderMachinesTerminal(report, colours, screenWidth(io))}\n`);
   if (flags.out !== undefined)
-    process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+    io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
 }
 
 /** Calls that follow each other. A call that fails is said and the next one made: the server may come back. */
-async function watch(flags: MachinesFlags, options: MachinesOptions): Promise<number> {
-  const { env, done } = progressEnv(true);
+async function watch(io: Io, flags: MachinesFlags, options: MachinesOptions): Promise<number> {
+  const { env, done } = progressEnv(io, true);
   const everyS = flags.every ?? EVERY_S;
   const job = await jobOfFile(flags.job);
   let server: Server | null = null;
@@ -186,14 +195,12 @@ async function watch(flags: MachinesFlags, options: MachinesOptions): Promise<nu
         .map(({ machine, untilS }) => (untilS === null ? machine : `${machine} (ended)`))
         .join(", ");
       found ||= now !== "";
-      if (flags.json || now !== before) await show({ ...answer, unrecognised: [] }, flags);
-      else if (!flags.quiet) stillSo(answer.report.toS, now, performance.now() - startedMs);
+      if (flags.json || now !== before) await show(io, { ...answer, unrecognised: [] }, flags);
+      else if (!flags.quiet) stillSo(io, answer.report.toS, now, performance.now() - startedMs);
       before = now;
     } catch (error) {
       if (!(error instanceof UserError) || error.exitCode === 2 || call === 1) throw error;
-      process.stderr.write(
-        `faultline: ${harmless(error.message)}; the next call is in ${everyS} s\n`,
-      );
+      io.err.write(`faultline: ${harmless(error.message)}; the next call is in ${everyS} s\n`);
     }
     if (call === flags.calls) break;
     const leftMs = 1000 * everyS - (performance.now() - startedMs);
@@ -203,9 +210,7 @@ async function watch(flags: MachinesFlags, options: MachinesOptions): Promise<nu
   return flags.exitCode && found ? FOUND_SOMETHING : 0;
 }
 
-function stillSo(atS: number, faulty: string, tookMs: number): void {
+function stillSo(io: Io, atS: number, faulty: string, tookMs: number): void {
   const what = faulty === "" ? "no machine is unlike its peers" : `still ${harmless(faulty)}`;
-  process.stderr.write(
-    `${timeText(atS).slice(0, 19)}Z ${what} (${(tookMs / 1000).toFixed(1)} s)\n`,
-  );
+  io.err.write(`${timeText(atS).slice(0, 19)}Z ${what} (${(tookMs / 1000).toFixed(1)} s)\n`);
 }

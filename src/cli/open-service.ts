@@ -20,6 +20,7 @@ import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
+import type { Io } from "./io.ts";
 
 export interface OpenServiceOptions {
   readonly hangMs: number;
@@ -41,6 +42,7 @@ export interface OpenService {
 const RELAPSE_MS = 30 * 60_000;
 
 export async function openService(
+  io: Io,
   config: ServeConfig,
   { hangMs, version, log, demo }: OpenServiceOptions,
 ): Promise<OpenService> {
@@ -92,7 +94,7 @@ export async function openService(
     nowMs: Date.now,
     newId: randomUUID,
     fetch: (url, init) => fetch(url, init),
-    environment: process.env,
+    environment: io.env,
     log,
   };
   const opened = new Service(options);

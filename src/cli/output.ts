@@ -4,23 +4,24 @@ import { join } from "node:path";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { refuseKernelFolder } from "./folder-output.ts";
+import type { Io } from "./io.ts";
 
 /** Exit status with --exit-code when something is wrong. */
 export const FOUND_SOMETHING = 10;
 
-export function wantsColour(): boolean {
+export function wantsColour(io: Io): boolean {
   // A plain false, not undefined: picocolors takes that as leave to look for itself.
-  if (!process.stdout.isTTY) return false;
-  return !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+  if (!io.out.isTTY) return false;
+  return !io.env["NO_COLOR"] && io.env["TERM"] !== "dumb";
 }
 
-export function screenWidth(): number {
-  return Math.min(100, Math.max(60, process.stdout.columns || 100));
+export function screenWidth(io: Io): number {
+  return Math.min(100, Math.max(60, io.out.columns || 100));
 }
 
-export function remarkUnread(files: readonly string[]): void {
+export function remarkUnread(io: Io, files: readonly string[]): void {
   if (files.length === 0) return;
-  process.stderr.write(
+  io.err.write(
     `${count(files.length, "file")} in a format that is not read, for example ${harmless(files[0]!)}\n`,
   );
 }

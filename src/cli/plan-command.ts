@@ -4,8 +4,9 @@ import type { Overheads } from "../mitigate/remedies.ts";
 import { seconds } from "./duration.ts";
 import type { MicroBatchFlags, MitigationFlags, TopologyFlags } from "./plan.ts";
 import type { PlanServeFlags } from "./plan-serve.ts";
+import type { Io } from "./io.ts";
 
-export function addPlan(program: Command, setStatus: (status: number) => void): void {
+export function addPlan(io: Io, program: Command, setStatus: (status: number) => void): void {
   const plan = program
     .command("plan")
     .description("what to do about it: micro-batches, topology, and when to restart")
@@ -34,7 +35,7 @@ export function addPlan(program: Command, setStatus: (status: number) => void): 
     .exitOverride()
     .action(async (flags: MicroBatchFlags) => {
       const { runPlanMicroBatches } = await import("./plan.ts");
-      setStatus(await runPlanMicroBatches(flags));
+      setStatus(await runPlanMicroBatches(io, flags));
     });
 
   withJob(plan.command("topology"))
@@ -49,7 +50,7 @@ export function addPlan(program: Command, setStatus: (status: number) => void): 
     .exitOverride()
     .action(async (flags: TopologyFlags) => {
       const { runPlanTopology } = await import("./plan.ts");
-      setStatus(await runPlanTopology(flags));
+      setStatus(await runPlanTopology(io, flags));
     });
 
   withJob(
@@ -83,7 +84,7 @@ export function addPlan(program: Command, setStatus: (status: number) => void): 
     .exitOverride()
     .action(async (paths: string[], flags: MitigationFlags) => {
       const { runPlanMitigation } = await import("./plan.ts");
-      setStatus(await runPlanMitigation(paths, flags));
+      setStatus(await runPlanMitigation(io, paths, flags));
     });
 
   plan
@@ -112,7 +113,7 @@ export function addPlan(program: Command, setStatus: (status: number) => void): 
     .exitOverride()
     .action(async (flags: PlanServeFlags) => {
       const { runPlanServe } = await import("./plan-serve.ts");
-      setStatus(await runPlanServe(flags));
+      setStatus(await runPlanServe(io, flags));
     });
 }
 

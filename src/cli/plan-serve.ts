@@ -2,6 +2,7 @@
 import { UserError } from "../base/errors.ts";
 import { startController } from "../live/controller/controller.ts";
 import type { JobChange } from "../live/controller/jobs.ts";
+import type { Io } from "./io.ts";
 
 export interface PlanServeFlags {
   readonly groups: number;
@@ -22,9 +23,9 @@ const PORT = 7077;
 const LISTED = 16;
 
 /** Serves until it is told to end; returns the exit status. */
-export async function runPlanServe(flags: PlanServeFlags): Promise<number> {
+export async function runPlanServe(io: Io, flags: PlanServeFlags): Promise<number> {
   const { groups, total, multipleOf, bubble, host = "127.0.0.1", port = PORT } = flags;
-  const token = tokenOf(flags.tokenEnv);
+  const token = tokenOf(io, flags.tokenEnv);
   const controller = await startController(
     {
       groups,
@@ -35,14 +36,14 @@ export async function runPlanServe(flags: PlanServeFlags): Promise<number> {
       ...(bubble === undefined ? {} : { bubble }),
       ...(token === undefined ? {} : { token }),
     },
-    { nowMs: () => Date.now(), onChange: (change) => tell(change, flags) },
+    { nowMs: () => Date.now(), onChange: (change) => tell(io, change, flags) },
   );
   const stop = ended();
   const where = `plans ${total} micro-batches for ${groups} replicas at ${controller.url}\n`;
-  if (flags.json) process.stderr.write(where);
-  else process.stdout.write(where);
+  if (flags.json) io.err.write(where);
+  else io.out.write(where);
   if (token === undefined && !isLoopback(host) && !flags.quiet)
-    process.stderr.write(
+    io.err.write(
       "faultline: anybody who reaches this address can change the shares; --token-env NAME asks for a token\n",
     );
   await stop;
@@ -50,15 +51,15 @@ export async function runPlanServe(flags: PlanServeFlags): Promise<number> {
   return 0;
 }
 
-function tell(change: JobChange, { json, quiet }: PlanServeFlags): void {
+function tell(io: Io, change: JobChange, { json, quiet }: PlanServeFlags): void {
   const time = new Date(change.timeMs).toISOString();
   if (json) {
     const { timeMs: _, ...rest } = change;
-    process.stdout.write(`${JSON.stringify({ time, ...rest })}\n`);
+    io.out.write(`${JSON.stringify({ time, ...rest })}\n`);
   }
   if (quiet) return;
   const { job, iteration, before, counts, beforeS, afterS, why } = change;
-  process.stderr.write(
+  io.err.write(
     `${time.slice(0, 19)}Z ${job}, iteration ${iteration}: ${shares(before)} → ${shares(counts)}, ` +
       `${beforeS.toPrecision(3)} s → ${afterS.toPrecision(3)} s expected: ${why}\n`,
   );
@@ -79,9 +80,9 @@ function usualOf(counts: readonly number[]): number {
   return sorted[sorted.length >> 1]!;
 }
 
-function tokenOf(name: string | undefined): string | undefined {
+function tokenOf(io: Io, name: string | undefined): string | undefined {
   if (name === undefined) return undefined;
-  const token = process.env[name];
+  const token = io.env[name];
   if (!token)
     throw new UserError(`the environment has no ${name}`, `put the token into ${name}`, 2);
   return token;

@@ -13,6 +13,7 @@ import { counts, planLines, time } from "../report/mitigation-words.ts";
 import { placedJob, refuseWithFiles, type PlacedFlags } from "./placed-job.ts";
 import { writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 interface PlanOutput {
   readonly json?: boolean;
@@ -26,7 +27,7 @@ export interface MicroBatchFlags extends PlanOutput {
   readonly multipleOf?: number;
 }
 
-export async function runPlanMicroBatches(flags: MicroBatchFlags): Promise<number> {
+export async function runPlanMicroBatches(io: Io, flags: MicroBatchFlags): Promise<number> {
   const { times: timesMs, total, fixed, multipleOf = 1 } = flags;
   const plan = allocateMicroBatches({
     timesMs,
@@ -43,7 +44,7 @@ export async function runPlanMicroBatches(flags: MicroBatchFlags): Promise<numbe
   );
   const document = { schema: "faultline.plan/1", ...plan, evenMakespan };
   const gain = evenMakespan / plan.makespan;
-  return await answer(flags, document, [
+  return await answer(io, flags, document, [
     `micro-batches by replica: ${counts(plan.allocation)}`,
     `slowest replica: ${number(plan.makespan)} (shared out evenly ${number(evenMakespan)}, ${gain.toFixed(2)} times as long); no allocation is faster, fractions could reach ${number(plan.lowerBound)}`,
     `gradient weights: ${plan.weights.length <= 16 ? plan.weights.map((w) => w.toFixed(3)).join(" ") : "in --json"} (a replica's mean gradient times its weight, then the mean over replicas)`,
@@ -55,7 +56,7 @@ export interface TopologyFlags extends PlacedFlags, PlanOutput {
   readonly multipleOf?: number;
 }
 
-export async function runPlanTopology(flags: TopologyFlags): Promise<number> {
+export async function runPlanTopology(io: Io, flags: TopologyFlags): Promise<number> {
   const job = await readPlaced(flags);
   const total = job.microBatches.reduce((sum, count) => sum + count, 0);
   const { multipleOf = 1 } = flags;
@@ -84,8 +85,8 @@ export async function runPlanTopology(flags: TopologyFlags): Promise<number> {
     placement,
     assumes,
   };
-  if (swaps.length === 0) return await answer(flags, document, [why]);
-  return await answer(flags, document, [
+  if (swaps.length === 0) return await answer(io, flags, document, [why]);
+  return await answer(io, flags, document, [
     why,
     ...swaps.map(([a, b], i) => `${String(i + 1).padStart(3)}. swap ${a} and ${b}`),
     `iteration: ${time(beforeMs)} → ${time(afterMs)} (healthy ${time(healthyMs)})`,
@@ -105,6 +106,7 @@ export interface MitigationFlags extends PlacedFlags, PlanOutput {
 
 /** From a job's files, or from what is known of it. */
 export async function runPlanMitigation(
+  io: Io,
   paths: readonly string[],
   flags: MitigationFlags,
 ): Promise<number> {
@@ -119,8 +121,8 @@ export async function runPlanMitigation(
   else if (flags.job !== undefined)
     throw new UserError("--job has no effect without a job's files", "give them, too", 2);
   if (paths.length === 0)
-    return await tell(mitigationOf(await readPlaced(flags), options), flags, []);
-  const { env, done } = progressEnv(flags.quiet === true);
+    return await tell(io, mitigationOf(await readPlaced(flags), options), flags, []);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const asked = { paths, ...(flags.job === undefined ? {} : { jobFile: flags.job }) };
   const { job, verdict } = await diagnose(asked, env).finally(done);
   const { microBatches } = flags;
@@ -128,15 +130,20 @@ export async function runPlanMitigation(
     ...options,
     ...(microBatches === undefined ? {} : { microBatches }),
   });
-  if (isPlan(plan)) return await tell(plan, flags, [verdict.summary]);
+  if (isPlan(plan)) return await tell(io, plan, flags, [verdict.summary]);
   const why = plan?.why ?? `the verdict is "${verdict.kind}", not a slow-down with a culprit`;
   const document = { schema: "faultline.plan/1", steps: [], why };
-  return await answer(flags, document, [verdict.summary, `nothing to plan: ${why}`]);
+  return await answer(io, flags, document, [verdict.summary, `nothing to plan: ${why}`]);
 }
 
-async function tell(plan: Mitigation, flags: PlanOutput, head: readonly string[]): Promise<number> {
+async function tell(
+  io: Io,
+  plan: Mitigation,
+  flags: PlanOutput,
+  head: readonly string[],
+): Promise<number> {
   const bound = `however long it lasts, this loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would`;
-  return await answer(flags, { schema: "faultline.plan/1", ...plan }, [
+  return await answer(io, flags, { schema: "faultline.plan/1", ...plan }, [
     ...head,
     ...planLines(plan),
     ...(plan.steps.length > 0 ? [bound] : []),
@@ -157,6 +164,7 @@ async function readPlaced(flags: PlacedFlags): Promise<PlacedJob> {
 }
 
 async function answer(
+  io: Io,
   { json, out }: PlanOutput,
   document: unknown,
   lines: readonly string[],
@@ -166,7 +174,7 @@ async function answer(
     const { renderPlanPage } = await import("../report/html/plan-page.ts");
     await writeReport(out, text, renderPlanPage(lines));
   }
-  process.stdout.write(json ? `${text}\n` : `${lines.map(harmless).join("\n")}\n`);
+  io.out.write(json ? `${text}\n` : `${lines.map(harmless).join("\n")}\n`);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 /** Progress on stderr: a line that redraws itself on a terminal, a line now and then elsewhere. */
 import type { Env } from "../model/job.ts";
+import type { Io, Screen } from "./io.ts";
 
 export interface Progress {
   update(what: string, done: number, total: number): void;
@@ -11,11 +12,7 @@ const FIRST_MS = 400;
 const REDRAW_MS = 100;
 const PLAIN_MS = 5000;
 
-export function makeProgress(
-  stream: NodeJS.WriteStream,
-  quiet: boolean,
-  now: () => number,
-): Progress {
+export function makeProgress(stream: Screen, quiet: boolean, now: () => number): Progress {
   if (quiet) return QUIET;
   const started = now();
   // The first plain line comes after as long a wait as the next: short runs stay silent in scripts.
@@ -45,8 +42,8 @@ export function makeProgress(
 }
 
 /** What a command hands down; `done` takes the progress line away. */
-export function progressEnv(quiet: boolean): { env: Env; done: () => void } {
-  const progress = makeProgress(process.stderr, quiet, () => performance.now());
+export function progressEnv(io: Io, quiet: boolean): { env: Env; done: () => void } {
+  const progress = makeProgress(io.err, quiet, () => performance.now());
   const env: Env = {
     signal: new AbortController().signal,
     progress: (...at) => progress.update(...at),

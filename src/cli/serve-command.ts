@@ -2,8 +2,10 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { seconds } from "./duration.ts";
 import type { ServeCliFlags } from "./serve.ts";
+import type { Io } from "./io.ts";
 
 export function addServe(
+  io: Io,
   program: Command,
   version: string,
   setStatus: (status: number) => void,
@@ -42,7 +44,7 @@ export function addServe(
     .exitOverride()
     .action(async (flags: ServeCliFlags) => {
       const { runServe } = await import("./serve.ts");
-      setStatus(await runServe(flags, version));
+      setStatus(await runServe(io, flags, version));
     });
 }
 

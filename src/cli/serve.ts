@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { harmless } from "../base/text.ts";
 import { readServeConfig, type ServeConfig, type ServeFlags } from "../live/service/config.ts";
 import { openService } from "./open-service.ts";
+import type { Io } from "./io.ts";
 
 export interface ServeCliFlags extends ServeFlags {
   readonly config?: string;
@@ -12,32 +13,31 @@ export interface ServeCliFlags extends ServeFlags {
   readonly hang?: number;
 }
 
-export async function runServe(flags: ServeCliFlags, version: string): Promise<number> {
-  const config = readServeConfig(flags.config ?? null, flags, process.env);
+export async function runServe(io: Io, flags: ServeCliFlags, version: string): Promise<number> {
+  const config = readServeConfig(flags.config ?? null, flags, io.env);
   const log = (line: string): void => {
     const time = new Date().toISOString();
-    if (flags.json) process.stdout.write(`${JSON.stringify({ time, event: "log", line })}\n`);
-    else if (!flags.quiet) process.stderr.write(`${time.slice(0, 19)}Z ${harmless(line)}\n`);
+    if (flags.json) io.out.write(`${JSON.stringify({ time, event: "log", line })}\n`);
+    else if (!flags.quiet) io.err.write(`${time.slice(0, 19)}Z ${harmless(line)}\n`);
   };
   const hangMs = 1000 * (flags.hang ?? config.detection.hangSeconds);
-  const service = await openService(config, { hangMs, version, log });
+  const service = await openService(io, config, { hangMs, version, log });
   for (const line of service.says) log(line);
-  say(flags, service.url, config);
+  say(io, flags, service.url, config);
   await told();
   log("ends: writes down what is open");
   await service.close();
   return 0;
 }
 
-function say(flags: ServeCliFlags, bound: string, config: ServeConfig): void {
+function say(io: Io, flags: ServeCliFlags, bound: string, config: ServeConfig): void {
   const { nats, history, dataFolder } = config;
   const where = history.kind === "duckdb" ? history.path : "ClickHouse";
   // "All addresses" is none that an agent could be given.
   const url = bound.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, `//${hostname()}`);
-  if (flags.json)
-    process.stdout.write(`${JSON.stringify({ event: "listening", url, dataFolder })}\n`);
+  if (flags.json) io.out.write(`${JSON.stringify({ event: "listening", url, dataFolder })}\n`);
   else
-    process.stdout.write(
+    io.out.write(
       `listens on ${url}\n${nats ? `agents: faultline agent --server ${nats.url}` : `agents: faultline agent --server ${url}`}\nhistory: ${where}; Ctrl-C ends it\n`,
     );
 }

@@ -7,6 +7,7 @@ import { ringNode } from "../live/agent/ring-node.ts";
 import { runAgent } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+import type { Io } from "./io.ts";
 
 export interface SharedAgentsFlags {
   readonly live: string;
@@ -21,15 +22,17 @@ const BUFFER_BYTES = 64 * MIB;
 const MEMORY_BYTES = 512 * MIB;
 const KEEP_NS = 600e9;
 
-export async function runSharedAgents(flags: SharedAgentsFlags, version: string): Promise<number> {
+export async function runSharedAgents(
+  io: Io,
+  flags: SharedAgentsFlags,
+  version: string,
+): Promise<number> {
   const machines = machinesOf(flags.agentsOf);
   const token = flags.tokenFile === undefined ? null : readFileSync(flags.tokenFile, "utf8").trim();
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const tell = (name: string, line: string): void =>
-    void process.stdout.write(
-      `${JSON.stringify({ event: "trouble", line: `${name}: ${line}` })}\n`,
-    );
+    void io.out.write(`${JSON.stringify({ event: "trouble", line: `${name}: ${line}` })}\n`);
   await Promise.all(
     machines.map(({ machine, folder }) => {
       const node = ringNode({

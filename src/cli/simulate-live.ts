@@ -13,6 +13,7 @@ import { NAME } from "../live/wire/messages.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ScheduleName } from "../simulate/cluster/spec.ts";
 import type { SimulateFlags } from "./simulate.ts";
+import type { Io } from "./io.ts";
 
 export interface SimulateLiveFlags extends SimulateFlags {
   readonly live: string;
@@ -31,7 +32,7 @@ const TICK_MS = 100;
 /** Agents look once a second or so: so long they get to see that the job has ended. */
 const SEEN_MS = 2500;
 
-export async function runSimulateLive(flags: SimulateLiveFlags): Promise<number> {
+export async function runSimulateLive(io: Io, flags: SimulateLiveFlags): Promise<number> {
   const job = flags.name ?? "rehearsal";
   check(flags, job);
   const spec = completeSpec({
@@ -49,7 +50,7 @@ export async function runSimulateLive(flags: SimulateLiveFlags): Promise<number>
       2,
     );
   const say = (line: string): void => {
-    if (flags.quiet !== true) process.stderr.write(`${line}\n`);
+    if (flags.quiet !== true) io.err.write(`${line}\n`);
   };
   const ending = endingBySignals();
   const folder = makeRehearsalFolder(tmpdir());
@@ -69,8 +70,8 @@ export async function runSimulateLive(flags: SimulateLiveFlags): Promise<number>
     });
     agents = startAgents(flags, rehearsal, say);
     if (flags.control !== undefined) control = await startControl(flags.control, rehearsal);
-    announce(flags, rehearsal, agents, control);
-    await untilTold(flags, rehearsal, ending);
+    announce(io, flags, rehearsal, agents, control);
+    await untilTold(io, flags, rehearsal, ending);
     await rehearsal.finish();
     if (agents.count > 0) await Promise.race([after(SEEN_MS), ending.inHurry]);
     return 0;
@@ -145,6 +146,7 @@ function startAgents(
 }
 
 function announce(
+  io: Io,
   flags: SimulateLiveFlags,
   rehearsal: Rehearsal,
   agents: AgentProcesses,
@@ -154,10 +156,10 @@ function announce(
   if (flags.json) {
     const about = { schema: "faultline.rehearsal/1", job, run, gpus, machines, everyMs };
     const words = { ...about, agents: agents.pids, control: control?.url ?? null };
-    process.stdout.write(`${JSON.stringify(words)}\n`);
+    io.out.write(`${JSON.stringify(words)}\n`);
     return;
   }
-  process.stdout.write(
+  io.out.write(
     `${job} (${run}): ${count(gpus, "GPU")} on ${count(machines.length, "machine")}, ` +
       `agent processes: ${agents.count}, an iteration every ${(everyMs / 1000).toFixed(2)} s` +
       `${control === null ? "" : `; control ${control.url}`}\n` +
@@ -189,6 +191,7 @@ function endingBySignals(): Ending {
 }
 
 async function untilTold(
+  io: Io,
   flags: SimulateLiveFlags,
   rehearsal: Rehearsal,
   ending: Ending,
@@ -198,7 +201,7 @@ async function untilTold(
   const timer = flags.for === undefined ? undefined : setTimeout(ending.tell, flags.for * 1000);
   lines.on("line", (line) => {
     void rehearsal.command(line).then((answer) => {
-      if (answer !== "") process.stdout.write(`${harmless(answer)}\n`);
+      if (answer !== "") io.out.write(`${harmless(answer)}\n`);
     });
   });
   await ending.told;

@@ -7,6 +7,7 @@ import { EMITTERS } from "../simulate/emit/emitters.ts";
 import { runSimulation } from "../simulate/run.ts";
 import { folderOutput } from "./folder-output.ts";
 import { makeProgress } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface SimulateFlags {
   readonly out?: string;
@@ -30,7 +31,7 @@ export interface SimulateFlags {
   readonly quiet?: boolean;
 }
 
-export function runSimulate(flags: SimulateFlags): number {
+export function runSimulate(io: Io, flags: SimulateFlags): number {
   if (flags.out === undefined)
     throw new UserError("--out DIR is needed", "for example --out /tmp/job", 2);
   const emit = (flags.emit ?? "flight-recorder,logs")
@@ -52,14 +53,14 @@ export function runSimulate(flags: SimulateFlags): number {
     layersPerStage: flags.layers,
     faults: (flags.fault ?? []).map(parseFault),
   } as Parameters<typeof completeSpec>[0]);
-  const progress = makeProgress(process.stderr, flags.quiet === true, () => performance.now());
+  const progress = makeProgress(io.err, flags.quiet === true, () => performance.now());
   const summary = runSimulation(spec, emit, folderOutput(flags.out), ({ iteration }) =>
     progress.update("simulating", iteration, spec.iterations),
   );
   progress.end();
   const { iterations, operators, iterationMs, stopped } = summary;
   if (flags.json) {
-    process.stdout.write(
+    io.out.write(
       `${JSON.stringify({ schema: "faultline.simulation/1", out: flags.out, gpus: spec.gpus, iterations, operators, iterationMs, stopped })}\n`,
     );
     return 0;
@@ -67,7 +68,7 @@ export function runSimulate(flags: SimulateFlags): number {
   const sorted = [...iterationMs].sort((a, b) => a - b);
   const median = sorted[Math.floor(sorted.length / 2)];
   const layout = `tp ${spec.tp} × cp ${spec.cp} × dp ${spec.dp} × pp ${spec.pp}`;
-  process.stdout.write(
+  io.out.write(
     `${flags.out}: ${count(iterations, "iteration")} of ${count(spec.gpus, "GPU")} (${layout}), ` +
       `${thousands(operators)} operators each${median === undefined ? "" : `, median ${median.toFixed(1)} ms`}` +
       `${stopped ? `; the job stopped in iteration ${iterations}` : ""}\n` +

@@ -19,6 +19,7 @@ import {
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { perfettoWords, refuseInput, writePerfetto } from "./perfetto-file.ts";
 import { progressEnv } from "./progress.ts";
+import type { Io } from "./io.ts";
 
 export interface TraceFlags {
   readonly baseline?: readonly string[];
@@ -32,9 +33,13 @@ export interface TraceFlags {
 }
 
 /** Returns the exit status. */
-export async function runTrace(paths: readonly string[], flags: TraceFlags): Promise<number> {
+export async function runTrace(
+  io: Io,
+  paths: readonly string[],
+  flags: TraceFlags,
+): Promise<number> {
   if (flags.perfetto !== undefined) refuseInput(flags.perfetto, paths);
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const { run, kernels, missing, unrecognised, healthy } = await (async () => {
     const read = await readRun(paths, env);
     return {
@@ -66,16 +71,16 @@ export async function runTrace(paths: readonly string[], flags: TraceFlags): Pro
   }
   if (flags.perfetto !== undefined && clocks)
     await writePerfetto(flags.perfetto, rankedTraces(kernels), clocks);
-  if (flags.json) process.stdout.write(`${document}\n`);
+  if (flags.json) io.out.write(`${document}\n`);
   else {
-    const colours = pico.createColors(wantsColour());
-    process.stdout.write(`${renderTraceTerminal(report, colours, screenWidth())}\n`);
+    const colours = pico.createColors(wantsColour(io));
+    io.out.write(`${renderTraceTerminal(report, colours, screenWidth(io))}\n`);
     if (flags.out !== undefined)
-      process.stdout.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
     if (flags.perfetto !== undefined && clocks)
-      process.stdout.write(`${perfettoWords(flags.perfetto, clocks)}\n`);
+      io.out.write(`${perfettoWords(flags.perfetto, clocks)}\n`);
   }
-  if (!flags.quiet) remarkUnread(unrecognised);
+  if (!flags.quiet) remarkUnread(io, unrecognised);
   return flags.exitCode && regressions.length > 0 ? FOUND_SOMETHING : 0;
 }
 
@@ -104,11 +109,15 @@ export interface LearnFlags {
 }
 
 /** Returns the exit status. */
-export async function runLearn(paths: readonly string[], flags: LearnFlags): Promise<number> {
+export async function runLearn(
+  io: Io,
+  paths: readonly string[],
+  flags: LearnFlags,
+): Promise<number> {
   if (flags.store === undefined) {
     throw new UserError("trace learn has nowhere to keep what it learns", "add --store FILE", 2);
   }
-  const { env, done } = progressEnv(flags.quiet === true);
+  const { env, done } = progressEnv(io, flags.quiet === true);
   const runs = await readHealthyRuns(paths, env).finally(done);
   const store = jsonBaselineStore(flags.store);
   const learnt: { key: ReturnType<typeof keyOf>; source: string; ranks: number; runs: number }[] =
@@ -121,11 +130,11 @@ export async function runLearn(paths: readonly string[], flags: LearnFlags): Pro
   }
   if (flags.json) {
     const document = { schema: "faultline.trace-learn/1", store: flags.store, learnt };
-    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
     return 0;
   }
   for (const { key, source, ranks, runs: kept } of learnt)
-    process.stdout.write(
+    io.out.write(
       `learnt ${harmless(source)} (${count(ranks, "rank")}) as ${harmless(keyWords(key))}: ${count(kept, "healthy run")} kept\n`,
     );
   return 0;

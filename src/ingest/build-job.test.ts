@@ -6,7 +6,7 @@ import { clusterGroups } from "../simulate/cluster/groups.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
 import { memoryOutput } from "../simulate/emit/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
-import { readFiles } from "../../test/in-memory.ts";
+import { readFiles } from "../../test/support/in-memory.ts";
 import { buildJob } from "./build-job.ts";
 import { emptyRow, GrowingColumns } from "./operators-file/growing-columns.ts";
 

@@ -116,8 +116,8 @@ describe("training", () => {
   });
 
   it("gives the same model for the same seed", () => {
-    const few = { ...options, batches: 20 };
-    expect(trainVae(windows, few)).toEqual(trainVae(windows, few));
-    expect(trainVae(windows, few)).not.toEqual(trainVae(windows, { ...few, seed: 3 }));
+    const short = { ...options, batches: 20 };
+    expect(trainVae(windows, short)).toEqual(trainVae(windows, short));
+    expect(trainVae(windows, short)).not.toEqual(trainVae(windows, { ...short, seed: 3 }));
   });
 });

@@ -4,7 +4,7 @@ import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
 import { memoryOutput } from "../simulate/emit/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
-import { diagnoseFiles, jobOf } from "../../test/in-memory.ts";
+import { diagnoseFiles, jobOf } from "../../test/support/in-memory.ts";
 import type { Mitigation } from "../model/mitigation.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { isPlan, planForVerdict } from "./from-verdict.ts";

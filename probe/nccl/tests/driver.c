@@ -1,4 +1,4 @@
-/* Plays NCCL before the plug-in, without a GPU: driver LIBRARY MODE [ARGUMENTS]. ../../../test/probe-nccl.test.ts says what
+/* Plays NCCL before the plug-in, without a GPU: driver LIBRARY MODE [ARGUMENTS]. ../../../test/system/probe-nccl.test.ts says what
  * each mode is for. Exit status 3: the plug-in did what no plug-in may do. */
 #include <signal.h>
 #include <sys/resource.h>

@@ -38,6 +38,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Of a machine that booted two hours earlier than this one, which may just have: tests write what is an hour old. */
+const nowNs = (): bigint => process.hrtime.bigint() + 7_200_000n * MS;
+
 function start(options: Partial<RingNodeOptions> = {}): Node {
   const node = ringNode({
     folders: () => [folder],
@@ -47,7 +50,7 @@ function start(options: Partial<RingNodeOptions> = {}): Node {
     nics: ["mlx5_0", "mlx5_1"],
     keepNs: 6e11,
     memoryBytes: 64 << 20,
-    machine: thisMachine(),
+    machine: { ...thisMachine(), monotonicNs: nowNs },
     onTrouble: (line) => troubles.push(line),
     stacksMs: 50,
     ...options,
@@ -71,14 +74,14 @@ interface Operator {
 class Rank {
   readonly native: TestRing;
   readonly python: TestRing;
-  nowNs = process.hrtime.bigint() - 3_600_000n * MS;
+  nowNs = nowNs() - 3_600_000n * MS;
   #calls = 0;
 
   constructor(about: { rank?: number; pid?: number; records?: number; id?: bigint } = {}) {
     const { rank = 0, pid = process.pid, records = 64, id = 0xabcn } = about;
     const common = { folder, rank, pid, worldSize: 2, job: "llama" };
-    this.native = new TestRing({ ...common, records });
-    this.python = new TestRing({ ...common, writer: "python", records: 1024 });
+    this.native = new TestRing({ nowNs, ...common, records });
+    this.python = new TestRing({ nowNs, ...common, writer: "python", records: 1024 });
     this.native.communicator(0, "world", 2, { id });
     this.native.communicator(1, "tp", 1, { id: 5n, rank: 0 });
     this.native.communicator(2, "pp", 4, { id: 6n, rank: 1 });
@@ -179,7 +182,7 @@ describe("rows of iterations", () => {
 
   it("carry the time of day when the iteration ended", () => {
     const rank = new Rank();
-    rank.nowNs = process.hrtime.bigint() - 100n * MS;
+    rank.nowNs = nowNs() - 100n * MS;
     rank.step(1, 100, STEP);
     const [report] = start()
       .tick(Date.now())
@@ -252,8 +255,15 @@ describe("rows of iterations", () => {
   });
 
   it("have no times inside communication where there is no native ring", () => {
-    const python = new TestRing({ folder, rank: 3, writer: "python", job: "llama", worldSize: 1 });
-    const now = process.hrtime.bigint();
+    const python = new TestRing({
+      nowNs,
+      folder,
+      rank: 3,
+      writer: "python",
+      job: "llama",
+      worldSize: 1,
+    });
+    const now = nowNs();
     python.append({ kind: KIND.iteration, a: 8, issuedNs: now - 50n * MS, endedNs: now });
     expect(points(start().tick(Date.now()))).toEqual([
       { rank: 3, iteration: 8, ms: 50, collective: NaN, send: NaN, recv: NaN, issue: NaN },
@@ -261,7 +271,7 @@ describe("rows of iterations", () => {
   });
 
   it("come from the log where no iteration is marked, and it is said once where there is neither", () => {
-    const native = new TestRing({ folder, rank: 0, job: "llama" });
+    const native = new TestRing({ nowNs, folder, rank: 0, job: "llama" });
     native.communicator(0, "world", 2);
     const log = join(folder, "rank0.log");
     writeFileSync(log, "iteration 1/ 9 | elapsed time per iteration (ms): 500.0 |\n");
@@ -461,7 +471,7 @@ describe("runs", () => {
   });
 
   it("wait for a name that all machines will give them", () => {
-    const native = new TestRing({ folder, rank: 0, job: "llama", worldSize: 16 });
+    const native = new TestRing({ nowNs, folder, rank: 0, job: "llama", worldSize: 16 });
     const node = start();
     expect(node.tick(1000)).toMatchObject([{ kind: "beat", jobs: [] }]);
     native.communicator(0, "tp", 2);
@@ -473,7 +483,7 @@ describe("runs", () => {
 
   it("of thousands of rings are followed as far as the memory goes, and it is said", () => {
     for (let rank = 0; rank < 300; rank++)
-      new TestRing({ folder, rank, writer: "python", worldSize: 300, records: 64 }).close();
+      new TestRing({ nowNs, folder, rank, writer: "python", worldSize: 300, records: 64 }).close();
     const node = start({ memoryBytes: 1 << 20 });
     node.tick(Date.now());
     node.tick(Date.now() + 20_000);

@@ -17,6 +17,8 @@ import {
 } from "../../ingest/probe-ring/layout.ts";
 
 export interface TestRingOptions {
+  /** The monotonic clock of the machine (default: this one's). */
+  readonly nowNs?: () => bigint;
   readonly folder: string;
   readonly job?: string;
   readonly address?: string;
@@ -58,6 +60,14 @@ export function startTicksOf(pid: number): number {
   }
 }
 
+const monotonicNs = (): bigint => process.hrtime.bigint();
+
+/** So long ago by the machine's monotonic clock, or when it booted, where that was later. */
+export function agoNs(ms: number): bigint {
+  const then = monotonicNs() - BigInt(ms) * 1_000_000n;
+  return then > 0n ? then : 1n;
+}
+
 export class TestRing {
   readonly path: string;
   readonly bytes: Buffer;
@@ -65,9 +75,11 @@ export class TestRing {
   readonly #fd: number;
   readonly #recordsOffset: number;
   readonly #rank: number;
+  readonly #nowNs: () => bigint;
   #head = 0;
 
   constructor(options: TestRingOptions) {
+    this.#nowNs = options.nowNs ?? monotonicNs;
     const { folder, job = "job", address = "", rank = 0, pid = process.pid } = options;
     const { writer = "native", records = 64, worldSize = 2, clockShiftNs = 0n } = options;
     const commsOffset = HEADER_BYTES;
@@ -87,7 +99,7 @@ export class TestRing {
     u32(HEADER.commsOffset, commsOffset, COMMS, connectionsOffset, CONNECTIONS, namesOffset, NAMES);
     u32(HEADER.wordsOffset, wordsOffset, WORDS, writer === "python" ? PYTHON_WRITER : 1);
     u32(HEADER.pid, pid, rank, worldSize, rank, rank);
-    const monotonic = process.hrtime.bigint();
+    const monotonic = this.#nowNs();
     const realtime = BigInt(Date.now()) * 1_000_000n + clockShiftNs;
     for (const at of [HEADER.startedRealtimeNs, HEADER.anchorRealtimeNs]) {
       bytes.writeBigUInt64LE(realtime, at);
@@ -155,8 +167,8 @@ export class TestRing {
     this.word(HEADER.nameCount, index + 1);
   }
 
-  beat(monotonicNs = process.hrtime.bigint()): void {
-    this.long(HEADER.heartbeatNs, monotonicNs);
+  beat(ns = this.#nowNs()): void {
+    this.long(HEADER.heartbeatNs, ns);
   }
 
   word(at: number, value: number): void {
@@ -173,7 +185,7 @@ export class TestRing {
 
   #write(ticket: number, record: TestRecord): void {
     const { kind, func = 0, flags = 0, group = NONE, a = 0, b = 0, c = 0 } = record;
-    const { issuedNs = process.hrtime.bigint(), startedNs = 0n, endedNs = 0n } = record;
+    const { issuedNs = this.#nowNs(), startedNs = 0n, endedNs = 0n } = record;
     const at = this.#place(ticket);
     this.#flush(at, RECORD_BYTES, () => {
       const { bytes } = this;

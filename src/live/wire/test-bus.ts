@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
 import type { AgentHello, AgentReply, Report } from "./messages.ts";
 import type { AgentBus, AgentBusHandlers, AgentLinkOptions } from "./transport.ts";
 import { serveAgents, type ServeAgentsOptions } from "./ws-bus.ts";
@@ -84,17 +83,4 @@ export function linkOptions(url: string, over: Partial<AgentLinkOptions> = {}): 
     onTrouble: () => {},
     ...over,
   };
-}
-
-/** Waits for a condition; what is awaited is in the error. */
-export async function until(
-  what: string,
-  isSo: () => boolean | Promise<boolean>,
-  withinMs = 30_000,
-): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await pause(10);
-  }
 }

@@ -13,11 +13,11 @@ import {
   linkOptions,
   startService,
   type TestService,
-  until,
 } from "./test-bus.ts";
 import type { AgentBusHandlers, AgentLink, AgentLinkOptions } from "./transport.ts";
 import { openWebSocketLink } from "./ws-agent.ts";
 import type { ServeAgentsOptions } from "./ws-bus.ts";
+import { until } from "../../../test/support/until.ts";
 
 const QUICK = { firstBackoffMs: 5, longestBackoffMs: 50, pingMs: 50, deadMs: 300 };
 const opened: (() => unknown)[] = [];
@@ -75,7 +75,7 @@ describe("reports over a WebSocket", () => {
     expect(bus.agents).toEqual([helloOf("node-1")]);
     expect(heard.announced).toContain("job");
     await one.close();
-    await until("the agent is gone", () => heard.gone.includes("node-1"));
+    await until(() => heard.gone.includes("node-1"), "the agent is gone");
     expect(bus.agents).toEqual([]);
   });
 
@@ -84,9 +84,9 @@ describe("reports over a WebSocket", () => {
     const port = Number(new URL(first.url).port);
     let connected = 0;
     const one = link(first.url, { bufferBytes: 20_000, onConnected: () => connected++ });
-    await until("connected", () => one.isConnected);
+    await until(() => one.isConnected, "connected");
     await first.stop();
-    await until("noticed", () => !one.isConnected);
+    await until(() => !one.isConnected, "noticed");
     one.send(eventOf("job", "kept"));
     for (let i = 0; i < 1000; i++) one.send(pointsOf(1, "job", i));
     expect(one.bufferedBytes).toBeLessThanOrEqual(20_000);
@@ -110,7 +110,7 @@ describe("reports over a WebSocket", () => {
       one.send(pointsOf(1, "job", i));
       if (i % 20 === 19) {
         gate.cut();
-        await until("there again", () => one.isConnected);
+        await until(() => one.isConnected, "there again");
       }
     }
     await one.flush(30_000);
@@ -129,7 +129,7 @@ describe("reports over a WebSocket", () => {
     const { bus, url } = await service({ ...heard, handlers: { ...heard.handlers, report: slow } });
     const one = link(url, { bufferBytes: 64 << 20 });
     for (let i = 0; i < 400; i++) one.send(pointsOf(2000, "job", i * 2000));
-    await until("something came", () => bus.traffic.reports > 0);
+    await until(() => bus.traffic.reports > 0, "something came");
     expect(bus.traffic.reports).toBe(1);
     release();
     await one.flush(60_000);
@@ -212,7 +212,7 @@ describe("questions over a WebSocket", () => {
     await expect(bus.ask("node-9", ask, 1000)).rejects.toThrow(/not connected/);
     let reply = new Promise<AgentReply>(() => {});
     const one = link(url, { answer: () => reply });
-    await until("connected", () => one.isConnected);
+    await until(() => one.isConnected, "connected");
     await expect(bus.ask("node-1", ask, 20)).rejects.toThrow(/no answer within 20 ms/);
     reply = Promise.resolve(durations(1));
     await expect(bus.ask("node-1", ask, 5000)).rejects.toThrow(/answered program with durations/);
@@ -228,14 +228,14 @@ describe("names", () => {
     const { url } = await service(heard);
     const troubles: string[] = [];
     const first = link(url);
-    await until("connected", () => first.isConnected);
+    await until(() => first.isConnected, "connected");
     const onTrouble = (line: string): void => void troubles.push(line);
     const second = link(url, { hello: helloOf("node-1", "boot-2"), onTrouble });
-    await until("refused", () => troubles.length > 0);
+    await until(() => troubles.length > 0, "refused");
     expect(troubles[0]).toContain("another agent of this name");
     expect(first.isConnected).toBe(true);
     await first.close();
-    await until("its turn", () => second.isConnected);
+    await until(() => second.isConnected, "its turn");
     second.send(pointsOf(1));
     await second.flush(10_000);
     expect(heard.reports[0]).toMatchObject({ agent: "node-1", boot: "boot-2" });
@@ -246,10 +246,10 @@ describe("names", () => {
     const { bus, url } = await service(heard);
     const old = await rude(url);
     old.socket.send(encodeHello(helloOf("node-1")));
-    await until("there", () => heard.connected.length === 1);
+    await until(() => heard.connected.length === 1, "there");
     const one = link(url);
     expect((await old.closed)[0]).toBe(4410);
-    await until("connected", () => one.isConnected);
+    await until(() => one.isConnected, "connected");
     expect(heard.gone).toEqual([]);
     expect(bus.agents).toHaveLength(1);
   });
@@ -262,7 +262,7 @@ describe("names", () => {
     expect((await closed)[0]).toBe(4403);
     expect(heard.connected).toEqual([]);
     const one = link(url, { hello: helloOf("node-7") });
-    await until("the right name", () => one.isConnected);
+    await until(() => one.isConnected, "the right name");
   });
 });
 
@@ -286,7 +286,7 @@ describe("strangers", () => {
       const [got, reason] = await closed;
       expect(got).toBe(code);
       if (code === 4400) expect(reason).not.toBe("");
-      await until("counted", () => bus.traffic.refused === i);
+      await until(() => bus.traffic.refused === i, "counted");
     }
     expect(heard.troubles).toHaveLength(1);
     expect(heard.reports).toEqual([]);
@@ -302,7 +302,7 @@ describe("strangers", () => {
     await once(silent, "open");
     silent.send(hello);
     await once(silent, "close");
-    await until("gone", () => heard.gone.includes("node-1"));
+    await until(() => heard.gone.includes("node-1"), "gone");
   });
 
   it("without a token, at another path or beyond the most get an HTTP status", async () => {
@@ -323,11 +323,11 @@ describe("strangers", () => {
     expect(await statusOf(`${url}/agent`, "bad")).toContain("401");
     expect(await statusOf(`${url}/other`, "good")).toContain("404");
     const one = link(url, { token: "good" });
-    await until("connected", () => one.isConnected);
+    await until(() => one.isConnected, "connected");
     expect(await statusOf(`${url}/agent`, "good")).toContain("503");
     const troubles: string[] = [];
     const other = link(url, { token: "bad", onTrouble: (line) => void troubles.push(line) });
-    await until("told", () => troubles.length > 0);
+    await until(() => troubles.length > 0, "told");
     expect(troubles[0]).toContain("does not know our token");
     expect(other.isConnected).toBe(false);
   });
@@ -344,7 +344,7 @@ describe("strangers", () => {
     const { port } = server.address() as AddressInfo;
     const one = link(`ws://127.0.0.1:${port}`, { onTrouble: (line) => void troubles.push(line) });
     one.send(pointsOf(3));
-    await until("told", () => troubles.length > 0);
+    await until(() => troubles.length > 0, "told");
     expect(one.isConnected).toBe(false);
     expect(one.bufferedBytes).toBeGreaterThan(0);
     expect(() => openWebSocketLink(linkOptions("ftp://x"))).toThrow(/not the URL/);
@@ -356,11 +356,11 @@ describe("strangers", () => {
     const gate = await cuttingProxy(Number(new URL(url).port));
     const troubles: string[] = [];
     const one = link(gate.url, { onTrouble: (line) => void troubles.push(line) });
-    await until("connected", () => one.isConnected);
+    await until(() => one.isConnected, "connected");
     gate.freeze();
-    await until("noticed", () => troubles.length > 0);
+    await until(() => troubles.length > 0, "noticed");
     expect(troubles[0]).toContain("no sign of it");
-    await until("there again", () => one.isConnected);
+    await until(() => one.isConnected, "there again");
   });
 });
 

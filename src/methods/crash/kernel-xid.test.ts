@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diagnoseFiles, jobOf } from "../../../test/in-memory.ts";
+import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
 import { kernelSawGpuOf } from "./kernel-xid.ts";
 
 const file = (name: string, text: string): { name: string; bytes: Uint8Array } => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diagnoseFiles } from "../../../test/in-memory.ts";
+import { diagnoseFiles } from "../../../test/support/in-memory.ts";
 import type { WatchdogReport } from "../../model/log.ts";
 import { findLogMismatches } from "./log-mismatch.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { jobOf, quietEnv } from "../../../test/in-memory.ts";
+import { jobOf, quietEnv } from "../../../test/support/in-memory.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import { waitGraph } from "./wait-graph-method.ts";
 

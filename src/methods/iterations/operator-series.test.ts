@@ -3,7 +3,7 @@ import { memoryOutput } from "../../simulate/emit/memory-output.ts";
 import { completeSpec, type ClusterSpec } from "../../simulate/cluster/spec.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { buildJob } from "../../ingest/build-job.ts";
-import { readFiles } from "../../../test/in-memory.ts";
+import { readFiles } from "../../../test/support/in-memory.ts";
 import { EVALUATION } from "../../model/series.ts";
 import { callTable, type Call } from "./call-test-table.ts";
 import { operatorSeries, seriesOf, type OperatorSeries } from "./operator-series.ts";

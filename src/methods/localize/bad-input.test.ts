@@ -10,7 +10,7 @@ import type { FlightDump, OperatorTable } from "../../model/operators.ts";
 import type { Reading } from "../../model/reading.ts";
 import { ask } from "../../pipeline.ts";
 import { fuse } from "../../verdict/fuse.ts";
-import { quietEnv, readFiles } from "../../../test/in-memory.ts";
+import { quietEnv, readFiles } from "../../../test/support/in-memory.ts";
 import { withIterations } from "../methods.ts";
 
 const CULPRIT = 21;

@@ -7,7 +7,7 @@ import { emitKineto } from "../../simulate/emit/kineto.ts";
 import { memoryOutput } from "../../simulate/emit/memory-output.ts";
 import { writeTruth } from "../../simulate/emit/truth.ts";
 import { runSimulation } from "../../simulate/run.ts";
-import { diagnoseFiles, jobOf } from "../../../test/in-memory.ts";
+import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
 
 interface File {
   readonly name: string;

@@ -4,7 +4,8 @@ import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../simulate/cluster/spec.ts";
 import { memoryOutput } from "../../simulate/emit/memory-output.ts";
 import { runSimulation } from "../../simulate/run.ts";
-import { diagnoseFiles } from "../../../test/in-memory.ts";
+import { diagnoseFiles } from "../../../test/support/in-memory.ts";
+import { few } from "../../../test/support/cases.ts";
 
 async function verdictOf(shape: Partial<ClusterSpec>, ...faults: string[]) {
   const output = memoryOutput();
@@ -23,14 +24,21 @@ const LAYOUTS: readonly [string, Partial<ClusterSpec>][] = [
   ["tp 8 × pp 2", { gpus: 16, tp: 8, pp: 2 }],
 ];
 
-describe.each(LAYOUTS)("%s", (_, shape) => {
-  test.each([
-    ["gpu-slow:rank=5:from=9:severity=2", "gpu-slow", [5]],
-    ["cpu-stall:rank=3:from=9:severity=4", "cpu-stall", [3]],
-    ["gpu-slow:rank=4:from=5:severity=3:shape=fluctuation", "gpu-slow", [4]],
-    ["gpu-slow:rank=1:severity=1.5", "gpu-slow", [1]],
-    ["gpu-slow:rank=2,7:from=9:severity=1.6", "gpu-slow", [2, 7]],
-  ])("%s: this rank and nobody else", async (fault, cause, ranks) => {
+const FAULTS: readonly [string, string, number[]][] = [
+  ["gpu-slow:rank=5:from=9:severity=2", "gpu-slow", [5]],
+  ["cpu-stall:rank=3:from=9:severity=4", "cpu-stall", [3]],
+  ["gpu-slow:rank=4:from=5:severity=3:shape=fluctuation", "gpu-slow", [4]],
+  ["gpu-slow:rank=1:severity=1.5", "gpu-slow", [1]],
+  ["gpu-slow:rank=2,7:from=9:severity=1.6", "gpu-slow", [2, 7]],
+];
+
+const CASES = LAYOUTS.flatMap(([layout, shape]) =>
+  FAULTS.map(([fault, cause, ranks]) => ({ layout, shape, fault, cause, ranks })),
+);
+
+describe("a slow job", () => {
+  test.each(few(CASES, 7))("$layout, $fault: this rank and nobody else", async (one) => {
+    const { shape, fault, cause, ranks } = one;
     const verdict = await verdictOf(shape, fault);
     const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
     expect([verdict.kind, blamed]).toEqual(["fail-slow", ranks]);
@@ -38,12 +46,11 @@ describe.each(LAYOUTS)("%s", (_, shape) => {
     for (const rank of ranks) expect(verdict.victims).not.toContain(rank);
   });
 
-  test("healthy: nobody", async () => {
-    for (const seed of [1, 2, 3])
+  test.each(few(LAYOUTS, 3))("%s, healthy: nobody", async (_, shape) => {
+    for (const seed of few([1, 2, 3], 1))
       expect(await verdictOf({ ...shape, seed })).toMatchObject({ kind: "healthy", suspects: [] });
   });
 });
-
 test("a slow NIC is named with whom it talks to, and no rank is said to compute slowly", async () => {
   const verdict = await verdictOf(
     { gpus: 32, tp: 2, pp: 4 },

@@ -10,6 +10,7 @@ import { cdfPoints } from "./trace-cdf.ts";
 import { renderTracePage } from "./trace-page.ts";
 import { stackRuns } from "./trace-stack.ts";
 import { readTags } from "./tag-check.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const HOSTILE = [
   `<script>alert(1)</script>`,
@@ -121,7 +122,7 @@ describe("the page of kernel timelines", () => {
   });
 
   test("stays below 2 MB for sixteen ranks with 20,000 kernels a step", () => {
-    const trace = rankTrace(0, "k", 40_000);
+    const trace = rankTrace(0, "k", runs(4000, 40_000));
     const kernels = Array.from({ length: 16 }, (_, rank) => ({ ...trace, rank }));
     const text = page("run", kernels);
     readTags(text);

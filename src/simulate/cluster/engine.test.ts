@@ -5,9 +5,10 @@ import { jobs, operators, programOf, run, slowFault, type Run } from "./test-job
 import * as P from "./program.ts";
 import { completeSpec } from "./spec.ts";
 import { parseFault } from "./fault-spec.ts";
+import { runs as casesOf } from "../../../test/support/cases.ts";
 
 const SEED = 20261115;
-const RUNS = 60;
+const RUNS = casesOf(20, 60);
 
 /** Healthy for a third of the cases, else with one slow-down. */
 const runs: fc.Arbitrary<Run> = fc

@@ -6,6 +6,7 @@ import { makeHangCase, tryHangCase, writeCase } from "./hang-case.ts";
 import { MISMATCH_VARIANTS } from "./mismatch.ts";
 import { randomHangCase } from "./random-case.ts";
 import { notCome, openWaits } from "./waits.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const SEEDS = [...Array(12).keys()];
 const base = { tp: 2, pp: 2, dp: 2 } as const;
@@ -167,7 +168,8 @@ describe("the truth of a case", () => {
 });
 
 test("random cases cover every fault and are decidable for the most part", () => {
-  const cases = Array.from({ length: 150 }, (_, seed) =>
+  const count = runs(60, 150);
+  const cases = Array.from({ length: count }, (_, seed) =>
     randomHangCase(seed, { minRanks: 4, maxRanks: 32 }),
   );
   for (const hang of cases) {
@@ -178,5 +180,5 @@ test("random cases cover every fault and are decidable for the most part", () =>
     expect(writeCase(hang).length).toBeGreaterThan(0);
   }
   expect(new Set(cases.map((hang) => hang.truth.cause)).size).toBe(FAULT_KINDS.length);
-  expect(cases.filter((hang) => hang.truth.decidable).length).toBeGreaterThan(110);
+  expect(cases.filter((hang) => hang.truth.decidable).length).toBeGreaterThan(0.73 * count);
 });

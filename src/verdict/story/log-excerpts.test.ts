@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diagnoseFiles, jobOf } from "../../../test/in-memory.ts";
+import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { logExcerpts } from "./log-excerpts.ts";

@@ -4,7 +4,7 @@ import type { Job } from "../../model/job.ts";
 import { accountsOf } from "../../methods/methods.ts";
 import type { OwnTime } from "./own-times.ts";
 import { slowStory } from "./slow-story.ts";
-import { slowJob, storyInput } from "../../../test/slow-job.ts";
+import { slowJob, storyInput } from "../../../test/support/slow-job.ts";
 import { slowWhatIf } from "./what-if.ts";
 
 describe("the story of a slow-down", () => {

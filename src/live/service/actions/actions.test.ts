@@ -10,6 +10,7 @@ import { testIncident, testVerdict } from "../alerts/test-incident.ts";
 import { startReceiver } from "../alerts/test-receiver.ts";
 import { openTestService, type TestService } from "./test-service.ts";
 import type { ActionHook, ActionsConfig } from "./types.ts";
+import { until } from "../../../../test/support/until.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -51,12 +52,6 @@ const trail = (service: TestService): string[] =>
 const suspectOn = (machine: string, id = "llama.r1.hang.i120"): Incident =>
   testIncident({ id, machines: [machine], verdict: testVerdict({}, { machine }) });
 
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const beganMs = Date.now(); !condition();) {
-    if (Date.now() - beganMs > 30_000) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 /** Gone, or dead and not yet collected by whoever inherited it. */
 function isGone(pid: number): boolean {
   try {

@@ -9,6 +9,7 @@ import { planOf, replay } from "./replay.ts";
 import type { TestJob } from "./test-schedule.ts";
 import { testTrace } from "./test-trace.ts";
 import { whatIf, type WhatIf } from "./what-if.ts";
+import { runs } from "../../../../test/support/cases.ts";
 
 const of = (job: TestJob): WhatIf => whatIf([testTrace(job)])!;
 
@@ -42,7 +43,7 @@ describe("what if nobody straggled", () => {
         const errors = recordedMs.map((ms, step) => Math.abs(ms - actualMs[step]!));
         expect(largest(errors, 0)).toBeLessThan(1e-6);
       }),
-      { seed: 4, numRuns: 120 },
+      { seed: 4, numRuns: runs(30, 120) },
     );
   });
 

@@ -1,0 +1,134 @@
+/** A whole live system without sockets and without waiting: a simulated fleet, its nodes, a service, a clock that is set. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDuckDbHistory } from "../../src/history/duckdb-history.ts";
+import type { History } from "../../src/history/history.ts";
+import type { Node } from "../../src/live/agent/node.ts";
+import { SimulatedFleet } from "../../src/live/fleet/simulated-fleet.ts";
+import { simulatedNode } from "../../src/live/fleet/simulated-node.ts";
+import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
+import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
+import { serviceView } from "../../src/live/service/service-view.ts";
+import type { AgentHello } from "../../src/live/wire/messages.ts";
+import type { AgentBus } from "../../src/live/wire/transport.ts";
+import type { Incident } from "../../src/model/incident.ts";
+import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
+
+export interface Rehearsal {
+  readonly fleet: SimulatedFleet;
+  readonly history: History;
+  /** The service as it is now: `restart` makes another. */
+  service: Service;
+  /** Every record that was told, in order. */
+  readonly told: Incident[];
+  nowMs(): number;
+  /** Lets time pass, half a second at a time; ends early when `until` says so. */
+  run(seconds: number, until?: () => boolean): Promise<boolean>;
+  /** kill -9 of the service, and another on the same history. */
+  restart(): Promise<void>;
+  hello(machine: number): AgentHello;
+}
+
+export const START_MS = 1_800_000_000_000;
+
+export async function rehearse(
+  spec: Partial<ClusterSpec>,
+  options: Partial<ServiceOptions> = {},
+): Promise<Rehearsal> {
+  let nowMs = START_MS;
+  const cluster = completeSpec({
+    microBatches: 4,
+    layersPerStage: 2,
+    iterations: Number.MAX_SAFE_INTEGER,
+    ...spec,
+  });
+  const fleet = new SimulatedFleet({
+    spec: cluster,
+    job: "sim",
+    run: "run-1",
+    everyMs: 1000,
+    startMs: nowMs,
+  });
+  const now = (): number => nowMs;
+  const nodes: Node[] = Array.from({ length: fleet.machines }, (_, machine) =>
+    simulatedNode({ fleet, machine, now }),
+  );
+  const history = await openDuckDbHistory(":memory:");
+  const told: Incident[] = [];
+  const hello = (machine: number): AgentHello => ({
+    protocol: 1,
+    agent: `agent${machine}`,
+    machine: `node${String(machine).padStart(3, "0")}`,
+    boot: "boot",
+    version: "0",
+  });
+  const bus: AgentBus = {
+    traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
+    agents: [],
+    follow: () => Promise.resolve(),
+    unfollow: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    ask: (agent, request) => nodes[Number(agent.slice("agent".length))]!.answer(request),
+  };
+  const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
+  const make = async (): Promise<Service> => {
+    const service = new Service({
+      history,
+      coordinator: embeddedCoordinator(history),
+      folder,
+      alerts: { alertmanager: [], webhooks: [], slack: [] },
+      actions: { dryRun: true, approval: "required", hooks: [] },
+      hangMs: 30_000,
+      relapseMs: 30 * 60_000,
+      silentMs: 60_000,
+      jobFiles: new Map(),
+      machines: null,
+      nowMs: now,
+      newId: () => String(nowMs),
+      fetch: () => Promise.reject(new Error("no network here")),
+      environment: {},
+      log: () => undefined,
+      ...options,
+    });
+    service.attach(bus);
+    service.listen((event) => {
+      if (event.type === "incident") told.push(event.incident);
+    });
+    for (const job of await service.options.coordinator.list()) service.handlers.announced(job);
+    for (const [machine, node] of nodes.entries()) {
+      service.handlers.connected(hello(machine));
+      for (const report of node.introduce()) await service.handlers.report(hello(machine), report);
+    }
+    return service;
+  };
+  const rehearsal: Rehearsal = {
+    fleet,
+    history,
+    service: await make(),
+    told,
+    nowMs: now,
+    hello,
+    async run(seconds, until = () => false) {
+      for (let half = 0; half < 2 * seconds; half++) {
+        nowMs += 500;
+        for (const [machine, node] of nodes.entries())
+          for (const report of node.tick(nowMs))
+            await rehearsal.service.handlers.report(hello(machine), report);
+        rehearsal.service.tick();
+        for (const { watch } of rehearsal.service.held.values()) await watch.idle();
+        if (until()) return true;
+      }
+      return false;
+    },
+    async restart() {
+      // Nothing is closed: what is not in the history by now is lost.
+      rehearsal.service = await make();
+    },
+  };
+  return rehearsal;
+}
+
+export function viewOf({ service }: Rehearsal): ReturnType<typeof serviceView> {
+  return serviceView(service, START_MS);
+}

@@ -1,0 +1,147 @@
+/** The demonstration as a visitor sees it: break something on the page, and the page names it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { DemoState } from "../../../src/live/service/view.ts";
+import { problemsOf } from "./accessibility.ts";
+import { startChromium, whyNoChromium } from "./chromium.ts";
+import { freePort } from "../../support/free-port.ts";
+
+const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
+const SCREENSHOTS = fileURLToPath(new URL("../../../out/screenshots/", import.meta.url));
+/** What the issue asks for, from the click to the name on the page. */
+const NAMED_WITHIN_MS = 15_000;
+const READY_WITHIN_MS = 90_000;
+
+describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () => {
+  let child: ChildProcess;
+  let url: string;
+  let browser: Browser;
+  let page: Page;
+  const accidents: string[] = [];
+
+  beforeAll(async () => {
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    const port = await freePort();
+    child = spawn(FAULTLINE, ["demo", "--port", String(port), "--no-open"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const lines = createInterface({ input: child.stdout! });
+    const [first] = (await once(lines, "line")) as [string];
+    url = first;
+    browser = await startChromium();
+    page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.on("pageerror", (error) => accidents.push(error.message));
+    page.on("console", (message) => {
+      // 409: what the page still offered, the service refused.
+      if (message.type() === "error" && !/status of 409/.test(message.text()))
+        accidents.push(message.text());
+    });
+    await page.goto(url);
+  }, READY_WITHIN_MS);
+  afterAll(async () => {
+    await browser.close();
+    const ended = once(child, "exit");
+    child.kill("SIGINT");
+    expect(await ended).toEqual([0, null]);
+  });
+
+  const state = async (): Promise<DemoState> =>
+    (await (await fetch(`${url}/api/v1/demo`)).json()) as DemoState;
+  const ready = (): Promise<unknown> =>
+    page
+      .locator("[data-break=gpu]:not([aria-disabled=true])")
+      .waitFor({ timeout: READY_WITHIN_MS });
+
+  /** Clicks until it is broken: the service may refuse for a second what the page still offers. */
+  const breakIt = async (
+    kind: string,
+  ): Promise<{ fault: DemoState["faults"][number]; clickedMs: number }> => {
+    for (;;) {
+      await ready();
+      const clickedMs = Date.now();
+      await page.locator(`[data-break=${kind}]`).click();
+      while (Date.now() - clickedMs < 2000) {
+        const fault = (await state()).faults.find((one) => one.kind === kind);
+        if (fault) return { fault, clickedMs };
+        await page.waitForTimeout(50);
+      }
+    }
+  };
+
+  it("greets a newcomer, and its panel is in order", async () => {
+    await page.getByRole("complementary", { name: /Demonstration/ }).waitFor();
+    await ready();
+    await page.screenshot({ path: `${SCREENSHOTS}demo-fleet.png` });
+    expect(await problemsOf(page)).toEqual([]);
+  });
+
+  it.each([
+    ["gpu", "GPU computes slower"],
+    ["link", /link|network/i],
+    ["data-loader", /data loader/i],
+  ] as const)(
+    "names the broken %s within 15 s",
+    { timeout: READY_WITHIN_MS + 60_000, retry: 2 },
+    async (kind, cause) => {
+      // Of an attempt that failed.
+      await fetch(`${url}/api/v1/demo`, {
+        method: "DELETE",
+        headers: { "content-type": "application/json" },
+        body: "{}",
+      });
+      await page.goto(`${url}/#/`);
+      const { fault, clickedMs } = await breakIt(kind);
+      const result = page.locator(".demo-result", { hasText: fault.says.slice(1, 40) });
+      await result.getByText(/✓ found in/).waitFor({ timeout: NAMED_WITHIN_MS });
+      const seconds = (Date.now() - clickedMs) / 1000;
+      expect(seconds).toBeLessThan(NAMED_WITHIN_MS / 1000);
+      await page
+        .locator("main")
+        .getByText(/rank|link|node/i)
+        .first()
+        .waitFor();
+      // The incident itself names who it is.
+      await page.getByRole("complementary").getByRole("link").first().click();
+      await page.waitForFunction(`location.hash.startsWith("#/incidents/")`);
+      const main = page.locator("main");
+      await main.getByText(cause).first().waitFor();
+      // A slow link between two machines slows all ranks that talk across it: any of them is right.
+      const named = await main.locator(".fl-first h3").innerText();
+      expect(fault.ranks.filter((rank) => new RegExp(`\\b${rank}\\b`).test(named))).not.toEqual([]);
+      await page.waitForTimeout(2500);
+      await page.screenshot({ path: `${SCREENSHOTS}demo-${kind}.png`, fullPage: true });
+      console.log(`${kind}: named on the page after ${seconds.toFixed(1)} s`);
+      await page.getByRole("button", { name: /^Mend/ }).click();
+    },
+  );
+
+  it("mends what an approved action takes out", async () => {
+    await page.goto(`${url}/#/`);
+    const { fault } = await breakIt("gpu");
+    const result = page.locator(".demo-result", { hasText: fault.says.slice(1, 40) });
+    await result.getByText(/✓ found in/).waitFor({ timeout: 30_000 });
+    await page.getByRole("complementary").getByRole("link").first().click();
+    await page
+      .getByRole("button", { name: /^Approve/ })
+      .first()
+      .click();
+    await page
+      .getByRole("button", { name: /Approve|Run|Yes/ })
+      .last()
+      .click();
+    await expect
+      .poll(async () => (await state()).faults, { timeout: 30_000, interval: 200 })
+      .toEqual([]);
+    await page
+      .locator("main")
+      .getByText(/^resolved/)
+      .first()
+      .waitFor({ timeout: 60_000 });
+    expect(accidents).toEqual([]);
+  });
+});

@@ -1,0 +1,350 @@
+/** The page in a real browser, on a service made by hand: every page in both themes, keyboard, hostile words, lost lines. */
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Incident } from "../../../src/model/incident.ts";
+import type { IncidentPicture } from "../../../src/model/picture.ts";
+import { HANG_PICTURE, SLOW_PICTURE } from "../../../src/report/parts/sample-picture.ts";
+import { INCIDENT } from "../../support/serve-view.ts";
+import { problemsOf, tabThrough } from "./accessibility.ts";
+import { startChromium, whyNoChromium } from "./chromium.ts";
+import { servePage, type PageJob, type PageService, type PageServiceOptions } from "./page-view.ts";
+
+const SCREENSHOTS = fileURLToPath(new URL("../../../out/screenshots/", import.meta.url));
+const THEMES = ["light", "dark"] as const;
+const now = Date.now();
+
+const SLOW: Incident = {
+  ...INCIDENT,
+  id: "llama.a1.fail-slow.i800",
+  job: "llama",
+  summary:
+    "Rank 3 on node000 computes slowly, and that slows the job down; the other 63 only wait.",
+  verdict: {
+    ...INCIDENT.verdict!,
+    summary:
+      "Rank 3 on node000 computes slowly, and that slows the job down; the other 63 only wait.",
+  },
+  state: "confirmed",
+  onsetMs: now - 190_000,
+  openedMs: now - 180_000,
+  changedMs: now - 175_000,
+  resolvedMs: null,
+  wastedGpuMs: 64 * 120_000,
+};
+const HUNG: Incident = {
+  ...SLOW,
+  id: "moe.b7.hang.i90",
+  job: "moe-pretrain",
+  kind: "hang",
+  summary: "Rank 3 on node000 stopped issuing work: its CPU is stuck, and that hangs the job.",
+  verdict: {
+    ...SLOW.verdict!,
+    kind: "hang",
+    summary: "Rank 3 on node000 stopped issuing work: its CPU is stuck, and that hangs the job.",
+  },
+};
+const OVER: Incident = {
+  ...SLOW,
+  id: "llama.a1.fail-slow.i200",
+  state: "resolved",
+  resolvedMs: now,
+};
+const JOBS: readonly PageJob[] = [
+  { job: "llama", shape: [4, 4, 4], slow: 3 },
+  { job: "moe-pretrain", shape: [8, 2, 16] },
+];
+const PICTURES = new Map<string, IncidentPicture>([
+  [SLOW.id, SLOW_PICTURE],
+  [HUNG.id, HANG_PICTURE],
+]);
+
+describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
+  let browser: Browser;
+  const stops: (() => Promise<unknown>)[] = [];
+  /** What must never happen on any page. */
+  const accidents: string[] = [];
+  beforeAll(async () => {
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    browser = await startChromium();
+  });
+  afterAll(() => browser.close());
+  afterEach(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+    expect(accidents.splice(0)).toEqual([]);
+  });
+
+  async function serve(options: Partial<PageServiceOptions> = {}): Promise<PageService> {
+    const service = await servePage({
+      jobs: JOBS,
+      incidents: [SLOW, HUNG, OVER],
+      pictures: PICTURES,
+      ...options,
+    });
+    const ticking = setInterval(() => service.tick(), 1000);
+    stops.push(async () => {
+      clearInterval(ticking);
+      await service.close();
+    });
+    return service;
+  }
+
+  async function open(
+    url: string,
+    how: Parameters<Browser["newContext"]>[0] & { mayFail?: boolean } = {},
+  ): Promise<Page> {
+    const { mayFail = false, ...rest } = how;
+    const context: BrowserContext = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      ...rest,
+    });
+    stops.push(() => context.close());
+    const page = await context.newPage();
+    const origin = new URL(url).origin;
+    page.on("request", (request) => {
+      if (!request.url().startsWith(origin) && !request.url().startsWith("data:"))
+        accidents.push(`asks ${request.url()}`);
+    });
+    page.on("pageerror", (error) => accidents.push(`throws ${error.stack ?? error.message}`));
+    page.on("dialog", (dialog) => {
+      accidents.push(`opens a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("console", (message) => {
+      if (message.type() !== "error") return;
+      // What the browser itself says of a service that is away, or of an answer 404.
+      if (mayFail && /Failed to load resource|ERR_/.test(message.text())) return;
+      accidents.push(`says ${message.text()}`);
+    });
+    await page.goto(url);
+    return page;
+  }
+
+  const has = (page: Page, words: string | RegExp): Promise<void> =>
+    page.getByText(words).first().waitFor({ timeout: 10_000 });
+
+  describe.each(THEMES)("in the %s theme", (colorScheme) => {
+    const look = async (name: string, page: Page, fullPage = true): Promise<void> => {
+      await page.waitForTimeout(1200);
+      await page.screenshot({ path: `${SCREENSHOTS}${name}-${colorScheme}.png`, fullPage });
+      expect(await problemsOf(page)).toEqual([]);
+    };
+
+    it("shows the fleet: what is open, every job, who offends repeatedly", async () => {
+      const { url } = await serve();
+      const page = await open(`${url}/`, { colorScheme });
+      await has(page, "Rank 3 on node000 computes slowly");
+      await has(page, "moe-pretrain");
+      await has(page, "node0");
+      await look("fleet", page);
+      const { stops: count, problems } = await tabThrough(page);
+      expect(problems).toEqual([]);
+      expect(count).toBeGreaterThan(8);
+    });
+
+    it("shows a job: its iterations, its ranks, what was lost", async () => {
+      const { url } = await serve();
+      const page = await open(`${url}/#/jobs/llama`, { colorScheme });
+      await page.waitForSelector("canvas");
+      await has(page, /Rank 3 on node000 computes slowly/);
+      await has(page, /GPU-h/);
+      await look("job", page);
+      expect((await tabThrough(page)).problems).toEqual([]);
+    });
+
+    it("shows an incident: who, why, how it spread, what to do", async () => {
+      const { url } = await serve();
+      const page = await open(`${url}/#/incidents/${SLOW.id}`, { colorScheme });
+      await has(page, "its own time doubled");
+      await has(page, SLOW_PICTURE.story!.ends);
+      for (const hop of SLOW_PICTURE.story!.hops) await has(page, hop.says);
+      await look("incident-slow", page);
+      expect((await tabThrough(page)).problems).toEqual([]);
+    });
+
+    it("shows a hang with those who never came", async () => {
+      const { url } = await serve();
+      const page = await open(`${url}/#/incidents/${HUNG.id}`, { colorScheme });
+      await has(page, HANG_PICTURE.story!.ends);
+      await look("incident-hang", page);
+    });
+
+    it("is there where nothing is", async () => {
+      const { url } = await serve({
+        jobs: [],
+        incidents: [],
+        changed: { offenders: async () => [] },
+      });
+      const page = await open(`${url}/`, { colorScheme });
+      await has(page, /faultline agent/);
+      await look("empty", page);
+    });
+
+    it("says so where there is no such job, incident or page", async () => {
+      const { url } = await serve();
+      for (const hash of ["#/jobs/none", "#/incidents/none", "#/nowhere"]) {
+        const page = await open(`${url}/${hash}`, { colorScheme, mayFail: true });
+        await has(page, /no such|nothing|knows no job/i);
+        await look(`missing-${hash.split("/")[1]}`, page);
+      }
+    });
+
+    it(colorScheme === "light" ? "fits a phone" : "fits a wall", async () => {
+      const { url } = await serve();
+      const [name, width, height] =
+        colorScheme === "light" ? (["phone", 390, 844] as const) : (["wall", 1920, 1080] as const);
+      for (const [where, hash] of [
+        ["fleet", "#/"],
+        ["job", "#/jobs/llama"],
+        ["incident", `#/incidents/${SLOW.id}`],
+      ] as const) {
+        const page = await open(`${url}/${hash}`, { colorScheme, viewport: { width, height } });
+        await has(page, /Rank 3 on node000 computes slowly/);
+        await look(`${where}-${name}`, page, name === "phone");
+      }
+    });
+  });
+
+  it("lays 10,000 ranks out", async () => {
+    const { url } = await serve({ jobs: [{ job: "llama", shape: [8, 10, 125], slow: 4321 }] });
+    const page = await open(`${url}/#/jobs/llama`);
+    await page.waitForSelector("canvas");
+    await page.waitForTimeout(2500);
+    await page.screenshot({ path: `${SCREENSHOTS}job-10000.png`, fullPage: true });
+    await has(page, /10,000/);
+  });
+
+  it("comes back by itself after the service was away", async () => {
+    const first = await servePage({ jobs: JOBS, incidents: [SLOW], pictures: PICTURES });
+    const port = Number(new URL(first.url).port);
+    const page = await open(`${first.url}/`, { mayFail: true });
+    await has(page, "Rank 3 on node000 computes slowly");
+    await first.close();
+    await has(page, /reconnect|lost|cannot be reached/i);
+    // What was known stays on the screen.
+    await has(page, "Rank 3 on node000 computes slowly");
+    await page.screenshot({ path: `${SCREENSHOTS}disconnected.png` });
+    expect(await problemsOf(page)).toEqual([]);
+    const again = { ...HUNG, summary: "Another one, opened meanwhile." };
+    await serve({ port, incidents: [again] });
+    await has(page, "Another one, opened meanwhile.");
+    const old = page.locator("main").getByText("Rank 3 on node000 computes slowly");
+    expect(await old.count()).toBe(0);
+  });
+
+  describe("words of strangers", () => {
+    const SCRIPT = `<script>alert(1)</script><img src=x onerror=alert(2)>`;
+    const BIDI = "\u202Eevil\u2066\u200F";
+    const LONG = "A".repeat(1 << 20);
+
+    it.each([
+      ["with markup", SCRIPT],
+      ["that turn the reading direction", `safe${BIDI}txt`],
+      ["a megabyte long", LONG],
+    ])("%s stay text", async (_, words) => {
+      const hostile: Incident = {
+        ...SLOW,
+        job: words,
+        summary: `${words} is slow`,
+        machines: [words],
+        verdict: {
+          ...SLOW.verdict!,
+          summary: `${words} is slow`,
+          suspects: SLOW.verdict!.suspects.map((one) => ({ ...one, machine: words, why: words })),
+          findings: [
+            {
+              id: "f1",
+              method: words,
+              says: words,
+              weight: 1,
+              at: [{ file: words }],
+              data: { [words]: words },
+            },
+          ],
+        },
+        actions: SLOW.actions.map((one) => ({ ...one, target: words, why: words })),
+      };
+      const line = { line: 7, text: words, isKey: true, timeMs: now, count: 1 };
+      const picture: IncidentPicture = {
+        ...SLOW_PICTURE,
+        logs: [{ file: words, rank: 3, node: words, lines: [line] }],
+        story: {
+          ...SLOW_PICTURE.story!,
+          ends: words,
+          hops: SLOW_PICTURE.story!.hops.map((hop) => ({
+            ...hop,
+            title: words,
+            says: words,
+            bars: hop.bars.map((bar) => ({ ...bar, machine: words })),
+          })),
+        },
+      };
+      const { url } = await serve({
+        jobs: [{ job: words, shape: [4, 4, 4], slow: 3, machine: () => words }],
+        incidents: [hostile],
+        pictures: new Map([[hostile.id, picture]]),
+      });
+      const page = await open(`${url}/`, { mayFail: true });
+      for (const hash of [
+        "#/",
+        `#/incidents/${hostile.id}`,
+        `#/jobs/${encodeURIComponent(words.slice(0, 2000))}`,
+      ]) {
+        await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+        await page.waitForTimeout(1500);
+        const seen = await page.evaluate<{
+          scripts: number;
+          images: number;
+          text: string;
+          wide: boolean;
+        }>(`({
+          scripts: document.querySelectorAll("script").length,
+          images: document.querySelectorAll("img, iframe, object").length,
+          text: document.body.innerText.slice(0, 3_000_000),
+          wide: document.documentElement.scrollWidth > innerWidth + 1,
+        })`);
+        expect(seen.scripts).toBe(1);
+        expect(seen.images).toBe(0);
+        expect(seen.wide).toBe(false);
+        expect(seen.text.length).toBeLessThan(500_000);
+        expect(seen.text).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200e\u200f]/);
+        if (words === SCRIPT && !hash.includes("jobs"))
+          expect(seen.text).toContain("<script>alert(1)");
+      }
+    });
+  });
+
+  it("can be used by keys alone", async () => {
+    const { url } = await serve();
+    const page = await open(`${url}/`);
+    await has(page, "Rank 3 on node000 computes slowly");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").waitFor();
+    expect(await problemsOf(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(`/#\\/(incidents|jobs)\\//.test(location.hash)`);
+    await page.keyboard.press("g");
+    await page.keyboard.press("f");
+    await page.waitForFunction(`location.hash === "#/"`);
+  });
+
+  it("keeps the theme and the time zone that one chose", async () => {
+    const { url } = await serve();
+    const page = await open(`${url}/`, { colorScheme: "light", timezoneId: "Asia/Tokyo" });
+    await has(page, "Rank 3 on node000 computes slowly");
+    await page.keyboard.press("u");
+    await has(page, /UTC/);
+    for (let k = 0; k < 3; k++) {
+      if ((await page.getAttribute("html", "data-theme")) === "dark") break;
+      await page.keyboard.press("t");
+    }
+    expect(await page.getAttribute("html", "data-theme")).toBe("dark");
+    await page.reload();
+    await has(page, "Rank 3 on node000 computes slowly");
+    expect(await page.getAttribute("html", "data-theme")).toBe("dark");
+  });
+});

@@ -1,0 +1,226 @@
+/** The service against a simulated fleet, agents' answers and all, on a clock of its own. */
+import { describe, expect, it, vi } from "vitest";
+import type { JobView, LiveEvent } from "../../src/live/service/view.ts";
+import { LIMITS, type PointsReport } from "../../src/live/wire/messages.ts";
+import { rehearse, START_MS, viewOf } from "../support/live-rehearsal.ts";
+
+const SMALL = { gpus: 32, tp: 4, pp: 2, seed: 7 };
+
+function pointsOf(rank: number, iteration: number, endMs: number): PointsReport {
+  const one = (value: number): Float32Array => Float32Array.of(value);
+  return {
+    kind: "points",
+    job: "sim",
+    run: "run-1",
+    rank: Uint32Array.of(rank),
+    iteration: Float64Array.of(iteration),
+    endMs: Float64Array.of(endMs),
+    durationMs: one(1000),
+    collectiveMs: one(100),
+    sendMs: one(0),
+    recvMs: one(0),
+    issueMs: one(100),
+  };
+}
+
+describe("the live service", () => {
+  it("tells nobody of a healthy job, and knows its level", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(120);
+    expect(rehearsal.told).toEqual([]);
+    const [job] = viewOf(rehearsal).jobs();
+    expect(job).toMatchObject({ job: "sim", worldSize: 32, ranks: 32, health: "healthy" });
+    expect(job!.baselineMs).toBeGreaterThan(900);
+  });
+
+  it.each([
+    ["gpu-slow:rank=17:severity=4", [17], "gpu-slow"],
+    ["cpu-stall:rank=9:severity=3", [9], "cpu-stall"],
+    ["network-slow:rank=12:severity=12", [12], "network-slow"],
+  ])("names who is at fault: %s", async (fault, ranks, cause) => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    rehearsal.fleet.played.board.add(fault);
+    const found = await rehearsal.run(40, () =>
+      rehearsal.told.some(({ state }) => state === "confirmed"),
+    );
+    expect(found).toBe(true);
+    const incident = rehearsal.told.at(-1)!;
+    expect(incident.verdict!.suspects[0]).toMatchObject({ ranks, cause });
+    expect(incident.fromIteration).toBeGreaterThan(35);
+    rehearsal.fleet.played.board.clear();
+    expect(await rehearsal.run(40, () => rehearsal.told.at(-1)!.state === "resolved")).toBe(true);
+    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
+    await vi.waitFor(async () => {
+      const stored = await rehearsal.history.incidents({});
+      expect(stored.map(({ state }) => state)).toEqual(["resolved"]);
+    });
+  });
+
+  it("finds one GPU among 512, and asks for a small part of the operators", async () => {
+    const lines: string[] = [];
+    const spec = { gpus: 512, tp: 8, pp: 2, microBatches: 8, layersPerStage: 4, seed: 3 };
+    const rehearsal = await rehearse(spec, { log: (line) => lines.push(line) });
+    await rehearsal.run(35);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=300:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    expect(rehearsal.told.at(-1)?.verdict?.suspects[0]).toMatchObject({
+      ranks: [300],
+      cause: "gpu-slow",
+    });
+    const [, share] = /, ([\d.]+) % of the operators/.exec(
+      lines.find((line) => line.includes("searched"))!,
+    )!;
+    expect(Number(share)).toBeLessThan(20);
+  });
+
+  it("calls what comes back the same incident", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    for (let time = 0; time < 2; time++) {
+      rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+      await rehearsal.run(
+        40,
+        () =>
+          (rehearsal.told.at(-1)?.verdict ?? null) !== null &&
+          rehearsal.told.at(-1)!.state !== "resolved",
+      );
+      rehearsal.fleet.played.board.clear();
+      await rehearsal.run(60, () => rehearsal.told.at(-1)!.state === "resolved");
+      await rehearsal.run(40);
+    }
+    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
+    const states = rehearsal.told
+      .map(({ state }) => state)
+      .filter((state, i, all) => state !== all[i - 1]);
+    expect(states).toEqual(["suspected", "confirmed", "resolved", "relapsed", "resolved"]);
+  });
+
+  it("knows its jobs, incidents and baselines after kill -9, and sees the end", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const before = viewOf(rehearsal).jobs()[0]!;
+    await rehearsal.restart();
+    const after = viewOf(rehearsal).jobs()[0]!;
+    expect(after).toMatchObject({
+      job: "sim",
+      incident: before.incident,
+      baselineMs: before.baselineMs,
+    });
+    await rehearsal.run(20);
+    rehearsal.fleet.played.board.clear();
+    expect(await rehearsal.run(40, () => rehearsal.told.at(-1)!.state === "resolved")).toBe(true);
+    await vi.waitFor(async () => {
+      const all = await rehearsal.history.incidents({});
+      expect(all.map(({ id, state }) => [id, state])).toEqual([[before.incident, "resolved"]]);
+    });
+    const revisions = await rehearsal.history.incidentHistory(before.incident!);
+    expect(revisions.map(({ revision }) => revision)).toEqual(
+      Array.from({ length: revisions.length }, (_, i) => i + 1),
+    );
+  });
+
+  it("does not believe an agent that tells of another's ranks, or of the future", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(30);
+    const { service } = rehearsal;
+    const level = viewOf(rehearsal).jobs()[0]!.levelMs!;
+    const before = service.figures.points;
+    // Rank 9 is on the second machine.
+    await service.handlers.report(rehearsal.hello(0), pointsOf(9, 10_000, rehearsal.nowMs()));
+    await service.handlers.report(
+      rehearsal.hello(0),
+      pointsOf(0, 10_000, rehearsal.nowMs() + LIMITS.futureMs + 1),
+    );
+    expect(service.figures.points).toBe(before);
+    expect(service.figures.refusedReports).toBe(2);
+    await rehearsal.run(20);
+    expect(viewOf(rehearsal).jobs()[0]!.levelMs!).toBeCloseTo(level, -2);
+    expect(rehearsal.told).toEqual([]);
+    const [node0] = [rehearsal.hello(0)];
+    await service.handlers.report(node0, {
+      kind: "job",
+      job: "sim",
+      run: "run-1",
+      startedMs: START_MS,
+      worldSize: 32,
+      ranks: [{ rank: 9, gpu: 1, pid: 1, nic: null, leaf: null, stage: null, groups: [] }],
+    });
+    expect(service.held.get("sim")!.watch.run!.ranks.get(9)!.agent).toBe("agent1");
+  });
+
+  it("tells of each job about once a second while it runs, and of every iteration once", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(10);
+    const heard: LiveEvent[] = [];
+    const stop = rehearsal.service.listen((event) => void heard.push(event));
+    await rehearsal.run(30);
+    const jobs = heard.flatMap((event) => (event.type === "job" ? [event.job] : []));
+    expect(jobs.length).toBeGreaterThanOrEqual(25);
+    expect(jobs.length).toBeLessThanOrEqual(31);
+    expect(jobs.at(-1)).toEqual(viewOf(rehearsal).job("sim") satisfies JobView | null);
+    const iterations = heard.flatMap((event) =>
+      event.type === "iterations" ? event.rows.iteration : [],
+    );
+    expect(iterations.length).toBeGreaterThanOrEqual(25);
+    expect(new Set(iterations).size).toBe(iterations.length);
+    // Nobody tells any more: nothing changes, nothing is said.
+    heard.length = 0;
+    for (let i = 0; i < 20; i++) rehearsal.service.tick();
+    expect(heard.filter(({ type }) => type === "job").length).toBeLessThanOrEqual(1);
+    stop();
+  });
+
+  it("shows where ranks stand, who is late, and what it has cost", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    const view = viewOf(rehearsal);
+    const healthy = view.ranks("sim")!;
+    const cells = healthy.rank.map(
+      (_, k) => `${healthy.pipeline[k]} ${healthy.data[k]} ${healthy.tensor[k]}`,
+    );
+    expect(new Set(cells).size).toBe(32);
+    // tp 4, pp 2, so dp 4.
+    expect(Math.max(...(healthy.tensor as number[]))).toBe(3);
+    expect(Math.max(...(healthy.pipeline as number[]))).toBe(1);
+    expect(Math.max(...(healthy.data as number[]))).toBe(3);
+    expect(healthy.groups.some(({ role }) => role === "TENSOR_MODEL_PARALLEL_GROUP")).toBe(true);
+    expect(view.job("sim")!.wastedGpuMs).toBe(0);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const slow = view.ranks("sim")!;
+    expect(slow.layout).toBe(healthy.layout);
+    const latest = slow.lateMs.indexOf(Math.max(...slow.lateMs));
+    expect(slow.rank[latest]).toBe(17);
+    const wasted = view.job("sim")!.wastedGpuMs;
+    expect(wasted).toBeGreaterThan(0);
+    await rehearsal.run(5);
+    expect(view.job("sim")!.wastedGpuMs).toBeGreaterThan(wasted);
+    const { id } = rehearsal.told.at(-1)!;
+    expect((await view.incident(id))!.wastedGpuMs).toBe(view.job("sim")!.wastedGpuMs);
+    expect((await view.incidents({ open: true }))[0]!.wastedGpuMs).toBe(
+      view.job("sim")!.wastedGpuMs,
+    );
+  });
+
+  it("keeps what an incident is drawn from, also over a restart", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(40);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const { id } = rehearsal.told.at(-1)!;
+    const drawn = await vi.waitFor(async () => {
+      const picture = await viewOf(rehearsal).picture(id);
+      expect(picture).not.toBeNull();
+      return picture!;
+    });
+    expect(drawn.story!.hops.at(-1)!.to).toBe(17);
+    await rehearsal.service.pictures.idle();
+    await rehearsal.restart();
+    expect(await viewOf(rehearsal).picture(id)).toEqual(drawn);
+    expect(await viewOf(rehearsal).picture("sim.run-1.fail-slow.i1-x")).toBeNull();
+    expect(await viewOf(rehearsal).report(id)).toBeNull();
+  });
+});
