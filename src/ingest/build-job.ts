@@ -99,7 +99,8 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     });
   }
   const isRings =
-    probes.length > 0 && [...dumps.values()].every(({ dump }) => dump.takenNs !== undefined);
+    probes.length > 0 &&
+    !readings.some(({ dumps, format }) => dumps && format === "flight-recorder");
   if (isRings) nameAbsent("ring", probed, worldSize, missing);
   else nameAbsent("flight-recorder dump", dumps, worldSize, missing);
   if (logs.size >= worldSize / 2) nameAbsent("log", logs, worldSize, missing);
@@ -148,7 +149,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
 function stagesOfGroups(groups: readonly Group[]): Map<Rank, number> {
   const stages = new Map<Rank, number>();
   for (const { role, ranks } of groups) {
-    if (!/^PIPELINE_(MODEL_)?PARALLEL/i.test(role)) continue;
+    if (!/^(PIPELINE_(MODEL_)?PARALLEL|mesh_pp$)/i.test(role)) continue;
     ranks.forEach((rank, stage) => stages.set(rank, stage));
   }
   return stages;
@@ -172,10 +173,14 @@ function nameAbsent(
 
 /**
  * One dump a rank. A folder may hold several sets (a dump at the end and one at the timeout, two
- * incidents): the newest set wins, and older sets only fill in ranks that it lacks.
+ * incidents): the newest set wins, and older sets only fill in ranks that it lacks. Of a job that stands still two sets
+ * end in the same operator: the more complete one wins, because the other may hold pending operators only.
  */
 function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank, FlightDump> {
-  const sets = new Map<string, { newestNs: bigint; dumps: [Rank, FlightDump][] }>();
+  const sets = new Map<
+    string,
+    { newestNs: bigint; operators: number; dumps: [Rank, FlightDump][] }
+  >();
   for (const reading of readings) {
     for (const read of reading.dumps ?? []) {
       // A file that was cut off lost its newest entries, the ones that matter: only its counters count.
@@ -195,14 +200,17 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
       }
       // The set's name: the path with the rank's number taken out.
       const key = dump.file.replace(/\d+(?=\D*$)/, "");
-      const set = sets.get(key) ?? { newestNs: 0n, dumps: [] };
+      const set = sets.get(key) ?? { newestNs: 0n, operators: 0, dumps: [] };
       const newest = newestNs(dump);
+      set.operators += dump.ops.count;
       if (newest > set.newestNs) set.newestNs = newest;
       set.dumps.push([rank, dump]);
       sets.set(key, set);
     }
   }
-  const ordered = [...sets.values()].sort((a, b) => (a.newestNs < b.newestNs ? 1 : -1));
+  const ordered = [...sets.values()].sort((a, b) =>
+    a.newestNs === b.newestNs ? b.operators - a.operators : a.newestNs < b.newestNs ? 1 : -1,
+  );
   const chosen = new Map<Rank, FlightDump>();
   const twice: Rank[] = [];
   for (const set of ordered) {
@@ -216,7 +224,9 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
   }
   if (twice.length > 0) {
     const what = twice.length === 1 ? "has more than one dump" : "have more than one dump";
-    missing.push(`${rankWords([...new Set(twice)])} ${what}; the newest set was used`);
+    const isTie = ordered.length > 1 && ordered[0]!.newestNs === ordered[1]!.newestNs;
+    const used = isTie ? "the most complete set was used" : "the newest set was used";
+    missing.push(`${rankWords([...new Set(twice)])} ${what}; ${used}`);
   }
   return chosen;
 }

@@ -85,7 +85,12 @@ export class GroupTable {
   #withMembers(name: string, desc: string, ranks: readonly Rank[], isCommunicator = false): number {
     const key = `${name}|${this.#membersId(ranks)}`;
     const known = this.#byKey.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      // A rank that has not used its group yet may not know what it is called.
+      if (desc !== "" && this.groups[known]!.desc === "")
+        this.groups[known] = { ...this.groups[known]!, desc, role: roleOf(desc, ranks.length) };
+      return known;
+    }
     this.#members += ranks.length;
     // More members over all groups than any job has: somebody's joke. Such a group waits for nobody.
     const members = this.#members > MAX_MEMBERS ? [] : ranks;

@@ -1,6 +1,6 @@
 /**
- * Whether a job was running when its rings were copied. Rings of a running job hold operators under way, and copies of
- * different ranks are of different moments, so that it looks like a hang; but in a hang nothing ends any more.
+ * Whether a job was running when its rings or dumps were taken. Those of a running job hold operators under way, and
+ * those of different ranks are of different moments, so that it looks like a hang; but in a hang nothing ends any more.
  */
 import type { Job } from "./job.ts";
 
@@ -11,7 +11,7 @@ const IDLE_ITERATIONS = 2;
 
 const known = new WeakMap<Job, boolean>();
 
-/** Only rings say when they were copied: false where there are none. */
+/** False where nothing tells when they were taken. */
 export function isMoving(job: Job): boolean {
   const before = known.get(job);
   if (before !== undefined) return before;
@@ -26,15 +26,17 @@ export function isMoving(job: Job): boolean {
 /** Milliseconds from the last operator that ended anywhere to the newest copy; Infinity where nothing tells. */
 function idleSince({ dumps }: Job): number {
   let [endedMs, takenMs] = [-Infinity, -Infinity];
+  let untold = 0;
   for (const { dump } of dumps.values()) {
     const { ops, epochNs, takenNs } = dump;
-    if (takenNs === undefined) return Infinity;
     const epochMs = Number(epochNs / 1_000_000n);
-    takenMs = Math.max(takenMs, epochMs + takenNs / 1e6);
+    if (takenNs === undefined) untold++;
+    else takenMs = Math.max(takenMs, epochMs + takenNs / 1e6);
     for (let i = 0; i < ops.count; i++) {
       const at = epochMs + ops.completedNs[i]! / 1e6;
       if (at > endedMs) endedMs = at;
     }
   }
-  return takenMs - endedMs;
+  // A flight-recorder dump in which nothing was under way does not tell; one or two such ranks are no reason to doubt.
+  return untold * 2 > dumps.size ? Infinity : takenMs - endedMs;
 }

@@ -14,7 +14,7 @@ export interface OperatorTable {
   readonly name: Int32Array;
   /** Sequence number of the collective within its group, from 1; 0 or stale for P2P. */
   readonly seq: Int32Array;
-  /** Sequence number of the P2P operator within its group on this rank; does not match the peer's. */
+  /** Number of the P2P operator within its group on this rank; does not match the peer's. Those of a batch share it. */
   readonly p2pSeq: Int32Array;
   readonly recordId: Float64Array;
   /** SCHEDULED, STARTED or COMPLETED. */
@@ -28,6 +28,7 @@ export interface OperatorTable {
   readonly createdNs: Float64Array;
   readonly startedNs: Float64Array;
   readonly completedNs: Float64Array;
+  /** NaN where unknown. Of a batch of P2P operators one has the duration of all, the others have 0. */
   readonly durationMs: Float32Array;
   /** Elements over all input (output) tensors. */
   readonly inputNumel: Float64Array;
@@ -79,13 +80,12 @@ export interface FlightDump {
   readonly timeoutMs: number;
   /** Whether the file was cut off: its last entries, the ones that matter, are lost. */
   readonly isCut: boolean;
-  /**
-   * When it was taken, in the ops' time, for sources whose start times are the GPU's own (probe rings). The flight
-   * recorder needs none: it finds out that an operator has started when it writes.
-   */
+  /** When it was taken, in the ops' time, where it tells. */
   readonly takenNs?: number;
   /** Operators whose end nobody timed: they count as completed, and whether the last of them hangs is open. */
   readonly unknownEnds?: number;
+  /** Whether completed operators were left out when it was written: a group without entries has none pending. */
+  readonly onlyActive?: boolean;
   /** Python stacks, innermost frame first, of the operators a report may name; by record index. */
   readonly frames: ReadonlyMap<number, readonly Frame[]>;
 }

@@ -5,6 +5,8 @@
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { DumpGroup, FlightDump, Frame, OperatorTable } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
+import { allocateColumns, pickRows, type Columns } from "./columns.ts";
+import { settleEntries, type NameFacts } from "./entry-states.ts";
 
 /** One entry on its way into the columns; the same object is used for every entry. */
 export interface RawEntry {
@@ -85,6 +87,10 @@ export class DumpBuilder {
   epochNs = 0n;
   isCut = false;
   #timeoutMs = 0;
+  /** First and last time that only the writing of the dump can have seen. */
+  #takenFromNs = Infinity;
+  #takenNs = -Infinity;
+  #hasRetired = false;
   readonly #groups: GroupDraft[] = [];
   readonly #parsedRanks = new Map<string, readonly number[] | null>();
   readonly #groupByName = new Map<string, number>();
@@ -93,12 +99,13 @@ export class DumpBuilder {
   readonly #profilingNames = new Map<string, number>();
   readonly #names = new Map<string, number>();
   readonly #dtypes = new Map<string, number>();
-  readonly #table: ReturnType<typeof allocate>;
-  readonly #operators: { peer: number; isSend: number; coalesced: boolean }[] = [];
+  readonly #table: Columns;
+  /** By name. */
+  readonly #facts: (NameFacts & { readonly text: string })[] = [];
   #count = 0;
 
   constructor(capacity: number) {
-    this.#table = allocate(capacity);
+    this.#table = allocateColumns(capacity);
   }
 
   config(name: string, desc: string, ranks: string): void {
@@ -124,12 +131,13 @@ export class DumpBuilder {
 
   add(raw: RawEntry): void {
     if (raw.timeoutMs > this.#timeoutMs) this.#timeoutMs = raw.timeoutMs;
+    this.#noteTaken(raw);
     const t = this.#table;
     const i = this.#count++;
     const group = this.#group(raw.groupName, raw.groupDesc);
     if (raw.pgId >= 0) this.#groups[group]!.localId = raw.pgId;
     const name = this.#name(raw.profilingName);
-    const p2p = this.#operators[name]!;
+    const p2p = this.#facts[name]!;
     t.group[i] = group;
     t.name[i] = name;
     t.seq[i] = raw.seq;
@@ -148,19 +156,32 @@ export class DumpBuilder {
     t.dtype[i] = raw.dtype === "" ? -1 : intern(this.#dtypes, raw.dtype);
   }
 
-  /** Which entries' stacks a report may want: the uncompleted ones first issued, and the last ones. */
-  wantsFrames(): number[] {
-    const { state } = this.#table;
-    const wanted: number[] = [];
-    for (let i = 0, pending = 0; i < this.#count; i++) {
-      if (i >= this.#count - LAST_FRAMES) wanted.push(i);
-      else if (state[i] !== COMPLETED && pending++ < PENDING_FRAMES) wanted.push(i);
+  /**
+   * Until its watchdog lets go of an operator, nobody asks whether it started or ended but the dump itself: such a time
+   * is when the dump was taken, and no time of the operator's.
+   */
+  #noteTaken({ retired, startedNs, completedNs }: RawEntry): void {
+    if (retired) this.#hasRetired = true;
+    else {
+      const seenNs = Number.isNaN(completedNs) ? startedNs : completedNs;
+      if (seenNs > this.#takenNs) this.#takenNs = seenNs;
+      if (seenNs < this.#takenFromNs) this.#takenFromNs = seenNs;
     }
-    return wanted;
   }
 
-  build(file: string, frames: ReadonlyMap<number, readonly Frame[]>): FlightDump {
+  /** undefined where the dump does not tell: a writer that lets go of nothing, not PyTorch's own, says nothing by it. */
+  #taken(): number | undefined {
+    if (!this.#hasRetired || this.#takenNs === -Infinity) return undefined;
+    const { completedNs } = this.#table;
+    for (let i = 0; i < this.#count; i++)
+      if (completedNs[i]! >= this.#takenFromNs) completedNs[i] = NaN;
+    return this.#takenNs;
+  }
+
+  /** `framesOf` reads the stack of an entry, by its place among those added; it is asked for few of them. */
+  build(file: string, framesOf: (entry: number) => readonly Frame[] | null): FlightDump {
     this.#mapLocalIds();
+    const takenNs = this.#taken();
     const groups: DumpGroup[] = this.#groups.map((draft) => {
       const status = this.#status.get(draft.localId);
       return {
@@ -172,13 +193,24 @@ export class DumpBuilder {
         completed: status?.completed ?? -1,
       };
     });
-    this.#settleStates(groups);
+    const { rows, unknownEnds, onlyActive } = settleEntries(
+      this.#table,
+      this.#count,
+      this.#facts,
+      groups,
+      (part, closing) => this.#coalescedName(this.#table.name[part]!, this.#table.name[closing]!),
+    );
     const ops: OperatorTable = {
-      ...cut(this.#table, this.#count),
-      count: this.#count,
-      names: [...this.#names.keys()],
+      ...pickRows(this.#table, rows),
+      count: rows.length,
+      names: this.#facts.map(({ text }) => text),
       dtypes: [...this.#dtypes.keys()],
     };
+    const frames = new Map<number, readonly Frame[]>();
+    for (const row of wantsFrames(ops)) {
+      const stack = framesOf(rows[row]!);
+      if (stack) frames.set(row, stack);
+    }
     return {
       file,
       version: this.version,
@@ -189,13 +221,20 @@ export class DumpBuilder {
       timing: hasTiming(groups, ops),
       timeoutMs: this.#timeoutMs,
       isCut: this.isCut,
+      unknownEnds,
+      onlyActive,
+      ...(takenNs === undefined ? {} : { takenNs }),
       frames,
     };
   }
 
   #group(name: string, desc: string): number {
     const known = this.#groupByName.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      // A device mesh describes its groups after their configuration was recorded: entries know better.
+      if (desc !== "" && this.#groups[known]!.desc === "") this.#groups[known]!.desc = desc;
+      return known;
+    }
     this.#groupByName.set(name, this.#groups.length);
     this.#groups.push({ name, desc, ranks: null, localId: -1 });
     return this.#groups.length - 1;
@@ -208,15 +247,22 @@ export class DumpBuilder {
     const name = profilingName.replace(/^[a-z0-9_]+:/i, "");
     const id = intern(this.#names, name);
     this.#profilingNames.set(profilingName, id);
-    if (id === this.#operators.length) {
+    if (id === this.#facts.length) {
       const p2p = /^(send|recv)\S*\s+\d+\s*(?:->|<-)\s*(\d+)/.exec(name);
-      this.#operators.push({
+      this.#facts.push({
+        text: name,
         peer: p2p ? Number(p2p[2]) : -1,
         isSend: p2p?.[1] === "send" ? 1 : 0,
-        coalesced: /coalesced/.test(name),
+        closes: name.endsWith("coalesced"),
       });
     }
     return id;
+  }
+
+  /** "coalesced" alone does not say what was called; "ALLGATHER_coalesced" does. */
+  #coalescedName(part: number, closing: number): number {
+    if (this.#facts[closing]!.text !== "coalesced") return closing;
+    return this.#name(`${this.#facts[part]!.text}_coalesced`);
   }
 
   /**
@@ -233,44 +279,26 @@ export class DumpBuilder {
     if (!agrees) return;
     for (const [i, group] of sorted.entries()) group.localId = ids[i]!;
   }
-
-  /**
-   * Two producers leave states behind: the parts of a coalesced operator are recorded without events,
-   * so only the closing "coalesced" record moves; and Gloo never moves them, so the counter decides.
-   */
-  #settleStates(groups: readonly DumpGroup[]): void {
-    const t = this.#table;
-    const coalesced = new Map<string, number>();
-    const mixed = new Uint8Array(groups.length);
-    for (let i = 0; i < this.#count; i++) {
-      if (t.isP2p[i]) mixed[t.group[i]!] = 1;
-      if (this.#operators[t.name[i]!]!.coalesced)
-        coalesced.set(this.#coalescingKey(i), t.state[i]!);
-    }
-    for (let i = 0; i < this.#count; i++) {
-      if (t.state[i] === COMPLETED) continue;
-      const group = t.group[i]!;
-      const whole = coalesced.size > 0 ? coalesced.get(this.#coalescingKey(i)) : undefined;
-      if (whole !== undefined) t.state[i] = whole;
-      // A group that carries P2P counts both kinds in one number: no use.
-      else if (!mixed[group] && t.seq[i]! <= groups[group]!.completed) t.state[i] = COMPLETED;
-    }
-  }
-
-  #coalescingKey(i: number): string {
-    const t = this.#table;
-    return `${t.group[i]}/${t.isP2p[i] ? `p${t.p2pSeq[i]}` : t.seq[i]}`;
-  }
 }
 
 const PENDING_FRAMES = 64;
 const LAST_FRAMES = 128;
 
-function stateOf(raw: RawEntry): number {
-  if (raw.state === "completed") return COMPLETED;
-  if (raw.state === "started") return STARTED;
-  // Retired means that the watchdog has let go of it.
-  return raw.retired ? COMPLETED : SCHEDULED;
+/** Which operators' stacks a report may want: the uncompleted ones first issued, and the last ones. */
+function wantsFrames({ count, state }: OperatorTable): number[] {
+  const wanted: number[] = [];
+  for (let i = 0, pending = 0; i < count; i++) {
+    if (i >= count - LAST_FRAMES) wanted.push(i);
+    else if (state[i] !== COMPLETED && pending++ < PENDING_FRAMES) wanted.push(i);
+  }
+  return wanted;
+}
+
+function stateOf({ state, retired, profilingName }: RawEntry): number {
+  if (state === "completed") return COMPLETED;
+  if (state === "started") return STARTED;
+  // Gloo has no events: it only lets go of what has ended. NCCL's watchdog also lets go of what timed out.
+  return retired && profilingName.startsWith("gloo:") ? COMPLETED : SCHEDULED;
 }
 
 function hasTiming(groups: readonly DumpGroup[], ops: OperatorTable): boolean {
@@ -288,33 +316,4 @@ function intern(table: Map<string, number>, text: string): number {
     table.set(text, id);
   }
   return id;
-}
-
-function allocate(n: number) {
-  return {
-    group: new Int32Array(n),
-    name: new Int32Array(n),
-    seq: new Int32Array(n),
-    p2pSeq: new Int32Array(n),
-    recordId: new Float64Array(n),
-    state: new Uint8Array(n),
-    isP2p: new Uint8Array(n),
-    peer: new Int32Array(n),
-    isSend: new Uint8Array(n),
-    createdNs: new Float64Array(n),
-    startedNs: new Float64Array(n),
-    completedNs: new Float64Array(n),
-    durationMs: new Float32Array(n),
-    inputNumel: new Float64Array(n),
-    outputNumel: new Float64Array(n),
-    dtype: new Int32Array(n),
-  };
-}
-
-/** The columns cut to the entries that were really there (a capacity may be an upper bound). */
-function cut(table: ReturnType<typeof allocate>, n: number): ReturnType<typeof allocate> {
-  if (table.group.length === n) return table;
-  return Object.fromEntries(
-    Object.entries(table).map(([name, column]) => [name, column.slice(0, n)]),
-  ) as ReturnType<typeof allocate>;
 }

@@ -63,7 +63,7 @@ export function decodeJsonDump(root: unknown, file: string): FlightDump | null {
     raw.timeoutMs = number(entry["timeout_ms"], 0);
     if (raw.profilingName !== "" || raw.groupName !== "") builder.add(raw);
   }
-  return builder.build(file, new Map());
+  return builder.build(file, () => null);
 }
 
 type Json = Readonly<Record<string, unknown>>;

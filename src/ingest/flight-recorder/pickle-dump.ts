@@ -97,13 +97,11 @@ export function decodePickleDump(data: PickleData, file: string): FlightDump | n
       framesItem.push(frames);
     });
   }
-  const frames = new Map<number, readonly Frame[]>();
   const shared = new Map<string, readonly Frame[]>();
-  for (const index of builder.wantsFrames()) {
-    const item = framesItem[index]!;
-    if (item >= 0) frames.set(index, readFrames(data, item, fieldOf, shared));
-  }
-  return builder.build(file, frames);
+  return builder.build(file, (entry) => {
+    const item = framesItem[entry]!;
+    return item >= 0 ? readFrames(data, item, fieldOf, shared) : null;
+  });
 }
 
 function readConfig(data: PickleData, item: number, builder: DumpBuilder): void {

@@ -126,25 +126,6 @@ describe("a flight-recorder dump", () => {
     expect(readBytes(flightRecorder, "dump_0", '{"entries": [').defects[0]?.what).toContain("JSON");
   });
 
-  it("gives the parts of a coalesced operator the state of the whole", () => {
-    const { dumps } = readBytes(
-      flightRecorder,
-      "dump_0",
-      dumpOf([
-        entry({ record_id: 0, p2p_seq_id: 4 }),
-        entry({ record_id: 1, p2p_seq_id: 4, profiling_name: "nccl:recv 0<-1" }),
-        entry({
-          record_id: 2,
-          p2p_seq_id: 4,
-          profiling_name: "nccl:coalesced",
-          state: "completed",
-        }),
-        entry({ record_id: 3, p2p_seq_id: 5 }),
-      ]),
-    );
-    expect([...dumps![0]!.ops.state]).toEqual([COMPLETED, COMPLETED, COMPLETED, SCHEDULED]);
-  });
-
   it("of Gloo, whose states never move, is settled by the counters", () => {
     const gloo = {
       is_p2p: false,

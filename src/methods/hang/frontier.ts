@@ -73,7 +73,7 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
     const isUnseen = (job.groups[group]?.unknownMembers ?? 0) > 0;
     if (isUnseen && (!dump.timing || ops.state[i] === STARTED)) waitsUnseen = true;
     const peer = isP2p && !isUnseen ? (job.groups[group]?.ranks[ops.peer[i]!] ?? -1) : -1;
-    // The closing record of a batch has no peer; its parts stand before it.
+    // A peer that its group does not have cannot be waited for.
     if (isP2p && peer < 0) continue;
     const key = isP2p ? `${group}/${peer}/${ops.isSend[i]}` : String(group);
     if (headOf.has(key)) continue;
@@ -85,7 +85,7 @@ function stateFromDump(job: Job, rankDump: RankDump): RankState {
   }
   // The watchdog moves the counters when it lets go of an operator, up to a second after its end: where
   // entries tell of a group, they know better. A dump of active entries only has none of those that ended.
-  const onlyActive = hasEntries.size > 0 && !anyCompleted;
+  const onlyActive = hasEntries.size > 0 && (dump.onlyActive === true || !anyCompleted);
   const hiddenP2p: number[] = [];
   for (const [index, group] of dump.groups.entries()) {
     const id = groupIds[index]!;

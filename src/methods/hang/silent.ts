@@ -45,6 +45,5 @@ export function chooseSilent(
 
 /** What the operators of this job were read from. */
 function dumpWord(job: Job): string {
-  const [first] = job.dumps.values();
-  return first?.dump.takenNs === undefined ? "flight-recorder dump" : "record of its operators";
+  return (job.probes?.length ?? 0) === 0 ? "flight-recorder dump" : "record of its operators";
 }

@@ -1,10 +1,10 @@
 /**
- * Is this a hang, or a running job that was dumped? A dump looks the same for both but for one thing:
- * an operator that has not ended is found to have started when the dump is written, so that its age then
- * is known. The age of the oldest is compared with the operators' timeout. Rings say when they were copied.
+ * Is this a hang, or a running job that was dumped? A dump looks the same for both but for one thing: where it tells
+ * when it was taken, the age of the operators that had not ended then is known. The age of the oldest is compared with
+ * the operators' timeout.
  */
 import type { Job } from "../../model/job.ts";
-import { COMPLETED, STARTED } from "../../model/operators.ts";
+import { COMPLETED } from "../../model/operators.ts";
 
 /** stale: pending for so long that it hangs; fresh: it may be running; unknown: nothing tells. */
 export type Staleness = "stale" | "fresh" | "unknown";
@@ -20,10 +20,8 @@ export function staleness(job: Job): Staleness {
     const { ops, takenNs } = dump;
     timeoutMs = Math.max(timeoutMs, dump.timeoutMs);
     for (let i = ops.count - 1; i >= 0; i--) {
-      const isPending =
-        ops.state[i] === STARTED || (takenNs !== undefined && ops.state[i] !== COMPLETED);
-      if (!isPending) continue;
-      const ageMs = ((takenNs ?? ops.startedNs[i]!) - ops.createdNs[i]!) / 1e6;
+      if (takenNs === undefined || ops.state[i] === COMPLETED) continue;
+      const ageMs = (takenNs - ops.createdNs[i]!) / 1e6;
       if (ageMs > oldestMs) oldestMs = ageMs;
     }
   }

@@ -13,7 +13,7 @@ import { flightDump } from "../flight/flight-recorder.ts";
 import { shapeOf, type Kind, type Op, type Shape, type Site } from "../flight/op.ts";
 import { runOf, type Shares } from "../cluster/shares.ts";
 import { pickle } from "../flight/pickle-writer.ts";
-import type { RankRecords } from "../flight/rank-records.ts";
+import { canBeBatched, type RankRecords } from "../flight/rank-records.ts";
 import { recordRank } from "../flight/record-rank.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { OperatorCounts } from "./operator-counts.ts";
@@ -95,12 +95,15 @@ export function emitFlightRecorder(
         const joined = ROLES.map((role) => groups.groupOf(rank, role)).filter(
           (index) => groups.groups[index]?.ranks.includes(rank) === true,
         );
-        const dump = flightDump(alter?.(records) ?? records, groups.groups, {
+        const altered = alter?.(records) ?? records;
+        const dump = flightDump(altered, groups.groups, {
           version: "2.10",
           library: "2.28.9",
           timing,
           ringSize,
           onlyActive: false,
+          // As Megatron-LM's pipelines do.
+          batched: canBeBatched(altered),
           stacks: true,
           entries: true,
           timeoutMs: TIMEOUT_MS,

@@ -121,6 +121,30 @@ describe("a flight-recorder dump", () => {
       expect(dump["pg_status"]).toEqual(dumpOf(0)["pg_status"]);
   });
 
+  test("writes batches as parts that never move and an entry that closes them", () => {
+    const single = entriesOf(dumpOf(5));
+    const batched = entriesOf(dumpOf(5, { batched: true }));
+    expect(batched.map((entry) => entry["record_id"])).toEqual(batched.map((_, i) => i));
+    const isClosing = (entry: PyRecord): boolean => entry["profiling_name"] === "nccl:coalesced";
+    for (const [i, entry] of batched.entries()) {
+      if (entry["is_p2p"] !== true) continue;
+      const next = batched[i + 1]!;
+      expect([entry["state"], entry["retired"], isClosing(next)]).toEqual([
+        "scheduled",
+        false,
+        true,
+      ]);
+      expect([next["is_p2p"], next["p2p_seq_id"]]).toEqual([false, entry["p2p_seq_id"]]);
+    }
+    const known = batched.filter((entry) => entry["is_p2p"] !== true);
+    expect(known.map((entry) => entry["state"])).toEqual(single.map((entry) => entry["state"]));
+    const active = entriesOf(dumpOf(5, { batched: true, onlyActive: true }));
+    expect(active.filter((entry) => entry["is_p2p"] === true).length).toBe(
+      batched.filter(isClosing).length,
+    );
+    expect(active.every((entry) => entry["state"] !== "completed")).toBe(true);
+  });
+
   test("carries stacks only when asked, each frame of the script once", () => {
     expect(entriesOf(dumpOf(0))[0]?.["frames"]).toBeUndefined();
     const stacked = entriesOf(dumpOf(0, { stacks: true }));

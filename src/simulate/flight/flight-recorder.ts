@@ -21,6 +21,8 @@ export interface DumpOptions {
   readonly ringSize: number;
   /** Completed entries are left out. */
   readonly onlyActive: boolean;
+  /** Sends and receives are issued by batch_isend_irecv, as by Megatron-LM and torch.distributed.pipelining. */
+  readonly batched?: boolean;
   readonly stacks: boolean;
   /** False: no entries at all, only configuration and counters. */
   readonly entries: boolean;
@@ -48,8 +50,11 @@ export function visibleRecords(records: RankRecords, options: DumpOptions): numb
   if (!options.entries) return [];
   const first = Math.max(0, records.ops.length - options.ringSize);
   const visible: number[] = [];
-  for (let i = first; i < records.ops.length; i++)
-    if (!options.onlyActive || records.state[i] !== COMPLETED) visible.push(i);
+  for (let i = first; i < records.ops.length; i++) {
+    // The parts of a batch have no events, so that no dump knows them as completed.
+    const isPart = options.batched === true && isP2p(records.ops[i] as Op);
+    if (!options.onlyActive || isPart || records.state[i] !== COMPLETED) visible.push(i);
+  }
   return visible;
 }
 
@@ -115,14 +120,15 @@ function dumpEntries(
   const threads = [String(mainThread), String(mainThread - 15_167_848_000)];
   // The thread of the caller is in dumps of 2.9 and not in those of 2.7 (pytorch PR 155142).
   const hasThreads = minor >= 8;
-  return visibleRecords(records, options).map((i): PyRecord => {
+  const ids = options.batched === true ? batchedIds(records) : null;
+  const entryOf = (i: number, isPart: boolean): PyRecord => {
     const op = records.ops[i] as Op;
     const autograd = isAutograd(op);
-    const isCompleted = records.state[i] === COMPLETED;
-    const isStarted = timing && (isCompleted || records.state[i] === STARTED);
+    const isCompleted = !isPart && records.state[i] === COMPLETED;
+    const isStarted = !isPart && timing && (isCompleted || records.state[i] === STARTED);
     return {
       frames: options.stacks ? frames.stack(op) : undefined,
-      record_id: records.firstId + i,
+      record_id: records.firstId + (ids?.[i] ?? i),
       pg_id: options.localIds.get(op.group),
       process_group: nameOf(op.group),
       thread_name: hasThreads ? (autograd ? "pt_autograd_0" : "python3") : undefined,
@@ -144,7 +150,30 @@ function dumpEntries(
       timeout_ms: options.timeoutMs,
       is_p2p: isP2p(op),
     };
+  };
+  return visibleRecords(records, options).flatMap((i): PyRecord[] => {
+    if (ids === null || !isP2p(records.ops[i] as Op)) return [entryOf(i, false)];
+    const part = entryOf(i, true);
+    if (options.onlyActive && records.state[i] === COMPLETED) return [part];
+    // What closes a batch has its state and its numbers, but no tensors, and does not call itself P2P.
+    const closing = {
+      ...entryOf(i, false),
+      record_id: (part["record_id"] as number) + 1,
+      profiling_name: "nccl:coalesced",
+      input_sizes: [],
+      input_dtypes: [],
+      output_sizes: [],
+      output_dtypes: [],
+      is_p2p: false,
+    };
+    return [part, closing];
   });
+}
+
+/** Each batch has an entry more: what closes it. */
+function batchedIds({ ops }: RankRecords): number[] {
+  let closings = 0;
+  return ops.map((op, i) => i + (isP2p(op) ? closings++ : closings));
 }
 
 /** "nccl:all_reduce", "nccl:send 0->1", "nccl:recv 1<-0": ranks are those of the group. */

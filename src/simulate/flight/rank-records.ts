@@ -1,5 +1,6 @@
 import type { Rank } from "../../model/ids.ts";
-import type { Op } from "./op.ts";
+import { COMPLETED } from "../../model/operators.ts";
+import { isP2p, type Op } from "./op.ts";
 
 export type Role = "default" | "tp" | "cp" | "dp" | "pp" | "embedding" | "expert" | "unused";
 
@@ -39,4 +40,17 @@ export interface RankRecords {
   readonly durationMs: Float32Array;
   /** By group index, only groups in which the rank issued something. */
   readonly status: ReadonlyMap<number, GroupStatus>;
+}
+
+/**
+ * Whether its sends and receives can have been batches: a group's batches end in the order of issue, while sends of
+ * their own may wait for a receiver that others have overtaken.
+ */
+export function canBeBatched({ ops, state }: RankRecords): boolean {
+  const pending = new Set<number>();
+  return ops.every((op, i) => {
+    if (!isP2p(op)) return true;
+    if (state[i] !== COMPLETED) pending.add(op.group);
+    return state[i] !== COMPLETED || !pending.has(op.group);
+  });
 }

@@ -5,7 +5,7 @@ import type { DumpOptions, FlightVersion } from "../flight/flight-recorder.ts";
 import { FLIGHT_VERSIONS, visibleRecords } from "../flight/flight-recorder.ts";
 import type { Membership } from "./layout.ts";
 import { noise } from "./noise.ts";
-import type { RankRecords } from "../flight/rank-records.ts";
+import { canBeBatched, type RankRecords } from "../flight/rank-records.ts";
 
 /** What makes dumps hard to read without being a fault of the job. */
 export interface Nuisances {
@@ -17,6 +17,8 @@ export interface Nuisances {
    */
   readonly ringSize: number;
   readonly onlyActive: boolean;
+  /** Pipelines exchange by batch_isend_irecv. */
+  readonly batched: boolean;
   /** Ranks, culprits or not, that wrote counters but no entries. */
   readonly emptied: number;
   readonly timing: boolean;
@@ -34,6 +36,7 @@ export const NO_NUISANCES: Nuisances = {
   missing: 0,
   ringSize: Infinity,
   onlyActive: false,
+  batched: false,
   emptied: 0,
   timing: true,
   json: 0,
@@ -90,6 +93,7 @@ export function planFiles(filing: Filing, random: Random): FilePlan[] {
       timing: nuisances.timing,
       ringSize: Math.max(nuisances.ringSize, inFlight),
       onlyActive: nuisances.onlyActive,
+      batched: nuisances.batched && canBeBatched(record),
       stacks: nuisances.stacks,
       entries: !emptied.has(rank),
       timeoutMs,

@@ -90,5 +90,6 @@ function randomNuisances(random: Random): Partial<Nuisances> {
     duplicate: chance(random, 0.1),
     permutedIds: chance(random, 0.15),
     stacks: chance(random, 0.4),
+    batched: chance(random, 0.4),
   };
 }
