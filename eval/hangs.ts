@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { examine, TABLE_HEAD } from "./recordings/examine.ts";
+import { examine, rowOf, TABLE_HEAD } from "./recordings/examine.ts";
 import { truthIn, withoutBaseline } from "./recordings/truth.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -43,10 +43,10 @@ try {
       execFileSync("tar", ["xzf", join(place, archive), "-C", to]);
       for (const folder of foldersWithTruth(to)) {
         const name = folder.slice(to.length + 1) || archive;
-        const { isRight, row } = await examine(name, folder, withoutBaseline(truthIn(folder)!));
+        const one = await examine(name, folder, withoutBaseline(truthIn(folder)!));
         total++;
-        if (isRight) right++;
-        console.log(row);
+        if (one.judged.right) right++;
+        console.log(rowOf(one));
       }
     }
   }

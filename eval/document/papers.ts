@@ -830,16 +830,54 @@ const L4: Chapter = {
 const RECORDINGS: Chapter = {
   title: "Real recordings",
   about:
-    "Eight NCCL ranks of a small transformer that share one H200, each posing as its own host, and two public incidents of 16 ranks. Most served in development, so that these are no held-out test.",
+    "Eight NCCL ranks of a small transformer that share one H200, each posing as its own host, by family of jobs (framework and layout), and two public incidents of 16 ranks. Families that teach served in development, and confidence is fitted on them; those that only test taught no figure, but wrong answers in them were looked at.",
   rows: [
     {
-      at: "8-rank jobs",
+      at: "families that teach",
       shows: "kind, exact ranks and cause right, nobody else blamed",
-      published: "all",
+      published: "≥ 95 %",
       script: "recordings.ts",
-      ours: (part) => shareWords(countedIn(part.match(/(\d+ of \d+) right/))),
+      under: "By family",
+      ours: (part) => shareWords(countedIn(part.cell("teaching families", "suspects and cause"))),
       count: (part) =>
-        `${intervalWords(countedIn(part.match(/(\d+ of \d+) right/)))}; asked: ${part.match(/^Asked: (.*)\.$/m)}`,
+        intervalWords(countedIn(part.cell("teaching families", "suspects and cause"))),
+    },
+    {
+      at: "families that only test",
+      shows: "kind, exact ranks and cause right, nobody else blamed",
+      published: "≥ 90 %",
+      script: "recordings.ts",
+      under: "By family",
+      ours: (part) => shareWords(countedIn(part.cell("test families", "suspects and cause"))),
+      count: (part) => intervalWords(countedIn(part.cell("test families", "suspects and cause"))),
+    },
+    {
+      at: "healthy jobs",
+      shows: "somebody accused",
+      published: "none",
+      script: "recordings.ts",
+      under: "By family",
+      ours: (part) => part.cell("all", "healthy accused"),
+      count: (part) => intervalWords(countedIn(part.cell("all", "healthy accused"))),
+    },
+    {
+      at: "sure and wrong",
+      shows: "wrong answers at a confidence of 0.8 or more",
+      published: "none",
+      script: "recordings.ts",
+      under: "By family",
+      ours: (part) => part.cell("all", "wrong at ≥ 0.8"),
+      count: (part) => `n ${part.cell("all", "n")}`,
+    },
+    {
+      at: "a script of ten lines",
+      shows: "slow and healthy jobs: exactly the guilty ranks",
+      published: "never better than ours",
+      script: "recordings.ts",
+      under: "By family",
+      ours: (part) =>
+        `${part.cell("all", "ours on those: ranks")}; the script ${part.cell("all", "ten lines: ranks")}`,
+      count: (part) => intervalWords(countedIn(part.cell("all", "ours on those: ranks"))),
     },
     {
       at: "this repository's, and public incidents",

@@ -1,18 +1,44 @@
-/** Which archives a folder of recordings holds; what is wrong with a folder is said in one line. */
-import { readdirSync } from "node:fs";
+/** Which recordings a folder holds; what is wrong with a folder is said in one line. */
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
+const ARCHIVE = ".tar.gz";
+
+export interface Recording {
+  readonly name: string;
+  /** An archive, or a folder with truth.json in it. */
+  readonly path: string;
+}
+
 export function archivesIn(folder: string): string[] {
-  let names: string[];
+  const archives = namesIn(folder).filter((name) => name.endsWith(ARCHIVE));
+  if (archives.length === 0) throw new Error(`${folder} holds no recording (${ARCHIVE})`);
+  return archives.map((name) => join(folder, name));
+}
+
+/** Archives, and folders that were not packed yet; of several with one name the first. */
+export function recordingsIn(folders: readonly string[]): Recording[] {
+  const found = new Map<string, string>();
+  for (const folder of folders)
+    for (const name of namesIn(folder)) {
+      const path = join(folder, name);
+      const isOpen = existsSync(join(path, "truth.json"));
+      if (!isOpen && !name.endsWith(ARCHIVE)) continue;
+      const own = isOpen ? name : name.slice(0, -ARCHIVE.length);
+      if (!found.has(own)) found.set(own, path);
+    }
+  return [...found]
+    .map(([name, path]) => ({ name, path }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function namesIn(folder: string): string[] {
   try {
-    names = readdirSync(folder);
+    return readdirSync(folder).sort();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why =
       code === "ENOENT" ? "is not there" : code === "ENOTDIR" ? "is no folder" : "cannot be read";
-    throw new Error(`${folder} ${why}; give folders of recordings (.tar.gz)`, { cause: error });
+    throw new Error(`${folder} ${why}; give folders of recordings (${ARCHIVE})`, { cause: error });
   }
-  const archives = names.filter((name) => name.endsWith(".tar.gz")).sort();
-  if (archives.length === 0) throw new Error(`${folder} holds no recording (.tar.gz)`);
-  return archives.map((name) => join(folder, name));
 }

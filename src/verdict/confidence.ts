@@ -1,11 +1,12 @@
 /**
  * How sure the verdict is: the probability of its first suspect, as often as such verdicts turned out right
- * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit.
+ * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit; and no more than the
+ * method that decided has earned on real jobs.
  */
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
-import { calibrated } from "./calibration.ts";
+import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { slowDownOf } from "./slow-down.ts";
@@ -39,7 +40,14 @@ export function confidenceOf(
   const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
   const said = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * said;
-  return round(Math.min(MOST, calibrated(probability) * whole));
+  return round(
+    Math.min(MOST, calibrated(probability) * whole) * earned(kind, decider(culprits[0]!, findings)),
+  );
+}
+
+/** The method whose accusation of the first culprit weighs most. */
+function decider({ evidence }: Hypothesis, findings: readonly Finding[]): string {
+  return findings.find(({ id }) => id === evidence[0])!.method;
 }
 
 function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {
@@ -47,8 +55,8 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   if (kind === "fail-slow") return round(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
   // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
   if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
-    return NOBODY.unmeasured;
-  if (kind === "healthy") return NOBODY.healthy;
+    return round(NOBODY.unmeasured * earned(kind, "nobody"));
+  if (kind === "healthy") return round(NOBODY.healthy * earned(kind, "nobody"));
   if (kind === "hang") return NOBODY.hang;
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
   return isEven ? NOBODY.even : NOBODY.undetermined;
