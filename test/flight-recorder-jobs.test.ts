@@ -9,7 +9,7 @@ import {
   type Fields,
 } from "../src/ingest/flight-recorder/test-entries.ts";
 import type { Verdict } from "../src/model/verdict.ts";
-import { diagnoseFiles, jobOf } from "./in-memory.ts";
+import { diagnoseFiles, jobOf } from "./support/in-memory.ts";
 
 const MS = 1_000_000;
 const EPOCH_NS = 1_790_000_000_000 * MS;
