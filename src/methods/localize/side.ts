@@ -8,6 +8,7 @@ import type { Cause } from "../../model/cause.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Account } from "./accounts.ts";
+import { lateCalls } from "./late-calls.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 
 /** The CPU's calls take so much longer, and explain so much of the own time's growth. */
@@ -18,6 +19,9 @@ const EXPLAINS_WITH_LATENESS = 0.2;
 /** A data loader holds up a few places of an iteration: the first call of each micro-batch. */
 const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
+/** The part of the others' waiting that late calls must explain, or it is the GPU. */
+const EXPLAINED = 0.6;
+const UNTOLD = 0.6;
 /** Iterations that make a before, and that gaps are taken from. */
 const FEWEST_BEFORE = 4;
 const FEWEST_GAPS = 3;
@@ -37,6 +41,8 @@ export interface Side {
   readonly issueMs: readonly [before: number, after: number];
   /** 0..1: how sure the side is. */
   readonly certainty: number;
+  /** Whether the files tell a slow CPU from a CPU that waits for a slow GPU. */
+  readonly isToldApart: boolean;
 }
 
 export function sideOf(
@@ -65,19 +71,29 @@ export function sideOf(
   const spreadMs = of(account.issueMs, true);
   const later = Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
   const growth = suspect.afterMs - suspect.beforeMs;
+  const calls = lateCalls(operators, cut, at(true), hasBefore ? at(false) : [], growth, clocks);
   // Whoever waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
   const isSpread =
     spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
-  const after = spreadMs + (isSpread ? later : 0);
-  const isCpu = isSpread && after - before > EXPLAINS * growth;
-  if (!isCpu) return { cause: "gpu-slow", issueMs: [before, after], certainty: 0.9 };
+  const isLateAtFirst = calls !== null && calls.firstMs >= EXPLAINS * growth;
+  const lateMs0 = calls && isLateAtFirst ? calls.firstMs : isSpread ? later : 0;
+  const after = spreadMs + lateMs0;
+  const issueMs = [before, after] as const;
+  const isSpan = isSpread && after - before > EXPLAINS * growth;
+  if (calls !== null && calls.explained < EXPLAINED)
+    return { cause: "gpu-slow", issueMs, certainty: 0.95, isToldApart: true };
+  if (calls === null && !isSpan)
+    return { cause: "gpu-slow", issueMs, certainty: 0.9, isToldApart: true };
+  // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.
+  if (!isSpan && !isLateAtFirst)
+    return { cause: "gpu-slow", issueMs, certainty: UNTOLD, isToldApart: false };
   const slowGaps = gapsOf(operators, at(true));
   const usualGaps = hasBefore
     ? gapsOf(operators, at(false))
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
-  const places = placesOfDelay(usualGaps, slowGaps, later);
+  const places = placesOfDelay(usualGaps, slowGaps, Math.max(later, lateMs0));
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
-  return { cause, issueMs: [before, after], certainty: cause === "dataloader" ? 0.75 : 0.9 };
+  return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
 }
 
 /** Whether the iterations of both begin with the same call: a period may be cut anywhere. */

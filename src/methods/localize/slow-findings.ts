@@ -95,7 +95,9 @@ function findingOf(
   const [issueBefore, issueAfter] = side.issueMs;
   const how =
     side.cause === "gpu-slow"
-      ? "its CPU issues as fast as before, so it is the GPU"
+      ? side.isToldApart
+        ? "its CPU's calls do not come late by what the others wait, so it is the GPU"
+        : "its calls come late by what the others wait: a CPU that waits for a slow GPU does that, and so may a slow CPU"
       : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
   const weight = certainty * side.certainty * sureness(witness);
   const { cause } = side;

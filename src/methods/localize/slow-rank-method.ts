@@ -24,6 +24,7 @@ import { slowerFloor } from "./slower-floor.ts";
 import { fromUnseenPeer } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
+import { leadsOf } from "./waited-for.ts";
 import { wiringOf } from "./wiring.ts";
 
 /** Periods take some milliseconds a rank; beyond this many only the first are looked at, and it is said. */
@@ -45,7 +46,13 @@ export const slowRank: Method = {
     }
     const accounts = accountsOf(cut, job.groups);
     if (accounts.size < 2) return;
-    const own = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups));
+    const leads = leadsOf(cut, accounts);
+    const own =
+      leads.suspects.length > 0
+        ? leads.suspects
+        : ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(({ rank, slow }) =>
+            leads.isWaitedFor(rank, slow),
+          );
     const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);
@@ -64,7 +71,11 @@ export const slowRank: Method = {
       // Own times of whoever works beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
       suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
-      located = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
+      located = locate(progress, suspects, accounts, slow, growthMs, waitsFor, (rank) => {
+        const { iteration } = accounts.get(rank)!;
+        const slowOnes = [...iteration.keys()].filter((i) => slow.isSlow(iteration[i]!));
+        return leads.isWaitedFor(rank, slowOnes);
+      });
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const clocks = clockOffsets(cut, job.groups);

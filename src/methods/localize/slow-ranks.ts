@@ -46,7 +46,10 @@ const ALSO = 0.7;
 /** Communication that grew by this share of the slow-down is part of it. */
 const NETWORK_SHARE = 0.1;
 
-/** `waitsFor`: whether a rank stays longer in operators that it shares with culprits. */
+/**
+ * `waitsFor`: whether a rank stays longer in operators that it shares with culprits; `isWaitedFor`: whether the others wait
+ * for a rank in the slow iterations.
+ */
 export function locate(
   { ends, network, arrivals }: Progress,
   own: readonly OwnTimeSuspect[],
@@ -54,13 +57,14 @@ export function locate(
   slow: SlowIterations,
   growthMs: number,
   waitsFor: (rank: Rank, culprits: readonly Rank[]) => boolean,
+  isWaitedFor: (rank: Rank) => boolean = () => true,
 ): Located {
   const searched = arrivals.length;
   const counted = ends.filter(({ votes }) => votes >= MIN_VOTES * searched);
   const confirmed = counted.filter(({ cause, ranks: [rank] }) => {
     if (cause !== "compute" || growthMs <= 0) return false;
     const least = CONFIRMED * growthMs;
-    if (ownGrowth(accounts, rank!, slow) < least) return false;
+    if (ownGrowth(accounts, rank!, slow) < least || !isWaitedFor(rank!)) return false;
     return slow.isLasting || isHabit(accounts.get(rank!)!, slow, least);
   });
   const agreement = confirmed.reduce((sum, { votes }) => sum + votes, 0) / Math.max(1, searched);

@@ -1,0 +1,284 @@
+/**
+ * Whom the others wait for. All ranks of a synchronous job share their iterations, and a collective ends for all members at
+ * once, so that whoever spends less time inside communication than the median rank is waited for by that much: its *lead*,
+ * an iteration at a time. What all have in common (a noisy network, a pause, a machine that others use, too) is in
+ * everybody's time and cancels out, and so does what overlaps with kernels alike: leads are quiet to a percent where
+ * iteration times vary by a third. It is the simplest question that can be asked of a dump; whoever is accused otherwise
+ * has to pass it (`isWaitedFor`).
+ */
+import { median, spread } from "../../maths/robust.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { RankOperators } from "../../model/rank-operators.ts";
+import { WARM_UP, type Account } from "./accounts.ts";
+import type { OwnTimeSuspect } from "./own-time.ts";
+import { worstShift, type Shift } from "./shift.ts";
+
+/** A lead matters from this share of an iteration, and from so many deviations of what chance makes of it. */
+const MATTERS = 0.04;
+const STANDS_OUT = 6;
+/** Without a before there is more that a healthy rank may differ in: rank 0 logs, the last stage has the loss. */
+const MATTERS_ALWAYS = 0.06;
+/** Own changes of a rank whose lead grew by less are no reason to accuse it. */
+const LEAST = 0.02;
+const LEAST_SIGMAS = 3;
+/** No lead is known better than this share of an iteration. */
+const FLOOR = 0.003;
+/** Whoever leads by less than this part of the largest lead works beside a slow rank. */
+const OF_LARGEST = 0.5;
+/** What leads of other ranks do at any time, as a part of what is no chance. */
+const BY_CHANCE = 0.6;
+/** Part of its lead's growth by which iterations must have grown: a rank that uses up its slack slows nobody down. */
+const COSTS = 0.15;
+/** More ranks than this together are no matter of a rank. */
+const TOO_MANY = 0.25;
+/** Iterations that a comparison needs, in front of a change and behind it. */
+const FEWEST = 4;
+/** Share of the iterations since the change in which the lead is at least half of what it is taken to be. */
+const HOLDS = 0.7;
+const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
+
+export interface Leads {
+  /** Ranks that are waited for, the largest lead first. */
+  readonly suspects: readonly OwnTimeSuspect[];
+  /** Whether the others wait for a rank in some of its iterations (indices) more than in the rest. */
+  isWaitedFor(rank: Rank, slow: readonly number[]): boolean;
+}
+
+interface Lead {
+  readonly rank: Rank;
+  readonly account: Account;
+  /** By iteration, milliseconds; NaN while it warms up. */
+  readonly ms: Float64Array;
+}
+
+export function leadsOf(
+  ranks: readonly RankOperators[],
+  accounts: ReadonlyMap<Rank, Account>,
+): Leads {
+  const leads = leadsOfRanks(
+    ranks.filter(({ rank }) => accounts.has(rank)),
+    accounts,
+  );
+  const iterationMs = median(leads.map(({ account }) => median(account.totalMs)));
+  const shifts = leads.map(
+    ({ account, ms }) =>
+      [shiftOf(account, ms, iterationMs, 1), shiftOf(account, ms, iterationMs, -1)] as const,
+  );
+  const grown = beyondChance(
+    largest(leads.flatMap((lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [])),
+    leads,
+    shifts,
+  );
+  const most = Math.max(1, Math.floor(TOO_MANY * leads.length));
+  const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
+  return {
+    suspects: leads.length > 1 && found.length <= most ? found : [],
+    isWaitedFor(rank, slow) {
+      const lead = leads.find((one) => one.rank === rank);
+      if (!lead) return true;
+      const { growthMs, errorMs } = growthIn(lead, new Set(slow));
+      // Without iterations of both kinds nothing can be said against it.
+      if (Number.isNaN(growthMs)) return true;
+      return growthMs >= LEAST * iterationMs && growthMs >= LEAST_SIGMAS * errorMs;
+    },
+  };
+}
+
+function leadsOfRanks(
+  ranks: readonly RankOperators[],
+  accounts: ReadonlyMap<Rank, Account>,
+): Lead[] {
+  const inside = ranks.map(insideMs);
+  const byNumber = new Map<number, number[]>();
+  for (const [k, { iteration }] of ranks.entries())
+    for (const [i, number] of iteration.entries()) {
+      const list = byNumber.get(number);
+      if (list) list.push(inside[k]![i]!);
+      else byNumber.set(number, [inside[k]![i]!]);
+    }
+  const usual = new Map([...byNumber].map(([number, list]) => [number, median(list)]));
+  return ranks.map(({ rank, iteration }, k) => ({
+    rank,
+    account: accounts.get(rank)!,
+    ms: inside[k]!.map((ms, i) =>
+      iteration[i]! <= WARM_UP ? NaN : usual.get(iteration[i]!)! - ms,
+    ),
+  }));
+}
+
+function insideMs({ ops, from, to }: RankOperators): Float64Array {
+  return Float64Array.from(from, (first, i) => {
+    let sum = 0;
+    for (let op = first; op < to[i]!; op++) {
+      const ms = ops.durationMs[op]!;
+      if (ms >= 0) sum += ms;
+    }
+    return sum;
+  });
+}
+
+/** How much a lead grew in some iterations, and how far chance may be off. */
+function growthIn({ ms }: Lead, slow: ReadonlySet<number>): { growthMs: number; errorMs: number } {
+  const of = (wanted: boolean): number[] =>
+    [...ms].filter((one, i) => !Number.isNaN(one) && slow.has(i) === wanted);
+  const [before, after] = [of(false), of(true)];
+  if (before.length < FEWEST || after.length < FEWEST) return { growthMs: NaN, errorMs: NaN };
+  return {
+    growthMs: median(after) - median(before),
+    errorMs: Math.hypot(errorOfMedian(before), errorOfMedian(after)),
+  };
+}
+
+/** Standard error of a median of independent values. */
+function errorOfMedian(values: readonly number[]): number {
+  return (1.25 * spread(values)) / Math.sqrt(values.length);
+}
+
+/** The worst rise of a lead, or of its opposite. */
+function shiftOf(
+  { iteration }: Account,
+  ms: Float64Array,
+  iterationMs: number,
+  sign: 1 | -1,
+): Shift | null {
+  return worstShift(
+    iteration,
+    ms.map((one) => iterationMs + sign * one),
+    LEVELS,
+  );
+}
+
+/** Where the leads of others rise or fall by nearly as much, at whatever time, that is what leads do here by chance. */
+function beyondChance(
+  suspects: readonly OwnTimeSuspect[],
+  leads: readonly Lead[],
+  shifts: readonly (readonly (Shift | null)[])[],
+): readonly OwnTimeSuspect[] {
+  const sizes = leads.flatMap(({ rank }, k) =>
+    suspects.some((one) => one.rank === rank)
+      ? []
+      : shifts[k]!.map((shift) => (shift ? shift.afterMs - shift.beforeMs : 0)),
+  );
+  const byChance = Math.max(0, ...sizes);
+  return suspects.filter(({ beforeMs, afterMs }) => byChance < BY_CHANCE * (afterMs - beforeMs));
+}
+
+/** The rank's lead grew at some iteration and stayed, and the job's iterations with it. */
+function grownSince(
+  lead: Lead,
+  shift: Shift | null,
+  leads: readonly Lead[],
+  iterationMs: number,
+): OwnTimeSuspect | null {
+  if (!shift) return null;
+  const { rank, account, ms } = lead;
+  const { iteration } = account;
+  const slow = new Set(
+    [...iteration.keys()].filter((i) => i >= shift.from && iteration[i]! <= shift.to),
+  );
+  const { growthMs, errorMs } = growthIn(lead, slow);
+  if (!(growthMs >= MATTERS * iterationMs)) return null;
+  const others = leads.filter((one) => one !== lead).map((one) => growthIn(one, slow).growthMs);
+  const noise = noiseOf(others, growthMs, errorMs, iterationMs);
+  if (growthMs < STANDS_OUT * noise) return null;
+  const beforeMs = median([...ms].filter((one, i) => !Number.isNaN(one) && !slow.has(i)));
+  if (!holds(ms, slow, beforeMs, growthMs)) return null;
+  if (longerBy(leads, slow) < COSTS * growthMs) return null;
+  return {
+    rank,
+    kind: "slower",
+    iteration: iteration[shift.from]!,
+    until: shift.to >= iteration.at(-1)! ? null : shift.to,
+    ...levels(account, slow, growthMs),
+    sigmas: growthMs / noise,
+    slow: [...slow],
+  };
+}
+
+/** Milliseconds that the iterations of the job took longer. */
+function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): number {
+  return median(
+    leads.map(({ account: { iteration, totalMs } }) => {
+      const of = (wanted: boolean): number[] =>
+        [...totalMs].filter((_, i) => iteration[i]! > WARM_UP && slow.has(i) === wanted);
+      return median(of(true)) - median(of(false));
+    }),
+  );
+}
+
+/** The rank leads in all iterations at hand, by comparison with ranks that run the same program. */
+function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
+  const settled = leads.map(({ ms }) => [...ms].filter((one) => !Number.isNaN(one)));
+  const programs = new Map<number, number[]>();
+  for (const [k, { account }] of leads.entries()) {
+    const list = programs.get(account.program);
+    if (list) list.push(k);
+    else programs.set(account.program, [k]);
+  }
+  const aheadMs = leads.map(({ account }, k) => {
+    const peers = programs.get(account.program)!.filter((other) => other !== k);
+    return median(settled[k]!) - median(peers.map((other) => median(settled[other]!)));
+  });
+  return leads.flatMap(({ rank, account, ms }, k) => {
+    const ahead = aheadMs[k]!;
+    if (settled[k]!.length < FEWEST || !(ahead >= MATTERS_ALWAYS * iterationMs)) return [];
+    // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
+    if (median(settled[k]!) < MATTERS_ALWAYS * iterationMs) return [];
+    const others = aheadMs.filter((_, other) => other !== k);
+    const noise = noiseOf(others, ahead, errorOfMedian(settled[k]!), iterationMs);
+    // Two of a kind differ by as much as one of them is slow: what is usual, only others can tell.
+    const isWitnessed = programs.get(account.program)!.length > 2 || programs.size > 2;
+    if (ahead < STANDS_OUT * noise || !isWitnessed) return [];
+    const all = new Set(account.iteration.keys());
+    if (!holds(ms, all, median(settled[k]!) - ahead, ahead)) return [];
+    const facts = { iteration: null, until: null, ...levels(account, all, ahead) };
+    const slow = [...all].filter((i) => !Number.isNaN(ms[i]!));
+    return [{ rank, kind: "always" as const, ...facts, sigmas: ahead / noise, slow }];
+  });
+}
+
+/** Deviations of the other ranks' growth, without those that are slow as well or work beside them. */
+function noiseOf(
+  others: readonly number[],
+  growthMs: number,
+  errorMs: number,
+  iterationMs: number,
+): number {
+  const usual = others.filter((one) => Math.abs(one) < OF_LARGEST * growthMs);
+  return Math.max(usual.length > 2 ? spread(usual) : 0, errorMs, FLOOR * iterationMs);
+}
+
+function holds(
+  ms: Float64Array,
+  slow: ReadonlySet<number>,
+  beforeMs: number,
+  growthMs: number,
+): boolean {
+  let [all, held] = [0, 0];
+  for (const i of slow) {
+    if (Number.isNaN(ms[i]!)) continue;
+    all++;
+    if (ms[i]! - beforeMs >= OF_LARGEST * growthMs) held++;
+  }
+  return held >= HOLDS * all;
+}
+
+/** In words of own time, which is what grows when a lead does. */
+function levels(
+  { ownMs, iteration }: Account,
+  slow: ReadonlySet<number>,
+  growthMs: number,
+): { beforeMs: number; afterMs: number } {
+  const usual = [...ownMs].filter((_, i) => iteration[i]! > WARM_UP && !slow.has(i));
+  const now = [...ownMs].filter((_, i) => iteration[i]! > WARM_UP && slow.has(i));
+  const beforeMs = Math.max(0, usual.length > 0 ? median(usual) : median(now) - growthMs);
+  return { beforeMs, afterMs: beforeMs + growthMs };
+}
+
+function largest(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
+  const growth = ({ beforeMs, afterMs }: OwnTimeSuspect): number => afterMs - beforeMs;
+  const most = suspects.reduce((max, suspect) => Math.max(max, growth(suspect)), 0);
+  return suspects
+    .filter((suspect) => growth(suspect) >= OF_LARGEST * most)
+    .toSorted((a, b) => growth(b) - growth(a));
+}
