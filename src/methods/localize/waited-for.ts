@@ -11,22 +11,32 @@ import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import { WARM_UP, type Account } from "./accounts.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
-import { worstShift, type Shift } from "./shift.ts";
+import { lastingRise, worstShift, type Shift } from "./shift.ts";
 
 /** A lead matters from this share of an iteration, and from so many deviations of what chance makes of it. */
 const MATTERS = 0.04;
 const STANDS_OUT = 6;
+/** Less is enough where it is this rank in nearly all of so many iterations. */
+const STANDS_OUT_STEADILY = 3;
+const STEADY = 0.85;
+const STEADY_FROM = 8;
+/** Whose lead is the largest less often than this is not whom the others wait for. */
+const MOSTLY = 0.6;
 /** Without a before there is more that a healthy rank may differ in: rank 0 logs, the last stage has the loss. */
 const MATTERS_ALWAYS = 0.06;
 /** Own changes of a rank whose lead grew by less are no reason to accuse it. */
 const LEAST = 0.02;
 const LEAST_SIGMAS = 3;
+/** Unless its CPU takes so much of an iteration longer for its calls. */
+const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
 /** Whoever leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
 const BY_CHANCE = 0.6;
+/** Iterations by which changes that belong together are found apart. */
+const NEARLY = 3;
 /** Part of its lead's growth by which iterations must have grown: a rank that uses up its slack slows nobody down. */
 const COSTS = 0.15;
 /** More ranks than this together are no matter of a rank. */
@@ -64,11 +74,10 @@ export function leadsOf(
     ({ account, ms }) =>
       [shiftOf(account, ms, iterationMs, 1), shiftOf(account, ms, iterationMs, -1)] as const,
   );
-  const grown = beyondChance(
-    largest(leads.flatMap((lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [])),
-    leads,
-    shifts,
+  const candidates = leads.flatMap(
+    (lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [],
   );
+  const grown = beyondChance(mostWaitedFor(largest(candidates), leads), leads, shifts);
   const most = Math.max(1, Math.floor(TOO_MANY * leads.length));
   const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
   return {
@@ -79,7 +88,8 @@ export function leadsOf(
       const { growthMs, errorMs } = growthIn(lead, new Set(slow));
       // Without iterations of both kinds nothing can be said against it.
       if (Number.isNaN(growthMs)) return true;
-      return growthMs >= LEAST * iterationMs && growthMs >= LEAST_SIGMAS * errorMs;
+      if (growthMs >= LEAST * iterationMs && growthMs >= LEAST_SIGMAS * errorMs) return true;
+      return callsSpread(lead, leads, new Set(slow), iterationMs);
     },
   };
 }
@@ -97,11 +107,14 @@ function leadsOfRanks(
       else byNumber.set(number, [inside[k]![i]!]);
     }
   const usual = new Map([...byNumber].map(([number, list]) => [number, median(list)]));
+  // Operators on several streams at once add up to more than the iteration: a lead is counted as often.
+  const iterationMs = median(ranks.map(({ durationMs }) => median(durationMs)));
+  const scale = Math.min(1, iterationMs / median([...usual.values()]));
   return ranks.map(({ rank, iteration }, k) => ({
     rank,
     account: accounts.get(rank)!,
     ms: inside[k]!.map((ms, i) =>
-      iteration[i]! <= WARM_UP ? NaN : usual.get(iteration[i]!)! - ms,
+      iteration[i]! <= WARM_UP ? NaN : scale * (usual.get(iteration[i]!)! - ms),
     ),
   }));
 }
@@ -115,6 +128,23 @@ function insideMs({ ops, from, to }: RankOperators): Float64Array {
     }
     return sum;
   });
+}
+
+/** A CPU that takes much longer for its calls, and whose GPU still keeps up: nobody waits yet, but it is slow. */
+function callsSpread(
+  lead: Lead,
+  leads: readonly Lead[],
+  slow: ReadonlySet<number>,
+  iterationMs: number,
+): boolean {
+  const growth = ({ account: { iteration, issueMs } }: Lead): number => {
+    const of = (wanted: boolean): number[] =>
+      [...issueMs].filter((_, i) => iteration[i]! > WARM_UP && slow.has(i) === wanted);
+    return median(of(true)) - median(of(false));
+  };
+  const others = leads.filter((one) => one !== lead).map(growth);
+  const more = growth(lead) - median(others);
+  return more >= CALLS_SPREAD * iterationMs && more >= STANDS_OUT * spread(others);
 }
 
 /** How much a lead grew in some iterations, and how far chance may be off. */
@@ -134,6 +164,32 @@ function errorOfMedian(values: readonly number[]): number {
   return (1.25 * spread(values)) / Math.sqrt(values.length);
 }
 
+/**
+ * Those whose lead grew more than that of anybody else in most iterations. Where leads are noisy and one rank's is not, this
+ * tells more than sizes do: healthy ranks take turns.
+ */
+function mostWaitedFor(
+  suspects: readonly OwnTimeSuspect[],
+  leads: readonly Lead[],
+): OwnTimeSuspect[] {
+  const isSuspect = new Set(suspects.map(({ rank }) => rank));
+  const others = leads.filter(({ rank }) => !isSuspect.has(rank));
+  return suspects.filter(({ rank, slow, sigmas }) => {
+    const numbers = new Set(slow);
+    const growth = ({ account, ms }: Lead): Map<number, number> => {
+      const before = median([...ms].filter((one, i) => !Number.isNaN(one) && !numbers.has(i)));
+      return new Map(slow.map((i) => [account.iteration[i]!, ms[i]! - before]));
+    };
+    const own = growth(leads.find((lead) => lead.rank === rank)!);
+    const theirs = others.map(growth);
+    const first = [...own].filter(([number, ms]) =>
+      theirs.every((other) => !((other.get(number) ?? 0) > ms)),
+    ).length;
+    const isSteady = own.size >= STEADY_FROM && first >= STEADY * own.size;
+    return first >= MOSTLY * own.size && (isSteady || sigmas >= STANDS_OUT);
+  });
+}
+
 /** The worst rise of a lead, or of its opposite. */
 function shiftOf(
   { iteration }: Account,
@@ -141,26 +197,35 @@ function shiftOf(
   iterationMs: number,
   sign: 1 | -1,
 ): Shift | null {
-  return worstShift(
+  const signed = ms.map((one) => sign * one);
+  const tracked = worstShift(
     iteration,
-    ms.map((one) => iterationMs + sign * one),
+    signed.map((one) => iterationMs + one),
     LEVELS,
   );
+  const lasting = lastingRise(iteration, signed, FEWEST);
+  return tracked && (!lasting || tracked.costMs > lasting.costMs) ? tracked : lasting;
 }
 
-/** Where the leads of others rise or fall by nearly as much, at whatever time, that is what leads do here by chance. */
+/**
+ * Where the leads of others rise or fall by nearly as much, at whatever time, that is what leads do here by chance. Those that
+ * fall since the suspect is slow wait for it.
+ */
 function beyondChance(
   suspects: readonly OwnTimeSuspect[],
   leads: readonly Lead[],
-  shifts: readonly (readonly (Shift | null)[])[],
+  shifts: readonly (readonly [Shift | null, Shift | null])[],
 ): readonly OwnTimeSuspect[] {
-  const sizes = leads.flatMap(({ rank }, k) =>
-    suspects.some((one) => one.rank === rank)
-      ? []
-      : shifts[k]!.map((shift) => (shift ? shift.afterMs - shift.beforeMs : 0)),
-  );
-  const byChance = Math.max(0, ...sizes);
-  return suspects.filter(({ beforeMs, afterMs }) => byChance < BY_CHANCE * (afterMs - beforeMs));
+  const isSuspect = new Set(suspects.map(({ rank }) => rank));
+  return suspects.filter(({ beforeMs, afterMs, iteration }) => {
+    const sizes = leads.flatMap(({ rank, account }, k) => {
+      if (isSuspect.has(rank)) return [];
+      const [rise, fall] = shifts[k]!;
+      const isAfter = fall !== null && account.iteration[fall.from]! >= iteration! - NEARLY;
+      return [rise, isAfter ? null : fall].map((one) => (one ? one.afterMs - one.beforeMs : 0));
+    });
+    return Math.max(0, ...sizes) < BY_CHANCE * (afterMs - beforeMs);
+  });
 }
 
 /** The rank's lead grew at some iteration and stayed, and the job's iterations with it. */
@@ -180,7 +245,7 @@ function grownSince(
   if (!(growthMs >= MATTERS * iterationMs)) return null;
   const others = leads.filter((one) => one !== lead).map((one) => growthIn(one, slow).growthMs);
   const noise = noiseOf(others, growthMs, errorMs, iterationMs);
-  if (growthMs < STANDS_OUT * noise) return null;
+  if (growthMs < STANDS_OUT_STEADILY * noise) return null;
   const beforeMs = median([...ms].filter((one, i) => !Number.isNaN(one) && !slow.has(i)));
   if (!holds(ms, slow, beforeMs, growthMs)) return null;
   if (longerBy(leads, slow) < COSTS * growthMs) return null;
