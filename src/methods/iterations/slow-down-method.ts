@@ -12,6 +12,10 @@ const HOUR_MS = 3_600_000;
 /** One rank that slows down while its peers do not: what slows it is not known from times alone. */
 const ALONE_WEIGHT = 0.6;
 
+/** Part of the recorded time below which a slow-down that is over is no longer what is wrong, and what is left of its weight. */
+const SMALL_PART = 0.05;
+const PASSED = 0.25;
+
 export const slowDown: Method = {
   id: "iterations/slow-down",
   applies: (job) => job.iterations.length > 0,
@@ -20,7 +24,7 @@ export const slowDown: Method = {
     // The one that wastes most first: the verdict tells of it.
     const worst = all.toSorted((a, b) => b.episode.wastedMs - a.episode.wastedMs);
     for (const one of worst.slice(0, MAX_FINDINGS)) yield findingOf(one);
-    if (all.length === 0) yield* evenOnes(job);
+    if (all.every(({ seenIn, episode }) => isPassing(seenIn, episode))) yield* evenOnes(job);
     yield* irregularOnes(job);
   },
 };
@@ -32,7 +36,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
     says: `${who} take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
-    weight: change.confidence,
+    weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
       .map(({ series: { file } }) =>
@@ -62,6 +66,12 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
     })),
     clears: [],
   };
+}
+
+/** A stretch that is over and cost little: worth a word, but the job is healthy again. */
+function isPassing({ series }: TrackedSeries, { isOpen, wastedMs }: SlowDown["episode"]): boolean {
+  const allMs = series.durationMs.reduce((sum, took) => sum + (took > 0 ? took : 0), 0);
+  return !isOpen && wastedMs < SMALL_PART * allMs;
 }
 
 /** When the last slow iteration ended; null where it goes on or the series has no times. */
