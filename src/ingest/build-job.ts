@@ -61,7 +61,9 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     }
   }
   const logs = new Map<Rank, RankLog>();
+  const strayLogs: RankLog[] = [];
   for (const log of readings.flatMap((reading) => reading.rankLogs ?? [])) {
+    if (log.rank === null) strayLogs.push(log);
     if (log.rank === null) continue;
     const known = logs.get(log.rank);
     if (!known || log.lines > known.lines) logs.set(log.rank, log);
@@ -120,6 +122,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     watchdog,
     torchrun,
     logs,
+    strayLogs,
     series: readings.flatMap((reading) => reading.series ?? []),
     operators,
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),

@@ -30,7 +30,7 @@ const SAME_LINES = 200;
 
 /**
  * Makes echoes of what may be aftermath and follows on another failure without progress in between (a restarted
- * job goes on in the same log), and drops repetitions: PyTorch tells one error through the log, through the
+ * job goes on in the same log), and of whatever a process says that was told to end; and drops repetitions: PyTorch tells one error through the log, through the
  * exception and through terminate(). Takes the failures of one process in the order of its lines.
  */
 export function settle(failures: readonly OpenFailure[]): LogFailure[] {
@@ -39,9 +39,16 @@ export function settle(failures: readonly OpenFailure[]): LogFailure[] {
   /** Roles of what was told since the process last made progress, by signature. */
   let roles = new Map<string, FailureRole>();
   let troubleLine = 0;
+  let isToldToEnd = false;
   for (const { failure, canBeAftermath, progressLine } of failures) {
-    if (progressLine > troubleLine) roles = new Map();
+    if (progressLine > troubleLine) {
+      roles = new Map();
+      isToldToEnd = false;
+    }
     let role = failure.role;
+    if (isToldToEnd && failure.rank !== null && role === "own" && failure.cause !== "scheduler")
+      role = "echo";
+    isToldToEnd ||= failure.cause === "scheduler";
     // What is told again keeps its role; what is new after something else is its aftermath.
     if (canBeAftermath && roles.size > 0) role = roles.get(failure.signature) ?? "echo";
     const kept: LogFailure = role === failure.role ? failure : { ...failure, role };
@@ -52,10 +59,13 @@ export function settle(failures: readonly OpenFailure[]): LogFailure[] {
     const before = seen.get(key);
     if (before && kept.line - before.line < SAME_LINES) {
       before.line = kept.line;
-      const first = settled[before.index];
+      const first = settled[before.index]!;
       // The traceback knows the place, the log line before it does not.
-      if (first && first.at === null && kept.at !== null)
-        settled[before.index] = { ...first, at: kept.at };
+      settled[before.index] = {
+        ...first,
+        at: first.at ?? kept.at,
+        times: (first.times ?? 1) + 1,
+      };
       continue;
     }
     seen.set(key, { line: kept.line, index: settled.length });

@@ -53,6 +53,7 @@ describe("NCCL debug log", () => {
         signature: "nccl-remote-closed",
         text: "socketProgress: Connection closed by remote peer localhost<59430>",
         at: null,
+        times: 2,
       },
     ]);
   });

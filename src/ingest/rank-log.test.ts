@@ -395,11 +395,42 @@ Root Cause (first observed failure):
         isFirst: true,
       },
     ]);
-    expect(brief(reading)).toEqual(["4 null echo unknown torchrun-report"]);
+    expect(brief(reading)).toEqual(["4 null echo unknown launcher-report"]);
   });
 
   it("makes do with the line before it where the report is cut off", () => {
-    expect(brief(read(REPORT.slice(0, 200)))).toEqual(["1 null own process-gone torchrun-failed"]);
+    expect(brief(read(REPORT.slice(0, 200)))).toEqual(["1 null own process-gone exit-status"]);
+  });
+
+  it("takes what other launchers say of a child that failed", () => {
+    const deepspeed =
+      "[2026-11-15 00:42:02,213] [ERROR] [launch.py:322:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=7', '--zero', '2'] exits with return code = -9";
+    const mpirun =
+      "mpirun noticed that process rank 5 with PID 462 on node n1 exited on signal 6 (Aborted).";
+    expect(brief(read(`using world size: 8\n${deepspeed}\n${mpirun}\n`))).toEqual([
+      "2 null own process-gone exit-status",
+      "3 5 echo unknown exit-status",
+    ]);
+  });
+
+  it("takes whatever a process says for an echo once it was told to end", () => {
+    const text = `[rank2]: ValueError: bad sample
+[rank3]: Received SIGTERM, leaving
+[rank3]: ValueError: half a batch
+`;
+    expect(brief(read(text))).toEqual([
+      "1 2 own user-program python-exception",
+      "2 3 echo scheduler signal-received",
+      "3 3 echo user-program python-exception",
+    ]);
+  });
+
+  it("counts what processes without prefixes print alike", () => {
+    const one = `Traceback (most recent call last):
+  File "/app/a.py", line 1, in f
+ValueError: x
+`;
+    expect(read(one.repeat(4)).failures).toMatchObject([{ times: 4 }]);
   });
 
   it("gives a traceback that the report quotes to the rank it is about", () => {

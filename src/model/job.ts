@@ -78,6 +78,8 @@ export interface Job {
   readonly watchdog: readonly WatchdogReport[];
   readonly torchrun: readonly TorchrunFailure[];
   readonly logs: ReadonlyMap<Rank, RankLog>;
+  /** Of writers whose rank nothing tells: a console without prefixes. */
+  readonly strayLogs: readonly RankLog[];
   /** Iteration times as logs and tables tell them. */
   readonly series: readonly IterationSeries[];
   /** Operators out of other sources than the flight recorder. */

@@ -24,6 +24,8 @@ export interface LogFailure {
   readonly text: string;
   /** Innermost frame of the user's own code, where a traceback was printed: "train.py:177 train_step". */
   readonly at: string | null;
+  /** How often it was printed, where more than once: by one process, or by many that write without a prefix. */
+  readonly times?: number;
 }
 
 /** PyTorch's watchdog on one operator: the frontier of one rank in one group, from the log alone. */

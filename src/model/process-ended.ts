@@ -1,4 +1,4 @@
-import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "./connections.ts";
+import { CLOCK_TOLERANCE_MS, connectionsClosedFirst, isEnding } from "./connections.ts";
 import type { Job } from "./job.ts";
 import type { LogFailure } from "./log.ts";
 import { START } from "./series.ts";
@@ -8,12 +8,12 @@ const UNKNOWN_ITERATION_MS = 30_000;
 const SAME_DEATH_MS = 15_000;
 
 /**
- * Did any process end before the job stopped? Who only ended because an operator timed out does not count: that is how
- * a hang ends.
+ * Did any process end before the job stopped? Who only ended because an operator timed out, or because somebody outside
+ * ended the job, does not count: that is how a hang ends.
  */
 export function processEnded(job: Job): boolean {
   const failures = job.failures.filter((failure) => !wasSurvived(job, failure));
-  if (failures.some(({ role }) => role === "own")) return true;
+  if (failures.some((failure) => failure.role === "own" && !isEnding(failure))) return true;
   // An abort is what a watchdog does, SIGTERM what the launcher does to the rest.
   if (job.torchrun.some(({ signal }) => !/SIGTERM|SIGABRT/.test(signal))) return true;
   // Errors of communication without any timeout were raised, not waited for.
@@ -28,9 +28,28 @@ export function wasSurvived(job: Job, failure: LogFailure): boolean {
   if (log?.finished && log.file === failure.file) return true;
   if (log !== undefined && log.file === failure.file && log.lastIterationLine > failure.line)
     return true;
+  if ((failure.role === "echo" || isEnding(failure)) && isFinished(job)) return true;
   if (failure.timeMs === null) return false;
   return diedTwice(job, failure, failure.timeMs) || wentOnAfter(job, failure.timeMs);
 }
+
+/**
+ * Whether training came to its end: all who report iterations say so. Then time-outs, closed connections and signals are
+ * how processes leave. One alone that says so among others that do not has left too early.
+ */
+function isFinished({ logs, strayLogs }: Job): boolean {
+  const before = knownFinished.get(logs);
+  if (before !== undefined) return before;
+  const reporting = [...logs.values(), ...strayLogs].filter(
+    ({ finished, lastIteration }) => finished || lastIteration >= 0,
+  );
+  const isDone = reporting.length > 0 && reporting.every(({ finished }) => finished);
+  knownFinished.set(logs, isDone);
+  return isDone;
+}
+
+/** Asked for every failure. */
+const knownFinished = new WeakMap<Job["logs"], boolean>();
 
 /** A process dies once: the same error at the same line, minutes apart, is one that it lives with (a sample that is skipped). */
 function diedTwice(

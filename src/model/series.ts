@@ -34,6 +34,8 @@ export interface IterationSeries {
   readonly batch: Float64Array;
   /** CHECKPOINT, EVALUATION, START. */
   readonly between: Uint8Array;
+  /** The same, after the last point; absent where nothing was announced. */
+  readonly after?: number;
 }
 
 /** A lasting change of the level. Iteration numbers are those that the log prints. */

@@ -304,21 +304,47 @@ describe("one verdict from all findings", () => {
     expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
   });
 
-  it("does not believe in a death that nobody waits for", () => {
+  it("believes in a death though nobody waits: who dies between two operators leaves none pending", () => {
     const died = finding("crash/first-error", [
       accuse({ kind: "crash", type: "rank", ranks: [9], cause: "user-program", weight: 0.92 }),
     ]);
     const idle = finding("hang/wait-graph", [], { data: { pending: 0 }, weight: 0.6 });
-    expect(ask([died]).suspects).toHaveLength(1);
-    // Only if every rank was seen.
-    expect(ask([died, idle]).suspects).toHaveLength(1);
     const dumps = new Map(
       Array.from({ length: 16 }, (_, rank) => [rank, { dump: { isCut: false } } as never]),
     );
     const verdict = fuse({ ...job(), dumps }, [died, idle], []);
-    expect(verdict.suspects).toEqual([]);
-    expect(verdict.reasoning!.conflicts).toMatchObject([
-      { who: "rank 9", why: `nobody waits for anybody (${idle.id})` },
+    expect(verdict).toMatchObject({ kind: "crash", suspects: [{ ranks: [9] }] });
+    expect(verdict.confidence).toBe(ask([died]).confidence);
+  });
+
+  describe("of a job that somebody ended from outside", () => {
+    const ended = (ranUntilEnd: boolean): Finding =>
+      finding(
+        "crash/first-error",
+        [accuse({ kind: "crash", type: "rank", ranks: [], cause: "scheduler", weight: 0.92 })],
+        { data: { ranUntilEnd } },
+      );
+    const stuck = finding("hang/wait-graph", [
+      accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.9 }),
     ]);
+
+    it("names who it hung for, and the end is no rival", () => {
+      const verdict = ask([ended(false), stuck]);
+      expect(verdict).toMatchObject({ kind: "hang", suspects: [{ ranks: [3] }] });
+      expect(verdict.reasoning!.conflicts).toEqual([]);
+      expect(verdict.confidence).toBe(ask([stuck]).confidence);
+    });
+
+    it("names the end where nobody is known to have stopped it, or where it ran until then", () => {
+      for (const findings of [[ended(false)], [ended(true), stuck]])
+        expect(ask(findings)).toMatchObject({ kind: "crash", suspects: [{ cause: "scheduler" }] });
+    });
+
+    it("says that it hung where it stood still before, whoever ended it", () => {
+      const still = finding("crash/first-error", [], { data: { stoodStill: true }, weight: 0.3 });
+      const verdict = ask([still]);
+      expect(verdict).toMatchObject({ kind: "hang", suspects: [] });
+      expect(verdict.confidence).toBeLessThan(0.3);
+    });
   });
 });

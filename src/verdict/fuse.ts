@@ -29,12 +29,17 @@ export function fuse(
   const all = hypotheses(job, findings);
   const ranked = all.filter(({ weight }) => weight >= MIN_WEIGHT);
   const best = ranked[0];
-  // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same.
+  // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same. Who ended it from
+  // outside ended a hang, unless it is known to have run until then.
+  const ranUntilEnd = findings.some(({ data }) => data["ranUntilEnd"] === true);
+  const isEnd = ({ cause }: Hypothesis): boolean => cause === "scheduler" && !ranUntilEnd;
   const stopped = (wanted: VerdictKind): Hypothesis | undefined =>
     ranked.find(
-      ({ kind, weight }) => kind === wanted && weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
+      (one) =>
+        one.kind === wanted && !isEnd(one) && one.weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
     );
-  const lead = stopped("crash") ?? (isSlow(best) ? stopped("hang") : undefined) ?? best;
+  const hung = best && (isSlow(best) || isEnd(best)) ? stopped("hang") : undefined;
+  const lead = stopped("crash") ?? hung ?? best;
   const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
   const culprits = wholeMachines(job, blameworthy).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
@@ -139,8 +144,9 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
 
 function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind {
   const hangs = findings.some(
-    ({ method, weight, clears }) =>
+    ({ method, weight, clears, data }) =>
       method === "hang/watchdog" ||
+      data["stoodStill"] === true ||
       (method.startsWith("hang/") && weight >= 0.5 && clears.length > 0),
   );
   if (hangs) return "hang";

@@ -59,10 +59,7 @@ const CLEARED_FACTOR = 0.1;
 /** What it is worth when the dumps name somebody else and the rank it names was alive to write one. */
 const NOT_IMPLICATED_FACTOR = 0.3;
 
-/**
- * A machine unlike its peers in a job that runs as evenly as before, or an error in one of whose ranks nobody waits for
- * anybody: odd, but not what ails the job.
- */
+/** A machine unlike its peers in a job that runs as evenly as before: odd, but not what ails the job. */
 const HARMLESS_FACTOR = 0.3;
 
 /** A rise that is no slow-down yet, but is there. */
@@ -73,8 +70,7 @@ const MOST = 0.99;
 export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[] {
   const cleared = clearedBy(findings);
   const implicated = implicatedByDumps(findings);
-  const isDone = nothingPending(job, findings);
-  const isEven = runsEvenly(findings, isDone);
+  const isEven = runsEvenly(findings, nothingPending(job, findings));
   const byRanks = new Map<string, Vote[]>();
   for (const finding of findings) {
     for (const accusation of finding.accuses) {
@@ -88,8 +84,7 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         implicated.size > 0 &&
         accusation.kind === "hang" &&
         ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
-      const harmless =
-        (isEven && accusation.kind === "faulty-machine") || (isDone && accusation.kind === "crash");
+      const harmless = isEven && accusation.kind === "faulty-machine";
       const factor = waits
         ? CLEARED_FACTOR
         : spared

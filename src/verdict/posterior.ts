@@ -38,6 +38,8 @@ export function posteriorOf(
 function competes(other: Hypothesis, lead: Hypothesis): boolean {
   // A crash makes the others hang, and whoever then waits looks stuck.
   if (lead.kind === "crash" && other.kind === "hang") return false;
+  // Who ends a job that stands still has not stopped it.
+  if (lead.kind === "hang" && other.cause === "scheduler") return false;
   // What was slow before is another story.
   if (isStop(lead) && other.kind === "fail-slow") return false;
   // A method that names both says that both are to blame.

@@ -103,8 +103,7 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
   const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
   if (kind === "faulty-machine" && even) return `the job runs as evenly as before (${even.id})`;
   const idle = findings.find(({ data }) => data["pending"] === 0);
-  if (idle && (kind === "faulty-machine" || kind === "crash"))
-    return `nobody waits for anybody (${idle.id})`;
+  if (idle && kind === "faulty-machine") return `nobody waits for anybody (${idle.id})`;
   return "too little speaks for it";
 }
 

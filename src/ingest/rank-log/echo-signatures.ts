@@ -1,7 +1,8 @@
 /**
  * What a process says when somebody else is late or gone. None of these accuses the process that prints it.
  * Wording: pytorch/pytorch torch/csrc/distributed/c10d (ProcessGroupNCCL, TCPStore, socket, TraceUtils),
- * torch/distributed/elastic; facebookincubator/gloo; Ray; Slurm.
+ * torch/distributed/elastic, torch/multiprocessing/spawn.py; facebookincubator/gloo; Ray; Slurm; DeepSpeed
+ * (launcher/launch.py); Accelerate (commands/launch.py); Lightning (strategies/launchers); Open MPI.
  */
 import type { Cause } from "../../model/cause.ts";
 import type { Signature } from "./signature.ts";
@@ -49,6 +50,12 @@ export const ECHOES: readonly Signature[] = [
     "Connection closed by remote peer",
   ]),
   echo(
+    "gloo-timeout",
+    "unknown",
+    ["gloo/transport", "gloo/common", "gloo::"],
+    /[Tt]imed out waiting/,
+  ),
+  echo(
     "gloo-peer-lost",
     "process-gone",
     ["gloo/transport", "gloo/rendezvous", "gloo/common", "Gloo connect", "gloo::"],
@@ -91,19 +98,30 @@ export const ECHOES: readonly Signature[] = [
     "WorkerCrashedError",
     "NodeDiedError",
   ]),
+  echo("launcher-closing", "scheduler", [
+    "closing signal SIG",
+    "Killing subprocess ",
+    "Forcefully terminating all other",
+  ]),
+  // Launchers tell that a child has failed; of what, the child's own lines say.
   echo(
-    "torchrun-closing",
-    "scheduler",
-    ["closing signal SIG"],
-    /Sending process \d+ closing signal/,
+    "launcher-report",
+    "unknown",
+    [
+      "ChildFailedError",
+      "ProcessRaisedException",
+      "ProcessExitedException",
+      "CalledProcessError",
+      "MPI_ABORT was invoked",
+    ],
+    /ChildFailedError|ProcessRaisedException|ProcessExitedException(?!.*SIGKILL)|CalledProcessError: Command .{0,4000}(?:python|torchrun|deepspeed|accelerate|mpirun)|MPI_ABORT was invoked/,
   ),
-  echo("torchrun-report", "unknown", ["ChildFailedError"]),
-  echo("interrupted", "scheduler", ["KeyboardInterrupt"], /^KeyboardInterrupt/),
+  echo("interrupted", "scheduler", ["KeyboardInterrupt"], /^(?:Detected )?KeyboardInterrupt/),
   echo(
     "signal-received",
     "scheduler",
-    ["SIGTERM"],
-    /[Rr]eceived (?:signal )?SIGTERM|SIGTERM (?:signal )?received|[Cc]aught (?:signal )?SIGTERM/,
+    ["SIGTERM", "signal: Terminated"],
+    /[Rr]eceiv(?:ed|ing) (?:signal )?SIGTERM|SIGTERM (?:signal )?received|[Cc]aught (?:signal )?SIGTERM|SIGTERMException|killed by signal: Terminated/,
   ),
   echo(
     "task-exited",

@@ -80,7 +80,10 @@ export class IterationLines {
       if (stream.series === null || basis === null) continue;
       const rank = rankOf(stream);
       const source = fileRank !== null ? file : file + writerOf(stream, rank);
-      found.push(stream.series.columns.series({ source, file, rank, basis }));
+      const { lastLine, columns } = stream.series;
+      const after = stream.pauses.since(lastLine) | this.#ofAll.since(lastLine);
+      const series = columns.series({ source, file, rank, basis });
+      found.push(after === 0 ? series : { ...series, after });
     }
     return found;
   }

@@ -38,7 +38,7 @@ export function iterationOf(line: string): number {
 }
 
 const FINISHED =
-  /\btraining (?:is |has )?(?:finished|complete|completed|done|ended)\b|`Trainer\.fit` stopped|\bfinished training\b/i;
+  /\btraining (?:is |has )?(?:finished|complete|completed|done|ended)\b|`Trainer\.fit` stopped|\bfinished training\b|'train_runtime':|\bexiting program (?:after \d|at iteration \d)/i;
 
 export const FINISHED_NEEDLES: readonly string[] = [
   "raining finished",
@@ -49,9 +49,11 @@ export const FINISHED_NEEDLES: readonly string[] = [
   "raining has ",
   "inished training",
   "`Trainer.fit` stopped",
+  "'train_runtime':",
+  "xiting program ",
 ];
 
 /** Whether the line says that training came to its end in order. */
 export function saysFinished(line: string): boolean {
-  return (line.includes("raining") || line.includes("`Trainer")) && FINISHED.test(line);
+  return FINISHED_NEEDLES.some((needle) => line.includes(needle)) && FINISHED.test(line);
 }

@@ -152,7 +152,8 @@ export class LogLines {
     const debris = this.#isTroubled(stream) && found.class.canBeAftermath === true;
     if (found.class.role === "own" && !debris) {
       this.#last(found.text, found.line, stream);
-      stream.finished = false;
+      // Somebody may end processes that had nothing left to do.
+      if (found.class.cause !== "scheduler") stream.finished = false;
     }
     this.#found.add({ ...found, progressLine: stream.iterationLine });
     this.#troubled = true;

@@ -4,7 +4,7 @@ import { classifyNcclWarning } from "../nccl-lines.ts";
 import type { NcclLine } from "../nccl-lines.ts";
 import { classifyLine } from "./signatures.ts";
 import type { Found, Stream } from "./stream.ts";
-import { failedLine } from "./torchrun.ts";
+import { exitLine } from "./torchrun.ts";
 
 export type LoneFailure = Pick<Found, "class" | "text" | "about">;
 
@@ -32,8 +32,8 @@ export function loneFailure(body: string, no: number, stream: Stream): LoneFailu
       return { class: classifyLine(text) ?? UNCAUGHT, text, about: null };
     }
   }
-  const failed = body.includes("failed (exitcode") ? failedLine(body) : null;
-  if (failed) return { class: failed.class, text: body.trim(), about: { local: failed.local } };
+  const exit = exitLine(body);
+  if (exit) return { ...exit, text: body.trim() };
   const found = classifyLine(body);
   return found && { class: found, text: body.trim(), about: null };
 }

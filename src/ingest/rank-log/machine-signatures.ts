@@ -1,6 +1,6 @@
 /**
  * What ends a process from below: memory, GPU, storage, network, and those who kill it. Wording: CUDA and NVIDIA
- * driver messages, the Linux kernel, glibc, PyTorch's allocator and DataLoader, Slurm, torchrun.
+ * driver messages, the Linux kernel, glibc, PyTorch's allocator and DataLoader, Slurm, Kubernetes, torchrun, Open MPI.
  */
 import { orAftermath, own, stall } from "./signature.ts";
 import type { Signature } from "./signature.ts";
@@ -46,13 +46,14 @@ const MEMORY: readonly Signature[] = [
       "Out of memory: Kill",
       "OOM Kill",
       "OOM kill",
+      "OOMKilled",
       "MemoryError",
       "Cannot allocate memory",
       "std::bad_alloc",
       "can't allocate memory",
       "Out Of Memory",
     ],
-    /oom.kill|Out of memory: Kill|OOM [Kk]ill|(?<!OutOf)MemoryError|annot allocate memory|std::bad_alloc|can't allocate memory|: Out Of Memory/,
+    /oom.kill|Out of memory: Kill|OOM ?[Kk]ill|(?<!OutOf)MemoryError|annot allocate memory|std::bad_alloc|can't allocate memory|: Out Of Memory/,
   ),
 ];
 
@@ -187,12 +188,18 @@ const ENDS: readonly Signature[] = [
     ["PREEMPT", "reempted"],
     /DUE TO PREEMPTION|\bPREEMPTED\b|[Pp]reempted by/,
   ),
-  own("cancelled", "scheduler", ["CANCELLED AT", "CANCELLED DUE"]),
+  own(
+    "evicted",
+    "scheduler",
+    ["Evicted", "TaintManagerEviction", "low on resource"],
+    /\bEvicted\b.{0,80}\b(?:[Nn]ode|[Pp]od)|TaintManagerEviction|was low on resource: /,
+  ),
+  own("cancelled", "scheduler", ["CANCELLED AT", "CANCELLED DUE", "forcing job termination"]),
   own(
     "signal-to-agent",
     "scheduler",
-    ["death signal", "SignalException"],
-    /Received \d+ death signal|SignalException/,
+    ["death signal", "SignalException", "Forwarding signal"],
+    /Received (?:\d+|Signals\.SIG\w+) death signal|SignalException|Forwarding signal \d+ to job/,
   ),
   orAftermath(
     own("segfault", "user-program", [
@@ -208,7 +215,7 @@ const ENDS: readonly Signature[] = [
       "killed",
       "process-gone",
       ["Killed", "SIGKILL"],
-      /^\s*Killed\s*$|\b\d+ Killed\b|tasks? [\d,-]+: Killed|\(SIGKILL\)|by SIGKILL/,
+      /^\s*Killed\s*$|\b\d+ Killed\b|tasks? [\d,-]+: Killed|\(SIGKILL\)|by SIGKILL|with signal SIGKILL/,
     ),
   ),
 ];

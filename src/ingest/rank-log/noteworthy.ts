@@ -3,6 +3,7 @@ import { TIMING_NEEDLES } from "./iteration-line.ts";
 import { FINISHED_NEEDLES, ITERATION_NEEDLES } from "./iterations.ts";
 import { PAUSE_NEEDLES } from "./pauses.ts";
 import { LINE_NEEDLES } from "./signatures.ts";
+import { EXIT_NEEDLES } from "./torchrun.ts";
 
 /** Every line that is more than a line: what tells of failures, and what the parts beside this need to see. */
 export const NOTEWORTHY = new Needles([
@@ -30,10 +31,10 @@ export const NOTEWORTHY = new Needles([
   "NCCL_HOSTID",
   "- Init START",
   "- Init COMPLETE",
-  // torchrun
+  // launchers
   "(first observed failure)",
   "Failures:",
-  "failed (exitcode",
+  ...EXIT_NEEDLES,
   // the size of the job
   "orld size",
   "orld_size",

@@ -16,7 +16,7 @@ import type { NcclProcesses } from "../nccl-lines.ts";
 import type { IterationLines } from "./iteration-lines.ts";
 import type { Found, Stream } from "./stream.ts";
 import type { Streams } from "./streams.ts";
-import type { OpenTorchrun } from "./torchrun.ts";
+import { EXIT_STATUS, type OpenTorchrun } from "./torchrun.ts";
 import type { OpenGroup, OpenReport } from "./watchdog.ts";
 
 export interface LogFindings {
@@ -99,7 +99,7 @@ function failuresOf(of: LogFindings, rankOf: (stream: Stream) => number | null):
   // Writers whose ranks are unknown are still different processes.
   const byProcess = new Map<number | Stream, OpenFailure[]>();
   for (const found of of.found.entries) {
-    if (reported && found.class.signature === "torchrun-failed") continue;
+    if (reported && found.class.signature === EXIT_STATUS) continue;
     const rank = rankOfFailure(found, of, rankOf);
     const list = byProcess.get(rank ?? found.stream) ?? [];
     byProcess.set(rank ?? found.stream, list);
@@ -132,6 +132,7 @@ function rankOfFailure(
 ): number | null {
   const { about, stream } = found;
   if (about && "local" in about) return of.streams.rankOfLocal(about.local);
+  if (about && "rank" in about) return about.rank;
   return rankOf(stream) ?? (about ? of.processes.rankOf(about.host, about.pid) : null);
 }
 

@@ -19,6 +19,7 @@ export interface Found {
   /** Where the text is about another process than its writer. */
   readonly about:
     | { readonly local: number }
+    | { readonly rank: number }
     | { readonly host: string; readonly pid: number }
     | null;
 }

@@ -1,5 +1,5 @@
 /**
- * torchrun's closing report, and the line before it. Defined in pytorch/pytorch:
+ * torchrun's closing report, and the line before it, which other launchers have too. Defined in pytorch/pytorch:
  * torch/distributed/elastic/multiprocessing/errors/__init__.py (ChildFailedError) and
  * torch/distributed/elastic/multiprocessing/api.py.
  */
@@ -13,7 +13,12 @@ const ITEM = /^\s*\[\d{1,6}\]:\s*$/;
 const RANK = /^(\d{1,6})(?: \(local_rank: (\d{1,6})\))?/;
 const EXIT = /^(-?\d{1,6})\s*\(pid: (\d{1,10})\)/;
 const SIGNAL = /\((SIG\w{1,12})\)/;
+/** "failed \(exitcode: -9) local_rank: 0 (pid: 123) of binary: …" */
 const FAILED = /failed \(exitcode: (-?\d{1,6})\) local_rank: (\d{1,6}) \(pid: (\d{1,10})\)/;
+/** DeepSpeed's launcher/launch.py: "['python', …, '--local_rank=7', …] exits with return code = -9" */
+const DEEPSPEED = /--local_rank=(\d{1,6})\b.{0,8000}\] exits with return code = (-?\d{1,6})/;
+/** Open MPI: "mpirun noticed that process rank 3 with PID 12 on node n1 exited on signal 9 (Killed)." */
+const MPIRUN = /noticed that process rank (\d{1,6}) with PID .{1,300} exited on signal (\d{1,3})/;
 
 export interface OpenTorchrun {
   readonly line: number;
@@ -124,16 +129,36 @@ export class TorchrunReport {
   }
 }
 
-/** "failed (exitcode: -9) local_rank: 0 (pid: 123) of binary: …", which is all that a cut log may have. */
-export function failedLine(body: string): { local: number; class: FailureClass } | null {
-  const m = FAILED.exec(body);
-  if (!m) return null;
-  return { local: Number(m[2]), class: exitClass(Number(m[1])) };
+/** What launchers say of the first child that they saw fail, where that is all there is. */
+export const EXIT_NEEDLES: readonly string[] = [
+  "failed (exitcode",
+  "exits with return code",
+  "noticed that process rank",
+];
+
+export interface Exit {
+  readonly about: { readonly local: number } | { readonly rank: number };
+  readonly class: FailureClass;
 }
+
+export function exitLine(body: string): Exit | null {
+  if (!EXIT_NEEDLES.some((needle) => body.includes(needle))) return null;
+  const torchrun = FAILED.exec(body);
+  if (torchrun)
+    return { about: { local: Number(torchrun[2]) }, class: exitClass(Number(torchrun[1])) };
+  const deepspeed = DEEPSPEED.exec(body);
+  if (deepspeed)
+    return { about: { local: Number(deepspeed[1]) }, class: exitClass(Number(deepspeed[2])) };
+  const mpi = MPIRUN.exec(body);
+  return mpi && { about: { rank: Number(mpi[1]) }, class: exitClass(-Number(mpi[2])) };
+}
+
+/** Signature of these lines. */
+export const EXIT_STATUS = "exit-status";
 
 /** An exit status alone accuses only where the process cannot have chosen it. */
 function exitClass(exitCode: number): FailureClass {
-  const signature = "torchrun-failed";
+  const signature = EXIT_STATUS;
   if (exitCode === -9) return { signature, role: "own", cause: "process-gone" };
   if (exitCode === -11 || exitCode === -7 || exitCode === -8)
     return { signature, role: "own", cause: "user-program" };

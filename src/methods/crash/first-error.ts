@@ -3,29 +3,42 @@
  * crashed job prints are echoes (watchdogs, closed connections, aborts) of one process that died;
  * clocks of different hosts do not order them, and torchrun's "first observed failure" is the first
  * that one agent happened to see. So: own errors before echoes, a specific error before a generic
- * GPU error, and a process that fell silent while others report its connection closed.
+ * GPU error, and a process that fell silent while others report its connection closed. Who ends a job from outside is
+ * its end, and the cause only where the job ran until then (before-the-end.ts).
  */
 import { largest } from "../../base/numbers.ts";
 import { count, cutText, rankWords } from "../../base/text.ts";
-import { CLOCK_TOLERANCE_MS, connectionsClosedFirst } from "../../model/connections.ts";
+import {
+  cameBefore,
+  CLOCK_TOLERANCE_MS,
+  connectionsClosedFirst,
+  followsOn,
+  isEnding,
+  isTimeout,
+  WATCHDOG_TIMEOUT,
+} from "../../model/connections.ts";
 import { wasSurvived } from "../../model/process-ended.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
+import { beforeTheEnd, type BeforeTheEnd } from "./before-the-end.ts";
 import { kernelSawGpuOf } from "./kernel-xid.ts";
 
 export const firstError: Method = {
   id: "crash/first-error",
   applies: (job) => job.failures.length > 0 || job.torchrun.length > 0,
-  *run(job) {
+  *run(given) {
+    const failures = given.failures.filter((failure) => !wasSurvived(given, failure));
+    const job = { ...given, failures };
     const own = ownFailures(job);
-    const failures = job.failures.filter((failure) => !wasSurvived(job, failure));
     const echoes = failures.filter((failure) => failure.role === "echo");
-    const root = chooseRoot({ ...job, failures }, own, echoes);
+    const before = beforeTheEnd(job, failures);
+    const root = chooseRoot(job, own, echoes, before);
     if (root) yield root;
-    const victims = new Set(job.failures.flatMap((failure) => failure.rank ?? []));
+    else if (before.did === "stand still") yield* stoodStill(failures, before);
+    const victims = new Set(given.failures.flatMap((failure) => failure.rank ?? []));
     for (const rank of root?.accuses.flatMap((accusation) => accusation.ranks) ?? []) {
       victims.delete(rank);
     }
@@ -47,8 +60,14 @@ export const firstError: Method = {
 /** The first own failure of each rank; a rank dies once. */
 function ownFailures(job: Job): LogFailure[] {
   const first = new Map<string, LogFailure>();
+  const isAfterEnd = followsOn(job.failures.filter(isEnding));
+  const isAfterTimeout = followsOn(job.failures.filter(isTimeout));
   for (const failure of job.failures) {
-    if (failure.role !== "own" || wasSurvived(job, failure) || isAftermath(job, failure)) continue;
+    if (failure.role !== "own" || isEnding(failure)) continue;
+    // Processes that are told to end fail in many ways; signals that follow a time-out are how a hang ends.
+    const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
+    if (isAfterEnd(failure) || (isSignal && isAfterTimeout(failure))) continue;
+    if (isAftermath(job, failure)) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
     if (!known || specificity(job, failure) > specificity(job, known)) first.set(key, failure);
@@ -78,6 +97,7 @@ function chooseRoot(
   job: Job,
   own: readonly LogFailure[],
   echoes: readonly LogFailure[],
+  before: BeforeTheEnd,
 ): NewFinding | null {
   const best = largest(
     own.map((failure) => specificity(job, failure)),
@@ -90,7 +110,42 @@ function chooseRoot(
     return silentFinding(job, silent, echoes);
   }
   if (candidates.length > 0) return ownFinding(job, withRank(job, candidates, echoes));
-  return torchrunFinding(job);
+  const endings = job.failures.filter(isEnding);
+  const isStill = before.did === "stand still";
+  const exited = torchrunFinding(job, isStill || endings.length > 0);
+  return exited ?? (isStill || endings.length === 0 ? null : endFinding(endings, before));
+}
+
+/** Nobody's fault inside the job. */
+function endFinding(endings: readonly LogFailure[], before: BeforeTheEnd): NewFinding {
+  const { text, signature } = earliest(endings);
+  const why = `the job was ended from outside: ${cutText(text, 160)}`;
+  return {
+    says: before.says === "" ? why : `${why}; ${before.says}`,
+    weight: 0.92,
+    at: endings.slice(0, 6).map(placeOf),
+    data: { signature, ranUntilEnd: before.did === "run" },
+    accuses: [accuse("rank", [], "scheduler", 0.92, why)],
+    clears: [],
+  };
+}
+
+/** How it ended explains nothing then; that it stood still is news where the watchdog does not say so. */
+function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Generator<NewFinding> {
+  const ending = failures.find(isEnding);
+  if (!ending && failures.some(({ signature }) => signature === WATCHDOG_TIMEOUT)) return;
+  const end = ending ? ` before it was ended (${cutText(ending.text, 120)})` : "";
+  yield {
+    says: `the job stood still${end}: ${before.says}`,
+    weight: 0.3,
+    at: [...before.at, ...(ending ? [placeOf(ending)] : [])],
+    data: {
+      stoodStill: true,
+      ...(before.sinceMs === null ? {} : { since: new Date(before.sinceMs).toISOString() }),
+    },
+    accuses: [],
+    clears: [],
+  };
 }
 
 /**
@@ -181,8 +236,11 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
   );
   const where = first.at ? ` at ${first.at}` : "";
   const quote = cutText(first.text, 160);
-  if (common && ranks.length > 2 && ranks.length > job.worldSize / 2) {
-    const why = `${count(ranks.length, "rank")} died of the same error${where}: ${quote}`;
+  const raised = ranks.length > 0 ? ranks.length : printed(job, first);
+  const isAll = ranks.length > 1 && ranks.length === job.worldSize;
+  if (common && (isAll || (raised > 2 && raised > job.worldSize / 2))) {
+    const who = ranks.length > 0 ? count(raised, "rank") : "many processes";
+    const why = `${who} died of the same error${where}: ${quote}`;
     const weight = 0.85;
     const type: SuspectType = first.cause === "user-config" ? "config" : "code";
     return {
@@ -219,6 +277,16 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
   };
 }
 
+/** How often nobody in particular printed the same: without prefixes as many did, or nearly. */
+function printed({ failures }: Job, { file, signature, at }: LogFailure): number {
+  return failures
+    .filter(
+      (one) =>
+        one.rank === null && one.file === file && one.signature === signature && one.at === at,
+    )
+    .reduce((sum, { times = 1 }) => sum + times, 0);
+}
+
 function earliest(failures: readonly LogFailure[]): LogFailure {
   return failures.reduce((first, next) =>
     (next.timeMs ?? Infinity) < (first.timeMs ?? Infinity) ? next : first,
@@ -230,10 +298,18 @@ function clearlyLater(failure: LogFailure, first: LogFailure): boolean {
   return failure.timeMs > first.timeMs + CLOCK_TOLERANCE_MS;
 }
 
-/** Exit codes alone: what is neither a clean-up by the launcher nor an abort after a watchdog. */
-function torchrunFinding(job: Job): NewFinding | null {
-  const telling = job.torchrun.filter((failure) => !/SIGTERM|SIGABRT/.test(failure.signal));
-  const candidates = telling.length > 0 ? telling : job.torchrun;
+/**
+ * Exit codes alone: what is neither a clean-up by the launcher nor an abort after a watchdog. Of a job that was ended, or
+ * stood still: what came before that. The report itself is always last; its entries have times.
+ */
+function torchrunFinding(job: Job, isEnded: boolean): NewFinding | null {
+  const stops = job.failures.filter((one) => isEnding(one) || isTimeout(one));
+  const telling = job.torchrun.filter(
+    (failure) =>
+      !/SIGTERM|SIGABRT/.test(failure.signal) &&
+      stops.every((stop) => cameBefore({ ...failure, file: "" }, stop)),
+  );
+  const candidates = telling.length > 0 || isEnded ? telling : job.torchrun;
   if (candidates.length === 0) return null;
   const killed = candidates.filter((failure) => failure.signal === "SIGKILL");
   const chosen = killed.length > 0 ? killed : candidates.filter((failure) => failure.isFirst);

@@ -7,12 +7,13 @@
 import { groupBy } from "../../base/group-by.ts";
 import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
-import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import { followsOn, isEnding, WATCHDOG_TIMEOUT } from "../../model/connections.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { WatchdogReport } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
+import { wasSurvived } from "../../model/process-ended.ts";
 import { findLogMismatches } from "./log-mismatch.ts";
 import { waitingByStack } from "./stacks.ts";
 
@@ -46,10 +47,13 @@ export const watchdog: Method = {
  * on ranks that wait for nothing.
  */
 function timeouts(job: Job): WatchdogReport[] {
-  const ranks = new Set(
-    job.failures.flatMap((f) => (f.signature === WATCHDOG_TIMEOUT ? (f.rank ?? []) : [])),
+  const told = job.failures.filter(
+    (failure) => failure.signature === WATCHDOG_TIMEOUT && !wasSurvived(job, failure),
   );
-  return job.watchdog.filter((report) => report.op !== "" && ranks.has(report.rank ?? -1));
+  const ranks = new Set(told.map(({ rank }) => rank));
+  return job.watchdog.filter(
+    (report) => report.op !== "" && report.rank !== null && ranks.has(report.rank),
+  );
 }
 
 /** Dumps say who waits for whom; lines of the log cannot add to that. */
@@ -86,8 +90,12 @@ function outOfOrder(job: Job, reports: readonly WatchdogReport[]): Accusation[] 
  */
 function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const waits = new Set(reporting);
-  for (const { rank, role, signature } of job.failures) {
-    if (rank !== null && role === "echo" && !/dump-signal|abort/.test(signature)) waits.add(rank);
+  const isAfterEnd = followsOn(job.failures.filter(isEnding));
+  for (const failure of job.failures) {
+    const { rank, role, cause, signature } = failure;
+    // What a rank says when it is told to dump or to end does not show that it waited.
+    if (rank === null || role !== "echo" || /dump-signal|abort/.test(signature)) continue;
+    if (cause !== "scheduler" && !isAfterEnd(failure)) waits.add(rank);
   }
   const all = [...job.logs.values()].filter(
     (log) => log.rank !== null && !waits.has(log.rank) && !log.finished,

@@ -61,6 +61,7 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     watchdog: [],
     torchrun: [],
     logs: new Map(),
+    strayLogs: [],
     processes: new Map(),
     inputs,
     mixesRuns: false,
