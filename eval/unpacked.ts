@@ -10,7 +10,7 @@ export async function unpacked<T>(
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "faultline-eval-"));
   try {
-    execFileSync("tar", ["xzf", archive, "-C", folder]);
+    execFileSync("tar", ["xf", archive, "-C", folder]);
     const [only, ...more] = readdirSync(folder);
     return await use(more.length === 0 && only !== undefined ? join(folder, only) : folder);
   } finally {

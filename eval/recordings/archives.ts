@@ -2,7 +2,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-const ARCHIVE = ".tar.gz";
+/** Large recordings are packed with xz, which halves them; what tests and users read is gzip. */
+const ARCHIVE = /\.tar\.[gx]z$/;
 
 export interface Recording {
   readonly name: string;
@@ -11,8 +12,8 @@ export interface Recording {
 }
 
 export function archivesIn(folder: string): string[] {
-  const archives = namesIn(folder).filter((name) => name.endsWith(ARCHIVE));
-  if (archives.length === 0) throw new Error(`${folder} holds no recording (${ARCHIVE})`);
+  const archives = namesIn(folder).filter((name) => ARCHIVE.test(name));
+  if (archives.length === 0) throw new Error(`${folder} holds no recording (.tar.gz, .tar.xz)`);
   return archives.map((name) => join(folder, name));
 }
 
@@ -23,8 +24,8 @@ export function recordingsIn(folders: readonly string[]): Recording[] {
     for (const name of namesIn(folder)) {
       const path = join(folder, name);
       const isOpen = existsSync(join(path, "truth.json"));
-      if (!isOpen && !name.endsWith(ARCHIVE)) continue;
-      const own = isOpen ? name : name.slice(0, -ARCHIVE.length);
+      if (!isOpen && !ARCHIVE.test(name)) continue;
+      const own = isOpen ? name : name.replace(ARCHIVE, "");
       if (!found.has(own)) found.set(own, path);
     }
   return [...found]
@@ -39,6 +40,6 @@ function namesIn(folder: string): string[] {
     const { code } = error as NodeJS.ErrnoException;
     const why =
       code === "ENOENT" ? "is not there" : code === "ENOTDIR" ? "is no folder" : "cannot be read";
-    throw new Error(`${folder} ${why}; give folders of recordings (${ARCHIVE})`, { cause: error });
+    throw new Error(`${folder} ${why}; give folders of recordings (.tar.gz)`, { cause: error });
   }
 }

@@ -22,6 +22,21 @@ const TEACHING: ReadonlySet<string> = new Set([
   "DDP",
   "pipelining 1F1B",
   "Transformers",
+  "HSDP",
+  "Lightning",
+  "accum",
+  "cp",
+  "ep",
+  "fsdptp",
+  "hf",
+  "hff",
+  "int1f1b",
+  "join",
+  "mege",
+  "pld",
+  "plf",
+  "zbv",
+  "zero1",
 ]);
 
 export function teaches(family: string): boolean {

@@ -21,7 +21,7 @@ const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
 /** The part of the others' waiting that late calls must explain, or it is the GPU. */
 const EXPLAINED = 0.6;
-const UNTOLD = 0.6;
+const UNTOLD = 0.45;
 /** Iterations that make a before, and that gaps are taken from. */
 const FEWEST_BEFORE = 4;
 const FEWEST_GAPS = 3;
@@ -68,7 +68,9 @@ export function sideOf(
   const before = hasBefore
     ? of(account.issueMs, false)
     : median(peers.map(({ rank }) => median(accounts.get(rank)!.issueMs)));
-  const spreadMs = of(account.issueMs, true);
+  // Where CPUs wait for their GPUs all the time, everybody's calls spread out when one is slow: what counts is beyond that.
+  const commonMs = hasBefore ? commonGrowth(suspect.rank, account, slow, accounts) : 0;
+  const spreadMs = of(account.issueMs, true) - commonMs;
   const later = Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
   const growth = suspect.afterMs - suspect.beforeMs;
   const calls = lateCalls(operators, cut, at(true), hasBefore ? at(false) : [], growth, clocks);
@@ -94,6 +96,27 @@ export function sideOf(
   const places = placesOfDelay(usualGaps, slowGaps, Math.max(later, lateMs0));
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
   return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
+}
+
+/** How much longer the other ranks' calls of an iteration span in these iterations, usually; never less than nothing. */
+function commonGrowth(
+  rank: Rank,
+  { iteration }: Account,
+  slow: ReadonlySet<number>,
+  accounts: ReadonlyMap<Rank, Account>,
+): number {
+  const numbers = new Set([...slow].map((i) => iteration[i]!));
+  const growth = [...accounts]
+    .filter(([other]) => other !== rank)
+    .slice(0, MOST_PEERS)
+    .map(([, other]) => {
+      const at = (wanted: boolean): number[] =>
+        [...other.issueMs].filter(
+          (_, i) => other.iteration[i]! > 2 && numbers.has(other.iteration[i]!) === wanted,
+        );
+      return median(at(true)) - median(at(false));
+    });
+  return Math.max(0, median(growth.filter((ms) => !Number.isNaN(ms))) || 0);
 }
 
 /** Whether the iterations of both begin with the same call: a period may be cut anywhere. */
