@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { lateCalls } from "./late-calls.ts";
+import { testRanks } from "./test-ranks.ts";
+
+const SLOW_MS = 40;
+const isSlow = (n: number): boolean => n > 10;
+const before = Array.from({ length: 10 }, (_, i) => i);
+const since = before.map((i) => i + 10);
+
+/** Rank 3 keeps the others waiting since iteration 11; its calls come so much later. */
+function callsOf(lateMs: number, hasBefore = true) {
+  const { cut } = testRanks({
+    ranks: 4,
+    iterations: 20,
+    iterationMs: () => 100,
+    stayMs: (rank, n, nth) => 5 + (isSlow(n) && nth === 0 && rank !== 3 ? SLOW_MS : 0),
+    lateMs: (rank, n, nth) => (isSlow(n) && rank === 3 && nth === 0 ? lateMs : 0),
+  });
+  return lateCalls(cut[3]!, cut, since, hasBefore ? before : [], SLOW_MS, new Map());
+}
+
+test("calls that come late by what the others wait explain it: the CPU is slow", () => {
+  expect(callsOf(45)).toMatchObject({ explained: 1, firstMs: 45 });
+  expect(callsOf(45, false)).toMatchObject({ explained: 1 });
+});
+
+test("calls that come with the others', or late by less than they wait, do not: the GPU is slow", () => {
+  expect(callsOf(0)!.explained).toBe(0);
+  expect(callsOf(30)!.explained).toBe(0);
+});
+
+test("where the others hardly wait in collectives nothing is told", () => {
+  const { cut } = testRanks({ ranks: 4, iterations: 20, iterationMs: () => 100, stayMs: () => 5 });
+  expect(lateCalls(cut[3]!, cut, since, before, SLOW_MS, new Map())).toBeNull();
+});

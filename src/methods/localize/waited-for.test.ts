@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { testRanks, type TestJob } from "./test-ranks.ts";
+import { leadsOf } from "./waited-for.ts";
+
+/** The same every time, between -1 and 1. */
+const chance = (...of: number[]): number => {
+  const value =
+    Math.sin(of.reduce((sum, one, k) => sum + one * (12.9898 + 65.17 * k), 1)) * 43758.5;
+  return 2 * (value - Math.floor(value)) - 1;
+};
+/** Iterations of a shared machine: all ranks wait a third longer or shorter. */
+const common = (iteration: number): number => 30 * chance(iteration);
+const suspectsOf = (job: TestJob) => {
+  const { cut, accounts } = testRanks(job);
+  return leadsOf(cut, accounts).suspects;
+};
+const healthy: TestJob = {
+  ranks: 8,
+  iterations: 50,
+  iterationMs: (n) => 100 + common(n),
+  stayMs: (rank, n, nth) => 12 + common(n) / 4 + chance(rank, n, nth),
+};
+/** Rank 5 takes so much longer: all others wait for it in the first collective. */
+const slowed = (ms: number, from: number, to = Infinity): TestJob => ({
+  ...healthy,
+  iterationMs: (n) => healthy.iterationMs(n) + (n >= from && n <= to ? ms : 0),
+  stayMs: (rank, n, nth) =>
+    healthy.stayMs(rank, n, nth) + (nth === 0 && rank !== 5 && n >= from && n <= to ? ms : 0),
+});
+
+describe("whom the others wait for", () => {
+  test("is nobody in a healthy job, whatever the noise that all share", () => {
+    expect(suspectsOf(healthy)).toEqual([]);
+  });
+
+  test.each([10, 20, 80])("is the rank that is slower by %i ms of 100, since when it is", (ms) => {
+    const found = suspectsOf(slowed(ms, 26));
+    expect(found.map(({ rank, kind }) => [rank, kind])).toEqual([[5, "slower"]]);
+    expect(Math.abs(found[0]!.iteration! - 26)).toBeLessThanOrEqual(1);
+    expect(found[0]!.afterMs - found[0]!.beforeMs).toBeGreaterThan(0.7 * ms);
+  });
+
+  test("is found where the record holds nothing else", () => {
+    const found = suspectsOf(slowed(20, 0));
+    expect(found.map(({ rank, kind }) => [rank, kind])).toEqual([[5, "always"]]);
+  });
+
+  test("may be two", () => {
+    const both = slowed(30, 26);
+    const found = suspectsOf({
+      ...both,
+      stayMs: (rank, n, nth) => both.stayMs(rank === 2 ? 5 : rank, n, nth),
+    });
+    expect(found.map(({ rank }) => rank).toSorted()).toEqual([2, 5]);
+  });
+
+  test("is nobody where iterations do not get longer: a rank that uses up its slack slows nobody down", () => {
+    const job = slowed(20, 26);
+    expect(suspectsOf({ ...job, iterationMs: () => 100 })).toEqual([]);
+  });
+
+  test("is nobody where ranks take turns", () => {
+    const uneven: TestJob = {
+      ...healthy,
+      stayMs: (rank, n, nth) => healthy.stayMs(rank, n, nth) + (n % 8 === rank ? 0 : 10),
+    };
+    expect(suspectsOf(uneven)).toEqual([]);
+  });
+
+  test("is asked of whoever is accused otherwise", () => {
+    const { cut, accounts } = testRanks(slowed(20, 26));
+    const { isWaitedFor } = leadsOf(cut, accounts);
+    const slow = Array.from({ length: 25 }, (_, i) => 25 + i);
+    expect([5, 2].map((rank) => isWaitedFor(rank, slow))).toEqual([true, false]);
+  });
+});
