@@ -66,7 +66,7 @@ export function placesIn(file: string, source: string): Place[] {
       const by = part("argument").type === "ArrayExpression" ? "[]" : "null";
       if (textOf(part("argument")) !== by) change(part("argument"), by, tree, `return ${by}`);
     } else if (tree.type === "Literal" && typeof tree["value"] === "number") {
-      change(tree, String((tree["value"] as number) + 1));
+      change(tree, String(tree["value"] + 1));
     } else if (tree.type === "Literal" && typeof tree["value"] === "boolean") {
       change(tree, String(!tree["value"]));
     }
