@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
@@ -6,20 +7,15 @@ import { LACKING_FILE } from "./test/support/lacking.ts";
 
 process.env[LACKING_FILE] = join(tmpdir(), `faultline-tests-lacking-${process.pid}`);
 
-/** Tables of cases of which `npm test` asks a few. */
-const ALL_OF_THEM = [
-  "src/methods/localize/progressive/progressive.test.ts",
-  "src/methods/localize/slow-rank.test.ts",
-  "src/methods/localize/what-if/what-if.test.ts",
-  "src/report/html/html.test.ts",
-  "src/report/html/trace-page.test.ts",
-  "src/simulate/cluster/engine.test.ts",
-  "src/simulate/hang-cases/hang-case.test.ts",
-  "test/iterations.test.ts",
-  "test/machines.test.ts",
-  "test/recorded-rings.test.ts",
-  "test/simulated-jobs.test.ts",
-];
+/** Tests that ask a few of many cases in `npm test`: they ask all in `npm run test:system`. */
+const ofManyCases = ["src", "test", "web"].flatMap((folder) =>
+  readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".test.ts") && !name.startsWith("system/"))
+    .map((name) => `${folder}/${name}`)
+    .filter((path) =>
+      readFileSync(join(import.meta.dirname, path), "utf8").includes("support/cases.ts"),
+    ),
+);
 
 const common = { setupFiles: ["test/support/property-seed.ts"] };
 
@@ -45,7 +41,7 @@ export default defineConfig({
         test: {
           ...common,
           name: "system",
-          include: ["test/system/**/*.test.ts", ...ALL_OF_THEM],
+          include: ["test/system/**/*.test.ts", ...ofManyCases],
           env: { [ALL_CASES]: "1" },
           testTimeout: 120_000,
           retry: 1,

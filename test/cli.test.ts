@@ -119,6 +119,18 @@ describe("a wrong call", () => {
   });
 });
 
+describe("faultline serve", () => {
+  it.each([
+    ["unset", {}, /there is no home folder to keep data in.*--data FOLDER/],
+    ["no place to write to", { HOME: "/dev/null" }, /cannot be made: .*--data FOLDER/],
+  ])("with a home folder that is %s says so in one line", async (_, env, line) => {
+    const { status, stderr } = await faultlineIn({ env }, "serve", "--port", "0");
+    expect(stderr).toMatch(line);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(status).toBe(2);
+  });
+});
+
 describe("bad input", () => {
   it("alone is an error that names the file and what is wrong, exit 3", async () => {
     const cases: [string, string | Uint8Array, RegExp][] = [

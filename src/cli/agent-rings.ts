@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import { harmless, thousands } from "../base/text.ts";
 import { defaultFolder, discover, type FoundRing, type Run } from "../live/agent/discover.ts";
 import { lastOperator, type LastOperator } from "../live/agent/last-operator.ts";
-import { thisMachine, type Machine } from "../live/agent/process-state.ts";
+import { isForeign, thisMachine, type Machine } from "../live/agent/process-state.ts";
 import { openRing } from "../live/agent/ring-file.ts";
 import { selectRuns } from "../live/agent/select-run.ts";
 import type { Io } from "./io.ts";
@@ -49,7 +49,10 @@ function describe(run: Run, machine: Machine) {
 
 function describeRing(ring: FoundRing, machine: Machine) {
   const { header, progress } = ring;
-  const now = machine.monotonicNs();
+  // By the time of day where its monotonic clock is another boot's or machine's.
+  const now = isForeign(ring, machine)
+    ? machine.realtimeNs() - header.clockOffsetNs
+    : machine.monotonicNs();
   const ageMs = (at: bigint): number => Math.max(0, Number(now - at) / 1e6);
   const last = lastOf(ring);
   return {

@@ -13,9 +13,13 @@ export function seconds(text: string): number {
   return sum;
 }
 
-/** A moment: ISO 8601, or Unix seconds. */
+const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+
+/** A moment: ISO 8601, or Unix seconds. UTC where it names no zone, as in logs: the answer must not depend on the machine. */
 export function moment(text: string): number {
-  const at = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  const [, day, time = "00:00", zone = "Z"] = ISO.exec(text) ?? [];
+  const isUnix = /^\d+(\.\d+)?$/.test(text);
+  const at = isUnix ? Number(text) : Date.parse(`${day}T${time}${zone}`) / 1000;
   if (!Number.isFinite(at))
     throw new InvalidArgumentError("It must be a time such as 2026-11-15T00:41:00Z.");
   return at;

@@ -147,7 +147,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     .option("--prometheus <url>", "pull them from a Prometheus or VictoriaMetrics server instead")
     .option("--match <matchers>", `label matchers that select the job's machines: 'job="train"'`)
     .option("--range <duration>", "how much to look at (15m)", seconds)
-    .option("--end <time>", "up to when (now)", moment)
+    .option("--end <time>", "up to when, UTC where it names no zone (now)", moment)
     .addOption(
       new Option("--via <way>", "how to pull").choices([
         "auto",

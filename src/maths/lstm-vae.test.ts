@@ -6,6 +6,8 @@ import { reconstructionError, trainVae } from "./lstm-vae-train.ts";
 import { freshVae, MINDER_SHAPE, vaeFromJson, vaeToJson, type VaeShape } from "./lstm-vae.ts";
 import { rationalSigmoid, rationalTanh } from "./rational-tanh.ts";
 import { gaussian } from "./test-noise.ts";
+import { runs } from "../../test/support/cases.ts";
+import { processorMs } from "../../test/support/processor-time.ts";
 
 const WIDE: VaeShape = { window: 8, inputs: 3, hidden: 4, latent: 8 };
 const SMALL: VaeShape = { window: 3, inputs: 2, hidden: 2, latent: 3 };
@@ -84,10 +86,11 @@ describe("the kernel", () => {
     const kernel = new VaeKernel(MINDER_SHAPE, 1000, 108);
     kernel.load(freshVae(MINDER_SHAPE, 3));
     for (let tick = 0; tick < 100; tick++) kernel.run(tick, true);
-    const began = performance.now();
-    for (let tick = 0; tick < 100; tick++) kernel.run(tick, true);
-    // 1,100 a millisecond on one core of 2020; the bound leaves room for busy machines.
-    expect(100_000 / (performance.now() - began)).toBeGreaterThan(150);
+    const ms = processorMs(() => {
+      for (let tick = 0; tick < 100; tick++) kernel.run(tick, true);
+    });
+    // 1,100 a millisecond on one core of 2020; the bound leaves room for slow machines.
+    expect(100_000 / ms).toBeGreaterThan(150);
   });
 });
 
@@ -108,11 +111,14 @@ describe("training", () => {
   const windows = draw(3000);
   const options = { seed: 2, batchSize: 8, rate: 0.02, divergence: 1e-6, shape: MINDER_SHAPE };
 
-  it("reconstructs healthy windows to 1e-4 (Minder §6.3)", { timeout: 60_000 }, () => {
-    const model = trainVae(windows, { ...options, batches: 12_000 });
-    expect(reconstructionError(model, draw(500))).toBeLessThan(1e-4);
+  // The paper's error takes 12,000 batches; with fewer it is on the way there.
+  const [batches, most] = [runs(5000, 12_000), runs(5e-4, 1e-4)];
+  it(`reconstructs healthy windows to ${most} (Minder §6.3)`, { timeout: 60_000 }, () => {
+    expect(reconstructionError(freshVae(MINDER_SHAPE, 2), draw(500))).toBeGreaterThan(10 * most);
+    const model = trainVae(windows, { ...options, batches });
+    expect(reconstructionError(model, draw(500))).toBeLessThan(most);
     const again = vaeFromJson(JSON.parse(JSON.stringify(vaeToJson(model))));
-    expect(reconstructionError(again, draw(500))).toBeLessThan(1e-4);
+    expect(reconstructionError(again, draw(500))).toBeLessThan(most);
   });
 
   it("gives the same model for the same seed", () => {

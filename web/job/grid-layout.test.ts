@@ -121,7 +121,7 @@ describe("the layout of ranks", () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 });

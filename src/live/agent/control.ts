@@ -9,7 +9,7 @@
  */
 import { closeSync } from "node:fs";
 import type { FoundRing } from "./discover.ts";
-import { isOtherClock, type Machine } from "./process-state.ts";
+import { isForeign, type Machine } from "./process-state.ts";
 import { HEADER, TEXT_BYTES } from "../../ingest/probe-ring/layout.ts";
 import { readProgress } from "./ring-header.ts";
 import { headerNow, openingError, openRing, writeWords, type Word } from "./ring-file.ts";
@@ -24,7 +24,7 @@ const LOOK_MS = 20;
 
 /** Holds the next calls of all rings for so long; those whose words could not be written. */
 export function setTrap(rings: readonly FoundRing[], forNs: bigint, machine: Machine): Trouble[] {
-  const ours = rings.filter((ring) => !isOtherClock(ring.header, machine));
+  const ours = rings.filter((ring) => !isForeign(ring, machine));
   const foreign = rings
     .filter((ring) => !ours.includes(ring))
     .map((ring) => ({ ring, why: "its clock is another machine's; it is not held" }));

@@ -11,8 +11,8 @@
  */
 import { closeSync } from "node:fs";
 import { HEADER, HEADER_BYTES, RECORD_BYTES, TEXT_BYTES } from "../../ingest/probe-ring/layout.ts";
-import { tablesOf } from "./ring-header.ts";
-import { lookAt, moment, type Machine } from "./process-state.ts";
+import { clockOffset, tablesOf } from "./ring-header.ts";
+import { isForeign, lookAt, moment, type Machine } from "./process-state.ts";
 import { openRing, readFully, type RingFile } from "./ring-file.ts";
 
 /** Compared at once; what is equal in a page needs no look at its records. */
@@ -88,8 +88,11 @@ function settle(
 function markCopy(bytes: Buffer, { header }: RingFile, machine: Machine): string {
   const look = lookAt(header, bytes.readBigUInt64LE(HEADER.heartbeatNs), machine);
   const { realtimeNs, monotonicNs } = moment(machine);
+  // By the ring's own clock: one of another machine or boot has nothing to do with ours.
+  const theirs = realtimeNs - clockOffset(bytes);
+  const copiedNs = isForeign({ header, process: look }, machine) ? theirs : monotonicNs;
   bytes.writeBigUInt64LE(realtimeNs, HEADER.copiedRealtimeNs);
-  bytes.writeBigUInt64LE(monotonicNs, HEADER.copiedMonotonicNs);
+  bytes.writeBigUInt64LE(copiedNs > 0n ? copiedNs : 0n, HEADER.copiedMonotonicNs);
   bytes[HEADER.processState] = look.state === "" ? 0 : look.state.charCodeAt(0);
   bytes.fill(0, HEADER.waitsIn, HEADER.waitsIn + TEXT_BYTES.waitsIn);
   bytes.write(look.waitsIn.slice(0, TEXT_BYTES.waitsIn - 1), HEADER.waitsIn, "latin1");

@@ -17,16 +17,14 @@ import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
 import { setTrap } from "./control.ts";
 import { discover, type FoundRing } from "./discover.ts";
 import { lastOperator } from "./last-operator.ts";
-import { thisMachine } from "./process-state.ts";
 import { openRing } from "./ring-file.ts";
 import { ringsOf, selectRuns } from "./select-run.ts";
 import { end, IdleProcesses } from "./test-process.ts";
-import { startTicksOf, TestRing, writeRing } from "./test-ring.ts";
+import { nowNs, olderMachine, startTicksOf, TestRing, writeRing } from "./test-ring.ts";
 
 let folder: string;
 const idle = new IdleProcesses();
-const machine = thisMachine();
-const nowNs = (): bigint => process.hrtime.bigint();
+const machine = olderMachine;
 const found = (): FoundRing[] => ringsOf(discover(folder, machine).runs);
 const only = (): FoundRing => found()[0]!;
 
@@ -39,13 +37,13 @@ afterEach(() => {
 describe("rings on a machine", () => {
   it("tells who writes, whether it lives, and what it does", async () => {
     const child = await idle.start();
-    const ring = new TestRing({ folder, rank: 3, pid: child.pid, job: "llama" });
+    const ring = new TestRing({ on: machine, folder, rank: 3, pid: child.pid, job: "llama" });
     ring.communicator(0, "tp", 8);
     ring.append({ kind: KIND.collective, func: 1, group: 0, b: 811, endedNs: nowNs() });
     ring.append({ kind: KIND.collective, func: 1, group: 0, b: 812 });
     ring.append({ kind: KIND.matrix, a: 5, endedNs: nowNs() });
     expect(only()).toMatchObject({ header: { rank: 3, pid: child.pid, job: "llama" } });
-    expect(only().process.state).toBe("S");
+    await expect.poll(() => only().process.state).toBe("S");
     const fd = openRing(only());
     expect(lastOperator(fd, only(), 3)).toMatchObject({
       what: "AllReduce 812 of tp (size 8)",
@@ -61,7 +59,7 @@ describe("rings on a machine", () => {
 
   it("does not take another process with the number for it, nor a silent number for a death in a container", async () => {
     const child = await idle.start();
-    const ring = new TestRing({ folder, pid: child.pid, startTicks: 17 });
+    const ring = new TestRing({ on: machine, folder, pid: child.pid, startTicks: 17 });
     const inContainer = { ...machine, sharesNumbers: false };
     expect(ringsOf(discover(folder, inContainer).runs)[0]!.process.state).toBe("");
     ring.beat(nowNs() - 60_000_000_000n);
@@ -69,26 +67,26 @@ describe("rings on a machine", () => {
   });
 
   it("knows nothing of processes on another machine", () => {
-    writeRing({ folder, pid: 1, startTicks: 5, clockShiftNs: 3_600_000_000_000n });
+    writeRing({ on: machine, folder, pid: 1, startTicks: 5, clockShiftNs: 3_600_000_000_000n });
     expect(only().process.state).toBe("");
     expect(setTrap(found(), 1_000_000n, machine)[0]!.why).toContain("another machine");
   });
 
   it("refuses what it cannot read, each with a reason", () => {
-    const good = new TestRing({ folder, rank: 0 });
-    const cut = new TestRing({ folder, rank: 1 });
+    const good = new TestRing({ on: machine, folder, rank: 0 });
+    const cut = new TestRing({ on: machine, folder, rank: 1 });
     truncateSync(cut.path, 5000);
-    const short = new TestRing({ folder, rank: 2 });
+    const short = new TestRing({ on: machine, folder, rank: 2 });
     truncateSync(short.path, 100);
-    const newer = new TestRing({ folder, rank: 3 });
+    const newer = new TestRing({ on: machine, folder, rank: 3 });
     newer.word(HEADER.version, 9);
-    const odd = new TestRing({ folder, rank: 4 });
+    const odd = new TestRing({ on: machine, folder, rank: 4 });
     odd.word(HEADER.recordCount, 63);
-    new TestRing({ folder, rank: 7 }).long(HEADER.head, 2n ** 64n - 1n);
-    const long = new TestRing({ folder, rank: 8 });
+    new TestRing({ on: machine, folder, rank: 7 }).long(HEADER.head, 2n ** 64n - 1n);
+    const long = new TestRing({ on: machine, folder, rank: 8 });
     const promised = long.bytes.length;
     truncateSync(long.path, 2 ** 40);
-    const large = new TestRing({ folder, rank: 9 });
+    const large = new TestRing({ on: machine, folder, rank: 9 });
     large.word(HEADER.connectionCapacity, 2 ** 25);
     truncateSync(large.path, 2 ** 40);
     symlinkSync(good.path, join(folder, "job.r5.1.native.ring"));
@@ -112,14 +110,14 @@ describe("rings on a machine", () => {
   });
 
   it("looks back no further than it was told, whatever the head says", () => {
-    const ring = new TestRing({ folder });
+    const ring = new TestRing({ on: machine, folder });
     const fd = openRing(ring);
     expect(lastOperator(fd, only(), 2 ** 64)).toBe(null);
     closeSync(fd);
   });
 
   it("hands on no order to a terminal", () => {
-    const ring = new TestRing({ folder, job: "a\u009bb" });
+    const ring = new TestRing({ on: machine, folder, job: "a\u009bb" });
     ring.communicator(0, "tp\x1b[31m\n", 2);
     ring.append({ kind: KIND.collective, func: 1, group: 0, b: 1 });
     const fd = openRing(ring);
@@ -130,16 +128,16 @@ describe("rings on a machine", () => {
 
   it("keeps runs apart: starts of one job, and two jobs of one name", async () => {
     const [a, b, c] = [await idle.start(), await idle.start(), await idle.start()];
-    writeRing({ folder, rank: 0, pid: 999_999_999, startTicks: 10 }).beat(1n);
-    writeRing({ folder, rank: 0, pid: a.pid });
-    writeRing({ folder, rank: 1, pid: b.pid });
-    writeRing({ folder, rank: 1, pid: b.pid, writer: "python" });
+    writeRing({ on: machine, folder, rank: 0, pid: 999_999_999, startTicks: 10 }).beat(1n);
+    writeRing({ on: machine, folder, rank: 0, pid: a.pid });
+    writeRing({ on: machine, folder, rank: 1, pid: b.pid });
+    writeRing({ on: machine, folder, rank: 1, pid: b.pid, writer: "python" });
     const runs = discover(folder, machine).runs;
     expect(runs.map(({ rings }) => rings.length).sort((a, b) => a - b)).toEqual([1, 3]);
     const chosen = selectRuns({ runs, troubles: [] }, folder, {});
     expect(ringsOf(chosen.runs).map(({ header }) => header.pid)).toEqual([a.pid, b.pid, b.pid]);
     expect(chosen.remarks[0]).toContain("1 other run of job left out");
-    writeRing({ folder, rank: 0, pid: c.pid, address: "10.0.0.1:29500" });
+    writeRing({ on: machine, folder, rank: 0, pid: c.pid, address: "10.0.0.1:29500" });
     const both = discover(folder, machine);
     expect(() => selectRuns(both, folder, {})).toThrow(/2 jobs here: job .*process/);
     const byPid = selectRuns(both, folder, { pid: c.pid });
@@ -154,8 +152,8 @@ describe("rings on a machine", () => {
     });
     const [text] = (await once(parent.stdout, "data")) as [Buffer];
     const child = Number(text.toString());
-    writeRing({ folder, rank: 0, pid: parent.pid! });
-    writeRing({ folder, rank: 0, pid: child });
+    writeRing({ on: machine, folder, rank: 0, pid: parent.pid! });
+    writeRing({ on: machine, folder, rank: 0, pid: child });
     const { runs } = discover(folder, machine);
     process.kill(child, "SIGKILL");
     parent.kill("SIGKILL");

@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError } from "../../base/errors.ts";
-import { lookAt, type Machine, type ProcessLook } from "./process-state.ts";
+import { isSameClock, lookAt, type Machine, type ProcessLook } from "./process-state.ts";
 import { inspectRing, type RingFile } from "./ring-file.ts";
 
 const RING = /\.ring$/;
@@ -141,9 +141,15 @@ function belongs(one: OneProcess, start: readonly OneProcess[]): boolean {
   )
     return true;
   const last = start.at(-1)!;
+  if (isOtherBoot(one.rings[0]!, last.rings[0]!)) return false;
   if (one.startTicks - last.startTicks > ONE_START_TICKS) return false;
   const same = start.find(({ rank }) => rank >= 0 && rank === one.rank);
   return same === undefined || (one.rings[0]!.header.address !== "" && isAlive(same.rings[0]!));
+}
+
+/** Ticks and numbers of processes begin anew with every boot. */
+function isOtherBoot({ header: a }: FoundRing, { header: b }: FoundRing): boolean {
+  return a.host === b.host && !isSameClock(a.startOffsetNs, b.startOffsetNs);
 }
 
 export function isAlive(ring: FoundRing): boolean {

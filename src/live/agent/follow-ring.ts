@@ -47,6 +47,7 @@ export class RingFollower {
   readonly #fd: number;
   readonly #slots: number;
   readonly #options: FollowOptions;
+  readonly #isForeign: boolean;
   readonly #header = Buffer.alloc(HEADER_BYTES);
   readonly #batch: Buffer;
   /** The same bytes: reading a word of them is a tenth of the cost of Buffer's methods. */
@@ -81,9 +82,13 @@ export class RingFollower {
   /** Records read so far. */
   records = 0;
 
-  /** Throws where the ring cannot be opened. */
-  constructor(ring: RingFile, options: FollowOptions) {
+  /**
+   * Throws where the ring cannot be opened. `isForeign`: its times are by another clock than ours, so only what moves
+   * under our eyes has a time.
+   */
+  constructor(ring: RingFile, options: FollowOptions, isForeign = false) {
     this.ring = ring;
+    this.#isForeign = isForeign;
     this.#options = options;
     this.#slots = ring.header.recordCount;
     this.#fd = openRing(ring);
@@ -314,7 +319,8 @@ export class RingFollower {
   #progress(at: number, nowNs: number): void {
     const kind = this.#batch[at + RECORD.kind]!;
     // A ring that is met in the middle tells by its records when it went on last; later our own clock does.
-    const when = this.#hasPolled ? nowNs : Math.min(nowNs, this.#timeOf(at));
+    const before = this.#isForeign ? 0 : Math.min(nowNs, this.#timeOf(at));
+    const when = this.#hasPolled ? nowNs : before;
     if (kind === KIND.iteration || kind === KIND.pythonCall) {
       this.lastCallNs = Math.max(this.lastCallNs, when);
       if (kind === KIND.iteration) this.#iteration(at);

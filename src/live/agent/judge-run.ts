@@ -46,12 +46,12 @@ export function silence(watched: readonly Watched[], nowNs: number): number {
     0,
   );
   if (longestNs === 0 && !followers.some(({ openCalls }) => openCalls > 0)) return 0;
-  const silentNs =
-    nowNs -
-    largest(
-      followers.map(({ lastCallNs }) => lastCallNs),
-      0,
-    );
+  const lastNs = largest(
+    followers.map(({ lastCallNs }) => lastCallNs),
+    0,
+  );
+  if (lastNs === 0) return 0;
+  const silentNs = nowNs - lastNs;
   return silentNs > USUAL_ITERATIONS * longestNs ? silentNs : 0;
 }
 

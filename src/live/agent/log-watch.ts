@@ -191,7 +191,7 @@ export class LogWatch {
   #failure(path: string, one: LogFailureLine): void {
     const key = `${path} ${one.rank} ${one.local}`;
     let share = this.#allowed.get(key);
-    if (share === undefined || this.#nowMs - share.fromMs >= MINUTE_MS) {
+    if (share === undefined || Math.abs(this.#nowMs - share.fromMs) >= MINUTE_MS) {
       share = { fromMs: this.#nowMs, told: 0, untold: share?.untold ?? 0 };
       this.#allowed.set(key, share);
     }

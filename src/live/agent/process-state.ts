@@ -1,10 +1,11 @@
 /** What Linux tells of a process: its state, what it waits in, its environment (proc(5)). */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 
 /** A process that says so itself this recently is alive, whatever its number means in our namespace. */
 const FRESH_HEARTBEAT_NS = 5_000_000_000n;
-/** Clocks of one machine: realtime less monotonic changes by NTP's steps, other machines' differ by their boots. */
+/** Realtime less monotonic, of one boot of one machine: drift changes it by less. */
 const SAME_CLOCK_NS = 10_000_000_000n;
 const MOST_ENVIRONMENT = 1 << 20;
 
@@ -14,6 +15,8 @@ export interface Machine {
   monotonicNs(): bigint;
   /** CLOCK_REALTIME, to the millisecond. */
   realtimeNs(): bigint;
+  /** As rings of this machine name their host. */
+  readonly host: string;
   /** Where proc(5) is mounted. */
   readonly proc: string;
   /** Whether the numbers in rings are those that we see: in containers they need not be. Learnt by meeting one. */
@@ -27,6 +30,7 @@ export function thisMachine(): Machine {
   return {
     monotonicNs: () => process.hrtime.bigint(),
     realtimeNs: () => BigInt(Date.now()) * 1_000_000n,
+    host: hostname(),
     proc: "/proc",
     sharesNumbers: link("/proc/self/ns/pid") === FIRST_NAMESPACE,
   };
@@ -56,22 +60,37 @@ export interface ProcessLook {
 
 interface Known {
   readonly pid: number;
+  readonly host: string;
   readonly startTicks: number;
   readonly clockOffsetNs: bigint;
 }
 
+/** Of another machine, of an earlier boot of this one, or of before the time of day was stepped. */
 export function isOtherClock(
   { clockOffsetNs }: Pick<Known, "clockOffsetNs">,
   machine: Machine,
 ): boolean {
-  const ours = machine.realtimeNs() - machine.monotonicNs();
-  const apart = clockOffsetNs > ours ? clockOffsetNs - ours : ours - clockOffsetNs;
-  return apart > SAME_CLOCK_NS;
+  return !isSameClock(clockOffsetNs, machine.realtimeNs() - machine.monotonicNs());
+}
+
+export function isSameClock(offsetNs: bigint, otherNs: bigint): boolean {
+  const apart = offsetNs > otherNs ? offsetNs - otherNs : otherNs - offsetNs;
+  return apart <= SAME_CLOCK_NS;
+}
+
+/** Monotonic times in it mean nothing here: by its clock it is foreign, and no process of ours is seen to write it. */
+export function isForeign(
+  { header, process: look }: { readonly header: Known; readonly process: ProcessLook },
+  machine: Machine,
+): boolean {
+  return look.pid === 0 && isOtherClock(header, machine);
 }
 
 /**
  * A ring from another machine (a shared folder), or one from inside a container whose numbers we do not share, must not
- * be called gone only because its number is nobody's here.
+ * be called gone only because its number is nobody's here. One of this host by another clock is from before a reboot, or
+ * from before the time of day was stepped (a stopped or dead process does not refresh its pair of clocks): there the
+ * process decides, by its number and start.
  */
 export function lookAt(ring: Known, heartbeatNs: bigint, machine: Machine): ProcessLook {
   const look = stateOf(ring, heartbeatNs, machine);
@@ -85,7 +104,7 @@ export function stateOf(
   machine: Machine,
 ): Omit<ProcessLook, "waitsIn"> {
   const unknown = { state: "", parent: 0, pid: 0 };
-  if (isOtherClock(ring, machine)) return unknown;
+  if (isOtherClock(ring, machine) && ring.host !== machine.host) return unknown;
   const stat = statOf(ring.pid, machine.proc);
   if (stat !== null && (ring.startTicks === 0 || stat.startTicks === ring.startTicks)) {
     if (ring.startTicks > 0) machine.sharesNumbers = true;

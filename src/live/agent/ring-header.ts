@@ -46,8 +46,10 @@ export interface RingHeader {
   readonly recordsOffset: number;
   /** Milliseconds since 1970. */
   readonly startedMs: number;
-  /** Realtime less monotonic, nanoseconds: tells this boot of this machine from others. */
+  /** Realtime less monotonic, nanoseconds, as of the last refresh: tells this boot of this machine from others. */
   readonly clockOffsetNs: bigint;
+  /** The same when the ring was made: alike for all processes of one start. */
+  readonly startOffsetNs: bigint;
   /** Start of the process, ticks since boot. */
   readonly startTicks: number;
 }
@@ -132,6 +134,7 @@ export function readHeader(bytes: Buffer): RingHeader {
     recordsOffset: Number(bytes.readBigUInt64LE(HEADER.recordsOffset)),
     startedMs: Number(bytes.readBigUInt64LE(HEADER.startedRealtimeNs) / 1_000_000n),
     clockOffsetNs: clockOffset(bytes),
+    startOffsetNs: offsetAt(bytes, HEADER.startedRealtimeNs),
     startTicks: Number(bytes.readBigUInt64LE(HEADER.processStartTicks)),
   };
 }
@@ -156,6 +159,10 @@ export function clockOffset(bytes: Buffer): bigint {
     bytes.readBigUInt64LE(HEADER.anchorMonotonicNs) === 0n
       ? HEADER.startedRealtimeNs
       : HEADER.anchorRealtimeNs;
+  return offsetAt(bytes, at);
+}
+
+function offsetAt(bytes: Buffer, at: number): bigint {
   return bytes.readBigUInt64LE(at) - bytes.readBigUInt64LE(at + 8);
 }
 

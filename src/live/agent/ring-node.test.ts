@@ -13,11 +13,10 @@ import type {
   Report,
 } from "../wire/messages.ts";
 import type { Node } from "./node.ts";
-import { thisMachine } from "./process-state.ts";
 import { ringNode, type RingNodeOptions } from "./ring-node.ts";
 import { inspectRing } from "./ring-file.ts";
 import { end, IdleProcesses } from "./test-process.ts";
-import { TestRing } from "./test-ring.ts";
+import { nowNs, olderMachine, TestRing } from "./test-ring.ts";
 
 const MS = 1_000_000n;
 const ALL_REDUCE = 1;
@@ -38,9 +37,6 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Of a machine that booted two hours earlier than this one, which may just have: tests write what is an hour old. */
-const nowNs = (): bigint => process.hrtime.bigint() + 7_200_000n * MS;
-
 function start(options: Partial<RingNodeOptions> = {}): Node {
   const node = ringNode({
     folders: () => [folder],
@@ -50,7 +46,7 @@ function start(options: Partial<RingNodeOptions> = {}): Node {
     nics: ["mlx5_0", "mlx5_1"],
     keepNs: 6e11,
     memoryBytes: 64 << 20,
-    machine: { ...thisMachine(), monotonicNs: nowNs },
+    machine: olderMachine,
     onTrouble: (line) => troubles.push(line),
     stacksMs: 50,
     ...options,
@@ -80,8 +76,8 @@ class Rank {
   constructor(about: { rank?: number; pid?: number; records?: number; id?: bigint } = {}) {
     const { rank = 0, pid = process.pid, records = 64, id = 0xabcn } = about;
     const common = { folder, rank, pid, worldSize: 2, job: "llama" };
-    this.native = new TestRing({ nowNs, ...common, records });
-    this.python = new TestRing({ nowNs, ...common, writer: "python", records: 1024 });
+    this.native = new TestRing({ on: olderMachine, ...common, records });
+    this.python = new TestRing({ on: olderMachine, ...common, writer: "python", records: 1024 });
     this.native.communicator(0, "world", 2, { id });
     this.native.communicator(1, "tp", 1, { id: 5n, rank: 0 });
     this.native.communicator(2, "pp", 4, { id: 6n, rank: 1 });
@@ -256,7 +252,7 @@ describe("rows of iterations", () => {
 
   it("have no times inside communication where there is no native ring", () => {
     const python = new TestRing({
-      nowNs,
+      on: olderMachine,
       folder,
       rank: 3,
       writer: "python",
@@ -271,7 +267,7 @@ describe("rows of iterations", () => {
   });
 
   it("come from the log where no iteration is marked, and it is said once where there is neither", () => {
-    const native = new TestRing({ nowNs, folder, rank: 0, job: "llama" });
+    const native = new TestRing({ on: olderMachine, folder, rank: 0, job: "llama" });
     native.communicator(0, "world", 2);
     const log = join(folder, "rank0.log");
     writeFileSync(log, "iteration 1/ 9 | elapsed time per iteration (ms): 500.0 |\n");
@@ -471,7 +467,7 @@ describe("runs", () => {
   });
 
   it("wait for a name that all machines will give them", () => {
-    const native = new TestRing({ nowNs, folder, rank: 0, job: "llama", worldSize: 16 });
+    const native = new TestRing({ on: olderMachine, folder, rank: 0, job: "llama", worldSize: 16 });
     const node = start();
     expect(node.tick(1000)).toMatchObject([{ kind: "beat", jobs: [] }]);
     native.communicator(0, "tp", 2);
@@ -483,7 +479,14 @@ describe("runs", () => {
 
   it("of thousands of rings are followed as far as the memory goes, and it is said", () => {
     for (let rank = 0; rank < 300; rank++)
-      new TestRing({ nowNs, folder, rank, writer: "python", worldSize: 300, records: 64 }).close();
+      new TestRing({
+        on: olderMachine,
+        folder,
+        rank,
+        writer: "python",
+        worldSize: 300,
+        records: 64,
+      }).close();
     const node = start({ memoryBytes: 1 << 20 });
     node.tick(Date.now());
     node.tick(Date.now() + 20_000);

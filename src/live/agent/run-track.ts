@@ -210,7 +210,8 @@ export class RunTrack {
     const tracks = [...this.ranks.values()];
     const world = this.worldSize;
     const hasNative = watched.some(({ ring }) => ring.header.writer === "native");
-    const isAlone = !hasNative && nowMs - run.startedMs > ALONE_MS;
+    // In the future, where the time of day was set back since.
+    const isAlone = !hasNative && Math.abs(nowMs - run.startedMs) > ALONE_MS;
     return runName({
       job: run.job,
       address: run.address,

@@ -15,10 +15,12 @@ import {
   RECORD,
   RECORD_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
+import { thisMachine, type Machine } from "./process-state.ts";
 
 export interface TestRingOptions {
-  /** The monotonic clock of the machine (default: this one's). */
-  readonly nowNs?: () => bigint;
+  /** The machine that it is written on (default: this one). */
+  readonly on?: Pick<Machine, "monotonicNs" | "realtimeNs">;
+  readonly host?: string;
   readonly folder: string;
   readonly job?: string;
   readonly address?: string;
@@ -60,11 +62,17 @@ export function startTicksOf(pid: number): number {
   }
 }
 
-const monotonicNs = (): bigint => process.hrtime.bigint();
+/** So much older than this machine, which may have booted a moment ago: tests write what is an hour old. */
+const OLDER_NS = 7_200_000_000_000n;
 
-/** So long ago by the machine's monotonic clock, or when it booted, where that was later. */
+export const nowNs = (): bigint => process.hrtime.bigint() + OLDER_NS;
+
+/** This machine, had it booted two hours earlier. */
+export const olderMachine: Machine = { ...thisMachine(), monotonicNs: nowNs };
+
+/** So long ago by the clock of this machine itself, or when it booted, where that was later. */
 export function agoNs(ms: number): bigint {
-  const then = monotonicNs() - BigInt(ms) * 1_000_000n;
+  const then = process.hrtime.bigint() - BigInt(ms) * 1_000_000n;
   return then > 0n ? then : 1n;
 }
 
@@ -79,7 +87,8 @@ export class TestRing {
   #head = 0;
 
   constructor(options: TestRingOptions) {
-    this.#nowNs = options.nowNs ?? monotonicNs;
+    const { on = thisMachine(), host = "testhost" } = options;
+    this.#nowNs = () => on.monotonicNs();
     const { folder, job = "job", address = "", rank = 0, pid = process.pid } = options;
     const { writer = "native", records = 64, worldSize = 2, clockShiftNs = 0n } = options;
     const commsOffset = HEADER_BYTES;
@@ -100,7 +109,7 @@ export class TestRing {
     u32(HEADER.wordsOffset, wordsOffset, WORDS, writer === "python" ? PYTHON_WRITER : 1);
     u32(HEADER.pid, pid, rank, worldSize, rank, rank);
     const monotonic = this.#nowNs();
-    const realtime = BigInt(Date.now()) * 1_000_000n + clockShiftNs;
+    const realtime = on.realtimeNs() + clockShiftNs;
     for (const at of [HEADER.startedRealtimeNs, HEADER.anchorRealtimeNs]) {
       bytes.writeBigUInt64LE(realtime, at);
       bytes.writeBigUInt64LE(monotonic, at + 8);
@@ -109,7 +118,7 @@ export class TestRing {
       BigInt(options.startTicks ?? startTicksOf(pid)),
       HEADER.processStartTicks,
     );
-    bytes.write("testhost", HEADER.host);
+    bytes.write(host, HEADER.host);
     bytes.write(address === "" ? job : `${job} ${address}`, HEADER.job);
     bytes.write(writer === "python" ? "Python 3.12.3" : "NCCL 2.28.9", HEADER.library);
     bytes.write(writer === "python" ? "python" : "nccl-profiler-v5", HEADER.source);

@@ -5,16 +5,14 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
 import { copyRing } from "./copy-ring.ts";
 import { discover, type FoundRing } from "./discover.ts";
-import { thisMachine } from "./process-state.ts";
 import { ringsOf } from "./select-run.ts";
 import { end, IdleProcesses } from "./test-process.ts";
-import { TestRing, writeRing } from "./test-ring.ts";
+import { nowNs, olderMachine, TestRing, writeRing } from "./test-ring.ts";
 import { JobWatcher } from "./watch-jobs.ts";
 
 let folder: string;
 const idle = new IdleProcesses();
-const machine = thisMachine();
-const nowNs = (): bigint => process.hrtime.bigint();
+const machine = olderMachine;
 const found = (): FoundRing[] => ringsOf(discover(folder, machine).runs);
 
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "faultline-agent-"))));
@@ -30,7 +28,7 @@ describe("watching jobs", () => {
     watcher.tick().incidents.map(({ kind, says }) => `${kind}: ${says}`);
 
   it("tells of a hang once, and again after it went on", () => {
-    const ring = new TestRing({ folder, rank: 2, job: "llama" });
+    const ring = new TestRing({ on: machine, folder, rank: 2, job: "llama" });
     const old = nowNs() - 45_000_000_000n;
     const ticket = ring.append({ kind: KIND.collective, b: 1, issuedNs: old });
     const watcher = watch(30e9);
@@ -45,7 +43,7 @@ describe("watching jobs", () => {
   });
 
   it("calls nothing a hang that only waits for a trap, or has nothing open", () => {
-    const ring = new TestRing({ folder });
+    const ring = new TestRing({ on: machine, folder });
     const old = nowNs() - 45_000_000_000n;
     const ticket = ring.append({ kind: KIND.collective, b: 1, issuedNs: old });
     ring.long(HEADER.trapUntilNs, nowNs() + 60_000_000_000n);
@@ -59,8 +57,8 @@ describe("watching jobs", () => {
 
   it("knows a hang of Python alone by iterations that stay away, and leaves slow jobs their time", () => {
     const old = nowNs() - 45_000_000_000n;
-    const quick = writeRing({ folder, writer: "python", job: "quick" });
-    const slow = writeRing({ folder, writer: "python", job: "slow", rank: 1 });
+    const quick = writeRing({ on: machine, folder, writer: "python", job: "quick" });
+    const slow = writeRing({ on: machine, folder, writer: "python", job: "slow", rank: 1 });
     for (let i = 0; i < 3; i++) {
       const [a, b] = [old - BigInt(3 - i) * 1_000_000_000n, old - BigInt(2 - i) * 20_000_000_000n];
       quick.append({ kind: KIND.iteration, a: i, issuedNs: a, endedNs: a + 1n });
@@ -73,7 +71,9 @@ describe("watching jobs", () => {
 
   it("tells of a stopped and of a killed process, and not of one that exits in order", async () => {
     const [first, second] = [await idle.start(), await idle.start()];
-    const rings = [first, second].map(({ pid }, rank) => new TestRing({ folder, rank, pid }));
+    const rings = [first, second].map(
+      ({ pid }, rank) => new TestRing({ on: machine, folder, rank, pid }),
+    );
     const watcher = watch(30e9);
     expect(kinds(watcher)).toEqual([]);
     first.kill("SIGSTOP");
@@ -92,7 +92,7 @@ describe("watching jobs", () => {
 
   it("lets go of a run that is over, and counts what it saw", async () => {
     const child = await idle.start();
-    const ring = writeRing({ folder, pid: child.pid });
+    const ring = writeRing({ on: machine, folder, pid: child.pid });
     ring.append({ kind: KIND.collective, endedNs: 1n });
     const watcher = watch(30e9);
     watcher.tick();
@@ -107,7 +107,7 @@ describe("watching jobs", () => {
 
   it("dumps what it kept, also of a run whose processes all died at once", async () => {
     const child = await idle.start();
-    const ring = writeRing({ folder, pid: child.pid, records: 64 });
+    const ring = writeRing({ on: machine, folder, pid: child.pid, records: 64 });
     const watcher = new JobWatcher(folder, {
       keepNs: 1e15,
       mostRecords: 256,

@@ -6,7 +6,7 @@ import { HEADER } from "../../ingest/probe-ring/layout.ts";
 import { discover, isAlive, type FoundRing, type Run } from "./discover.ts";
 import { RingFollower, type FollowOptions } from "./follow-ring.ts";
 import { hasFailed, openWords, silence, who, type Watched } from "./judge-run.ts";
-import { stateOf, type Machine } from "./process-state.ts";
+import { isForeign, stateOf, type Machine } from "./process-state.ts";
 import { openingError } from "./ring-file.ts";
 
 /** New rings are looked for once in so many ticks: they come with a job's start. */
@@ -186,7 +186,7 @@ export class JobWatcher {
           continue;
         }
         try {
-          const follower = new RingFollower(ring, this.#options);
+          const follower = new RingFollower(ring, this.#options, isForeign(ring, machine));
           const wasAlive = isAlive(ring);
           const state = ring.process.state;
           this.#watched.set(ring.path, {

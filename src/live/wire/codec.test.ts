@@ -114,6 +114,26 @@ describe("frames", () => {
     );
   });
 
+  const evidence = {
+    ask: "evidence",
+    job: "j",
+    run: "r",
+    ranks: null,
+    records: 1,
+    stacks: false,
+    logBytes: 1,
+  } as const;
+  it.each([
+    ["records", 0, 2 ** 31],
+    ["logBytes", 0, LIMITS.replyBytes],
+  ])("take of %s what lies between %i and %i, and nothing beyond", (field, least, most) => {
+    const asked = (value: number): Frame | FrameError =>
+      decodeFrame(encodeRequest(3, { ...evidence, [field]: value }));
+    for (const value of [least, most])
+      expect(asked(value)).toMatchObject({ type: "request", request: { [field]: value } });
+    for (const value of [least - 1, most + 1, 0.5]) expect(asked(value)).toBeInstanceOf(FrameError);
+  });
+
   it("that claim absurd sizes are refused before anything is made", () => {
     const head = { kind: "points", job: "j", run: "r", sequence: 1 };
     const claim = (lengths: unknown): Frame | FrameError =>

@@ -137,8 +137,13 @@ export function openWebSocketLink(
     at.on("open", () => {
       hear();
       at.send(encodeHello(options.hello));
+      let lookedAt = performance.now();
       pinging = setInterval(() => {
-        if (performance.now() - heardAt > deadMs) {
+        const now = performance.now();
+        // After a pause of our own (a stopped machine, a long answer) what came meanwhile is read first.
+        const wasAway = now - lookedAt > 2 * pingMs;
+        lookedAt = now;
+        if (!wasAway && now - heardAt > deadMs) {
           why = `no sign of it for ${deadMs} ms`;
           at.terminate();
         } else at.ping();

@@ -112,22 +112,25 @@ export function serveAgents(
     }, ACK_MS);
   };
 
-  const sweep = setInterval(
-    () => {
-      const now = performance.now();
-      for (const { connection, since, isNew } of connections) {
-        const silentMs = now - connection.heardAt;
-        if (isNew() && now - since > helloTimeoutMs)
-          connection.close(CLOSE.tooLate, "no hello in time");
-        else if (connection.unsentBytes > MOST_UNSENT) connection.terminate();
-        else if (connection.isHeld) continue;
-        else if (silentMs > idleTimeoutMs) connection.terminate();
-        else if (isDripping(connection, now)) connection.terminate();
-        else if (silentMs > idleTimeoutMs / 3) connection.keepAlive();
-      }
-    },
-    Math.min(SWEEP_MS, helloTimeoutMs, idleTimeoutMs / 3),
-  );
+  const everyMs = Math.min(SWEEP_MS, helloTimeoutMs, idleTimeoutMs / 3);
+  let sweptAt = performance.now();
+  const sweep = setInterval(() => {
+    const now = performance.now();
+    const wasAway = now - sweptAt > 2 * everyMs;
+    sweptAt = now;
+    // After a pause of our own (a stopped machine, a long diagnosis) what came meanwhile is read first.
+    if (wasAway) return;
+    for (const { connection, since, isNew } of connections) {
+      const silentMs = now - connection.heardAt;
+      if (isNew() && now - since > helloTimeoutMs)
+        connection.close(CLOSE.tooLate, "no hello in time");
+      else if (connection.unsentBytes > MOST_UNSENT) connection.terminate();
+      else if (connection.isHeld) continue;
+      else if (silentMs > idleTimeoutMs) connection.terminate();
+      else if (isDripping(connection, now)) connection.terminate();
+      else if (silentMs > idleTimeoutMs / 3) connection.keepAlive();
+    }
+  }, everyMs);
   sweep.unref();
 
   /** The agent's record, where this hello may have it; else why not. */

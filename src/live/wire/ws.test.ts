@@ -19,7 +19,7 @@ import { openWebSocketLink } from "./ws-agent.ts";
 import type { ServeAgentsOptions } from "./ws-bus.ts";
 import { until } from "../../../test/support/until.ts";
 
-const QUICK = { firstBackoffMs: 5, longestBackoffMs: 50, pingMs: 50, deadMs: 300 };
+const QUICK = { firstBackoffMs: 5, longestBackoffMs: 50, pingMs: 50, deadMs: 1000 };
 const opened: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -165,6 +165,21 @@ describe("reports over a WebSocket", () => {
     expect(heard.reports.map(({ report }) => report.kind)).toEqual(["beat"]);
     expect(bus.traffic.refused).toBe(2);
     expect(heard.troubles).toHaveLength(1);
+  });
+});
+
+describe("a pause of the whole process", () => {
+  it("is no silence of the other: the connection lasts", async () => {
+    const heard = hear();
+    const { url } = await service(heard, { idleTimeoutMs: 600 });
+    const troubles: string[] = [];
+    const one = link(url, { onTrouble: (line) => troubles.push(line) });
+    await until(() => one.isConnected, "connected");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUICK.deadMs + 500);
+    one.send(pointsOf(1));
+    await one.flush(30_000);
+    expect(troubles).toEqual([]);
+    expect(heard.gone).toEqual([]);
   });
 });
 

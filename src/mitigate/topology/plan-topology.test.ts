@@ -9,6 +9,7 @@ import { planTopology } from "./plan-topology.ts";
 import { search } from "./search.ts";
 import { anyJob, leastMs, placedJob, sharedOut } from "./test-jobs.ts";
 import { searchSteps } from "./work.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const asIs = (job: PlacedJob): number => iterationMs(job, identity(job.slots.length));
 const stagesOf = (job: PlacedJob, plan: TopologyPlan, slots: readonly number[]): number[] =>
@@ -120,7 +121,7 @@ test("with redistribution as few stragglers move as whole micro-batches ask for"
 
 describe("against all permutations of up to 7 slots", () => {
   // fc.assert would stop at the first; all are to be counted.
-  const jobs = fc.sample(anyJob(7), { numRuns: 90, seed: 9 });
+  const jobs = fc.sample(anyJob(7), { numRuns: runs(50, 90), seed: 9 });
 
   test.each([
     { name: "as they are", isShared: false, within: 1 },
@@ -128,7 +129,7 @@ describe("against all permutations of up to 7 slots", () => {
   ])("plans reach the optimum, micro-batches $name", ({ isShared, within }) => {
     let good = 0;
     let all = 0;
-    for (const job of jobs.slice(0, isShared ? 45 : 90)) {
+    for (const job of jobs.slice(0, isShared ? runs(25, 45) : 90)) {
       const rebalance = isShared
         ? sharedOut(job.microBatches.reduce((sum, m) => sum + m, 0))
         : undefined;
@@ -138,7 +139,7 @@ describe("against all permutations of up to 7 slots", () => {
       // Gains below 1 % are left, and of what is gained 0.1 % for fewer swaps.
       if (plan.afterMs <= leastMs(job, rebalance) * 1.0102) good++;
     }
-    expect(all).toBeGreaterThan(30);
+    expect(all).toBeGreaterThan(runs(15, 30));
     expect(good / all).toBeGreaterThanOrEqual(within);
   });
 });
@@ -156,7 +157,7 @@ test("swaps lead from where slots sit to where they shall, and never to a slower
       else expect(plan.afterMs).toBe(plan.beforeMs);
       expect(plan.why).not.toContain("\n");
     }),
-    { numRuns: 40, seed: 3 },
+    { numRuns: runs(15, 40), seed: 3 },
   );
 });
 
@@ -171,7 +172,7 @@ test("no swap of a plan is idle", () => {
         expect(iterationMs(job, placeOf)).toBeGreaterThan(afterMs);
       }
     }),
-    { numRuns: 40, seed: 4 },
+    { numRuns: runs(15, 40), seed: 4 },
   );
 });
 

@@ -101,16 +101,19 @@ describe("text from strangers stays text", () => {
     expectHarmless(renderHtml(poisoned, poison<Verdict>(verdict, hostile, new Set())));
   });
 
-  test.each(HOSTILE)("in the story, the metrics, the log lines and the timeline: %j", (hostile) => {
-    const { job } = syntheticHang(SMALL);
-    for (const sample of [slowGpu, standstill, reasonedSlowGpu]) {
-      const { verdict, picture } = sample((plain) => `${plain} ${hostile}`);
-      const page = renderHtml(job, verdict, null, null, picture);
-      expectHarmless(page);
-      for (const bad of HOSTILE.slice(0, 3)) expect(page).not.toContain(bad);
-      expectHarmless(renderHtml(job, verdict, null, null, poison(picture, hostile, new Set())));
-    }
-  });
+  test.each(few(HOSTILE, 3))(
+    "in the story, the metrics, the log lines and the timeline: %j",
+    (hostile) => {
+      const { job } = syntheticHang(SMALL);
+      for (const sample of [slowGpu, standstill, reasonedSlowGpu]) {
+        const { verdict, picture } = sample((plain) => `${plain} ${hostile}`);
+        const page = renderHtml(job, verdict, null, null, picture);
+        expectHarmless(page);
+        for (const bad of HOSTILE.slice(0, 3)) expect(page).not.toContain(bad);
+        expectHarmless(renderHtml(job, verdict, null, null, poison(picture, hostile, new Set())));
+      }
+    },
+  );
 
   test("and is shown to the letter", () => {
     const { job, verdict } = syntheticHang(SMALL);

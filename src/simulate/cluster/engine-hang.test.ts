@@ -5,6 +5,7 @@ import { jobs, operators, programOf, run, type Run } from "./test-jobs.ts";
 import { parseFault } from "./fault-spec.ts";
 import * as P from "./program.ts";
 import { completeSpec } from "./spec.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const SEED = 99;
 const cases = fc.record({ spec: jobs, place: fc.nat(1000) });
@@ -21,7 +22,7 @@ function hangs(words: (rank: number) => string, check: (faulty: Run, rank: numbe
       nothingBefore(faulty, healthy);
       check(faulty, rank);
     }),
-    { seed: SEED, numRuns: 12 },
+    { seed: SEED, numRuns: runs(4, 12) },
   );
 }
 

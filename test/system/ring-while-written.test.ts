@@ -1,24 +1,23 @@
 /** Copying and following a ring that another process writes as fast as it can. */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HEADER, RECORD, RECORD_BYTES } from "../../ingest/probe-ring/layout.ts";
-import { copyRing } from "./copy-ring.ts";
-import { RingFollower } from "./follow-ring.ts";
-import { thisMachine } from "./process-state.ts";
-import { inspectRing, type RingFile } from "./ring-file.ts";
-import { whole } from "./ring-header.ts";
-import { TestRing } from "./test-ring.ts";
+import { HEADER, RECORD, RECORD_BYTES } from "../../src/ingest/probe-ring/layout.ts";
+import { copyRing } from "../../src/live/agent/copy-ring.ts";
+import { RingFollower } from "../../src/live/agent/follow-ring.ts";
+import { thisMachine } from "../../src/live/agent/process-state.ts";
+import { inspectRing, type RingFile } from "../../src/live/agent/ring-file.ts";
+import { whole } from "../../src/live/agent/ring-header.ts";
+import { TestRing } from "../../src/live/agent/test-ring.ts";
+import { programPath, unlessThere } from "../support/lacking.ts";
 
-const source = fileURLToPath(new URL("./test-writer.c", import.meta.url));
-const compiler = ["cc", "gcc", "clang"].find(
-  (name) => spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0,
-);
-const why = compiler === undefined ? " (skipped, no C compiler found: apt install gcc)" : "";
+const source = fileURLToPath(new URL("./ring-writer.c", import.meta.url));
+const compiler = programPath("cc", "gcc", "clang");
+const why = unlessThere(compiler !== null, "C compiler", "gcc libc6-dev");
 /** Few, so that reader and writer are in the same record as often as can be. */
 const RECORDS = 64;
 const ROUNDS = 5000;
@@ -50,7 +49,7 @@ function checked(bytes: Buffer): number {
   return seen;
 }
 
-describe.skipIf(compiler === undefined)(`a ring that is written meanwhile${why}`, () => {
+describe.skipIf(compiler === null)(`a ring that is written meanwhile${why}`, () => {
   let folder: string;
   let writer: ChildProcess;
   let ring: RingFile;

@@ -1,4 +1,4 @@
-/* Writes into a ring without rest, for tests of whoever reads it meanwhile (probe/RING.md, "Record"): test-writer FILE
+/* Writes into a ring without rest, for tests of whoever reads it meanwhile (probe/RING.md, "Record"): ring-writer FILE
  * RECORDS_OFFSET RECORDS. Half of the writes are new records, half change a recent one in place; a, b, issued, started,
  * ended and d of a record all follow from one number, so that a mixture of two states shows. */
 #include <fcntl.h>
