@@ -20,7 +20,7 @@ const UNSEEN = 0.4;
 const MOST = 0.99;
 /** Iterations below which nobody can say that it was not faster before, and what is left of the confidence. */
 const FEW_ITERATIONS = 20;
-const SHORT_RECORD = 0.85;
+const UNMEASURED = 0.85;
 
 export function confidenceOf(
   job: Job,
@@ -60,16 +60,15 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
     return round(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy")
-    return round(NOBODY.healthy * earned(kind, "nobody") * (isShort(findings) ? SHORT_RECORD : 1));
+    return round(NOBODY.healthy * earned(kind, "nobody") * (isMeasured(findings) ? 1 : UNMEASURED));
   if (kind === "hang") return NOBODY.hang;
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
   return isEven ? NOBODY.even : NOBODY.undetermined;
 }
 
-/** A few iterations look alike whether the job was always like this or not. */
-function isShort(findings: readonly Finding[]): boolean {
-  const even = findings.flatMap(({ data }) => data["evenIterations"] ?? []).map(Number);
-  return even.length > 0 && Math.max(...even) < FEW_ITERATIONS;
+/** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */
+function isMeasured(findings: readonly Finding[]): boolean {
+  return findings.some(({ data }) => Number(data["comparedIterations"] ?? 0) >= FEW_ITERATIONS);
 }
 
 function round(value: number): number {

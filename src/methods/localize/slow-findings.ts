@@ -24,13 +24,19 @@ export interface Witness {
   readonly lacks: readonly string[];
   /** Milliseconds that ranks' clocks are ahead. */
   readonly clocks: ReadonlyMap<Rank, number>;
+  /** Iterations that were compared, where that is known. */
+  readonly iterations?: number;
 }
 
 /** Records with gaps and contradictions: what is left of the certainty. */
 const WITH_GAPS = 0.9;
+/** A handful of iterations may all be odd. */
+const FEW_ITERATIONS = 8;
+const SHORT_RECORD = 0.5;
 
-function sureness({ seen, lacks }: Witness): number {
-  return (0.6 + 0.4 * seen) * (lacks.length > 0 ? WITH_GAPS : 1);
+function sureness({ seen, lacks, iterations }: Witness): number {
+  const isShort = iterations !== undefined && iterations < FEW_ITERATIONS;
+  return (0.6 + 0.4 * seen) * (lacks.length > 0 ? WITH_GAPS : 1) * (isShort ? SHORT_RECORD : 1);
 }
 
 export function* fromSearch(

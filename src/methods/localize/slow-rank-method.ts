@@ -21,7 +21,7 @@ import { fromDevices, withDevices } from "./device-findings.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
-import { fromUnseenPeer } from "./slow-findings.ts";
+import { fromOwnTimes, fromUnseenPeer } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
@@ -80,14 +80,18 @@ export const slowRank: Method = {
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const clocks = clockOffsets(cut, job.groups);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
-    const witness = { job, cut, accounts, seen, lacks, clocks };
+    const witness = { job, cut, accounts, seen, lacks, clocks, iterations: leads.iterations };
 
-    const told = weighed(located, slow, suspects, floors, totalMs, witness);
+    const isAlways = leads.suspects.some(({ kind }) => kind === "always");
+    const told = isAlways
+      ? [...fromOwnTimes(leads.suspects, witness)]
+      : weighed(located, slow, suspects, floors, totalMs, witness);
     const away =
       told.length > 0 || !isWhole
         ? null
         : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
     const found = away ? [fromUnseenPeer(away, witness)] : told;
+    if (found.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
     if (found.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
     if (!split || found.length === 0) {
@@ -111,6 +115,23 @@ export const slowRank: Method = {
 
 function isSlowed({ episodes }: TrackedSeries): boolean {
   return episodes.some(({ type }) => type === "degradation");
+}
+
+/** That nobody keeps the others waiting was looked for: only then is a job that looks healthy known to be. */
+function nobodyAhead(
+  iterations: number,
+  cut: readonly RankOperators[],
+  lacks: readonly string[],
+): NewFinding {
+  return {
+    says: `no rank keeps the others waiting: in ${count(iterations, "iteration")} of ${count(cut.length, "rank")} all spend about as long inside communication`,
+    weight: 0.2,
+    at: [{ file: cut[0]!.file }],
+    data: { evenRanks: cut.length, comparedIterations: iterations },
+    accuses: [],
+    clears: [],
+    lacks,
+  };
 }
 
 /** Said where it matters: the job became slow, and the record does not reach back to before that. */

@@ -43,6 +43,7 @@ const COSTS = 0.15;
 const TOO_MANY = 0.25;
 /** Iterations that a comparison needs, in front of a change and behind it. */
 const FEWEST = 4;
+const FEWEST_SLOW = 7;
 /** Share of the iterations since the change in which the lead is at least half of what it is taken to be. */
 const HOLDS = 0.7;
 const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
@@ -50,6 +51,8 @@ const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
 export interface Leads {
   /** Ranks that are waited for, the largest lead first. */
   readonly suspects: readonly OwnTimeSuspect[];
+  /** Iterations, warm-up left out, that all of this rests on. */
+  readonly iterations: number;
   /** Whether the others wait for a rank in some of its iterations (indices) more than in the rest. */
   isWaitedFor(rank: Rank, slow: readonly number[]): boolean;
 }
@@ -82,6 +85,7 @@ export function leadsOf(
   const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
   return {
     suspects: leads.length > 1 && found.length <= most ? found : [],
+    iterations: median(leads.map(({ ms }) => ms.filter((one) => !Number.isNaN(one)).length)),
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
       if (!lead) return true;
@@ -242,7 +246,7 @@ function grownSince(
     [...iteration.keys()].filter((i) => i >= shift.from && iteration[i]! <= shift.to),
   );
   const { growthMs, errorMs } = growthIn(lead, slow);
-  if (!(growthMs >= MATTERS * iterationMs)) return null;
+  if (!(growthMs >= MATTERS * iterationMs) || slow.size < FEWEST_SLOW) return null;
   const others = leads.filter((one) => one !== lead).map((one) => growthIn(one, slow).growthMs);
   const noise = noiseOf(others, growthMs, errorMs, iterationMs);
   if (growthMs < STANDS_OUT_STEADILY * noise) return null;
@@ -284,7 +288,7 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const peers = programs.get(account.program)!.filter((other) => other !== k);
     return median(settled[k]!) - median(peers.map((other) => median(settled[other]!)));
   });
-  return leads.flatMap(({ rank, account, ms }, k) => {
+  const found = leads.flatMap(({ rank, account, ms }, k): OwnTimeSuspect[] => {
     const ahead = aheadMs[k]!;
     if (settled[k]!.length < FEWEST || !(ahead >= MATTERS_ALWAYS * iterationMs)) return [];
     // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
@@ -300,6 +304,25 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const slow = [...all].filter((i) => !Number.isNaN(ms[i]!));
     return [{ rank, kind: "always" as const, ...facts, sigmas: ahead / noise, slow }];
   });
+  return isOneOfTwo(largest(found), leads, programs, aheadMs) ? [] : found;
+}
+
+/**
+ * Where a program has two ranks, one of them is ahead as soon as the other waits for something: several such pairs that differ
+ * are whole replicas that do, and say nothing of a rank.
+ */
+function isOneOfTwo(
+  suspects: readonly OwnTimeSuspect[],
+  leads: readonly Lead[],
+  programs: ReadonlyMap<number, readonly number[]>,
+  aheadMs: readonly number[],
+): boolean {
+  const [first] = suspects;
+  const k = leads.findIndex(({ rank }) => rank === first?.rank);
+  const pair = k < 0 ? [] : programs.get(leads[k]!.account.program)!;
+  if (pair.length !== 2) return false;
+  const others = aheadMs.filter((ms, other) => !pair.includes(other) && !Number.isNaN(ms));
+  return others.some((ms) => Math.abs(ms) >= OF_LARGEST * aheadMs[k]!);
 }
 
 /** Deviations of the other ranks' growth, without those that are slow as well or work beside them. */
