@@ -64,6 +64,25 @@ describe("faultline plan", () => {
     expect(same.afterMs).toBe(plan.afterMs);
   });
 
+  it("takes a node's factors and machine from a file, as from flags", async () => {
+    const shape = ["--dp", "8", "--micro-batches", "16", "--stage-ms", "90"];
+    const flags = await asked("mitigation", ...shape, "--slow", "node003=1.8");
+    const nodes = Array.from({ length: 8 }, (_, i) =>
+      i === 3 ? { name: "node003", machine: "rack7-3", compute: 1.8 } : `node00${i}`,
+    );
+    const job = { dp: 8, microBatches: 16, stageMs: 90, nodes };
+    writeFileSync(join(folder, "nodes.json"), JSON.stringify(job));
+    const plan = await asked("mitigation", "--file", "nodes.json");
+    expect(plan["nowMs"]).toBe(flags["nowMs"]);
+    const steps = plan["steps"] as { strategy: string; exclude?: string[] }[];
+    expect(steps.find(({ strategy }) => strategy === "S4")!.exclude).toEqual(["rack7-3"]);
+    for (const bad of [{ compute: 1.8 }, { name: "node003", compute: "slow" }, 7]) {
+      writeFileSync(join(folder, "bad.json"), JSON.stringify({ ...job, nodes: [bad] }));
+      const { status, stderr } = await run("mitigation", "--file", "bad.json");
+      expect(`${status} ${stderr}`).toMatch(/^3 .*node 0 needs a name/);
+    }
+  });
+
   it("says what to do when, and writes a report", async () => {
     const words = [
       "mitigation",

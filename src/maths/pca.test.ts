@@ -50,6 +50,27 @@ describe("principal components", () => {
     }
   });
 
+  it("lie around 0 with variance 1 each, and vary on their own", () => {
+    const random = seeded(5);
+    const [count, features] = [400, 3];
+    const rows = new Float32Array(features * count);
+    for (let i = 0; i < count; i++) {
+      const x = gaussian(random);
+      rows[i] = 40 + 3 * x;
+      rows[count + i] = x + gaussian(random);
+      rows[2 * count + i] = 1e4 * gaussian(random);
+    }
+    whiten(rows, count, count, features);
+    const of = (f: number): Float32Array => rows.subarray(f * count, (f + 1) * count);
+    for (let f = 0; f < features; f++) {
+      expect(of(f).reduce((sum, value) => sum + value, 0) / count).toBeCloseTo(0, 4);
+      for (let g = 0; g <= f; g++) {
+        const product = of(f).reduce((sum, value, i) => sum + value * of(g)[i]!, 0) / count;
+        expect(product).toBeCloseTo(f === g ? 1 : 0, 3);
+      }
+    }
+  });
+
   it("leave out what does not vary", () => {
     const rows = Float32Array.of(1, 2, 3, 4, 7, 7, 7, 7);
     whiten(rows, 4, 4, 2);
