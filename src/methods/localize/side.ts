@@ -83,7 +83,8 @@ export function sideOf(
   const issueMs = [before, after] as const;
   const isSpan = isSpread && after - before > EXPLAINS * growth;
   if (calls !== null && calls.explained < EXPLAINED)
-    return { cause: "gpu-slow", issueMs, certainty: 0.95, isToldApart: true };
+    // Without a before, differences of clocks and of habit do not cancel out.
+    return { cause: "gpu-slow", issueMs, certainty: hasBefore ? 0.95 : 0.75, isToldApart: true };
   if (calls === null && !isSpan)
     return { cause: "gpu-slow", issueMs, certainty: 0.9, isToldApart: true };
   // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.

@@ -33,6 +33,7 @@ const WITH_GAPS = 0.9;
 /** A handful of iterations may all be odd. */
 const FEW_ITERATIONS = 8;
 const SHORT_RECORD = 0.5;
+const LONG_ENOUGH = 20;
 
 function sureness({ seen, lacks, iterations }: Witness): number {
   const isShort = iterations !== undefined && iterations < FEW_ITERATIONS;
@@ -167,6 +168,14 @@ function surenessOfRatio(ratio: number): number {
 /** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
 const UNSEEN = 0.5;
 
+/** A short record of a job that nobody saw slow down: a spike or two make communication look slow. */
+function isUnsupported({ job, iterations }: Witness): boolean {
+  if (iterations === undefined || iterations >= LONG_ENOUGH) return false;
+  return !job.iterations.some(({ episodes }) =>
+    episodes.some(({ type }) => type === "degradation"),
+  );
+}
+
 function networkFinding(
   device: Device,
   says: string,
@@ -183,6 +192,7 @@ function networkFinding(
     (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
     (device.isAmbiguous ? AMBIGUOUS : 1) *
     (witness.seen < 1 ? UNSEEN : 1) *
+    (isUnsupported(witness) ? SHORT_RECORD : 1) *
     sureness(witness);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {

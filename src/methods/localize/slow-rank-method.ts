@@ -33,6 +33,8 @@ const MOST_RANKS = 4096;
 const WHOLE = 1024;
 const PIVOTS = 32;
 const MOST_ITERATIONS = 512;
+/** Part of an iteration that others must wait for a rank that left nothing. */
+const PLAINLY = 0.15;
 export const slowRank: Method = {
   id: "localize/slow-rank",
   applies: (job) => job.rankOperators.ranks.length >= 2 && (isMoving(job) || !standsStill(job)),
@@ -90,7 +92,9 @@ export const slowRank: Method = {
       told.length > 0 || !isWhole
         ? null
         : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
-    const found = away ? [fromUnseenPeer(away, witness)] : told;
+    // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
+    const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
+    const found = isPlain ? [fromUnseenPeer(away, witness)] : told;
     if (found.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
     if (found.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
