@@ -45,9 +45,7 @@ export class Processes {
     const url = await until(() => {
       if (child.exitCode !== null)
         throw new Error(`serve ended: ${this.said.join("").slice(-2000)}`);
-      return (
-        /"event":"listening","url":"([^"]+, `serve ${words.join(" ")}`)"/.exec(text)?.[1] ?? null
-      );
+      return /"event":"listening","url":"([^"]+)"/.exec(text)?.[1] ?? null;
     });
     const get = async <T>(path: string): Promise<T> => {
       const response = await fetch(`${url}/api/v1/${path}`);
