@@ -1,6 +1,6 @@
 /** What the commands of the documentation find around them: a folder with a stranger's files, a metrics server, a free port. */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -54,8 +54,9 @@ export function unpackAll(folder: string): void {
   execFileSync("gzip", [join(folder, "metrics.prom")]);
 }
 
-/** A folder in which the commands of one guide run: copies of the small, links to the large. */
+/** A folder in which the commands of one guide run, empty at each try: copies of the small, links to the large. */
 export function layOut(folder: string, prepared: string): void {
+  rmSync(folder, { recursive: true, force: true });
   for (const name of ["bin", "tmp", "data", "home"])
     mkdirSync(join(folder, name), { recursive: true });
   for (const name of ["faultline", "fixtures", "deploy", "probe"])

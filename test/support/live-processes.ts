@@ -42,11 +42,14 @@ export class Processes {
     const child = this.start(["serve", "--json", ...words]);
     let text = "";
     child.stdout!.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    const url = await until(() => {
-      if (child.exitCode !== null)
-        throw new Error(`serve ended: ${this.said.join("").slice(-2000)}`);
-      return /"event":"listening","url":"([^"]+)"/.exec(text)?.[1] ?? null;
-    });
+    const url = await until(
+      () => {
+        if (child.exitCode !== null)
+          throw new Error(`serve ended: ${this.said.join("").slice(-2000)}`);
+        return /"event":"listening","url":"([^"]+)"/.exec(text)?.[1] ?? null;
+      },
+      `serve ${words.join(" ")}`,
+    );
     const get = async <T>(path: string): Promise<T> => {
       const response = await fetch(`${url}/api/v1/${path}`);
       if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
