@@ -71,7 +71,7 @@ function at(
   find: Find,
 ): Seen | null {
   const seen = iterations.flatMap((i) =>
-    to[i]! - from[i]! === length ? (find(from[i]! + k) ?? []) : [],
+    to[i] === from[i]! + length ? (find(from[i]! + k) ?? []) : [],
   );
   if (seen.length === 0) return null;
   return {
