@@ -35,6 +35,13 @@ describe("faultline iterations", () => {
     expect(stdout).toMatch(/[▁█]{20}/);
   });
 
+  it("says with --explain which words of which line it used", async () => {
+    const { stdout } = await iterations(log, "--explain");
+    expect(stdout).toMatch(
+      /how it was read\n.*train\.log, line 2: iteration 2; how long it took from "elapsed time per iteration"\n {4,6}.*iteration +2\//,
+    );
+  });
+
   it("prints the document of the contract with --json, and nothing else", async () => {
     const { status, stdout } = await iterations(log, "--json");
     expect(status).toBe(0);

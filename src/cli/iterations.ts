@@ -7,11 +7,13 @@ import { readJob } from "../pipeline.ts";
 import { iterationsDocument } from "../report/iterations-document.ts";
 import { renderIterationsTerminal } from "../report/iterations-terminal.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import type { TrackedSeries } from "../model/series.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
 
 export interface IterationsFlags {
   readonly pattern?: string;
+  readonly explain?: boolean;
   readonly json?: boolean;
   readonly out?: string;
   readonly quiet?: boolean;
@@ -45,6 +47,7 @@ export async function runIterations(
     const colours = pico.createColors(wantsColour(io));
     const text = renderIterationsTerminal(tracked, missing, colours, screenWidth(io));
     io.out.write(`${text}\n`);
+    if (flags.explain) io.out.write(explained(tracked));
     if (flags.out !== undefined)
       io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }
@@ -54,3 +57,20 @@ export async function runIterations(
   );
   return flags.exitCode && isSlow ? FOUND_SOMETHING : 0;
 }
+
+/** Of each series a line, and what of it was used as what. */
+function explained(tracked: readonly TrackedSeries[]): string {
+  const lines = tracked.slice(0, MOST_EXPLAINED).flatMap(({ series }) => {
+    const { source, basis, example } = series;
+    if (basis === "operators")
+      return [`${source}: iterations from what repeats in its operators, times from its calls`];
+    if (!example) return [`${source}: a column of a table`];
+    return [`${source}, line ${example.line}: ${example.taken}`, `    ${example.text.trim()}`];
+  });
+  const rest = tracked.length - MOST_EXPLAINED;
+  const more = rest > 0 ? [`and ${rest} more series`] : [];
+  const all = ["how it was read", ...lines.map((line) => `  ${line}`), ...more];
+  return `${all.map(harmless).join("\n")}\n`;
+}
+
+const MOST_EXPLAINED = 8;

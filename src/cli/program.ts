@@ -78,9 +78,10 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     .description("when did it become slow: iteration times, change points, restarts")
     .argument(
       "<path...>",
-      "training logs (Megatron-LM, DeepSpeed, NeMo, torchtitan), CSV tables, flight-recorder dumps, NCCL Inspector files, operators.flop; also .gz, .tar, .tar.gz",
+      "training logs (Megatron-LM, DeepSpeed, NeMo, torchtitan, Transformers, Lightning, LLaMA-Factory, nanoGPT and its kin, detectron2, mmcv, fairseq, OLMo), CSV tables, flight-recorder dumps, NCCL Inspector files, operators.flop; also .gz, .tar, .tar.gz",
     )
     .option("--pattern <regex>", PATTERN)
+    .option("--explain", "show which words of which line were used as what")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html (with a plot) and verdict.json there")
     .option("--quiet", "no progress and no remarks on stderr")
@@ -411,7 +412,7 @@ Examples:
   faultline logs job-1234/ --json | jq '.cause, .nodes[:3]'`;
 
 const PATTERN =
-  "your own iteration lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…)";
+  "your own iteration lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…); (?<iteration>…) alone where lines carry times";
 
 const ITERATIONS_EXAMPLES = `
 A change counts when the level moves by 10 % or more, stands out from the job's own noise and lasts; warm-up,

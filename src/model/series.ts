@@ -22,6 +22,8 @@ export interface IterationSeries {
   readonly file: string;
   readonly rank: Rank | null;
   readonly basis: SeriesBasis;
+  /** For `--explain`: a line as it was read, and what of it was taken for what. */
+  readonly example?: { readonly line: number; readonly text: string; readonly taken: string };
   /** The number that the line prints: the last iteration that the point covers. */
   readonly iteration: Float64Array;
   /** Milliseconds an iteration (a mean, where lines come every N iterations); NaN where unknown. */

@@ -52,6 +52,8 @@ export class IterationLine {
   rate = NaN;
   batch = NaN;
   rank = -1;
+  /** Which words the time or the rate stands behind, for people. */
+  time = "";
   /** Milliseconds since the start of the training, and whether they are right to a second only. */
   elapsedMs = NaN;
   isCoarse = false;
@@ -80,6 +82,7 @@ export class IterationLine {
     const groups = pattern.exec(line)?.groups;
     if (!groups) return false;
     this.kind = PATTERN;
+    this.time = "your pattern";
     const number = (name: string): number => {
       const text = groups[name];
       return text === undefined ? NaN : Number(text.replaceAll(",", "").trim() || NaN);
@@ -102,6 +105,7 @@ export class IterationLine {
 
   #megatron(body: string, at: number): boolean {
     this.kind = MEGATRON;
+    this.time = '"elapsed time per iteration"';
     const inMs = body.startsWith("ms):", at);
     this.ms = numberAfter(body, at + (inMs ? 4 : 3)) * (inMs ? 1 : 1000);
     const batch = body.indexOf("global batch size:", at);
@@ -111,6 +115,7 @@ export class IterationLine {
 
   #nemo(body: string, at: number): boolean {
     this.kind = NEMO;
+    this.time = '"train_step_timing in s"';
     this.ms = numberAfter(body, at + 1) * 1000;
     const batch = body.indexOf("global_batch_size");
     if (batch >= 0) this.batch = numberAfter(body, batch + 18);
@@ -124,6 +129,7 @@ export class IterationLine {
 
   #deepSpeedRate(body: string): boolean {
     this.kind = DEEPSPEED_RATE;
+    this.time = '"CurrSamplesPerSec="';
     const at = body.indexOf("CurrSamplesPerSec=");
     if (at >= 0) this.rate = numberAfter(body, at + 18);
     if (this.iteration < 0) this.iteration = Number(RATED_STEP.exec(body)?.[1] ?? -1);
@@ -134,6 +140,7 @@ export class IterationLine {
     const at = body.indexOf("iter time (s):");
     if (at < 0) return false;
     this.kind = PIPELINE;
+    this.time = '"iter time (s):"';
     this.ms = numberAfter(body, at + 14) * 1000;
     return true;
   }
@@ -142,6 +149,7 @@ export class IterationLine {
     const at = body.indexOf(" tps: ");
     if (at < 0) return false;
     this.kind = TORCHTITAN;
+    this.time = '"tps:"';
     this.rate = numberAfter(body, at + 6);
     return true;
   }
@@ -153,6 +161,7 @@ export class IterationLine {
     this.kind = body.includes(", skipped=") ? DEEPSPEED_STEP : PLAIN;
     const ms = PLAIN_MS.exec(body);
     const seconds = ms ? null : PLAIN_SECONDS.exec(body);
+    this.time = `"${(ms ?? seconds)?.[0].trim() ?? "none"}"`;
     this.ms = ms ? Number(ms[1] ?? ms[2]) : 1000 * Number(seconds?.[1] ?? NaN);
     return true;
   }
@@ -166,6 +175,7 @@ export class IterationLine {
     if (this.isEvaluation) return false;
     if (isBar) this.#longest = step.of;
     this.kind = STEP;
+    this.time = step.time;
     this.iteration = step.iteration;
     this.ms = step.ms;
     this.elapsedMs = step.elapsedMs;

@@ -60,7 +60,7 @@ export class IterationLines {
     else {
       this.#points++;
       const stamp = stamped && !this.point.isCoarse ? this.#timeOf(body) : null;
-      series.add(this.point, no, stamp, between);
+      series.add(this.point, no, stamp, between, body);
     }
     return this.point.iteration;
   }
@@ -84,7 +84,8 @@ export class IterationLines {
       const { lastLine, columns } = stream.series;
       const after = stream.pauses.since(lastLine) | this.#ofAll.since(lastLine);
       const series = columns.series({ source, file, rank, basis });
-      found.push(after === 0 ? series : { ...series, after });
+      const example = stream.series.example(basis);
+      found.push({ ...series, ...(example ? { example } : {}), ...(after === 0 ? {} : { after }) });
     }
     return found;
   }

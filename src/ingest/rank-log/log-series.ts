@@ -1,6 +1,6 @@
 /** The iterations that one writer of a log reports, and how long they took: said, or worked out at the end. */
 import { START } from "../../model/series.ts";
-import type { SeriesBasis } from "../../model/series.ts";
+import type { IterationSeries, SeriesBasis } from "../../model/series.ts";
 import { resolveStamp } from "../log-time.ts";
 import type { Stamp } from "../log-time.ts";
 import { SeriesColumns } from "../series-columns.ts";
@@ -11,6 +11,8 @@ import { areParts, areSteadier, byRate, byTimes, foldCoarse, isCoarse } from "./
 /** In the columns' `between` while the log is read: the time has no year yet, or counts from the start of the training. */
 const YEARLESS = 128;
 const SINCE_START = 64;
+/** Characters of a line that are shown as an example. */
+const MOST_SHOWN = 300;
 
 export class LogSeries {
   readonly columns = new SeriesColumns();
@@ -18,6 +20,7 @@ export class LogSeries {
   #kinds = 0;
   #allKinds = 0;
   #last = { iteration: NaN, elapsedMs: NaN };
+  #example = { line: 0, text: "", iteration: 0, time: "" };
 
   /** Line of the last point, 0 where there is none. */
   get lastLine(): number {
@@ -46,8 +49,22 @@ export class LogSeries {
     if (Number.isNaN(columns.batch[at])) columns.batch[at] = batch;
   }
 
-  add(point: IterationLine, line: number, stamp: Stamp | null, between: number): void {
+  add(
+    point: IterationLine,
+    line: number,
+    stamp: Stamp | null,
+    between: number,
+    text: string,
+  ): void {
     const { columns } = this;
+    // The second line is a better example than the first, which has no line before it.
+    if (columns.count < 2)
+      this.#example = {
+        line,
+        text: text.slice(0, MOST_SHOWN),
+        iteration: point.iteration,
+        time: point.time,
+      };
     const yearless = stamp !== null && !stamp.hasYear ? YEARLESS : 0;
     const sinceStart = point.isCoarse ? SINCE_START : 0;
     const endMs = point.isCoarse ? point.elapsedMs : (stamp?.ms ?? NaN);
@@ -66,6 +83,23 @@ export class LogSeries {
     this.#last = { iteration, elapsedMs };
     const isOn = iteration > last.iteration && elapsedMs >= last.elapsedMs;
     return isOn ? (elapsedMs - last.elapsedMs) / (iteration - last.iteration) : NaN;
+  }
+
+  /** A line, and what of it was taken for what. */
+  example(basis: SeriesBasis): IterationSeries["example"] {
+    const { line, text, iteration, time } = this.#example;
+    const from = {
+      reported: time,
+      throughput: `${time}, whose inverse it is, scaled to the times of the lines where they have some`,
+      timestamps: time.includes("since the start")
+        ? time
+        : "the times at which lines were written" +
+          (time === "none" || time === '"none"'
+            ? ""
+            : ` (${time} is not the whole iteration, or varies more)`),
+      operators: "",
+    }[basis];
+    return { line, text, taken: `iteration ${iteration}; how long it took from ${from}` };
   }
 
   /** Settles the durations in the columns. Null where nothing says how long iterations took. */

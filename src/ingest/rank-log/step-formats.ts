@@ -12,6 +12,8 @@
  *   and what loops of people's own print: "global_step=19 … step_time_ms=53.1", {'step': 42, 'step_time': 0.17}
  */
 interface StepFormat {
+  /** What is taken as the time, for people. */
+  readonly time: string;
   /** One of these is in every such line. */
   readonly needles: readonly string[];
   /** Groups: epoch, n, of; ms or s an iteration, or iterations a second; totalMs, totalS, hms: since the start. */
@@ -27,58 +29,72 @@ function afterDigits(...ends: readonly string[]): string[] {
 
 const FORMATS: readonly StepFormat[] = [
   {
+    time: 'the time since the start in front of "<"',
     needles: afterDigits("it/s]", "it/s,", "s/it]", "s/it,"),
     pattern:
       /^\s{0,4}(?:(?:Epoch {1,2}(?<epoch>\d{1,9})|[Tt]rain(?:ing)?|[Ss]teps?|[Ii]ter(?:ation)?s?)[^%|]{0,40} {1,4})?\d{1,3}%\|[^|]{0,300}\| {0,3}(?<n>\d{1,12})\/(?<of>\d{1,12}) \[(?<hms>[\d:]{4,12})<[^,\]]{1,24}, {0,6}[\d.?]{1,12}(?:it\/s|s\/it)/,
   },
   {
+    time: 'the time since the start in front of "•"',
     needles: afterDigits("it/s "),
     pattern:
       /(?:Epoch (?<epoch>\d{1,9})\/\S{1,12} {1,4})?[━╸╺ ]{6,300} {0,4}(?<n>\d{1,12})\/(?<of>\d{1,12}) (?<hms>[\d:]{5,12}) • [\d:-]{5,12} [\d.]{1,12}it\/s/,
   },
   {
+    time: '"train_time:", since the start',
     needles: ["train_time:"],
     pattern: new RegExp(
       String.raw`\bstep:(?<n>\d{1,12})\/\d{1,12} (?!val_loss)[^\n]{0,120}?\btrain_time:(?:(?<totalMs>${NUMBER})ms|(?<totalS>${NUMBER})s)\b`,
     ),
   },
   {
+    time: '"elapsed_time", since the start',
     needles: ['"current_steps":'],
     pattern:
       /"current_steps": ?(?<n>\d{1,12}),.{0,600}"elapsed_time": ?"(?<hms>(?:\d{1,4} days?, )?\d{1,4}:\d\d:\d\d)"/,
   },
   {
+    time: '"Time", the number and not the mean in brackets',
     needles: ["\tTime "],
     pattern: new RegExp(
       String.raw`\bEpoch:? ?\[(?<epoch>\d{1,9})\](?: - Iter:)? ?\[ {0,8}(?<n>\d{1,12})\/(?<of>\d{1,12})\].{0,40}?\bTime {1,4}(?<s>${NUMBER})`,
     ),
   },
   {
+    time: '"time:", seconds',
     needles: [" time: "],
     pattern: new RegExp(
       String.raw`\b(?:Epoch(?:\(train\))? {0,2}\[(?<epoch>\d{1,9})\]|Iter(?:\(train\))? ?)\[ {0,8}(?<n>\d{1,12})\/(?<of>\d{1,12})\].{0,300}?\btime: (?<s>${NUMBER})`,
     ),
   },
   {
+    time: '"ups", updates a second',
     needles: ['"num_updates":'],
     pattern: new RegExp(
       String.raw`^(?=.{0,2000}"ups": ?"?(?<rate>${NUMBER}))(?=.{0,2000}"num_updates": ?"?(?<n>\d{1,12}))`,
     ),
   },
   {
+    time: "the step's time",
     needles: ["step_time", "iter_time", "iteration_time", "time_per_step", "sec_per_step"],
     pattern: new RegExp(
       String.raw`^(?=.{0,2000}?["']?\b(?:global_step|step|iteration|iter)["']?\s?[:=]\s{0,4}["']?(?<n>\d{1,12}))(?=.{0,2000}?["']?\b(?:(?:step|iter|iteration)_time|time_per_step|sec_per_step)(?:_ms["']?\s?[:=]\s{0,4}["']?(?<ms>${NUMBER})|(?:_s|_sec|_seconds)?["']?\s?[:=]\s{0,4}["']?(?<s>${NUMBER})(?!\d| ?ms)))`,
     ),
   },
-  { needles: ["[step="], pattern: /\[step=(?<n>\d{1,12})\/\d{1,12}[,\]]/ },
-  { needles: ["Iteration "], pattern: /\bIteration (?<n>\d{1,12})(?: \([^)]{1,60}\))?, loss = / },
+  { time: "none", needles: ["[step="], pattern: /\[step=(?<n>\d{1,12})\/\d{1,12}[,\]]/ },
+  {
+    time: "none",
+    needles: ["Iteration "],
+    pattern: /\bIteration (?<n>\d{1,12})(?: \([^)]{1,60}\))?, loss = /,
+  },
 ];
 
 /** Every line that one of the patterns accepts has one of these. */
 export const STEP_NEEDLES: readonly string[] = FORMATS.flatMap(({ needles }) => needles);
 
 export interface Step {
+  /** What was taken as the time, for people. */
+  readonly time: string;
   readonly iteration: number;
   /** Iterations of the epoch, or of the training, where the line says; else NaN. */
   readonly of: number;
@@ -91,15 +107,15 @@ export interface Step {
 
 /** null where the line reports no iteration in one of these ways. */
 export function stepOf(body: string): Step | null {
-  for (const { needles, pattern } of FORMATS) {
+  for (const { time, needles, pattern } of FORMATS) {
     if (!needles.some((needle) => body.includes(needle))) continue;
     const groups = pattern.exec(body)?.groups;
-    if (groups) return stepFrom(groups);
+    if (groups) return { time, ...stepFrom(groups) };
   }
   return null;
 }
 
-function stepFrom(groups: Readonly<Record<string, string | undefined>>): Step {
+function stepFrom(groups: Readonly<Record<string, string | undefined>>): Omit<Step, "time"> {
   const number = (name: string): number => Number(groups[name] ?? NaN);
   const of = number("of");
   const epoch = number("epoch");
