@@ -24,6 +24,7 @@ const EXPLAINED = 0.6;
 const UNTOLD = 0.45;
 /** Iterations that make a before, and that gaps are taken from. */
 const FEWEST_BEFORE = 4;
+const ENOUGH = 10;
 const FEWEST_GAPS = 3;
 /** Peers that are looked at. */
 const MOST_PEERS = 64;
@@ -83,8 +84,13 @@ export function sideOf(
   const issueMs = [before, after] as const;
   const isSpan = isSpread && after - before > EXPLAINS * growth;
   if (calls !== null && calls.explained < EXPLAINED)
-    // Without a before, differences of clocks and of habit do not cancel out.
-    return { cause: "gpu-slow", issueMs, certainty: hasBefore ? 0.95 : 0.75, isToldApart: true };
+    // Without a before, differences of clocks and of habit do not cancel out; a handful of iterations may all be odd.
+    return {
+      cause: "gpu-slow",
+      issueMs,
+      certainty: Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75,
+      isToldApart: true,
+    };
   if (calls === null && !isSpan)
     return { cause: "gpu-slow", issueMs, certainty: 0.9, isToldApart: true };
   // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.
