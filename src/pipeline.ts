@@ -3,7 +3,7 @@ import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import { digestOfSources } from "./ingest/logs/read-archives.ts";
-import { METHODS, withIterations } from "./methods/methods.ts";
+import { METHODS, withIterations, withLogReport } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
@@ -61,7 +61,7 @@ async function withLogs(job: Job, { paths }: DiagnoseOptions, env: Env): Promise
   );
   if (logs.size === 0) return job;
   const logDigest = await digestOfSources(paths, env, { isWanted: ({ path }) => logs.has(path) });
-  return { ...job, logDigest };
+  return withLogReport({ ...job, logDigest });
 }
 
 /** Everything before the questions: the job, with its iterations followed. */

@@ -22,7 +22,7 @@ export function logsDocument(report: LogReport): Record<string, unknown> {
   };
 }
 
-function causeOf({ confidence, ...cause }: LogCause): Record<string, unknown> {
+function causeOf({ confidence, places: _, ...cause }: LogCause): Record<string, unknown> {
   return { ...cause, confidence: rounded(confidence) };
 }
 

@@ -30,6 +30,9 @@ export function confidenceOf(
   findings: readonly Finding[],
 ): number {
   if (culprits.length === 0) return withoutSuspects(job, kind, findings);
+  const told = deciding(culprits[0]!, findings).data["logConfidence"];
+  // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
+  if (typeof told === "number" && isLogsAlone(job)) return round(told);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
   const isTraced = (rank: Rank): boolean =>
@@ -44,13 +47,24 @@ export function confidenceOf(
   const said = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * said;
   return round(
-    Math.min(MOST, calibrated(probability) * whole) * earned(kind, decider(culprits[0]!, findings)),
+    Math.min(MOST, calibrated(probability) * whole) *
+      earned(kind, deciding(culprits[0]!, findings).method),
   );
 }
 
-/** The method whose accusation of the first culprit weighs most. */
-function decider({ evidence }: Hypothesis, findings: readonly Finding[]): string {
-  return findings.find(({ id }) => id === evidence[0])!.method;
+/** The finding whose accusation of the first culprit weighs most. */
+function deciding({ evidence }: Hypothesis, findings: readonly Finding[]): Finding {
+  return findings.find(({ id }) => id === evidence[0])!;
+}
+
+function isLogsAlone(job: Job): boolean {
+  const { dumps, stacks, strayStacks, ras, operators, stageOperations } = job;
+  const { kernels, probes, metrics, validations, xpuTimer } = job;
+  const others = [strayStacks, ras, operators, stageOperations, kernels, probes, metrics];
+  return (
+    dumps.size + stacks.size === 0 &&
+    [...others, validations, xpuTimer].every((list) => (list?.length ?? 0) === 0)
+  );
 }
 
 function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {

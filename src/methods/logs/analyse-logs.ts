@@ -3,8 +3,10 @@ import type { FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
-import { contextCauses, exceptionCauses, versionCauses } from "./contexts.ts";
+import { contextCauses, versionCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
+import { endingCauses, endsStandStill } from "./endings.ts";
+import { exceptionCauses } from "./exceptions.ts";
 import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines, type Evidence } from "./indicating.ts";
 import { aftermath, knownLines, outlived } from "./known-lines.ts";
@@ -90,13 +92,22 @@ export function analyseLogs(
     quiet: quietDifferences(digest, templates, nodes, spatial, { hasRoot, isSpoken }),
   });
   const isAftermath = aftermath(digest, known);
+  const isTidyingUp = endsStandStill(digest, known);
   const isLeftOut = (i: number): boolean =>
-    isOutlived[i] === 1 || isAftermath[i] === 1 || isNormalLine[i] === 1;
-  const groups = signatureGroups(digest, known, isLeftOut, nodes);
+    (isOutlived[i]! | isAftermath[i]! | isNormalLine[i]! | isTidyingUp[i]!) === 1 ||
+    // Processes that leave a job that is done complain of each other.
+    (finish !== null && known[i] !== null && known[i]!.record.role !== "root");
+  const exceptions = exceptionCauses(digest, known, isLeftOut);
+  const isTold = (i: number): boolean => isLeftOut(i) || exceptions.spokenFor.has(i);
+  const groups = signatureGroups(digest, known, isTold, nodes);
   const stage = stageOf(digest, templates, indicating);
   const contexts = [
-    ...contextCauses(digest, groups, known, stage),
-    ...exceptionCauses(digest, known, isLeftOut),
+    ...contextCauses(digest, groups, known, {
+      stage,
+      hasRoot: exceptions.causes.length > 0 || groups.some(({ record }) => record.role === "root"),
+    }),
+    ...exceptions.causes,
+    ...(exceptions.causes.length > 0 ? [] : endingCauses(digest, groups)),
     ...(hasRoot ? [] : versionCauses(spatial.nodes, templates.texts)),
     ...(finish || groups.some(({ record }) => record.role === "root")
       ? []
