@@ -2,7 +2,6 @@
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
-import { digestOfSources } from "./ingest/logs/read-archives.ts";
 import { METHODS, withIterations, withLogReport } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
@@ -31,7 +30,7 @@ export interface DiagnoseOptions {
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
   const { job: read, unrecognised } = await readJob(options, env);
-  const job = await withLogs(await withBaseline(read, options.baseline ?? [], env), options, env);
+  const job = withLogReport(await withBaseline(read, options.baseline ?? [], env));
   const { findings, didNotRun } = await ask(job, env);
   const verdict = withMitigation(job, fuse(job, findings, didNotRun));
   return { job, verdict, findings, unrecognised };
@@ -54,26 +53,17 @@ async function withBaseline(job: Job, paths: readonly string[], env: Env): Promi
   return { ...job, traceBaseline: await readHealthyRuns(paths, env) };
 }
 
-/** Once more through the logs, for all that they say: comparing lines needs all of them, finding errors does not. */
-async function withLogs(job: Job, { paths }: DiagnoseOptions, env: Env): Promise<Job> {
-  const logs = new Set(
-    job.inputs.filter(({ format }) => format === "rank-log").map(({ path }) => path),
-  );
-  if (logs.size === 0) return job;
-  const logDigest = await digestOfSources(paths, env, { isWanted: ({ path }) => logs.has(path) });
-  return withLogReport({ ...job, logDigest });
-}
-
 /** Everything before the questions: the job, with its iterations followed. */
 export async function readJob(
   options: DiagnoseOptions,
   env: Env,
 ): Promise<{ job: Job; unrecognised: readonly string[] }> {
   const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
-  const { readings, unrecognised } = await ingest(options.paths, env, options);
+  const { readings, unrecognised, logDigest } = await ingest(options.paths, env, options);
   const found = given ? null : await findJobFile(unrecognised);
+  const job = withIterations(buildJob(readings, given ?? found?.jobFile ?? null));
   return {
-    job: withIterations(buildJob(readings, given ?? found?.jobFile ?? null)),
+    job: logDigest ? { ...job, logDigest } : job,
     unrecognised: unrecognised.filter((path) => path !== found?.path && !isTruth(path)),
   };
 }

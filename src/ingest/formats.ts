@@ -16,6 +16,7 @@ import { operatorsFile } from "./operators-file.ts";
 import { probeRing } from "./probe-ring.ts";
 import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
+import { isReadable } from "./rank-log/sniff.ts";
 import type { Head, Reader } from "./reader.ts";
 import { stageTimeline } from "./stage-timeline.ts";
 import { stagePasses } from "./stage-passes.ts";
@@ -56,6 +57,12 @@ export function readersFor({ pattern }: ReadOptions): readonly Reader[] {
   return READERS.map((reader) => (reader === rankLog ? withPattern : reader));
 }
 
-export function recognise(head: Head, readers = READERS): Reader | null {
-  return readers.find((reader) => reader.sniff(head)) ?? null;
+/** `isGiven`: somebody named the file, so that its name does not decide what it is. */
+export function recognise(head: Head, readers = READERS, isGiven = false): Reader | null {
+  const known = readers.find((reader) => reader.sniff(head));
+  if (known) return known;
+  // Whatever else can be read as text is a log: `faultline logs` reads it, and so does everything else.
+  return isReadable(head, isGiven)
+    ? (readers.find(({ format }) => format === "rank-log") ?? null)
+    : null;
 }

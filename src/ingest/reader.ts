@@ -1,4 +1,6 @@
 import type { Reading } from "../model/reading.ts";
+import type { FormReader } from "./logs/form-reader.ts";
+import type { PartialDigest } from "./logs/partial-digest.ts";
 import { RING_NAME } from "./probe-ring/layout.ts";
 
 /** The beginning of a file, enough to recognise its format. */
@@ -14,14 +16,19 @@ export interface Head {
 export interface Sink {
   push(chunk: Uint8Array): void;
   end(): Reading;
+  /** After the end, where the file is a log: all that its lines say. */
+  readonly digest?: PartialDigest | null;
 }
 
 /** One file format. */
 export interface Reader {
   readonly format: string;
+  /** Whether its sinks digest lines: one of them at a time. */
+  readonly isLog?: true;
   /** Whether the file is of this format. The first reader that says yes gets it. */
   sniff(head: Head): boolean;
-  open(file: string): Sink;
+  /** `forms`: of lines that were read before; one log at a time may use them. */
+  open(file: string, forms?: FormReader): Sink;
 }
 
 /** How many bytes a sniffer may see. */

@@ -1,4 +1,7 @@
 /** Whether a text is a job's log. It is asked last, after every stricter format, so it must refuse all else. */
+import { mayBeLog } from "../logs/files.ts";
+import { narrowed, wideEncoding } from "../logs/wide-text.ts";
+import type { Head } from "../reader.ts";
 import { iterationOf } from "./iterations.ts";
 import { stripAnsi } from "./prefixes.ts";
 
@@ -74,6 +77,17 @@ export function looksLikeLog(head: string, name = ""): boolean {
   if (lines === 0 || source >= SOURCE_SHARE * lines + 1) return false;
   if (marked > 0 && marked >= MARKED_SHARE * lines) return true;
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
+}
+
+/** Lines of JSON that a logger wrote. */
+const JSON_LINE = /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity)"\s*:/;
+
+/** Whether it can be read as a log at all: text in some encoding, and no document of another kind. */
+export function isReadable({ bytes, text, name }: Head, isGiven: boolean): boolean {
+  if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
+  const encoding = wideEncoding(bytes);
+  const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
+  return isText(head) && (!/^\s*[{<]/.test(head) || JSON_LINE.test(head));
 }
 
 /** No zero byte, and hardly any of what no text has. */

@@ -61,7 +61,7 @@ function stoodStillSince({ iterations, cells, shapes }: LogDigest): number | nul
   return lastMs + Math.max(LEAST_STILL_MS, PAUSES * pauseMs, isAnnounced ? ANNOUNCED_MS : 0);
 }
 
-const ENDED_WEIGHT = 0.5;
+const ENDED_WEIGHT = 0.3;
 
 /** A signal or a cancellation that nothing else explains: then that is what ended the job. */
 export function endingCauses(
