@@ -30,7 +30,9 @@ export function confidenceOf(
   findings: readonly Finding[],
 ): number {
   if (culprits.length === 0) return withoutSuspects(job, kind, findings);
-  const told = deciding(culprits[0]!, findings).data["logConfidence"];
+  const told = findings.find(
+    ({ id, data }) => "logConfidence" in data && culprits[0]!.evidence.includes(id),
+  )?.data["logConfidence"];
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
   if (typeof told === "number" && isLogsAlone(job)) return round(told);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
@@ -75,7 +77,10 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
     return round(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy")
     return round(NOBODY.healthy * earned(kind, "nobody") * (isMeasured(findings) ? 1 : UNMEASURED));
-  if (kind === "hang") return NOBODY.hang;
+  if (kind === "hang") {
+    const told = findings.find(({ data }) => data["stoodStill"] === true)?.data["logConfidence"];
+    return typeof told === "number" && isLogsAlone(job) ? round(told) : NOBODY.hang;
+  }
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
   return isEven ? NOBODY.even : NOBODY.undetermined;
 }

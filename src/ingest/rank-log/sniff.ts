@@ -1,5 +1,7 @@
 /** Whether a text is a job's log. It is asked last, after every stricter format, so it must refuse all else. */
+import { shippedMatchers } from "../../library/shipped.ts";
 import { mayBeLog } from "../logs/files.ts";
+import { hasTellingWord } from "../logs/telling-words.ts";
 import { narrowed, wideEncoding } from "../logs/wide-text.ts";
 import type { Head } from "../reader.ts";
 import { iterationOf } from "./iterations.ts";
@@ -82,12 +84,22 @@ export function looksLikeLog(head: string, name = ""): boolean {
 /** Lines of JSON that a logger wrote. */
 const JSON_LINE = /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity)"\s*:/;
 
-/** Whether it can be read as a log at all: text in some encoding, and no document of another kind. */
+/**
+ * Whether it can be read as a log at all: text in some encoding, no document of another kind, and in its beginning a line
+ * with a time or with a word of trouble. Prose has neither.
+ */
 export function isReadable({ bytes, text, name }: Head, isGiven: boolean): boolean {
   if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
-  return isText(head) && (!/^\s*[{<]/.test(head) || JSON_LINE.test(head));
+  if (!isText(head) || (/^\s*[{<]/.test(head) && !JSON_LINE.test(head))) return false;
+  return head
+    .split(/[\n\r]/, MAX_LINES * 4)
+    .some((line) => TIMED.test(line) || LEVEL.test(line) || tells(stripAnsi(line.slice(0, 600))));
+}
+
+function tells(line: string): boolean {
+  return hasTellingWord(line) || shippedMatchers().match(line).length > 0;
 }
 
 /** No zero byte, and hardly any of what no text has. */

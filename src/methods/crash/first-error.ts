@@ -123,7 +123,7 @@ function chooseRoot(
   const silent = best === 3 ? [] : silentDeaths(job, heard);
   // A generic GPU error beside a silent process: who shares a GPU or a kernel with it suffers that too.
   if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
-    return silentFinding(job, silent, echoes);
+    return silentFinding(job, silent, echoes, judged);
   }
   if (candidates.length > 0) return ownFinding(job, withRank(job, candidates, heard), judged);
   // Others than the processes themselves say what broke: how they ended then says no more.
@@ -222,6 +222,7 @@ function silentFinding(
   job: Job,
   ranks: readonly Rank[],
   echoes: readonly LogFailure[],
+  judged: LogCause | null,
 ): NewFinding {
   const closed = echoes.filter((failure) => failure.cause === "process-gone");
   const logged = ranks.every((rank) => job.logs.has(rank));
@@ -240,7 +241,7 @@ function silentFinding(
       ...ranks.slice(0, 4).flatMap((rank) => endOfLog(job, rank)),
       ...closed.slice(0, 2).map(placeOf),
     ],
-    data: { silent: ranks },
+    data: { silent: ranks, ...judgement(judged?.cause === "process-gone" ? judged : null) },
     accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
     clears: [],
   };

@@ -28,6 +28,8 @@ const LEAST_NODE = 0.15;
 const MOST_NODES = 32;
 const MOST_ITERATIONS = 20;
 const LEAST_ITERATION = 0.3;
+/** What only follows from a failure names its cause from here on. */
+const LEAST_SEQUEL = 0.05;
 
 export function analyseLogs(
   digest: LogDigest,
@@ -101,19 +103,25 @@ export function analyseLogs(
   const isTold = (i: number): boolean => isLeftOut(i) || exceptions.spokenFor.has(i);
   const groups = signatureGroups(digest, known, isTold, nodes);
   const stage = stageOf(digest, templates, indicating);
+  const isExplained =
+    exceptions.causes.length > 0 || groups.some(({ record }) => record.role === "root");
   const contexts = [
     ...contextCauses(digest, groups, known, {
       stage,
-      hasRoot: exceptions.causes.length > 0 || groups.some(({ record }) => record.role === "root"),
+      hosts: new Set(digest.streams.flatMap(({ host }) => host ?? [])).size,
+      hasRoot: isExplained,
     }),
     ...exceptions.causes,
-    ...(exceptions.causes.length > 0 ? [] : endingCauses(digest, groups)),
+    ...(isExplained ? [] : endingCauses(digest, groups)),
     ...(hasRoot ? [] : versionCauses(spatial.nodes, templates.texts)),
     ...(finish || groups.some(({ record }) => record.role === "root")
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),
   ];
-  const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes);
+  const ranked = causesOf(digest, groups, contexts, nodes);
+  const isSaid = ranked[0] && (ranked[0].role === "root" || ranked[0].confidence >= LEAST_SEQUEL);
+  const cause = isSaid ? ranked[0]! : null;
+  const alternatives = isSaid ? ranked.slice(1) : ranked;
   return {
     files: digest.files.length,
     bytes: digest.files.reduce((sum, { bytes }) => sum + bytes, 0),

@@ -11,6 +11,7 @@ const WAITED = /^torch\.watchdog\.(?:timeout|barrier|worknccl|last-work)/;
 const LAST_WORK = "torch.watchdog.last-work";
 const TIMEOUT_WEIGHT = 0.55;
 const STEP_WEIGHT = 0.6;
+const STUCK_WEIGHT = 0.4;
 const STARTED_COLLECTIVES = 20;
 const RANK = /\brank\D{0,3}([\d/,\s]{1,200}\d|\d)\]/i;
 
@@ -18,20 +19,44 @@ export function contextCauses(
   digest: LogDigest,
   groups: readonly SignatureGroup[],
   known: readonly (FaultMatch | null)[],
-  { stage, hasRoot }: { readonly stage: Stage; readonly hasRoot: boolean },
+  about: { readonly stage: Stage; readonly hasRoot: boolean; readonly hosts: number },
 ): ContextCause[] {
   const waits = groups.filter(({ record }) => WAITED.test(record.id));
   if (waits.length === 0) return [];
   const first = digest.kept[waits[0]!.lines[0]!]!;
   const at = { file: digest.files[first.file]!.name, line: first.line, text: first.text };
   const causes: ContextCause[] = [];
+  const { hasRoot, hosts } = about;
   const isBeforeTraining =
-    (stage === "launch" || stage === "load") &&
+    (about.stage === "launch" || about.stage === "load") &&
     digest.iterations.every(({ iteration }) => iteration.length === 0);
   const behind = ranksBehind(digest, known);
   // Whoever has issued many collectives is past the preparation, whether or not iterations are reported.
   const isStarted = (behind?.most ?? 0) >= STARTED_COLLECTIVES;
-  if (isBeforeTraining && !isStarted && !hasRoot && !isStuckTogether(digest, known)) {
+  const isStuck = !hasRoot && isStuckTogether(digest, known);
+  if (isStuck) {
+    causes.push({
+      weight: STUCK_WEIGHT,
+      cause: {
+        category: hosts > 1 ? "hardware.network" : "platform",
+        cause: "network-hang",
+        signature: "context.first-operator",
+        title: "no operator between the ranks ever completed, though all had issued it",
+        role: "root",
+        owner: hosts > 1 ? "network" : "platform",
+        meaning: `All ranks wait in their first operator, so none keeps the others waiting: the way between their ${hosts > 1 ? "machines" : "GPUs"} carries no data.`,
+        action:
+          "Run all_reduce_perf of nccl-tests on the same GPUs; on one machine with NCCL_P2P_DISABLE=1 as well (IOMMU and ACS settings break peer-to-peer access), on several with NCCL_IB_DISABLE=1.",
+        falseFriends: ["Ranks that disagree about the group's size wait like this, too."],
+        at,
+        places: [at],
+        nodes: [],
+        ranks: [],
+        captures: {},
+      },
+    });
+  }
+  if (isBeforeTraining && !isStarted && !hasRoot && !isStuck) {
     causes.push({
       weight: TIMEOUT_WEIGHT,
       cause: {

@@ -6,6 +6,7 @@ import type { FaultMatch } from "../../library/matcher.ts";
 import { causeOfRecord, type FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { ContextCause } from "./cause.ts";
+import { isSequel } from "./indicating.ts";
 import type { SignatureGroup } from "./signature-groups.ts";
 
 /** Clocks of different machines are no better. */
@@ -63,15 +64,12 @@ function stoodStillSince({ iterations, cells, shapes }: LogDigest): number | nul
 
 const ENDED_WEIGHT = 0.3;
 
-/** A signal or a cancellation that nothing else explains: then that is what ended the job. */
-export function endingCauses(
-  digest: LogDigest,
-  groups: readonly SignatureGroup[],
-): ContextCause[] {
-  if (groups.some(({ record }) => record.role === "root")) return [];
+/** Asked where nothing says what broke: a signal or a cancellation is then what ended the job. */
+export function endingCauses(digest: LogDigest, groups: readonly SignatureGroup[]): ContextCause[] {
   const ends = groups.filter(({ record }) => causeOfRecord(record) === "scheduler");
   const firstLine = ({ lines }: SignatureGroup): number => lines[0]!;
-  const others = groups.filter((group) => !ends.includes(group));
+  // Exit codes and aborts come with the end, now before it, now after.
+  const others = groups.filter((group) => !ends.includes(group) && isSequel(group.record));
   const [first] = ends.sort((a, b) => firstLine(a) - firstLine(b));
   // What came before the end is what it was ended for.
   if (!first || others.some((group) => firstLine(group) < firstLine(first))) return [];

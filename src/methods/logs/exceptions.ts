@@ -106,9 +106,7 @@ function causeOf(
   const first = digest.kept[lines[0]!]!;
   const isRefused = inner === "framework" && REFUSED.test(first.text);
   const { category, owner, weight, says } = isRefused ? REFUSAL : BLAMED[inner ?? "unknown"];
-  const ranks = new Set(
-    lines.flatMap((i) => digest.streams[digest.kept[i]!.stream]!.rank ?? []),
-  );
+  const ranks = new Set(lines.flatMap((i) => digest.streams[digest.kept[i]!.stream]!.rank ?? []));
   const isMany = lines.length >= MANY;
   // The class alone may be telling: a name that does not exist is nobody's but the program's.
   const own = category === record?.category ? record.certainty : 0;
@@ -123,7 +121,8 @@ function causeOf(
       title: first.text.trim().slice(0, MOST_TITLE),
       role: "root",
       owner,
-      meaning: `A Python exception ended ${isMany ? "process after process" : "a process"}${at === null ? "" : `, in ${at}`}. ${says}`.trim(),
+      meaning:
+        `A Python exception ended ${isMany ? "process after process" : "a process"}${at === null ? "" : `, in ${at}`}. ${says}`.trim(),
       action:
         record?.action ??
         "Read the traceback from its last frame up. If the same data and code fail on every rank it is the program; if one rank alone fails, look at its node.",

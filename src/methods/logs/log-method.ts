@@ -36,8 +36,8 @@ const SUSPECT: Readonly<Record<Category, SuspectType>> = {
 };
 /** Whoever uses it waits: it is a crash only where a process ended. */
 const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
-/** Less is a guess that helps nobody. */
-const LEAST_CONFIDENCE = 0.3;
+/** A guess is shown as one, but shown: what a verdict may name at all begins here. */
+const LEAST_WEIGHT = 0.3;
 
 export const logCause: Method = {
   id: "logs/library",
@@ -45,7 +45,7 @@ export const logCause: Method = {
   *run(job) {
     const report = job.logReport!;
     const cause = report.cause!;
-    if (cause.role === "root") yield findingOf(job, report, cause);
+    yield findingOf(job, report, cause);
   },
 };
 
@@ -56,11 +56,11 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
   const kind = isHang(job, cause) ? "hang" : "crash";
   const { ranks, because, isNobody = false } = accusedRanks(job, cause, kind);
   const why = because === "" ? says : `${says}; ${because}`;
+  // A symptom accuses nobody: others may know whose it is.
+  const isGuess = cause.role !== "root";
   const isAccused =
-    confidence >= LEAST_CONFIDENCE &&
-    cause.cause !== "unknown" &&
-    !isNobody &&
-    failuresOf(job, cause).length === 0;
+    cause.cause !== "unknown" && !isNobody && (isGuess || failuresOf(job, cause).length === 0);
+  const weight = Math.max(LEAST_WEIGHT, confidence);
   return {
     says: why,
     weight: confidence,
@@ -74,17 +74,18 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
       captures: cause.captures,
       nodes: report.nodes.slice(0, 5).map(({ node, score }) => ({ node, score })),
       logConfidence: confidence,
+      ...(kind === "hang" && !isAccused ? { stoodStill: true } : {}),
     },
     accuses: isAccused
       ? [
           {
             kind,
             type: SUSPECT[category],
-            ranks,
+            ranks: isGuess ? [] : ranks,
             link: null,
             name: nodes.length === 1 ? nodes[0]! : null,
             cause: cause.cause,
-            weight: confidence,
+            weight: isGuess ? LEAST_WEIGHT : weight,
             why,
           },
         ]
@@ -95,6 +96,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
 
 /** Of what no line says by itself, timeouts and silence are how a hang looks. */
 function isHang(job: Job, { category, signature }: LogCause): boolean {
-  if (/^context\.(?:timeout|rank|first)|^silence\.stalled/.test(signature)) return true;
+  if (/^context\.(?:timeout|rank|first)|^torch\.watchdog|^silence\.stalled/.test(signature))
+    return true;
   return MAKES_WAIT.includes(category) && !processEnded(job);
 }
