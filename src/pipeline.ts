@@ -1,6 +1,7 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
+import type { ReadOptions } from "./ingest/iteration-pattern.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import { METHODS, withIterations, withLogReport } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
@@ -19,13 +20,11 @@ export interface Diagnosis {
   readonly unrecognised: readonly string[];
 }
 
-export interface DiagnoseOptions {
+export interface DiagnoseOptions extends ReadOptions {
   readonly paths: readonly string[];
   /** Healthy runs of the same job; their traces are what the job's are compared with. */
   readonly baseline?: readonly string[];
   readonly jobFile?: string;
-  /** A regular expression for iteration lines, with a group named "iteration" (ingest/iteration-pattern.ts). */
-  readonly pattern?: string;
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {

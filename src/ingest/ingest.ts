@@ -42,12 +42,9 @@ export async function ingest(
   readersFor(options); // What is wrong with the options is said before anything is read.
   const files = await findFiles(paths);
   const totalBytes = files.reduce((sum, file) => sum + workBytes(file), 0);
-  const workers = Math.min(
-    availableParallelism(),
-    MAX_WORKERS,
-    files.length,
-    Math.floor(totalBytes / BYTES_WORTH_A_WORKER),
-  );
+  const worth = Math.floor(totalBytes / BYTES_WORTH_A_WORKER);
+  const usual = Math.min(availableParallelism(), MAX_WORKERS, worth);
+  const workers = Math.min(options.workers ?? usual, files.length);
   const parts =
     workers > 1 && isCompiled
       ? await readInWorkers(files, workers, env, options)
@@ -119,7 +116,7 @@ export async function readHere(
     readings: [],
     unrecognised: [],
     digests: [],
-    forms: logForms(),
+    forms: logForms(options.records),
     log: Promise.resolve(),
   };
   // Several at once: with thousands of small files most of the time is spent waiting for the disk.
@@ -153,7 +150,8 @@ async function readFile({ path, isGiven }: FoundFile, read: Reads): Promise<void
   await openFile(
     path,
     async (file) => {
-      const reader = recognise(file.head, readers, isGiven && path.startsWith(file.path));
+      const head = { ...file.head, isGiven: isGiven && path.startsWith(file.path) };
+      const reader = recognise(head, readers);
       if (!reader) {
         if (file.head.bytes.length > 0) unrecognised.push(file.path);
         else if (wrapping.length === 0 && !isEmptyAtFirst(file.path))

@@ -10,6 +10,8 @@ export interface Head {
   readonly bytes: Uint8Array;
   /** The same bytes as text (bytes above 127 are kept one to one, so that patterns stay cheap). */
   readonly text: string;
+  /** Whether somebody named the file, so that its name does not decide what it is. */
+  readonly isGiven?: boolean;
 }
 
 /** Takes a file's bytes as they come. Never throws for bad data: what is wrong goes into defects. */

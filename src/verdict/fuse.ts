@@ -26,7 +26,7 @@ export function fuse(
   findings: readonly Finding[],
   didNotRun: readonly string[],
 ): Verdict {
-  const all = hypotheses(job, findings);
+  const all = withoutEnds(hypotheses(job, findings), findings);
   const ranked = all.filter(({ weight }) => weight >= MIN_WEIGHT);
   const best = ranked[0];
   // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same. Who ended it from
@@ -93,6 +93,17 @@ export function fuse(
     ],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
+}
+
+/** How a job ended that stood still before: what accuses nobody in particular tells no more than that. */
+function withoutEnds(all: readonly Hypothesis[], findings: readonly Finding[]): Hypothesis[] {
+  const stoodStill = findings.some(
+    ({ method, data }) => method === "crash/first-error" && data["stoodStill"] === true,
+  );
+  return all.filter(
+    ({ kind, ranks, methods }) =>
+      !(stoodStill && kind === "crash" && ranks.length === 0 && methods.includes("logs/library")),
+  );
 }
 
 /** As it is among the suspects: perhaps as part of its machine. */

@@ -34,8 +34,8 @@ const LIMITS = {
 };
 
 export interface ScanOptions {
-  /** Whether a line of this text may tell of a failure, whatever its numbers: FaultMatchers.couldMatch. */
-  readonly isTelling: (text: string) => boolean;
+  /** Whether a line of this text may tell of a failure, whatever its numbers; where no reader is given that knows. */
+  readonly isTelling?: (text: string) => boolean;
   readonly limits?: Partial<typeof LIMITS>;
   /** Whoever follows single ranks gets every line; `isNoted` is what its own question said of the line's form. */
   readonly onLine?: (text: string, line: number, isNoted: boolean) => void;
@@ -89,7 +89,7 @@ export class LogEngine {
   constructor({ isTelling, limits, onLine }: ScanOptions, reader?: FormReader) {
     this.#limits = { ...LIMITS, ...limits };
     this.#onLine = onLine;
-    this.#reader = reader ?? new FormReader(isTelling, this.#limits.forms);
+    this.#reader = reader ?? new FormReader(isTelling ?? (() => false), this.#limits.forms);
     this.#reader.restart();
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);

@@ -2,6 +2,7 @@
 import { shippedMatchers } from "../../library/shipped.ts";
 import { mayBeLog } from "../logs/files.ts";
 import { hasTellingWord } from "../logs/telling-words.ts";
+import { whyNoText } from "../logs/text-bytes.ts";
 import { narrowed, wideEncoding } from "../logs/wide-text.ts";
 import type { Head } from "../reader.ts";
 import { iterationOf } from "./iterations.ts";
@@ -88,7 +89,7 @@ const JSON_LINE = /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|
  * Whether it can be read as a log at all: text in some encoding, no document of another kind, and in its beginning a line
  * with a time or with a word of trouble. Prose has neither.
  */
-export function isReadable({ bytes, text, name }: Head, isGiven: boolean): boolean {
+export function isReadable({ bytes, text, name, isGiven = false }: Head): boolean {
   if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
@@ -96,6 +97,13 @@ export function isReadable({ bytes, text, name }: Head, isGiven: boolean): boole
   return head
     .split(/[\n\r]/, MAX_LINES * 4)
     .some((line) => TIMED.test(line) || LEVEL.test(line) || tells(stripAnsi(line.slice(0, 600))));
+}
+
+/** Whether it is text at all, and not by its name something that lies beside logs. */
+export function isAnyText({ bytes, name, isGiven = false }: Head): boolean {
+  const encoding = wideEncoding(bytes);
+  const head = encoding ? narrowed(bytes, encoding) : bytes;
+  return (isGiven || mayBeLog(name)) && whyNoText(head, encoding !== null) === null;
 }
 
 function tells(line: string): boolean {

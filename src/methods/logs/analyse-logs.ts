@@ -28,8 +28,6 @@ const LEAST_NODE = 0.15;
 const MOST_NODES = 32;
 const MOST_ITERATIONS = 20;
 const LEAST_ITERATION = 0.3;
-/** What only follows from a failure names its cause from here on. */
-const LEAST_SEQUEL = 0.05;
 
 export function analyseLogs(
   digest: LogDigest,
@@ -118,10 +116,7 @@ export function analyseLogs(
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),
   ];
-  const ranked = causesOf(digest, groups, contexts, nodes);
-  const isSaid = ranked[0] && (ranked[0].role === "root" || ranked[0].confidence >= LEAST_SEQUEL);
-  const cause = isSaid ? ranked[0]! : null;
-  const alternatives = isSaid ? ranked.slice(1) : ranked;
+  const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes);
   return {
     files: digest.files.length,
     bytes: digest.files.reduce((sum, { bytes }) => sum + bytes, 0),

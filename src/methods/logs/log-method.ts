@@ -38,6 +38,8 @@ const SUSPECT: Readonly<Record<Category, SuspectType>> = {
 const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
 /** A guess is shown as one, but shown: what a verdict may name at all begins here. */
 const LEAST_WEIGHT = 0.3;
+/** What only follows from a failure names its cause from here on. */
+const LEAST_GUESS = 0.15;
 
 export const logCause: Method = {
   id: "logs/library",
@@ -56,10 +58,12 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
   const kind = isHang(job, cause) ? "hang" : "crash";
   const { ranks, because, isNobody = false } = accusedRanks(job, cause, kind);
   const why = because === "" ? says : `${says}; ${because}`;
-  // A symptom accuses nobody: others may know whose it is.
+  // A symptom accuses nobody in particular, and of a hang nobody at all: others may know for whom all wait.
   const isGuess = cause.role !== "root";
   const isAccused =
-    cause.cause !== "unknown" && !isNobody && (isGuess || failuresOf(job, cause).length === 0);
+    cause.cause !== "unknown" &&
+    !isNobody &&
+    (isGuess ? kind === "crash" && confidence >= LEAST_GUESS : failuresOf(job, cause).length === 0);
   const weight = Math.max(LEAST_WEIGHT, confidence);
   return {
     says: why,
