@@ -217,6 +217,24 @@ describe("a cause", () => {
     expect(cause!.confidence).toBeLessThan(0.8);
   });
 
+  it("is the version of NCCL where nodes print different ones", async () => {
+    const lines = [1, 2, 3, 4].flatMap((node) => [
+      `node${node}:2433:2433 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.${node}<0>`,
+      `node${node}:2433:2433 [0] NCCL INFO NCCL version 2.${node === 3 ? 14 : 18}.3+cuda12.1`,
+    ]);
+    const { cause } = await asked(lines);
+    expect(cause).toMatchObject({ category: "user.software", nodes: ["node3"] });
+    const alike = lines.map((line) => line.replace("2.14", "2.18"));
+    expect((await asked(alike)).cause).toBeNull();
+  });
+
+  it("is what a line says broke, though it also explains what usually does", async () => {
+    const { cause } = await asked([
+      "h1:1:2 [0] transport/nvls.cc:254 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401. This is usually caused by a system or configuration error in the Fabric Manager or NVSwitches.",
+    ]);
+    expect(cause).toMatchObject({ category: "platform", signature: "nccl.nvls.bind" });
+  });
+
   it("is one story of all ranks, not one of each", async () => {
     const lines = [0, 1, 2, 3].flatMap((rank) =>
       traceback("TypeError: unsupported operand", [OWN], `[default${rank}]:[rank${rank}]: `),

@@ -3,7 +3,7 @@ import type { FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
-import { contextCauses, versionCauses } from "./contexts.ts";
+import { contextCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
 import { endingCauses, endsStandStill } from "./endings.ts";
 import { exceptionCauses } from "./exceptions.ts";
@@ -22,6 +22,7 @@ import { eventWeights } from "./spatial-weights.ts";
 import { lastPlace, stageAt } from "./stages.ts";
 import { compareIterations } from "./temporal.ts";
 import { templatesOf } from "./templates/templates.ts";
+import { versionCauses } from "./versions.ts";
 import { nodeWords } from "./words.ts";
 
 const LEAST_NODE = 0.15;
@@ -111,7 +112,7 @@ export function analyseLogs(
     }),
     ...exceptions.causes,
     ...(isExplained ? [] : endingCauses(digest, groups)),
-    ...(hasRoot ? [] : versionCauses(spatial.nodes, templates.texts)),
+    ...(hasRoot || finish ? [] : versionCauses(digest, nodes, spatial.nodes, templates.texts)),
     ...(finish || groups.some(({ record }) => record.role === "root")
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),

@@ -4,7 +4,6 @@ import type { LogDigest } from "../../model/log-digest.ts";
 import type { Stage } from "../../model/log-report.ts";
 import type { ContextCause } from "./cause.ts";
 import type { SignatureGroup } from "./signature-groups.ts";
-import type { NodeSuspect } from "./spatial-evidence.ts";
 
 /** PyTorch's watchdog says that somebody waited too long, or how far it was when that happened. */
 const WAITED = /^torch\.watchdog\.(?:timeout|barrier|worknccl|last-work)/;
@@ -222,42 +221,4 @@ function ranksBehind(digest: LogDigest, known: readonly (FaultMatch | null)[]): 
 function ranksIn(text: string, rank: number | null): number[] {
   const named = RANK.exec(text)?.[1]?.match(/\d+/g)?.map(Number);
   return named ?? (rank === null ? [] : [rank]);
-}
-
-const VERSION_WEIGHT = 0.6;
-const MOST_TITLE = 140;
-
-/** Lines that sound harmless tell of it: a node that runs another version than all others. */
-export function versionCauses(
-  ranked: readonly NodeSuspect[],
-  texts: readonly string[],
-): ContextCause[] {
-  const found = ranked.flatMap(({ name, evidence }) =>
-    evidence
-      .filter(({ kind, template }) => kind === "variant" && /version/i.test(texts[template] ?? ""))
-      .map(({ template }) => ({ name, text: texts[template]!.trim().slice(0, MOST_TITLE) })),
-  );
-  const [first] = found;
-  if (!first || found.length > 2) return [];
-  return [
-    {
-      weight: VERSION_WEIGHT,
-      cause: {
-        category: "user.software",
-        cause: "software-version",
-        signature: "context.version-differs",
-        title: `${first.name} runs another version than the other nodes`,
-        role: "root",
-        owner: "user",
-        meaning: `In "${first.text}" the value of ${first.name} differs from that of all others, and no line says that anything else broke.`,
-        action: `Compare the image, driver and libraries of ${first.name} with another node's (nvidia-smi, python -c "import torch; print(torch.version.cuda, torch.cuda.nccl.version())").`,
-        falseFriends: ["A mixed fleet may run two versions on purpose."],
-        at: null,
-        places: [],
-        nodes: [first.name],
-        ranks: [],
-        captures: {},
-      },
-    },
-  ];
 }

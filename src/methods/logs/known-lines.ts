@@ -11,11 +11,18 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
   return kept.map(({ text }) => {
     let known = seen.get(text);
     if (known === undefined) {
-      known = matchers.match(text)[0] ?? null;
+      known = mostTelling(matchers.match(text));
       if (seen.size < MOST_REMEMBERED) seen.set(text, known);
     }
     return known;
   });
+}
+
+/** A line may confirm and say what broke in one: then it says that. */
+function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
+  const [first = null] = matches;
+  if (first?.record.role !== "confirmation") return first;
+  return matches.find(({ record }) => record.role === "root") ?? first;
 }
 
 const MOST_REMEMBERED = 100_000;
