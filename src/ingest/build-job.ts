@@ -14,6 +14,7 @@ import type { Reading } from "../model/reading.ts";
 import type { StackDump } from "../model/stacks.ts";
 import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
+import { dumpsOfOtherRuns } from "./other-runs.ts";
 import { joinRings } from "./probe-ring/join-rings.ts";
 import { withMembers } from "./probe-ring/kernel-groups.ts";
 import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
@@ -28,12 +29,13 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
   }
   const readings = joinRings(given, missing);
   const chosen = chooseDumps(readings, missing);
+  const ofOthers = leaveOutOtherRuns(chosen, missing);
   const { dumps: dumpByRank, unknown } = resolveOwnGroups(
     chosen,
     jobFile?.worldSize ?? ranksTold(readings, chosen),
     missing,
   );
-  const mixesRuns = nameOldDumps(dumpByRank, missing);
+  const mixesRuns = nameOldDumps(dumpByRank, missing) || ofOthers;
   const groups = new GroupTable();
   const dumps = new Map<Rank, RankDump>();
   for (const [rank, dump] of sortedEntries(dumpByRank)) {
@@ -232,6 +234,17 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
     missing.push(`${rankWords([...new Set(twice)])} ${what}; ${used}`);
   }
   return chosen;
+}
+
+/** What another run did tells nothing of this one: its ranks left no dump. */
+function leaveOutOtherRuns(dumps: Map<Rank, FlightDump>, missing: string[]): boolean {
+  const ranks = dumpsOfOtherRuns(dumps);
+  for (const rank of ranks) dumps.delete(rank);
+  if (ranks.length > 0)
+    missing.push(
+      `the dumps of ${rankWords(ranks)} were left out: they are of another run, because they show the same operators at another time than most of the dumps`,
+    );
+  return ranks.length > 0;
 }
 
 /** Dumps that end long before the others: of an earlier run, or of a machine whose clock is off. */

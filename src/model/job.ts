@@ -115,7 +115,7 @@ export interface Job {
   readonly inputs: readonly VerdictInput[];
   /** What was broken, missing or odd in the inputs, a sentence each. */
   readonly missing: readonly string[];
-  /** Whether some dumps end long before the others: an earlier run's, or a clock is off. */
+  /** Whether some dumps are of another run, or end long before the others: an earlier run's, or a clock is off. */
   readonly mixesRuns: boolean;
   /** Where each rank's dump lies, for evidence. */
   readonly places: ReadonlyMap<Rank, Place>;

@@ -18,9 +18,11 @@ const WITHOUT_CAUSE = 0.6;
 const MIXED_RUNS = 0.7;
 const UNSEEN = 0.4;
 const MOST = 0.99;
-/** Iterations below which nobody can say that it was not faster before, and what is left of the confidence. */
+/** Iterations below which nobody can say that it was not faster before, and what is left of the confidence; of a handful. */
 const FEW_ITERATIONS = 20;
 const UNMEASURED = 0.85;
+const HANDFUL = 12;
+const HARDLY_MEASURED = 0.6;
 
 export function confidenceOf(
   job: Job,
@@ -76,7 +78,7 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
     return round(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy")
-    return round(NOBODY.healthy * earned(kind, "nobody") * (isMeasured(findings) ? 1 : UNMEASURED));
+    return round(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
   if (kind === "hang") {
     const told = findings.find(({ data }) => data["stoodStill"] === true)?.data["logConfidence"];
     return typeof told === "number" && isLogsAlone(job) ? round(told) : NOBODY.hang;
@@ -86,8 +88,11 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
 }
 
 /** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */
-function isMeasured(findings: readonly Finding[]): boolean {
-  return findings.some(({ data }) => Number(data["comparedIterations"] ?? 0) >= FEW_ITERATIONS);
+function measured(findings: readonly Finding[]): number {
+  const iterations = findings.map(({ data }) => Number(data["comparedIterations"] ?? 0));
+  const most = Math.max(0, ...iterations);
+  if (most >= FEW_ITERATIONS) return 1;
+  return most > 0 && most < HANDFUL ? HARDLY_MEASURED : UNMEASURED;
 }
 
 function round(value: number): number {

@@ -16,6 +16,7 @@ import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
 import { type Header, headerOfText } from "./prefix-header.ts";
 import { scanned } from "./scan-bytes.ts";
+import { MOST_TEXT } from "./shape-table.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
@@ -215,7 +216,8 @@ export class LogEngine {
     if (kind !== PLAIN || this.#blocksOf[stream]?.isOpen === true)
       isPart = this.#block(buf, to, stream, kind, line, ms);
     const cell = this.#cells.add(stream, shape, line, ms);
-    reader.shapes.count(shape, this.#file, line, isPart);
+    if (reader.shapes.count(shape, this.#file, line, isPart))
+      reader.shapes.retell(shape, reader.content(buf, to, MOST_TEXT));
     const isTelling = (flags & forms.TELLING) !== 0 && !isPart;
     if (isTelling) this.#tell(buf, to, stream, kind, cell, line, ms);
     if (isNamed) {

@@ -39,6 +39,11 @@ export interface RankState {
 export function rankStates(job: Job): Map<Rank, RankState> {
   const states = new Map<Rank, RankState>();
   for (const dump of job.dumps.values()) states.set(dump.rank, stateFromDump(job, dump));
+  // Counters of a running job lag: what only those of dumps that were cut off show as pending is pending if something stands.
+  const isCut = (rank: Rank): boolean => job.dumps.get(rank)!.dump.isCut;
+  const stands = [...states.values()].some(({ rank, heads }) => !isCut(rank) && heads.length > 0);
+  if (!stands && job.watchdog.length === 0)
+    for (const [rank, state] of states) if (isCut(rank)) states.set(rank, { ...state, heads: [] });
   // Pending operators everywhere and not one of them running: the starts were not recorded after all.
   const stuck = [...states.values()].filter(({ heads }) => heads.length > 0);
   const isRunning = ({ heads, timing, waitsUnseen }: RankState): boolean =>

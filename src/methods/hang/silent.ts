@@ -14,6 +14,11 @@ export interface SilentSuspect {
   readonly why: string;
 }
 
+/** How sure it is that a rank is gone which others wait for and which left no dump; less where nothing tells of an end. */
+const ALONE = 0.8;
+const NO_END_TOLD = 0.5;
+const TOGETHER = 0.65;
+
 export function chooseSilent(
   job: Job,
   graph: WaitGraph,
@@ -29,18 +34,28 @@ export function chooseSilent(
     for (const { rank } of op.absent) if (!waitingInLog.has(rank)) implicated.add(rank);
   }
   const chosen = silent.filter((rank) => implicated.has(rank));
-  // The fewer dumps there are, the more likely a missing one is just not here.
-  const present =
-    job.worldSize > 0 ? Math.min(1, (job.dumps.size + chosen.length) / job.worldSize) : 1;
+  const isEndTold = job.failures.length + job.torchrun.length + (job.probes?.length ?? 0) > 0;
+  const alone = isEndTold ? ALONE : NO_END_TOLD;
+  const weight = chosen.length === 1 ? alone : TOGETHER * probablyGone(job, chosen);
   return chosen.map((rank) => {
     const op = graph.ops.find((stuck) => stuck.absent.some((absent) => absent.rank === rank));
     const where = op ? `, and others wait for it in ${describeOp(job, op)}` : "";
     return {
       rank,
-      weight: (chosen.length === 1 ? 0.8 : 0.65) * present,
+      weight,
       why: `rank ${rank} left no ${dumpWord(job)}${where}`,
     };
   });
+}
+
+/**
+ * Of several, one may be at fault and the others' dumps just not here: the more so, the more of them are missing. A machine
+ * takes all its ranks along.
+ */
+function probablyGone(job: Job, ranks: readonly Rank[]): number {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  if (machines.size === 1 && !machines.has(null)) return 1;
+  return (job.dumps.size / Math.max(job.dumps.size, job.worldSize)) ** 2;
 }
 
 /** What the operators of this job were read from. */

@@ -147,6 +147,16 @@ function nothingPending(job: Job): NewFinding {
       accuses: [],
       clears: [],
     };
+  const cut = [...job.dumps.values()].filter(({ dump }) => dump.isCut).length;
+  if (cut > 0)
+    return {
+      says: `the dumps of ${count(cut, "rank")} were cut off: whether an operator is pending there is open; none is on the ${job.dumps.size - cut} others`,
+      weight: 0.3,
+      at: [],
+      data: { pending: null },
+      accuses: [],
+      clears: [],
+    };
   return {
     says: `no operator is pending on any of the ${count(job.dumps.size, "rank")} that left a dump`,
     weight: 0.6,

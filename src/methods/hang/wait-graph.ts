@@ -148,7 +148,9 @@ function ownTrouble(
   states: ReadonlyMap<Rank, RankState>,
   state: RankState,
 ): OwnGpu | null {
-  for (const head of state.heads) {
+  // Of a dump that was cut off only counters are left, and they lag behind what the others' entries show.
+  const isCut = job.dumps.get(state.rank)?.dump.isCut === true;
+  for (const head of isCut ? [] : state.heads) {
     if (head.isP2p || isRooted(job, state, head)) continue;
     for (const member of job.groups[head.group]?.ranks ?? []) {
       if (member === state.rank) continue;

@@ -30,14 +30,16 @@ export interface Witness {
 
 /** Records with gaps and contradictions: what is left of the certainty. */
 const WITH_GAPS = 0.9;
+/** Who left nothing may be the one that all wait for, and whoever waits for it a little less looks guilty. */
+const SOME_UNSEEN = 0.7;
 /** A handful of iterations may all be odd. */
 const FEW_ITERATIONS = 8;
 const SHORT_RECORD = 0.5;
-const LONG_ENOUGH = 20;
 
 function sureness({ seen, lacks, iterations }: Witness): number {
   const isShort = iterations !== undefined && iterations < FEW_ITERATIONS;
-  return (0.6 + 0.4 * seen) * (lacks.length > 0 ? WITH_GAPS : 1) * (isShort ? SHORT_RECORD : 1);
+  const ofSeen = (0.6 + 0.4 * seen) * (seen < 1 ? SOME_UNSEEN : 1);
+  return ofSeen * (lacks.length > 0 ? WITH_GAPS : 1) * (isShort ? SHORT_RECORD : 1);
 }
 
 export function* fromSearch(
@@ -168,14 +170,6 @@ function surenessOfRatio(ratio: number): number {
 /** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
 const UNSEEN = 0.5;
 
-/** A short record of a job that nobody saw slow down: a spike or two make communication look slow. */
-function isUnsupported({ job, iterations }: Witness): boolean {
-  if (iterations === undefined || iterations >= LONG_ENOUGH) return false;
-  return !job.iterations.some(({ episodes }) =>
-    episodes.some(({ type }) => type === "degradation"),
-  );
-}
-
 function networkFinding(
   device: Device,
   says: string,
@@ -192,7 +186,6 @@ function networkFinding(
     (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
     (device.isAmbiguous ? AMBIGUOUS : 1) *
     (witness.seen < 1 ? UNSEEN : 1) *
-    (isUnsupported(witness) ? SHORT_RECORD : 1) *
     sureness(witness);
   const operators = cut.find(({ rank }) => device.ranks.includes(rank)) ?? cut[0]!;
   return {

@@ -45,6 +45,23 @@ describe("whom the others wait for", () => {
     expect(found.map(({ rank, kind }) => [rank, kind])).toEqual([[5, "always"]]);
   });
 
+  test("is found although the first iterations were longer, as those of compiled programs are", () => {
+    const job = slowed(20, 26);
+    const warmUpMs = (n: number): number => 4 * Math.max(0, 26 - n);
+    const found = suspectsOf({ ...job, iterationMs: (n) => job.iterationMs(n) + warmUpMs(n) });
+    expect(found.map(({ rank }) => rank)).toEqual([5]);
+  });
+
+  test("is found although the others wait for another one in a few iterations", () => {
+    const job = slowed(20, 26);
+    const found = suspectsOf({
+      ...job,
+      stayMs: (rank, n, nth) =>
+        job.stayMs(rank, n, nth) + (nth === 1 && rank !== 3 && n > 46 ? 18 : 0),
+    });
+    expect(found.map(({ rank }) => rank)).toEqual([5]);
+  });
+
   test("may be two", () => {
     const both = slowed(30, 26);
     const found = suspectsOf({

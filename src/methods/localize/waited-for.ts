@@ -16,6 +16,9 @@ import { lastingRise, worstShift, type Shift } from "./shift.ts";
 /** A lead matters from this share of an iteration, and from so many deviations of what chance makes of it. */
 const MATTERS = 0.04;
 const STANDS_OUT = 6;
+/** Fewer where it is this share of an iteration: chance rarely makes that of ranks that run one program. */
+const FAR = 0.12;
+const STANDS_OUT_FAR = 4;
 /** Less is enough where it is this rank in nearly all of so many iterations. */
 const STANDS_OUT_STEADILY = 3;
 const STEADY = 0.85;
@@ -80,7 +83,7 @@ export function leadsOf(
   const candidates = leads.flatMap(
     (lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [],
   );
-  const grown = beyondChance(mostWaitedFor(largest(candidates), leads), leads, shifts);
+  const grown = beyondChance(mostWaitedFor(largest(candidates), leads, iterationMs), leads, shifts);
   const most = Math.max(1, Math.floor(TOO_MANY * leads.length));
   const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
   return {
@@ -89,7 +92,7 @@ export function leadsOf(
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
       if (!lead) return true;
-      const { growthMs, errorMs } = growthIn(lead, new Set(slow));
+      const { growthMs, errorMs } = growthIn(lead.ms, new Set(slow));
       // Without iterations of both kinds nothing can be said against it.
       if (Number.isNaN(growthMs)) return true;
       if (growthMs >= LEAST * iterationMs && growthMs >= LEAST_SIGMAS * errorMs) return true;
@@ -151,8 +154,14 @@ function callsSpread(
   return more >= CALLS_SPREAD * iterationMs && more >= STANDS_OUT * spread(others);
 }
 
-/** How much a lead grew in some iterations, and how far chance may be off. */
-function growthIn({ ms }: Lead, slow: ReadonlySet<number>): { growthMs: number; errorMs: number } {
+interface Growth {
+  readonly growthMs: number;
+  /** How far chance may be off. */
+  readonly errorMs: number;
+}
+
+/** How much longer something took in some iterations than in the others. */
+function growthIn(ms: Float64Array, slow: ReadonlySet<number>): Growth {
   const of = (wanted: boolean): number[] =>
     [...ms].filter((one, i) => !Number.isNaN(one) && slow.has(i) === wanted);
   const [before, after] = [of(false), of(true)];
@@ -175,10 +184,11 @@ function errorOfMedian(values: readonly number[]): number {
 function mostWaitedFor(
   suspects: readonly OwnTimeSuspect[],
   leads: readonly Lead[],
+  iterationMs: number,
 ): OwnTimeSuspect[] {
   const isSuspect = new Set(suspects.map(({ rank }) => rank));
   const others = leads.filter(({ rank }) => !isSuspect.has(rank));
-  return suspects.filter(({ rank, slow, sigmas }) => {
+  return suspects.filter(({ rank, slow, sigmas, beforeMs, afterMs }) => {
     const numbers = new Set(slow);
     const growth = ({ account, ms }: Lead): Map<number, number> => {
       const before = median([...ms].filter((one, i) => !Number.isNaN(one) && !numbers.has(i)));
@@ -190,8 +200,13 @@ function mostWaitedFor(
       theirs.every((other) => !((other.get(number) ?? 0) > ms)),
     ).length;
     const isSteady = own.size >= STEADY_FROM && first >= STEADY * own.size;
-    return first >= MOSTLY * own.size && (isSteady || sigmas >= STANDS_OUT);
+    const enough = standsOut(afterMs - beforeMs, iterationMs);
+    return first >= MOSTLY * own.size && (isSteady || sigmas >= enough);
   });
+}
+
+function standsOut(leadMs: number, iterationMs: number): number {
+  return leadMs >= FAR * iterationMs ? STANDS_OUT_FAR : STANDS_OUT;
 }
 
 /** The worst rise of a lead, or of its opposite. */
@@ -221,15 +236,25 @@ function beyondChance(
   shifts: readonly (readonly [Shift | null, Shift | null])[],
 ): readonly OwnTimeSuspect[] {
   const isSuspect = new Set(suspects.map(({ rank }) => rank));
-  return suspects.filter(({ beforeMs, afterMs, iteration }) => {
+  return suspects.filter(({ rank: accused, iteration }) => {
     const sizes = leads.flatMap(({ rank, account }, k) => {
       if (isSuspect.has(rank)) return [];
       const [rise, fall] = shifts[k]!;
       const isAfter = fall !== null && account.iteration[fall.from]! >= iteration! - NEARLY;
-      return [rise, isAfter ? null : fall].map((one) => (one ? one.afterMs - one.beforeMs : 0));
+      return [rise, isAfter ? null : fall].map((one) => sizeOf(one, account));
     });
-    return Math.max(0, ...sizes) < BY_CHANCE * (afterMs - beforeMs);
+    const k = leads.findIndex(({ rank }) => rank === accused);
+    return Math.max(0, ...sizes) < BY_CHANCE * sizeOf(shifts[k]![0], leads[k]!.account);
   });
+}
+
+/** How much a shift says: a few odd iterations shift a median as far as many do, but not for as long. */
+function sizeOf(shift: Shift | null, { iteration }: Account): number {
+  if (!shift) return 0;
+  const settled = iteration.filter((number) => number > WARM_UP).length;
+  const within = iteration.filter((number, i) => i >= shift.from && number <= shift.to).length;
+  const outside = Math.max(1, settled - within);
+  return (shift.afterMs - shift.beforeMs) * Math.sqrt((within * outside) / (within + outside));
 }
 
 /** The rank's lead grew at some iteration and stayed, and the job's iterations with it. */
@@ -245,14 +270,18 @@ function grownSince(
   const slow = new Set(
     [...iteration.keys()].filter((i) => i >= shift.from && iteration[i]! <= shift.to),
   );
-  const { growthMs, errorMs } = growthIn(lead, slow);
+  const { growthMs, errorMs } = growthIn(lead.ms, slow);
   if (!(growthMs >= MATTERS * iterationMs) || slow.size < FEWEST_SLOW) return null;
-  const others = leads.filter((one) => one !== lead).map((one) => growthIn(one, slow).growthMs);
+  const others = leads.filter((one) => one !== lead).map((one) => growthIn(one.ms, slow).growthMs);
   const noise = noiseOf(others, growthMs, errorMs, iterationMs);
   if (growthMs < STANDS_OUT_STEADILY * noise) return null;
   const beforeMs = median([...ms].filter((one, i) => !Number.isNaN(one) && !slow.has(i)));
   if (!holds(ms, slow, beforeMs, growthMs)) return null;
-  if (longerBy(leads, slow) < COSTS * growthMs) return null;
+  // Iterations vary far more than leads do. Of a rank that is ahead it is enough that they may have grown.
+  const isAhead = beforeMs + growthMs >= OF_LARGEST * growthMs;
+  const cost = longerBy(leads, slow);
+  const costMs = cost.growthMs + (isAhead ? LEAST_SIGMAS * cost.errorMs : 0);
+  if (costMs < COSTS * growthMs) return null;
   return {
     rank,
     kind: "slower",
@@ -264,15 +293,18 @@ function grownSince(
   };
 }
 
-/** Milliseconds that the iterations of the job took longer. */
-function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): number {
-  return median(
-    leads.map(({ account: { iteration, totalMs } }) => {
-      const of = (wanted: boolean): number[] =>
-        [...totalMs].filter((_, i) => iteration[i]! > WARM_UP && slow.has(i) === wanted);
-      return median(of(true)) - median(of(false));
-    }),
+/** By how much the iterations of the job took longer, on the median rank. */
+function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): Growth {
+  const all = leads.map(({ account: { iteration, totalMs } }) =>
+    growthIn(
+      totalMs.map((ms, i) => (iteration[i]! > WARM_UP ? ms : NaN)),
+      slow,
+    ),
   );
+  return {
+    growthMs: median(all.map(({ growthMs }) => growthMs)),
+    errorMs: median(all.map(({ errorMs }) => errorMs)),
+  };
 }
 
 /** The rank leads in all iterations at hand, by comparison with ranks that run the same program. */
@@ -297,7 +329,7 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const noise = noiseOf(others, ahead, errorOfMedian(settled[k]!), iterationMs);
     // Two of a kind differ by as much as one of them is slow: what is usual, only others can tell.
     const isWitnessed = programs.get(account.program)!.length > 2 || programs.size > 2;
-    if (ahead < STANDS_OUT * noise || !isWitnessed) return [];
+    if (ahead < standsOut(ahead, iterationMs) * noise || !isWitnessed) return [];
     const all = new Set(account.iteration.keys());
     if (!holds(ms, all, median(settled[k]!) - ahead, ahead)) return [];
     const facts = { iteration: null, until: null, ...levels(account, all, ahead) };

@@ -31,6 +31,8 @@ const WAITS = 0.3;
 /** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
 const PREVAILS = 2;
 const PREVAILS_UNCONFIRMED = 1;
+/** Iterations from which a record is believed to show a slow network that no tracker saw. */
+const LONG_ENOUGH = 20;
 
 /** Whether a rank stays longer in operators that it shares with culprits. */
 export function waiting(
@@ -79,11 +81,21 @@ export function weighed(
       : [...compute, outweighed(network)];
   }
   if (compute.length > 0) return compute;
-  if (network) return [network];
-  if (located?.unseen) return [fromUnseen(located.unseen, slow!, witness)];
+  if (network) return isUnsupported(witness) ? [] : [network];
+  // Iterations that were picked one by one, or that are over, all wait for somebody: whoever is not seen.
+  if (located?.unseen && slow!.isLasting && slow!.until === null)
+    return [fromUnseen(located.unseen, slow!, witness)];
   if (own.length > 0) return [...fromOwnTimes(own, witness)];
   const peers = slowFromTheStart(floors, witness.job, totalMs);
-  return peers ? [fromPeers(peers, witness)] : [];
+  return peers && !isUnsupported(witness) ? [fromPeers(peers, witness)] : [];
+}
+
+/** A short record of a job that nobody saw slow down: a spike or two make communication look slow. */
+function isUnsupported({ job, iterations }: Witness): boolean {
+  if (iterations === undefined || iterations >= LONG_ENOUGH) return false;
+  return !job.iterations.some(({ episodes }) =>
+    episodes.some(({ type }) => type === "degradation"),
+  );
 }
 
 /** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */

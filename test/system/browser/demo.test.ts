@@ -37,9 +37,12 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
     page.on("pageerror", (error) => accidents.push(error.message));
     page.on("console", (message) => {
-      // 409: what the page still offered, the service refused.
-      if (message.type() === "error" && !/status of 409/.test(message.text()))
-        accidents.push(message.text());
+      // What the page still offered, the service refused (409), or no longer has (404).
+      const { url: of } = message.location();
+      const isLate =
+        /status of 409/.test(message.text()) ||
+        (/status of 404/.test(message.text()) && /\/api\/v1\/incidents\//.test(of));
+      if (message.type() === "error" && !isLate) accidents.push(`${message.text()} ${of}`);
     });
     await page.goto(url);
   }, READY_WITHIN_MS);
