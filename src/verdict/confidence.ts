@@ -6,6 +6,7 @@
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { isLogsAlone } from "../model/logs-alone.ts";
 import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
@@ -59,16 +60,6 @@ export function confidenceOf(
 /** The finding whose accusation of the first culprit weighs most. */
 function deciding({ evidence }: Hypothesis, findings: readonly Finding[]): Finding {
   return findings.find(({ id }) => id === evidence[0])!;
-}
-
-function isLogsAlone(job: Job): boolean {
-  const { dumps, stacks, strayStacks, ras, operators, stageOperations } = job;
-  const { kernels, probes, metrics, validations, xpuTimer } = job;
-  const others = [strayStacks, ras, operators, stageOperations, kernels, probes, metrics];
-  return (
-    dumps.size + stacks.size === 0 &&
-    [...others, validations, xpuTimer].every((list) => (list?.length ?? 0) === 0)
-  );
 }
 
 function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {

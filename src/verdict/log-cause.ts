@@ -29,8 +29,8 @@ export function agreed(report: LogReport, verdict: Verdict, digest: LogDigest): 
   const [lead] = verdict.suspects;
   const isStop = verdict.kind === "hang" || verdict.kind === "crash";
   const { cause: before, alternatives } = report;
-  // What only follows from a failure is not its cause where the verdict names none.
-  if (!lead && before && before.role !== "root")
+  // What only follows from a failure is not its cause where the verdict says that nothing, or something else, ended it.
+  if (!lead && before && before.role !== "root" && verdict.kind !== "hang")
     return { ...report, cause: null, alternatives: [before, ...alternatives] };
   if (!lead || !isStop || restsOnReport(verdict, lead)) return report;
   const cause = causeOf(verdict, lead, digest);

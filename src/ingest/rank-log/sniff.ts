@@ -35,6 +35,8 @@ const MARKS: readonly RegExp[] = [
   // Megatron's table of arguments, and its first words.
   /^ {2}[a-z]\w{2,60} \.{3,} ?\S/,
   /^(?:using world size: \d|> initializing )/,
+  // MLPerf's own lines.
+  /^.{0,20}:::ML(?:LOG|L|Pv)/,
 ];
 /** What `set -x` of a job script prints; a patch has such lines too. */
 const SHELL_TRACE = /^\+{1,8} ['\w./]/;
@@ -82,8 +84,11 @@ export function looksLikeLog(head: string, name = ""): boolean {
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
 }
 
-/** Lines of JSON that a logger wrote. */
-const JSON_LINE = /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity)"\s*:/;
+/** Lines of JSON that a logger or a trainer wrote: an object a line, two of them, or one with a message. */
+const JSON_LINE =
+  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity)"\s*:|^\s*\{[^\n]{1,8000}\}\r?\n\{"/;
+/** Seconds since 1970 before each line. */
+const EPOCH = /^\[?1\d{9}(?:\.\d{1,9})?[\s\]]/;
 
 /**
  * Whether it can be read as a log at all: text in some encoding, no document of another kind, and in its beginning a line
@@ -94,9 +99,14 @@ export function isReadable({ bytes, text, name, isGiven = false }: Head): boolea
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
   if (!isText(head) || (/^\s*[{<]/.test(head) && !JSON_LINE.test(head))) return false;
+  if (JSON_LINE.test(head)) return true;
   return head
     .split(/[\n\r]/, MAX_LINES * 4)
-    .some((line) => TIMED.test(line) || LEVEL.test(line) || tells(stripAnsi(line.slice(0, 600))));
+    .some(
+      (line) =>
+        [TIMED, LEVEL, EPOCH].some((sign) => sign.test(line)) ||
+        tells(stripAnsi(line.slice(0, 600))),
+    );
 }
 
 /** Whether it is text at all, and not by its name something that lies beside logs. */

@@ -9,7 +9,7 @@ import { endingCauses, endsStandStill } from "./endings.ts";
 import { exceptionCauses } from "./exceptions.ts";
 import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines, type Evidence } from "./indicating.ts";
-import { aftermath, knownLines, outlived } from "./known-lines.ts";
+import { aftermath, knownLines, outlived, wroteOn } from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
 import { resumed } from "./resumed.ts";
 import { leaveOutSettled, lowerSettled, saidOver, settled } from "./settled.ts";
@@ -55,9 +55,10 @@ export function analyseLogs(
     digest.kept.forEach(({ file, line, timeMs }, i) => {
       if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
     });
-  resumed(digest, known, isOutlived).forEach((isOver, i) => {
-    if (isOver === 1) isOutlived[i] = 1;
-  });
+  for (const signs of [resumed(digest, known, isOutlived), wroteOn(digest, known)])
+    signs.forEach((isOver, i) => {
+      if (isOver === 1) isOutlived[i] = 1;
+    });
   leaveOutSettled(digest, known, isSettled, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));

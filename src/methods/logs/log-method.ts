@@ -7,6 +7,7 @@ import type { Category } from "../../model/fault-record.ts";
 import type { NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogCause, LogReport } from "../../model/log-report.ts";
+import { isLogsAlone } from "../../model/logs-alone.ts";
 import type { Method } from "../../model/method.ts";
 import { processEnded } from "../../model/process-ended.ts";
 import { failuresOf } from "../../model/told-failures.ts";
@@ -37,9 +38,7 @@ const SUSPECT: Readonly<Record<Category, SuspectType>> = {
 /** Whoever uses it waits: it is a crash only where a process ended. */
 const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
 /** A guess is shown as one, but shown: what a verdict may name at all begins here. */
-const LEAST_WEIGHT = 0.3;
-/** What only follows from a failure names its cause from here on. */
-const LEAST_GUESS = 0.15;
+const LEAST_WEIGHT = 0.45;
 
 export const logCause: Method = {
   id: "logs/library",
@@ -63,7 +62,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
   const isAccused =
     cause.cause !== "unknown" &&
     !isNobody &&
-    (isGuess ? kind === "crash" && confidence >= LEAST_GUESS : failuresOf(job, cause).length === 0);
+    (isGuess ? kind === "crash" && isLogsAlone(job) : failuresOf(job, cause).length === 0);
   const weight = Math.max(LEAST_WEIGHT, confidence);
   return {
     says: why,
@@ -78,6 +77,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
       captures: cause.captures,
       nodes: report.nodes.slice(0, 5).map(({ node, score }) => ({ node, score })),
       logConfidence: confidence,
+      ...(isGuess ? { isGuess } : {}),
       ...(kind === "hang" && !isAccused ? { stoodStill: true } : {}),
     },
     accuses: isAccused
