@@ -202,6 +202,24 @@ describe("a cause", () => {
     expect(verdict.suspects).toEqual([]);
   });
 
+  it("is no line of a program that the job prints", async () => {
+    const { cause } = await asked([
+      'raise ValueError("model_dim must be divisible by num_heads")',
+      'assert tokens % world_size == 0, "batch size must be divisible by world size"',
+      "step 1 loss 4.2",
+    ]);
+    expect(cause).toBeNull();
+  });
+
+  it("is none after which its writer went on for hundreds of lines", async () => {
+    const warned =
+      "size mismatch for layer2.weight: copying a param with shape torch.Size([512]) from checkpoint, the shape in current model is torch.Size([256]).";
+    const rest = (lines: number): string[] =>
+      Array.from({ length: lines }, (_, i) => `Epoch [1][${i}/7330] lr 0.02, data_time 0.1`);
+    expect((await asked([warned, ...rest(400)])).cause).toBeNull();
+    expect((await asked([warned, ...rest(4)])).cause).toMatchObject({ category: "user.config" });
+  });
+
   it.each([
     ["the program's, by its innermost frame", [OWN], "user.program"],
     ["the framework's", [OWN, `${INSTALLED}/deepspeed/runtime/engine.py`], "framework"],

@@ -144,7 +144,8 @@ interface Reads {
   log: Promise<void>;
 }
 
-async function readFile({ path, isGiven }: FoundFile, read: Reads): Promise<void> {
+async function readFile(found: FoundFile, read: Reads): Promise<void> {
+  const { path, isGiven } = found;
   const { readers, readings, unrecognised } = read;
   const wrapping: Defect[] = [];
   await openFile(
@@ -158,7 +159,9 @@ async function readFile({ path, isGiven }: FoundFile, read: Reads): Promise<void
           readings.push(emptyFile(file.path));
         return;
       }
-      readings.push(await readWith(reader, file, read));
+      // What lies in an archive was written before that was.
+      const latestMs = file.path.startsWith(`${path}/`) ? undefined : found.modifiedMs;
+      readings.push(await readWith(reader, file, read, latestMs));
     },
     (defect) => wrapping.push(defect),
   );
@@ -174,7 +177,12 @@ async function readFile({ path, isGiven }: FoundFile, read: Reads): Promise<void
 }
 
 /** A reader does not throw; should one do so all the same, the other files are still read. */
-async function readWith(reader: Reader, file: SourceFile, read: Reads): Promise<Reading> {
+async function readWith(
+  reader: Reader,
+  file: SourceFile,
+  read: Reads,
+  latestMs: number | undefined,
+): Promise<Reading> {
   const before = read.log;
   let done = (): void => undefined;
   if (reader.isLog) {
@@ -182,7 +190,8 @@ async function readWith(reader: Reader, file: SourceFile, read: Reads): Promise<
     await before;
   }
   try {
-    const sink = reader.open(file.path, read.forms);
+    const known = latestMs === undefined ? {} : { latestMs };
+    const sink = reader.open(file.path, { forms: read.forms, ...known });
     for await (const chunk of file.chunks) sink.push(chunk);
     const reading = sink.end();
     if (sink.digest) read.digests.push({ file: file.path, digest: sink.digest });

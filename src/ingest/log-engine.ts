@@ -5,6 +5,7 @@ import type { FaultRecord } from "../model/fault-record.ts";
 import { FormReader } from "./logs/form-reader.ts";
 import { LogEngine, MOST_FORMS } from "./logs/scanner.ts";
 import { isNoteworthy } from "./rank-log/noteworthy.ts";
+import type { LogOpening } from "./reader.ts";
 
 export type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
 
@@ -16,8 +17,9 @@ export function logForms(records: readonly FaultRecord[] = []): FormReader {
 }
 
 /** For one file, which is number 0 of the digest. */
-export function openLog(file: string, onLine: OnLine, forms = logForms()): LogEngine {
+export function openLog(file: string, onLine: OnLine, known: LogOpening = {}): LogEngine {
+  const { forms = logForms(), latestMs } = known;
   const engine = new LogEngine({ onLine }, forms);
-  engine.begin(0, { key: file });
+  engine.begin(0, { key: file, ...(latestMs === undefined ? {} : { latestMs }) });
   return engine;
 }

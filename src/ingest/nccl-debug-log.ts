@@ -12,11 +12,10 @@ import { parseStamp, resolveStamp } from "./log-time.ts";
 import type { Stamp } from "./log-time.ts";
 import { classifyNcclWarning, NcclProcesses, parseNcclLine } from "./nccl-lines.ts";
 import type { NcclLine } from "./nccl-lines.ts";
-import type { FormReader } from "./logs/form-reader.ts";
 import type { PartialDigest } from "./logs/partial-digest.ts";
 import type { LogEngine } from "./logs/scanner.ts";
 import { rankFromName } from "./reader.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import type { Head, LogOpening, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "nccl-log";
 /** Below this share a file is a job's log with NCCL's lines in it. */
@@ -35,8 +34,8 @@ export const ncclDebugLog: Reader = {
     }
     return nccl > 0 && nccl >= SHARE * (nccl + others);
   },
-  open(file: string, forms?: FormReader): Sink {
-    return new NcclLogSink(file, forms);
+  open(file: string, known?: LogOpening): Sink {
+    return new NcclLogSink(file, known);
   },
 };
 
@@ -56,9 +55,9 @@ class NcclLogSink implements Sink {
   #fullTimeMs: number | null = null;
   #records = 0;
 
-  constructor(file: string, forms?: FormReader) {
+  constructor(file: string, known?: LogOpening) {
     this.#file = file;
-    this.#engine = openLog(file, (text, no) => this.#line(text, no), forms);
+    this.#engine = openLog(file, (text, no) => this.#line(text, no), known);
   }
 
   push(chunk: Uint8Array): void {

@@ -6,19 +6,18 @@
  */
 import type { Reading } from "../model/reading.ts";
 import { openLog } from "./log-engine.ts";
-import type { FormReader } from "./logs/form-reader.ts";
 import type { PartialDigest } from "./logs/partial-digest.ts";
 import type { LogEngine } from "./logs/scanner.ts";
 import { LogLines } from "./rank-log/log-lines.ts";
 import { buildReading } from "./rank-log/reading.ts";
 import { isText, looksLikeLog } from "./rank-log/sniff.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import type { Head, LogOpening, Reader, Sink } from "./reader.ts";
 
 export const rankLog: Reader = {
   format: "rank-log",
   isLog: true,
   sniff: (head: Head): boolean => looksLikeLog(head.text, head.name),
-  open: (file: string, forms?: FormReader): Sink => new RankLogSink(file, null, forms),
+  open: (file: string, known?: LogOpening): Sink => new RankLogSink(file, null, known),
 };
 
 /** The same with the user's own pattern for iteration lines, which may be all that tells that it is a log. */
@@ -28,7 +27,7 @@ export function rankLogWith(pattern: RegExp): Reader {
     isLog: true,
     // Its lines may come late in the file: whoever gives a pattern means the files that he names.
     sniff: (head: Head): boolean => rankLog.sniff(head) || isText(head.text),
-    open: (file: string, forms?: FormReader): Sink => new RankLogSink(file, pattern, forms),
+    open: (file: string, known?: LogOpening): Sink => new RankLogSink(file, pattern, known),
   };
 }
 
@@ -38,10 +37,10 @@ class RankLogSink implements Sink {
   readonly #engine: LogEngine;
   digest: PartialDigest | null = null;
 
-  constructor(file: string, pattern: RegExp | null, forms?: FormReader) {
+  constructor(file: string, pattern: RegExp | null, known?: LogOpening) {
     this.#file = file;
     this.#log = new LogLines(pattern);
-    this.#engine = openLog(file, (text, no, noted) => this.#log.line(text, no, noted), forms);
+    this.#engine = openLog(file, (text, no, noted) => this.#log.line(text, no, noted), known);
   }
 
   push(chunk: Uint8Array): void {

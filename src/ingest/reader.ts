@@ -22,6 +22,14 @@ export interface Sink {
   readonly digest?: PartialDigest | null;
 }
 
+/** What a log's reader may know beforehand. */
+export interface LogOpening {
+  /** Forms of lines that were read before; one log at a time may use them. */
+  readonly forms?: FormReader;
+  /** When the file was last written to. */
+  readonly latestMs?: number;
+}
+
 /** One file format. */
 export interface Reader {
   readonly format: string;
@@ -29,8 +37,7 @@ export interface Reader {
   readonly isLog?: true;
   /** Whether the file is of this format. The first reader that says yes gets it. */
   sniff(head: Head): boolean;
-  /** `forms`: of lines that were read before; one log at a time may use them. */
-  open(file: string, forms?: FormReader): Sink;
+  open(file: string, known?: LogOpening): Sink;
 }
 
 /** How many bytes a sniffer may see. */

@@ -84,9 +84,9 @@ export function looksLikeLog(head: string, name = ""): boolean {
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
 }
 
-/** Lines of JSON that a logger or a trainer wrote: an object a line, two of them, or one with a message. */
+/** Lines of JSON that a logger or a trainer wrote. */
 const JSON_LINE =
-  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity)"\s*:|^\s*\{[^\n]{1,8000}\}\r?\n\{"/;
+  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity|loss|epoch|(?:current_|global_)?steps?)"\s*:/;
 /** Seconds since 1970 before each line. */
 const EPOCH = /^\[?1\d{9}(?:\.\d{1,9})?[\s\]]/;
 
