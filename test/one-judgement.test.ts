@@ -235,6 +235,15 @@ describe("a cause", () => {
     expect(cause!.confidence).toBeLessThan(0.8);
   });
 
+  it("is no preparation of data where ranks wait in their hundred thousandth operator", async () => {
+    const waits = (rank: number, seq: number): string =>
+      `[rank${rank}]:[E1115 03:02:48.249710795 ProcessGroupNCCL.cpp:616] [Rank ${rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=${seq}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600080 milliseconds before timing out.`;
+    const late = await logsFromFiles([put("a.log", `${waits(1, 215121)}\n`)], { workers: 0 }, env);
+    expect(late.cause?.signature).not.toBe("context.timeout-before-training");
+    const early = await logsFromFiles([put("b.log", `${waits(1, 2)}\n`)], { workers: 0 }, env);
+    expect(early.cause?.signature).toBe("context.timeout-before-training");
+  });
+
   it("is the version of NCCL where nodes print different ones", async () => {
     const lines = [1, 2, 3, 4].flatMap((node) => [
       `node${node}:2433:2433 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.${node}<0>`,

@@ -31,7 +31,7 @@ export function contextCauses(
     digest.iterations.every(({ iteration }) => iteration.length === 0);
   const behind = ranksBehind(digest, known);
   // Whoever has issued many collectives is past the preparation, whether or not iterations are reported.
-  const isStarted = (behind?.most ?? 0) >= STARTED_COLLECTIVES;
+  const isStarted = mostIssued(known) >= STARTED_COLLECTIVES;
   const isStuck = !hasRoot && isStuckTogether(digest, known);
   if (isStuck) {
     causes.push({
@@ -130,6 +130,14 @@ export function contextCauses(
     });
   }
   return causes;
+}
+
+/** The highest number of a collective that anybody waits in or has issued. */
+function mostIssued(known: readonly (FaultMatch | null)[]): number {
+  return known.reduce((most, match) => {
+    const seq = match && WAITED.test(match.record.id) ? Number(match.captures["seq"] ?? 0) : 0;
+    return seq > most ? seq : most;
+  }, 0);
 }
 
 /** "last enqueued NCCL work: 1, last completed NCCL work: -1" */
