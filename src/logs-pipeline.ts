@@ -1,7 +1,6 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
 import { UserError } from "./base/errors.ts";
 import { findLogFiles, hasArchives, unreadable } from "./ingest/logs/files.ts";
-import { digestOfSources } from "./ingest/logs/read-archives.ts";
 import { readLogs } from "./ingest/logs/read-logs.ts";
 import { FaultMatchers } from "./library/matcher.ts";
 import { shippedRecords } from "./library/shipped.ts";
@@ -93,13 +92,7 @@ async function digestOf(
   workers: number | undefined,
   env: Env,
 ): Promise<LogDigest> {
-  if (await hasArchives(paths)) {
-    const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
-    return checkedDigest(
-      await digestOfSources(paths, env, { isTelling: (text) => matchers.couldMatch(text) }),
-      paths,
-    );
-  }
+  if (await hasArchives(paths)) return (await jobOfLogs(paths, userRecords, workers, env)).digest;
   const files = await findLogFiles(paths);
   if (files.length === 0) throw noLogs(`no logs in ${paths.join(" ")}`);
   const digest = await readLogs(files, {

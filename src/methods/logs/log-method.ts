@@ -39,6 +39,8 @@ const SUSPECT: Readonly<Record<Category, SuspectType>> = {
 const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
 /** A guess is shown as one, but shown: what a verdict may name at all begins here. */
 const LEAST_WEIGHT = 0.45;
+/** Beside other evidence a guess is none. */
+const LEAST_BESIDE = 0.35;
 
 export const logCause: Method = {
   id: "logs/library",
@@ -57,13 +59,14 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
   const kind = isHang(job, cause) ? "hang" : "crash";
   const { ranks, because, isNobody = false } = accusedRanks(job, cause, kind);
   const why = because === "" ? says : `${says}; ${because}`;
-  // A symptom accuses nobody in particular, and of a hang nobody at all: others may know for whom all wait.
   const isGuess = cause.role !== "root";
+  const isAlone = isLogsAlone(job);
   const isAccused =
     cause.cause !== "unknown" &&
     !isNobody &&
-    (isGuess ? kind === "crash" && isLogsAlone(job) : failuresOf(job, cause).length === 0);
-  const weight = Math.max(LEAST_WEIGHT, confidence);
+    (isAlone ? isTold(cause, kind) : isMachines(cause) && ranks.length > 0) &&
+    (isGuess || failuresOf(job, cause).length === 0);
+  const weight = isAlone ? Math.max(LEAST_WEIGHT, isGuess ? 0 : confidence) : confidence;
   return {
     says: why,
     weight: confidence,
@@ -78,7 +81,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
       nodes: report.nodes.slice(0, 5).map(({ node, score }) => ({ node, score })),
       logConfidence: confidence,
       ...(isGuess ? { isGuess } : {}),
-      ...(kind === "hang" && !isAccused ? { stoodStill: true } : {}),
+      ...(isAlone && kind === "hang" && !isAccused ? { stoodStill: true } : {}),
     },
     accuses: isAccused
       ? [
@@ -89,13 +92,23 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
             link: null,
             name: nodes.length === 1 ? nodes[0]! : null,
             cause: cause.cause,
-            weight: isGuess ? LEAST_WEIGHT : weight,
+            weight,
             why,
           },
         ]
       : [],
     clears: [],
   };
+}
+
+/** A symptom accuses nobody in particular, and of a hang nobody at all: others may know for whom all wait. */
+function isTold({ role }: LogCause, kind: "hang" | "crash"): boolean {
+  return role === "root" || kind === "crash";
+}
+
+/** Beside dumps, stacks and traces the logs speak for what those do not see: machines, networks, storage, platforms. */
+function isMachines({ role, category, confidence }: LogCause): boolean {
+  return role === "root" && confidence >= LEAST_BESIDE && /^hardware|^platform/.test(category);
 }
 
 /** Of what no line says by itself, timeouts and silence are how a hang looks. */
