@@ -73,12 +73,14 @@ function judgedCause({ logReport }: Job): LogCause | null | undefined {
 /** The first own failure of each rank; a rank dies once. */
 function ownFailures(job: Job, judged: LogCause | null | undefined): LogFailure[] {
   const first = new Map<string, LogFailure>();
-  const told = judged ? new Set(failuresOf(job, judged)) : null;
-  if (judged === null) return [];
+  const told = new Set(judged ? failuresOf(job, judged) : []);
+  // What a probe saw in a process is not the logs' to judge.
+  const read = new Set(judged === undefined ? [] : job.logDigest?.files.map(({ name }) => name));
   const isAfterEnd = followsOn(job.failures.filter(isEnding));
   const isAfterTimeout = followsOn(job.failures.filter(isTimeout));
   for (const failure of job.failures) {
-    if (failure.role !== "own" || isEnding(failure) || told?.has(failure) === false) continue;
+    if (failure.role !== "own" || isEnding(failure)) continue;
+    if (read.has(failure.file) && !told.has(failure)) continue;
     // Processes that are told to end fail in many ways; signals that follow a time-out are how a hang ends.
     const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
     if (isAfterEnd(failure) || (isSignal && isAfterTimeout(failure))) continue;
@@ -125,7 +127,11 @@ function chooseRoot(
   if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
     return silentFinding(job, silent, echoes, judged);
   }
-  if (candidates.length > 0) return ownFinding(job, withRank(job, candidates, heard), judged);
+  if (candidates.length > 0) {
+    const told = new Set(judged ? failuresOf(job, judged) : []);
+    const by = candidates.every((failure) => told.has(failure)) ? judged : null;
+    return ownFinding(job, withRank(job, candidates, heard), by);
+  }
   // Others than the processes themselves say what broke: how they ended then says no more.
   if (judged && judged.cause !== "scheduler" && judged.confidence >= SURE) return null;
   const endings = job.failures.filter(isEnding);
