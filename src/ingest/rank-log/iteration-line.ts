@@ -6,9 +6,12 @@
  *   DeepSpeed     runtime/pipe/engine.py ("iter time (s)", a mean), utils/timer.py, ThroughputTimer: the samples a
  *                 second of the last step; runtime/engine.py ("step=10, skipped=0"): the number only
  *   torchtitan    components/metrics.py, MetricsProcessor.log(): tokens a second and device since the last line
- *   nanoGPT, llm.c and their like: "iter 10: loss 2.1, time 12.31ms", "| dt: 12.31ms |", "| 12.31 ms |"
+ *   nanoGPT, llm.c and their like: "iter 10: loss 2.1, time 12.31ms", "| dt: 12.31ms |", "| 12.31 ms |", "2932 ms/iter";
+ *   detectron2: "iter: 399  total_loss: 0.47 … time: 0.6771", seconds
+ * and those of step-formats.ts.
  */
 import { numberAfter } from "./number-after.ts";
+import { STEP_NEEDLES, stepOf } from "./step-formats.ts";
 
 /** Which of a job's writers printed the line; several of them report the same step. */
 const MEGATRON = 1;
@@ -19,18 +22,23 @@ const DEEPSPEED_RATE = 16;
 export const TORCHTITAN = 32;
 const PLAIN = 64;
 const PATTERN = 128;
+const STEP = 256;
 
 const ELAPSED = "elapsed time per iteration (";
 const STEP_TIMING = "train_step_timing in s";
 const SAMPLES_PER_SEC = ", RunningAvgSamplesPerSec=";
 
 /** Lines without a number that `iterationOf` would see. */
-export const TIMING_NEEDLES: readonly string[] = [STEP_TIMING, SAMPLES_PER_SEC];
+export const TIMING_NEEDLES: readonly string[] = [STEP_TIMING, SAMPLES_PER_SEC, ...STEP_NEEDLES];
 
 const VALIDATION_OF =
   /\bTesting: iteration|\b[Vv]alidat(?:e|ion|ing)\b[^|]{0,40}?\b(?:step|iteration)\b/;
 const VALIDATION_LOSS = /\bval(?:idation)?[ _]loss\b/;
-const PLAIN_MS = /(?:\bdt|\btime|\|)[:=]? {0,6}(\d{1,9}(?:\.\d{1,9})?) ?ms\b/;
+const PLAIN_MS =
+  /(?:\bdt|\btime|\|)[:=]? {0,6}(\d{1,9}(?:\.\d{1,9})?) ?ms\b|\b(\d{1,9}(?:\.\d{1,9})?) ?ms\/(?:iter|step|it)\b/;
+const PLAIN_SECONDS = /[ ,]time: (\d{1,6}\.\d{1,9})(?=[ ,]|$)/;
+/** Bars of less are of something else: shards that are loaded, a sanity check. */
+const LEAST_OF_BAR = 10;
 /** "epoch=0/micro_step=80/global_step=20, Running…"; up to DeepSpeed 0.7 "0/20, Running…". */
 const RATED_STEP = /(?:global_step=|\d\/)(\d{1,12}), RunningAvgSamplesPerSec=/;
 
@@ -44,8 +52,13 @@ export class IterationLine {
   rate = NaN;
   batch = NaN;
   rank = -1;
+  /** Milliseconds since the start of the training, and whether they are right to a second only. */
+  elapsedMs = NaN;
+  isCoarse = false;
   /** Whether the line reports an iteration of an evaluation instead. */
   isEvaluation = false;
+  /** Iterations of the longest bar so far: a shorter one beside it is an evaluation's. */
+  #longest = 0;
 
   /** `iteration`: what iterationOf() says. Whether the line reports an iteration of the training. */
   read(body: string, iteration: number): boolean {
@@ -55,7 +68,7 @@ export class IterationLine {
     const timing = body.indexOf(STEP_TIMING);
     if (timing >= 0) return this.#nemo(body, timing + STEP_TIMING.length);
     if (body.includes("SamplesPerSec=")) return this.#deepSpeedRate(body);
-    if (iteration < 0) return false;
+    if (iteration < 0) return this.#step(body);
     this.isEvaluation = VALIDATION_OF.test(body);
     if (this.isEvaluation) return false;
     return this.#pipeline(body) || this.#torchtitan(body) || this.#plain(body);
@@ -82,7 +95,7 @@ export class IterationLine {
   #clear(iteration: number): void {
     this.kind = 0;
     this.iteration = iteration;
-    this.ms = this.rate = this.batch = NaN;
+    this.ms = this.rate = this.batch = this.elapsedMs = NaN;
     this.rank = -1;
     this.isEvaluation = false;
   }
@@ -138,7 +151,25 @@ export class IterationLine {
     this.isEvaluation = VALIDATION_LOSS.test(body);
     if (this.isEvaluation) return false;
     this.kind = body.includes(", skipped=") ? DEEPSPEED_STEP : PLAIN;
-    this.ms = Number(PLAIN_MS.exec(body)?.[1] ?? NaN);
+    const ms = PLAIN_MS.exec(body);
+    const seconds = ms ? null : PLAIN_SECONDS.exec(body);
+    this.ms = ms ? Number(ms[1] ?? ms[2]) : 1000 * Number(seconds?.[1] ?? NaN);
+    return true;
+  }
+
+  #step(body: string): boolean {
+    const step = stepOf(body);
+    if (!step) return false;
+    const isBar = body.includes("it/s") || body.includes("s/it");
+    if (isBar && step.of < LEAST_OF_BAR) return false;
+    this.isEvaluation = isBar && step.of < this.#longest;
+    if (this.isEvaluation) return false;
+    if (isBar) this.#longest = step.of;
+    this.kind = STEP;
+    this.iteration = step.iteration;
+    this.ms = step.ms;
+    this.elapsedMs = step.elapsedMs;
+    this.isCoarse = step.isCoarse;
     return true;
   }
 }

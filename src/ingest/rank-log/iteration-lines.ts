@@ -36,8 +36,8 @@ export class IterationLines {
    * Gives it back, or -1 where it is an iteration of an evaluation.
    */
   line(body: string, iteration: number, no: number, stream: Stream, stamped: boolean): number {
-    if (this.point.read(body, iteration)) this.take(body, no, stream, stamped);
-    else if (this.point.isEvaluation) {
+    if (this.point.read(body, iteration)) return this.take(body, no, stream, stamped);
+    if (this.point.isEvaluation) {
       this.#pause(EVALUATION, no, stream);
       return -1;
     } else if (iteration < 0) this.pause(body, no, stream);
@@ -59,7 +59,8 @@ export class IterationLines {
     else if (this.#points >= MAX_POINTS) this.#dropped++;
     else {
       this.#points++;
-      series.add(this.point, no, stamped ? this.#timeOf(body) : null, between);
+      const stamp = stamped && !this.point.isCoarse ? this.#timeOf(body) : null;
+      series.add(this.point, no, stamp, between);
     }
     return this.point.iteration;
   }

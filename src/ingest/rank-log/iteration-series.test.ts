@@ -327,3 +327,108 @@ describe("the contract", () => {
     ]);
   }, 60_000);
 });
+
+describe("what other frameworks print", () => {
+  const steps = (line: (n: number) => string, to = 3): string =>
+    Array.from({ length: to }, (_, k) => `${line(k + 1)}\n`).join("");
+
+  it.each<[string, (n: number) => string, string[]]>([
+    [
+      "modded-nanoGPT: the time since the start",
+      (n) => `step:${n + 17}/1480 train_time:${1000 + 142 * n}ms step_avg:142.57ms`,
+      ["18:NaN", "19:142", "20:142"],
+    ],
+    [
+      "torchvision: the time of the batch, not its mean",
+      (n) => `Epoch: [2][ ${n}/40]\tTime  0.0${n}6 ( 0.174)\tData  0.001 ( 0.090)\tLoss 6.9e+00`,
+      ["81:16", "82:26", "83:36"],
+    ],
+    [
+      "mmcv",
+      (n) =>
+        `2026-05-05 09:11:1${n},737 - mmdet - INFO - Epoch [1][${n}/7330]\tlr: 2.000e-02, eta: 1 day, 4:03:48, time: 1.000, data_time: 0.128, loss: 0.9`,
+      ["7331:1000", "7332:1000", "7333:1000"],
+    ],
+    [
+      "mmengine by iterations",
+      (n) => `Iter(train) [  ${n * 50}/40000]  lr: 1e-2  eta: 3:00:00  time: 0.34  data_time: 0.01`,
+      ["50:340", "100:340", "150:340"],
+    ],
+    [
+      "detectron2: seconds",
+      (n) =>
+        `eta: 3:23:58  iter: ${n}  total_loss: 0.4671  loss_cls: 0.2  time: 0.6771  data_time: 0.06`,
+      ["1:677.1", "2:677.1", "3:677.1"],
+    ],
+    [
+      "fairseq: updates a second",
+      (n) =>
+        `2026-01-01 00:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.1, "loss": "7.1", "wps": "900", "ups": "2.5", "wpb": "360", "num_updates": "${n * 100}"}`,
+      ["100:400", "200:400", "300:400"],
+    ],
+    [
+      "a loop of somebody's own, in a dictionary",
+      (n) => `{'loss': 2.5, 'step': ${n}, 'step_time': 0.17}`,
+      ["1:170", "2:170", "3:170"],
+    ],
+    [
+      "the same, in milliseconds",
+      (n) => `[INFO] global_step=${n} lr=1e-4 step_time_ms=53.1`,
+      ["1:53.1", "2:53.1", "3:53.1"],
+    ],
+    [
+      "milliseconds behind the loss",
+      (n) => `[train] iter ${n}: loss 3.69 2932 ms/iter`,
+      ["1:2932", "2:2932", "3:2932"],
+    ],
+  ])("%s", (_, line, expected) => {
+    expect(brief(only(steps(line)))).toEqual(expected);
+  });
+
+  const bar = (n: number, of: number, elapsed: number, what = ""): string => {
+    const clock = `${String(Math.floor(elapsed / 60)).padStart(2, "0")}:${String(elapsed % 60).padStart(2, "0")}`;
+    return `${what}${String(Math.floor((100 * n) / of)).padStart(3)}%|███   | ${n}/${of} [${clock}<01:00,  1.02it/s]`;
+  };
+
+  it("tqdm: by the time since the start, joined to stretches that whole seconds can tell", () => {
+    const series = only(steps((n) => bar(n, 500, 2 * n), 40));
+    expect(series.basis).toBe("timestamps");
+    expect(new Set([...series.durationMs].filter((ms) => !Number.isNaN(ms)))).toEqual(
+      new Set([2000]),
+    );
+    expect(series.iteration.at(-1)).toBe(40);
+    expect([...series.endMs].every(Number.isNaN)).toBe(true);
+  });
+
+  it("tqdm: bars of loading, and the shorter one of an evaluation, are no iterations", () => {
+    const { series } = read(
+      steps((n) => bar(n, 254, n, "Loading weights: "), 30) + steps((n) => bar(n, 4, n), 4),
+    );
+    expect(series ?? []).toEqual([]);
+    const withEvaluation = only(
+      steps((n) => bar(n, 500, 2 * n), 20) +
+        steps((n) => bar(n, 50, n), 50) +
+        steps((n) => bar(n + 20, 500, 100 + 2 * n), 20),
+    );
+    expect(Math.max(...withEvaluation.iteration)).toBe(40);
+    expect([...withEvaluation.between].filter((bits) => bits === EVALUATION)).toHaveLength(1);
+  });
+
+  it("DeepSpeed: times that are steadier than the rate of one of several passes are believed", () => {
+    const at = (n: number): string =>
+      new Date(Date.UTC(2026, 0, 1, 0, 0, 0, 4100 * n)).toISOString();
+    const line = (n: number): string =>
+      `[${at(n).slice(0, 19).replace("T", " ")},${at(n).slice(20, 23)}] [INFO] [timer.py:197:stop] epoch=0/micro_step=${n}/global_step=${n}, RunningAvgSamplesPerSec=30.1, CurrSamplesPerSec=${n > 10 ? 20 + n : 60 - n}, MemAllocated=1GB`;
+    const series = only(steps(line, 20));
+    expect(series.basis).toBe("timestamps");
+    expect([...series.durationMs].slice(1).every((ms) => ms === 4100)).toBe(true);
+  });
+
+  it("what a line times is not the iteration where the lines come much less often", () => {
+    const at = (n: number): string =>
+      `2026-01-01 00:0${Math.floor((n * 2) / 60)}:${String((n * 2) % 60).padStart(2, "0")}.500`;
+    const series = only(steps((n) => `${at(n)} iter ${n}: loss 2.1, time 400.00ms`, 20));
+    expect(series.basis).toBe("timestamps");
+    expect(series.durationMs[5]).toBe(2000);
+  });
+});

@@ -14,7 +14,7 @@ const FORMATS: readonly { readonly needle: string; readonly pattern: RegExp }[] 
     needle: "step",
     pattern: /\b[Ss]tep:? {0,12}(\d{1,12})\s?(?:\/\s?\d{1,12})?\s?[|,:].{0,200} loss[ :=]/,
   },
-  { needle: "iter", pattern: /\biter:? {1,12}(\d{1,12}):? {1,4}loss[ :=]/ },
+  { needle: "iter", pattern: /\biter:? {1,12}(\d{1,12}):? {1,4}(?:total_)?loss[ :=]/ },
 ];
 
 /** Every line that one of the patterns accepts has one of these. */
@@ -23,6 +23,7 @@ export const ITERATION_NEEDLES: readonly string[] = [
   " loss:",
   " loss ",
   " loss=",
+  "total_loss",
   "skipped=",
   "global_step=",
 ];

@@ -6,16 +6,18 @@ import type { Stamp } from "../log-time.ts";
 import { SeriesColumns } from "../series-columns.ts";
 import type { IterationLine } from "./iteration-line.ts";
 import { TORCHTITAN } from "./iteration-line.ts";
-import { byRate, byTimes, foldCoarse, isCoarse } from "./series-times.ts";
+import { areParts, areSteadier, byRate, byTimes, foldCoarse, isCoarse } from "./series-times.ts";
 
-/** In the columns' `between` while the log is read: the time has no year yet. */
+/** In the columns' `between` while the log is read: the time has no year yet, or counts from the start of the training. */
 const YEARLESS = 128;
+const SINCE_START = 64;
 
 export class LogSeries {
   readonly columns = new SeriesColumns();
   /** Kinds of the lines that make up the last point. */
   #kinds = 0;
   #allKinds = 0;
+  #last = { iteration: NaN, elapsedMs: NaN };
 
   /** Line of the last point, 0 where there is none. */
   get lastLine(): number {
@@ -47,17 +49,23 @@ export class LogSeries {
   add(point: IterationLine, line: number, stamp: Stamp | null, between: number): void {
     const { columns } = this;
     const yearless = stamp !== null && !stamp.hasYear ? YEARLESS : 0;
-    columns.add(
-      point.iteration,
-      point.ms,
-      stamp === null ? NaN : stamp.ms,
-      line,
-      between | yearless,
-    );
+    const sinceStart = point.isCoarse ? SINCE_START : 0;
+    const endMs = point.isCoarse ? point.elapsedMs : (stamp?.ms ?? NaN);
+    const ms = point.isCoarse ? NaN : this.#sinceLast(point);
+    columns.add(point.iteration, ms, endMs, line, between | yearless | sinceStart);
     columns.rate[columns.count - 1] = point.rate;
     columns.batch[columns.count - 1] = point.batch;
     this.#kinds = point.kind;
     this.#allKinds |= point.kind;
+  }
+
+  /** What the line says of an iteration, or how much later it is since the start than the line before. */
+  #sinceLast({ iteration, ms, elapsedMs }: IterationLine): number {
+    if (Number.isNaN(elapsedMs)) return ms;
+    const last = this.#last;
+    this.#last = { iteration, elapsedMs };
+    const isOn = iteration > last.iteration && elapsedMs >= last.elapsedMs;
+    return isOn ? (elapsedMs - last.elapsedMs) / (iteration - last.iteration) : NaN;
   }
 
   /** Settles the durations in the columns. Null where nothing says how long iterations took. */
@@ -79,6 +87,8 @@ export class LogSeries {
     const { endMs, between, count } = this.columns;
     let isUnknown = false;
     for (let at = 0; at < count; at++) {
+      if ((between[at]! & SINCE_START) !== 0) isUnknown = true;
+      between[at]! &= ~SINCE_START;
       if ((between[at]! & YEARLESS) === 0) continue;
       between[at]! &= ~YEARLESS;
       if (nearMs === null) isUnknown = true;
@@ -99,11 +109,13 @@ export class LogSeries {
       if (columns.endMs[at]! > 0) timed++;
     }
     const enough = Math.max(reported, rated, timed) / 2;
-    if (reported > 0 && reported >= enough) return "reported";
+    const isTimed = timed > 1 && timed >= enough && !isCoarse(columns);
+    if (reported > 0 && reported >= enough)
+      return isTimed && areParts(columns) ? "timestamps" : "reported";
     // torchtitan's tokens a second are those of the stretch between two lines, which exact times tell as well,
-    // in milliseconds. DeepSpeed's samples a second are those of one step, without the pauses around it.
-    const timesWillDo =
-      (this.#allKinds & TORCHTITAN) !== 0 && timed > 1 && timed >= enough && !isCoarse(columns);
+    // in milliseconds. DeepSpeed's samples a second are those of one step, without the pauses around it, and of one of
+    // several passes where a step has several: times that are steadier know better.
+    const timesWillDo = isTimed && ((this.#allKinds & TORCHTITAN) !== 0 || areSteadier(columns));
     return rated > 0 && rated >= enough && !timesWillDo ? "throughput" : "timestamps";
   }
 }

@@ -71,3 +71,45 @@ export function byRate(columns: SeriesColumns): void {
   const scale = elapsedMs > 0 && inverse > 0 ? elapsedMs / inverse : UNSCALED;
   for (let at = 0; at < count; at++) durationMs[at] = rate[at]! > 0 ? scale / rate[at]! : NaN;
 }
+
+/** What a line times is a part of the iteration where the lines themselves are so many times as far apart. */
+const A_PART = 1.5;
+/** Stretches that such a comparison needs. */
+const FEWEST = 8;
+
+/** Milliseconds an iteration from line to line, where nothing was announced in between; with the points they end at. */
+function stretches({ count, iteration, endMs, between }: SeriesColumns): [number, number][] {
+  const found: [number, number][] = [];
+  for (let at = 1; at < count; at++) {
+    const iterations = iteration[at]! - iteration[at - 1]!;
+    const ms = endMs[at]! - endMs[at - 1]!;
+    if (iterations > 0 && ms > 0 && between[at] === 0) found.push([at, ms / iterations]);
+  }
+  return found;
+}
+
+/** Whether what the lines say an iteration took is a part of what it took: the forward pass, one of two models. */
+export function areParts(columns: SeriesColumns): boolean {
+  const ratios = stretches(columns).flatMap(([at, ms]) =>
+    columns.durationMs[at]! > 0 ? [ms / columns.durationMs[at]!] : [],
+  );
+  return ratios.length >= FEWEST && quantile(ratios, 0.5) >= A_PART;
+}
+
+/** Whether iterations vary less by the lines' times than by their rates. */
+export function areSteadier(columns: SeriesColumns): boolean {
+  const both = stretches(columns).filter(([at]) => columns.rate[at]! > 0);
+  const times = both.map(([, ms]) => Math.log(ms));
+  const rates = both.map(([at]) => Math.log(columns.rate[at]!));
+  return both.length >= FEWEST && middleHalf(times) < middleHalf(rates);
+}
+
+/** How far apart the quarters are between which the middle half lies. */
+function middleHalf(values: readonly number[]): number {
+  return quantile(values, 0.75) - quantile(values, 0.25);
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(share * (sorted.length - 1))]!;
+}

@@ -51,6 +51,8 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
     const group = job.groups[gpu.head.group];
     const sender = gpu.completedBy === null || !group ? null : wireInto(job, group.name, rank);
     if (sender !== null) return wireFinding(job, sender, rank, reason);
+    const silent = gpu.completedBy === null ? [] : silentMembers(job, graph, gpu.head.group);
+    if (silent.length > 0) return leftInTheMiddle(job, rank, silent, reason);
     const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
     return accusing(
       job,
@@ -80,6 +82,40 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   const after = last.last ? ` after ${last.last}` : "";
   const reason = `its CPU issued nothing more${after}: all it had issued is complete, and ${waiting}`;
   return accusing(job, rank, "cpu-stall", 0.92, reason, { side: "cpu", ...last });
+}
+
+function silentMembers(job: Job, graph: WaitGraph, group: number): Rank[] {
+  return (job.groups[group]?.ranks ?? []).filter((rank) => !graph.states.has(rank));
+}
+
+/**
+ * A process that stops in the middle of an operator has passed on its data to some and not to others: who is left behind has
+ * nothing wrong with its GPU.
+ */
+function leftInTheMiddle(
+  job: Job,
+  rank: Rank,
+  silent: readonly Rank[],
+  reason: string,
+): NewFinding {
+  const why = `${rankWords(silent)} left no dump: rank ${rank} was left in the middle of an operator (${reason}), as by a process that stopped in it`;
+  const weight = 0.6 / silent.length;
+  return {
+    says: why,
+    weight,
+    at: placesOf(job, [rank]),
+    data: { side: "process" },
+    accuses: silent.map((one) => ({
+      kind: "hang",
+      type: "rank",
+      ranks: [one],
+      link: null,
+      cause: "process-stopped",
+      weight,
+      why,
+    })),
+    clears: [rank],
+  };
 }
 
 /** A peer that only sends is done before the data arrives; what lacks is the data, not the GPU. */

@@ -6,13 +6,12 @@
 import { dominantPeriod } from "../../maths/dominant-period.ts";
 import { median, TO_DEVIATION } from "../../maths/robust.ts";
 import type { Episode, IterationSeries } from "../../model/series.ts";
+import { judged } from "./normal.ts";
 import type { Segment } from "./track-series.ts";
 
 /** Holmes' default δ, and the one it uses for fluctuations (§3.1.2). */
 const DELTA = 1.1;
 const DELTA_SMALL = 1.05;
-/** A new level that was verified as a tenth slower may turn out a little less over its whole length. */
-const DELTA_VERIFIED = 1.085;
 /** What a job's own noise reaches now and then is not irregular. */
 const NOISE_SIGMAS = 4;
 /** A fluctuation: irregular iterations at least this often, and this many; spikes are rarer (39 in 1,000). */
@@ -42,7 +41,6 @@ export function findEpisodes(
   const levelMs = new Float64Array(series.iteration.length).fill(NaN);
   const episodes: Episode[] = [];
   const last = counted.at(-1) ?? -1;
-  let healthyMs = NaN;
   let slow: number[] = [];
   let wasSlow = false;
   const close = (): void => {
@@ -50,21 +48,15 @@ export function findEpisodes(
       episodes.push(episode(series, slow, levelMs, strides, "degradation", slow.at(-1) === last));
     slow = [];
   };
-  for (const { points, levelMs: own, noise, isNew } of segments) {
-    if (isNew) {
-      close();
-      healthyMs = NaN;
-      wasSlow = false;
-    }
+  for (const { segment, isSlow, normalMs } of judged(segments)) {
+    const { points, noise, isNew } = segment;
+    if (isNew) close();
+    if (isNew) wasSlow = false;
     if (points.length === 0) continue;
-    const isSlow: boolean = own >= (wasSlow ? DELTA : DELTA_VERIFIED) * healthyMs;
-    if (!isSlow) {
-      close();
-      healthyMs = own;
-    }
+    if (!isSlow) close();
     if (isSlow) {
       for (const i of points) {
-        levelMs[i] = healthyMs;
+        levelMs[i] = normalMs;
         slow.push(i);
       }
     } else {

@@ -198,10 +198,11 @@ export class IterationTracker {
     if (this.#held) return null;
     if (!held) return this.#count(seen);
     if (!stoodStill) {
-      // Alone among its neighbours: nothing slow, the job stood still once.
+      // Alone among its neighbours: nothing slow, the job stood still once; at its beginning it got under way.
+      const isStart = held.index < LONG_WARM_UP;
       remember(this.#stalls, held.index, STALLS);
-      this.#restarted(held.point.iteration);
-      this.#pause(held, "restart");
+      if (!isStart) this.#restarted(held.point.iteration);
+      this.#pause(held, isStart ? "warm-up" : "restart");
       return this.#count(seen);
     }
     const first = this.#count(held);

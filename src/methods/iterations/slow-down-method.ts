@@ -87,7 +87,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   yield {
-    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)`,
+    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
@@ -98,6 +98,16 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
     accuses: [],
     clears: [],
   };
+}
+
+/** Single series that are slower at their end, by no more than one of many is by chance: said, never hidden. */
+function wandering({ iterations }: Job): string {
+  const open = iterations.flatMap(({ episodes }) =>
+    episodes.filter(({ type, isOpen }) => type === "degradation" && isOpen),
+  );
+  if (open.length === 0) return "";
+  const most = Math.max(...open.map(({ ratio }) => ratio));
+  return `, but ${open.length} of ${iterations.length} series are slower at the end, by up to ${(100 * (most - 1)).toFixed(0)} %, as single ones are by chance`;
 }
 
 /** The last third beside the first: a rise too small to be a slow-down may still go with what else is found. */

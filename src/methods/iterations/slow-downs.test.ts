@@ -35,6 +35,29 @@ describe("a slow-down", () => {
     expect(found.map(({ alone }) => alone)).toEqual([[6]]);
   });
 
+  test.each([
+    [10, [6, 7, 8, 9]],
+    [9, [0, 4, 8]],
+    [8, [1, 3, 5, 7]],
+    [8, [0, 1, 2, 3, 4]],
+  ])("that some of %i workers show names them: %j", (ranks, slowRanks) => {
+    expect(job(ranks, slowRanks).map(({ alone }) => alone)).toEqual([slowRanks]);
+  });
+
+  test("that most show, and the rest a little of, is the job's", () => {
+    const all = Array.from({ length: 8 }, (_, rank) =>
+      trackSeries(
+        makeSeries({
+          level: (i) => (i < 81 ? 1000 : rank < 4 ? 1600 : 1250),
+          to: 160,
+          rank,
+          seed: rank + 1,
+        }),
+      ),
+    );
+    expect(slowDowns(all).map(({ alone }) => alone)).toEqual([[]]);
+  });
+
   test("in a single series names nobody", () => {
     expect(job(1, [0]).map(({ alone }) => alone)).toEqual([[]]);
   });

@@ -23,8 +23,9 @@ export interface SlowDown {
 const MIN_POINTS = 12;
 /** Iterations by which the same change may be seen earlier or later. */
 const SAME_CHANGE = 5;
-/** A slow-down that at least this share of the covering series show is the job's. */
-const MOST = 0.5;
+/** A slow-down that at least this share of the covering series show is the job's, and one that the others show a little of. */
+const MOST = 0.75;
+const A_LITTLE = 0.25;
 /** One that a few of many show, and only if it is plain: among hundreds of series one wanders by 10 % now and then. */
 const FEW = 0.25;
 const PLAIN_RATIO = 1.2;
@@ -103,10 +104,18 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
   const seen = new Set(onsets.map(({ tracked }) => tracked));
   const covering = usable.filter(({ series }) => covers(series.iteration, best.change.iteration));
   // A short series (the ring of a recorder) may rise alike and be too short for the tracker to be sure.
-  const shownBy = [...seen, ...covering.filter((other) => !seen.has(other) && rises(other, best))];
-  const isWhole = covering.length < MIN_PEERS || shownBy.length >= MOST * covering.length;
+  const enough = 1 + (best.change.ratio - 1) / 2;
+  const shownBy = [
+    ...seen,
+    ...covering.filter((other) => !seen.has(other) && riseOf(other, best) >= enough),
+  ];
+  const others = covering.filter((other) => !shownBy.includes(other));
+  const isWhole =
+    covering.length < MIN_PEERS ||
+    shownBy.length >= MOST * covering.length ||
+    median(others.map((other) => riseOf(other, best))) >= 1 + A_LITTLE * (best.change.ratio - 1);
   const isFew = shownBy.length <= Math.max(1, FEW * covering.length);
-  if (!isWhole && (!isFew || best.change.ratio < PLAIN_RATIO)) return null;
+  if (!isWhole && isFew && best.change.ratio < PLAIN_RATIO) return null;
   const ranks = shownBy.flatMap(({ series }) => (series.rank === null ? [] : [series.rank]));
   return {
     seenIn: best.tracked,
@@ -118,14 +127,14 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
   };
 }
 
-/** Whether a series is longer in the episode than before it by half as much as the one that shows it best. */
-function rises({ series }: TrackedSeries, { change, episode }: Onset): boolean {
+/** How much longer a series is in the episode than before it. */
+function riseOf({ series }: TrackedSeries, { change, episode }: Onset): number {
   const { iteration, durationMs } = series;
   const before = durationMs.filter((_, i) => iteration[i]! < change.iteration);
   const during = durationMs.filter(
     (_, i) => iteration[i]! >= change.iteration && iteration[i]! <= episode.to,
   );
-  return median(during) / median(before) >= 1 + (change.ratio - 1) / 2;
+  return median(during) / median(before);
 }
 
 function covers(iteration: Float64Array, at: number): boolean {

@@ -132,6 +132,9 @@ function changePoint(
   };
 }
 
+/** Times the usual step from which a counter jumped. */
+const JUMP = 3;
+
 /** How many iterations each point covers: lines come every N iterations. */
 function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): number[] {
   const steps: number[] = [];
@@ -146,7 +149,7 @@ function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): numb
     const step = now - last;
     last = now;
     // A jump of the counter is no iteration that anybody timed.
-    return step > 0 && step <= usual ? step : usual;
+    return step > 0 && step <= JUMP * usual ? step : usual;
   });
 }
 

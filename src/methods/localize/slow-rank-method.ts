@@ -48,7 +48,8 @@ export const slowRank: Method = {
     }
     const accounts = accountsOf(cut, job.groups);
     if (accounts.size < 2) return;
-    const leads = leadsOf(cut, accounts);
+    const clocks = clockOffsets(cut, job.groups);
+    const leads = leadsOf(cut, accounts, clocks, job.iterations.some(isSlowed));
     const own =
       leads.suspects.length > 0
         ? leads.suspects
@@ -80,7 +81,6 @@ export const slowRank: Method = {
       });
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
-    const clocks = clockOffsets(cut, job.groups);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: leads.iterations };
 
@@ -118,7 +118,7 @@ export const slowRank: Method = {
 };
 
 function isSlowed({ episodes }: TrackedSeries): boolean {
-  return episodes.some(({ type }) => type === "degradation");
+  return episodes.some(({ type, isOpen }) => type === "degradation" && isOpen);
 }
 
 /** That nobody keeps the others waiting was looked for: only then is a job that looks healthy known to be. */

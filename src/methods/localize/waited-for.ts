@@ -34,6 +34,7 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
+const CLOCK_OFF_MS = 500;
 /** Whoever leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
@@ -67,27 +68,24 @@ interface Lead {
   readonly ms: Float64Array;
 }
 
+/** `isSlowed`: whether iterations got longer and stayed so. */
 export function leadsOf(
   ranks: readonly RankOperators[],
   accounts: ReadonlyMap<Rank, Account>,
+  clocks: ReadonlyMap<Rank, number> = new Map(),
+  isSlowed = false,
 ): Leads {
-  const leads = leadsOfRanks(
-    ranks.filter(({ rank }) => accounts.has(rank)),
-    accounts,
-  );
+  const cut = ranks.filter(({ rank }) => accounts.has(rank));
+  const leads = leadsOfRanks(cut, accounts);
   const iterationMs = median(leads.map(({ account }) => median(account.totalMs)));
-  const shifts = leads.map(
-    ({ account, ms }) =>
-      [shiftOf(account, ms, iterationMs, 1), shiftOf(account, ms, iterationMs, -1)] as const,
-  );
-  const candidates = leads.flatMap(
-    (lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [],
-  );
-  const grown = beyondChance(mostWaitedFor(largest(candidates), leads, iterationMs), leads, shifts);
-  const most = Math.max(1, Math.floor(TOO_MANY * leads.length));
-  const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
+  let suspects = suspectsAmong(leads, iterationMs);
+  // A rank that waits for its own GPU calls late as well, and nobody need wait for that: the job must be slow.
+  if (suspects.length === 0 && isSlowed)
+    suspects = suspectsAmong(lateStarts(cut, accounts, clocks), iterationMs).filter(
+      ({ kind }) => kind === "slower",
+    );
   return {
-    suspects: leads.length > 1 && found.length <= most ? found : [],
+    suspects,
     iterations: median(leads.map(({ ms }) => ms.filter((one) => !Number.isNaN(one)).length)),
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
@@ -101,19 +99,54 @@ export function leadsOf(
   };
 }
 
+function suspectsAmong(leads: readonly Lead[], iterationMs: number): readonly OwnTimeSuspect[] {
+  const shifts = leads.map(
+    ({ account, ms }) =>
+      [shiftOf(account, ms, iterationMs, 1), shiftOf(account, ms, iterationMs, -1)] as const,
+  );
+  const candidates = leads.flatMap(
+    (lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [],
+  );
+  const most = mostWaitedFor(largest(candidates), leads, iterationMs);
+  const grown = beyondChance(most, leads, shifts);
+  const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
+  const fewest = Math.max(1, Math.floor(TOO_MANY * leads.length));
+  return leads.length > 1 && found.length <= fewest ? found : [];
+}
+
+/**
+ * By how much later than the others a rank makes the first call of an iteration. It tells where sums do not: groups that
+ * communicate at the same time, where whoever waits in two of them waits twice.
+ */
+function lateStarts(
+  ranks: readonly RankOperators[],
+  accounts: ReadonlyMap<Rank, Account>,
+  clocks: ReadonlyMap<Rank, number>,
+): Lead[] {
+  const begins = ranks.map(({ rank, startMs }) =>
+    startMs.map((ms) => ms - farAhead(clocks.get(rank) ?? 0)),
+  );
+  const usual = usualMs(ranks, begins);
+  return ranks.map(({ rank, iteration }, k) => ({
+    rank,
+    account: accounts.get(rank)!,
+    ms: begins[k]!.map((ms, i) =>
+      iteration[i]! <= WARM_UP ? NaN : ms - usual.get(iteration[i]!)!,
+    ),
+  }));
+}
+
+/** Clocks are told apart to a tenth of a second: smaller differences are those of telling. */
+function farAhead(ms: number): number {
+  return Math.abs(ms) >= CLOCK_OFF_MS ? ms : 0;
+}
+
 function leadsOfRanks(
   ranks: readonly RankOperators[],
   accounts: ReadonlyMap<Rank, Account>,
 ): Lead[] {
   const inside = ranks.map(insideMs);
-  const byNumber = new Map<number, number[]>();
-  for (const [k, { iteration }] of ranks.entries())
-    for (const [i, number] of iteration.entries()) {
-      const list = byNumber.get(number);
-      if (list) list.push(inside[k]![i]!);
-      else byNumber.set(number, [inside[k]![i]!]);
-    }
-  const usual = new Map([...byNumber].map(([number, list]) => [number, median(list)]));
+  const usual = usualMs(ranks, inside);
   // Operators on several streams at once add up to more than the iteration: a lead is counted as often.
   const iterationMs = median(ranks.map(({ durationMs }) => median(durationMs)));
   const scale = Math.min(1, iterationMs / median([...usual.values()]));
@@ -124,6 +157,21 @@ function leadsOfRanks(
       iteration[i]! <= WARM_UP ? NaN : scale * (usual.get(iteration[i]!)! - ms),
     ),
   }));
+}
+
+/** By the iteration's number, what the median rank has. */
+function usualMs(
+  ranks: readonly RankOperators[],
+  times: readonly Float64Array[],
+): Map<number, number> {
+  const byNumber = new Map<number, number[]>();
+  for (const [k, { iteration }] of ranks.entries())
+    for (const [i, number] of iteration.entries()) {
+      const list = byNumber.get(number);
+      if (list) list.push(times[k]![i]!);
+      else byNumber.set(number, [times[k]![i]!]);
+    }
+  return new Map([...byNumber].map(([number, list]) => [number, median(list)]));
 }
 
 function insideMs({ ops, from, to }: RankOperators): Float64Array {
