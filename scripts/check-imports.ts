@@ -68,7 +68,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base",
   ],
   "machines-pipeline.ts": ["ingest", "methods.ts", "pipeline.ts", "verdict", "model", "base"],
-  "logs-pipeline.ts": ["ingest", "library", "methods.ts", "model", "base"],
+  "logs-pipeline.ts": [
+    "ingest",
+    "library",
+    "methods.ts",
+    "pipeline.ts",
+    "verdict",
+    "model",
+    "base",
+  ],
   cli: [
     "live-pipeline.ts",
     "logs-pipeline.ts",

@@ -1,13 +1,15 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
 import { UserError } from "./base/errors.ts";
-import { findLogFiles, hasArchives } from "./ingest/logs/files.ts";
-import { digestOfSources } from "./ingest/logs/read-archives.ts";
+import { findLogFiles, hasArchives, unreadable } from "./ingest/logs/files.ts";
 import { readLogs } from "./ingest/logs/read-logs.ts";
 import { FaultMatchers } from "./library/matcher.ts";
 import { shippedRecords } from "./library/shipped.ts";
 import { analyseLogs, healthyEvents, normalPool } from "./methods/methods.ts";
+import { ask, readJob } from "./pipeline.ts";
+import { agreed } from "./verdict/log-cause.ts";
+import { fuse } from "./verdict/fuse.ts";
 import type { FaultRecord } from "./model/fault-record.ts";
-import type { Env } from "./model/job.ts";
+import type { Env, Job } from "./model/job.ts";
 import type { LogDigest } from "./model/log-digest.ts";
 import type { LogReport } from "./model/log-report.ts";
 import { EMPTY_STORE, withVotes, type LogStore } from "./model/log-store.ts";
@@ -25,14 +27,50 @@ export async function logsFromFiles(
   env: Env,
 ): Promise<LogReport> {
   const store = options.store ?? EMPTY_STORE;
-  const digest = await digestOf(paths, store.records, options.workers, env);
+  const { job, digest } = await jobOfLogs(paths, store.records, options.workers, env);
   const matchers = new FaultMatchers(recordsOf(store));
   const healthy: string[][] = [];
   for (const path of options.baseline ?? []) {
     const sound = await digestOf([path], store.records, options.workers, env);
     healthy.push(healthyEvents(sound, matchers));
   }
-  return analyseLogs(digest, matchers, normalPool(store, healthy));
+  const report = analyseLogs(digest, matchers, normalPool(store, healthy));
+  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
+  const judged = { ...job, logReport: report };
+  const { findings, didNotRun } = await ask(judged, env);
+  return agreed(report, fuse(judged, findings, didNotRun), digest);
+}
+
+/** The logs under the paths, read once: what their lines say, and what single ranks tell in them. */
+async function jobOfLogs(
+  paths: readonly string[],
+  records: readonly FaultRecord[],
+  workers: number | undefined,
+  env: Env,
+): Promise<{ job: Job; digest: LogDigest }> {
+  if (!(await hasArchives(paths)) && (await findLogFiles(paths)).length === 0)
+    throw noLogs(`no logs in ${paths.join(" ")}`);
+  const { job, unrecognised } = await readJob(
+    { paths, isOfLogs: true, records, ...(workers === undefined ? {} : { workers }) },
+    env,
+  ).catch((error: unknown) => {
+    // What `diagnose` would read is no help to whoever asks about logs.
+    if (error instanceof UserError && error.exitCode === 3)
+      throw noLogs(`no line could be read in ${paths.join(" ")} (${error.message})`);
+    throw error;
+  });
+  const { logDigest } = job;
+  if (!logDigest || logDigest.files.every(({ lines }) => lines === 0))
+    throw noLogs(`no line could be read in ${paths.join(" ")}`);
+  const unread = unrecognised.map((path) => `${path}: it is not text: skipped`);
+  const missing = [...job.missing, ...unread, ...(await unreadable(paths)), ...logDigest.missing];
+  return { job, digest: { ...logDigest, missing } };
+}
+
+function noLogs(what: string): UserError {
+  const hint =
+    "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders";
+  return new UserError(what, hint, 3);
 }
 
 /** The shipped records and the site's own, as sure as people found them to be. */
@@ -54,20 +92,9 @@ async function digestOf(
   workers: number | undefined,
   env: Env,
 ): Promise<LogDigest> {
-  if (await hasArchives(paths)) {
-    const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
-    return checkedDigest(
-      await digestOfSources(paths, env, { isTelling: (text) => matchers.couldMatch(text) }),
-      paths,
-    );
-  }
+  if (await hasArchives(paths)) return (await jobOfLogs(paths, userRecords, workers, env)).digest;
   const files = await findLogFiles(paths);
-  if (files.length === 0)
-    throw new UserError(
-      `no logs in ${paths.join(" ")}`,
-      "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders",
-      3,
-    );
+  if (files.length === 0) throw noLogs(`no logs in ${paths.join(" ")}`);
   const digest = await readLogs(files, {
     userRecords,
     ...(workers === undefined ? {} : { workers }),

@@ -1,9 +1,9 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
 import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
+import type { ReadOptions } from "./ingest/iteration-pattern.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
-import { digestOfSources } from "./ingest/logs/read-archives.ts";
-import { METHODS, withIterations } from "./methods/methods.ts";
+import { METHODS, withIterations, withLogReport } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
@@ -20,18 +20,16 @@ export interface Diagnosis {
   readonly unrecognised: readonly string[];
 }
 
-export interface DiagnoseOptions {
+export interface DiagnoseOptions extends ReadOptions {
   readonly paths: readonly string[];
   /** Healthy runs of the same job; their traces are what the job's are compared with. */
   readonly baseline?: readonly string[];
   readonly jobFile?: string;
-  /** A regular expression for iteration lines, with a group named "iteration" (ingest/iteration-pattern.ts). */
-  readonly pattern?: string;
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
   const { job: read, unrecognised } = await readJob(options, env);
-  const job = await withLogs(await withBaseline(read, options.baseline ?? [], env), options, env);
+  const job = withLogReport(await withBaseline(read, options.baseline ?? [], env));
   const { findings, didNotRun } = await ask(job, env);
   const verdict = withMitigation(job, fuse(job, findings, didNotRun));
   return { job, verdict, findings, unrecognised };
@@ -54,26 +52,17 @@ async function withBaseline(job: Job, paths: readonly string[], env: Env): Promi
   return { ...job, traceBaseline: await readHealthyRuns(paths, env) };
 }
 
-/** Once more through the logs, for all that they say: comparing lines needs all of them, finding errors does not. */
-async function withLogs(job: Job, { paths }: DiagnoseOptions, env: Env): Promise<Job> {
-  const logs = new Set(
-    job.inputs.filter(({ format }) => format === "rank-log").map(({ path }) => path),
-  );
-  if (logs.size === 0) return job;
-  const logDigest = await digestOfSources(paths, env, { isWanted: ({ path }) => logs.has(path) });
-  return { ...job, logDigest };
-}
-
 /** Everything before the questions: the job, with its iterations followed. */
 export async function readJob(
   options: DiagnoseOptions,
   env: Env,
 ): Promise<{ job: Job; unrecognised: readonly string[] }> {
   const given = options.jobFile === undefined ? null : await readJobFile(options.jobFile);
-  const { readings, unrecognised } = await ingest(options.paths, env, options);
+  const { readings, unrecognised, logDigest } = await ingest(options.paths, env, options);
   const found = given ? null : await findJobFile(unrecognised);
+  const job = withIterations(buildJob(readings, given ?? found?.jobFile ?? null));
   return {
-    job: withIterations(buildJob(readings, given ?? found?.jobFile ?? null)),
+    job: logDigest ? { ...job, logDigest } : job,
     unrecognised: unrecognised.filter((path) => path !== found?.path && !isTruth(path)),
   };
 }

@@ -8,8 +8,7 @@ import type { Suspect, Verdict } from "../../src/model/verdict.ts";
 import { buildJob } from "../../src/ingest/build-job.ts";
 import { ingest } from "../../src/ingest/ingest.ts";
 import { readJobFile, type JobFile } from "../../src/ingest/job-file.ts";
-import { digestOfSources } from "../../src/ingest/logs/read-archives.ts";
-import { withIterations } from "../../src/methods/methods.ts";
+import { withIterations, withLogReport } from "../../src/methods/methods.ts";
 import type { Job } from "../../src/model/job.ts";
 import type { Reading } from "../../src/model/reading.ts";
 import { ask } from "../../src/pipeline.ts";
@@ -110,23 +109,18 @@ export async function read(
   kinds: readonly EvidenceKind[],
 ): Promise<Read> {
   const readings = new Map<EvidenceKind, readonly Reading[]>();
+  let logDigest: Job["logDigest"];
   for (const kind of kinds) {
     if (kind === "stacks" && scenario.stacks === null) continue;
     // What a leaf switch takes away may be all there is of a kind; beside other inputs that is a remark, no error.
     const asked = ingest([join(folder, FOLDERS[kind])], ENV, {});
     const isLost = scenario.lost?.kind === kind;
-    const { readings: read } = isLost ? await asked.catch(() => ({ readings: [] })) : await asked;
-    readings.set(kind, read);
+    const read = isLost
+      ? await asked.catch(() => ({ readings: [], logDigest: undefined }))
+      : await asked;
+    readings.set(kind, read.readings);
+    if (kind === "logs") logDigest = read.logDigest;
   }
-  const logs = new Set(
-    readings.get("logs")?.flatMap(({ file, format }) => (format === "rank-log" ? [file] : [])),
-  );
-  const logDigest =
-    logs.size === 0
-      ? undefined
-      : await digestOfSources([join(folder, FOLDERS.logs)], ENV, {
-          isWanted: ({ path }) => logs.has(path),
-        });
   return { readings, logDigest, jobFile: await readJobFile(join(folder, "job.json")) };
 }
 
@@ -137,7 +131,7 @@ export async function answer(
 ) {
   const own = kinds.flatMap((kind) => readings.get(kind) ?? []);
   const built = withIterations(buildJob(own, jobFile));
-  const job = kinds.includes("logs") && logDigest ? { ...built, logDigest } : built;
+  const job = kinds.includes("logs") && logDigest ? withLogReport({ ...built, logDigest }) : built;
   const { findings, didNotRun } = await ask(job, ENV);
   return { job, findings, verdict: fuse(job, findings, didNotRun) };
 }

@@ -1,8 +1,9 @@
 /** Real excerpts of failures with labels (../shared/thirdparty/logs-failures): category, and lines that tell of it. */
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { wilson } from "../localize/tally.ts";
-import type { LogReport } from "../../src/model/log-report.ts";
+import type { LogCause, LogReport } from "../../src/model/log-report.ts";
+import type { Verdict } from "../../src/model/verdict.ts";
 
 interface Meta {
   readonly root_cause_category: string;
@@ -39,8 +40,11 @@ export function failureCases(folder: string): FailureCase[] {
 export async function runFailures(
   cases: readonly FailureCase[],
   analyse: (paths: readonly string[]) => Promise<LogReport>,
+  verdictOf: (paths: readonly string[]) => Promise<Verdict | null>,
 ): Promise<string> {
   let right = 0;
+  let agreed = 0;
+  const sureAndWrong = { logs: 0, diagnose: 0 };
   const ours = new Counts();
   const grep = new Counts();
   const wrong: string[] = [];
@@ -52,6 +56,14 @@ export async function runFailures(
       wrong.push(
         `| ${one.name} | ${one.category} | ${category} | ${report.cause?.signature ?? ""} | ${(report.cause?.confidence ?? 0).toFixed(2)} |`,
       );
+    const verdict = await verdictOf([one.file]);
+    const isSame = verdict !== null && agrees(report.cause, verdict);
+    if (isSame) agreed++;
+    else console.error(`${one.name}: diagnose says ${verdict?.suspects[0]?.cause ?? "nothing"}`);
+    if (category !== one.category) {
+      if ((report.cause?.confidence ?? 0) >= SURE) sureAndWrong.logs++;
+      if (verdict?.suspects[0] && verdict.confidence >= SURE) sureAndWrong.diagnose++;
+    }
     const found = new Set(report.indicating.map(({ line }) => line));
     ours.add(one.lines, found);
     const grepped = one.text.flatMap((text, i) => (KEYWORDS.test(text) ? [i + 1] : []));
@@ -65,6 +77,8 @@ export async function runFailures(
     `## Real failures, ${cases.length} labelled excerpts`,
     "",
     `Category right: ${shareWords(right, cases.length)}. As many cases are kept back; records of the library were checked against these, so they are development data.`,
+    "",
+    `diagnose agrees on cause and confidence in ${agreed} of ${cases.length}. Wrong at ${SURE} or above: logs ${sureAndWrong.logs}, diagnose ${sureAndWrong.diagnose}.`,
     "",
     "| lines that tell of the failure | precision / recall / F1, all lines together | mean F1 of a case |",
     "| --- | --- | --- |",
@@ -80,6 +94,41 @@ export async function runFailures(
           ...wrong,
         ]
       : []),
+    "",
+  ].join("\n");
+}
+
+const SURE = 0.8;
+
+/** The same cause at the same confidence; of a hang without a culprit the same confidence. */
+export function agrees(cause: LogCause | null, { kind, suspects, confidence }: Verdict): boolean {
+  const isSame = Math.abs(confidence - (cause?.confidence ?? NaN)) < 0.006;
+  if (suspects.length === 0) return cause === null || (kind === "hang" && isSame);
+  return isSame && suspects[0]!.cause === cause?.cause;
+}
+
+/** Runs that finished, or were ended from outside: whether anybody is accused of anything. */
+export async function runNormal(
+  files: readonly string[],
+  analyse: (paths: readonly string[]) => Promise<LogReport>,
+  verdictOf: (paths: readonly string[]) => Promise<Verdict | null>,
+): Promise<string> {
+  const rows: string[] = [];
+  for (const file of files) {
+    const { cause } = await analyse([file]);
+    const verdict = await verdictOf([file]);
+    if (cause || (verdict?.suspects.length ?? 0) > 0)
+      rows.push(
+        `| ${basename(file)} | ${cause?.signature ?? ""} | ${(cause?.confidence ?? 0).toFixed(2)} | ${verdict?.kind ?? "not read"} ${verdict?.suspects[0]?.cause ?? ""} | ${(verdict?.confidence ?? 0).toFixed(2)} |`,
+      );
+  }
+  return [
+    `## Normal runs: ${rows.length} of ${files.length} with a cause`,
+    "",
+    ...(rows.length > 0
+      ? ["| run | logs | confidence | diagnose | confidence |", "| --- | --- | --- | --- | --- |"]
+      : []),
+    ...rows,
     "",
   ].join("\n");
 }

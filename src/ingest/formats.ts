@@ -16,6 +16,7 @@ import { operatorsFile } from "./operators-file.ts";
 import { probeRing } from "./probe-ring.ts";
 import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
+import { isAnyText, isReadable } from "./rank-log/sniff.ts";
 import type { Head, Reader } from "./reader.ts";
 import { stageTimeline } from "./stage-timeline.ts";
 import { stagePasses } from "./stage-passes.ts";
@@ -49,13 +50,19 @@ export const READERS: readonly Reader[] = [
   rankLog,
 ];
 
+const LOG_READERS: readonly Reader[] = [ncclDebugLog, { ...rankLog, sniff: isAnyText }];
+
 /** The readers for what the user asks; a bad pattern is a UserError. */
-export function readersFor({ pattern }: ReadOptions): readonly Reader[] {
+export function readersFor({ pattern, isOfLogs }: ReadOptions): readonly Reader[] {
+  if (isOfLogs) return LOG_READERS;
   if (pattern === undefined) return READERS;
   const withPattern = rankLogWith(checkPattern(pattern));
   return READERS.map((reader) => (reader === rankLog ? withPattern : reader));
 }
 
 export function recognise(head: Head, readers = READERS): Reader | null {
-  return readers.find((reader) => reader.sniff(head)) ?? null;
+  const known = readers.find((reader) => reader.sniff(head));
+  if (known) return known;
+  // Whatever else can be read as text is a log: `faultline logs` reads it, and so does everything else.
+  return isReadable(head) ? (readers.find(({ format }) => format === "rank-log") ?? null) : null;
 }

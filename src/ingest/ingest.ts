@@ -6,16 +6,27 @@ import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { UserError } from "../base/errors.ts";
 import type { Env } from "../model/job.ts";
+import type { LogDigest } from "../model/log-digest.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { readersFor, recognise } from "./formats.ts";
 import type { ReadOptions } from "./iteration-pattern.ts";
 import type { Reader } from "./reader.ts";
+import { digestOf, type FileDigest } from "./logs/file-digests.ts";
+import type { FormReader } from "./logs/form-reader.ts";
+import { logForms } from "./log-engine.ts";
 import { findFiles, openFile, type FoundFile, type SourceFile } from "./sources.ts";
 
 export interface Ingested {
   readonly readings: readonly Reading[];
   /** Paths of files that no reader recognised. */
   readonly unrecognised: readonly string[];
+  /** All that the logs among them say; undefined where there are none. */
+  readonly logDigest?: LogDigest;
+}
+
+/** What one thread has read. */
+export interface Share extends Omit<Ingested, "logDigest"> {
+  readonly digests: readonly FileDigest[];
 }
 
 /** Below this a worker costs more than it saves. */
@@ -31,12 +42,9 @@ export async function ingest(
   readersFor(options); // What is wrong with the options is said before anything is read.
   const files = await findFiles(paths);
   const totalBytes = files.reduce((sum, file) => sum + workBytes(file), 0);
-  const workers = Math.min(
-    availableParallelism(),
-    MAX_WORKERS,
-    files.length,
-    Math.floor(totalBytes / BYTES_WORTH_A_WORKER),
-  );
+  const worth = Math.floor(totalBytes / BYTES_WORTH_A_WORKER);
+  const usual = Math.min(availableParallelism(), MAX_WORKERS, worth);
+  const workers = Math.min(options.workers ?? usual, files.length);
   const parts =
     workers > 1 && isCompiled
       ? await readInWorkers(files, workers, env, options)
@@ -51,16 +59,24 @@ export async function ingest(
       files.length === 1 ? `${files[0]!.path} is not` : `none of the ${files.length} files is`;
     throw new UserError(`${what} in a format that Faultline reads`, WHAT_WE_READ, 3);
   }
-  if (!readings.some(holdsSomething)) {
+  const digests = parts.flatMap((part) => part.digests).sort(order);
+  const isLogged = digests.some(({ digest }) => digest.parts.some(({ lines }) => lines > 0));
+  if (!isLogged && !readings.some(holdsSomething)) {
     const defect = readings.flatMap((reading) => reading.defects)[0];
     const what = defect
       ? `${defect.file}: ${defect.what}`
       : `${readings[0]!.file}: nothing of use in it`;
     throw new UserError(what, WHAT_WE_READ, 3);
   }
-  const order = (a: Reading, b: Reading): number =>
-    a.file < b.file ? -1 : a.file > b.file ? 1 : 0;
-  return { readings: readings.sort(order), unrecognised: unrecognised.sort() };
+  return {
+    readings: readings.sort(order),
+    unrecognised: unrecognised.sort(),
+    ...(digests.length > 0 ? { logDigest: digestOf(digests) } : {}),
+  };
+}
+
+function order(a: { readonly file: string }, b: { readonly file: string }): number {
+  return a.file < b.file ? -1 : a.file > b.file ? 1 : 0;
 }
 
 /** Traces and dumps shrink to an eighth and less. */
@@ -94,41 +110,58 @@ export async function readHere(
   files: readonly FoundFile[],
   env: Env,
   options: ReadOptions,
-): Promise<Ingested> {
-  const readers = readersFor(options);
-  const readings: Reading[] = [];
-  const unrecognised: string[] = [];
+): Promise<Share> {
+  const read: Reads = {
+    readers: readersFor(options),
+    readings: [],
+    unrecognised: [],
+    digests: [],
+    forms: logForms(options.records),
+    log: Promise.resolve(),
+  };
   // Several at once: with thousands of small files most of the time is spent waiting for the disk.
   let next = 0;
   let done = 0;
   const lane = async (): Promise<void> => {
     while (next < files.length && !env.signal.aborted) {
-      await readFile(files[next++]!.path, readers, readings, unrecognised);
+      await readFile(files[next++]!, read);
       env.progress("reading", ++done, files.length);
     }
   };
   await Promise.all(Array.from({ length: Math.min(FILES_AT_ONCE, files.length) }, lane));
-  return { readings, unrecognised };
+  const { readings, unrecognised, digests } = read;
+  return { readings, unrecognised, digests };
 }
 
-async function readFile(
-  path: string,
-  readers: readonly Reader[],
-  readings: Reading[],
-  unrecognised: string[],
-): Promise<void> {
+/** What a thread knows and has read. */
+interface Reads {
+  readonly readers: readonly Reader[];
+  readonly readings: Reading[];
+  readonly unrecognised: string[];
+  readonly digests: FileDigest[];
+  readonly forms: FormReader;
+  /** Done when the last log is: one at a time uses the forms that are known of all before. */
+  log: Promise<void>;
+}
+
+async function readFile(found: FoundFile, read: Reads): Promise<void> {
+  const { path, isGiven } = found;
+  const { readers, readings, unrecognised } = read;
   const wrapping: Defect[] = [];
   await openFile(
     path,
     async (file) => {
-      const reader = recognise(file.head, readers);
+      const head = { ...file.head, isGiven: isGiven && path.startsWith(file.path) };
+      const reader = recognise(head, readers);
       if (!reader) {
         if (file.head.bytes.length > 0) unrecognised.push(file.path);
         else if (wrapping.length === 0 && !isEmptyAtFirst(file.path))
           readings.push(emptyFile(file.path));
         return;
       }
-      readings.push(await readWith(reader, file));
+      // What lies in an archive was written before that was.
+      const latestMs = file.path.startsWith(`${path}/`) ? undefined : found.modifiedMs;
+      readings.push(await readWith(reader, file, read, latestMs));
     },
     (defect) => wrapping.push(defect),
   );
@@ -144,15 +177,31 @@ async function readFile(
 }
 
 /** A reader does not throw; should one do so all the same, the other files are still read. */
-async function readWith(reader: Reader, file: SourceFile): Promise<Reading> {
+async function readWith(
+  reader: Reader,
+  file: SourceFile,
+  read: Reads,
+  latestMs: number | undefined,
+): Promise<Reading> {
+  const before = read.log;
+  let done = (): void => undefined;
+  if (reader.isLog) {
+    read.log = new Promise((resolve) => (done = resolve));
+    await before;
+  }
   try {
-    const sink = reader.open(file.path);
+    const known = latestMs === undefined ? {} : { latestMs };
+    const sink = reader.open(file.path, { forms: read.forms, ...known });
     for await (const chunk of file.chunks) sink.push(chunk);
-    return sink.end();
+    const reading = sink.end();
+    if (sink.digest) read.digests.push({ file: file.path, digest: sink.digest });
+    return reading;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const defect = { file: file.path, what: `the reader of ${reader.format} failed: ${why}` };
     return { file: file.path, format: reader.format, rank: null, records: 0, defects: [defect] };
+  } finally {
+    done();
   }
 }
 
@@ -171,7 +220,7 @@ async function readInWorkers(
   count: number,
   env: Env,
   options: ReadOptions,
-): Promise<Ingested[]> {
+): Promise<Share[]> {
   // Round robin over files sorted by size: parts of about equal bytes.
   const bySize = [...files].sort((a, b) => workBytes(b) - workBytes(a));
   const parts = Array.from({ length: count }, (_, part) =>
@@ -181,11 +230,11 @@ async function readInWorkers(
   return await Promise.all(
     parts.map(
       async (part) =>
-        await new Promise<Ingested>((resolve, reject) => {
+        await new Promise<Share>((resolve, reject) => {
           const worker = new Worker(new URL("./ingest-worker.js", import.meta.url), {
             workerData: { files: part, options },
           });
-          worker.on("message", (message: Ingested | number) => {
+          worker.on("message", (message: Share | number) => {
             if (typeof message === "number") {
               done += message;
               env.progress("reading", done, files.length);

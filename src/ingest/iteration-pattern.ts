@@ -3,11 +3,18 @@
  * `(?<iteration>\d+) took (?<ms>[\d.]+)`. Named groups: iteration; ms or s; batch; rank.
  */
 import { UserError } from "../base/errors.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
 
 /** How files are to be read, as far as the user has a say. Plain data: it crosses to other threads. */
 export interface ReadOptions {
   /** Source of a JavaScript regular expression; replaces the formats of iteration lines that we know. */
   readonly pattern?: string;
+  /** Whoever asks about logs: whatever can be read as text is one, and nothing else is read. */
+  readonly isOfLogs?: boolean;
+  /** Records beside the shipped ones. */
+  readonly records?: readonly FaultRecord[];
+  /** Threads; by default as many as are worth it. */
+  readonly workers?: number;
 }
 
 const HINT =

@@ -2,18 +2,20 @@
  * NCCL_DEBUG logs (NCCL_DEBUG_FILE, or the output of a job that prints little else): who the processes are, and
  * what NCCL warns of. The lines are defined in NVIDIA/nccl, see ./nccl-lines.ts.
  */
-import { LineSplitter } from "../base/lines.ts";
 import type { LogFailure } from "../model/log.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { settle, TEXT_CHARS } from "./failure-class.ts";
 import type { FailureClass } from "./failure-class.ts";
 import { FirstAndLast } from "./first-and-last.ts";
+import { openLog } from "./log-engine.ts";
 import { parseStamp, resolveStamp } from "./log-time.ts";
 import type { Stamp } from "./log-time.ts";
 import { classifyNcclWarning, NcclProcesses, parseNcclLine } from "./nccl-lines.ts";
 import type { NcclLine } from "./nccl-lines.ts";
+import type { PartialDigest } from "./logs/partial-digest.ts";
+import type { LogEngine } from "./logs/scanner.ts";
 import { rankFromName } from "./reader.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import type { Head, LogOpening, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "nccl-log";
 /** Below this share a file is a job's log with NCCL's lines in it. */
@@ -21,6 +23,7 @@ const SHARE = 0.6;
 
 export const ncclDebugLog: Reader = {
   format: FORMAT,
+  isLog: true,
   sniff(head: Head): boolean {
     if (!head.text.includes(" NCCL ")) return false;
     let nccl = 0;
@@ -31,8 +34,8 @@ export const ncclDebugLog: Reader = {
     }
     return nccl > 0 && nccl >= SHARE * (nccl + others);
   },
-  open(file: string): Sink {
-    return new NcclLogSink(file);
+  open(file: string, known?: LogOpening): Sink {
+    return new NcclLogSink(file, known);
   },
 };
 
@@ -44,24 +47,26 @@ interface Warning extends NcclLine {
 
 class NcclLogSink implements Sink {
   readonly #file: string;
-  readonly #lines: LineSplitter;
+  readonly #engine: LogEngine;
+  digest: PartialDigest | null = null;
   readonly #processes = new NcclProcesses();
   readonly #warnings = new FirstAndLast<Warning>();
   readonly #pids = new Set<string>();
   #fullTimeMs: number | null = null;
   #records = 0;
 
-  constructor(file: string) {
+  constructor(file: string, known?: LogOpening) {
     this.#file = file;
-    this.#lines = new LineSplitter((text, no) => this.#line(text, no));
+    this.#engine = openLog(file, (text, no) => this.#line(text, no), known);
   }
 
   push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
+    this.#engine.push(chunk);
   }
 
   end(): Reading {
-    this.#lines.end();
+    this.#engine.end();
+    this.digest = this.#engine.digest();
     const defects: Defect[] = [];
     if (this.#warnings.dropped > 0) {
       defects.push({

@@ -17,6 +17,10 @@ import { looksLikeTar, tarMembers } from "./tar.ts";
 export interface FoundFile {
   readonly path: string;
   readonly sizeBytes: number;
+  /** When it was last written to, milliseconds since 1970: logs may not say which year it is. */
+  readonly modifiedMs: number;
+  /** Whether the user named it, and not a folder that it lies in. */
+  readonly isGiven: boolean;
 }
 
 /** A stream of bytes whose format is to be told. */
@@ -61,7 +65,8 @@ export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> 
       }
     } else if (info?.isFile() && found.size < MAX_FILES) {
       const key = resolve(path);
-      if (!found.has(key)) found.set(key, { path, sizeBytes: info.size });
+      if (!found.has(key))
+        found.set(key, { path, sizeBytes: info.size, modifiedMs: info.mtimeMs, isGiven });
     } else if (isGiven) {
       throw new UserError(
         `${path}: neither a file nor a folder`,

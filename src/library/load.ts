@@ -1,5 +1,6 @@
 /** Reads and checks records. A wrong one is the user's to mend, so its file, place and field are named. */
 import { UserError } from "../base/errors.ts";
+import { CAUSES } from "../model/cause.ts";
 import {
   CATEGORIES,
   LAYERS,
@@ -86,6 +87,7 @@ export function checked(entry: unknown, where: string): FaultRecord {
     meaning: text("meaning"),
     component: text("component"),
     category: isQuiet ? null : oneOf("category", CATEGORIES),
+    ...(given["cause"] === undefined ? {} : { cause: oneOf("cause", CAUSES) }),
     role,
     severity: oneOf("severity", SEVERITIES),
     owner: oneOf("owner", OWNERS),

@@ -18,6 +18,9 @@ interface Compiled {
 /** Longer lines carry nothing new; regular expressions see no more than this. */
 const MOST_CHARS = 4000;
 const DIGITS = /\d+/g;
+/** "There are some potential root causes. (1) …": what is listed behind that may have happened, and mostly did not. */
+const GUESSES =
+  /\b(?:potential|possible|common|likely) (?:root )?(?:causes?|reasons?)\b|\bpossibly caused by\b/i;
 
 export class FaultMatchers {
   readonly records: readonly FaultRecord[];
@@ -63,10 +66,14 @@ export class FaultMatchers {
     });
     if (candidates.size === 0) return [];
     const folded = lower(line);
+    const guesses = line.search(GUESSES);
     const matches: FaultMatch[] = [];
     for (const index of candidates) {
-      const captures = this.#verify(this.#compiled[index]!, folded, line);
-      if (captures) matches.push({ record: this.#compiled[index]!.record, captures });
+      const compiled = this.#compiled[index]!;
+      const { record } = compiled;
+      const end = guesses < 0 || record.category === null ? line.length : guesses;
+      const captures = this.#verify(compiled, folded.slice(0, end), line.slice(0, end));
+      if (captures) matches.push({ record, captures });
     }
     return matches.length > 1 ? matches.sort(byTelling) : matches;
   }

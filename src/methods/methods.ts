@@ -16,7 +16,7 @@ import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
 import { slowRank } from "./localize/slow-rank-method.ts";
 import { slowLink } from "./localize/slow-link-method.ts";
-import { logCause } from "./logs/log-method.ts";
+import { logCause, withLogReport } from "./logs/log-method.ts";
 import { faultyMachine } from "./machines/machine-method.ts";
 import { slowSwitch } from "./machines/slow-switch.ts";
 import { regression } from "./traces/regression-method.ts";
@@ -51,6 +51,7 @@ export { RemoteSource, type Want } from "./localize/progressive/remote-source.ts
 export type { RankIteration } from "./localize/progressive/source.ts";
 export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";
 export { analyseLogs, healthyEvents } from "./logs/analyse-logs.ts";
+export { withLogReport };
 export { normalPool } from "./logs/normal-pool.ts";
 export { alignFleet } from "./machines/align.ts";
 export { extendFleet, mergeMetrics } from "./machines/merge-fleets.ts";

@@ -1,4 +1,5 @@
 /** One entry of the fault library: what a line means, who it is about and what to do. Data, not code. */
+import type { Cause } from "./cause.ts";
 
 /** L4 §3.3's causes. */
 export const CATEGORIES = [
@@ -70,6 +71,8 @@ export interface FaultRecord {
   readonly component: string;
   /** null for benign lines and advice. */
   readonly category: Category | null;
+  /** What a verdict calls it; absent where that follows from the category. */
+  readonly cause?: Cause;
   readonly role: CausalRole;
   readonly severity: Severity;
   readonly owner: FaultOwner;
@@ -87,4 +90,23 @@ export interface FaultRecord {
   readonly source: string;
   /** A line that it must match, made up by us. */
   readonly example: string;
+}
+
+/** Of each category what verdicts call it where a record does not say better. */
+export const CAUSE_OF: Readonly<Record<Category, Cause>> = {
+  "hardware.network": "network-hang",
+  "hardware.accelerator": "gpu-error",
+  "hardware.node": "process-gone",
+  "hardware.storage": "storage",
+  "user.config": "user-config",
+  "user.program": "user-program",
+  "user.software": "software-version",
+  "user.misoperation": "user-config",
+  // A bug in a library ends the program like one of its own.
+  framework: "user-program",
+  platform: "platform",
+};
+
+export function causeOfRecord({ cause, category }: FaultRecord): Cause {
+  return cause ?? (category === null ? "unknown" : CAUSE_OF[category]);
 }

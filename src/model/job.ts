@@ -1,6 +1,7 @@
 import type { Place, Rank } from "./ids.ts";
 import type { RankKernels } from "./kernels.ts";
 import type { LogDigest } from "./log-digest.ts";
+import type { LogReport } from "./log-report.ts";
 import type { LogFailure, RankLog, TorchrunFailure, WatchdogReport } from "./log.ts";
 import type { MetricSet } from "./metrics.ts";
 import type { FlightDump, OperatorLog } from "./operators.ts";
@@ -103,6 +104,8 @@ export interface Job {
   readonly incidents?: ReadonlyMap<string, number>;
   /** All that its logs say, line by line where it may tell of a failure. */
   readonly logDigest?: LogDigest;
+  /** What that comes to: the one judgement of what broke, by whatever lines say. */
+  readonly logReport?: LogReport;
   /** Iterations as the tracker sees them, from `series` and from operators; empty before it has run. */
   readonly iterations: readonly TrackedSeries[];
   /** Operators by rank, cut into iterations; of no rank before the tracker has run. */

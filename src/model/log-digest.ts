@@ -68,6 +68,9 @@ export interface KeptLine {
   readonly text: string;
 }
 
+/** Whose code a frame of a stack is: the user's own, a training framework's, or a package's that speaks with devices. */
+export type FrameOwner = "user" | "framework" | "driver";
+
 /** A traceback, C++ frames or a kernel's block: one event, stitched out of its writer's lines. */
 export interface LogBlock {
   readonly kind: "traceback" | "native" | "kernel";
@@ -80,6 +83,8 @@ export interface LogBlock {
   readonly line: number;
   /** Innermost frame of the user's own code: "train.py:177 train_step"; null where there is none. */
   readonly at: string | null;
+  /** Whose the innermost frame is that is anybody's of those; null for native stacks, and where none is. */
+  readonly inner: FrameOwner | null;
 }
 
 /** Iterations as one stream tells of them, by the order of its lines. */

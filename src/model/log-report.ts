@@ -1,5 +1,7 @@
 /** The answer about a job's logs: what failed, where, when, and which lines say so. */
+import type { Cause } from "./cause.ts";
 import type { CausalRole, Category, FaultOwner } from "./fault-record.ts";
+import type { Place } from "./ids.ts";
 
 export const STAGES = ["launch", "load", "train", "checkpoint", "exit"] as const;
 export type Stage = (typeof STAGES)[number];
@@ -9,6 +11,8 @@ export type Reason = "library" | "cross-job" | "spatial" | "temporal";
 
 export interface LogCause {
   readonly category: Category;
+  /** What a verdict calls it. */
+  readonly cause: Cause;
   /** Id of the library's record; "silence", "exception" and the like where none says it. */
   readonly signature: string;
   readonly title: string;
@@ -21,6 +25,8 @@ export interface LogCause {
   readonly confidence: number;
   /** The line that says so; null for what no line says. */
   readonly at: { readonly file: string; readonly line: number; readonly text: string } | null;
+  /** All lines that say so, as far as they were kept. */
+  readonly places: readonly Place[];
   /** Nodes and ranks that wrote it. */
   readonly nodes: readonly string[];
   readonly ranks: readonly number[];

@@ -22,8 +22,8 @@ export function logsDocument(report: LogReport): Record<string, unknown> {
   };
 }
 
-function causeOf({ confidence, ...cause }: LogCause): Record<string, unknown> {
-  return { ...cause, confidence: rounded(confidence) };
+function causeOf(cause: LogCause): Record<string, unknown> {
+  return { ...cause, places: undefined, confidence: rounded(cause.confidence) };
 }
 
 function lineOf({ timeMs, score, ...line }: IndicatingLine): Record<string, unknown> {

@@ -6,6 +6,7 @@
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { isLogsAlone } from "../model/logs-alone.ts";
 import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
@@ -32,6 +33,11 @@ export function confidenceOf(
   findings: readonly Finding[],
 ): number {
   if (culprits.length === 0) return withoutSuspects(job, kind, findings);
+  const told = findings.find(
+    ({ id, data }) => "logConfidence" in data && culprits[0]!.evidence.includes(id),
+  )?.data["logConfidence"];
+  // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
+  if (typeof told === "number" && isLogsAlone(job)) return round(told);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
   const isTraced = (rank: Rank): boolean =>
@@ -46,13 +52,14 @@ export function confidenceOf(
   const said = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * said;
   return round(
-    Math.min(MOST, calibrated(probability) * whole) * earned(kind, decider(culprits[0]!, findings)),
+    Math.min(MOST, calibrated(probability) * whole) *
+      earned(kind, deciding(culprits[0]!, findings).method),
   );
 }
 
-/** The method whose accusation of the first culprit weighs most. */
-function decider({ evidence }: Hypothesis, findings: readonly Finding[]): string {
-  return findings.find(({ id }) => id === evidence[0])!.method;
+/** The finding whose accusation of the first culprit weighs most. */
+function deciding({ evidence }: Hypothesis, findings: readonly Finding[]): Finding {
+  return findings.find(({ id }) => id === evidence[0])!;
 }
 
 function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {
@@ -63,7 +70,10 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
     return round(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy")
     return round(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
-  if (kind === "hang") return NOBODY.hang;
+  if (kind === "hang") {
+    const told = findings.find(({ data }) => data["stoodStill"] === true)?.data["logConfidence"];
+    return typeof told === "number" && isLogsAlone(job) ? round(told) : NOBODY.hang;
+  }
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
   return isEven ? NOBODY.even : NOBODY.undetermined;
 }

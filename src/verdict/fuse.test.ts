@@ -348,3 +348,34 @@ describe("one verdict from all findings", () => {
     });
   });
 });
+
+describe("what the logs say", () => {
+  const told = (confidence: number, more: object = {}): Finding =>
+    finding(
+      "logs/library",
+      [accuse({ kind: "crash", type: "code", ranks: [], cause: "user-program", weight: 0.45 })],
+      { data: { logConfidence: confidence, ...more } },
+    );
+
+  it("is the verdict's confidence where logs are all that there is", () => {
+    expect(ask([told(0.62)])).toMatchObject({ kind: "crash", confidence: 0.62 });
+  });
+
+  it("as a mere symptom is a guess, and none beside somebody who is accused for a reason", () => {
+    const guess = told(0.1, { isGuess: true });
+    expect(ask([guess])).toMatchObject({ confidence: 0.1, suspects: [{ cause: "user-program" }] });
+    const stuck = accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.5 });
+    expect(ask([guess, finding("hang/watchdog", [stuck])])).toMatchObject({
+      kind: "hang",
+      suspects: [{ ranks: [3], cause: "cpu-stall" }],
+    });
+  });
+
+  it("as a mere symptom is nothing of a job that stood still before it was ended", () => {
+    const still = finding("crash/first-error", [], { data: { stoodStill: true } });
+    expect(ask([told(0.1, { isGuess: true }), still])).toMatchObject({
+      kind: "hang",
+      suspects: [],
+    });
+  });
+});

@@ -26,7 +26,7 @@ export function fuse(
   findings: readonly Finding[],
   didNotRun: readonly string[],
 ): Verdict {
-  const all = hypotheses(job, findings);
+  const all = withoutGuesses(hypotheses(job, findings), findings);
   const ranked = all.filter(({ weight }) => weight >= MIN_WEIGHT);
   const best = ranked[0];
   // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same. Who ended it from
@@ -93,6 +93,20 @@ export function fuse(
     ],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
+}
+
+/**
+ * A symptom is shown as a guess where nothing better is known. It says nothing of a job that stood still before, and
+ * nothing beside somebody who is accused for a reason.
+ */
+function withoutGuesses(all: readonly Hypothesis[], findings: readonly Finding[]): Hypothesis[] {
+  const guesses = new Set(findings.flatMap(({ id, data }) => (data["isGuess"] === true ? id : [])));
+  const isGuess = ({ evidence }: Hypothesis): boolean => evidence.every((id) => guesses.has(id));
+  const stoodStill = findings.some(
+    ({ method, data }) => method === "crash/first-error" && data["stoodStill"] === true,
+  );
+  const isKnown = all.some((one) => one.weight >= MIN_WEIGHT && !isGuess(one));
+  return all.filter((one) => !(isGuess(one) && (stoodStill || isKnown)));
 }
 
 /** As it is among the suspects: perhaps as part of its machine. */

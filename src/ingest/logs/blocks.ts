@@ -2,7 +2,7 @@
  * Puts one writer's tracebacks, C++ frames and kernel blocks together. Several writers in one stream without prefixes mix
  * their frames; then every exception's line still ends a block of its own, and nothing waits for a line that never comes.
  */
-import type { LogBlock } from "../../model/log-digest.ts";
+import type { FrameOwner, LogBlock } from "../../model/log-digest.ts";
 import * as kinds from "./line-kind.ts";
 
 /** Lines that belong to nothing after which an open block is over. */
@@ -13,6 +13,13 @@ const FRAME = /File "([^"]{1,1000})", line (\d{1,9})(?:,? in ([^\n]{1,200}))?/;
 /** Not the user's code: installed packages, the standard library, PyTorch's own tree, frozen modules. */
 const LIBRARY =
   /[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python|[/\\]torch[/\\]|^<|^torch[/\\]/;
+/** Training frameworks and what is installed with them, wherever they lie. */
+const FRAMEWORK =
+  /[/\\](?:torch|torchvision|torchtitan|deepspeed|megatron|transformers|accelerate|lightning\w*|pytorch_lightning|nemo\w*|jax|jaxlib|flax|ray|tensorflow|keras|colossalai|apex|transformer_engine|datasets|peft|trl|fairscale|fairseq|vllm)[/\\]/;
+/** Packages that are built for a device, a driver and each other's versions. */
+const DRIVER =
+  /[/\\](?:triton|cuda|cupy|pynvml|nvidia|bitsandbytes|flash_attn|xformers|numba|nccl|torch_npu)[/\\]/;
+const INSTALLED = /[/\\](?:site|dist)-packages[/\\]/;
 const MOST_TEXT = 1000;
 
 interface Open {
@@ -23,6 +30,7 @@ interface Open {
   text: string;
   line: number;
   at: string | null;
+  inner: FrameOwner | null;
   frames: number;
   /** Whether the exception's line, or its like, has come. */
   isSaid: boolean;
@@ -108,8 +116,9 @@ export class StreamBlocks {
     const open = this.#open;
     this.#open = null;
     if (!open || (open.frames === 0 && !open.isSaid)) return;
-    const { kind, firstLine, lastLine, timeMs, text, line, at } = open;
-    this.#emit({ kind, firstLine, lastLine, timeMs, text: text.slice(0, MOST_TEXT), line, at });
+    const { kind, firstLine, lastLine, timeMs, text: whole, line, at, inner } = open;
+    const text = whole.slice(0, MOST_TEXT);
+    this.#emit({ kind, firstLine, lastLine, timeMs, text, line, at, inner });
   }
 
   /** Code under a frame is a part; anything else that is not ends the block after a while. */
@@ -145,8 +154,9 @@ export class StreamBlocks {
     const open = this.#open!;
     this.#grow(line);
     open.frames++;
-    if (open.isSaid && !open.isInnermostFirst && open.at !== null) return;
-    if (open.isInnermostFirst && open.at !== null) return;
+    if (!(open.isInnermostFirst || open.isSaid) || open.inner === null)
+      open.inner = ownerOf(text) ?? open.inner;
+    if ((open.isSaid || open.isInnermostFirst) && open.at !== null) return;
     open.at = userFrame(text) ?? open.at;
   }
 
@@ -160,10 +170,11 @@ export class StreamBlocks {
     if (open.isSaid && !open.isChained) {
       // Two writers without prefixes: the other one's exception.
       if (isIndented) return;
-      const { firstLine, timeMs, at } = open;
+      const { firstLine, timeMs, at, inner } = open;
       this.finish();
       this.#begin("traceback", text, firstLine, timeMs);
       this.#open!.at = at;
+      this.#open!.inner = inner;
       this.#open!.frames = 1;
     }
     this.#grow(line);
@@ -241,6 +252,7 @@ export class StreamBlocks {
       text,
       line,
       at: null,
+      inner: null,
       frames: 0,
       isSaid: false,
       isChained: false,
@@ -256,4 +268,13 @@ function userFrame(text: string): string | null {
   if (!m || LIBRARY.test(m[1]!)) return null;
   const file = m[1]!.slice(Math.max(m[1]!.lastIndexOf("/"), m[1]!.lastIndexOf("\\")) + 1);
   return m[3] === undefined ? `${file}:${m[2]}` : `${file}:${m[2]} ${m[3].trim()}`;
+}
+
+/** Null for the standard library and other packages, which raise what they were called with. */
+function ownerOf(text: string): FrameOwner | null {
+  const path = FRAME.exec(text)?.[1];
+  if (path === undefined || path.startsWith("<")) return null;
+  if (DRIVER.test(path) && INSTALLED.test(path)) return "driver";
+  if (FRAMEWORK.test(path)) return "framework";
+  return LIBRARY.test(path) ? null : "user";
 }

@@ -14,6 +14,11 @@ const MOST_FILES = 100_000;
 const NOT_A_LOG =
   /^\.|\.(?:py|pyc|sh|json|ya?ml|toml|cfg|ini|md|csv|tsv|parquet|arrow|pt|pth|ckpt|bin|idx|safetensors|npy|npz|pkl|pickle|h5|png|jpe?g|gif|svg|pdf|html?|css|js|ts|so|o|a|cu|cpp|cc|h|tar|tgz|zip|zst|xz|bz2|7z|db|sqlite|pb|trace|nsys-rep|qdrep|lock)$|\.tar\.\w+$/i;
 
+/** By its name; asked of what lies in folders, not of files that somebody names. */
+export function mayBeLog(name: string): boolean {
+  return !NOT_A_LOG.test(name);
+}
+
 /** The files themselves, and of folders all that may be logs, in the order of their names. */
 export async function findLogFiles(paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
@@ -59,7 +64,7 @@ async function collect(folder: string, found: string[]): Promise<void> {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (!entry.name.startsWith(".")) await collect(path, found);
-    } else if (!NOT_A_LOG.test(entry.name) && (entry.isFile() || (await isLinkToRead(entry, path))))
+    } else if (mayBeLog(entry.name) && (entry.isFile() || (await isLinkToRead(entry, path))))
       found.push(path);
   }
 }

@@ -49,6 +49,7 @@ export class FormReader {
   #isDump = false;
   readonly #heads = new KnownHeads();
   readonly #isTelling: (text: string) => boolean;
+  readonly #isNoted: (text: string) => boolean;
   readonly #mostForms: number;
   readonly #prefix = newPrefix();
   readonly #report: ReportPlace = { numberAt: -1, totalAt: -1 };
@@ -69,12 +70,20 @@ export class FormReader {
   stamp = 0;
   flags = 0;
   report = forms.NO_REPORT;
+  /** Whether whoever follows single ranks wants to see the line. */
+  noted = false;
   rank = NO_RANK;
   idA = 0;
   idB = 0;
 
-  constructor(isTelling: (text: string) => boolean, mostForms: number) {
+  /** `isNoted`: of a line whatever its numbers; nobody asks by default. */
+  constructor(
+    isTelling: (text: string) => boolean,
+    mostForms: number,
+    isNoted: (text: string) => boolean = () => false,
+  ) {
     this.#isTelling = isTelling;
+    this.#isNoted = isNoted;
     this.#mostForms = mostForms;
   }
 
@@ -129,6 +138,7 @@ export class FormReader {
     this.stamp = table.stamp[form]!;
     this.flags = table.flags[form]!;
     this.report = table.report[form]!;
+    this.noted = table.isNoted[form] === 1;
     if ((this.flags & forms.UNSTEADY) === 0) return;
     const text = buf.toString("latin1", from, to);
     this.#readHead(text);
@@ -142,10 +152,10 @@ export class FormReader {
   }
 
   /** Sets `rank`, and the hash of who wrote the line. */
-  identify(buf: Buffer, file: number): void {
+  identify(buf: Buffer, fileA: number, fileB: number): void {
     const { flags } = this;
-    this.idA = Math.imul(file + 1, 0x9e3779b1);
-    this.idB = file;
+    this.idA = fileA;
+    this.idB = fileB;
     if ((flags & forms.HAS_HOST) !== 0)
       this.#mixBytes(buf, this.place(forms.HOST_FROM), this.place(forms.HOST_TO), 0x201);
     this.rank = NO_RANK;
@@ -183,6 +193,15 @@ export class FormReader {
   content(buf: Buffer, to: number, most: number): string {
     let from = this.place(forms.CONTENT);
     while (from < to && (buf[from] === 32 || buf[from] === 9)) from++;
+    return this.#text(buf, from, to, most);
+  }
+
+  /** The line as it stands. */
+  whole(buf: Buffer, to: number): string {
+    return this.#text(buf, this.#start, to, to);
+  }
+
+  #text(buf: Buffer, from: number, to: number, most: number): string {
     const end = Math.min(to, from + most);
     if (!this.#hasHigh) return buf.toString("latin1", from, end);
     const text = this.#decoder.decode(buf.subarray(from, end));
@@ -213,6 +232,8 @@ export class FormReader {
         this.flags |= forms.UNSTEADY;
     }
     this.#readContent(buf, to, null);
+    this.noted = this.#isNoted(text);
+    table.isNoted[form] = this.noted ? 1 : 0;
     table.shape[form] = this.shape;
     table.kind[form] = this.kind;
     table.stamp[form] = this.stamp;
@@ -257,6 +278,7 @@ export class FormReader {
     this.stamp = table.stamp[form]!;
     this.flags = table.flags[form]! & ~forms.TELLING;
     this.report = forms.NO_REPORT;
+    this.noted = this.#isNoted(text);
     this.lumped++;
     return true;
   }
@@ -267,6 +289,7 @@ export class FormReader {
     this.#readHead(text);
     this.#setHead(text);
     this.#readContent(buf, to, coarseHash(buf, this.#places[forms.CONTENT]!, to));
+    this.noted = this.#isNoted(text);
     this.lumped++;
   }
 

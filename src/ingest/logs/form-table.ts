@@ -43,6 +43,8 @@ export class FormTable {
   stamp = new Uint8Array(1024);
   flags = new Uint8Array(1024);
   report = new Uint8Array(1024);
+  /** 1 where whoever follows single ranks wants to see lines of it. */
+  isNoted = new Uint8Array(1024);
   #anchors = new Int16Array(1024 * PLACES * 2);
 
   get size(): number {
@@ -61,6 +63,7 @@ export class FormTable {
     this.stamp = grown(this.stamp, size);
     this.flags = grown(this.flags, size);
     this.report = grown(this.report, size);
+    this.isNoted = grown(this.isNoted, size);
     this.#anchors = grown(this.#anchors, size * PLACES * 2);
     return form;
   }

@@ -166,6 +166,7 @@ describe("blocks", () => {
         text: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
         line: 10,
         at: "train.py:40 main",
+        inner: "framework",
       },
       {
         kind: "traceback",
@@ -176,6 +177,7 @@ describe("blocks", () => {
         text: "KeyError: 'x'",
         line: 11,
         at: "data.py:7 fetch",
+        inner: "user",
       },
     ]);
     const part = (text: string) => digest.shapes.find((shape) => shape.text.startsWith(text))!;

@@ -16,6 +16,7 @@ import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
 import { type Header, headerOfText } from "./prefix-header.ts";
 import { scanned } from "./scan-bytes.ts";
+import { MOST_TEXT } from "./shape-table.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
@@ -34,9 +35,11 @@ const LIMITS = {
 };
 
 export interface ScanOptions {
-  /** Whether a line of this text may tell of a failure, whatever its numbers: FaultMatchers.couldMatch. */
-  readonly isTelling: (text: string) => boolean;
+  /** Whether a line of this text may tell of a failure, whatever its numbers; where no reader is given that knows. */
+  readonly isTelling?: (text: string) => boolean;
   readonly limits?: Partial<typeof LIMITS>;
+  /** Whoever follows single ranks gets every line; `isNoted` is what its own question said of the line's form. */
+  readonly onLine?: (text: string, line: number, isNoted: boolean) => void;
 }
 
 /** What is known of a file, or of a part of one, before it is read. */
@@ -45,6 +48,8 @@ export interface FileAbout {
   readonly nearMs?: number;
   /** When it was last written to. */
   readonly latestMs?: number;
+  /** What tells it from other files whose digests it will be merged with, where its number does not. */
+  readonly key?: string;
   /** For a part that does not begin the file: what the file's beginning shows of its lines. */
   readonly continued?: { readonly header: Header | null };
 }
@@ -52,6 +57,7 @@ export interface FileAbout {
 /** Scans parts of files one after the other. */
 export class LogEngine {
   readonly #limits: typeof LIMITS;
+  readonly #onLine: ScanOptions["onLine"];
   readonly #reader: FormReader;
   readonly #streams = new StreamTable();
   readonly #cells: CellTable;
@@ -64,6 +70,8 @@ export class LogEngine {
 
   // Of the file that is being read.
   #file = -1;
+  #fileA = 0;
+  #fileB = 0;
   #about: FileAbout = {};
   #stamps = new StampReader(NaN);
   /** Its beginning, until there is enough of it to tell what it is; null afterwards. */
@@ -79,9 +87,10 @@ export class LogEngine {
   readonly #cutter = new LineCutter((buf, from, isLast) => this.#line(buf, from, isLast));
 
   /** `reader`: one that knows forms from parts that were read before. */
-  constructor({ isTelling, limits }: ScanOptions, reader?: FormReader) {
+  constructor({ isTelling, limits, onLine }: ScanOptions, reader?: FormReader) {
     this.#limits = { ...LIMITS, ...limits };
-    this.#reader = reader ?? new FormReader(isTelling, this.#limits.forms);
+    this.#onLine = onLine;
+    this.#reader = reader ?? new FormReader(isTelling ?? (() => false), this.#limits.forms);
     this.#reader.restart();
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
@@ -91,6 +100,8 @@ export class LogEngine {
 
   begin(file: number, about: FileAbout = {}): void {
     this.#file = file;
+    this.#fileA = Math.imul((about.key === undefined ? file : hash(about.key, 1)) + 1, 0x9e3779b1);
+    this.#fileB = about.key === undefined ? file : hash(about.key, 2);
     this.#about = about;
     this.#stamps = new StampReader(about.nearMs ?? NaN, about.latestMs);
     this.#wide = null;
@@ -177,11 +188,13 @@ export class LogEngine {
     const line = this.#cutter.lines + 1;
     const to = scanned.end;
     if (to === from) {
+      this.#onLine?.("", line, false);
       if (this.#writerLine === line - 1) this.#writerLine = line;
       return;
     }
     const reader = this.#reader;
     reader.read(buf, from, to);
+    this.#onLine?.(reader.whole(buf, to), line, reader.noted);
     const { flags, kind, shape } = reader;
     if (!isLast && (flags & forms.TELLING) === 0 && reader.report === forms.NO_REPORT) return;
     const stamp = reader.stamp;
@@ -203,7 +216,8 @@ export class LogEngine {
     if (kind !== PLAIN || this.#blocksOf[stream]?.isOpen === true)
       isPart = this.#block(buf, to, stream, kind, line, ms);
     const cell = this.#cells.add(stream, shape, line, ms);
-    reader.shapes.count(shape, this.#file, line, isPart);
+    if (reader.shapes.count(shape, this.#file, line, isPart))
+      reader.shapes.retell(shape, reader.content(buf, to, MOST_TEXT));
     const isTelling = (flags & forms.TELLING) !== 0 && !isPart;
     if (isTelling) this.#tell(buf, to, stream, kind, cell, line, ms);
     if (isNamed) {
@@ -239,7 +253,7 @@ export class LogEngine {
 
   #named(buf: Buffer): number {
     const reader = this.#reader;
-    reader.identify(buf, this.#file);
+    reader.identify(buf, this.#fileA, this.#fileB);
     const known = this.#streams.find(reader.idA, reader.idB);
     if (known >= 0) return known;
     if (this.#streams.size >= MOST_STREAMS) {
@@ -276,9 +290,9 @@ export class LogEngine {
 
   #ofFile(): number {
     if (this.#fileStream >= 0) return this.#fileStream;
-    const a = Math.imul(this.#file + 1, 0x9e3779b1);
-    const known = this.#streams.find(a, this.#file);
-    this.#fileStream = known >= 0 ? known : this.#newStream(a, this.#file, null, NO_RANK, "");
+    const known = this.#streams.find(this.#fileA, this.#fileB);
+    this.#fileStream =
+      known >= 0 ? known : this.#newStream(this.#fileA, this.#fileB, null, NO_RANK, "");
     return this.#fileStream;
   }
 
@@ -301,6 +315,12 @@ export class LogEngine {
       this.#blocks.add({ ...block, stream }),
     ));
   }
+}
+
+function hash(text: string, seed: number): number {
+  let sum = Math.imul(seed, 0x811c9dc5) | 0;
+  for (let i = 0; i < text.length; i++) sum = Math.imul(sum ^ text.charCodeAt(i), 0x01000193);
+  return sum;
 }
 
 function isBlank(code: number | undefined): boolean {

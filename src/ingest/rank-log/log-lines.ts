@@ -7,7 +7,7 @@ import { IterationLines } from "./iteration-lines.ts";
 import { iterationOf, saysFinished } from "./iterations.ts";
 import { beginsTerminate, loneFailure, ncclFailure } from "./lone-lines.ts";
 import type { LoneFailure } from "./lone-lines.ts";
-import { DUMP, NOTEWORTHY, WORLD_SIZE } from "./noteworthy.ts";
+import { DUMP, WORLD_SIZE } from "./noteworthy.ts";
 import { Prefix } from "./prefixes.ts";
 import type { LogFindings } from "./reading.ts";
 import type { Found, Stream } from "./stream.ts";
@@ -55,7 +55,8 @@ export class LogLines {
     });
   }
 
-  line(text: string, no: number): void {
+  /** `noteworthy`: what isNoteworthy() says of the line, or of one that differs in its numbers only. */
+  line(text: string, no: number, noteworthy: boolean): void {
     this.#prefix.read(text);
     const isMatch = this.#pattern !== null && this.#byPattern(text, this.#pattern);
     const stream = this.#streams.of(this.#prefix);
@@ -67,7 +68,6 @@ export class LogLines {
     }
     const stamped = looksStamped(body);
     if (stamped) this.#stamp(body, stream);
-    const noteworthy = NOTEWORTHY.in(body);
     let iteration = -1;
     if (isMatch) iteration = this.#iterations.take(body, no, stream, stamped);
     else if (noteworthy && this.#pattern === null) {

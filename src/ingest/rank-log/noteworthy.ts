@@ -5,41 +5,50 @@ import { PAUSE_NEEDLES } from "./pauses.ts";
 import { LINE_NEEDLES } from "./signatures.ts";
 import { EXIT_NEEDLES } from "./torchrun.ts";
 
+const DIGITS = /\d+/g;
+
 /** Every line that is more than a line: what tells of failures, and what the parts beside this need to see. */
-export const NOTEWORTHY = new Needles([
-  ...LINE_NEEDLES,
-  ...FINISHED_NEEDLES,
-  ...ITERATION_NEEDLES,
-  ...TIMING_NEEDLES,
-  ...PAUSE_NEEDLES,
-  // tracebacks
-  "Traceback (most recent call last)",
-  'File "',
-  "Error:",
-  "Exception:",
-  "Exception ignored in",
-  "terminate called",
-  "Fatal Python error",
-  // watchdog
-  "PG GUID ",
-  "[PG 0 ",
-  "WorkNCCL(",
-  "NCCL work: ",
-  "debug info",
-  // NCCL's own lines
-  " NCCL WARN ",
-  "NCCL_HOSTID",
-  "- Init START",
-  "- Init COMPLETE",
-  // launchers
-  "(first observed failure)",
-  "Failures:",
-  ...EXIT_NEEDLES,
-  // the size of the job
-  "orld size",
-  "orld_size",
-  "WORLD_SIZE",
-]);
+const NOTEWORTHY = new Needles(
+  [
+    ...LINE_NEEDLES,
+    ...FINISHED_NEEDLES,
+    ...ITERATION_NEEDLES,
+    ...TIMING_NEEDLES,
+    ...PAUSE_NEEDLES,
+    // tracebacks
+    "Traceback (most recent call last)",
+    'File "',
+    "Error:",
+    "Exception:",
+    "Exception ignored in",
+    "terminate called",
+    "Fatal Python error",
+    // watchdog
+    "PG GUID ",
+    "[PG 0 ",
+    "WorkNCCL(",
+    "NCCL work: ",
+    "debug info",
+    // NCCL's own lines
+    " NCCL WARN ",
+    "NCCL_HOSTID",
+    "- Init START",
+    "- Init COMPLETE",
+    // launchers
+    "(first observed failure)",
+    "Failures:",
+    ...EXIT_NEEDLES,
+    // the size of the job
+    "orld size",
+    "orld_size",
+    "WORLD_SIZE",
+  ].map((needle) => needle.replace(DIGITS, "0")),
+);
+
+/** Asked of a line's form: the answer holds for all lines that differ in their numbers only. */
+export function isNoteworthy(text: string): boolean {
+  return NOTEWORTHY.in(text.replace(DIGITS, "0"));
+}
 
 /** "world size 8", not "data parallel world size 2". */
 export const WORLD_SIZE =

@@ -1,5 +1,6 @@
 /** Which failure a text tells of: the table of signatures, applied. */
 import type { FailureClass } from "../failure-class.ts";
+import { Needles } from "../needles.ts";
 import { ECHOES, NCCL_ERROR } from "./echo-signatures.ts";
 import { ENDS, MACHINE_FAILURES } from "./machine-signatures.ts";
 import { PROGRAM_FAILURES } from "./program-signatures.ts";
@@ -30,10 +31,12 @@ export function classifyException(text: string, more: readonly string[]): Failur
 
 /** For a line that stands for itself; null for nearly all of them. */
 export function classifyLine(text: string): FailureClass | null {
-  return firstMatch(ALL, text, false);
+  return SCREEN.in(text) ? firstMatch(ALL, text, false) : null;
 }
 
 /** Whether a line deserves a closer look: every needle that counts alone, in one expression. */
 export const LINE_NEEDLES: readonly string[] = [
   ...new Set(ALL.filter((s) => s.alone).flatMap((s) => s.needles)),
 ];
+
+const SCREEN = new Needles(LINE_NEEDLES);

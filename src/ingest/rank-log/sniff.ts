@@ -1,4 +1,10 @@
 /** Whether a text is a job's log. It is asked last, after every stricter format, so it must refuse all else. */
+import { shippedMatchers } from "../../library/shipped.ts";
+import { mayBeLog } from "../logs/files.ts";
+import { hasTellingWord } from "../logs/telling-words.ts";
+import { whyNoText } from "../logs/text-bytes.ts";
+import { narrowed, wideEncoding } from "../logs/wide-text.ts";
+import type { Head } from "../reader.ts";
 import { iterationOf } from "./iterations.ts";
 import { stripAnsi } from "./prefixes.ts";
 
@@ -29,6 +35,8 @@ const MARKS: readonly RegExp[] = [
   // Megatron's table of arguments, and its first words.
   /^ {2}[a-z]\w{2,60} \.{3,} ?\S/,
   /^(?:using world size: \d|> initializing )/,
+  // MLPerf's own lines.
+  /^.{0,20}:::ML(?:LOG|L|Pv)/,
 ];
 /** What `set -x` of a job script prints; a patch has such lines too. */
 const SHELL_TRACE = /^\+{1,8} ['\w./]/;
@@ -74,6 +82,42 @@ export function looksLikeLog(head: string, name = ""): boolean {
   if (lines === 0 || source >= SOURCE_SHARE * lines + 1) return false;
   if (marked > 0 && marked >= MARKED_SHARE * lines) return true;
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
+}
+
+/** Lines of JSON that a logger or a trainer wrote. */
+const JSON_LINE =
+  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity|loss|epoch|(?:current_|global_)?steps?)"\s*:/;
+/** Seconds since 1970 before each line. */
+const EPOCH = /^\[?1\d{9}(?:\.\d{1,9})?[\s\]]/;
+
+/**
+ * Whether it can be read as a log at all: text in some encoding, no document of another kind, and in its beginning a line
+ * with a time or with a word of trouble. Prose has neither.
+ */
+export function isReadable({ bytes, text, name, isGiven = false }: Head): boolean {
+  if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
+  const encoding = wideEncoding(bytes);
+  const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
+  if (!isText(head) || (/^\s*[{<]/.test(head) && !JSON_LINE.test(head))) return false;
+  if (JSON_LINE.test(head)) return true;
+  return head
+    .split(/[\n\r]/, MAX_LINES * 4)
+    .some(
+      (line) =>
+        [TIMED, LEVEL, EPOCH].some((sign) => sign.test(line)) ||
+        tells(stripAnsi(line.slice(0, 600))),
+    );
+}
+
+/** Whether it is text at all, and not by its name something that lies beside logs. */
+export function isAnyText({ bytes, name, isGiven = false }: Head): boolean {
+  const encoding = wideEncoding(bytes);
+  const head = encoding ? narrowed(bytes, encoding) : bytes;
+  return (isGiven || mayBeLog(name)) && whyNoText(head, encoding !== null) === null;
+}
+
+function tells(line: string): boolean {
+  return hasTellingWord(line) || shippedMatchers().match(line).length > 0;
 }
 
 /** No zero byte, and hardly any of what no text has. */

@@ -4,7 +4,7 @@ import { parseNcclLine } from "../../ingest/nccl-lines.ts";
 import { IterationLine } from "../../ingest/rank-log/iteration-line.ts";
 import { iterationOf } from "../../ingest/rank-log/iterations.ts";
 import { loneFailure, ncclFailure, beginsTerminate } from "../../ingest/rank-log/lone-lines.ts";
-import { NOTEWORTHY } from "../../ingest/rank-log/noteworthy.ts";
+import { isNoteworthy } from "../../ingest/rank-log/noteworthy.ts";
 import { Prefix, stripAnsi } from "../../ingest/rank-log/prefixes.ts";
 import type { Stream } from "../../ingest/rank-log/stream.ts";
 import { Streams } from "../../ingest/rank-log/streams.ts";
@@ -88,11 +88,11 @@ export class LiveLogLines {
       stream.tracebacks.blank();
       return;
     }
-    const isNoteworthy = NOTEWORTHY.in(body);
+    const isNoted = isNoteworthy(body);
     const isInside = stream.tracebacks.active || stream.terminateLine > 0;
-    if (!isNoteworthy && !isInside) return;
+    if (!isNoted && !isInside) return;
     const stamped = looksStamped(body);
-    if (isNoteworthy && this.#point.read(body, iterationOf(body))) {
+    if (isNoted && this.#point.read(body, iterationOf(body))) {
       this.#onIteration({
         ...this.#writerOf(stream),
         iteration: this.#point.iteration,

@@ -4,6 +4,8 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Env, Job } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
 import { START } from "../../model/series.ts";
+import { withLogReport } from "../logs/log-method.ts";
+import { digestOf } from "../logs/test-digest.ts";
 import { firstError } from "./first-error.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
@@ -38,6 +40,28 @@ const echo = failure({
 });
 
 describe("whose own error came first", () => {
+  it("is that of a process whose probe saw it, though the logs that are here say nothing", () => {
+    const seen = failure({
+      rank: 5,
+      file: "rank5.ring",
+      cause: "user-program",
+      signature: "python-exception",
+      text: "KeyError: 'x'",
+    });
+    const logs = withLogReport({
+      ...buildJob([], null),
+      logDigest: digestOf([{ file: "rank5.log", text: "step 1 done", timeMs: 0 }]),
+    });
+    const { logDigest, logReport } = logs;
+    const [first] = findings([seen], { logDigest: logDigest!, logReport: logReport! });
+    expect(first!.accuses).toMatchObject([{ ranks: [5], cause: "user-program" }]);
+    const printed = findings([{ ...seen, file: "rank5.log" }], {
+      logDigest: logDigest!,
+      logReport: logReport!,
+    });
+    expect(printed.flatMap(({ accuses }) => accuses)).toEqual([]);
+  });
+
   it("is nobody's where the kernel only tells of a process that waits", () => {
     const found = findings([failure({ role: "stall" }), echo]);
     expect(found.flatMap(({ accuses }) => accuses)).toEqual([]);

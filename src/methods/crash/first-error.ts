@@ -21,8 +21,10 @@ import { wasSurvived } from "../../model/process-ended.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
+import type { LogCause } from "../../model/log-report.ts";
 import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
+import { failuresOf } from "../../model/told-failures.ts";
 import { beforeTheEnd, type BeforeTheEnd } from "./before-the-end.ts";
 import { kernelSawGpuOf } from "./kernel-xid.ts";
 
@@ -32,10 +34,12 @@ export const firstError: Method = {
   *run(given) {
     const failures = given.failures.filter((failure) => !wasSurvived(given, failure));
     const job = { ...given, failures };
-    const own = ownFailures(job);
+    const judged = judgedCause(job);
+    const own = ownFailures(job, judged);
     const echoes = failures.filter((failure) => failure.role === "echo");
     const before = beforeTheEnd(job, failures);
-    const root = chooseRoot(job, own, echoes, before);
+    const heard = [...ownFailures(job, undefined), ...echoes];
+    const root = chooseRoot(job, own, echoes, before, { judged: judged ?? null, heard });
     if (root) yield root;
     else if (before.did === "stand still") yield* stoodStill(failures, before);
     const victims = new Set(given.failures.flatMap((failure) => failure.rank ?? []));
@@ -57,13 +61,26 @@ export const firstError: Method = {
   },
 };
 
+/**
+ * What broke is the log report's to say, with its confidence; here is who was first. Null where it names nothing;
+ * undefined where all lines were not read (a live agent's failures).
+ */
+function judgedCause({ logReport }: Job): LogCause | null | undefined {
+  if (logReport === undefined) return undefined;
+  return logReport.cause?.role === "root" ? logReport.cause : null;
+}
+
 /** The first own failure of each rank; a rank dies once. */
-function ownFailures(job: Job): LogFailure[] {
+function ownFailures(job: Job, judged: LogCause | null | undefined): LogFailure[] {
   const first = new Map<string, LogFailure>();
+  const told = new Set(judged ? failuresOf(job, judged) : []);
+  // What a probe saw in a process is not the logs' to judge.
+  const read = new Set(judged === undefined ? [] : job.logDigest?.files.map(({ name }) => name));
   const isAfterEnd = followsOn(job.failures.filter(isEnding));
   const isAfterTimeout = followsOn(job.failures.filter(isTimeout));
   for (const failure of job.failures) {
     if (failure.role !== "own" || isEnding(failure)) continue;
+    if (read.has(failure.file) && !told.has(failure)) continue;
     // Processes that are told to end fail in many ways; signals that follow a time-out are how a hang ends.
     const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
     if (isAfterEnd(failure) || (isSignal && isAfterTimeout(failure))) continue;
@@ -98,33 +115,58 @@ function chooseRoot(
   own: readonly LogFailure[],
   echoes: readonly LogFailure[],
   before: BeforeTheEnd,
+  { judged, heard }: { judged: LogCause | null; heard: readonly LogFailure[] },
 ): NewFinding | null {
   const best = largest(
     own.map((failure) => specificity(job, failure)),
     0,
   );
   const candidates = own.filter((failure) => specificity(job, failure) === best);
-  const silent = best === 3 ? [] : silentDeaths(job, own, echoes);
+  const silent = best === 3 ? [] : silentDeaths(job, heard);
   // A generic GPU error beside a silent process: who shares a GPU or a kernel with it suffers that too.
   if (silent.length > 0 && !(best === 1 && cameBeforeClosing(candidates, echoes))) {
-    return silentFinding(job, silent, echoes);
+    return silentFinding(job, silent, echoes, judged);
   }
-  if (candidates.length > 0) return ownFinding(job, withRank(job, candidates, echoes));
+  if (candidates.length > 0) {
+    const told = new Set(judged ? failuresOf(job, judged) : []);
+    const by = candidates.every((failure) => told.has(failure)) ? judged : null;
+    return ownFinding(job, withRank(job, candidates, heard), by);
+  }
+  // Others than the processes themselves say what broke: how they ended then says no more.
+  if (judged && judged.cause !== "scheduler" && judged.confidence >= SURE) return null;
   const endings = job.failures.filter(isEnding);
   const isStill = before.did === "stand still";
   const exited = torchrunFinding(job, isStill || endings.length > 0);
-  return exited ?? (isStill || endings.length === 0 ? null : endFinding(endings, before));
+  return exited ?? (isStill || endings.length === 0 ? null : endFinding(endings, before, judged));
+}
+
+/** What the logs say so surely needs no exit codes beside it. */
+const SURE = 0.5;
+
+/** What the judgement adds to a finding about those who tell of it. */
+function judgement(judged: LogCause | null): Readonly<Record<string, unknown>> {
+  if (!judged) return {};
+  const { category, signature: record, confidence: logConfidence } = judged;
+  return { category, record, logConfidence };
 }
 
 /** Nobody's fault inside the job. */
-function endFinding(endings: readonly LogFailure[], before: BeforeTheEnd): NewFinding {
+function endFinding(
+  endings: readonly LogFailure[],
+  before: BeforeTheEnd,
+  judged: LogCause | null,
+): NewFinding {
   const { text, signature } = earliest(endings);
   const why = `the job was ended from outside: ${cutText(text, 160)}`;
   return {
     says: before.says === "" ? why : `${why}; ${before.says}`,
     weight: 0.92,
     at: endings.slice(0, 6).map(placeOf),
-    data: { signature, ranUntilEnd: before.did === "run" },
+    data: {
+      signature,
+      ranUntilEnd: before.did === "run",
+      ...judgement(judged?.cause === "scheduler" ? judged : null),
+    },
     accuses: [accuse("rank", [], "scheduler", 0.92, why)],
     clears: [],
   };
@@ -152,10 +194,10 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
  * Ranks whose log simply ends (no error, no echo, no answer to a call for dumps) while others report
  * a closed connection before any operator timed out: killed from outside.
  */
-function silentDeaths(job: Job, own: readonly LogFailure[], echoes: readonly LogFailure[]): Rank[] {
+function silentDeaths(job: Job, told: readonly LogFailure[]): Rank[] {
   if (connectionsClosedFirst(job) !== true) return [];
   const heard = new Set<Rank>();
-  for (const failure of [...own, ...echoes]) if (failure.rank !== null) heard.add(failure.rank);
+  for (const failure of told) if (failure.rank !== null) heard.add(failure.rank);
   for (const report of job.watchdog) if (report.rank !== null) heard.add(report.rank);
   const ended = [...job.logs.values()]
     .filter(
@@ -186,6 +228,7 @@ function silentFinding(
   job: Job,
   ranks: readonly Rank[],
   echoes: readonly LogFailure[],
+  judged: LogCause | null,
 ): NewFinding {
   const closed = echoes.filter((failure) => failure.cause === "process-gone");
   const logged = ranks.every((rank) => job.logs.has(rank));
@@ -204,7 +247,7 @@ function silentFinding(
       ...ranks.slice(0, 4).flatMap((rank) => endOfLog(job, rank)),
       ...closed.slice(0, 2).map(placeOf),
     ],
-    data: { silent: ranks },
+    data: { silent: ranks, ...judgement(judged?.cause === "process-gone" ? judged : null) },
     accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
     clears: [],
   };
@@ -214,18 +257,22 @@ function silentFinding(
 function withRank(
   job: Job,
   failures: readonly LogFailure[],
-  echoes: readonly LogFailure[],
+  heard: readonly LogFailure[],
 ): readonly LogFailure[] {
   const named = failures.filter((failure) => failure.rank !== null);
   if (named.length > 0) return named;
   const killed = job.torchrun
     .filter((failure) => failure.signal === "SIGKILL")
     .map(({ rank }) => rank);
-  const gone = killed.length > 0 ? killed : silentDeaths(job, failures, echoes);
+  const gone = killed.length > 0 ? killed : silentDeaths(job, heard);
   return gone.length === 1 ? failures.map((failure) => ({ ...failure, rank: gone[0]! })) : failures;
 }
 
-function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
+function ownFinding(
+  job: Job,
+  candidates: readonly LogFailure[],
+  judged: LogCause | null,
+): NewFinding {
   const ranks = [...new Set(candidates.flatMap((failure) => failure.rank ?? []))].sort(
     (a, b) => a - b,
   );
@@ -242,13 +289,14 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
     const who = ranks.length > 0 ? count(raised, "rank") : "many processes";
     const why = `${who} died of the same error${where}: ${quote}`;
     const weight = 0.85;
-    const type: SuspectType = first.cause === "user-config" ? "config" : "code";
+    const cause = judged?.cause ?? first.cause;
+    const type: SuspectType = cause === "user-config" ? "config" : "code";
     return {
       says: why,
       weight,
       at,
-      data: { signature: first.signature, code: first.at },
-      accuses: [accuse(type, ranks, first.cause, weight, why)],
+      data: { signature: first.signature, code: first.at, ...judgement(judged) },
+      accuses: [accuse(type, ranks, cause, weight, why)],
       clears: [],
     };
   }
@@ -262,7 +310,7 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
     accuse(
       "rank",
       failure.rank === null ? [] : [failure.rank],
-      failure.cause,
+      judged?.cause ?? failure.cause,
       weight,
       `${failure.rank === null ? "a process" : `rank ${failure.rank}`} died of its own error${failure.at ? ` at ${failure.at}` : ""}: ${cutText(failure.text, 160)}`,
     ),
@@ -271,7 +319,7 @@ function ownFinding(job: Job, candidates: readonly LogFailure[]): NewFinding {
     says: accuses[0]!.why,
     weight,
     at,
-    data: { signature: first.signature, code: first.at, ranks },
+    data: { signature: first.signature, code: first.at, ranks, ...judgement(judged) },
     accuses,
     clears: [],
   };

@@ -14,6 +14,8 @@ export interface AccusedRanks {
   readonly ranks: readonly Rank[];
   /** What narrowed a machine down, for people; "" where nothing did. */
   readonly because: string;
+  /** Whether all who could be meant are known to wait for others. */
+  readonly isNobody?: boolean;
 }
 
 export function accusedRanks(
@@ -58,7 +60,11 @@ function outsideCommunication(job: Job, on: readonly Rank[]): AccusedRanks {
   const left = on.filter((rank) => !waits.has(rank));
   if (left.length === on.length) return { ranks: on, because: "" };
   if (left.length === 0)
-    return { ranks: [], because: "but all ranks there wait in communication, as others do" };
+    return {
+      ranks: [],
+      because: "but all ranks there wait in communication, as others do",
+      isNobody: true,
+    };
   return {
     ranks: left,
     because: `no operator of ${rankWords(left)} timed out, as others' there did`,

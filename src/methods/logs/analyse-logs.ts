@@ -3,11 +3,13 @@ import type { FaultMatchers } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
-import { contextCauses, exceptionCauses, versionCauses } from "./contexts.ts";
+import { contextCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
+import { endingCauses, endsStandStill } from "./endings.ts";
+import { exceptionCauses } from "./exceptions.ts";
 import { finishOf, isBefore } from "./finished.ts";
 import { indicatingLines, type Evidence } from "./indicating.ts";
-import { aftermath, knownLines, outlived } from "./known-lines.ts";
+import { aftermath, knownLines, outlived, wroteOn } from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
 import { resumed } from "./resumed.ts";
 import { leaveOutSettled, lowerSettled, saidOver, settled } from "./settled.ts";
@@ -20,6 +22,7 @@ import { eventWeights } from "./spatial-weights.ts";
 import { lastPlace, stageAt } from "./stages.ts";
 import { compareIterations } from "./temporal.ts";
 import { templatesOf } from "./templates/templates.ts";
+import { versionCauses } from "./versions.ts";
 import { nodeWords } from "./words.ts";
 
 const LEAST_NODE = 0.15;
@@ -52,9 +55,10 @@ export function analyseLogs(
     digest.kept.forEach(({ file, line, timeMs }, i) => {
       if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
     });
-  resumed(digest, known, isOutlived).forEach((isOver, i) => {
-    if (isOver === 1) isOutlived[i] = 1;
-  });
+  for (const signs of [resumed(digest, known, isOutlived), wroteOn(digest, known)])
+    signs.forEach((isOver, i) => {
+      if (isOver === 1) isOutlived[i] = 1;
+    });
   leaveOutSettled(digest, known, isSettled, isOutlived);
   const silence = silencesOf(digest, nodes);
   const weights = eventWeights(digest, templates, (text) => matchers.match(text));
@@ -90,14 +94,26 @@ export function analyseLogs(
     quiet: quietDifferences(digest, templates, nodes, spatial, { hasRoot, isSpoken }),
   });
   const isAftermath = aftermath(digest, known);
+  const isTidyingUp = endsStandStill(digest, known);
   const isLeftOut = (i: number): boolean =>
-    isOutlived[i] === 1 || isAftermath[i] === 1 || isNormalLine[i] === 1;
-  const groups = signatureGroups(digest, known, isLeftOut, nodes);
+    (isOutlived[i]! | isAftermath[i]! | isNormalLine[i]! | isTidyingUp[i]!) === 1 ||
+    // Processes that leave a job that is done complain of each other.
+    (finish !== null && known[i] !== null && known[i]!.record.role !== "root");
+  const exceptions = exceptionCauses(digest, known, isLeftOut);
+  const isTold = (i: number): boolean => isLeftOut(i) || exceptions.spokenFor.has(i);
+  const groups = signatureGroups(digest, known, isTold, nodes);
   const stage = stageOf(digest, templates, indicating);
+  const isExplained =
+    exceptions.causes.length > 0 || groups.some(({ record }) => record.role === "root");
   const contexts = [
-    ...contextCauses(digest, groups, known, stage),
-    ...exceptionCauses(digest, known, isLeftOut),
-    ...(hasRoot ? [] : versionCauses(spatial.nodes, templates.texts)),
+    ...contextCauses(digest, groups, known, {
+      stage,
+      hosts: new Set(digest.streams.flatMap(({ host }) => host ?? [])).size,
+      hasRoot: isExplained,
+    }),
+    ...exceptions.causes,
+    ...(isExplained ? [] : endingCauses(digest, groups)),
+    ...(hasRoot || finish ? [] : versionCauses(digest, nodes, spatial.nodes, templates.texts)),
     ...(finish || groups.some(({ record }) => record.role === "root")
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),

@@ -2,7 +2,7 @@
  * What broke: root told from cascade by the records' roles, by order within the bounds of clocks, and by what else is
  * said. A cascade is named only where nothing else is known, and then with little confidence.
  */
-import type { Category } from "../../model/fault-record.ts";
+import { causeOfRecord, type Category } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause } from "../../model/log-report.ts";
 import type { LogNodes } from "./nodes.ts";
@@ -15,6 +15,7 @@ const FIRST_BONUS = 1.15;
 const SKEW_MS = 5_000;
 const MOST_CONFIDENCE = 0.95;
 const MOST_ALTERNATIVES = 5;
+const MOST_PLACES = 4096;
 
 /** What follows from several lines together; weighs like a record. */
 export interface ContextCause {
@@ -82,6 +83,7 @@ function causeOf(
   const first = digest.kept[lines[0]!]!;
   return {
     category: record.category!,
+    cause: causeOfRecord(record),
     signature: record.id,
     title: record.title,
     role: record.role,
@@ -90,6 +92,10 @@ function causeOf(
     action: record.action,
     falseFriends: record.falseFriends,
     at: { file: digest.files[first.file]!.name, line: first.line, text: first.text },
+    places: lines.slice(0, MOST_PLACES).map((i) => {
+      const { file, line } = digest.kept[i]!;
+      return { file: digest.files[file]!.name, line };
+    }),
     nodes: [...nodes].map((node) => names[node]!),
     ranks: [...ranks].sort((a, b) => a - b),
     captures,

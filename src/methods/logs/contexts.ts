@@ -4,13 +4,13 @@ import type { LogDigest } from "../../model/log-digest.ts";
 import type { Stage } from "../../model/log-report.ts";
 import type { ContextCause } from "./cause.ts";
 import type { SignatureGroup } from "./signature-groups.ts";
-import type { NodeSuspect } from "./spatial-evidence.ts";
 
-/** PyTorch's watchdog, whatever it says: somebody waited too long. */
-const WATCHDOG = "torch.watchdog.";
+/** PyTorch's watchdog says that somebody waited too long, or how far it was when that happened. */
+const WAITED = /^torch\.watchdog\.(?:timeout|barrier|worknccl|last-work)/;
 const LAST_WORK = "torch.watchdog.last-work";
 const TIMEOUT_WEIGHT = 0.55;
 const STEP_WEIGHT = 0.6;
+const STUCK_WEIGHT = 0.4;
 const STARTED_COLLECTIVES = 20;
 const RANK = /\brank\D{0,3}([\d/,\s]{1,200}\d|\d)\]/i;
 
@@ -18,24 +18,49 @@ export function contextCauses(
   digest: LogDigest,
   groups: readonly SignatureGroup[],
   known: readonly (FaultMatch | null)[],
-  stage: Stage,
+  about: { readonly stage: Stage; readonly hasRoot: boolean; readonly hosts: number },
 ): ContextCause[] {
-  const waits = groups.filter(({ record }) => record.id.startsWith(WATCHDOG));
+  const waits = groups.filter(({ record }) => WAITED.test(record.id));
   if (waits.length === 0) return [];
   const first = digest.kept[waits[0]!.lines[0]!]!;
   const at = { file: digest.files[first.file]!.name, line: first.line, text: first.text };
   const causes: ContextCause[] = [];
+  const { hasRoot, hosts } = about;
   const isBeforeTraining =
-    (stage === "launch" || stage === "load") &&
+    (about.stage === "launch" || about.stage === "load") &&
     digest.iterations.every(({ iteration }) => iteration.length === 0);
   const behind = ranksBehind(digest, known);
   // Whoever has issued many collectives is past the preparation, whether or not iterations are reported.
-  const isStarted = (behind?.most ?? 0) >= STARTED_COLLECTIVES;
-  if (isBeforeTraining && !isStarted && groups.every(({ record }) => record.role !== "root")) {
+  const isStarted = mostIssued(known) >= STARTED_COLLECTIVES;
+  const isStuck = !hasRoot && isStuckTogether(digest, known);
+  if (isStuck) {
+    causes.push({
+      weight: STUCK_WEIGHT,
+      cause: {
+        category: hosts > 1 ? "hardware.network" : "platform",
+        cause: "network-hang",
+        signature: "context.first-operator",
+        title: "no operator between the ranks ever completed, though all had issued it",
+        role: "root",
+        owner: hosts > 1 ? "network" : "platform",
+        meaning: `All ranks wait in their first operator, so none keeps the others waiting: the way between their ${hosts > 1 ? "machines" : "GPUs"} carries no data.`,
+        action:
+          "Run all_reduce_perf of nccl-tests on the same GPUs; on one machine with NCCL_P2P_DISABLE=1 as well (IOMMU and ACS settings break peer-to-peer access), on several with NCCL_IB_DISABLE=1.",
+        falseFriends: ["Ranks that disagree about the group's size wait like this, too."],
+        at,
+        places: [at],
+        nodes: [],
+        ranks: [],
+        captures: {},
+      },
+    });
+  }
+  if (isBeforeTraining && !isStarted && !hasRoot && !isStuck) {
     causes.push({
       weight: TIMEOUT_WEIGHT,
       cause: {
         category: "user.config",
+        cause: "user-config",
         signature: "context.timeout-before-training",
         title: "ranks waited for one that was still preparing data or loading",
         role: "root",
@@ -48,6 +73,7 @@ export function contextCauses(
           "A network that lets small messages pass and large ones not looks the same: run all_reduce_perf on the same nodes.",
         ],
         at,
+        places: [at],
         nodes: [],
         ranks: [],
         captures: {},
@@ -59,6 +85,7 @@ export function contextCauses(
       weight: STEP_WEIGHT,
       cause: {
         category: "user.program",
+        cause: "cpu-stall",
         signature: "context.ranks-out-of-step",
         title: `rank ${behind.ranks.join(", ")} issued fewer collectives than the others`,
         role: "root",
@@ -70,6 +97,7 @@ export function contextCauses(
           "A rank that hangs in its data loader or in storage is behind, too: look at its stack before blaming the program.",
         ],
         at: behind.at,
+        places: [behind.at],
         nodes: [],
         ranks: behind.ranks,
         captures: {},
@@ -83,6 +111,7 @@ export function contextCauses(
       weight: MISSING_WEIGHT,
       cause: {
         category: "user.program",
+        cause: "cpu-stall",
         signature: "context.rank-without-timeout",
         title: `${who} did not report a timeout: the others wait for it`,
         role: "root",
@@ -93,6 +122,7 @@ export function contextCauses(
           "A log that is missing or cut off looks the same as a rank that did not wait.",
         ],
         at,
+        places: [at],
         nodes: [],
         ranks: missing,
         captures: {},
@@ -100,6 +130,36 @@ export function contextCauses(
     });
   }
   return causes;
+}
+
+/** The highest number of a collective that anybody waits in or has issued. */
+function mostIssued(known: readonly (FaultMatch | null)[]): number {
+  return known.reduce((most, match) => {
+    const seq = match && WAITED.test(match.record.id) ? Number(match.captures["seq"] ?? 0) : 0;
+    return seq > most ? seq : most;
+  }, 0);
+}
+
+/** "last enqueued NCCL work: 1, last completed NCCL work: -1" */
+const PROGRESS =
+  /last enqueued (?:NCCL )?work: (-?\d{1,15})[,.]? last completed (?:NCCL )?work: (-?\d{1,15})/i;
+
+/**
+ * Whether all who tell have issued the same operator and none has ever completed one: nobody is late then, and what does
+ * not work is the way between them.
+ */
+function isStuckTogether(digest: LogDigest, known: readonly (FaultMatch | null)[]): boolean {
+  const issued = new Set<string>();
+  const ranks = new Set<number>();
+  for (const [i, match] of known.entries()) {
+    const told = match && WAITED.test(match.record.id) ? PROGRESS.exec(digest.kept[i]!.text) : null;
+    if (!told) continue;
+    if (Number(told[2]) > 0) return false;
+    issued.add(told[1]!);
+    const { stream, text } = digest.kept[i]!;
+    for (const rank of ranksIn(text, digest.streams[stream]!.rank)) ranks.add(rank);
+  }
+  return issued.size === 1 && ranks.size >= 2 && Math.max(...ranks) === ranks.size - 1;
 }
 
 const MISSING_WEIGHT = 0.4;
@@ -126,50 +186,6 @@ function ranksWithoutTimeout(
     if (!said.has(rank)) missing.push(rank);
   const isFew = missing.length > 0 && missing.length <= Math.max(1, MOST_MISSING * (top + 1));
   return isFew && said.size >= LEAST_RANKS - 1 ? missing : null;
-}
-
-const EXCEPTION_WEIGHT = 0.35;
-const MOST_TITLE = 140;
-
-/** Tracebacks that the library knows nothing of ended a process all the same. */
-export function exceptionCauses(
-  digest: LogDigest,
-  known: readonly (FaultMatch | null)[],
-  isLeftOut: (kept: number) => boolean,
-): ContextCause[] {
-  const blocks = new Map(
-    digest.blocks
-      .filter(({ kind }) => kind === "traceback")
-      .map((block) => [`${block.stream} ${block.line}`, block]),
-  );
-  if (blocks.size === 0) return [];
-  const first = digest.kept.findIndex(
-    ({ stream, line }, i) => known[i] === null && !isLeftOut(i) && blocks.has(`${stream} ${line}`),
-  );
-  if (first < 0) return [];
-  const { file, line, stream, text } = digest.kept[first]!;
-  const { rank } = digest.streams[stream]!;
-  const { at } = blocks.get(`${stream} ${line}`)!;
-  return [
-    {
-      weight: EXCEPTION_WEIGHT,
-      cause: {
-        category: "user.program",
-        signature: "exception",
-        title: text.trim().slice(0, MOST_TITLE),
-        role: "root",
-        owner: "user",
-        meaning: `A Python exception that the library does not know ended a process${at === null ? "" : `, in ${at}`}.`,
-        action:
-          "Read the traceback from its last frame up. If the same data and code fail on every rank it is the program; if one rank alone fails, look at its node.",
-        falseFriends: ["A broken machine can make a sound program raise anything."],
-        at: { file: digest.files[file]!.name, line, text },
-        nodes: [],
-        ranks: rank === null ? [] : [rank],
-        captures: {},
-      },
-    },
-  ];
 }
 
 interface Behind {
@@ -213,39 +229,4 @@ function ranksBehind(digest: LogDigest, known: readonly (FaultMatch | null)[]): 
 function ranksIn(text: string, rank: number | null): number[] {
   const named = RANK.exec(text)?.[1]?.match(/\d+/g)?.map(Number);
   return named ?? (rank === null ? [] : [rank]);
-}
-
-const VERSION_WEIGHT = 0.6;
-
-/** Lines that sound harmless tell of it: a node that runs another version than all others. */
-export function versionCauses(
-  ranked: readonly NodeSuspect[],
-  texts: readonly string[],
-): ContextCause[] {
-  const found = ranked.flatMap(({ name, evidence }) =>
-    evidence
-      .filter(({ kind, template }) => kind === "variant" && /version/i.test(texts[template] ?? ""))
-      .map(({ template }) => ({ name, text: texts[template]!.trim().slice(0, MOST_TITLE) })),
-  );
-  const [first] = found;
-  if (!first || found.length > 2) return [];
-  return [
-    {
-      weight: VERSION_WEIGHT,
-      cause: {
-        category: "user.software",
-        signature: "context.version-differs",
-        title: `${first.name} runs another version than the other nodes`,
-        role: "root",
-        owner: "user",
-        meaning: `In "${first.text}" the value of ${first.name} differs from that of all others, and no line says that anything else broke.`,
-        action: `Compare the image, driver and libraries of ${first.name} with another node's (nvidia-smi, python -c "import torch; print(torch.version.cuda, torch.cuda.nccl.version())").`,
-        falseFriends: ["A mixed fleet may run two versions on purpose."],
-        at: null,
-        nodes: [first.name],
-        ranks: [],
-        captures: {},
-      },
-    },
-  ];
 }

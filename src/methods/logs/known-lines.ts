@@ -9,13 +9,29 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
   // The same text comes from many ranks.
   const seen = new Map<string, FaultMatch | null>();
   return kept.map(({ text }) => {
+    if (isSource(text)) return null;
     let known = seen.get(text);
     if (known === undefined) {
-      known = matchers.match(text)[0] ?? null;
+      known = mostTelling(matchers.match(text));
       if (seen.size < MOST_REMEMBERED) seen.set(text, known);
     }
     return known;
   });
+}
+
+/** A line of a program that a job prints, what it would say if it failed and all. */
+const SOURCE =
+  /^\s*(?:raise \w[\w.]*\(|assert\b.*,\s*f?["']|(?:el)?if\b.*:\s*$|def \w+\(|return\b)/;
+
+function isSource(text: string): boolean {
+  return SOURCE.test(text);
+}
+
+/** A line may confirm and say what broke in one: then it says that. */
+function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
+  const [first = null] = matches;
+  if (first?.record.role !== "confirmation") return first;
+  return matches.find(({ record }) => record.role === "root") ?? first;
 }
 
 const MOST_REMEMBERED = 100_000;
@@ -87,6 +103,39 @@ export function survived(
     if (rank === null && writer === "" && !PROCESS_FILE.test(files[file]!.name)) return 0;
     const isWaiting = waitsMs[stream]! - timeMs > DIES_WITHIN_MS;
     return isWaiting || lastMs - timeMs > ENDS_WITHIN_MS ? 1 : 0;
+  });
+}
+
+/** So many ordinary lines of the same writer, and what should have ended it has not. */
+const WROTE_ON = 300;
+
+/** By kept line: whether its writer went on as if nothing had been; what ends a process comes with a traceback. */
+export function wroteOn(digest: LogDigest, known: readonly (FaultMatch | null)[]): Uint8Array {
+  const { kept, shapes, cells, blocks } = digest;
+  const inBlock = new Set(blocks.map(({ stream, line }) => `${stream} ${line}`));
+  const asked = new Map<number, number>();
+  known.forEach((match, i) => {
+    const { stream, line } = kept[i]!;
+    if (match?.record.role !== "root" || !ENDS_PROCESS.includes(match.record.layer)) return;
+    if (!inBlock.has(`${stream} ${line}`))
+      asked.set(stream, Math.max(asked.get(stream) ?? 0, line));
+  });
+  // Lines of shapes that were first met after the last such line surely came after it.
+  const after = new Map<number, number>();
+  for (let c = 0; c < cells.count && asked.size > 0; c++) {
+    const { isTelling, isPart } = shapes[cells.shape[c]!]!;
+    const stream = cells.stream[c]!;
+    const line = asked.get(stream);
+    if (line === undefined || isTelling || isPart || cells.lastLine[c]! < line) continue;
+    const some = cells.firstLine[c]! > line ? cells.lines[c]! : 1;
+    after.set(stream, (after.get(stream) ?? 0) + some);
+  }
+  return Uint8Array.from(kept, ({ stream, line }, i) => {
+    const record = known[i]?.record;
+    const isAsked = record?.role === "root" && ENDS_PROCESS.includes(record.layer);
+    return isAsked && !inBlock.has(`${stream} ${line}`) && (after.get(stream) ?? 0) >= WROTE_ON
+      ? 1
+      : 0;
   });
 }
 

@@ -3,7 +3,7 @@ import { buildJob } from "../../ingest/build-job.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Env, Job, RankInfo } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
-import { logCause } from "./log-method.ts";
+import { logCause, withLogReport } from "./log-method.ts";
 import { digestOf, type TestLine } from "./test-digest.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
@@ -59,13 +59,13 @@ function jobOf({ kernel, failures, pids }: Given): Job {
     { file: "dmesg.node0.log", text: "perf: interrupt took too long", timeMs: T0 },
     { file: "dmesg.node1.log", text: kernel, timeMs: T0 + 1000 },
   ];
-  return {
+  return withLogReport({
     ...buildJob([], null),
     worldSize: RANKS,
     ranks: new Map(infos),
     failures,
     logDigest: digestOf(lines),
-  };
+  });
 }
 
 function accused(given: Given): Accusation[] {

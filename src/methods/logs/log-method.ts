@@ -1,87 +1,119 @@
-/** What the logs say, for a verdict that other evidence joins: the library's cause, with what it does not know. */
+/**
+ * What the logs say, for a verdict that other evidence joins. What a process tells of itself is `crash/first-error`'s to
+ * put into a finding, with who was first; here is what others tell: kernels, drivers, networks, storage, schedulers.
+ */
 import { shippedMatchers } from "../../library/shipped.ts";
-import type { Cause } from "../../model/cause.ts";
 import type { Category } from "../../model/fault-record.ts";
 import type { NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogCause, LogReport } from "../../model/log-report.ts";
+import { isLogsAlone } from "../../model/logs-alone.ts";
 import type { Method } from "../../model/method.ts";
 import { processEnded } from "../../model/process-ended.ts";
+import { failuresOf } from "../../model/told-failures.ts";
 import { accusedRanks } from "./accused-ranks.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 
-/** Logs are one witness among several. */
-const MOST_WEIGHT = 0.85;
-const LEAST_CONFIDENCE = 0.35;
 const NO_POOL = { jobs: 0, has: () => false, hasRecord: () => false };
 
-/**
- * What a process says of itself is the crash method's to judge, with times and echoes. The library adds what it does
- * not look for: machines, drivers, networks, storage, schedulers.
- */
-const ACCUSED: Readonly<Partial<Record<Category, Accused>>> = {
-  "hardware.network": { cause: "network-hang", type: "nic", makesWait: true },
-  "hardware.accelerator": { cause: "gpu-error", type: "gpu" },
-  "hardware.node": { cause: "process-gone", type: "machine" },
-  "hardware.storage": { cause: "storage", type: "storage", makesWait: true },
-  platform: { cause: "platform", type: "config" },
-};
-
-interface Accused {
-  readonly cause: Cause;
-  readonly type: SuspectType;
-  /** Whoever uses it waits: it is a crash only where a process ended. */
-  readonly makesWait?: boolean;
+/** What methods build on: the judgement of all that the logs say, made once. */
+export function withLogReport(job: Job): Job {
+  if (job.logDigest === undefined) return job;
+  return { ...job, logReport: analyseLogs(job.logDigest, shippedMatchers(), NO_POOL) };
 }
+
+/** What stands for each category among suspects. */
+const SUSPECT: Readonly<Record<Category, SuspectType>> = {
+  "hardware.network": "nic",
+  "hardware.accelerator": "gpu",
+  "hardware.node": "machine",
+  "hardware.storage": "storage",
+  "user.config": "config",
+  "user.program": "code",
+  "user.software": "config",
+  "user.misoperation": "config",
+  framework: "code",
+  platform: "config",
+};
+/** Whoever uses it waits: it is a crash only where a process ended. */
+const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
+/** A guess is shown as one, but shown: what a verdict may name at all begins here. */
+const LEAST_WEIGHT = 0.45;
+/** Beside other evidence a guess is none. */
+const LEAST_BESIDE = 0.35;
 
 export const logCause: Method = {
   id: "logs/library",
-  applies: ({ logDigest }) => logDigest !== undefined && logDigest.kept.length > 0,
+  applies: ({ logReport }) => logReport !== undefined && logReport.cause !== null,
   *run(job) {
-    const report = analyseLogs(job.logDigest!, shippedMatchers(), NO_POOL);
-    const { cause } = report;
-    if (!cause || cause.confidence < LEAST_CONFIDENCE || cause.role === "cascade") return;
+    const report = job.logReport!;
+    const cause = report.cause!;
     yield findingOf(job, report, cause);
   },
 };
 
 function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
-  const weight = Math.min(MOST_WEIGHT, cause.confidence);
-  const where =
-    cause.nodes.length > 0 && cause.nodes.length <= 3 ? ` (${cause.nodes.join(", ")})` : "";
+  const { category, confidence, nodes } = cause;
+  const where = nodes.length > 0 && nodes.length <= 3 ? ` (${nodes.join(", ")})` : "";
   const says = `the logs say: ${cause.title}${where}`;
-  const accused = ACCUSED[cause.category];
-  const kind = accused?.makesWait && !processEnded(job) ? "hang" : "crash";
-  const { ranks, because } = accusedRanks(job, cause, kind);
+  const kind = isHang(job, cause) ? "hang" : "crash";
+  const { ranks, because, isNobody = false } = accusedRanks(job, cause, kind);
   const why = because === "" ? says : `${says}; ${because}`;
+  const isGuess = cause.role !== "root";
+  const isAlone = isLogsAlone(job);
+  const isAccused =
+    cause.cause !== "unknown" &&
+    !isNobody &&
+    (isAlone ? isTold(cause, kind) : isMachines(cause) && ranks.length > 0) &&
+    (isGuess || failuresOf(job, cause).length === 0);
+  const weight = isAlone ? Math.max(LEAST_WEIGHT, isGuess ? 0 : confidence) : confidence;
   return {
     says: why,
-    weight: accused ? weight : weight / 2,
+    weight: confidence,
     at: cause.at ? [{ file: cause.at.file, line: cause.at.line }] : [],
     data: {
-      category: cause.category,
+      category,
       signature: cause.signature,
       owner: cause.owner,
       action: cause.action,
       stage: report.stage,
       captures: cause.captures,
       nodes: report.nodes.slice(0, 5).map(({ node, score }) => ({ node, score })),
+      logConfidence: confidence,
+      ...(isGuess ? { isGuess } : {}),
+      ...(isAlone && kind === "hang" && !isAccused ? { stoodStill: true } : {}),
     },
-    accuses:
-      accused && ranks.length > 0
-        ? [
-            {
-              kind,
-              type: accused.type,
-              ranks,
-              link: null,
-              name: cause.nodes.length === 1 ? cause.nodes[0]! : null,
-              cause: accused.cause,
-              weight,
-              why,
-            },
-          ]
-        : [],
+    accuses: isAccused
+      ? [
+          {
+            kind,
+            type: SUSPECT[category],
+            ranks: isGuess ? [] : ranks,
+            link: null,
+            name: nodes.length === 1 ? nodes[0]! : null,
+            cause: cause.cause,
+            weight,
+            why,
+          },
+        ]
+      : [],
     clears: [],
   };
+}
+
+/** A symptom accuses nobody in particular, and of a hang nobody at all: others may know for whom all wait. */
+function isTold({ role }: LogCause, kind: "hang" | "crash"): boolean {
+  return role === "root" || kind === "crash";
+}
+
+/** Beside dumps, stacks and traces the logs speak for what those do not see: machines, networks, storage, platforms. */
+function isMachines({ role, category, confidence }: LogCause): boolean {
+  return role === "root" && confidence >= LEAST_BESIDE && /^hardware|^platform/.test(category);
+}
+
+/** Of what no line says by itself, timeouts and silence are how a hang looks. */
+function isHang(job: Job, { category, signature }: LogCause): boolean {
+  if (/^context\.(?:timeout|rank|first)|^torch\.watchdog|^silence\.stalled/.test(signature))
+    return true;
+  return MAKES_WAIT.includes(category) && !processEnded(job);
 }

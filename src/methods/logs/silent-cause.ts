@@ -14,7 +14,7 @@ export function silentCauses(
 ): ContextCause[] {
   const causes: ContextCause[] = [];
   const stopped = silences.filter((one) => one.kind === "stopped");
-  const common = { at: null, ranks: [], captures: {} };
+  const common = { at: null, places: [], ranks: [], captures: {} };
   if (stopped.length > 0 && stopped.length <= 3) {
     const nodes = stopped.map(({ node }) => names[node]!);
     const who = nodes.join(", ");
@@ -24,6 +24,7 @@ export function silentCauses(
         ...common,
         nodes,
         category: "hardware.node",
+        cause: "process-gone",
         signature: "silence.node-stopped",
         title: `${who} fell silent before the others`,
         role: "root",
@@ -46,6 +47,7 @@ export function silentCauses(
         ...common,
         nodes: [],
         category: "framework",
+        cause: "unknown",
         signature: "silence.stalled",
         title: `no iteration after ${stalled.lastIteration} for ${minutes} min, and no error`,
         role: "root",

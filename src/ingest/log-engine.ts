@@ -1,0 +1,25 @@
+/** The one scanner, set up for a job's files: it digests the lines of a log and hands them on to whoever follows ranks. */
+import { FaultMatchers } from "../library/matcher.ts";
+import { shippedMatchers, shippedRecords } from "../library/shipped.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
+import { FormReader } from "./logs/form-reader.ts";
+import { LogEngine, MOST_FORMS } from "./logs/scanner.ts";
+import { isNoteworthy } from "./rank-log/noteworthy.ts";
+import type { LogOpening } from "./reader.ts";
+
+export type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
+
+/** What is known of lines' forms, for all logs that one thread reads, one after the other. */
+export function logForms(records: readonly FaultRecord[] = []): FormReader {
+  const matchers =
+    records.length === 0 ? shippedMatchers() : new FaultMatchers([...shippedRecords(), ...records]);
+  return new FormReader((text) => matchers.couldMatch(text), MOST_FORMS, isNoteworthy);
+}
+
+/** For one file, which is number 0 of the digest. */
+export function openLog(file: string, onLine: OnLine, known: LogOpening = {}): LogEngine {
+  const { forms = logForms(), latestMs } = known;
+  const engine = new LogEngine({ onLine }, forms);
+  engine.begin(0, { key: file, ...(latestMs === undefined ? {} : { latestMs }) });
+  return engine;
+}
