@@ -23,6 +23,10 @@ describe("a job of another framework", () => {
     ["nano-slow3", "fail-slow", [3], "gpu-slow"],
     ["pld-slow1", "fail-slow", [1], "gpu-slow"],
     ["accum-slow2", "fail-slow", [2], "gpu-slow"],
+    ["ds2-oom6", "crash", [6], "gpu-memory"],
+    ["ds1-hang6", "hang", [6], "cpu-stall"],
+    ["fsdp1-stop1", "hang", [1], "process-stopped"],
+    ["hfa-slow7", "fail-slow", [7], "gpu-slow"],
   ] as const)("%s: a %s of %j, %s", async (name, kind, ranks, cause) => {
     const { kind: said, suspects, victims } = await verdictOf(name);
     expect(said).toBe(kind);

@@ -112,6 +112,9 @@ function merge(onsets: readonly Onset[], usable: readonly TrackedSeries[]): Slow
   const others = covering.filter((other) => !shownBy.includes(other));
   const isWhole =
     covering.length < MIN_PEERS ||
+    // Ranks that communicate share their iterations: who does not show it was recorded worse.
+    (usable.some(({ series }) => series.basis === "operators") &&
+      shownBy.length > FEW * covering.length) ||
     shownBy.length >= MOST * covering.length ||
     median(others.map((other) => riseOf(other, best))) >= 1 + A_LITTLE * (best.change.ratio - 1);
   const isFew = shownBy.length <= Math.max(1, FEW * covering.length);

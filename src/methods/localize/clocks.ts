@@ -57,3 +57,10 @@ function throughGroups(ends: ReadonlyMap<Rank, Ends>, groups: readonly Group[]):
     }
   };
 }
+
+/** Clocks are told apart to a tenth of a second: smaller differences are those of telling. */
+export function farAhead(ms: number): number {
+  return Math.abs(ms) >= CLOCK_OFF_MS ? ms : 0;
+}
+
+const CLOCK_OFF_MS = 500;

@@ -22,6 +22,9 @@ const MOST_OF_IT = 0.8;
 /** The part of the others' waiting that late calls must explain, or it is the GPU. */
 const EXPLAINED = 0.6;
 const UNTOLD = 0.45;
+/** Part of an iteration, and of what it grew by, that the others lose to late calls of a slow CPU. */
+const MUCH = 0.2;
+const NEARLY_ALL = 0.65;
 /** Iterations that make a before, and that gaps are taken from. */
 const FEWEST_BEFORE = 4;
 const ENOUGH = 10;
@@ -34,6 +37,8 @@ export interface Peers {
   readonly accounts: ReadonlyMap<Rank, Account>;
   readonly cut: readonly RankOperators[];
   readonly clocks: ReadonlyMap<Rank, number>;
+  /** By iteration, what the others lose to a rank's late calls (last-to-call.ts), where it is known. */
+  readonly lost?: ReadonlyMap<Rank, Float64Array>;
 }
 
 export interface Side {
@@ -50,7 +55,7 @@ export function sideOf(
   suspect: OwnTimeSuspect,
   account: Account,
   operators: RankOperators,
-  { accounts, cut, clocks }: Peers,
+  { accounts, cut, clocks, lost }: Peers,
 ): Side {
   const slow = new Set(suspect.slow);
   const at = (wanted: boolean): number[] =>
@@ -78,12 +83,22 @@ export function sideOf(
   // Whoever waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
   const isSpread =
     spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
-  const isLateAtFirst = calls !== null && calls.firstMs >= EXPLAINS * growth;
-  const lateMs0 = calls && isLateAtFirst ? calls.firstMs : isSpread ? later : 0;
+  const lostMs = lost?.get(suspect.rank);
+  const lostNow = lostMs ? of(lostMs, true) - (hasBefore ? of(lostMs, false) : 0) : 0;
+  const longerMs = hasBefore ? of(account.totalMs, true) - of(account.totalMs, false) : 0;
+  // All that iterations grew by is lost to its late calls: whatever its GPU does, that is its CPU.
+  const isLateCaller =
+    lostNow >= MUCH * of(account.totalMs, true) &&
+    lostNow >= NEARLY_ALL * longerMs &&
+    // In pipelines whose CPUs wait for what they receive many call late, whoever is slow.
+    lostToOthers(suspect, account, accounts, lost!) <= EXPLAINS * lostNow;
+  const isLateAtFirst = isLateCaller || (calls !== null && calls.firstMs >= EXPLAINS * growth);
+  const firstMs = isLateCaller ? lostNow : (calls?.firstMs ?? 0);
+  const lateMs0 = isLateAtFirst ? firstMs : isSpread ? later : 0;
   const after = spreadMs + lateMs0;
   const issueMs = [before, after] as const;
   const isSpan = isSpread && after - before > EXPLAINS * growth;
-  if (calls !== null && calls.explained < EXPLAINED)
+  if (calls !== null && calls.explained < EXPLAINED && !isLateCaller)
     // Without a before, differences of clocks and of habit do not cancel out; a handful of iterations may all be odd.
     return {
       cause: "gpu-slow",
@@ -91,7 +106,7 @@ export function sideOf(
       certainty: Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75,
       isToldApart: true,
     };
-  if (calls === null && !isSpan)
+  if (calls === null && !isSpan && !isLateCaller)
     return { cause: "gpu-slow", issueMs, certainty: 0.9, isToldApart: true };
   // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.
   if (!isSpan && !isLateAtFirst)
@@ -103,6 +118,23 @@ export function sideOf(
   const places = placesOfDelay(usualGaps, slowGaps, Math.max(later, lateMs0));
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
   return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
+}
+
+/** What is lost to the late calls of another rank, the largest, in the slow iterations. */
+function lostToOthers(
+  { rank, slow }: OwnTimeSuspect,
+  { iteration }: Account,
+  accounts: ReadonlyMap<Rank, Account>,
+  lost: ReadonlyMap<Rank, Float64Array>,
+): number {
+  const numbers = new Set(slow.map((i) => iteration[i]!));
+  let most = 0;
+  for (const [other, ms] of lost) {
+    if (other === rank) continue;
+    const own = accounts.get(other)!.iteration;
+    most = Math.max(most, median([...ms].filter((_, i) => numbers.has(own[i]!))) || 0);
+  }
+  return most;
 }
 
 /** How much longer the other ranks' calls of an iteration span in these iterations, usually; never less than nothing. */

@@ -26,6 +26,8 @@ export interface Witness {
   readonly clocks: ReadonlyMap<Rank, number>;
   /** Iterations that were compared, where that is known. */
   readonly iterations?: number;
+  /** By iteration, what the others lose to a rank's late calls. */
+  readonly lost?: ReadonlyMap<Rank, Float64Array>;
 }
 
 /** Records with gaps and contradictions: what is left of the certainty. */

@@ -49,7 +49,7 @@ export const slowRank: Method = {
     const accounts = accountsOf(cut, job.groups);
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
-    const leads = leadsOf(cut, accounts, clocks, job.iterations.some(isSlowed));
+    const leads = leadsOf(cut, accounts, clocks);
     const own =
       leads.suspects.length > 0
         ? leads.suspects
@@ -82,7 +82,8 @@ export const slowRank: Method = {
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
-    const witness = { job, cut, accounts, seen, lacks, clocks, iterations: leads.iterations };
+    const { iterations: compared, lost } = leads;
+    const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
     const isAlways = leads.suspects.some(({ kind }) => kind === "always");
     const told = isAlways

@@ -11,6 +11,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import { WARM_UP, type Account } from "./accounts.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
+import { lostToLateCalls } from "./last-to-call.ts";
 import { lastingRise, worstShift, type Shift } from "./shift.ts";
 
 /** A lead matters from this share of an iteration, and from so many deviations of what chance makes of it. */
@@ -34,7 +35,6 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
-const CLOCK_OFF_MS = 500;
 /** Whoever leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
@@ -55,6 +55,8 @@ const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
 export interface Leads {
   /** Ranks that are waited for, the largest lead first. */
   readonly suspects: readonly OwnTimeSuspect[];
+  /** By iteration, what the others lose to a rank's late calls. */
+  readonly lost: ReadonlyMap<Rank, Float64Array>;
   /** Iterations, warm-up left out, that all of this rests on. */
   readonly iterations: number;
   /** Whether the others wait for a rank in some of its iterations (indices) more than in the rest. */
@@ -68,24 +70,19 @@ interface Lead {
   readonly ms: Float64Array;
 }
 
-/** `isSlowed`: whether iterations got longer and stayed so. */
 export function leadsOf(
   ranks: readonly RankOperators[],
   accounts: ReadonlyMap<Rank, Account>,
   clocks: ReadonlyMap<Rank, number> = new Map(),
-  isSlowed = false,
 ): Leads {
   const cut = ranks.filter(({ rank }) => accounts.has(rank));
   const leads = leadsOfRanks(cut, accounts);
   const iterationMs = median(leads.map(({ account }) => median(account.totalMs)));
-  let suspects = suspectsAmong(leads, iterationMs);
-  // A rank that waits for its own GPU calls late as well, and nobody need wait for that: the job must be slow.
-  if (suspects.length === 0 && isSlowed)
-    suspects = suspectsAmong(lateStarts(cut, accounts, clocks), iterationMs).filter(
-      ({ kind }) => kind === "slower",
-    );
+  const lost = lostToLateCalls(cut, clocks);
+  const late = lateCaller(cut, accounts, lost, iterationMs);
   return {
-    suspects,
+    suspects: late.length > 0 ? late : suspectsAmong(leads, iterationMs),
+    lost: new Map(cut.map(({ rank }, k) => [rank, lost[k]!])),
     iterations: median(leads.map(({ ms }) => ms.filter((one) => !Number.isNaN(one)).length)),
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
@@ -115,30 +112,29 @@ function suspectsAmong(leads: readonly Lead[], iterationMs: number): readonly Ow
 }
 
 /**
- * By how much later than the others a rank makes the first call of an iteration. It tells where sums do not: groups that
- * communicate at the same time, where whoever waits in two of them waits twice.
+ * The rank whose late calls the others lose most to, if it is one alone: beside it, who waits for it may call late as well. It
+ * tells where sums over operators do not: pipelines, and groups that communicate at the same time.
  */
-function lateStarts(
+function lateCaller(
   ranks: readonly RankOperators[],
   accounts: ReadonlyMap<Rank, Account>,
-  clocks: ReadonlyMap<Rank, number>,
-): Lead[] {
-  const begins = ranks.map(({ rank, startMs }) =>
-    startMs.map((ms) => ms - farAhead(clocks.get(rank) ?? 0)),
-  );
-  const usual = usualMs(ranks, begins);
-  return ranks.map(({ rank, iteration }, k) => ({
+  lost: readonly Float64Array[],
+  iterationMs: number,
+): readonly OwnTimeSuspect[] {
+  const leads = ranks.map(({ rank, iteration }, k) => ({
     rank,
     account: accounts.get(rank)!,
-    ms: begins[k]!.map((ms, i) =>
-      iteration[i]! <= WARM_UP ? NaN : ms - usual.get(iteration[i]!)!,
-    ),
+    ms: lost[k]!.map((ms, i) => (iteration[i]! <= WARM_UP ? NaN : ms)),
   }));
-}
-
-/** Clocks are told apart to a tenth of a second: smaller differences are those of telling. */
-function farAhead(ms: number): number {
-  return Math.abs(ms) >= CLOCK_OFF_MS ? ms : 0;
+  const found = suspectsAmong(leads, iterationMs);
+  const [first] = found;
+  if (found.length !== 1 || first!.afterMs - first!.beforeMs < FAR * iterationMs) return [];
+  const slow = new Set(first!.slow);
+  const level = ({ ms }: Lead): number =>
+    median([...ms].filter((one, i) => !Number.isNaN(one) && slow.has(i)));
+  const most = level(leads.find(({ rank }) => rank === first!.rank)!);
+  const isAlone = leads.every((one) => one.rank === first!.rank || level(one) <= OF_LARGEST * most);
+  return isAlone ? found : [];
 }
 
 function leadsOfRanks(
