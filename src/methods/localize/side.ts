@@ -85,11 +85,12 @@ export function sideOf(
     spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
   const lostMs = lost?.get(suspect.rank);
   const lostNow = lostMs ? of(lostMs, true) - (hasBefore ? of(lostMs, false) : 0) : 0;
-  const longerMs = hasBefore ? of(account.totalMs, true) - of(account.totalMs, false) : 0;
   // All that iterations grew by is lost to its late calls: whatever its GPU does, that is its CPU.
   const isLateCaller =
+    lostNow > 0 &&
     lostNow >= MUCH * of(account.totalMs, true) &&
-    lostNow >= NEARLY_ALL * longerMs &&
+    (!hasBefore ||
+      lostNow >= NEARLY_ALL * (of(account.totalMs, true) - of(account.totalMs, false))) &&
     // In pipelines whose CPUs wait for what they receive many call late, whoever is slow.
     lostToOthers(suspect, account, accounts, lost!) <= EXPLAINS * lostNow;
   const isLateAtFirst = isLateCaller || (calls !== null && calls.firstMs >= EXPLAINS * growth);
