@@ -78,11 +78,10 @@ export class LogEngine {
   #writerTold = false;
   readonly #cutter = new LineCutter((buf, from, isLast) => this.#line(buf, from, isLast));
 
-  /** `reader`: one that knows forms from parts that were read before. */
+  /** `reader`: for evaluations, which ask it about every line. */
   constructor({ isTelling, limits }: ScanOptions, reader?: FormReader) {
     this.#limits = { ...LIMITS, ...limits };
     this.#reader = reader ?? new FormReader(isTelling, this.#limits.forms);
-    this.#reader.restart();
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);

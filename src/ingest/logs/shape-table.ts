@@ -55,12 +55,6 @@ export class ShapeTable {
     return this.#index.size;
   }
 
-  /** Counts anew: what is known of shapes stays, whose lines they are does not. */
-  restart(): void {
-    this.lines.fill(0);
-    this.parts.fill(0);
-  }
-
   count(shape: number, file: number, line: number, isPart: boolean): void {
     if (this.lines[shape]!++ === 0) {
       this.file[shape] = file;
