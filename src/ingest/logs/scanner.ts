@@ -21,7 +21,7 @@ import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
 
 /** Where a file's times and its lines' header are looked for first. */
-export const HEAD_BYTES = 65_536;
+export const HEAD_BYTES = 262_144;
 /** Below these a job's logs stay whole; the digest of all is bounded in merge-digests.ts. */
 export const MOST_FORMS = 100_000;
 const LIMITS = {
