@@ -5,6 +5,7 @@
  */
 import { areWriters } from "./header-labels.ts";
 import { type Column, type ColumnKind, columnsOf } from "./line-columns.ts";
+import { digitless, type LineForm } from "./line-forms.ts";
 import type { LinePrefix } from "./line-prefix.ts";
 import { levelOf } from "./prefix-levels.ts";
 
@@ -29,61 +30,53 @@ const SHARE_OF_MESSAGES = 0.95;
 /** The same for words before a time: a time says more than a number. */
 const FEWEST_BEHIND_TIME = 3;
 /** So much of a message tells it from others. */
-const MESSAGE_WORDS = 5;
+const MESSAGE_CHARS = 32;
 const NEARLY_ALL = 0.9;
 /** Different messages of a component, in the mean; keys of a list of settings have one each. */
 const MESSAGES_A_NAME = 1.5;
 const HOST = /^[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*$/;
 
-/** One of the lines that differ in more than numbers. */
-interface Row {
-  readonly line: string;
-  readonly lines: number;
+interface Row extends LineForm {
   readonly columns: readonly Column[];
 }
 
-/** `starts`: where the columns of each line begin. Null where the lines show no layout. */
+/** `lines`: some of them as they are, since hosts may differ in numbers only. Null where they show no layout. */
 export function headerColumns(
+  forms: readonly LineForm[],
   lines: readonly string[],
-  starts: readonly number[],
 ): HeaderColumns | null {
-  const rows = rowsOf(lines, starts);
-  const first = firstAnchor(rows, lines.length);
+  const rows = forms.map(({ line, lines: count }) => ({
+    line,
+    lines: count,
+    columns: columnsOf(line, 0, MOST_COLUMNS + 1),
+  }));
+  const first = firstAnchor(rows);
   if (!first) return null;
   const { at, kind } = first;
   const own = rows.filter(({ columns }) => columns[at]?.kind === kind);
   // Whole lines that are all alike have no header: "saved at 1717171717 as 17".
   if (at > 0 && messagesBehind(own, at).size < FEWEST_BEHIND_TIME) return null;
-  const kinds: HeaderKind[] = Array.from({ length: MOST_COLUMNS }, (_, column) =>
-    column === at ? kind : kindBefore(own, column),
-  );
-  const anchors = kinds.flatMap((of, i) => (i >= at && isAnchor(of) ? [i] : []));
+  const kinds: HeaderKind[] = [];
+  const anchors = [at];
+  for (let column = 0; column < MOST_COLUMNS; column++) {
+    // What it is matters only if it could be a time or a level: all that stands before one of these is header.
+    const of = column !== at && mayAnchor(own, column) ? kindBefore(own, column) : "word";
+    kinds.push(column === at ? kind : of);
+    if (column > at && (of === "time" || of === "level")) anchors.push(column);
+  }
   let end = anchors.at(-1)! + 1;
   for (; end < MOST_COLUMNS; end++) {
+    kinds[end] = kindBefore(own, end);
     if (isField(own, kinds[end]!, end)) continue;
-    if (kinds[end + 1] !== "mark") break;
+    if (kindBefore(own, end + 1) !== "mark") break;
     kinds[end] = "fenced";
   }
-  return {
-    kinds: kinds.slice(0, end),
-    anchors,
-    host: hostColumn(lines, starts, at, end),
-  };
-}
-
-function rowsOf(lines: readonly string[], starts: readonly number[]): Row[] {
-  const rows = new Map<string, { line: string; lines: number; columns: readonly Column[] }>();
-  lines.forEach((line, i) => {
-    const form = masked(line);
-    const known = rows.get(form);
-    if (known) known.lines++;
-    else rows.set(form, { line, lines: 1, columns: columnsOf(line, starts[i]!, MOST_COLUMNS + 1) });
-  });
-  return [...rows.values()];
+  return { kinds: kinds.slice(0, end), anchors, host: hostColumn(lines, at, end) };
 }
 
 /** The first column that holds a time in most lines; where none does, a level. */
-function firstAnchor(rows: readonly Row[], lines: number): { at: number; kind: ColumnKind } | null {
+function firstAnchor(rows: readonly Row[]): { at: number; kind: ColumnKind } | null {
+  const lines = rows.reduce((sum, row) => sum + row.lines, 0);
   const least = Math.max(FEWEST_LINES, SHARE_OF_LINES * lines);
   for (const kind of ["time", "level"] as const) {
     for (let at = 0; at < MOST_COLUMNS; at++) {
@@ -113,8 +106,13 @@ function kindBefore(rows: readonly Row[], column: number): HeaderKind {
   return "word";
 }
 
-function isAnchor(kind: HeaderKind): boolean {
-  return kind === "time" || kind === "level";
+function mayAnchor(rows: readonly Row[], column: number): boolean {
+  let having = 0;
+  for (const { columns } of rows) {
+    const kind = columns[column]?.kind;
+    if (kind === "time" || kind === "level") having++;
+  }
+  return having >= rows.length / 2;
 }
 
 /** Whether a column behind the last time or level still belongs to the header. */
@@ -126,7 +124,7 @@ function isField(rows: readonly Row[], kind: HeaderKind, column: number): boolea
   for (const row of rows) {
     const of = row.columns[column];
     if (!of) continue;
-    const name = masked(row.line.slice(of.from, of.to));
+    const name = digitless(row.line.slice(of.from, of.to));
     names.add(name);
     messages.add(`${name} ${messageBehind(row, column)}`);
   }
@@ -140,11 +138,8 @@ function messagesBehind(rows: readonly Row[], column: number): Set<string> {
 
 function messageBehind({ line, columns }: Row, column: number): string {
   const { to } = columns[column]!;
-  return masked(line.slice(to).trimStart().split(/ +/, MESSAGE_WORDS).join(" "));
-}
-
-function masked(text: string): string {
-  return text.replaceAll(/\d+/g, "0");
+  const front = digitless(line.slice(to, to + 2 * MESSAGE_CHARS).trimStart());
+  return front.slice(0, MESSAGE_CHARS);
 }
 
 function isPadded({ columns }: Row, column: number): boolean {
@@ -153,13 +148,8 @@ function isPadded({ columns }: Row, column: number): boolean {
 }
 
 /** The first column that holds names of machines; behind the time they must be several, in turns. */
-function hostColumn(
-  lines: readonly string[],
-  starts: readonly number[],
-  anchor: number,
-  end: number,
-): number {
-  const rows = lines.map((line, i) => columnsOf(line, starts[i]!, end));
+function hostColumn(lines: readonly string[], anchor: number, end: number): number {
+  const rows = lines.map((line) => columnsOf(line, 0, end));
   for (let column = 0; column < end; column++) {
     const names: string[] = [];
     rows.forEach((columns, i) => {

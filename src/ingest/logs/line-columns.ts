@@ -36,11 +36,14 @@ export function columnsOf(line: string, start: number, most: number): Column[] {
 }
 
 function columnAt(line: string, from: number): Column {
-  stamp.stampKind = "";
-  const stampEnd = stampAt(line, from, stamp);
-  if (stampEnd > 0) return { kind: "time", from, to: pointEnd(line, stampEnd) };
-  const level = levelAt(line, from);
-  if (level) return { kind: "level", from, to: level.end };
+  // Times and levels begin with a digit, a capital or a bracket; most words of a message do not.
+  if (line[from]! <= "[") {
+    stamp.stampKind = "";
+    const stampEnd = stampAt(line, from, stamp);
+    if (stampEnd > 0) return { kind: "time", from, to: pointEnd(line, stampEnd) };
+    const level = levelAt(line, from);
+    if (level) return { kind: "level", from, to: level.end };
+  }
   const bracket = bracketEnd(line, from);
   if (bracket > 0) return { kind: "bracket", from, to: pointEnd(line, bracket) };
   const to = wordEnd(line, from);

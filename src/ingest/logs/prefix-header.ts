@@ -4,6 +4,7 @@
  */
 import { anchorOf, type HeaderColumns, headerColumns, skipColumns } from "./header-columns.ts";
 import { areWriters, type Label, labelOf, skipLabel } from "./header-labels.ts";
+import { formsOf, type LineForm, sampleOf } from "./line-forms.ts";
 import type { LinePrefix } from "./line-prefix.ts";
 import { newPrefix, readPrefix } from "./prefix.ts";
 
@@ -20,27 +21,17 @@ export interface Header {
 
 const FEWEST = 20;
 const NEARLY_ALL = 0.9;
-const MOST = 0.8;
 /** Characters within which a fence is looked for, and the words that may stand before it. */
 const FENCE_WITHIN = 60;
 const FENCE_WORDS = 3;
 const HOSTISH = /^[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*$/;
-/** So many lines that differ in more than numbers show what there is; more only cost time in jobs of many files. */
-const MOST_FORMS = 200;
-/** Of a line only its head is looked at. */
-const MOST_HEAD = 600;
+const BAR = /\| ?$/;
+/** Lines whose names of hosts are compared. */
+const MOST_NAMED = 200;
 
 /** The header of a file that begins with this text, whose last line may be cut off. */
 export function headerOfText(text: string): Header | null {
-  const lines: string[] = [];
-  const forms = new Set<string>();
-  let from = 0;
-  for (let to; (to = text.indexOf("\n", from)) >= 0 && forms.size < MOST_FORMS; from = to + 1) {
-    const line = text.slice(from, Math.min(to, from + MOST_HEAD)).replace(/\r+$/, "");
-    lines.push(line);
-    forms.add(line.replaceAll(/\d+/g, "0"));
-  }
-  return headerOf(lines);
+  return headerOf(sampleOf(text));
 }
 
 /** Null where the single lines say all there is. */
@@ -48,38 +39,68 @@ export function headerOf(sample: readonly string[]): Header | null {
   const lines = sample.filter((line) => line.trim() !== "");
   if (lines.length < FEWEST) return null;
   const label = labelOf(lines, isKnown);
-  const seen = new Seen(label);
-  for (const line of lines) seen.line(line);
-  const isFence = (count: number): boolean =>
-    seen.stamped >= Math.max(FEWEST, lines.length / 2) && count >= MOST * seen.stamped;
-  const fence = isFence(seen.dashes) ? " - " : isFence(seen.bars) ? " | " : "";
+  const out = newPrefix();
+  const rests = label === "" ? lines : lines.map((line) => line.slice(skipLabel(line, label, out)));
+  const read = formsOf(rests).map(readForm);
+  const fence = fenceOf(read);
   const header: Header = {
     label,
-    columns: neededColumns(lines, label),
+    columns: neededColumns(read, rests.slice(0, MOST_NAMED)),
     fence,
-    hostColumn: fence === " | " ? hostColumn(seen.heads) : -1,
+    hostColumn: fence === " | " ? hostColumn(rests.slice(0, MOST_NAMED)) : -1,
   };
   return label === "" && fence === "" && header.columns === null ? null : header;
 }
 
-/** Where each line alone shows as much, the columns are not worth their time. */
-function neededColumns(lines: readonly string[], label: Label): HeaderColumns | null {
+/** What its first line shows by itself. */
+interface ReadForm extends LineForm {
+  readonly contentStart: number;
+  readonly isStamped: boolean;
+  readonly level: LinePrefix["level"];
+}
+
+function readForm(form: LineForm): ReadForm {
   const out = newPrefix();
-  const starts = lines.map((line) => skipLabel(line, label, out));
-  const columns = headerColumns(lines, starts);
-  if (!columns) return null;
-  const forms = new Set<string>();
-  for (const [i, line] of lines.entries()) {
-    const form = line.replaceAll(/\d+/g, "0");
-    if (forms.has(form)) continue;
-    forms.add(form);
-    const rest = line.slice(starts[i]);
-    readPrefix(rest, out);
-    const { contentStart, level } = out;
-    skipColumns(columns, rest, 0, out);
-    if (out.contentStart !== contentStart || out.level !== level) return columns;
+  readPrefix(form.line, out);
+  return {
+    ...form,
+    contentStart: out.contentStart,
+    isStamped: out.stampFrom >= 0,
+    level: out.level,
+  };
+}
+
+/** What nearly all lines have near their front, and at least half of them where they are known to end their header. */
+function fenceOf(forms: readonly ReadForm[]): Header["fence"] {
+  const all = linesOf(forms);
+  const stamped = forms.filter(({ isStamped }) => isStamped);
+  const own = linesOf(stamped);
+  if (own < Math.max(FEWEST, all / 2)) return "";
+  for (const fence of [" - ", " | "] as const) {
+    const ending = stamped.filter((form) => endsIn(fence, form.line, form.contentStart));
+    if (linesOf(ending) < own / 2) continue;
+    const having = stamped.filter((form) => fenceEnd(fence, form.line, form.contentStart) >= 0);
+    if (linesOf(having) >= NEARLY_ALL * own) return fence;
   }
-  return null;
+  return "";
+}
+
+function linesOf(forms: readonly LineForm[]): number {
+  return forms.reduce((sum, { lines }) => sum + lines, 0);
+}
+
+/** Where each line alone shows as much, the columns are not worth their time. */
+function neededColumns(forms: readonly ReadForm[], lines: readonly string[]): HeaderColumns | null {
+  const columns = headerColumns(forms, lines);
+  if (!columns) return null;
+  const out = newPrefix();
+  const isNeeded = forms.some(({ line, contentStart, level }) => {
+    out.contentStart = contentStart;
+    out.level = level;
+    skipColumns(columns, line, 0, out);
+    return out.contentStart !== contentStart || out.level !== level;
+  });
+  return isNeeded ? columns : null;
 }
 
 function isKnown(line: string): boolean {
@@ -88,52 +109,16 @@ function isKnown(line: string): boolean {
   return out.contentStart > 0;
 }
 
-/** What one line shows; lines that differ in numbers only show the same. */
-interface Shown {
-  readonly isStamped: boolean;
-  readonly isDash: boolean;
-  readonly isBar: boolean;
-}
-
-/** Adds up what the lines show. */
-class Seen {
-  readonly #label: Label;
-  readonly #known = new Map<string, Shown>();
-  readonly #out = newPrefix();
-  readonly heads: string[] = [];
-  stamped = 0;
-  dashes = 0;
-  bars = 0;
-
-  constructor(label: Label) {
-    this.#label = label;
-  }
-
-  line(line: string): void {
-    const form = line.replaceAll(/\d+/g, "0");
-    let shown = this.#known.get(form);
-    // Hosts are numbers to a form, and only columns between bars can name them.
-    if (!shown || shown.isBar) this.#known.set(form, (shown = this.#look(line)));
-    if (!shown.isStamped) return;
-    this.stamped++;
-    if (shown.isDash) this.dashes++;
-    if (shown.isBar) this.bars++;
-  }
-
-  #look(line: string): Shown {
-    const out = this.#out;
-    const rest = line.slice(skipLabel(line, this.#label, out));
-    readPrefix(rest, out);
-    const head = rest.slice(0, out.contentStart);
-    const isBar = /\| ?$/.test(head);
-    if (isBar) this.heads.push(head);
-    return { isStamped: out.stampFrom >= 0, isDash: head.endsWith(" - "), isBar };
-  }
-}
-
 /** The first column that holds names of machines, several of them, in turns. */
-function hostColumn(heads: readonly string[]): number {
-  const rows = heads.map((head) => head.split("|").map((cell) => cell.trim()));
+function hostColumn(lines: readonly string[]): number {
+  const out = newPrefix();
+  const heads = lines.map((line) => {
+    readPrefix(line, out);
+    return line.slice(0, out.contentStart);
+  });
+  const rows = heads
+    .filter((head) => BAR.test(head))
+    .map((head) => head.split("|").map((cell) => cell.trim()));
   const columns = Math.min(...rows.map(({ length }) => length)) - 1;
   for (let column = 0; column < columns; column++) {
     const names = rows.map((row) => row[column]!);
@@ -163,7 +148,8 @@ export function readWith(header: Header, line: string, out: LinePrefix): void {
   }
   if (columns) skipColumns(columns, line, start, out);
   if (out.stampFrom < 0) return;
-  if (header.fence !== "") skipFence(header.fence, line, out);
+  if (header.fence !== "")
+    out.contentStart = Math.max(out.contentStart, fenceEnd(header.fence, line, out.contentStart));
   if (header.hostColumn >= 0 && out.hostFrom < 0) nameHost(header.hostColumn, line, start, out);
 }
 
@@ -180,12 +166,17 @@ function nameHost(column: number, line: string, start: number, out: LinePrefix):
   out.hostTo = out.hostFrom + name.length;
 }
 
-function skipFence(fence: string, line: string, out: LinePrefix): void {
-  if (line.slice(0, out.contentStart).trimEnd().endsWith(fence.trim())) return;
-  const at = line.indexOf(fence, out.contentStart);
-  if (at < 0 || at > out.contentStart + FENCE_WITHIN) return;
-  const words = line.slice(out.contentStart, at).trim().split(/ +/).length;
-  if (words <= FENCE_WORDS) out.contentStart = at + fence.length;
+function endsIn(fence: string, line: string, contentStart: number): boolean {
+  return line.slice(0, contentStart).trimEnd().endsWith(fence.trim());
+}
+
+/** Where the message begins behind the fence; -1 where none is near. */
+function fenceEnd(fence: string, line: string, contentStart: number): number {
+  if (endsIn(fence, line, contentStart)) return contentStart;
+  const at = line.indexOf(fence, contentStart);
+  if (at < 0 || at > contentStart + FENCE_WITHIN) return -1;
+  const words = line.slice(contentStart, at).trim().split(/ +/).length;
+  return words <= FENCE_WORDS ? at + fence.length : -1;
 }
 
 function shift(out: LinePrefix, by: number): void {
