@@ -11,6 +11,7 @@ import { LogEngine, MOST_FORMS } from "../../src/ingest/logs/scanner.ts";
 import { shippedMatchers } from "../../src/library/shipped.ts";
 import { templatesOf } from "../../src/methods/logs/templates/templates.ts";
 import { unpacked } from "../unpacked.ts";
+import { LAYOUTS, underHeader } from "./parsing-headers.ts";
 import { mutated } from "./parsing-mutate.ts";
 import { meanScore, parsingScore, type ParsingScore } from "./parsing-scores.ts";
 import { DEVELOPED_ON, HELD_OUT, parsingSet, type ParsingSet } from "./parsing-truth.ts";
@@ -94,7 +95,18 @@ function report(sets: readonly ParsingSet[]): string {
     `Other headers (three kinds mixed in every file), numbers and hosts: ${others
       .map(({ ga, fga }) => `GA ${ga.toFixed(3)}, FGA ${fga.toFixed(3)}`)
       .join("; ")} (seeds ${SEEDS.join(", ")}).`,
+    "",
+    "The messages of all sets under one made-up header a file, which is to be learnt from the file:",
+    "",
+    "| header | GA | FGA |",
+    "|---|---|---|",
+    ...Object.keys(LAYOUTS).map((layout) => layoutRow(layout, sets)),
   ].join("\n")}\n`;
+}
+
+function layoutRow(layout: string, sets: readonly ParsingSet[]): string {
+  const { ga, fga } = meanScore(sets.map((set) => scoreOf(underHeader(set, layout))));
+  return `| ${layout} | ${ga.toFixed(4)} | ${fga.toFixed(3)} |`;
 }
 
 function scoreOf(set: ParsingSet): ParsingScore {

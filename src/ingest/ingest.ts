@@ -139,7 +139,7 @@ interface Reads {
   readonly readings: Reading[];
   readonly unrecognised: string[];
   readonly digests: FileDigest[];
-  readonly forms: FormReader;
+  readonly forms: () => FormReader;
   /** Done when the last log is: one at a time uses the forms that are known of all before. */
   log: Promise<void>;
 }

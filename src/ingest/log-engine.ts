@@ -9,17 +9,17 @@ import type { LogOpening } from "./reader.ts";
 
 export type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
 
-/** What is known of lines' forms, for all logs that one thread reads, one after the other. */
-export function logForms(records: readonly FaultRecord[] = []): FormReader {
+/** Makes a reader of lines for each file: one that went on to the next would make its answer depend on what came before. */
+export function logForms(records: readonly FaultRecord[] = []): () => FormReader {
   const matchers =
     records.length === 0 ? shippedMatchers() : new FaultMatchers([...shippedRecords(), ...records]);
-  return new FormReader((text) => matchers.couldMatch(text), MOST_FORMS, isNoteworthy);
+  return () => new FormReader((text) => matchers.couldMatch(text), MOST_FORMS, isNoteworthy);
 }
 
 /** For one file, which is number 0 of the digest. */
 export function openLog(file: string, onLine: OnLine, known: LogOpening = {}): LogEngine {
   const { forms = logForms(), latestMs } = known;
-  const engine = new LogEngine({ onLine }, forms);
+  const engine = new LogEngine({ onLine }, forms());
   engine.begin(0, { key: file, ...(latestMs === undefined ? {} : { latestMs }) });
   return engine;
 }

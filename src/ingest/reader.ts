@@ -25,7 +25,7 @@ export interface Sink {
 /** What a log's reader may know beforehand. */
 export interface LogOpening {
   /** Forms of lines that were read before; one log at a time may use them. */
-  readonly forms?: FormReader;
+  readonly forms?: () => FormReader;
   /** When the file was last written to. */
   readonly latestMs?: number;
 }

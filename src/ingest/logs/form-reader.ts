@@ -1,12 +1,15 @@
 /**
  * What is to be known of a line, from its form where that is known and from its text where not. One line at a time; its
  * fields hold until the next one is read.
+ *
+ * A reader lives as long as one task. What is known of a form comes from its first line, whose numbers may differ in
+ * width from those of later ones; a reader that went from task to task would know other first lines whenever another
+ * thread was quicker, and the same files would give another digest.
  */
 import { decimal, isBlank, wholeNumber } from "./byte-numbers.ts";
 import { coarseHash } from "./coarse-form.ts";
 import * as forms from "./form-table.ts";
 import { FormTable } from "./form-table.ts";
-import { grown } from "./columns.ts";
 import { findReport, type ReportPlace } from "./iteration-reports.ts";
 import { KnownHeads } from "./known-heads.ts";
 import { EXCEPTION, isPartKind, lineKind, PLAIN } from "./line-kind.ts";
@@ -25,8 +28,6 @@ const MOST_SEEN = 4000;
 /** Every prefix has one of these near its beginning: what has none, plain text, is spared the search. */
 const HAS_HEAD = /^.{0,80}[\d[:<(|=]|^[A-Z]{4,8}\b/;
 const NO_PREFIX = newPrefix();
-/** Texts of shapes that are kept from one task to the next. */
-const MOST_CHARS = 50e6;
 /** No line's prefix is longer. */
 const MOST_HEAD = 600;
 /** Of so many lines, when more than this share are new, what comes is text or a dump: its lines are put together. */
@@ -37,12 +38,8 @@ const MOST_FRONT = 200;
 const LOOKED_AT = 32;
 
 export class FormReader {
-  shapes = new ShapeTable();
-  #forms = new FormTable();
-  /** Of the forms those that were met since the last restart, so that a cap does not depend on what was read before. */
-  #metIn = new Int32Array(1024);
-  #run = 0;
-  #met = 0;
+  readonly shapes = new ShapeTable();
+  readonly #forms = new FormTable();
   #lumps = 0;
   #lines = 0;
   #fresh = 0;
@@ -87,22 +84,6 @@ export class FormReader {
     this.#mostForms = mostForms;
   }
 
-  /** Begins to count anew; forms stay known, unless they are very many. */
-  restart(): void {
-    this.#run++;
-    const isFull = this.#forms.size > this.#mostForms / 2 || this.shapes.chars > MOST_CHARS;
-    const wasLumping = this.lumped > 0;
-    this.#met = this.#lumps = this.lumped = 0;
-    this.#lines = this.#fresh = 0;
-    this.#isDump = false;
-    this.#heads.clear();
-    if (isFull || wasLumping) {
-      this.shapes = new ShapeTable();
-      this.#forms = new FormTable();
-      this.#metIn = new Int32Array(1024);
-    } else this.shapes.restart();
-  }
-
   /** Of the file whose lines come next. */
   set header(header: Header | null) {
     this.#header = header;
@@ -118,19 +99,11 @@ export class FormReader {
     const table = this.#forms;
     const form = table.find(a, b);
     if (++this.#lines === WINDOW) this.#judge();
-    if (form < 0 || this.#metIn[form] !== this.#run) {
+    if (form < 0) {
       if (++this.#fresh % LOOKED_AT !== 0 && this.#isDump && this.#guess(buf, from, to)) return;
-      if (this.#met >= this.#mostForms) {
-        this.#lump(buf, from, to);
-        return;
-      }
-      this.#met++;
-      if (form < 0) {
-        this.#register(buf, from, to, a, b);
-        return;
-      }
-      this.#metIn[form] = this.#run;
-      this.#learn(form, buf, table.place(form, forms.CONTENT, from));
+      if (table.size >= this.#mostForms) this.#lump(buf, from, to);
+      else this.#register(buf, from, to, a, b);
+      return;
     }
     this.#form = form;
     this.shape = table.shape[form]!;
@@ -225,8 +198,6 @@ export class FormReader {
     const { runs } = scanned;
     const table = this.#forms;
     const form = table.add(a, b);
-    this.#metIn = grown(this.#metIn, table.size);
-    this.#metIn[form] = this.#run;
     for (let which = 0; which < forms.PLACES; which++) {
       if (!table.anchor(form, which, this.#places[which]!, text, from, runs))
         this.flags |= forms.UNSTEADY;

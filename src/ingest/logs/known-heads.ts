@@ -14,11 +14,7 @@ const MOST_HEADS = 12;
 
 export class KnownHeads {
   /** The longest first: a shorter one may be the beginning of a longer. */
-  #heads: KnownHead[] = [];
-
-  clear(): void {
-    this.#heads = [];
-  }
+  readonly #heads: KnownHead[] = [];
 
   /** Learns the head of a line, where it can be told from its bytes. */
   add(form: number, buf: Uint8Array, from: number, content: number): void {

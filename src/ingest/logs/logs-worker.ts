@@ -3,11 +3,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { FaultMatchers } from "../../library/matcher.ts";
 import { shippedRecords } from "../../library/shipped.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
-import { FormReader } from "./form-reader.ts";
 import type { PartialDigest } from "./partial-digest.ts";
 import type { Part } from "./plan-parts.ts";
 import { readTask } from "./read-part.ts";
-import { MOST_FORMS } from "./scanner.ts";
 
 export interface WorkerTask {
   readonly index: number;
@@ -21,10 +19,9 @@ export type WorkerReply =
 const { userRecords } = workerData as { readonly userRecords: readonly FaultRecord[] };
 const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
 const isTelling = (text: string): boolean => matchers.couldMatch(text);
-const reader = new FormReader(isTelling, MOST_FORMS);
 
 parentPort?.on("message", ({ index, parts }: WorkerTask) => {
-  void readTask(parts, { isTelling }, reader, (bytes) => parentPort?.postMessage({ bytes })).then(
+  void readTask(parts, { isTelling }, (bytes) => parentPort?.postMessage({ bytes })).then(
     (digest) => parentPort?.postMessage({ index, digest } satisfies WorkerReply, columnsOf(digest)),
   );
 });

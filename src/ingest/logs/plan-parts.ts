@@ -35,6 +35,8 @@ const TASKS = 48;
 const LAST_BYTES = 1 / 8;
 const LAST_SMALLER = 4;
 const HEADS_AT_ONCE = 32;
+/** Bytes that show whether a file is text. */
+const LOOKED_AT = 65_536;
 
 /** What a file's first bytes say. */
 interface Looked {
@@ -120,7 +122,7 @@ function lookAt({ size, modifiedMs, isGzip, bytes }: FileHead, least: number): L
     modifiedMs,
     isGzip,
     isWhole,
-    why: isGzip ? null : whyNoText(head, encoding !== null),
+    why: isGzip ? null : whyNoText(head.subarray(0, LOOKED_AT), encoding !== null),
     nearMs: isGzip ? NaN : nearTime(text),
     header: size > least && !isWhole ? headerOfText(text) : null,
   };

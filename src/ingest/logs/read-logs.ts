@@ -5,13 +5,11 @@ import { FaultMatchers } from "../../library/matcher.ts";
 import { shippedRecords } from "../../library/shipped.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { FormReader } from "./form-reader.ts";
 import type { WorkerReply } from "./logs-worker.ts";
 import { DigestMerger } from "./merge-digests.ts";
 import type { PartialDigest } from "./partial-digest.ts";
 import { type Plan, planParts } from "./plan-parts.ts";
 import { readTask } from "./read-part.ts";
-import { MOST_FORMS } from "./scanner.ts";
 import { startWorker } from "./start-worker.ts";
 
 export interface ReadLogsOptions {
@@ -63,13 +61,12 @@ async function readHere(
     const matchers = new FaultMatchers([...shippedRecords(), ...userRecords]);
     isTelling = (text) => matchers.couldMatch(text);
   }
-  const reader = new FormReader(isTelling, MOST_FORMS);
   const onPart = (bytes: number): void => {
     signal?.throwIfAborted();
     onBytes(bytes);
   };
   for (const parts of tasks) {
-    merger.add(await readTask(parts, { isTelling }, reader, onPart));
+    merger.add(await readTask(parts, { isTelling }, onPart));
     signal?.throwIfAborted();
   }
 }

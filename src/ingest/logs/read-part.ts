@@ -1,6 +1,5 @@
 /** One task: the parts of files that one thread reads in one go. */
 import { readGzip, readPart } from "./files.ts";
-import type { FormReader } from "./form-reader.ts";
 import type { PartialDigest } from "./partial-digest.ts";
 import type { Part } from "./plan-parts.ts";
 import { LogEngine, type ScanOptions } from "./scanner.ts";
@@ -8,10 +7,9 @@ import { LogEngine, type ScanOptions } from "./scanner.ts";
 export async function readTask(
   parts: readonly Part[],
   options: ScanOptions,
-  reader: FormReader,
   onBytes: (bytes: number) => void,
 ): Promise<PartialDigest> {
-  const engine = new LogEngine(options, reader);
+  const engine = new LogEngine(options);
   for (const { file, path, from, to, isGzip, about } of parts) {
     engine.begin(file, about);
     const push = (chunk: Uint8Array): void => {

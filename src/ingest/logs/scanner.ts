@@ -16,13 +16,12 @@ import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
 import { type Header, headerOfText } from "./prefix-header.ts";
 import { scanned } from "./scan-bytes.ts";
-import { MOST_TEXT } from "./shape-table.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
 
 /** Where a file's times and its lines' header are looked for first. */
-export const HEAD_BYTES = 65_536;
+export const HEAD_BYTES = 262_144;
 /** Below these a job's logs stay whole; the digest of all is bounded in merge-digests.ts. */
 export const MOST_FORMS = 100_000;
 const LIMITS = {
@@ -86,12 +85,11 @@ export class LogEngine {
   #writerTold = false;
   readonly #cutter = new LineCutter((buf, from, isLast) => this.#line(buf, from, isLast));
 
-  /** `reader`: one that knows forms from parts that were read before. */
+  /** `reader`: one that is set up otherwise; it serves this engine alone. */
   constructor({ isTelling, limits, onLine }: ScanOptions, reader?: FormReader) {
     this.#limits = { ...LIMITS, ...limits };
     this.#onLine = onLine;
     this.#reader = reader ?? new FormReader(isTelling ?? (() => false), this.#limits.forms);
-    this.#reader.restart();
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
@@ -216,8 +214,7 @@ export class LogEngine {
     if (kind !== PLAIN || this.#blocksOf[stream]?.isOpen === true)
       isPart = this.#block(buf, to, stream, kind, line, ms);
     const cell = this.#cells.add(stream, shape, line, ms);
-    if (reader.shapes.count(shape, this.#file, line, isPart))
-      reader.shapes.retell(shape, reader.content(buf, to, MOST_TEXT));
+    reader.shapes.count(shape, this.#file, line, isPart);
     const isTelling = (flags & forms.TELLING) !== 0 && !isPart;
     if (isTelling) this.#tell(buf, to, stream, kind, cell, line, ms);
     if (isNamed) {

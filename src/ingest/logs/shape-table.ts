@@ -55,32 +55,12 @@ export class ShapeTable {
     return this.#index.size;
   }
 
-  /** Counts anew: what is known of shapes stays, whose lines they are does not. */
-  restart(): void {
-    this.lines.fill(0);
-    this.parts.fill(0);
-  }
-
-  /** Whether it is the first line of it since the last restart: its text is then the one to keep, see `retell`. */
-  count(shape: number, file: number, line: number, isPart: boolean): boolean {
-    const isFirst = this.lines[shape]!++ === 0;
-    if (isFirst) {
+  count(shape: number, file: number, line: number, isPart: boolean): void {
+    if (this.lines[shape]!++ === 0) {
       this.file[shape] = file;
       this.line[shape] = line;
     }
     if (isPart) this.parts[shape]!++;
-    return isFirst;
-  }
-
-  /** What the shape's first line says must not depend on what the same thread has read before. */
-  retell(shape: number, text: string): void {
-    const before = this.text[shape]!;
-    // Where texts are cut short, the new one is, too.
-    const most =
-      before.length > SHORT_TEXT || this.chars <= this.#mostChars ? MOST_TEXT : SHORT_TEXT;
-    const cut = text.length > most ? text.slice(0, most) : text;
-    this.chars += cut.length - before.length;
-    this.text[shape] = cut;
   }
 
   find(a: number, b: number): number {

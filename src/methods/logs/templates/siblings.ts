@@ -14,6 +14,8 @@ export interface SiblingOptions {
   readonly leastNamed: number;
   /** Words that must stay the same around it. */
   readonly leastConstant: number;
+  /** Where two words are all there are: the share of lines that must have the rarer one. */
+  readonly leastOther: number;
 }
 
 const ROUNDS = 4;
@@ -41,23 +43,32 @@ export interface Merged {
   readonly of: Int32Array;
 }
 
+/** `lines`: how many lines there are of each form. */
 export function mergeSiblings(
   forms: readonly Int32Array[],
+  lines: readonly number[],
   vocabulary: Vocabulary,
   options: SiblingOptions,
 ): Merged {
   let now: Int32Array[] = [...forms];
+  let linesNow = lines;
   const of = new Int32Array(forms.length).map((_, i) => i);
   for (let round = 0; round < ROUNDS; round++) {
-    const { next, became, isChanged } = mergeOnce(now, vocabulary, options);
+    const { next, nextLines, became, isChanged } = mergeOnce(now, linesNow, vocabulary, options);
     if (!isChanged) break;
     for (let i = 0; i < of.length; i++) of[i] = became[of[i]!]!;
     now = next;
+    linesNow = nextLines;
   }
   return { forms: now, of };
 }
 
-function mergeOnce(forms: readonly Int32Array[], vocabulary: Vocabulary, options: SiblingOptions) {
+function mergeOnce(
+  forms: readonly Int32Array[],
+  lines: readonly number[],
+  vocabulary: Vocabulary,
+  options: SiblingOptions,
+) {
   const families = familiesOf(forms, vocabulary);
   const variable = new Int32Array(forms.length).fill(-1);
   let isChanged = false;
@@ -68,12 +79,13 @@ function mergeOnce(forms: readonly Int32Array[], vocabulary: Vocabulary, options
       (form) =>
         variable[form] === -1 && (isPerson || !isTelling(vocabulary.words[forms[form]![column]!]!)),
     );
-    if (!isVariable(forms, free, column, vocabulary, options)) continue;
+    if (!isVariable(forms, lines, free, column, vocabulary, options)) continue;
     for (const form of free) variable[form] = column;
     isChanged = true;
   }
   const became = new Int32Array(forms.length);
   const next: Int32Array[] = [];
+  const nextLines: number[] = [];
   const known = new Map<string, number>();
   forms.forEach((form, i) => {
     let tokens = form;
@@ -87,10 +99,12 @@ function mergeOnce(forms: readonly Int32Array[], vocabulary: Vocabulary, options
       at = next.length;
       known.set(key, at);
       next.push(tokens);
+      nextLines.push(0);
     }
+    nextLines[at]! += lines[i]!;
     became[i] = at;
   });
-  return { next, became, isChanged };
+  return { next, nextLines, became, isChanged };
 }
 
 interface Family {
@@ -148,6 +162,7 @@ function familiesOf(forms: readonly Int32Array[], vocabulary: Vocabulary): Famil
 
 function isVariable(
   forms: readonly Int32Array[],
+  lines: readonly number[],
   members: readonly number[],
   column: number,
   vocabulary: Vocabulary,
@@ -178,8 +193,29 @@ function isVariable(
   if (masks > 0 && words + names > 0) return all >= 2;
   if (2 * states > all) return false;
   const before = column > 0 ? vocabulary.words[form[column - 1]!]! : "";
-  if (all >= options.leastNamed && CUE.test(before)) return true;
+  if (all >= options.leastNamed && CUE.test(before)) {
+    const isEnough = all >= options.leastNames || PERSON.test(before);
+    if (isEnough || !isConstant(lines, members, options.leastOther)) return true;
+  }
   return all >= options.leastWords || (names > words && all >= options.leastNames);
+}
+
+/**
+ * Whether nearly all lines have the same word there. Then it is no variable with two values: the other word is the
+ * exception, which is what somebody who looks for a fault wants to see by itself.
+ */
+function isConstant(
+  lines: readonly number[],
+  members: readonly number[],
+  leastOther: number,
+): boolean {
+  let most = 0;
+  let sum = 0;
+  for (const member of members) {
+    sum += lines[member]!;
+    most = Math.max(most, lines[member]!);
+  }
+  return sum - most < leastOther * sum;
 }
 
 function mix(token: number, column: number, seed: number): number {

@@ -64,6 +64,20 @@ describe("templatesOf", () => {
     expect(groups(texts).texts[0]).toBe("login of a guest from <*> failed");
   });
 
+  it("keeps the exception apart where nearly all lines have one word", () => {
+    const groupsOf = (word: string, often: number, rare: number): number => {
+      const text = (name: string): string => `session 17 was opened by ${word} ${name}`;
+      const shapes = [
+        { text: text("Updater"), count: often },
+        { text: text("Backup"), count: rare },
+      ];
+      return new Set(templatesOf(shapes).of).size;
+    };
+    expect(groupsOf("client", 600, 1)).toBe(2);
+    expect(groupsOf("client", 600, 60)).toBe(1);
+    expect(groupsOf("user", 600, 1)).toBe(1);
+  });
+
   it("never takes a word of failure for a variable", () => {
     const states = ["4", "red", "blue", "green", "white", "black", "failed", "nan"];
     const { groups: of } = groups(states.map((word) => `the lamp of the shed is ${word} now`));

@@ -24,6 +24,7 @@ export const DEFAULTS: SiblingOptions = {
   leastNames: 3,
   leastNamed: 2,
   leastConstant: 3,
+  leastOther: 0.05,
 };
 
 export function templatesOf(
@@ -33,6 +34,7 @@ export function templatesOf(
   const vocabulary = new Vocabulary();
   const formOf = new Int32Array(shapes.length);
   const forms: Int32Array[] = [];
+  const lines: number[] = [];
   const firstShape: number[] = [];
   const known = new Map<string, number>();
   shapes.forEach((shape, i) => {
@@ -44,10 +46,12 @@ export function templatesOf(
       known.set(key, form);
       forms.push(tokens);
       firstShape.push(i);
+      lines.push(0);
     }
+    lines[form]! += shape.count;
     formOf[i] = form;
   });
-  const merged = mergeSiblings(forms, vocabulary, { ...DEFAULTS, ...options });
+  const merged = mergeSiblings(forms, lines, vocabulary, { ...DEFAULTS, ...options });
   const first = new Int32Array(merged.forms.length).fill(-1);
   const wild: Set<number>[] = merged.forms.map(() => new Set<number>());
   for (let form = 0; form < forms.length; form++) {
