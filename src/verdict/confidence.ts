@@ -23,6 +23,7 @@ const MOST = 0.99;
 const FEW_ITERATIONS = 20;
 const UNMEASURED = 0.85;
 const HANDFUL = 12;
+const NOISY = 0.2;
 const HARDLY_MEASURED = 0.6;
 
 export function confidenceOf(
@@ -82,7 +83,9 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
 function measured(findings: readonly Finding[]): number {
   const iterations = findings.map(({ data }) => Number(data["comparedIterations"] ?? 0));
   const most = Math.max(0, ...iterations);
-  if (most >= FEW_ITERATIONS) return 1;
+  // A slow-down smaller than the noise may hide in it.
+  const isNoisy = findings.some(({ data }) => Number(data["variation"] ?? 0) >= NOISY);
+  if (most >= FEW_ITERATIONS) return isNoisy ? UNMEASURED : 1;
   return most > 0 && most < HANDFUL ? HARDLY_MEASURED : UNMEASURED;
 }
 

@@ -12,7 +12,7 @@ const FORMATS: readonly { readonly needle: string; readonly pattern: RegExp }[] 
   { needle: "step=", pattern: /\bstep=(\d{1,12}), (?:skipped|Running)/ },
   {
     needle: "step",
-    pattern: /\b[Ss]tep:? {0,12}(\d{1,12})\s?(?:\/\s?\d{1,12})?\s?[|,:].{0,200} loss[ :=]/,
+    pattern: /\b[Ss]tep:? {0,12}(\d{1,12})\s?(?:\/\s?\d{1,12})?\s?[|,: ].{0,200}\bloss[ :=]/,
   },
   { needle: "iter", pattern: /\biter:? {1,12}(\d{1,12}):? {1,4}(?:total_)?loss[ :=]/ },
 ];

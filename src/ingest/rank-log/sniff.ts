@@ -54,10 +54,15 @@ const MAX_LINES = 400;
 /** Names that nothing but logs have; how a log begins says little when libraries warn by the thousand first. */
 const LOG_NAME = /\.(?:log|out|err|stdout|stderr)(?:\.\d{1,4}|\.txt)?$/i;
 
+/** A brace or an angle bracket begins JSON or markup; a quote behind it is what Python prints of a dictionary. */
+const DOCUMENT = /^\s*(?:\{(?!')|<)/;
+/** Programs and what people write beside them: that they speak of errors tells nothing of a job. */
+const SOURCE_NAME = /\.(?:py|pyx|ipynb|sh|ya?ml|toml|md|rst|html?|css|[ch]|cc|cpp|cu|js|ts)$/i;
+
 export function looksLikeLog(head: string, name = ""): boolean {
-  if (LOG_NAME.test(name)) return isText(head) && !/^\s*[{<]/.test(head);
-  // A zero byte is not text; a brace or an angle bracket begins JSON or markup.
-  if (head.includes("\0") || /^\s*[{<]/.test(head)) return false;
+  if (LOG_NAME.test(name)) return isText(head) && !DOCUMENT.test(head);
+  // A zero byte is not text.
+  if (head.includes("\0") || DOCUMENT.test(head) || SOURCE_NAME.test(name)) return false;
   let lines = 0;
   let marked = 0;
   let timed = 0;
@@ -98,7 +103,7 @@ export function isReadable({ bytes, text, name, isGiven = false }: Head): boolea
   if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
-  if (!isText(head) || (/^\s*[{<]/.test(head) && !JSON_LINE.test(head))) return false;
+  if (!isText(head) || (DOCUMENT.test(head) && !JSON_LINE.test(head))) return false;
   if (JSON_LINE.test(head)) return true;
   return head
     .split(/[\n\r]/, MAX_LINES * 4)

@@ -93,6 +93,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
     data: {
       evenIterations: Math.round(iterations),
       medianMs: round(medianMs),
+      variation: round(variation),
       rise: round(riseOf(series)),
     },
     accuses: [],
