@@ -17,7 +17,7 @@ export const REPORT_FORMS: readonly ReportForm[] = [
   { worth: 3, pattern: /\d\/(\d{1,12}), (?:Running|SamplesPerSec)/d },
   {
     worth: 3,
-    pattern: /\bstep:? {0,12}(\d{1,12})\s?(?:\/\s?\d{1,12})?\s?[|,:\]].{0,200}\bloss['"]?[ :=]/di,
+    pattern: /\bstep:? {0,12}(\d{1,12})\s?(?:\/\s?\d{1,12})?\s?[|,:\] ].{0,200}\bloss['"]?[ :=]/di,
   },
   {
     worth: 3,
