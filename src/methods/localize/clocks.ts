@@ -58,9 +58,10 @@ function throughGroups(ends: ReadonlyMap<Rank, Ends>, groups: readonly Group[]):
   };
 }
 
-/** Clocks are told apart to a tenth of a second: smaller differences are those of telling. */
+/** Clocks of a cluster agree within milliseconds, and are told apart to a tenth of a second: less is a matter of telling. */
+export const CLOCK_OFF_MS = 500;
+
+/** How far a clock is ahead, where it is off at all. */
 export function farAhead(ms: number): number {
   return Math.abs(ms) >= CLOCK_OFF_MS ? ms : 0;
 }
-
-const CLOCK_OFF_MS = 500;

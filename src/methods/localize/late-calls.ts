@@ -8,6 +8,7 @@
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+import { farAhead } from "./clocks.ts";
 
 export interface LateCalls {
   /** 0..1: the part of the others' waiting that the rank's late calls explain in full. */
@@ -22,8 +23,6 @@ const IN_FULL = 0.98;
 const SHOWS = 0.15;
 /** Members of a group that a rank is compared with. */
 const MOST_MEMBERS = 64;
-/** Clocks are told apart to a tenth of a second: smaller differences are those of telling. */
-const CLOCK_OFF_MS = 500;
 
 /** `slow`, `usual`: indices of the rank's iterations; null where collectives do not tell. */
 export function lateCalls(
@@ -87,10 +86,10 @@ function finder(
 ): Find {
   const members = new Map<number, { operators: RankOperators; ops: Map<number, number> }[]>();
   const calledMs = ({ rank, ops, epochNs }: RankOperators, op: number): number => {
-    const ahead = clocks.get(rank) ?? 0;
+    const ahead = farAhead(clocks.get(rank) ?? 0);
     // Differences of epochs are exact, and small enough for a double.
     const epochMs = Number(epochNs - own.epochNs) / 1e6;
-    return epochMs + ops.createdNs[op]! / 1e6 - (Math.abs(ahead) >= CLOCK_OFF_MS ? ahead : 0);
+    return epochMs + ops.createdNs[op]! / 1e6 - ahead;
   };
   return (op) => {
     const group = own.groupIds[own.ops.group[op]!] ?? -1;

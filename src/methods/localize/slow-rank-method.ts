@@ -16,7 +16,7 @@ import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { attributeDevices } from "./attribute.ts";
-import { clockOffsets } from "./clocks.ts";
+import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
 import { fromDevices, withDevices } from "./device-findings.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
@@ -186,9 +186,6 @@ function reference(accounts: ReadonlyMap<Rank, Account>): {
     totalMs: kept.map((i) => longest!.totalMs[i]!),
   };
 }
-
-/** Clocks of a cluster agree within milliseconds; completions are noticed within a tenth of a second. */
-const CLOCK_OFF_MS = 500;
 
 function lacksOf(
   cut: number,
