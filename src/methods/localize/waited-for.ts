@@ -331,7 +331,7 @@ function grownSince(
     kind: "slower",
     iteration: iteration[shift.from]!,
     until: shift.to >= iteration.at(-1)! ? null : shift.to,
-    ...levels(account, slow, growthMs),
+    ...ownLevels(account, slow, growthMs),
     sigmas: growthMs / noise,
     slow: [...slow],
   };
@@ -354,6 +354,7 @@ function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): Growth {
 /** The rank leads in all iterations at hand, by comparison with ranks that run the same program. */
 function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
   const settled = leads.map(({ ms }) => [...ms].filter((one) => !Number.isNaN(one)));
+  const levels = settled.map((values) => median(values));
   const programs = new Map<number, number[]>();
   for (const [k, { account }] of leads.entries()) {
     const list = programs.get(account.program);
@@ -362,21 +363,21 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
   }
   const aheadMs = leads.map(({ account }, k) => {
     const peers = programs.get(account.program)!.filter((other) => other !== k);
-    return median(settled[k]!) - median(peers.map((other) => median(settled[other]!)));
+    return levels[k]! - median(peers.map((other) => levels[other]!));
   });
   const found = leads.flatMap(({ rank, account, ms }, k): OwnTimeSuspect[] => {
     const ahead = aheadMs[k]!;
     if (settled[k]!.length < FEWEST || !(ahead >= MATTERS_ALWAYS * iterationMs)) return [];
     // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
-    if (median(settled[k]!) < MATTERS_ALWAYS * iterationMs) return [];
+    if (levels[k]! < MATTERS_ALWAYS * iterationMs) return [];
     const others = aheadMs.filter((_, other) => other !== k);
     const noise = noiseOf(others, ahead, errorOfMedian(settled[k]!), iterationMs);
     // Two of a kind differ by as much as one of them is slow: what is usual, only others can tell.
     const isWitnessed = programs.get(account.program)!.length > 2 || programs.size > 2;
     if (ahead < standsOut(ahead, iterationMs) * noise || !isWitnessed) return [];
     const all = new Set(account.iteration.keys());
-    if (!holds(ms, all, median(settled[k]!) - ahead, ahead)) return [];
-    const facts = { iteration: null, until: null, ...levels(account, all, ahead) };
+    if (!holds(ms, all, levels[k]! - ahead, ahead)) return [];
+    const facts = { iteration: null, until: null, ...ownLevels(account, all, ahead) };
     const slow = [...all].filter((i) => !Number.isNaN(ms[i]!));
     return [{ rank, kind: "always" as const, ...facts, sigmas: ahead / noise, slow }];
   });
@@ -428,7 +429,7 @@ function holds(
 }
 
 /** In words of own time, which is what grows when a lead does. */
-function levels(
+function ownLevels(
   { ownMs, iteration }: Account,
   slow: ReadonlySet<number>,
   growthMs: number,
