@@ -1,6 +1,7 @@
 /** Which records of the library a line matches. */
 import type { FaultRecord } from "../model/fault-record.ts";
 import { Automaton } from "./automaton.ts";
+import { isMention } from "./mention.ts";
 
 export interface FaultMatch {
   readonly record: FaultRecord;
@@ -73,7 +74,7 @@ export class FaultMatchers {
       const { record } = compiled;
       const end = guesses < 0 || record.category === null ? line.length : guesses;
       const captures = this.#verify(compiled, folded.slice(0, end), line.slice(0, end));
-      if (captures) matches.push({ record, captures });
+      if (captures && !isMentioned(compiled, folded, line)) matches.push({ record, captures });
     }
     return matches.length > 1 ? matches.sort(byTelling) : matches;
   }
@@ -93,6 +94,12 @@ export class FaultMatchers {
     const given = Object.entries(found.groups ?? {}).filter(([, value]) => value !== undefined);
     return Object.fromEntries(given);
   }
+}
+
+function isMentioned({ record, all }: Compiled, folded: string, line: string): boolean {
+  if (record.category === null) return false;
+  const from = folded.indexOf(all[0]!);
+  return isMention(line, from, from + all[0]!.length);
 }
 
 /** A record that asks for more of the line knows more of it; then the surer one. */

@@ -2,6 +2,7 @@ import { CLOCK_TOLERANCE_MS, connectionsClosedFirst, isEnding } from "./connecti
 import type { Job } from "./job.ts";
 import type { LogFailure } from "./log.ts";
 import { START } from "./series.ts";
+import { failuresOf } from "./told-failures.ts";
 
 const UNKNOWN_ITERATION_MS = 30_000;
 /** A dying process may print its error several times: by its logger, by the interpreter, by the launcher. */
@@ -12,7 +13,7 @@ const SAME_DEATH_MS = 15_000;
  * ended the job, does not count: that is how a hang ends.
  */
 export function processEnded(job: Job): boolean {
-  const failures = job.failures.filter((failure) => !wasSurvived(job, failure));
+  const failures = deadly(job);
   if (failures.some((failure) => failure.role === "own" && !isEnding(failure))) return true;
   // An abort is what a watchdog does, SIGTERM what the launcher does to the rest.
   if (job.torchrun.some(({ signal }) => !/SIGTERM|SIGABRT/.test(signal))) return true;
@@ -20,6 +21,13 @@ export function processEnded(job: Job): boolean {
   return (
     connectionsClosedFirst({ ...job, failures }) ?? failures.some(({ role }) => role === "echo")
   );
+}
+
+/** What no process lived through. What the logs' judgement names as the cause was not, whoever went on without it. */
+export function deadly(job: Job): readonly LogFailure[] {
+  const cause = job.logReport?.cause;
+  const told = new Set(cause?.role === "root" ? failuresOf(job, cause) : []);
+  return job.failures.filter((failure) => told.has(failure) || !wasSurvived(job, failure));
 }
 
 /** A rank that reports iterations again after its error got over it, or was started anew; so does one without which the job went on. */

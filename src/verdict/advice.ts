@@ -158,7 +158,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   scheduler: {
     owner: "operations",
-    is: "was ended by the scheduler",
+    is: "was ended from outside, by the scheduler or a person",
     actions: [["resume-job", "from the last checkpoint; ask for more time if it was a limit"]],
   },
   platform: {

@@ -32,7 +32,8 @@ export function agreed(report: LogReport, verdict: Verdict, digest: LogDigest): 
   // What only follows from a failure is not its cause where the verdict says that nothing, or something else, ended it.
   if (!lead && before && before.role !== "root" && verdict.kind !== "hang")
     return { ...report, cause: null, alternatives: [before, ...alternatives] };
-  if (!lead || !isStop || restsOnReport(verdict, lead)) return report;
+  const isSame = lead?.cause === before?.cause && lead && restsOnReport(verdict, lead);
+  if (!lead || !isStop || isSame) return report;
   const cause = causeOf(verdict, lead, digest);
   return { ...report, cause, alternatives: before ? [before, ...alternatives] : alternatives };
 }

@@ -6,18 +6,20 @@ import type { LogDigest } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { StreamBlocks } from "./blocks.ts";
 import { CellTable } from "./cell-table.ts";
-import { LineCutter } from "./cut-lines.ts";
+import { cleanBytes } from "./clean-bytes.ts";
+import { LineCutter, MOST_LINE_BYTES } from "./cut-lines.ts";
 import { FormReader } from "./form-reader.ts";
 import * as forms from "./form-table.ts";
 import { IterationTable } from "./iteration-table.ts";
 import { KEPT_TEXT, KeptLines } from "./kept-lines.ts";
-import { FRAME, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
+import { FRAME, HEADER, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
 import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
 import { type Header, headerOfText } from "./prefix-header.ts";
-import { scanned } from "./scan-bytes.ts";
+import { scanForm, scanned } from "./scan-bytes.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
+import { unfolded } from "./unfolded.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
 
 /** Where a file's times and its lines' header are looked for first. */
@@ -192,6 +194,11 @@ export class LogEngine {
     }
     const reader = this.#reader;
     reader.read(buf, from, to);
+    if (reader.kind === HEADER && buf[from] === BRACE) {
+      const inside = unfolded(buf.toString("utf8", from, to));
+      for (const text of inside) this.#inside(text);
+      if (inside.length > 0) return;
+    }
     this.#onLine?.(reader.whole(buf, to), line, reader.noted);
     const { flags, kind, shape } = reader;
     if (!isLast && (flags & forms.TELLING) === 0 && reader.report === forms.NO_REPORT) return;
@@ -232,6 +239,14 @@ export class LogEngine {
         ms,
       );
     this.#iterations.wrote(stream, shape);
+  }
+
+  /** A line that stands within another, as if it stood by itself. */
+  #inside(text: string): void {
+    const buf = Buffer.from(text.slice(0, MOST_LINE_BYTES));
+    const clean = Buffer.alloc(buf.length);
+    scanForm(clean, 0, cleanBytes(buf, 0, buf.length, clean));
+    this.#line(clean, 0, true);
   }
 
   #tell(
@@ -313,6 +328,8 @@ export class LogEngine {
     ));
   }
 }
+
+const BRACE = 123;
 
 function hash(text: string, seed: number): number {
   let sum = Math.imul(seed, 0x811c9dc5) | 0;

@@ -17,7 +17,7 @@ import {
   isTimeout,
   WATCHDOG_TIMEOUT,
 } from "../../model/connections.ts";
-import { wasSurvived } from "../../model/process-ended.ts";
+import { deadly } from "../../model/process-ended.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -32,7 +32,7 @@ export const firstError: Method = {
   id: "crash/first-error",
   applies: (job) => job.failures.length > 0 || job.torchrun.length > 0,
   *run(given) {
-    const failures = given.failures.filter((failure) => !wasSurvived(given, failure));
+    const failures = deadly(given);
     const job = { ...given, failures };
     const judged = judgedCause(job);
     const own = ownFailures(job, judged);

@@ -5,9 +5,9 @@ import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../m
 import { causesOf } from "./cause.ts";
 import { contextCauses } from "./contexts.ts";
 import { normalEvents, recordEvent, type NormalPool } from "./cross-job.ts";
-import { endingCauses, endsStandStill } from "./endings.ts";
+import { endingCauses, endsStandStill, saysEnded } from "./endings.ts";
 import { exceptionCauses } from "./exceptions.ts";
-import { finishOf, isBefore } from "./finished.ts";
+import { diedApart, finishOf, isBefore } from "./finished.ts";
 import { indicatingLines, type Evidence } from "./indicating.ts";
 import { aftermath, knownLines, outlived, wroteOn } from "./known-lines.ts";
 import { nodesOf, type LogNodes } from "./nodes.ts";
@@ -51,10 +51,12 @@ export function analyseLogs(
   });
   const isOutlived = outlived(digest, (i) => known[i]?.record.id ?? -1 - templateOf(i));
   const finish = finishOf(digest);
-  if (finish)
+  if (finish) {
+    const apart = diedApart(finish, digest);
     digest.kept.forEach(({ file, line, timeMs }, i) => {
-      if (isBefore(finish, file, line, timeMs)) isOutlived[i] = 1;
+      if (isBefore(finish, file, line, timeMs) && !apart.has(file)) isOutlived[i] = 1;
     });
+  }
   for (const signs of [resumed(digest, known, isOutlived), wroteOn(digest, known)])
     signs.forEach((isOver, i) => {
       if (isOver === 1) isOutlived[i] = 1;
@@ -99,9 +101,9 @@ export function analyseLogs(
     (isOutlived[i]! | isAftermath[i]! | isNormalLine[i]! | isTidyingUp[i]!) === 1 ||
     // Processes that leave a job that is done complain of each other.
     (finish !== null && known[i] !== null && known[i]!.record.role !== "root");
-  const exceptions = exceptionCauses(digest, known, isLeftOut);
+  const exceptions = exceptionCauses(digest, known, isLeftOut, isSettled);
   const isTold = (i: number): boolean => isLeftOut(i) || exceptions.spokenFor.has(i);
-  const groups = signatureGroups(digest, known, isTold, nodes);
+  const groups = signatureGroups(digest, known, isTold, isSettled, nodes);
   const stage = stageOf(digest, templates, indicating);
   const isExplained =
     exceptions.causes.length > 0 || groups.some(({ record }) => record.role === "root");
@@ -118,7 +120,8 @@ export function analyseLogs(
       ? []
       : silentCauses(silence.silences, nodes, groups.length > 0)),
   ];
-  const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes);
+  const hasEnded = saysEnded(digest, known, isLeftOut, isSettled);
+  const [cause = null, ...alternatives] = causesOf(digest, groups, contexts, nodes, hasEnded);
   return {
     files: digest.files.length,
     bytes: digest.files.reduce((sum, { bytes }) => sum + bytes, 0),

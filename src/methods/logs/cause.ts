@@ -14,6 +14,8 @@ const SUPPORT = 0.25;
 const FIRST_BONUS = 1.15;
 const SKEW_MS = 5_000;
 const MOST_CONFIDENCE = 0.95;
+/** Where nothing says that a process ended, the trouble may be one that the job lived with. */
+const MOST_OPEN = 0.75;
 const MOST_ALTERNATIVES = 5;
 const MOST_PLACES = 4096;
 
@@ -28,7 +30,9 @@ export function causesOf(
   groups: readonly SignatureGroup[],
   contexts: readonly ContextCause[],
   nodes: LogNodes,
+  hasEnded: boolean,
 ): LogCause[] {
+  const most = hasEnded ? MOST_CONFIDENCE : MOST_OPEN;
   const weights = groups.map(
     (group) => weightOf(group) * (isFirst(group, groups, digest) ? FIRST_BONUS : 1),
   );
@@ -52,7 +56,7 @@ export function causesOf(
   return ranked.slice(0, 1 + MOST_ALTERNATIVES).map(({ cause, weight }) => ({
     ...cause,
     confidence: Math.min(
-      MOST_CONFIDENCE,
+      most,
       Math.min(1, weight) * Math.sqrt(total.get(cause.category)! / all),
     ),
   }));

@@ -3,10 +3,11 @@
  * whoever ends a job that stands still, or that has failed, only tidies up.
  */
 import type { FaultMatch } from "../../library/matcher.ts";
-import { causeOfRecord, type FaultRecord } from "../../model/fault-record.ts";
+import { causeOfRecord, type FaultRecord, type Layer } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { ContextCause } from "./cause.ts";
 import { isSequel } from "./indicating.ts";
+import { EXCEPTION } from "./known-lines.ts";
 import type { SignatureGroup } from "./signature-groups.ts";
 
 /** Clocks of different machines are no better. */
@@ -61,6 +62,31 @@ function stoodStillSince({ iterations, cells, shapes }: LogDigest): number | nul
     isAnnounced = cells.lastMs[c]! >= lastMs && ANNOUNCED.test(shapes[cells.shape[c]!]!.text);
   return lastMs + Math.max(LEAST_STILL_MS, PAUSES * pauseMs, isAnnounced ? ANNOUNCED_MS : 0);
 }
+
+/** Whoever ends processes, or counts their ends, says by it that one has ended. */
+const ENDERS: readonly Layer[] = ["launcher", "scheduler", "container"];
+
+/**
+ * Whether anything says that a process ended: a traceback or a C++ abort, an exception that nothing ordinary follows, its
+ * launcher, scheduler or kernel, or others that lost it. A line of trouble alone may be one that the job lived with.
+ */
+export function saysEnded(
+  { kept, blocks }: LogDigest,
+  known: readonly (FaultMatch | null)[],
+  isLeftOut: (kept: number) => boolean,
+  isSettled: Uint8Array,
+): boolean {
+  const inBlock = new Set(blocks.map(({ stream, line }) => `${stream} ${line}`));
+  return kept.some(({ stream, line, text }, i) => {
+    if (isLeftOut(i)) return false;
+    const record = known[i]?.record;
+    if (record && (ENDERS.includes(record.layer) || isSequel(record) || KILLED.test(text)))
+      return true;
+    return inBlock.has(`${stream} ${line}`) || (EXCEPTION.test(text) && isSettled[i] === 0);
+  });
+}
+
+const KILLED = /\b(?:killed|terminated|aborted|core dumped|exit(?:ed|ing)?)\b/i;
 
 const ENDED_WEIGHT = 0.3;
 

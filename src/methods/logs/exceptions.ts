@@ -7,6 +7,7 @@ import type { FaultMatch } from "../../library/matcher.ts";
 import { CAUSE_OF, type Category, type FaultRecord } from "../../model/fault-record.ts";
 import type { FrameOwner, LogBlock, LogDigest } from "../../model/log-digest.ts";
 import type { ContextCause } from "./cause.ts";
+import { SETTLED } from "./signature-groups.ts";
 
 /** A record of an exception's class alone: it knows no more than that the program raised it. */
 export function isGeneric({ layer, component, category }: FaultRecord): boolean {
@@ -68,6 +69,7 @@ export function exceptionCauses(
   digest: LogDigest,
   known: readonly (FaultMatch | null)[],
   isLeftOut: (kept: number) => boolean,
+  isSettled: Uint8Array,
 ): Exceptions {
   const blocks = new Map(
     digest.blocks
@@ -91,8 +93,12 @@ export function exceptionCauses(
     (match, i) => match?.record.role === "root" && !isGeneric(match.record) && !isLeftOut(i),
   );
   const causes = [...raised.values()]
-    .map(({ lines, block }) => causeOf(digest, lines, block, known[lines[0]!]?.record ?? null))
-    .map(({ cause, weight }) => ({ cause, weight: isSpecific ? BESIDE_SPECIFIC * weight : weight }))
+    .map(({ lines, block }) => {
+      const { cause, weight } = causeOf(digest, lines, block, known[lines[0]!]?.record ?? null);
+      const isLived = lines.every((i) => isSettled[i] === 1);
+      const share = (isSpecific ? BESIDE_SPECIFIC : 1) * (isLived ? SETTLED : 1);
+      return { cause, weight: share * weight };
+    })
     .sort((a, b) => b.weight - a.weight);
   return { causes, spokenFor };
 }

@@ -38,4 +38,27 @@ export function isBefore(finish: Finish, file: number, line: number, timeMs: num
   return !isTimed || timeMs <= finish.timeMs + SKEW_MS;
 }
 
+const LAST_LINES = 5;
+
+/**
+ * Files that had to say themselves that they are done, and end in a traceback: they report iterations of their own, or
+ * are another rank's. That one process got to its end says nothing of another that died.
+ */
+export function diedApart(
+  finish: Finish,
+  { files, blocks, iterations, streams }: LogDigest,
+): ReadonlySet<number> {
+  const ranks = new Set(streams.map(({ file, rank }) => (file === finish.file ? rank : null)));
+  const isApart = new Set(iterations.map(({ stream }) => streams[stream]!.file));
+  if (ranks.size > 1) for (const { file, rank } of streams) if (!ranks.has(rank)) isApart.add(file);
+  isApart.delete(finish.file);
+  return new Set(
+    blocks.flatMap(({ kind, stream, lastLine }) => {
+      const { file } = streams[stream]!;
+      const isLast = lastLine > files[file]!.lines - LAST_LINES;
+      return kind === "traceback" && isLast && isApart.has(file) ? file : [];
+    }),
+  );
+}
+
 const SKEW_MS = 5_000;

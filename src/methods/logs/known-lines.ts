@@ -9,7 +9,6 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
   // The same text comes from many ranks.
   const seen = new Map<string, FaultMatch | null>();
   return kept.map(({ text }) => {
-    if (isSource(text)) return null;
     let known = seen.get(text);
     if (known === undefined) {
       known = mostTelling(matchers.match(text));
@@ -17,14 +16,6 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
     }
     return known;
   });
-}
-
-/** A line of a program that a job prints, what it would say if it failed and all. */
-const SOURCE =
-  /^\s*(?:raise \w[\w.]*\(|assert\b.*,\s*f?["']|(?:el)?if\b.*:\s*$|def \w+\(|return\b)/;
-
-function isSource(text: string): boolean {
-  return SOURCE.test(text);
 }
 
 /** A line may confirm and say what broke in one: then it says that. */
@@ -158,7 +149,7 @@ export function goingOn({ kept }: LogDigest): Uint8Array {
   return Uint8Array.from(kept, ({ text }) => (saysGoesOn(text) ? 1 : 0));
 }
 
-const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;
+export const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;
 
 /**
  * By kept line: whether it is an exception that came without a traceback and after which its writer went on with

@@ -65,7 +65,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
     cause.cause !== "unknown" &&
     !isNobody &&
     (isAlone ? isTold(cause, kind) : isMachines(cause) && ranks.length > 0) &&
-    (isGuess || failuresOf(job, cause).length === 0);
+    (isGuess || kind === "hang" || failuresOf(job, cause).length === 0);
   const weight = isAlone ? Math.max(LEAST_WEIGHT, isGuess ? 0 : confidence) : confidence;
   return {
     says: why,

@@ -12,6 +12,8 @@ export interface SignatureGroup {
   readonly ranks: ReadonlySet<number>;
   readonly captures: Readonly<Record<string, string>>;
   readonly firstMs: number;
+  /** Whether each of its lines was settled: its writer went on, or said that it would. */
+  readonly isSettled: boolean;
 }
 
 /** How much each role says about the cause. */
@@ -27,6 +29,7 @@ export function signatureGroups(
   digest: LogDigest,
   known: readonly (FaultMatch | null)[],
   isLeftOut: (kept: number) => boolean,
+  isSettled: Uint8Array,
   nodes: LogNodes,
 ): SignatureGroup[] {
   const groups = new Map<
@@ -38,6 +41,7 @@ export function signatureGroups(
       ranks: Set<number>;
       captures: Record<string, string>;
       firstMs: number;
+      isSettled: boolean;
     }
   >();
   known.forEach((match, i) => {
@@ -52,10 +56,12 @@ export function signatureGroups(
         ranks: new Set(),
         captures: {},
         firstMs: NaN,
+        isSettled: true,
       };
       groups.set(match.record.id, group);
     }
     group.lines.push(i);
+    if (isSettled[i] === 0) group.isSettled = false;
     const node = nodes.of[stream]!;
     if (node >= 0) group.nodes.add(node);
     const { rank } = digest.streams[stream]!;
@@ -66,6 +72,9 @@ export function signatureGroups(
   return [...groups.values()];
 }
 
-export function weightOf({ record }: SignatureGroup): number {
-  return record.certainty * ROLE_WEIGHT[record.role];
+/** What its writer lived through may still be what broke, where nothing else tells: a guess. */
+export const SETTLED = 0.5;
+
+export function weightOf({ record, isSettled }: SignatureGroup): number {
+  return record.certainty * ROLE_WEIGHT[record.role] * (isSettled ? SETTLED : 1);
 }
