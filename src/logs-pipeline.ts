@@ -48,8 +48,6 @@ async function jobOfLogs(
   workers: number | undefined,
   env: Env,
 ): Promise<{ job: Job; digest: LogDigest }> {
-  if (!(await hasArchives(paths)) && (await findLogFiles(paths)).length === 0)
-    throw noLogs(`no logs in ${paths.join(" ")}`);
   const { job, unrecognised } = await readJob(
     { paths, isOfLogs: true, records, ...(workers === undefined ? {} : { workers }) },
     env,

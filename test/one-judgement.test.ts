@@ -280,3 +280,108 @@ describe("a cause", () => {
     expect(cause).toMatchObject({ signature: "context.first-operator", cause: "network-hang" });
   });
 });
+
+describe("a job that lives on", () => {
+  const OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB";
+
+  it.each<[string, readonly string[]]>([
+    [
+      "after it tried a smaller batch",
+      [
+        OOM,
+        "Batch size 64 failed, trying batch size 32",
+        "Epoch 1/3 loss=2.1",
+        "Epoch 2/3 loss=1.1",
+      ],
+    ],
+    [
+      "and says that it retries",
+      [
+        "Epoch 1/3 loss=2.1",
+        `WARNING: ${OOM} -- retrying with batch size 16`,
+        "Epoch 2/3 loss=1.1",
+      ],
+    ],
+    ["after it skipped a batch", ["step 2 loss 1.9", `${OOM}, skipping batch`, "step 3 loss 1.8"]],
+  ])("is hardly said to have died: %s", async (_, lines) => {
+    const { cause } = await asked(lines);
+    expect(cause?.confidence ?? 0).toBeLessThanOrEqual(0.5);
+  });
+
+  it("is not surely dead where nothing says that a process ended", async () => {
+    const steps = [1, 2, 3, 4].map((n) => JSON.stringify({ level: "info", step: n, loss: 2 }));
+    const { cause } = await asked([
+      ...steps,
+      JSON.stringify({ level: "error", msg: "CUDA out of memory" }),
+    ]);
+    expect(cause).toMatchObject({ cause: "gpu-memory", confidence: 0.75 });
+  });
+
+  it("has died where a JSON value holds its traceback", async () => {
+    const value = traceback(OOM).join("\n");
+    const { cause } = await asked([
+      JSON.stringify({ level: "error", msg: "end", exc_info: value }),
+    ]);
+    expect(cause?.cause).toBe("gpu-memory");
+    expect(cause?.confidence).toBeGreaterThan(0.8);
+  });
+});
+
+describe("several processes", () => {
+  const iteration = (n: number): string =>
+    `[2026-11-17 10:${String(n).padStart(2, "0")}:00] iteration ${n}/ 100 | elapsed time per iteration (ms): 60000 | lm loss: 2.1 |`;
+  const to = (n: number): string[] => Array.from({ length: n }, (_, i) => iteration(i + 1));
+
+  it("one that got to its end does not silence another that died", async () => {
+    const folder = join(scratch, String(++cases));
+    mkdirSync(folder);
+    writeFileSync(
+      join(folder, "rank0.log"),
+      [...to(20), "Training completed successfully."].join("\n"),
+    );
+    writeFileSync(join(folder, "rank1.log"), [...to(9), ...traceback("KeyError: 'x'")].join("\n"));
+    const answers = await answersOf(folder);
+    expectSame(answers);
+    expect(answers.verdict.suspects[0]).toMatchObject({ ranks: [1], cause: "user-program" });
+  });
+
+  it("one whose rank is known tells those of the others' local ranks", async () => {
+    const raised = traceback("KeyError: 'x'").flatMap((line) =>
+      [0, 1, 2, 3].map((local) => `[default${local}]:${line}`),
+    );
+    const report = [
+      "[0]:",
+      "  host      : node001",
+      "  rank      : 0 (local_rank: 0)",
+      "  exitcode  : 1 (pid: 4711)",
+    ];
+    const { verdict } = await asked([
+      ...to(5),
+      ...raised,
+      "Root Cause (first observed failure):",
+      ...report,
+    ]);
+    expect(verdict.suspects[0]).toMatchObject({ type: "code", ranks: [0, 1, 2, 3] });
+  });
+
+  it("the machine that a kernel's or a scheduler's line is about is named", async () => {
+    const failed = await asked([...to(5), "srun: error: Node failure on node007"]);
+    expect(failed.verdict.suspects[0]).toMatchObject({ machine: "node007", cause: "process-gone" });
+    expect(failed.verdict.summary).toMatch(/^Machine node007 is gone/);
+  });
+});
+
+describe("a log is read by both", () => {
+  it.each<[string, string]>([
+    ["behind a configuration in JSON", '{\n  "lr": 0.1\n}\n'],
+    ["behind markup", "<config><lr>1</lr></config>\n"],
+    [
+      "behind a thread's stack",
+      'Thread 0x7f (most recent call first):\n  File "a.py", line 3 in f\n',
+    ],
+    ["behind a NUL", "\0starting\n"],
+  ])("%s", async (_, head) => {
+    const { cause } = await asked([head + traceback("KeyError: 'x'").join("\n")]);
+    expect(cause?.category).toBe("user.program");
+  });
+});

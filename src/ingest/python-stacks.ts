@@ -17,11 +17,15 @@ const FORMAT = "python-stacks";
 const PREAMBLE_LINES = 12;
 const SPACE = /^\s$/;
 
+const RAISED = /^Traceback \(most recent call last\):/m;
+
 export const pythonStacks: Reader = {
   format: FORMAT,
   sniff(head: Head): boolean {
     const text = head.text;
     if (/^\s*\[\s*\{/.test(text)) return text.includes('"frames"') && text.includes('"thread_');
+    // Only who lives on raises: a log.
+    if (RAISED.test(text)) return false;
     const lines = text.slice(0, 8192).split("\n", PREAMBLE_LINES);
     const first = lines.findIndex(
       (l) => isFaulthandlerHeader(l.trimEnd()) || isPySpyThread(l.trimEnd()),

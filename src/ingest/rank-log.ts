@@ -16,7 +16,7 @@ import type { Head, LogOpening, Reader, Sink } from "./reader.ts";
 export const rankLog: Reader = {
   format: "rank-log",
   isLog: true,
-  sniff: (head: Head): boolean => looksLikeLog(head.text, head.name),
+  sniff: (head: Head): boolean => looksLikeLog(head),
   open: (file: string, known?: LogOpening): Sink => new RankLogSink(file, null, known),
 };
 

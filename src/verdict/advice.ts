@@ -10,6 +10,8 @@ export interface Advice {
   readonly owner: Owner;
   /** What is wrong, in a few words after "rank 3": "has stopped on the CPU". */
   readonly is: string;
+  /** The same of a process that ended, where that reads otherwise. */
+  readonly crashed?: string;
   readonly actions: readonly (readonly [action: string, why: string])[];
 }
 
@@ -33,6 +35,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   dataloader: {
     owner: "user",
     is: "is stuck in its data loader",
+    crashed: "died of its data loader",
     actions: [
       [
         "check-storage",
@@ -44,6 +47,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   storage: {
     owner: "operations",
     is: "is stuck in, or failed at, storage",
+    crashed: "died of an error of its storage",
     actions: [
       ["check-storage", "free space, quota and health of the file system in the message"],
       RESTART,
@@ -93,6 +97,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   "process-gone": {
     owner: "operations",
     is: "is gone: its process died without a word",
+    crashed: "is gone: it died without a word",
     actions: [
       ["check-machine", "dmesg (OOM killer, Xid), the scheduler's log and the machine's health"],
       ["replace-machine", "if the machine is unwell, restart the job without it"],

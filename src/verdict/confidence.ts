@@ -72,7 +72,8 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   if (kind === "healthy")
     return round(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
   if (kind === "hang") {
-    const told = findings.find(({ data }) => "logConfidence" in data)?.data["logConfidence"];
+    const told = findings.find(({ data }) => data["stoodStill"] === true && "logConfidence" in data)
+      ?.data["logConfidence"];
     return typeof told === "number" && isLogsAlone(job) ? round(told) : NOBODY.hang;
   }
   const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);

@@ -32,7 +32,8 @@ export function summarise(
   const byCause = new Map<Cause, Rank[]>();
   for (const { cause, ranks } of suspects)
     byCause.set(cause, [...(byCause.get(cause) ?? []), ...ranks]);
-  const named = suspects[0]!.type === "machine" ? suspects[0]!.name : null;
+  const machine = suspects[0]!.type === "machine" ? suspects[0]!.name : null;
+  const named = machine === null ? null : `machine ${machine}`;
   const wire = suspects.length === 1 ? wireClause(job, suspects[0]!) : null;
   const parts =
     wire === null
@@ -99,10 +100,11 @@ function clause(
       ? (named ?? "a process")
       : rankWords(sorted) + (machine === null ? "" : ` on ${machine}`);
   // Of a hang, a missing dump alone proves no death.
+  const advice = adviceFor(cause, kind);
   const is =
     cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
       ? "left no trace: its process is gone, or its files are missing"
-      : adviceFor(cause, kind).is;
+      : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
   return `${who} ${sorted.length > 1 ? plural(is) : is}`;
 }
 

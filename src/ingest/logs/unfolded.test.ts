@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { unfolded } from "./unfolded.ts";
 
 test("a traceback inside a JSON value becomes lines behind the rest of the object", () => {
-  const value = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\nKeyError: 'a\\b'";
+  const value =
+    "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\nKeyError: 'a\\b'";
   const line = JSON.stringify({ level: "ERROR", message: "Uncaught", exc_info: value, rank: 3 });
   expect(unfolded(line)).toEqual([
     '{"level":"ERROR","message":"Uncaught","exc_info":"","rank":3}',

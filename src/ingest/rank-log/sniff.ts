@@ -59,10 +59,16 @@ const DOCUMENT = /^\s*(?:\{(?!')|<)/;
 /** Programs and what people write beside them: that they speak of errors tells nothing of a job. */
 const SOURCE_NAME = /\.(?:py|pyx|ipynb|sh|ya?ml|toml|md|rst|html?|css|[ch]|cc|cpp|cu|js|ts)$/i;
 
-export function looksLikeLog(head: string, name = ""): boolean {
-  if (LOG_NAME.test(name)) return isText(head) && !DOCUMENT.test(head);
-  // A zero byte is not text.
-  if (head.includes("\0") || DOCUMENT.test(head) || SOURCE_NAME.test(name)) return false;
+/** A program may print its configuration first: lines behind it that only logs have make it a log. */
+const LOG_LINE =
+  /^(?:Traceback \(most recent call last\):|\[(?:rank|default)\d{1,6}\]:|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)/m;
+
+export function looksLikeLog({ bytes, text, name }: Head): boolean {
+  if (SOURCE_NAME.test(name) || whyNoText(bytes) !== null) return false;
+  // What a crash left where blocks were never written.
+  const head = text.includes("\0") ? text.replaceAll("\0", "") : text;
+  if (isDocument(head)) return false;
+  if (LOG_NAME.test(name)) return isText(head);
   let lines = 0;
   let marked = 0;
   let timed = 0;
@@ -89,6 +95,10 @@ export function looksLikeLog(head: string, name = ""): boolean {
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
 }
 
+function isDocument(head: string): boolean {
+  return DOCUMENT.test(head) && !LOG_LINE.test(head);
+}
+
 /** Lines of JSON that a logger or a trainer wrote. */
 const JSON_LINE =
   /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity|loss|epoch|(?:current_|global_)?steps?)"\s*:/;
@@ -103,7 +113,7 @@ export function isReadable({ bytes, text, name, isGiven = false }: Head): boolea
   if (bytes.length === 0 || !(isGiven || mayBeLog(name))) return false;
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding).toString("latin1") : text;
-  if (!isText(head) || (DOCUMENT.test(head) && !JSON_LINE.test(head))) return false;
+  if (!isText(head) || (isDocument(head) && !JSON_LINE.test(head))) return false;
   if (JSON_LINE.test(head)) return true;
   return head
     .split(/[\n\r]/, MAX_LINES * 4)
@@ -114,8 +124,10 @@ export function isReadable({ bytes, text, name, isGiven = false }: Head): boolea
     );
 }
 
-/** Whether it is text at all, and not by its name something that lies beside logs. */
-export function isAnyText({ bytes, name, isGiven = false }: Head): boolean {
+/** Whether it is text at all, and not by its name something that lies beside logs, unless it looks like one all the same. */
+export function isAnyText(given: Head): boolean {
+  const { bytes, name, isGiven = false } = given;
+  if (looksLikeLog(given)) return true;
   const encoding = wideEncoding(bytes);
   const head = encoding ? narrowed(bytes, encoding) : bytes;
   return (isGiven || mayBeLog(name)) && whyNoText(head, encoding !== null) === null;

@@ -80,10 +80,20 @@ export class Streams {
         if (local < worldSize && !this.#rankOfLocal.has(local)) this.#rankOfLocal.set(local, local);
       }
     }
+    this.#learnOffset();
     this.#tasksAreRanks =
       this.#byTask.size > 0 && (this.#rankOfTask.size > 0 || this.#mostAreLabelled());
     this.#fileRank = this.#rankOfAll() ?? this.#rankByName(file, worldSize);
     return this.#fileRank;
+  }
+
+  /** Launchers number a machine's ranks one after the other: one that is known tells the others of its file. */
+  #learnOffset(): void {
+    const offsets = new Set([...this.#rankOfLocal].map(([local, rank]) => rank - local));
+    const [offset] = offsets;
+    if (offsets.size !== 1 || offset === undefined || offset < 0) return;
+    for (const local of this.#byLocal.keys())
+      if (!this.#rankOfLocal.has(local)) this.#rankOfLocal.set(local, offset + local);
   }
 
   rankOfLocal(local: number): number | null {

@@ -306,15 +306,19 @@ function ownFinding(
     (failure) => failure === first || !clearlyLater(failure, first),
   );
   const weight = suspects.length === 1 ? (specificity(job, first) === 3 ? 0.92 : 0.8) : 0.75;
-  const accuses = suspects.map((failure) =>
-    accuse(
-      "rank",
+  // Whose process it was nobody says; whose machine, the line may.
+  const [machine = null, ...others] = judged?.nodes ?? [];
+  const isOnMachine = ranks.length === 0 && machine !== null && others.length === 0;
+  const accuses = suspects.map((failure) => ({
+    ...accuse(
+      isOnMachine ? "machine" : "rank",
       failure.rank === null ? [] : [failure.rank],
       judged?.cause ?? failure.cause,
       weight,
       `${failure.rank === null ? "a process" : `rank ${failure.rank}`} died of its own error${failure.at ? ` at ${failure.at}` : ""}: ${cutText(failure.text, 160)}`,
     ),
-  );
+    ...(isOnMachine ? { name: machine } : {}),
+  }));
   return {
     says: accuses[0]!.why,
     weight,

@@ -55,10 +55,7 @@ export function causesOf(
   const all = ranked.reduce((sum, { cause }) => sum + total.get(cause.category)!, 0);
   return ranked.slice(0, 1 + MOST_ALTERNATIVES).map(({ cause, weight }) => ({
     ...cause,
-    confidence: Math.min(
-      most,
-      Math.min(1, weight) * Math.sqrt(total.get(cause.category)! / all),
-    ),
+    confidence: Math.min(most, Math.min(1, weight) * Math.sqrt(total.get(cause.category)! / all)),
   }));
 }
 
@@ -100,8 +97,17 @@ function causeOf(
       const { file, line } = digest.kept[i]!;
       return { file: digest.files[file]!.name, line };
     }),
-    nodes: [...nodes].map((node) => names[node]!),
+    nodes: aboutHost(record, captures) ?? [...nodes].map((node) => names[node]!),
     ranks: [...ranks].sort((a, b) => a - b),
     captures,
   };
+}
+
+/** Whom the line is about, where it says so itself: a scheduler writes of nodes that cannot write any more. */
+function aboutHost(
+  record: SignatureGroup["record"],
+  { host }: SignatureGroup["captures"],
+): string[] | null {
+  const isAbout = record.role === "root" && causeOfRecord(record) !== "scheduler";
+  return host !== undefined && isAbout && !host.includes("[") ? [host] : null;
 }

@@ -30,14 +30,21 @@ export function endsStandStill(
   const waited = known.flatMap((match, i) =>
     match && TIMEOUTS.has(match.record.id) ? [digest.kept[i]!] : [],
   );
-  return Uint8Array.from(digest.kept, ({ file, line, timeMs }, i) => {
+  return Uint8Array.from(digest.kept, ({ file, line, timeMs, text }, i) => {
     const match = known[i];
     if (!match || !isEnd(match.record)) return 0;
+    const endMs = saidTime(text) ?? timeMs;
     const isAfterTimeout = waited.some((one) =>
-      one.file === file ? one.line < line : one.timeMs + SKEW_MS < timeMs,
+      one.file === file ? one.line < line : one.timeMs + SKEW_MS < endMs,
     );
-    return isAfterTimeout || (stillMs !== null && timeMs >= stillMs) ? 1 : 0;
+    return isAfterTimeout || (stillMs !== null && endMs >= stillMs) ? 1 : 0;
   });
+}
+
+/** Slurm's lines begin without a time and hold one: "CANCELLED AT 2031-05-06T07:08:09 DUE TO TIME LIMIT". */
+function saidTime(text: string): number | null {
+  const at = /\bAT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b/.exec(text)?.[1];
+  return at === undefined ? null : Date.parse(`${at}Z`);
 }
 
 /** Also kills: a hung process that is killed was not killed for its memory. */

@@ -159,8 +159,12 @@ function stalledOf(digest: LogDigest): Silence[] {
   const { reporter } = progressOf(digest);
   if (!reporter || reporter.timeMs.length < 3) return [];
   const { timeMs, iteration } = reporter;
+  // A number that comes again and again (a limit, an epoch's length) is no progress that could end.
+  if (new Set(iteration).size < 3) return [];
   const durations = timeMs.slice(1).map((time, i) => time - timeMs[i]!);
   const usualMs = median(durations.filter((duration) => duration >= 0));
+  // Lines without times of their own have that of the last that had one.
+  if (!(usualMs > 0)) return [];
   const sinceMs = timeMs.at(-1)!;
   // Of its own file: other machines' clocks and kernels' logs go on whatever the job does.
   const { file } = digest.streams[reporter.stream]!;
