@@ -364,6 +364,12 @@ describe("several processes", () => {
     expect(verdict.suspects[0]).toMatchObject({ type: "code", ranks: [0, 1, 2, 3] });
   });
 
+  it("what only confirms is no root because a vaguer record would call it one", async () => {
+    const line = "NVRM: Xid (PCI:0000:3b:00): 63, pid=4711, name=python3, Row remapper: recorded";
+    const { cause } = await answersOf(put("dmesg.log", `[ 12.345678] ${line}\n`));
+    expect(cause).toMatchObject({ signature: "nvidia.xid.63", role: "confirmation" });
+  });
+
   it("the machine that a kernel's or a scheduler's line is about is named", async () => {
     const failed = await asked([...to(5), "srun: error: Node failure on node007"]);
     expect(failed.verdict.suspects[0]).toMatchObject({ machine: "node007", cause: "process-gone" });

@@ -18,11 +18,14 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
   });
 }
 
-/** A line may confirm and say what broke in one: then it says that. */
+/** A line may confirm and say what broke in one: then it says that, if it is as sure of it. */
 function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
   const [first = null] = matches;
   if (first?.record.role !== "confirmation") return first;
-  return matches.find(({ record }) => record.role === "root") ?? first;
+  const { certainty } = first.record;
+  const isAsSure = ({ record }: FaultMatch): boolean =>
+    record.role === "root" && record.certainty >= certainty;
+  return matches.find(isAsSure) ?? first;
 }
 
 const MOST_REMEMBERED = 100_000;
