@@ -10,7 +10,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
-import type { readLogs as Read } from "../src/ingest/logs/read-logs.ts";
+import type { ingest as Ingest } from "../src/ingest/ingest.ts";
 import { randomInt, seeded, type Random } from "../src/base/random.ts";
 
 const RANKS = 16;
@@ -132,13 +132,12 @@ interface Measured {
 
 async function child(workers: number, paths: readonly string[]): Promise<void> {
   // As it is shipped: compiled, so that threads start without a loader.
-  const built = new URL("../dist/ingest/logs/read-logs.js", import.meta.url).href;
-  const { readLogs } = (await import(built)) as {
-    readLogs: typeof Read;
-  };
+  const built = new URL("../dist/ingest/ingest.js", import.meta.url).href;
+  const { ingest } = (await import(built)) as { ingest: typeof Ingest };
+  const env = { signal: new AbortController().signal, progress: () => undefined };
   const started = performance.now();
   const before = process.cpuUsage();
-  const digest = await readLogs(paths, { workers });
+  const digest = (await ingest(paths, env, { isOfLogs: true, workers })).logDigest!;
   const seconds = (performance.now() - started) / 1000;
   const { user, system } = process.cpuUsage(before);
   const sum = (of: (file: (typeof digest.files)[number]) => number): number =>

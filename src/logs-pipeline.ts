@@ -1,7 +1,6 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
 import { UserError } from "./base/errors.ts";
-import { findLogFiles, hasArchives, unreadable } from "./ingest/logs/files.ts";
-import { readLogs } from "./ingest/logs/read-logs.ts";
+import { unreadable } from "./ingest/logs/files.ts";
 import { FaultMatchers } from "./library/matcher.ts";
 import { shippedRecords } from "./library/shipped.ts";
 import { analyseLogs, healthyEvents, normalPool } from "./methods/methods.ts";
@@ -31,8 +30,8 @@ export async function logsFromFiles(
   const matchers = new FaultMatchers(recordsOf(store));
   const healthy: string[][] = [];
   for (const path of options.baseline ?? []) {
-    const sound = await digestOf([path], store.records, options.workers, env);
-    healthy.push(healthyEvents(sound, matchers));
+    const sound = await jobOfLogs([path], store.records, options.workers, env);
+    healthy.push(healthyEvents(sound.digest, matchers));
   }
   const report = analyseLogs(digest, matchers, normalPool(store, healthy));
   // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
@@ -80,36 +79,6 @@ export function recordsOf(store: LogStore): FaultRecord[] {
 
 /** What a healthy job says. */
 export async function normalEvents(path: string, store: LogStore, env: Env): Promise<string[]> {
-  const digest = await digestOf([path], store.records, undefined, env);
+  const { digest } = await jobOfLogs([path], store.records, undefined, env);
   return healthyEvents(digest, new FaultMatchers(recordsOf(store)));
-}
-
-async function digestOf(
-  paths: readonly string[],
-  userRecords: readonly FaultRecord[],
-  workers: number | undefined,
-  env: Env,
-): Promise<LogDigest> {
-  if (await hasArchives(paths)) return (await jobOfLogs(paths, userRecords, workers, env)).digest;
-  const files = await findLogFiles(paths);
-  if (files.length === 0) throw noLogs(`no logs in ${paths.join(" ")}`);
-  const digest = await readLogs(files, {
-    userRecords,
-    ...(workers === undefined ? {} : { workers }),
-    onProgress: (done: number, total: number) => env.progress("reading logs", done, total),
-    signal: env.signal,
-  });
-  return checkedDigest(digest, paths);
-}
-
-function checkedDigest(digest: LogDigest, paths: readonly string[]): LogDigest {
-  if (digest.files.every(({ lines }) => lines === 0)) {
-    const why = digest.files.flatMap(({ defects }) => defects)[0];
-    throw new UserError(
-      `no line could be read in ${paths.join(" ")}${why === undefined ? "" : ` (${why})`}`,
-      "give it text logs; binary files are not read",
-      3,
-    );
-  }
-  return digest;
 }

@@ -1,21 +1,11 @@
 /** What is missing or wrong, in words. */
 import type { LogFile } from "../../model/log-digest.ts";
 import { count, thousands } from "../../base/text.ts";
-import type { LeftOut } from "./partial-digest.ts";
+import type { FilePart, LeftOut } from "./partial-digest.ts";
 import { MOST_STREAMS } from "./stream-table.ts";
 
-export interface FileSum {
-  bytes: number;
-  lines: number;
-  cutLines: number;
-  nulLines: number;
-  /** Of its parts so far. */
-  lastMs: number;
-  readonly defects: string[];
-}
-
-export function fileOf(name: string, sum: FileSum): LogFile {
-  const { bytes, lines, cutLines, nulLines, defects } = sum;
+export function fileOf(name: string, part: FilePart): LogFile {
+  const { bytes, lines, cutLines, nulLines, defects } = part;
   const all = [...new Set(defects)];
   if (cutLines > 0)
     all.push(`${count(cutLines, "line")} longer than 8 KB: what is beyond was not looked at`);

@@ -30,11 +30,6 @@ export interface IterationColumns {
   readonly timeMs: Float64Array;
   readonly sequence: Int32Array;
   readonly sequences: readonly Int32Array[];
-  /** Of every stream that is followed: what it wrote before its first report and after its last. */
-  readonly follow: readonly (OfStream & {
-    readonly of: number;
-    readonly head: readonly number[];
-  })[];
   readonly dropped: number;
 }
 
@@ -43,7 +38,6 @@ export class IterationTable {
   readonly #index = new HashIndex(256);
   readonly sequences: Int32Array[] = [];
   readonly #of: (OfStream | undefined)[] = [];
-  readonly #heads = new Map<number, number[]>();
   count = 0;
   stream = new Int32Array(256);
   iteration = new Float64Array(256);
@@ -88,15 +82,14 @@ export class IterationTable {
     const of = this.follow(stream);
     if (!this.#counts(stream, of, form, total)) return;
     if (of.lastRow >= 0 && this.iteration[of.lastRow] === iteration) return;
-    this.close(stream, of);
+    this.#close(of);
     if (this.count >= this.#most) this.#thin();
     of.lastRow = this.#row(stream, iteration, line, ms, OPEN);
   }
 
   /** The report's own shape begins the next sequence; what came before it ends the last one. */
-  close(stream: number, of: OfStream): void {
+  #close(of: OfStream): void {
     if (of.lastRow >= 0) this.sequence[of.lastRow] = this.#sequence(of.shapes);
-    else if (!this.#heads.has(stream)) this.#heads.set(stream, of.shapes.slice());
     of.shapes.length = 0;
   }
 
@@ -110,65 +103,30 @@ export class IterationTable {
       timeMs: this.timeMs.slice(0, count),
       sequence: this.sequence.slice(0, count),
       sequences: this.sequences,
-      follow: this.#of.flatMap((of, stream) =>
-        of ? [{ ...of, of: stream, head: this.#heads.get(stream) ?? [] }] : [],
-      ),
       dropped: this.dropped,
     };
   }
 
-  /** Adds what comes after what is there. `streamOf`, `shapeOf`: what its numbers are here. */
-  absorb(
-    from: IterationColumns,
-    streamOf: Int32Array,
-    shapeOf: Int32Array,
-    lineOf: (stream: number) => number,
-  ): void {
+  /** Ends what is open. */
+  finish(): void {
+    for (const of of this.#of) if (of) this.#close(of);
+  }
+
+  /** Adds those of another file. `streamOf`, `shapeOf`: what its numbers are here. */
+  absorb(from: IterationColumns, streamOf: Int32Array, shapeOf: Int32Array): void {
     const sequenceOf = from.sequences.map((sequence) => this.#sequence(mapped(sequence, shapeOf)));
-    // By stream; arrays, because there are as many rows as iterations times ranks.
-    const accepted: (OfStream | undefined)[] = Array.from(streamOf, () => undefined);
-    const lineBase = Float64Array.from(streamOf, lineOf);
-    const tails = new Map<OfStream, readonly number[]>();
-    for (const { of: stream, head, shapes, form, total } of from.follow) {
-      const here = streamOf[stream]!;
-      const of = this.follow(here);
-      for (const shape of mapped(form >= 0 ? head : shapes, shapeOf)) push(of.shapes, shape);
-      if (form < 0 || !this.#counts(here, of, form, total)) continue;
-      accepted[stream] = of;
-      tails.set(of, shapes);
-    }
     for (let row = 0; row < from.count; row++) {
-      const stream = from.stream[row]!;
-      const of = accepted[stream];
-      if (!of) continue;
       if (this.count >= this.#most) this.#thin();
-      const here = streamOf[stream]!;
-      const iteration = from.iteration[row]!;
-      if (of.lastRow >= 0 && this.sequence[of.lastRow] === OPEN) {
-        if (this.iteration[of.lastRow] === iteration) continue;
-        this.close(here, of);
-      }
       const sequence = from.sequence[row]!;
-      of.lastRow = this.#row(
-        here,
-        iteration,
-        from.line[row]! + lineBase[stream]!,
+      this.#row(
+        streamOf[from.stream[row]!]!,
+        from.iteration[row]!,
+        from.line[row]!,
         from.timeMs[row]!,
         sequence < 0 ? sequence : sequenceOf[sequence]!,
       );
     }
-    for (const [of, tail] of tails) {
-      of.shapes.length = 0;
-      for (const shape of mapped(tail, shapeOf)) push(of.shapes, shape);
-    }
     this.dropped += from.dropped;
-  }
-
-  /** Ends what is open. */
-  finish(): void {
-    this.#of.forEach((of, stream) => {
-      if (of) this.close(stream, of);
-    });
   }
 
   /** Whether the stream's iterations are told by reports of this form: the best, of these the first it had. */
@@ -206,8 +164,8 @@ export class IterationTable {
     let kept = 0;
     for (let row = 0; row < this.count; row++) {
       if (!isKept(row)) continue;
-      const of = this.#of[this.stream[row]!]!;
-      if (of.lastRow === row) of.lastRow = kept;
+      const of = this.#of[this.stream[row]!];
+      if (of?.lastRow === row) of.lastRow = kept;
       this.stream[kept] = this.stream[row]!;
       this.iteration[kept] = this.iteration[row]!;
       this.line[kept] = this.line[row]!;

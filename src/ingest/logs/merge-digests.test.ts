@@ -3,9 +3,9 @@ import { mergeDigests } from "./merge-digests.ts";
 import type { PartialDigest } from "./partial-digest.ts";
 import { LogEngine } from "./scanner.ts";
 
-function part(file: number, text: string, isContinued = false): PartialDigest {
+function digested(file: number, text: string): PartialDigest {
   const engine = new LogEngine({ isTelling: () => false });
-  engine.begin(file, isContinued ? { continued: { header: null } } : {});
+  engine.begin(file);
   engine.push(Buffer.from(text));
   engine.end();
   return engine.digest();
@@ -14,49 +14,34 @@ function part(file: number, text: string, isContinued = false): PartialDigest {
 const letters = (i: number): string =>
   String(i).replace(/\d/g, (digit) => "qrstuvwxyz"[Number(digit)]!);
 
-test("lines of later parts are numbered by those before, files keep apart", () => {
-  const digest = mergeDigests(
-    ["a", "b"],
-    [
-      part(0, "x 1\ndisk 1 failed\n"),
-      part(0, "y 1\ndisk 2 failed\n", true),
-      part(1, "disk 3 failed\n"),
-    ],
+test("files keep apart, shapes are the same in all", () => {
+  const files = ["x 1\ndisk 1 failed\n", "y 1\ndisk 3 failed\n"].map((text, i) =>
+    digested(i, text),
   );
-  expect(digest.files.map(({ lines }) => lines)).toEqual([4, 1]);
+  const digest = mergeDigests(["a", "b"], files);
+  expect(digest.files.map(({ lines }) => lines)).toEqual([2, 2]);
   expect(digest.kept.map(({ file, line, text }) => [file, line, text])).toEqual([
     [0, 2, "disk 1 failed"],
-    [0, 4, "disk 2 failed"],
-    [1, 1, "disk 3 failed"],
+    [1, 2, "disk 3 failed"],
   ]);
   expect(digest.shapes.map(({ text, file, line, count }) => [text, file, line, count])).toEqual([
     ["x 1", 0, 1, 1],
-    ["disk 1 failed", 0, 2, 3],
-    ["y 1", 0, 3, 1],
+    ["disk 1 failed", 0, 2, 2],
+    ["y 1", 1, 1, 1],
   ]);
 });
 
-test("a silence from one part to the next is one", () => {
-  const at = (s: number): string =>
-    `${new Date(Date.UTC(2026, 4, 20, 8) + s * 1000).toISOString()} INFO x\n`;
-  const first = Array.from({ length: 20 }, (_, s) => at(s)).join("");
-  const second = Array.from({ length: 20 }, (_, s) => at(s + 320)).join("");
-  const { gaps } = mergeDigests(["a"], [part(0, first), part(0, second, true)]);
-  expect(gaps).toMatchObject([{ afterLine: 20, toMs: Date.UTC(2026, 4, 20, 8, 5, 20) }]);
-});
-
 test("of ever new shapes only so many stay, with every line counted", () => {
-  const parts = [0, 1, 2].map((p) =>
-    part(
-      0,
+  const files = [0, 1, 2].map((p) =>
+    digested(
+      p,
       Array.from(
         { length: 100 },
         (_, i) => `same first words of it all ${letters(p * 100 + i)}\n`,
       ).join(""),
-      p > 0,
     ),
   );
-  const digest = mergeDigests(["a"], parts, { shapes: 120 });
+  const digest = mergeDigests(["a", "b", "c"], files, { shapes: 120 });
   expect(digest.shapes.length).toBeLessThan(125);
   expect(digest.shapes.reduce((sum, { count }) => sum + count, 0)).toBe(300);
   expect(digest.missing[0]).toMatch(/^179 lines came/);
@@ -72,7 +57,7 @@ test("too many cells, kept lines, blocks and reports are left out and said so", 
   const once =
     "[rank7]: Traceback (most recent call last):\n" +
     '[rank7]:   File "/w/b.py", line 4, in g\n[rank7]: KeyError: 3\n';
-  const digest = mergeDigests(["a"], [part(0, once + text)], {
+  const digest = mergeDigests(["a"], [digested(0, once + text)], {
     cells: 9,
     kept: 5,
     blocks: 50,

@@ -1,11 +1,8 @@
-/**
- * Adds up what was read of all parts, in the order of files and parts: the result is the same whoever read what and
- * whoever finished first. Lines of a part count from 1; the lines of earlier parts of the same file are added here.
- */
-import type { KeptLine, LogBlock, LogCells, LogDigest } from "../../model/log-digest.ts";
+/** Adds up what was read of all files, in their order: the result is the same whoever read what and finished first. */
+import type { KeptLine, LogCells, LogDigest } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { CellTable } from "./cell-table.ts";
-import { fileOf, type FileSum, missingWords } from "./digest-words.ts";
+import { fileOf, missingWords } from "./digest-words.ts";
 import { foundGaps } from "./gaps.ts";
 import { IterationTable } from "./iteration-table.ts";
 import { iterationsOf } from "./iterations-of.ts";
@@ -41,11 +38,10 @@ export function mergeDigests(
   return merger.end();
 }
 
-/** For digests that come one by one; they must come in order. */
-export class DigestMerger {
+class DigestMerger {
   readonly #limits: MergeLimits;
   readonly #names: readonly string[];
-  readonly #files: FileSum[];
+  readonly #parts: FilePart[] = [];
   readonly #streams = new StreamTable();
   readonly #shapes = new ShapeTable(SHAPE_CHARS);
   readonly #lumps = new Map<number, number>();
@@ -62,14 +58,6 @@ export class DigestMerger {
   constructor(names: readonly string[], limits: Partial<MergeLimits> = {}) {
     this.#limits = { ...LIMITS, ...limits };
     this.#names = names;
-    this.#files = names.map(() => ({
-      bytes: 0,
-      lines: 0,
-      cutLines: 0,
-      nulLines: 0,
-      lastMs: NaN,
-      defects: [],
-    }));
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
@@ -78,49 +66,27 @@ export class DigestMerger {
 
   add(digest: PartialDigest): void {
     const { streams, cells, kept, blocks, left } = digest;
-    const lineBase = this.#files.map(({ lines }) => lines);
-    // A part's first lines have the time of the part before where they have none of their own.
-    const earlier = new Float64Array(streams.count).fill(NaN);
-    const streamOf = this.#addStreams(streams, lineBase, earlier);
-    const timeOf = (stream: number, ms: number): number => (ms === ms ? ms : earlier[stream]!);
-    const shapeOf = this.#addShapes(digest.shapes, lineBase);
-    const base = (stream: number): number => lineBase[streams.file[stream]!]!;
+    const streamOf = this.#addStreams(streams);
+    const shapeOf = this.#addShapes(digest.shapes);
     const cellOf = new Int32Array(cells.count);
     for (let cell = 0; cell < cells.count; cell++) {
-      const stream = cells.stream[cell]!;
       cellOf[cell] = this.#cells.merge(
-        streamOf[stream]!,
+        streamOf[cells.stream[cell]!]!,
         shapeOf[cells.shape[cell]!]!,
         cells.lines[cell]!,
-        cells.firstLine[cell]! + base(stream),
-        cells.lastLine[cell]! + base(stream),
-        timeOf(stream, cells.firstMs[cell]!),
-        timeOf(stream, cells.lastMs[cell]!),
+        cells.firstLine[cell]!,
+        cells.lastLine[cell]!,
+        cells.firstMs[cell]!,
+        cells.lastMs[cell]!,
       );
     }
     for (let row = 0; row < kept.text.length; row++) {
-      const cell = kept.cell[row]!;
-      if (cellOf[cell]! < 0) continue;
-      const stream = cells.stream[cell]!;
-      const line = kept.line[row]! + base(stream);
-      this.#kept.add(cellOf[cell]!, line, timeOf(stream, kept.timeMs[row]!), kept.text[row]!);
+      const cell = cellOf[kept.cell[row]!]!;
+      if (cell >= 0) this.#kept.add(cell, kept.line[row]!, kept.timeMs[row]!, kept.text[row]!);
     }
-    for (const block of blocks) {
-      const timeMs = timeOf(block.stream, block.timeMs);
-      this.#addBlock({ ...block, timeMs }, streamOf[block.stream]!, base(block.stream));
-    }
-    this.#iterations.absorb(
-      digest.iterations,
-      streamOf,
-      shapeOf,
-      (stream) => lineBase[this.#streams.file[stream]!]!,
-    );
-    for (const part of digest.parts) this.#addPart(part);
-    for (let i = 0; i < streams.count; i++) {
-      const sum = this.#files[streams.file[i]!]!;
-      if (!(streams.lastMs[i]! <= sum.lastMs) && streams.stamped[i]! > 0)
-        sum.lastMs = streams.lastMs[i]!;
-    }
+    for (const block of blocks) this.#blocks.add({ ...block, stream: streamOf[block.stream]! });
+    this.#iterations.absorb(digest.iterations, streamOf, shapeOf);
+    this.#parts.push(...digest.parts);
     this.#lumped += left.lumped;
     this.#lostCells += left.cells;
     this.#lostBlocks += left.blocks;
@@ -128,17 +94,11 @@ export class DigestMerger {
     this.#isThinned ||= left.isThinned;
   }
 
-  /** What is wrong with a file as a whole. */
-  defect(file: number, what: string): void {
-    this.#files[file]!.defects.push(what);
-  }
-
   end(): LogDigest {
-    this.#iterations.finish();
     const isPart = this.#partShapes();
     const { shapes, streams } = this;
     return {
-      files: this.#files.map((sum, index) => fileOf(this.#names[index]!, sum)),
+      files: this.#parts.map((part) => fileOf(this.#names[part.file]!, part)),
       streams,
       shapes: shapes.map((shape, index) => ({
         ...shape,
@@ -155,35 +115,32 @@ export class DigestMerger {
     };
   }
 
-  /** `earlier`: filled with when each stream was last heard of, or its file. */
-  #addStreams(from: StreamColumns, lineBase: readonly number[], earlier: Float64Array): Int32Array {
+  #addStreams(from: StreamColumns): Int32Array {
     const streamOf = new Int32Array(from.count);
     const to = this.#streams;
     for (let i = 0; i < from.count; i++) {
-      const a = from.a[i]!;
-      const b = from.b[i]!;
-      let stream = to.find(a, b);
+      let stream = to.find(from.a[i]!, from.b[i]!);
       if (stream < 0 && to.size >= MOST_STREAMS) {
         stream = this.#ofFile(from.file[i]!);
         if (stream >= 0) this.#lostStreams += from.lines[i]!;
       }
       if (stream < 0)
-        stream = to.add(a, b, from.file[i]!, from.host[i]!, from.rank[i]!, from.writer[i]!);
+        stream = to.add(
+          from.a[i]!,
+          from.b[i]!,
+          from.file[i]!,
+          from.host[i]!,
+          from.rank[i]!,
+          from.writer[i]!,
+        );
       streamOf[i] = stream;
-      const lastMs = to.lastMs[stream]!;
-      earlier[i] = lastMs === lastMs ? lastMs : this.#files[from.file[i]!]!.lastMs;
       to.lines[stream]! += from.lines[i]!;
       if (from.stamped[i] === 0) continue;
-      const base = lineBase[from.file[i]!]!;
-      const gap = from.firstMs[i]! - to.lastMs[stream]!;
-      if (gap > 0) to.gap(stream, gap, to.lastMs[stream]!, to.lastLine[stream]!);
-      for (let g = i * MOST_GAPS; g < (i + 1) * MOST_GAPS; g++) {
-        if (from.gapMs[g]! > 0)
-          to.gap(stream, from.gapMs[g]!, from.gapFrom[g]!, from.gapLine[g]! + base);
-      }
+      for (let g = i * MOST_GAPS; g < (i + 1) * MOST_GAPS; g++)
+        if (from.gapMs[g]! > 0) to.gap(stream, from.gapMs[g]!, from.gapFrom[g]!, from.gapLine[g]!);
       if (!(to.firstMs[stream]! <= from.firstMs[i]!)) to.firstMs[stream] = from.firstMs[i]!;
       to.lastMs[stream] = from.lastMs[i]!;
-      to.lastLine[stream] = from.lastLine[i]! + base;
+      to.lastLine[stream] = from.lastLine[i]!;
       to.stamped[stream]! += from.stamped[i]!;
     }
     return streamOf;
@@ -194,7 +151,7 @@ export class DigestMerger {
     return this.#streams.find(Math.imul(file + 1, 0x9e3779b1), file);
   }
 
-  #addShapes(from: ShapeColumns, lineBase: readonly number[]): Int32Array {
+  #addShapes(from: ShapeColumns): Int32Array {
     const shapeOf = new Int32Array(from.size).fill(-1);
     const to = this.#shapes;
     for (let i = 0; i < from.id.length; i++) {
@@ -212,7 +169,7 @@ export class DigestMerger {
         shape = to.add(from.a[i]!, from.b[i]!, from.text[i]!);
         to.level[shape] = from.level[i]!;
         to.file[shape] = from.file[i]!;
-        to.line[shape] = from.line[i]! + lineBase[from.file[i]!]!;
+        to.line[shape] = from.line[i]!;
         to.isTelling[shape] = from.isTelling[i]!;
       }
       to.lines[shape]! += from.lines[i]!;
@@ -220,25 +177,6 @@ export class DigestMerger {
       shapeOf[from.id[i]!] = shape;
     }
     return shapeOf;
-  }
-
-  #addBlock(block: LogBlock, stream: number, base: number): void {
-    this.#blocks.add({
-      ...block,
-      stream,
-      firstLine: block.firstLine + base,
-      lastLine: block.lastLine + base,
-      line: block.line + base,
-    });
-  }
-
-  #addPart(part: FilePart): void {
-    const sum = this.#files[part.file]!;
-    sum.bytes += part.bytes;
-    sum.lines += part.lines;
-    sum.cutLines += part.cutLines;
-    sum.nulLines += part.nulLines;
-    sum.defects.push(...part.defects);
   }
 
   get streams(): LogDigest["streams"] {

@@ -1,4 +1,4 @@
-/** What one thread has read, as plain data; digests of all parts add up in merge-digests.ts. */
+/** What one file says, as plain data that threads hand over; those of all files add up in merge-digests.ts. */
 import type { LogBlock } from "../../model/log-digest.ts";
 import type { CellColumns } from "./cell-table.ts";
 import type { IterationColumns } from "./iteration-table.ts";
@@ -6,7 +6,6 @@ import type { KeptColumns } from "./kept-lines.ts";
 import type { ShapeColumns } from "./shape-table.ts";
 import type { StreamColumns } from "./stream-table.ts";
 
-/** A file, or the part of one. Lines count from 1 in every part. */
 export interface FilePart {
   readonly file: number;
   readonly bytes: number;

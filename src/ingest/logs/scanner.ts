@@ -15,7 +15,7 @@ import { KEPT_TEXT, KeptLines } from "./kept-lines.ts";
 import { FRAME, HEADER, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
 import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
-import { type Header, headerOfText } from "./prefix-header.ts";
+import { headerOfText } from "./prefix-header.ts";
 import { scanForm, scanned } from "./scan-bytes.ts";
 import { nearTime, StampReader } from "./stamps.ts";
 import { MOST_STREAMS, NO_RANK, StreamTable } from "./stream-table.ts";
@@ -43,7 +43,7 @@ export interface ScanOptions {
   readonly onLine?: (text: string, line: number, isNoted: boolean) => void;
 }
 
-/** What is known of a file, or of a part of one, before it is read. */
+/** What is known of a file before it is read. */
 export interface FileAbout {
   /** A time near the file's own. */
   readonly nearMs?: number;
@@ -51,8 +51,6 @@ export interface FileAbout {
   readonly latestMs?: number;
   /** What tells it from other files whose digests it will be merged with, where its number does not. */
   readonly key?: string;
-  /** For a part that does not begin the file: what the file's beginning shows of its lines. */
-  readonly continued?: { readonly header: Header | null };
 }
 
 /** Scans parts of files one after the other. */
@@ -73,7 +71,6 @@ export class LogEngine {
   #file = -1;
   #fileA = 0;
   #fileB = 0;
-  #about: FileAbout = {};
   #stamps = new StampReader(NaN);
   /** Its beginning, until there is enough of it to tell what it is; null afterwards. */
   #head: Buffer[] | null = null;
@@ -102,11 +99,10 @@ export class LogEngine {
     this.#file = file;
     this.#fileA = Math.imul((about.key === undefined ? file : hash(about.key, 1)) + 1, 0x9e3779b1);
     this.#fileB = about.key === undefined ? file : hash(about.key, 2);
-    this.#about = about;
     this.#stamps = new StampReader(about.nearMs ?? NaN, about.latestMs);
     this.#wide = null;
-    this.#head = about.continued ? null : [];
-    this.#reader.header = about.continued?.header ?? null;
+    this.#head = [];
+    this.#reader.header = null;
     this.#cutter.begin();
     this.#firstStream = this.#streams.size;
     this.#fileStream = this.#writer = this.#writerLine = -1;
@@ -139,6 +135,7 @@ export class LogEngine {
   }
 
   digest(): PartialDigest {
+    this.#iterations.finish();
     return {
       parts: this.#parts,
       streams: this.#streams.columns(),
@@ -309,9 +306,7 @@ export class LogEngine {
   }
 
   #newStream(a: number, b: number, host: string | null, rank: number, writer: string): number {
-    const stream = this.#streams.add(a, b, this.#file, host, rank, writer);
-    if (this.#about.continued) this.#iterations.follow(stream);
-    return stream;
+    return this.#streams.add(a, b, this.#file, host, rank, writer);
   }
 
   #block(buf: Buffer, to: number, stream: number, kind: number, line: number, ms: number): boolean {
