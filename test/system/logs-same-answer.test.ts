@@ -46,7 +46,7 @@ test("any number of threads, and a second reading, give the same bytes of JSON",
     execFileSync(FAULTLINE, ["logs", folder, "--json", "--workers", String(workers)], {
       encoding: "utf8",
     });
-  const one = read(0);
+  const one = read(1);
   expect(JSON.parse(one)).toMatchObject({ files: 12 });
-  for (const workers of [1, 2, 4, 0]) expect(read(workers)).toBe(one);
+  for (const workers of [2, 4, 1]) expect(read(workers)).toBe(one);
 }, 120_000);

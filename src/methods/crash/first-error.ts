@@ -306,18 +306,17 @@ function ownFinding(
     (failure) => failure === first || !clearlyLater(failure, first),
   );
   const weight = suspects.length === 1 ? (specificity(job, first) === 3 ? 0.92 : 0.8) : 0.75;
-  // Whose process it was nobody says; whose machine, the line may.
-  const [machine = null, ...others] = judged?.nodes ?? [];
-  const isOnMachine = ranks.length === 0 && machine !== null && others.length === 0;
+  // Whose process it was nobody says; whose machine, where that is what broke, the line may.
+  const machine = ranks.length === 0 ? brokenMachine(judged) : null;
   const accuses = suspects.map((failure) => ({
     ...accuse(
-      isOnMachine ? "machine" : "rank",
+      machine === null ? "rank" : "machine",
       failure.rank === null ? [] : [failure.rank],
       judged?.cause ?? failure.cause,
       weight,
       `${failure.rank === null ? "a process" : `rank ${failure.rank}`} died of its own error${failure.at ? ` at ${failure.at}` : ""}: ${cutText(failure.text, 160)}`,
     ),
-    ...(isOnMachine ? { name: machine } : {}),
+    ...(machine === null ? {} : { name: machine }),
   }));
   return {
     says: accuses[0]!.why,
@@ -327,6 +326,13 @@ function ownFinding(
     accuses,
     clears: [],
   };
+}
+
+function brokenMachine(judged: LogCause | null): string | null {
+  const [machine, ...others] = judged?.nodes ?? [];
+  const isMachines = judged?.category.startsWith("hardware.") || judged?.cause === "host-memory";
+  if (machine === undefined || others.length > 0 || !isMachines) return null;
+  return /^rank \d/.test(machine) ? null : machine;
 }
 
 /** How often nobody in particular printed the same: without prefixes as many did, or nearly. */
