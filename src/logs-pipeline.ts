@@ -3,7 +3,7 @@ import { UserError } from "./base/errors.ts";
 import { unreadable } from "./ingest/logs/files.ts";
 import { FaultMatchers } from "./library/matcher.ts";
 import { shippedRecords } from "./library/shipped.ts";
-import { analyseLogs, healthyEvents, normalPool } from "./methods/methods.ts";
+import { healthyEvents, normalPool, withLogReport, type LogKnowledge } from "./methods/methods.ts";
 import { ask, readJob } from "./pipeline.ts";
 import { agreed } from "./verdict/log-cause.ts";
 import { fuse } from "./verdict/fuse.ts";
@@ -27,17 +27,23 @@ export async function logsFromFiles(
 ): Promise<LogReport> {
   const store = options.store ?? EMPTY_STORE;
   const { job, digest } = await jobOfLogs(paths, store.records, options.workers, env);
+  const known = await logKnowledge(options, env);
+  const judged = withLogReport({ ...job, logDigest: digest }, known);
+  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
+  const { findings, didNotRun } = await ask(judged, env);
+  return agreed(judged.logReport!, fuse(judged, findings, didNotRun), digest);
+}
+
+/** What a site knows: its records with people's votes, and what healthy jobs say. */
+export async function logKnowledge(options: LogsOptions, env: Env): Promise<LogKnowledge> {
+  const { store = EMPTY_STORE, baseline = [], workers } = options;
   const matchers = new FaultMatchers(recordsOf(store));
   const healthy: string[][] = [];
-  for (const path of options.baseline ?? []) {
-    const sound = await jobOfLogs([path], store.records, options.workers, env);
+  for (const path of baseline) {
+    const sound = await jobOfLogs([path], store.records, workers, env);
     healthy.push(healthyEvents(sound.digest, matchers));
   }
-  const report = analyseLogs(digest, matchers, normalPool(store, healthy));
-  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
-  const judged = { ...job, logReport: report };
-  const { findings, didNotRun } = await ask(judged, env);
-  return agreed(report, fuse(judged, findings, didNotRun), digest);
+  return { matchers, pool: normalPool(store, healthy) };
 }
 
 /** The logs under the paths, read once: what their lines say, and what single ranks tell in them. */

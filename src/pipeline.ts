@@ -3,7 +3,7 @@ import { buildJob } from "./ingest/build-job.ts";
 import { ingest } from "./ingest/ingest.ts";
 import type { ReadOptions } from "./ingest/iteration-pattern.ts";
 import { readJobFile, type JobFile } from "./ingest/job-file.ts";
-import { METHODS, withIterations, withLogReport } from "./methods/methods.ts";
+import { METHODS, withIterations, withLogReport, type LogKnowledge } from "./methods/methods.ts";
 import type { Finding } from "./model/finding.ts";
 import type { Env, Job } from "./model/job.ts";
 import type { Verdict } from "./model/verdict.ts";
@@ -25,11 +25,14 @@ export interface DiagnoseOptions extends ReadOptions {
   /** Healthy runs of the same job; their traces are what the job's are compared with. */
   readonly baseline?: readonly string[];
   readonly jobFile?: string;
+  /** What the site knows of logs beside the shipped records. */
+  readonly logKnowledge?: LogKnowledge;
 }
 
 export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diagnosis> {
   const { job: read, unrecognised } = await readJob(options, env);
-  const job = withLogReport(await withBaseline(read, options.baseline ?? [], env));
+  const compared = await withBaseline(read, options.baseline ?? [], env);
+  const job = withLogReport(compared, options.logKnowledge);
   const { findings, didNotRun } = await ask(job, env);
   const verdict = withMitigation(job, fuse(job, findings, didNotRun));
   return { job, verdict, findings, unrecognised };

@@ -2,10 +2,13 @@
 import { join } from "node:path";
 import pico from "picocolors";
 import { harmless } from "../base/text.ts";
-import type { Job } from "../model/job.ts";
+import { readLogStore } from "../history/log-store-file.ts";
+import { logKnowledge } from "../logs-pipeline.ts";
+import type { Env, Job } from "../model/job.ts";
+import { EMPTY_STORE } from "../model/log-store.ts";
 import { machinesOfJob } from "../machines-pipeline.ts";
 import { pictureJson, pictureOfJob } from "../picture-pipeline.ts";
-import { diagnose } from "../pipeline.ts";
+import { diagnose, type DiagnoseOptions } from "../pipeline.ts";
 import type { MachineAnswer } from "../report/html/machines-section.ts";
 import type { TracePictures } from "../report/html/trace-section.ts";
 import { incidentMarkdown } from "../report/markdown.ts";
@@ -17,6 +20,8 @@ import type { Io } from "./io.ts";
 
 export interface DiagnoseFlags {
   readonly baseline?: readonly string[];
+  readonly store?: string;
+  readonly logBaseline?: readonly string[];
   readonly job?: string;
   readonly pattern?: string;
   readonly json?: boolean;
@@ -37,6 +42,7 @@ export async function runDiagnose(
   const { job: jobFile, pattern } = flags;
   const options = {
     paths,
+    ...(await siteOptions(flags, env)),
     ...(flags.baseline === undefined ? {} : { baseline: flags.baseline }),
     ...(jobFile === undefined ? {} : { jobFile }),
     ...(pattern === undefined ? {} : { pattern }),
@@ -73,6 +79,17 @@ export async function runDiagnose(
   if (!flags.quiet) remarkUnread(io, unrecognised);
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
   return flags.exitCode && wrong ? FOUND_SOMETHING : 0;
+}
+
+/** What the site learnt of logs (`faultline logs learn`), and healthy jobs' logs beside these. */
+async function siteOptions(
+  { store: file, logBaseline: baseline = [] }: DiagnoseFlags,
+  env: Env,
+): Promise<Pick<DiagnoseOptions, "records" | "logKnowledge">> {
+  if (file === undefined && baseline.length === 0) return {};
+  const store = file === undefined ? EMPTY_STORE : await readLogStore(file, true);
+  const known = await logKnowledge({ store, baseline }, env);
+  return { records: store.records, logKnowledge: known };
 }
 
 /** What the monitoring shows, drawn; null where there is none. */

@@ -56,6 +56,8 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       "--baseline <path...>",
       "profiler traces of healthy runs of the same job: what is slower than in them is a regression",
     )
+    .option("--store <file>", "what the site learnt of its logs (see faultline logs learn)")
+    .option("--log-baseline <path...>", "logs of healthy jobs: what they say, too, is no failure")
     .option("--job <file>", "job.json with what you know of the job: world size, machines")
     .option("--pattern <regex>", PATTERN)
     .option("--json", "print one JSON document on stdout, nothing else")

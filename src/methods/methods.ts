@@ -52,6 +52,7 @@ export type { RankIteration } from "./localize/progressive/source.ts";
 export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";
 export { analyseLogs, healthyEvents } from "./logs/analyse-logs.ts";
 export { withLogReport };
+export type { LogKnowledge } from "./logs/log-method.ts";
 export { normalPool } from "./logs/normal-pool.ts";
 export { alignFleet } from "./machines/align.ts";
 export { extendFleet, mergeMetrics } from "./machines/merge-fleets.ts";

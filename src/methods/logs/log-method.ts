@@ -2,6 +2,7 @@
  * What the logs say, for a verdict that other evidence joins. What a process tells of itself is `crash/first-error`'s to
  * put into a finding, with who was first; here is what others tell: kernels, drivers, networks, storage, schedulers.
  */
+import type { FaultMatchers } from "../../library/matcher.ts";
 import { shippedMatchers } from "../../library/shipped.ts";
 import type { Category } from "../../model/fault-record.ts";
 import type { NewFinding, SuspectType } from "../../model/finding.ts";
@@ -13,13 +14,21 @@ import { processEnded } from "../../model/process-ended.ts";
 import { failuresOf } from "../../model/told-failures.ts";
 import { accusedRanks } from "./accused-ranks.ts";
 import { analyseLogs } from "./analyse-logs.ts";
+import type { NormalPool } from "./cross-job.ts";
+
+/** What is known beside the logs themselves: records of faults, and what healthy jobs say. */
+export interface LogKnowledge {
+  readonly matchers: FaultMatchers;
+  readonly pool: NormalPool;
+}
 
 const NO_POOL = { jobs: 0, has: () => false, hasRecord: () => false };
 
 /** What methods build on: the judgement of all that the logs say, made once. */
-export function withLogReport(job: Job): Job {
+export function withLogReport(job: Job, known?: LogKnowledge): Job {
   if (job.logDigest === undefined) return job;
-  return { ...job, logReport: analyseLogs(job.logDigest, shippedMatchers(), NO_POOL) };
+  const { matchers, pool } = known ?? { matchers: shippedMatchers(), pool: NO_POOL };
+  return { ...job, logReport: analyseLogs(job.logDigest, matchers, pool) };
 }
 
 /** What stands for each category among suspects. */
