@@ -81,10 +81,11 @@ function ownFailures(job: Job, judged: LogCause | null | undefined): LogFailure[
   for (const failure of job.failures) {
     if (failure.role !== "own" || isEnding(failure)) continue;
     if (read.has(failure.file) && !told.has(failure)) continue;
-    // Processes that are told to end fail in many ways; signals that follow a time-out are how a hang ends.
+    // What the logs' judgement names is no aftermath. Else: processes that are told to end fail in many ways, and
+    // signals that follow a time-out are how a hang ends.
     const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
-    if (isAfterEnd(failure) || (isSignal && isAfterTimeout(failure))) continue;
-    if (isAftermath(job, failure)) continue;
+    const isSequel = isAfterEnd(failure) || (isSignal && isAfterTimeout(failure));
+    if (!told.has(failure) && (isSequel || isAftermath(job, failure))) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
     if (!known || specificity(job, failure) > specificity(job, known)) first.set(key, failure);

@@ -172,7 +172,10 @@ function stalledOf(digest: LogDigest): Silence[] {
   for (const { lastMs, file: other } of digest.streams)
     if (other === file && lastMs > endMs) endMs = lastMs;
   const silentMs = endMs - sinceMs;
-  if (!(silentMs > Math.max(LEAST_STALL_MS, STALLED_TIMES * usualMs))) return [];
+  // What the job got over before (an evaluation, new samples) is no stand-still when it comes again.
+  const all = digest.iterations.find(({ stream }) => stream === reporter.stream)?.timeMs ?? timeMs;
+  const longestMs = all.reduce((most, ms, i) => Math.max(most, i > 0 ? ms - all[i - 1]! : 0), 0);
+  if (!(silentMs > Math.max(LEAST_STALL_MS, STALLED_TIMES * usualMs, longestMs))) return [];
   return [{ kind: "stalled", sinceMs, silentMs, usualMs, lastIteration: iteration.at(-1)! }];
 }
 
