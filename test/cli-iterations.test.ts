@@ -57,6 +57,28 @@ describe("faultline iterations", () => {
     expect(document.series[0]!["source"]).toContain("train.log");
   });
 
+  it("tells what came little by little as a ramp, on the screen, in JSON and in the plot", async () => {
+    const rising = put(
+      "rising.log",
+      Array.from({ length: 400 }, (_, i) =>
+        megatron(i + 1, 1000 + jitter(i) + 2 * Math.min(200, Math.max(0, i - 100))),
+      ),
+    );
+    const out = join(folder, "rising");
+    const { stdout } = await iterations(rising, "--out", out);
+    expect(stdout).toMatch(
+      /slowly slower ×1\.\d\d from iteration \d+ to \d+, [\d.]+ ms more each iteration: 1\d{3} ms → 1\d{3} ms/,
+    );
+    expect(readFileSync(join(out, "report.html"), "utf8")).toContain('class="slope"');
+    const { series } = JSON.parse((await iterations(rising, "--json")).stdout) as {
+      series: {
+        changePoints: { shape: string; ramp: { until: number; msPerIteration: number } }[];
+      }[];
+    };
+    expect(series[0]!.changePoints).toMatchObject([{ shape: "ramp", direction: "slower" }]);
+    expect(series[0]!.changePoints[0]!.ramp.msPerIteration).toBeCloseTo(2, 0);
+  });
+
   it("exits with 10 when asked to and something is slow, and with 0 when nothing is", async () => {
     const even = put(
       "even.log",

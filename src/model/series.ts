@@ -51,12 +51,21 @@ export interface ChangePoint {
   /** after / before */
   readonly ratio: number;
   readonly direction: "slower" | "faster";
+  /** A level that came slowly: how fast, and at which iteration it was there; null where it came at once. */
+  readonly ramp: Ramp | null;
   /** 0..1: how sure the detector is of a change of 10 % or more. */
   readonly confidence: number;
   /** Line in the series' file, 0 where none. */
   readonly line: number;
   /** Milliseconds since 1970, null where unknown. */
   readonly atMs: number | null;
+}
+
+export interface Ramp {
+  /** The first iteration of the new level; the last of the stretch where it still goes on then. */
+  readonly until: number;
+  /** Milliseconds that an iteration takes longer than the one before it; negative where it becomes faster. */
+  readonly msPerIteration: number;
 }
 
 /** Holmes §3.1: a stretch of irregular iterations and what it looks like. */

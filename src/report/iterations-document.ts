@@ -33,6 +33,11 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
       afterMs: figure(change.afterMs),
       ratio: figure(change.ratio),
       direction: change.direction,
+      shape: change.ramp ? "ramp" : "step",
+      ramp: change.ramp && {
+        until: change.ramp.until,
+        msPerIteration: figure(change.ramp.msPerIteration),
+      },
       confidence: figure(change.confidence),
       line: change.line,
       at: atMs === null ? null : new Date(atMs).toISOString(),

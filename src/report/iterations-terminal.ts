@@ -3,7 +3,7 @@
  * that say the same (the ranks of a synchronous job) are shown once.
  */
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
-import type { ChangePoint, TrackedSeries } from "../model/series.ts";
+import type { ChangePoint, Ramp, TrackedSeries } from "../model/series.ts";
 import { isRelative } from "./iterations-document.ts";
 import { grouped, sameChanges } from "./same-changes.ts";
 import type { Colours } from "./terminal.ts";
@@ -95,11 +95,20 @@ function alsoText(group: readonly TrackedSeries[], dim: (text: string) => string
 }
 
 function changeLine(change: ChangePoint, { red, green, dim }: Colours): string {
-  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, atMs } = change;
-  const word = `${direction} ×${ratio.toFixed(2)}`;
+  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, ramp, atMs } = change;
+  const word = `${ramp ? "slowly " : ""}${direction} ×${ratio.toFixed(2)}`;
   const painted = direction === "slower" ? red(word) : green(word);
   const at = atMs === null ? "" : ` · ${new Date(atMs).toISOString()}`;
-  return `  ${painted} at iteration ${iteration}: ${timeText(beforeMs)} → ${timeText(afterMs)} ${dim(`(known at ${detectedAt}${at})`)}`;
+  const where = ramp
+    ? `from iteration ${iteration} to ${ramp.until}, ${perIteration(ramp)}`
+    : `at iteration ${iteration}`;
+  return `  ${painted} ${where}: ${timeText(beforeMs)} → ${timeText(afterMs)} ${dim(`(known at ${detectedAt}${at})`)}`;
+}
+
+/** "0.35 ms more each iteration" */
+function perIteration({ msPerIteration }: Ramp): string {
+  const size = Number(Math.abs(msPerIteration).toPrecision(2));
+  return `${size} ms ${msPerIteration > 0 ? "more" : "less"} each iteration`;
 }
 
 function spikeLine({ episodes }: TrackedSeries): string[] {

@@ -18,7 +18,8 @@ export interface PointShift {
   readonly before: number;
   readonly after: number;
   readonly confidence: number;
-  readonly isCreeping: boolean;
+  /** Whether it came slowly; it is told again, with the same start, while it goes on. */
+  readonly isRamp: boolean;
 }
 
 export interface Point {
@@ -88,6 +89,8 @@ export class IterationTracker {
   readonly #numbers: number[] = [];
   #levelStart: Seen | null = null;
   #isFirstLevel = true;
+  /** Where the job began to become faster from its beginning on; -1 for nowhere. */
+  #underWay = -1;
 
   constructor(listener: Listener = {}) {
     this.#mark = listener.mark ?? (() => undefined);
@@ -228,6 +231,7 @@ export class IterationTracker {
     const found = this.#levels.push(index, point.durationMs);
     if (!found) return null;
     const levelStart = this.#levelStart!;
+    if (found.isRamp && found.start === this.#underWay) return null;
     const isFirst = this.#isFirstLevel;
     this.#isFirstLevel = false;
     // Slower since a restart: since its first iteration, not since the first that we cared to look at.
@@ -238,7 +242,9 @@ export class IterationTracker {
     const iterations = points * this.#stride;
     const isWarmUp = points <= LONG_WARM_UP && iterations <= LONG_WARM_UP_ITERATIONS;
     if (isFirst && found.after < found.before && isWarmUp) {
-      for (let i = levelStart.index; i < start; i++) this.#mark(i, "warm-up");
+      // What becomes faster little by little from the beginning on is getting under way, too, as long as that lasts.
+      if (found.isRamp) this.#underWay = start;
+      else for (let i = levelStart.index; i < start; i++) this.#mark(i, "warm-up");
       return null;
     }
     return { ...found, start };

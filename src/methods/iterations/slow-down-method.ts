@@ -4,7 +4,7 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { median } from "../../maths/robust.ts";
-import type { IterationSeries, TrackedSeries } from "../../model/series.ts";
+import type { ChangePoint, IterationSeries, TrackedSeries } from "../../model/series.ts";
 import { slowDowns, type SlowDown } from "./slow-downs.ts";
 
 const MAX_FINDINGS = 8;
@@ -35,7 +35,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
   const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
-    says: `${who} take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
+    says: `${who} ${slowerSince(change)} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
     weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
@@ -50,6 +50,10 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       beforeMs: round(change.beforeMs),
       afterMs: round(change.afterMs),
       ratio: round(change.ratio),
+      ramp: change.ramp && {
+        until: change.ramp.until,
+        msPerIteration: round(change.ramp.msPerIteration),
+      },
       wastedHours: round(episode.wastedMs / HOUR_MS),
       from: change.atMs === null ? null : new Date(change.atMs).toISOString(),
       to: endOf(seenIn, episode.isOpen ? null : episode.to),
@@ -62,10 +66,16 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       link: null,
       cause: "unknown" as const,
       weight: ALONE_WEIGHT * change.confidence,
-      why: `its iterations take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration}, those of its peers do not`,
+      why: `its iterations ${slowerSince(change)}, those of its peers do not`,
     })),
     clears: [],
   };
+}
+
+function slowerSince({ ratio, iteration, ramp }: ChangePoint): string {
+  const times = `${ratio.toFixed(2)} times as long`;
+  if (!ramp) return `take ${times} since iteration ${iteration}`;
+  return `became slower little by little from iteration ${iteration} to ${ramp.until} and take ${times}`;
 }
 
 /** A stretch that is over and cost little: worth a word, but the job is healthy again. */
