@@ -88,7 +88,8 @@ export interface Episode {
 /** A point that is no slowness, whatever it took. */
 export interface Pause {
   readonly iteration: number;
-  readonly why: "warm-up" | "restart" | "checkpoint" | "evaluation";
+  /** standstill: one iteration of many times the length, and nothing that says why. */
+  readonly why: "warm-up" | "restart" | "standstill" | "checkpoint" | "evaluation";
   readonly durationMs: number;
 }
 
@@ -101,14 +102,14 @@ export interface TrackedSeries {
   readonly medianMs: number;
   readonly changePoints: readonly ChangePoint[];
   readonly episodes: readonly Episode[];
-  /** First iteration after each restart, said by the log or seen as one iteration of many times the length. */
+  /** First iteration after each restart: the counter went back, or the log has lines of a start. */
   readonly restarts: readonly number[];
   readonly pauses: readonly Pause[];
   /** δ-irregular iterations (Holmes, definition 1). */
   readonly irregular: number;
   /** Time above what the iterations would have taken, all episodes together. */
   readonly wastedMs: number;
-  /** Time beyond an iteration's at restarts, announced or seen as one iteration of many times the length. */
+  /** Time beyond an iteration's at restarts and standstills. */
   readonly standstillMs: number;
   /** Robust variation of the iterations within their level: what the job's own noise is. */
   readonly variation: number;

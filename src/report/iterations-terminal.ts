@@ -43,16 +43,19 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
   const [one] = group as [TrackedSeries];
   const { bold, dim } = colours;
   const { series, iterations, medianMs, variation, changePoints, episodes, restarts } = one;
+  const stood = one.pauses.flatMap(({ why, iteration }) =>
+    why === "standstill" ? [iteration] : [],
+  );
   const facts = [
     count(Math.round(iterations), "iteration"),
     `median ${timeText(medianMs)}`,
     `varying by ${(100 * variation).toFixed(1)} %`,
     ...(one.periods.length > 0 ? [`${thousands(one.periods[0]!)} calls each`] : []),
     ...(restarts.length > 0
-      ? [
-          `${count(restarts.length, "restart")} (${ranges(restarts, 4)}), ${wastedText(one.standstillMs)} standing still`,
-        ]
+      ? [`${count(restarts.length, "restart")} (${ranges(restarts, 4)})`]
       : []),
+    ...(stood.length > 0 ? [`${count(stood.length, "standstill")} (${ranges(stood, 4)})`] : []),
+    ...(one.standstillMs > 0 ? [`${wastedText(one.standstillMs)} standing still`] : []),
   ];
   const lines = [
     `${bold(cutText(harmless(series.source), width - 4))}${alsoText(group, dim)}`,

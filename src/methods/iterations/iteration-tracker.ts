@@ -53,7 +53,7 @@ const WARM_UP_ITERATIONS = 20;
 const LONG_WARM_UP = 30;
 const LONG_WARM_UP_ITERATIONS = 300;
 const SLOWER = 1.1;
-/** One iteration this much longer is no iteration: the job stood still, or was started again in between. */
+/** One iteration this much longer is no iteration: the job stood still, whatever it waited for. */
 const STOOD_STILL = 5;
 const STOOD_STILL_MS = 5000;
 /** So many of them within so many points are no exceptions any more. */
@@ -204,8 +204,7 @@ export class IterationTracker {
       // Alone among its neighbours: nothing slow, the job stood still once; at its beginning it got under way.
       const isStart = held.index < LONG_WARM_UP;
       remember(this.#stalls, held.index, STALLS);
-      if (!isStart) this.#restarted(held.point.iteration);
-      this.#pause(held, isStart ? "warm-up" : "restart");
+      this.#pause(held, isStart ? "warm-up" : "standstill");
       return this.#count(seen);
     }
     const first = this.#count(held);

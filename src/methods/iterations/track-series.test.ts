@@ -63,12 +63,23 @@ describe("what is recognised and not alarmed on", () => {
     expect(restarts).toEqual([50]);
   });
 
-  test("one iteration of twenty times the length every fifty: restarts, not changes, not spikes", () => {
+  test("one iteration of twenty times the length every fifty: standstills, no changes, no restarts", () => {
     const level = (i: number): number => (i % 50 === 0 ? 20_000 : 1000);
-    const { changePoints, restarts, episodes } = trackSeries(makeSeries({ level, to: 260 }));
-    expect(changePoints).toEqual([]);
-    expect(restarts).toEqual([50, 100, 150, 200, 250]);
-    expect(episodes).toEqual([]);
+    const tracked = trackSeries(makeSeries({ level, to: 260 }));
+    expect([tracked.changePoints, tracked.restarts, tracked.episodes]).toEqual([[], [], []]);
+    expect(tracked.pauses.map(({ iteration, why }) => [iteration, why])).toEqual(
+      [50, 100, 150, 200, 250].map((iteration) => [iteration, "standstill"]),
+    );
+    expect(tracked.standstillMs).toBeCloseTo(5 * 19_000, -4);
+  });
+
+  test("a stall at which a new level begins is no restart, and the level no matter of it", () => {
+    const level = (i: number): number => (i === 60 ? 30_000 : i > 60 ? 1400 : 1000);
+    const { changePoints, restarts } = trackSeries(makeSeries({ level, to: 140 }));
+    expect(restarts).toEqual([]);
+    expect(changePoints).toHaveLength(1);
+    expect(Math.abs(changePoints[0]!.iteration - 61)).toBeLessThanOrEqual(1);
+    expect(changePoints[0]!.ratio).toBeCloseTo(1.4, 1);
   });
 
   test("pauses for checkpoints and evaluation", () => {
@@ -127,10 +138,10 @@ describe("a mark that always stands there excuses nothing", () => {
     expect(episodes.map(({ type }) => type)).toEqual(["degradation"]);
   });
 
-  test("every fifth iteration ten times as long is a fluctuation, not eighty restarts", () => {
+  test("every fifth iteration ten times as long is a fluctuation, not eighty standstills", () => {
     const level = (i: number): number => (i % 5 === 0 ? 10_000 : 1000);
-    const { restarts, wastedMs, episodes } = trackSeries(makeSeries({ level, to: 400 }));
-    expect(restarts.length).toBeLessThanOrEqual(4);
+    const { pauses, wastedMs, episodes } = trackSeries(makeSeries({ level, to: 400 }));
+    expect(pauses.length).toBeLessThanOrEqual(4);
     expect(wastedMs).toBeGreaterThan(70 * 9000);
     expect(episodes[0]).toMatchObject({ type: "fluctuation" });
     expect(episodes[0]!.period).toBeCloseTo(5, 0);

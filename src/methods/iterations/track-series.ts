@@ -199,7 +199,7 @@ function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): numb
   });
 }
 
-/** How long the job stood still at its restarts, announced or not. */
+/** How long the job stood still, at restarts and in between. */
 function standstill(
   { durationMs }: IterationSeries,
   roles: readonly Role[],
@@ -207,7 +207,7 @@ function standstill(
 ): number {
   let sum = 0;
   for (const [index, role] of roles.entries()) {
-    if (role !== "restart") continue;
+    if (role !== "restart" && role !== "standstill") continue;
     const { levelMs = 0 } = segments.findLast(({ start }) => start <= index) ?? {};
     sum += Math.max(0, durationMs[index]! - (levelMs || 0));
   }
