@@ -24,6 +24,10 @@ export interface IterationSeries {
   readonly basis: SeriesBasis;
   /** For `--explain`: a line as it was read, and what of it was taken for what. */
   readonly example?: { readonly line: number; readonly text: string; readonly taken: string };
+  /** Whether durations are in no unit: normalised, or out of throughput and no times. Ratios hold, milliseconds do not. */
+  readonly isRelative?: boolean;
+  /** Whether the numbers are times and not a count of iterations: then a point is one. */
+  readonly areTimes?: boolean;
   /** The number that the line prints: the last iteration that the point covers. */
   readonly iteration: Float64Array;
   /** Milliseconds an iteration (a mean, where lines come every N iterations); NaN where unknown. */

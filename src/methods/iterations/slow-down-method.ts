@@ -35,7 +35,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
   const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
-    says: `${who} ${slowerSince(change)} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
+    says: `${who} ${slowerSince(change)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
     weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
@@ -54,7 +54,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
         until: change.ramp.until,
         msPerIteration: round(change.ramp.msPerIteration),
       },
-      wastedHours: round(episode.wastedMs / HOUR_MS),
+      wastedHours: series.isRelative ? null : round(episode.wastedMs / HOUR_MS),
       from: change.atMs === null ? null : new Date(change.atMs).toISOString(),
       to: endOf(seenIn, episode.isOpen ? null : episode.to),
       series: series.source,
@@ -97,7 +97,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   yield {
-    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
+    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
@@ -146,14 +146,14 @@ function* irregularOnes(job: Job): Iterable<NewFinding> {
       : []),
   ];
   yield {
-    says: `${parts.join(" and ")} in the iteration times, ${hours(wasted)} wasted`,
+    says: `${parts.join(" and ")} in the iteration times${longest.series.isRelative ? "" : `, ${hours(wasted)} wasted`}`,
     weight: 0.2,
     at: [{ file: longest.series.file }],
     data: {
       spikes,
       fluctuations: beats.length,
       period: period ?? null,
-      wastedHours: round(wasted / HOUR_MS),
+      wastedHours: longest.series.isRelative ? null : round(wasted / HOUR_MS),
     },
     accuses: [],
     clears: [],
@@ -164,6 +164,11 @@ function hours(timeMs: number): string {
   return timeMs >= HOUR_MS
     ? `${(timeMs / HOUR_MS).toFixed(1)} h`
     : `${(timeMs / 1000).toFixed(1)} s`;
+}
+
+/** Normalised values are in no unit. */
+function inUnit(value: number, { isRelative }: IterationSeries): string {
+  return isRelative ? String(Number(value.toPrecision(4))) : ms(value);
 }
 
 function ms(value: number): string {

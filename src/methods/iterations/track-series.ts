@@ -182,7 +182,8 @@ function rampOf({ iteration }: IterationSeries, start: number, end: number, byMs
 const JUMP = 3;
 
 /** How many iterations each point covers: lines come every N iterations. */
-function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): number[] {
+function stridesOf({ iteration, areTimes }: IterationSeries, roles: readonly Role[]): number[] {
+  if (areTimes) return roles.map((role) => (role === "again" ? 0 : 1));
   const steps: number[] = [];
   for (let i = 1; i < iteration.length; i++) {
     const step = iteration[i]! - iteration[i - 1]!;
