@@ -89,6 +89,8 @@ export class IterationTracker {
   readonly #numbers: number[] = [];
   #levelStart: Seen | null = null;
   #isFirstLevel = true;
+  /** Numbers of the first points of the first level, by how many points they come after its first. */
+  #firstNumbers: number[] = [];
   /** Where the job began to become faster from its beginning on; -1 for nowhere. */
   #underWay = -1;
 
@@ -164,6 +166,7 @@ export class IterationTracker {
     this.#levels.reset();
     this.#levelStart = seen;
     this.#isFirstLevel = true;
+    this.#firstNumbers = [];
     this.#unsettled = [];
     this.#held = null;
   }
@@ -226,6 +229,8 @@ export class IterationTracker {
 
   #count({ index, point }: Seen): PointShift | null {
     this.#mark(index, "counts");
+    const sinceFirst = this.#isFirstLevel ? index - this.#levelStart!.index : Infinity;
+    if (sinceFirst <= LONG_WARM_UP) this.#firstNumbers[sinceFirst] = point.iteration;
     if (this.#restart.counted < 0) this.#restart.counted = index;
     const found = this.#levels.push(index, point.durationMs);
     if (!found) return null;
@@ -238,7 +243,7 @@ export class IterationTracker {
     const start = sinceRestart && this.#restart.at >= 0 ? this.#restart.at : found.start;
     this.#levelStart = { index: start, point };
     const points = start - levelStart.index;
-    const iterations = points * this.#stride;
+    const iterations = (this.#firstNumbers[points] ?? Infinity) - levelStart.point.iteration;
     const isWarmUp = points <= LONG_WARM_UP && iterations <= LONG_WARM_UP_ITERATIONS;
     if (isFirst && found.after < found.before && isWarmUp) {
       // What becomes faster little by little from the beginning on is getting under way, too, as long as that lasts.
