@@ -103,9 +103,9 @@ const FORMATS: readonly StepFormat[] = [
   },
   {
     time: "the iteration's time",
-    needles: [" time ", " time:", " time=", " took "],
+    needles: [" time ", " time:", " time="],
     pattern: new RegExp(
-      String.raw`\b(?:ITER|[Ii]ter)(?:ATION|ation)?[ :=#]{1,4}(?<n>\d{1,12})\b(?![^\n]{0,400}\b(?:val|test|eval)).{0,400}? (?:time|took)[ :=]{1,3}(?:(?<ms>${NUMBER}) ?ms|(?<s>${NUMBER}) ?s(?:ec|econds)?\b)`,
+      String.raw`\b(?:ITER|[Ii]ter)(?:ATION|ation)?[ :=#]{1,4}(?<n>\d{1,12})\b(?![^\n]{0,400}\b(?:val|test|eval)).{0,400}? time[ :=]{1,3}(?:(?<ms>${NUMBER}) ?ms|(?<s>${NUMBER}) ?s(?:ec|econds)?\b)`,
     ),
   },
   { time: "none", needles: ["[step="], pattern: /\[step=(?<n>\d{1,12})\/\d{1,12}[,\]]/ },
