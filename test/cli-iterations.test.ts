@@ -57,6 +57,54 @@ describe("faultline iterations", () => {
     expect(document.series[0]!["source"]).toContain("train.log");
   });
 
+  it("tells what came little by little as a ramp, on the screen, in JSON and in the plot", async () => {
+    const rising = put(
+      "rising.log",
+      Array.from({ length: 400 }, (_, i) =>
+        megatron(i + 1, 1000 + jitter(i) + 2 * Math.min(200, Math.max(0, i - 100))),
+      ),
+    );
+    const out = join(folder, "rising");
+    const { stdout } = await iterations(rising, "--out", out);
+    expect(stdout).toMatch(
+      /slowly slower ×1\.\d\d from iteration \d+ to \d+, [\d.]+ ms more each iteration: 1\d{3} ms → 1\d{3} ms/,
+    );
+    expect(readFileSync(join(out, "report.html"), "utf8")).toContain('class="slope"');
+    const { series } = JSON.parse((await iterations(rising, "--json")).stdout) as {
+      series: {
+        changePoints: { shape: string; ramp: { until: number; msPerIteration: number } }[];
+      }[];
+    };
+    expect(series[0]!.changePoints).toMatchObject([{ shape: "ramp", direction: "slower" }]);
+    expect(series[0]!.changePoints[0]!.ramp.msPerIteration).toBeCloseTo(2, 0);
+  });
+
+  it("gives normalised values no unit, makes no hours of them, and counts rows that are numbered by times", async () => {
+    const rows = numbers.flatMap((i) =>
+      [0, 1, 2, 3].map((worker) =>
+        [
+          4 * i + worker,
+          worker,
+          10 * i - 9,
+          Math.round(worker === 2 ? slow(i) / 2 : 500 + jitter(i)),
+        ].join(),
+      ),
+    );
+    const table = put("job_norm.csv", [",worker,time,batch_time_norm", ...rows]);
+    const { stdout } = await iterations(table);
+    expect(stdout).toContain("120 iterations · median 50");
+    expect(stdout).toContain("the table says that they are normalised");
+    expect(stdout).toMatch(/slower ×1\.50 at iteration 601: 50\d(\.\d)? → 75\d(\.\d)? /);
+    expect(stdout).not.toMatch(/\d ms|wasted/);
+    const { series } = JSON.parse((await iterations(table, "--json")).stdout) as {
+      series: Record<string, unknown>[];
+    };
+    expect(series[2]).toMatchObject({ iterations: 120, timesAreRelative: true, wastedHours: null });
+    const { stdout: verdict } = await faultline("diagnose", table);
+    expect(verdict).toMatch(/rank 2/);
+    expect(verdict).not.toMatch(/\d ms/);
+  });
+
   it("exits with 10 when asked to and something is slow, and with 0 when nothing is", async () => {
     const even = put(
       "even.log",

@@ -6,6 +6,8 @@
  * All values are logarithms.
  */
 import { median, spread } from "./robust.ts";
+import type { Trail } from "./trail.ts";
+import { transitionOf, type Transition } from "./transition.ts";
 
 export interface Level {
   readonly centre: number;
@@ -16,11 +18,9 @@ export interface Level {
 export interface LevelHistory {
   /** The points since the present level began, the newest last. */
   readonly values: readonly number[];
-  /** Centre of the level when it was new. */
-  readonly origin: number;
   /** The level before it, to which a relief goes back. */
   readonly previous: Level | null;
-  /** Smallest change that counts, and smallest sum of creeping changes. */
+  /** Smallest change that counts, and smallest one that came slowly. */
   readonly minShift: number;
   readonly driftShift: number;
 }
@@ -30,7 +30,6 @@ export interface Verified {
   readonly after: number;
   /** 0..1 */
   readonly confidence: number;
-  readonly isCreeping: boolean;
 }
 
 /** Points on either side of a change that are compared: a step, not a slow drift. */
@@ -77,9 +76,9 @@ const KNOWN_POINTS = 12;
 const FEW_SIGMAS = 4;
 /** So many in a row may be expected by chance, given how many single points are that far off. */
 const BY_CHANCE = 0.001;
-/** Points of a run that crept up, and how far, in deviations of single points. */
-export const CREPT_POINTS = 40;
-const CREPT_NOISE = 4;
+/** Points since the onset of a ramp, and how far it came, in deviations of single points. */
+const RAMP_POINTS = 40;
+const RAMP_NOISE = 4;
 
 /** Whether a new level began at `at`, a position in the history's values. */
 export function verify(history: LevelHistory, at: number): Verified | null {
@@ -117,7 +116,7 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const isSettled = points >= SETTLED && shift >= LEAST_OF_SMALLEST * minShift;
   const error = isSettled ? wander(values, at, Math.min(points, window)) : 0;
   const smallest = Math.max(LEAST_OF_SMALLEST * minShift, minShift - ERRORS * error);
-  if (shift < smallest) return creptUp(history, at);
+  if (shift < smallest) return null;
   const sign = after > before ? 1 : -1;
   // A wide window sees a slow drift as a step: the step must be there close by as well.
   if (window > LOCAL && sign * stepAt(values, at) < STEP_SHARE * minShift) return null;
@@ -125,7 +124,7 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const beyond = (y: number): boolean => sign * (y - before) >= mark;
   const onSide = news.filter(beyond).length / news.length;
   if (onSide >= NEW_SIDE && isBack(history, news, after, before))
-    return { before, after, confidence: 0.95, isCreeping: false };
+    return { before, after, confidence: 0.95 };
   // A few quiet points are no level: then the new points must agree among themselves as well.
   if (at < 4 || (at < KNOWN_POINTS && shift < FEW_SIGMAS * spread(news, after))) return null;
   const sigmas = shift / wander(values, at, Math.min(points, window));
@@ -143,7 +142,7 @@ function compare(history: LevelHistory, at: number, window: number): Verified | 
   const chance = Math.min(byChance(past, news, beyond), byChance(past, news, halfWay));
   if (!enough || chance > BY_CHANCE) return null;
   const confidence = Math.min(0.99, 1 - 0.5 * Math.exp(-(sigmas - 3) / 3));
-  return { before, after, confidence, isCreeping: false };
+  return { before, after, confidence };
 }
 
 /** Expected runs of as many points, if single ones are as far off as often as they were. */
@@ -161,16 +160,33 @@ function stepAt(values: readonly number[], at: number): number {
 }
 
 /**
- * Several steps below 10 % that add up, the case that Greyhound's verification misses (§7.2): the present run,
- * long enough, lies clearly above where the level began. Its steps must not count as noise, so the noise is
- * that of the last points before this run.
+ * A change of which no point looks like one: it came slowly, or in several steps below 10 % that add up (the case that
+ * Greyhound's verification misses, §7.2). One that is known already is followed however little it has gone on.
  */
-export function creptUp({ values, origin, driftShift }: LevelHistory, at: number): Verified | null {
-  if (values.length - at < CREPT_POINTS) return null;
-  const after = median(values.slice(at, at + CREPT_POINTS));
-  const shift = after - origin;
-  if (shift < driftShift || shift < CREPT_NOISE * noiseBefore(values, at, LOCAL)) return null;
-  return { before: origin, after, confidence: 0.8, isCreeping: true };
+export function rampOf(
+  { values, driftShift }: LevelHistory,
+  trail: Trail,
+  goesOn: ((found: Transition) => boolean) | null,
+): Transition | null {
+  if (trail.values.length * trail.stride < RAMP_POINTS) return null;
+  const now = median(values.slice(-LOCAL));
+  // Cheap to ask: was it ever so far from where it is now?
+  if (!goesOn && !trail.values.some((y) => Math.abs(y - now) >= driftShift)) return null;
+  const found = transitionOf(trail.values, MIN_NOISE);
+  const points = (trail.values.length - found.start) * trail.stride;
+  if (!found.isRamp || points < RAMP_POINTS) return null;
+  const shift = Math.abs(now - found.before);
+  const least = goesOn?.(found) ? 0 : driftShift;
+  // The trail is quieter than single points, and their slope is no noise.
+  const { noise } = transitionOf(values.slice(-RECENT), MIN_NOISE);
+  return shift >= Math.max(least, RAMP_NOISE * noise) ? found : null;
+}
+
+/** What a change at `at` looks like from close by: a step there, or part of a slope. */
+export function shapeAt({ values }: LevelHistory, at: number): Transition & { goesOn: boolean } {
+  const around = values.slice(Math.max(0, at - LONG));
+  const found = transitionOf(around, MIN_NOISE);
+  return { ...found, goesOn: found.end === around.length };
 }
 
 /** Whether the new points are those of the level before: a relief needs no more proof than that. */

@@ -6,21 +6,23 @@
 import { Bocpd } from "./bocpd.ts";
 import {
   CLEAR,
-  creptUp,
-  CREPT_POINTS,
   FEWEST,
   isOldLevel,
   LOCAL,
   MEMORY,
   MIN_NOISE,
   noiseBefore,
+  rampOf,
   RECENT,
+  shapeAt,
   verify,
   type Level,
   type LevelHistory,
   type Verified,
 } from "./level-evidence.ts";
 import { median, spread } from "./robust.ts";
+import { Trail } from "./trail.ts";
+import type { Transition } from "./transition.ts";
 
 export interface LevelShift {
   /** Index (as pushed) of the first point of the new level, and of the point at which it was known. */
@@ -30,14 +32,17 @@ export interface LevelShift {
   readonly after: number;
   /** 0..1 */
   readonly confidence: number;
-  /** Whether it came in small steps or slowly: `before` is then the level that it left long ago. */
-  readonly isCreeping: boolean;
+  /**
+   * Whether it came slowly, or in small steps: `before` is then the level at its onset, `after` that of now. While it goes
+   * on it is told again, with the same start.
+   */
+  readonly isRamp: boolean;
 }
 
 export interface LevelOptions {
   /** Smallest change that counts, as a factor (Greyhound: 1.1). */
   readonly minRatio: number;
-  /** Smallest sum of creeping changes that counts. */
+  /** Smallest change that counts of those that come slowly. */
   readonly driftRatio: number;
 }
 
@@ -55,6 +60,8 @@ const LEVEL_SPREAD = 0.3;
 const CLIP_NOISE = 8;
 const CLIP_LEAST = Math.log(1.5);
 const REFRESH = 16;
+/** Values that all of a level is remembered by. */
+const TRAIL = 240;
 /** Points by which the detector's place may be off. */
 const NEARBY = 5;
 /** A point departs from a level when it is this far off, in noise and in smallest changes. */
@@ -67,16 +74,20 @@ export class LevelTracker {
   /** Logarithms and indices of the present level's points, the newest last. */
   #values: number[] = [];
   #indices: number[] = [];
+  /** The same level, all of it, coarser as it gets longer. */
+  #trail = new Trail(TRAIL);
   #bocpd: Bocpd | null = null;
   /** Position in #values of the detector's point 0. */
   #offset = 0;
   #level: Level = { centre: NaN, noise: NaN };
   /** The level before the present one, to which a relief goes back. */
   #previous: Level | null = null;
-  /** Centre of the present level when it was new: creeping changes are measured from it. */
+  /** Centre of the present level when it was new: small changes are measured from it. */
   #origin = NaN;
   /** The same when the level was reported: what a slow relief comes down from. */
   #began = NaN;
+  /** The ramp that led to the present level, and may go on. */
+  #ramp: LevelShift | null = null;
   #sinceRefresh = 0;
 
   constructor({ minRatio, driftRatio }: LevelOptions = LEVEL_DEFAULTS) {
@@ -98,8 +109,10 @@ export class LevelTracker {
   reset(): void {
     this.#values = [];
     this.#indices = [];
+    this.#trail = new Trail(TRAIL);
     this.#bocpd = null;
     this.#previous = null;
+    this.#ramp = null;
     this.#level = { centre: NaN, noise: NaN };
   }
 
@@ -108,14 +121,15 @@ export class LevelTracker {
     const y = Math.log(value);
     this.#values.push(y);
     this.#indices.push(index);
+    this.#trail.push(index, y);
     if (!this.#bocpd) {
       if (this.#values.length >= LEARN_POINTS) this.#learn(0);
       return null;
     }
     this.#bocpd.push(this.#clipped(y));
     if (++this.#sinceRefresh >= REFRESH) {
-      const crept = this.#creptBack(index) ?? this.#creptAway(index);
-      if (crept) return crept;
+      const slow = this.#creptBack(index) ?? this.#ramped(index);
+      if (slow) return slow;
       this.#refresh();
     }
     return this.#look(index);
@@ -130,6 +144,8 @@ export class LevelTracker {
   #learn(from: number, noise?: number): void {
     this.#values = this.#values.slice(from);
     this.#indices = this.#indices.slice(from);
+    this.#trail = new Trail(TRAIL);
+    for (const [i, value] of this.#values.entries()) this.#trail.push(this.#indices[i]!, value);
     const centre = median(this.#values);
     this.#level = {
       centre,
@@ -187,35 +203,61 @@ export class LevelTracker {
     let at = values.length - LOCAL;
     while (at > 1 && isOld(median(values.slice(Math.max(0, at - 5), at)))) at--;
     const before = this.#began;
-    return this.#shiftAt(at, index, { before, after, confidence: 0.8, isCreeping: true });
+    return this.#shiftAt(at, index, { before, after, confidence: 0.8 });
   }
 
-  /** A drift so slow that no point of it looks like a change. */
-  #creptAway(index: number): LevelShift | null {
-    const at = this.#values.length - CREPT_POINTS;
-    const shift = at > 0 ? creptUp(this.#history(), at) : null;
-    return shift && this.#shiftAt(at, index, shift);
+  /** A change so slow that no point of it looks like one. */
+  #ramped(index: number): LevelShift | null {
+    const last = this.#ramp;
+    // It began with the first points since the last report, and goes the same way: the same ramp goes on.
+    const goesOn =
+      last &&
+      ((found: Transition): boolean =>
+        found.start <= NEARBY && found.after > found.before === last.after > last.before);
+    const found = rampOf(this.#history(), this.#trail, goesOn);
+    if (!found) return null;
+    const begun = goesOn?.(found) ? last : null;
+    const shift = {
+      // A level that rises from its first point on: the step to it was told before, and is another change.
+      start:
+        begun?.start ??
+        this.#trail.indexOf(this.#previous ? Math.max(1, found.start) : found.start),
+      detectedAt: index,
+      before: begun?.before ?? Math.exp(found.before),
+      after: Math.exp(median(this.#values.slice(-LEARN_POINTS))),
+      confidence: 0.8,
+      isRamp: true,
+    };
+    this.#previous = { centre: Math.log(shift.before), noise: this.#level.noise };
+    // What follows is measured from where it stands now, or from where it came to rest.
+    const settled = this.#indices.findIndex((i) => i >= this.#trail.indexOf(found.end));
+    this.#learn(
+      Math.min(settled < 0 ? Infinity : settled, this.#values.length - LEARN_POINTS),
+      this.#level.noise,
+    );
+    this.#ramp = shift;
+    return shift;
   }
 
   #shiftAt(at: number, index: number, shift: Verified): LevelShift {
-    const { before, after, confidence, isCreeping } = shift;
+    const { before, after, confidence } = shift;
     const start = this.#indices[at]!;
     this.#previous = { centre: before, noise: noiseBefore(this.#values, at) };
     this.#learn(at, Math.min(this.#level.noise, this.#previous.noise));
+    this.#ramp = null;
     return {
       start,
       detectedAt: index,
       before: Math.exp(before),
       after: Math.exp(after),
       confidence,
-      isCreeping,
+      isRamp: false,
     };
   }
 
   #history(): LevelHistory {
     return {
       values: this.#values,
-      origin: this.#origin,
       previous: this.#previous,
       minShift: this.#minShift,
       driftShift: this.#driftShift,
@@ -228,8 +270,10 @@ export class LevelTracker {
     const split = this.#refine(proposed);
     const shift = verify(this.#history(), split);
     if (!shift) return null;
-    const at = shift.isCreeping ? split : this.#firstToDepart(split, shift);
-    return this.#shiftAt(at, index, shift);
+    const { isRamp, goesOn } = shapeAt(this.#history(), split);
+    const slow = isRamp ? this.#ramped(index) : null;
+    if (slow || (isRamp && goesOn)) return slow;
+    return this.#shiftAt(this.#firstToDepart(split, shift), index, shift);
   }
 
   /** Where a new level may have begun, as a position in #values; -1 for nowhere. */

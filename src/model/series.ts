@@ -24,6 +24,10 @@ export interface IterationSeries {
   readonly basis: SeriesBasis;
   /** For `--explain`: a line as it was read, and what of it was taken for what. */
   readonly example?: { readonly line: number; readonly text: string; readonly taken: string };
+  /** Whether durations are in no unit: normalised, or out of throughput and no times. Ratios hold, milliseconds do not. */
+  readonly isRelative?: boolean;
+  /** Whether the numbers are times and not a count of iterations: then a point is one. */
+  readonly areTimes?: boolean;
   /** The number that the line prints: the last iteration that the point covers. */
   readonly iteration: Float64Array;
   /** Milliseconds an iteration (a mean, where lines come every N iterations); NaN where unknown. */
@@ -51,12 +55,21 @@ export interface ChangePoint {
   /** after / before */
   readonly ratio: number;
   readonly direction: "slower" | "faster";
+  /** A level that came slowly: how fast, and at which iteration it was there; null where it came at once. */
+  readonly ramp: Ramp | null;
   /** 0..1: how sure the detector is of a change of 10 % or more. */
   readonly confidence: number;
   /** Line in the series' file, 0 where none. */
   readonly line: number;
   /** Milliseconds since 1970, null where unknown. */
   readonly atMs: number | null;
+}
+
+export interface Ramp {
+  /** The first iteration of the new level; the last of the stretch where it still goes on then. */
+  readonly until: number;
+  /** Milliseconds that an iteration takes longer than the one before it; negative where it becomes faster. */
+  readonly msPerIteration: number;
 }
 
 /** Holmes §3.1: a stretch of irregular iterations and what it looks like. */
@@ -79,7 +92,8 @@ export interface Episode {
 /** A point that is no slowness, whatever it took. */
 export interface Pause {
   readonly iteration: number;
-  readonly why: "warm-up" | "restart" | "checkpoint" | "evaluation";
+  /** standstill: one iteration of many times the length, and nothing that says why. */
+  readonly why: "warm-up" | "restart" | "standstill" | "checkpoint" | "evaluation";
   readonly durationMs: number;
 }
 
@@ -92,14 +106,14 @@ export interface TrackedSeries {
   readonly medianMs: number;
   readonly changePoints: readonly ChangePoint[];
   readonly episodes: readonly Episode[];
-  /** First iteration after each restart, said by the log or seen as one iteration of many times the length. */
+  /** First iteration after each restart: the counter went back, or the log has lines of a start. */
   readonly restarts: readonly number[];
   readonly pauses: readonly Pause[];
   /** δ-irregular iterations (Holmes, definition 1). */
   readonly irregular: number;
   /** Time above what the iterations would have taken, all episodes together. */
   readonly wastedMs: number;
-  /** Time beyond an iteration's at restarts, announced or seen as one iteration of many times the length. */
+  /** Time beyond an iteration's at restarts and standstills. */
   readonly standstillMs: number;
   /** Robust variation of the iterations within their level: what the job's own noise is. */
   readonly variation: number;

@@ -18,12 +18,14 @@ export function iterationsDocument(
 
 function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
   const { series, changePoints, episodes } = tracked;
+  // Of times in no unit no hours can be made.
+  const hours = (ms: number): number | null => (series.isRelative ? null : figure(ms / HOUR_MS));
   return {
     source: series.source,
     rank: series.rank,
     basis: series.basis,
     iterations: Math.round(tracked.iterations),
-    timesAreRelative: isRelative(tracked),
+    timesAreRelative: series.isRelative === true,
     medianMs: figure(tracked.medianMs),
     variation: figure(tracked.variation),
     changePoints: changePoints.map(({ atMs, ...change }) => ({
@@ -33,6 +35,11 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
       afterMs: figure(change.afterMs),
       ratio: figure(change.ratio),
       direction: change.direction,
+      shape: change.ramp ? "ramp" : "step",
+      ramp: change.ramp && {
+        until: change.ramp.until,
+        msPerIteration: figure(change.ramp.msPerIteration),
+      },
       confidence: figure(change.confidence),
       line: change.line,
       at: atMs === null ? null : new Date(atMs).toISOString(),
@@ -43,7 +50,7 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
       ratio: figure(episode.ratio),
       type: episode.type,
       iterations: Math.round(episode.iterations),
-      wastedHours: figure(episode.wastedMs / HOUR_MS),
+      wastedHours: hours(episode.wastedMs),
       period: episode.period,
       open: episode.isOpen,
     })),
@@ -54,15 +61,10 @@ function seriesOf(tracked: TrackedSeries): Record<string, unknown> {
       durationMs: figure(durationMs),
     })),
     irregularIterations: Math.round(tracked.irregular),
-    wastedHours: figure(tracked.wastedMs / HOUR_MS),
-    standstillHours: figure(tracked.standstillMs / HOUR_MS),
+    wastedHours: hours(tracked.wastedMs),
+    standstillHours: hours(tracked.standstillMs),
     periods: tracked.periods,
   };
-}
-
-/** Throughput without any time of day: how long an iteration took is known up to a factor only. */
-export function isRelative({ series }: TrackedSeries): boolean {
-  return series.basis === "throughput" && series.endMs.every((at) => Number.isNaN(at));
 }
 
 /** JSON has no NaN, and nobody needs 17 digits. */

@@ -3,8 +3,7 @@
  * that say the same (the ranks of a synchronous job) are shown once.
  */
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
-import type { ChangePoint, TrackedSeries } from "../model/series.ts";
-import { isRelative } from "./iterations-document.ts";
+import type { ChangePoint, Ramp, TrackedSeries } from "../model/series.ts";
 import { grouped, sameChanges } from "./same-changes.ts";
 import type { Colours } from "./terminal.ts";
 
@@ -43,15 +42,21 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
   const [one] = group as [TrackedSeries];
   const { bold, dim } = colours;
   const { series, iterations, medianMs, variation, changePoints, episodes, restarts } = one;
+  const inUnit = series.isRelative ? plainText : timeText;
+  const stood = one.pauses.flatMap(({ why, iteration }) =>
+    why === "standstill" ? [iteration] : [],
+  );
   const facts = [
     count(Math.round(iterations), "iteration"),
-    `median ${timeText(medianMs)}`,
+    `median ${inUnit(medianMs)}`,
     `varying by ${(100 * variation).toFixed(1)} %`,
     ...(one.periods.length > 0 ? [`${thousands(one.periods[0]!)} calls each`] : []),
     ...(restarts.length > 0
-      ? [
-          `${count(restarts.length, "restart")} (${ranges(restarts, 4)}), ${wastedText(one.standstillMs)} standing still`,
-        ]
+      ? [`${count(restarts.length, "restart")} (${ranges(restarts, 4)})`]
+      : []),
+    ...(stood.length > 0 ? [`${count(stood.length, "standstill")} (${ranges(stood, 4)})`] : []),
+    ...(one.standstillMs > 0 && !series.isRelative
+      ? [`${wastedText(one.standstillMs)} standing still`]
       : []),
   ];
   const lines = [
@@ -59,13 +64,20 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
     `  ${facts.join(" · ")}`,
     `  ${bars(one, Math.min(width - 2, 96), colours)}`,
   ];
-  for (const change of changePoints.slice(0, MAX_CHANGES)) lines.push(changeLine(change, colours));
+  for (const change of changePoints.slice(0, MAX_CHANGES))
+    lines.push(changeLine(change, inUnit, colours));
   if (changePoints.length > MAX_CHANGES)
     lines.push(dim(`  … ${count(changePoints.length - MAX_CHANGES, "more change")}`));
   if (changePoints.length === 0)
     lines.push(isTooShort(one) ? "  too few iterations to tell a change" : "  no lasting change");
-  if (isRelative(one))
-    lines.push(dim("  times are relative: the log has throughput but no times to scale them by"));
+  if (series.isRelative)
+    lines.push(
+      dim(
+        series.basis === "throughput"
+          ? "  times are relative: the log has throughput but no times to scale them by"
+          : "  times are relative: the table says that they are normalised",
+      ),
+    );
   for (const episode of episodes.filter(({ type }) => type === "fluctuation").slice(0, 3)) {
     const beat = episode.period === null ? "" : `, about every ${episode.period} iterations`;
     lines.push(
@@ -94,12 +106,25 @@ function alsoText(group: readonly TrackedSeries[], dim: (text: string) => string
   return dim(`  (${who} ${isOne ? "says" : "say"} the same)`);
 }
 
-function changeLine(change: ChangePoint, { red, green, dim }: Colours): string {
-  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, atMs } = change;
-  const word = `${direction} ×${ratio.toFixed(2)}`;
+function changeLine(
+  change: ChangePoint,
+  inUnit: (value: number) => string,
+  { red, green, dim }: Colours,
+): string {
+  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, ramp, atMs } = change;
+  const word = `${ramp ? "slowly " : ""}${direction} ×${ratio.toFixed(2)}`;
   const painted = direction === "slower" ? red(word) : green(word);
   const at = atMs === null ? "" : ` · ${new Date(atMs).toISOString()}`;
-  return `  ${painted} at iteration ${iteration}: ${timeText(beforeMs)} → ${timeText(afterMs)} ${dim(`(known at ${detectedAt}${at})`)}`;
+  const where = ramp
+    ? `from iteration ${iteration} to ${ramp.until}, ${perIteration(ramp, inUnit)}`
+    : `at iteration ${iteration}`;
+  return `  ${painted} ${where}: ${inUnit(beforeMs)} → ${inUnit(afterMs)} ${dim(`(known at ${detectedAt}${at})`)}`;
+}
+
+/** "0.35 ms more each iteration" */
+function perIteration({ msPerIteration }: Ramp, inUnit: (value: number) => string): string {
+  const size = Number(Math.abs(msPerIteration).toPrecision(2));
+  return `${size}${inUnit === timeText ? " ms" : ""} ${msPerIteration > 0 ? "more" : "less"} each iteration`;
 }
 
 function spikeLine({ episodes }: TrackedSeries): string[] {
@@ -112,10 +137,10 @@ function spikeLine({ episodes }: TrackedSeries): string[] {
 }
 
 function wastedLine(
-  { wastedMs, episodes }: TrackedSeries,
+  { series, wastedMs, episodes }: TrackedSeries,
   dim: (text: string) => string,
 ): string[] {
-  if (wastedMs <= 0) return [];
+  if (wastedMs <= 0 || series.isRelative) return [];
   const share = (type: string): number =>
     episodes.reduce((sum, episode) => sum + (episode.type === type ? episode.wastedMs : 0), 0);
   const parts = ["degradation", "fluctuation", "spike"]
@@ -155,6 +180,10 @@ function bars({ series, levelMs }: TrackedSeries, width: number, { dim }: Colour
     return BARS[level] ?? BARS[0]!;
   });
   return dim(drawn.join(""));
+}
+
+function plainText(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : "?";
 }
 
 function timeText(value: number): string {

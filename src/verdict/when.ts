@@ -17,6 +17,11 @@ export function whenDidItHappen(
     const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
     return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
   }
+  // A link is found in fewer iterations than a log needs to tell that it became slower.
+  const onset = evidenceOf(findings, suspects).find(({ data }) => isNumber(data["onset"]))?.data[
+    "onset"
+  ];
+  if (isSlow && isNumber(onset)) return { iteration: onset, from: null, to: null };
   if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
   return {
@@ -42,6 +47,10 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
   return beganBefore || Math.abs(Number(own.data["iteration"]) - began) <= SAME_CHANGE
     ? printed
     : own;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number";
 }
 
 function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {

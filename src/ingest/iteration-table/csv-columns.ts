@@ -10,6 +10,10 @@ export interface Columns {
   readonly unitMs: number;
   /** Whether the name of the column says so. */
   readonly unitIsKnown: boolean;
+  /** Whether the values are normalised, so that no unit is right. */
+  readonly isRelative: boolean;
+  /** Whether rows are numbered by times. */
+  readonly areTimes: boolean;
   /** Whether the duration may be the time since the start of the job. */
   readonly mayBeCumulative: boolean;
   /** -1 where the table has none; so are the others. */
@@ -29,6 +33,7 @@ const STATISTIC =
   /_(?:std|stddev|var|variance|cv|min|max|median|sum|total|count|pct|percent|p\d+)(?:_|$)/;
 const SECONDS = /_(?:s|sec|secs|seconds|in_s|in_seconds)$/;
 const MILLISECONDS = /_(?:ms|msec|msecs|milliseconds|in_ms)$/;
+const RELATIVE = /_(?:norm|normed|normali[sz]ed|relative|rel|scaled)(?:_|$)/;
 /** TensorBoard's "Download CSV" of one scalar: its tag is in the file's name at best. */
 const TENSORBOARD = "wall_time,step,value";
 const TIME_TAG = /(?:iteration|iter|step|batch)[-_ ]?(?:time|timing|duration)|end_to_end/i;
@@ -39,7 +44,15 @@ export function findColumns(header: string, fileName: string): Columns | null {
   if (header.length > 4000 || !header.includes(",")) return null;
   const names = splitCsv(header.replace(/^\uFEFF|^ï»¿/, "")).map(normal);
   const width = names.length;
-  const none = { width, rank: -1, batch: -1, wallTime: -1, mayBeCumulative: false };
+  const none = {
+    width,
+    rank: -1,
+    batch: -1,
+    wallTime: -1,
+    mayBeCumulative: false,
+    isRelative: false,
+    areTimes: false,
+  };
   const unitIsKnown = true;
   if (names.join() === TENSORBOARD) {
     const isTime = TIME_TAG.test(fileName);
@@ -60,6 +73,8 @@ export function findColumns(header: string, fileName: string): Columns | null {
     duration,
     unitMs: SECONDS.test(name) ? 1000 : 1,
     unitIsKnown: SECONDS.test(name) || MILLISECONDS.test(name),
+    isRelative: RELATIVE.test(name),
+    areTimes: names[iteration] === "time",
     mayBeCumulative: name.startsWith("elapsed"),
     rank: of(RANK),
     batch: of(BATCH),

@@ -101,20 +101,23 @@ export class CsvSink implements Sink {
         fromTimes(points, points.durationMs.slice(0, points.count));
       }
     }
-    if (!columns.unitIsKnown && workers.every(([, points]) => areSeconds(points))) {
+    const { isRelative, areTimes } = columns;
+    if (!columns.unitIsKnown && !isRelative && workers.every(([, points]) => areSeconds(points))) {
       for (const [, { durationMs, count }] of workers)
         for (let i = 0; i < count; i++) durationMs[i]! *= 1000;
     }
     return workers
       .filter(([, points]) => points.tells)
-      .map(([worker, points]) =>
-        points.series({
+      .map(([worker, points]) => ({
+        ...points.series({
           source: byRank ? `${file}, rank ${worker}` : file,
           file,
           rank: byRank ? worker : rankByName(file),
           basis: columns.duration < 0 ? "timestamps" : "reported",
         }),
-      );
+        ...(isRelative ? { isRelative } : {}),
+        ...(areTimes ? { areTimes } : {}),
+      }));
   }
 
   #reject(text: string, no: number, why: string): void {

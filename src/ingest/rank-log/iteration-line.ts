@@ -11,7 +11,7 @@
  * and those of step-formats.ts.
  */
 import { numberAfter } from "./number-after.ts";
-import { STEP_NEEDLES, stepOf } from "./step-formats.ts";
+import { STEP_NEEDLES, stepOf, type Step } from "./step-formats.ts";
 
 /** Which of a job's writers printed the line; several of them report the same step. */
 const MEGATRON = 1;
@@ -42,6 +42,27 @@ const LEAST_OF_BAR = 10;
 /** "epoch=0/micro_step=80/global_step=20, Running…"; up to DeepSpeed 0.7 "0/20, Running…". */
 const RATED_STEP = /(?:global_step=|\d\/)(\d{1,12}), RunningAvgSamplesPerSec=/;
 
+/** Iterations that are counted anew in each epoch, counted on. */
+class Epochs {
+  #epoch = NaN;
+  #last = 0;
+  #of = NaN;
+  #before = 0;
+
+  countedOn({ iteration, of, epoch }: Pick<Step, "iteration" | "of" | "epoch">): number {
+    if (epoch >= 0) {
+      // Whether the first epoch is 0 or 1 changes no difference. The last batch of an epoch may be left out of the next.
+      const ahead = epoch - this.#epoch;
+      if (ahead > 0) this.#before += ahead * (this.#of > 0 ? this.#of : this.#last);
+      else if (ahead !== 0) this.#before = of > 0 ? epoch * of : 0;
+      this.#epoch = epoch;
+    } else if (iteration < this.#last && this.#last === this.#of) this.#before += this.#of;
+    this.#last = iteration;
+    this.#of = of;
+    return this.#before + iteration;
+  }
+}
+
 /** Reused for every line. NaN and -1 stand for unknown. */
 export class IterationLine {
   kind = 0;
@@ -59,13 +80,16 @@ export class IterationLine {
   isCoarse = false;
   /** Whether the line reports an iteration of an evaluation instead. */
   isEvaluation = false;
-  /** Iterations of the longest bar so far: a shorter one beside it is an evaluation's. */
+  /** Iterations of the longest bar so far: a shorter one beside it is an evaluation's, as is any beside lines that tell. */
   #longest = 0;
+  #hasLines = false;
+  readonly #epochs = new Epochs();
 
   /** `iteration`: what iterationOf() says. Whether the line reports an iteration of the training. */
   read(body: string, iteration: number): boolean {
     this.#clear(iteration);
     const elapsed = iteration < 0 ? -1 : body.indexOf(ELAPSED);
+    if (elapsed >= 0) this.#hasLines = true;
     if (elapsed >= 0) return this.#megatron(body, elapsed + ELAPSED.length);
     const timing = body.indexOf(STEP_TIMING);
     if (timing >= 0) return this.#nemo(body, timing + STEP_TIMING.length);
@@ -73,7 +97,12 @@ export class IterationLine {
     if (iteration < 0) return this.#step(body);
     this.isEvaluation = VALIDATION_OF.test(body);
     if (this.isEvaluation) return false;
-    return this.#pipeline(body) || this.#torchtitan(body) || this.#plain(body);
+    // A bar's own number is better than what else of the line looks like one.
+    if (body.includes("/step") && this.#step(body)) return true;
+    this.#clear(iteration);
+    const isTold = this.#pipeline(body) || this.#torchtitan(body) || this.#plain(body);
+    this.#hasLines ||= isTold && (this.ms > 0 || this.rate > 0);
+    return isTold;
   }
 
   /** By the user's own pattern. */
@@ -171,13 +200,14 @@ export class IterationLine {
     if (!step) return false;
     const isBar = body.includes("it/s") || body.includes("s/it");
     if (isBar && step.of < LEAST_OF_BAR) return false;
-    this.isEvaluation = isBar && step.of < this.#longest;
+    this.isEvaluation = isBar && (step.of < this.#longest || this.#hasLines);
     if (this.isEvaluation) return false;
     if (isBar) this.#longest = step.of;
     this.kind = STEP;
     this.time = step.time;
-    this.iteration = step.iteration;
+    this.iteration = this.#epochs.countedOn(step);
     this.ms = step.ms;
+    this.rate = step.rate;
     this.elapsedMs = step.elapsedMs;
     this.isCoarse = step.isCoarse;
     return true;

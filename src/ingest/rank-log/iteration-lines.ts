@@ -85,7 +85,14 @@ export class IterationLines {
       const after = stream.pauses.since(lastLine) | this.#ofAll.since(lastLine);
       const series = columns.series({ source, file, rank, basis });
       const example = stream.series.example(basis);
-      found.push({ ...series, ...(example ? { example } : {}), ...(after === 0 ? {} : { after }) });
+      // Throughput without any time of day: how long an iteration took is known up to a factor only.
+      const isRelative = basis === "throughput" && series.endMs.every((at) => Number.isNaN(at));
+      found.push({
+        ...series,
+        ...(example ? { example } : {}),
+        ...(isRelative ? { isRelative } : {}),
+        ...(after === 0 ? {} : { after }),
+      });
     }
     return found;
   }

@@ -129,9 +129,9 @@ describe("DeepSpeed", () => {
     `${at(s)} [timer.py:260:stop] epoch=0/micro_step=${n * 4}/global_step=${n}, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=${rate}, MemAllocated=4.32GB, MaxMemAllocated=38.49GB\n`;
 
   it("tells steps by the times of the lines, where it tells nothing else", () => {
-    const series = only(step(10, 0) + step(20, 15) + step(30, 25));
+    const series = only(step(10, 0) + step(20, 30) + step(30, 50));
     expect(series.basis).toBe("timestamps");
-    expect(brief(series)).toEqual(["10:NaN", "20:1500", "30:1000"]);
+    expect(brief(series)).toEqual(["10:NaN", "20:3000", "30:2000"]);
   });
 
   it("prefers samples a second, scaled to the times, and makes one point of a step's lines", () => {
@@ -430,5 +430,70 @@ describe("what other frameworks print", () => {
     const series = only(steps((n) => `${at(n)} iter ${n}: loss 2.1, time 400.00ms`, 20));
     expect(series.basis).toBe("timestamps");
     expect(series.durationMs[5]).toBe(2000);
+  });
+
+  it("Keras and PaddlePaddle: the mean since the epoch began is taken apart, and epochs count on", () => {
+    const keras = (n: number): string =>
+      `${String(n).padStart(3)}/100 [=====>........................] - ETA: 5s - loss: 0.5 - ${(n <= 50 ? 200 : 10000 / n + 400 - 20000 / n).toFixed(3)}ms/step`;
+    const series = only(steps(keras, 100) + steps(keras, 100));
+    expect(series.iteration.at(-1)).toBe(200);
+    expect(series.durationMs[40]).toBeCloseTo(200, 0);
+    expect(series.durationMs[80]).toBeCloseTo(400, 0);
+    const three = only(steps((n) => `${n}/80 ━━━━━━━━━━━━━━━━━━━━ 5s 50ms/step - loss: 0.5`, 80));
+    expect(three.durationMs[30]).toBeCloseTo(50);
+    const paddle = only(
+      steps(
+        (n) => `step ${String(10 * n).padStart(3)}/200 - loss: 0.19 - acc: 0.5 - 1.5s/step`,
+        20,
+      ),
+    );
+    expect([paddle.iteration.at(-1), paddle.durationMs[5]]).toEqual([200, 1500]);
+  });
+
+  it("MXNet, GluonCV, and what says how many samples a second", () => {
+    const at = (n: number): string => `2026-01-01 00:0${Math.floor(n / 10)}:${n % 10}0,000`;
+    const mxnet = (epoch: number, n: number): string =>
+      `${at(n % 30)} Node[0] Epoch[${epoch}] Batch [${20 * n - 20}-${20 * n}]\tSpeed: 1000.5 samples/sec\taccuracy=0.02`;
+    const series = only(steps((n) => mxnet(0, n), 20) + steps((n) => mxnet(1, n), 20));
+    expect([series.iteration[0], series.iteration.at(-1)]).toEqual([20, 800]);
+    const gluon = only(
+      steps((n) => `INFO: [Epoch ${n}][Batch 50], Speed: 6.9 samples/sec, CrossEntropy=1e-2`, 20),
+    );
+    expect(gluon.iteration.at(-1)).toBe(1000);
+    const plain = only(
+      steps(
+        (n) =>
+          `Iteration: ${20 * n}, Loss function: 1.3, avg. samples / sec: ${n > 10 ? 200 : 400}.5`,
+        20,
+      ),
+    );
+    expect(plain.isRelative).toBe(true);
+    expect(plain.durationMs[15]! / plain.durationMs[5]!).toBeCloseTo(2, 1);
+  });
+
+  it("an iteration and its time in words of one's own; another size of an epoch is no restart", () => {
+    const own = only(steps((n) => `ITER ${n} loss 0.31 time ${n > 9 ? 0.5 : 0.25} s`, 20));
+    expect([own.durationMs[2], own.durationMs[15]]).toEqual([250, 500]);
+    const vision = (epoch: number, of: number) => (n: number) =>
+      `Epoch: [${epoch}]  [${String(n).padStart(4)}/${of}]  eta: 0:20:42    time: 0.2826  data: 0.0012`;
+    const { iteration } = only(steps(vision(2, 30), 30) + steps(vision(3, 29), 29));
+    expect([...iteration]).toEqual([...iteration].sort((a, b) => a - b));
+    expect(iteration.at(-1)).toBe(119);
+    const swav = only(
+      [0, 1]
+        .map((epoch) => steps((n) => `Epoch: [${epoch}][${50 * n}]\tTime 1.714 (1.851)`, 10))
+        .join(""),
+    );
+    expect([swav.iteration.at(-1), swav.durationMs[4]]).toEqual([1000, 1714]);
+  });
+
+  it("a bar beside lines that tell iterations is an evaluation's", () => {
+    const line = (n: number): string =>
+      `iter: ${20 * n}  loss: 1.08  time: 0.3158 (0.6)  data: 0.1`;
+    const { iteration, between } = only(
+      steps(line, 20) + steps((n) => bar(n, 313, n), 300) + steps((n) => line(n + 20), 20),
+    );
+    expect(iteration).toHaveLength(40);
+    expect(between[20]).toBe(EVALUATION);
   });
 });

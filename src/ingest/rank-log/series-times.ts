@@ -3,8 +3,8 @@ import type { SeriesColumns } from "../series-columns.ts";
 
 /** A time that is right to a second tells a stretch of this length to 2 %. */
 const LONG_MS = 50_000;
-/** And one of this length to 10 %: what times alone can give where steps are short. */
-const FOLD_MS = 10_000;
+/** And one of this length to 5 %, half of the smallest change that counts: what times alone can give where steps are short. */
+const FOLD_MS = 20_000;
 /** Milliseconds for 1,000 tokens or samples: where there are no times, ratios are all there is. */
 const UNSCALED = 1e6;
 

@@ -9,6 +9,9 @@
  *   mmcv, mmengine runner/hooks/logger: "Epoch [1][50/1000] lr: …, time: 0.345", "Iter(train) [ 50/4000] … time: 0.3"
  *   fairseq       logging/progress_bar.py: {"epoch": 1, … "ups": "2.5", … "num_updates": "100"}
  *   OLMo          olmo/train.py: "[step=10/739328]"; Caffe  solver.cpp: "Iteration 20, loss = 6.4"
+ *   MXNet, GluonCV  callback.py, Speedometer: "Epoch[0] Batch [380-400]\tSpeed: 11272.5 samples/sec", "[Epoch 2][Batch 50], Speed: …"
+ *   Keras         utils/generic_utils.py, Progbar: " 12/100 [==>...] - ETA: 5s - 123ms/step", Keras 3 "12/100 ━━━━ 5s 50ms/step";
+ *   PaddlePaddle  hapi/progressbar.py: "step  20/614 - loss: 0.19 - 1.2s/step": both are means since the epoch began
  *   and what loops of people's own print: "global_step=19 … step_time_ms=53.1", {'step': 42, 'step_time': 0.17}
  */
 interface StepFormat {
@@ -16,7 +19,10 @@ interface StepFormat {
   readonly time: string;
   /** One of these is in every such line. */
   readonly needles: readonly string[];
-  /** Groups: epoch, n, of; ms or s an iteration, or iterations a second; totalMs, totalS, hms: since the start. */
+  /**
+   * Groups: epoch, n, of; ms or s an iteration, iterations (rate) or samples a second; totalMs, totalS, hms: since the start,
+   * meanMs, meanS: the mean since the epoch began.
+   */
   readonly pattern: RegExp;
 }
 
@@ -57,14 +63,14 @@ const FORMATS: readonly StepFormat[] = [
     time: '"Time", the number and not the mean in brackets',
     needles: ["\tTime "],
     pattern: new RegExp(
-      String.raw`\bEpoch:? ?\[(?<epoch>\d{1,9})\](?: - Iter:)? ?\[ {0,8}(?<n>\d{1,12})\/(?<of>\d{1,12})\].{0,40}?\bTime {1,4}(?<s>${NUMBER})`,
+      String.raw`\b(?:Epoch:?|TRAIN) ?\[(?<epoch>\d{1,9})\](?: - Iter:)? ?\[ {0,8}(?<n>\d{1,12})(?:\/(?<of>\d{1,12}))?\].{0,40}?\bTime {1,4}(?<s>${NUMBER})`,
     ),
   },
   {
     time: '"time:", seconds',
     needles: [" time: "],
     pattern: new RegExp(
-      String.raw`\b(?:Epoch(?:\(train\))? {0,2}\[(?<epoch>\d{1,9})\]|Iter(?:\(train\))? ?)\[ {0,8}(?<n>\d{1,12})\/(?<of>\d{1,12})\].{0,300}?\btime: (?<s>${NUMBER})`,
+      String.raw`\b(?:Epoch(?:\(train\)|:)? {0,2}\[(?<epoch>\d{1,9})\] {0,2}|Iter(?:\(train\))? ?)\[ {0,8}(?<n>\d{1,12})\/(?<of>\d{1,12})\].{0,300}?\btime: (?<s>${NUMBER})`,
     ),
   },
   {
@@ -79,6 +85,27 @@ const FORMATS: readonly StepFormat[] = [
     needles: ["step_time", "iter_time", "iteration_time", "time_per_step", "sec_per_step"],
     pattern: new RegExp(
       String.raw`^(?=.{0,2000}?["']?\b(?:global_step|step|iteration|iter)["']?\s?[:=]\s{0,4}["']?(?<n>\d{1,12}))(?=.{0,2000}?["']?\b(?:(?:step|iter|iteration)_time|time_per_step|sec_per_step)(?:_ms["']?\s?[:=]\s{0,4}["']?(?<ms>${NUMBER})|(?:_s|_sec|_seconds)?["']?\s?[:=]\s{0,4}["']?(?<s>${NUMBER})(?!\d| ?ms)))`,
+    ),
+  },
+  {
+    time: "samples a second",
+    needles: ["samples/sec", "samples / sec", "samples/s "],
+    pattern: new RegExp(
+      String.raw`\b(?:Epoch ?\[?(?<epoch>\d{1,9})[\] ,]{1,3}\[?Batch ?\[?(?:\d{1,12}-)?|[Ii]ter(?:ation)?:? {0,12})(?<n>\d{1,12})\b.{0,200}?(?:Speed: {0,4}(?<samples>${NUMBER}) samples\/s|samples ?\/ ?sec: {0,4}(?<samples2>${NUMBER}))`,
+    ),
+  },
+  {
+    time: "the mean of a step since the epoch began",
+    needles: afterDigits("ms/step", "s/step", "us/step"),
+    pattern: new RegExp(
+      String.raw`(?:^|[\s\r\x08])(?<n>\d{1,9})\/(?<of>\d{1,9}) (?:\[[=>.]{4,80}\]|[━╸╺ ]{4,80}|- ).{0,4000}?(?:(?<meanMs>${NUMBER}) ?ms|(?<meanS>${NUMBER}) ?s)\/step`,
+    ),
+  },
+  {
+    time: "the iteration's time",
+    needles: [" time ", " time:", " time="],
+    pattern: new RegExp(
+      String.raw`\b(?:ITER|[Ii]ter)(?:ATION|ation)?[ :=#]{1,4}(?<n>\d{1,12})\b(?![^\n]{0,400}\b(?:val|test|eval)).{0,400}? time[ :=]{1,3}(?:(?<ms>${NUMBER}) ?ms|(?<s>${NUMBER}) ?s(?:ec|econds)?\b)`,
     ),
   },
   { time: "none", needles: ["[step="], pattern: /\[step=(?<n>\d{1,12})\/\d{1,12}[,\]]/ },
@@ -100,7 +127,10 @@ export interface Step {
   readonly of: number;
   /** Milliseconds an iteration; NaN where the line does not say. */
   readonly ms: number;
-  /** Milliseconds since the start, and whether they are right to a second only. */
+  readonly epoch: number;
+  /** Samples a second; NaN where the line does not say. */
+  readonly rate: number;
+  /** Milliseconds since the start, or since the epoch began, and whether they are right to a second only. */
   readonly elapsedMs: number;
   readonly isCoarse: boolean;
 }
@@ -122,15 +152,19 @@ function stepFrom(groups: Readonly<Record<string, string | undefined>>): Omit<St
   const seconds = groups["s"] === undefined ? 1 / number("rate") : number("s");
   const ms = groups["ms"] === undefined ? 1000 * seconds : number("ms");
   const isCoarse = groups["hms"] !== undefined;
+  const meanMs = groups["meanMs"] === undefined ? 1000 * number("meanS") : number("meanMs");
   const elapsedMs = isCoarse
     ? msOf(groups["hms"]!)
-    : groups["totalS"] === undefined
-      ? number("totalMs")
-      : 1000 * number("totalS");
+    : meanMs > 0
+      ? meanMs * number("n")
+      : groups["totalS"] === undefined
+        ? number("totalMs")
+        : 1000 * number("totalS");
   return {
-    // Epochs count on: whether the first is 0 or 1 changes no difference.
-    iteration: number("n") + (epoch >= 0 && of > 0 ? epoch * of : 0),
+    iteration: number("n"),
     of,
+    epoch,
+    rate: Number(groups["samples"] ?? groups["samples2"] ?? NaN),
     ms: ms > 0 && Number.isFinite(ms) ? ms : NaN,
     elapsedMs,
     isCoarse,

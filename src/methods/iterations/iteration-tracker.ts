@@ -18,7 +18,8 @@ export interface PointShift {
   readonly before: number;
   readonly after: number;
   readonly confidence: number;
-  readonly isCreeping: boolean;
+  /** Whether it came slowly; it is told again, with the same start, while it goes on. */
+  readonly isRamp: boolean;
 }
 
 export interface Point {
@@ -52,7 +53,7 @@ const WARM_UP_ITERATIONS = 20;
 const LONG_WARM_UP = 30;
 const LONG_WARM_UP_ITERATIONS = 300;
 const SLOWER = 1.1;
-/** One iteration this much longer is no iteration: the job stood still, or was started again in between. */
+/** One iteration this much longer is no iteration: the job stood still, whatever it waited for. */
 const STOOD_STILL = 5;
 const STOOD_STILL_MS = 5000;
 /** So many of them within so many points are no exceptions any more. */
@@ -88,6 +89,10 @@ export class IterationTracker {
   readonly #numbers: number[] = [];
   #levelStart: Seen | null = null;
   #isFirstLevel = true;
+  /** Numbers of the first points of the first level, by how many points they come after its first. */
+  #firstNumbers: number[] = [];
+  /** Where the job began to become faster from its beginning on; -1 for nowhere. */
+  #underWay = -1;
 
   constructor(listener: Listener = {}) {
     this.#mark = listener.mark ?? (() => undefined);
@@ -161,6 +166,7 @@ export class IterationTracker {
     this.#levels.reset();
     this.#levelStart = seen;
     this.#isFirstLevel = true;
+    this.#firstNumbers = [];
     this.#unsettled = [];
     this.#held = null;
   }
@@ -201,8 +207,7 @@ export class IterationTracker {
       // Alone among its neighbours: nothing slow, the job stood still once; at its beginning it got under way.
       const isStart = held.index < LONG_WARM_UP;
       remember(this.#stalls, held.index, STALLS);
-      if (!isStart) this.#restarted(held.point.iteration);
-      this.#pause(held, isStart ? "warm-up" : "restart");
+      this.#pause(held, isStart ? "warm-up" : "standstill");
       return this.#count(seen);
     }
     const first = this.#count(held);
@@ -224,10 +229,13 @@ export class IterationTracker {
 
   #count({ index, point }: Seen): PointShift | null {
     this.#mark(index, "counts");
+    const sinceFirst = this.#isFirstLevel ? index - this.#levelStart!.index : Infinity;
+    if (sinceFirst <= LONG_WARM_UP) this.#firstNumbers[sinceFirst] = point.iteration;
     if (this.#restart.counted < 0) this.#restart.counted = index;
     const found = this.#levels.push(index, point.durationMs);
     if (!found) return null;
     const levelStart = this.#levelStart!;
+    if (found.isRamp && found.start === this.#underWay) return null;
     const isFirst = this.#isFirstLevel;
     this.#isFirstLevel = false;
     // Slower since a restart: since its first iteration, not since the first that we cared to look at.
@@ -235,10 +243,12 @@ export class IterationTracker {
     const start = sinceRestart && this.#restart.at >= 0 ? this.#restart.at : found.start;
     this.#levelStart = { index: start, point };
     const points = start - levelStart.index;
-    const iterations = points * this.#stride;
+    const iterations = (this.#firstNumbers[points] ?? Infinity) - levelStart.point.iteration;
     const isWarmUp = points <= LONG_WARM_UP && iterations <= LONG_WARM_UP_ITERATIONS;
     if (isFirst && found.after < found.before && isWarmUp) {
-      for (let i = levelStart.index; i < start; i++) this.#mark(i, "warm-up");
+      // What becomes faster little by little from the beginning on is getting under way, too, as long as that lasts.
+      if (found.isRamp) this.#underWay = start;
+      else for (let i = levelStart.index; i < start; i++) this.#mark(i, "warm-up");
       return null;
     }
     return { ...found, start };

@@ -31,6 +31,8 @@ export function judged(segments: readonly Segment[]): Judged[] {
       before = null;
     }
     const own = segment.levelMs;
+    // What rises from its first iteration on was normal there.
+    if (Number.isNaN(normalMs) && segment.ramp) normalMs = segment.ramp.fromMs;
     if (segment.points.length === 0) return { segment, isSlow: false, normalMs };
     const least = before?.isSlow ? SLOWER : SLOWER_VERIFIED;
     const isSlow = own >= least * normalMs && !(before?.isSlow && isRelief(before, own));

@@ -21,3 +21,13 @@ test("a rise that is no slow-down is told with its size, and accuses nobody", as
   const [flat] = await findings(() => 1000);
   expect(flat!.data["rise"]).toBeCloseTo(1, 2);
 });
+
+test("what came little by little is told so, from where to where and how fast", async () => {
+  const [slow] = await findings((i) => 1000 + 2 * Math.min(150, Math.max(0, i - 100)));
+  expect(slow!.says).toMatch(
+    /^iterations became slower little by little from iteration \d+ to \d+ and take 1\.\d+ times as long/,
+  );
+  const ramp = slow!.data["ramp"] as { until: number; msPerIteration: number };
+  expect(ramp.msPerIteration).toBeCloseTo(2, 0);
+  expect(Math.abs(Number(slow!.data["iteration"]) - 100)).toBeLessThanOrEqual(10);
+});

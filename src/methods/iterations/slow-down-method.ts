@@ -4,7 +4,7 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { median } from "../../maths/robust.ts";
-import type { IterationSeries, TrackedSeries } from "../../model/series.ts";
+import type { ChangePoint, IterationSeries, TrackedSeries } from "../../model/series.ts";
 import { slowDowns, type SlowDown } from "./slow-downs.ts";
 
 const MAX_FINDINGS = 8;
@@ -35,7 +35,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
   const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
-    says: `${who} take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration} (${ms(change.beforeMs)} → ${ms(change.afterMs)}) ${ends}${shown}`,
+    says: `${who} ${slowerSince(change)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
     weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
@@ -50,7 +50,11 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       beforeMs: round(change.beforeMs),
       afterMs: round(change.afterMs),
       ratio: round(change.ratio),
-      wastedHours: round(episode.wastedMs / HOUR_MS),
+      ramp: change.ramp && {
+        until: change.ramp.until,
+        msPerIteration: round(change.ramp.msPerIteration),
+      },
+      wastedHours: series.isRelative ? null : round(episode.wastedMs / HOUR_MS),
       from: change.atMs === null ? null : new Date(change.atMs).toISOString(),
       to: endOf(seenIn, episode.isOpen ? null : episode.to),
       series: series.source,
@@ -62,10 +66,16 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       link: null,
       cause: "unknown" as const,
       weight: ALONE_WEIGHT * change.confidence,
-      why: `its iterations take ${change.ratio.toFixed(2)} times as long since iteration ${change.iteration}, those of its peers do not`,
+      why: `its iterations ${slowerSince(change)}, those of its peers do not`,
     })),
     clears: [],
   };
+}
+
+function slowerSince({ ratio, iteration, ramp }: ChangePoint): string {
+  const times = `${ratio.toFixed(2)} times as long`;
+  if (!ramp) return `take ${times} since iteration ${iteration}`;
+  return `became slower little by little from iteration ${iteration} to ${ramp.until} and take ${times}`;
 }
 
 /** A stretch that is over and cost little: worth a word, but the job is healthy again. */
@@ -87,7 +97,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   yield {
-    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${ms(medianMs)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
+    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
@@ -136,14 +146,14 @@ function* irregularOnes(job: Job): Iterable<NewFinding> {
       : []),
   ];
   yield {
-    says: `${parts.join(" and ")} in the iteration times, ${hours(wasted)} wasted`,
+    says: `${parts.join(" and ")} in the iteration times${longest.series.isRelative ? "" : `, ${hours(wasted)} wasted`}`,
     weight: 0.2,
     at: [{ file: longest.series.file }],
     data: {
       spikes,
       fluctuations: beats.length,
       period: period ?? null,
-      wastedHours: round(wasted / HOUR_MS),
+      wastedHours: longest.series.isRelative ? null : round(wasted / HOUR_MS),
     },
     accuses: [],
     clears: [],
@@ -154,6 +164,11 @@ function hours(timeMs: number): string {
   return timeMs >= HOUR_MS
     ? `${(timeMs / HOUR_MS).toFixed(1)} h`
     : `${(timeMs / 1000).toFixed(1)} s`;
+}
+
+/** Normalised values are in no unit. */
+function inUnit(value: number, { isRelative }: IterationSeries): string {
+  return isRelative ? String(Number(value.toPrecision(4))) : ms(value);
 }
 
 function ms(value: number): string {

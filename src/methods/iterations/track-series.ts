@@ -1,6 +1,13 @@
 /** One series from its first point to its last: change points, episodes, restarts, pauses. */
 import { median, spread } from "../../maths/robust.ts";
-import type { ChangePoint, IterationSeries, Pause, TrackedSeries } from "../../model/series.ts";
+import { transitionOf } from "../../maths/transition.ts";
+import type {
+  ChangePoint,
+  IterationSeries,
+  Pause,
+  Ramp,
+  TrackedSeries,
+} from "../../model/series.ts";
 import { findEpisodes } from "./episodes.ts";
 import { IterationTracker } from "./iteration-tracker.ts";
 import type { PointShift, Role } from "./iteration-tracker.ts";
@@ -30,7 +37,12 @@ export function trackSeries(
       between: between[i]!,
       batch: batch[i]!,
     });
-    if (shift) shifts.push(shift);
+    if (!shift) continue;
+    const last = shifts.at(-1);
+    // The same ramp, further on: known since it was first told.
+    if (last?.isRamp && last.start === shift.start)
+      shifts[shifts.length - 1] = { ...shift, detectedAt: last.detectedAt };
+    else shifts.push(shift);
   }
   const counted = countedPoints(roles);
   const segments = segmentsOf(series, counted, shifts, batches);
@@ -62,7 +74,10 @@ export function trackSeries(
 export interface Segment {
   /** Indices of the points that count. */
   readonly points: readonly number[];
+  /** Of one that rises or falls slowly: the level that it comes to. */
   readonly levelMs: number;
+  /** Only of one that rises or falls slowly: the level that it comes from, and the first point of the one it comes to. */
+  readonly ramp: { readonly fromMs: number; readonly end: number } | null;
   /** Robust relative deviation. */
   readonly noise: number;
   /** First point of it, counted or not. */
@@ -85,6 +100,7 @@ function segmentsOf(
 ): Segment[] {
   const fresh = new Set([0, ...batches]);
   const starts = new Set([...fresh, ...shifts.map(({ start }) => start)]);
+  const ramps = new Map(shifts.flatMap((shift) => (shift.isRamp ? [[shift.start, shift]] : [])));
   const order = [...starts].sort((a, b) => a - b);
   let at = 0;
   return order.map((start, k) => {
@@ -93,8 +109,29 @@ function segmentsOf(
     while (at < counted.length && counted[at]! < until) points.push(counted[at++]!);
     const logs = points.map((i) => Math.log(durationMs[i]!));
     const centre = median(logs);
-    const noise = spread(logs, centre);
-    return { points, levelMs: Math.exp(centre), noise, start, isNew: fresh.has(start) };
+    const isNew = fresh.has(start);
+    const told = ramps.get(start);
+    if (!told)
+      return {
+        points,
+        levelMs: Math.exp(centre),
+        ramp: null,
+        noise: spread(logs, centre),
+        start,
+        isNew,
+      };
+    // With all points that are known by now; where they show no ramp any more, as it was told.
+    const seen = transitionOf(logs, 0);
+    const isSame = seen.isRamp && seen.after > seen.before === told.after > told.before;
+    const end = points[isSame ? seen.end : points.length] ?? points.at(-1) ?? start;
+    return {
+      points,
+      levelMs: isSame ? Math.exp(seen.after) : told.after,
+      ramp: { fromMs: told.before, end },
+      noise: isSame ? seen.noise : spread(logs, centre),
+      start,
+      isNew,
+    };
   });
 }
 
@@ -108,16 +145,19 @@ function changePoint(
   segments: readonly Segment[],
 ): ChangePoint {
   const at = segments.findIndex(({ start }) => start === shift.start);
+  const segment = segments[at];
   const typical = (points: readonly number[] | undefined): number =>
     median((points ?? []).map((i) => series.durationMs[i]!));
-  // All points that are known by now, not only those that were known at the alarm; but a change that crept
-  // is measured from the level that it left, and no figure may contradict the alarm.
+  // All points that are known by now, not only those that were known at the alarm; but no figure may contradict the alarm.
   const nearBefore = typical(segments[at - 1]?.points.slice(-NEARBY));
-  const nearAfter = typical(segments[at]?.points.slice(0, NEARBY));
+  const nearAfter = typical(segment?.points.slice(0, NEARBY));
   const isSlower = shift.after > shift.before;
   const agrees = isSlower ? nearAfter >= AGREES * nearBefore : nearBefore >= AGREES * nearAfter;
-  const [beforeMs, afterMs] =
-    shift.isCreeping || !agrees ? [shift.before, shift.after] : [nearBefore, nearAfter];
+  const [beforeMs, afterMs] = segment?.ramp
+    ? [segment.ramp.fromMs, segment.levelMs]
+    : agrees
+      ? [nearBefore, nearAfter]
+      : [shift.before, shift.after];
   const endMs = series.endMs[shift.start]!;
   return {
     iteration: series.iteration[shift.start]!,
@@ -126,17 +166,24 @@ function changePoint(
     afterMs,
     ratio: afterMs / beforeMs,
     direction: isSlower ? "slower" : "faster",
+    ramp: segment?.ramp ? rampOf(series, shift.start, segment.ramp.end, afterMs - beforeMs) : null,
     confidence: shift.confidence,
     line: series.line[shift.start]!,
     atMs: Number.isFinite(endMs) ? endMs : null,
   };
 }
 
+function rampOf({ iteration }: IterationSeries, start: number, end: number, byMs: number): Ramp {
+  const until = iteration[end]!;
+  return { until, msPerIteration: byMs / Math.max(1, until - iteration[start]!) };
+}
+
 /** Times the usual step from which a counter jumped. */
 const JUMP = 3;
 
 /** How many iterations each point covers: lines come every N iterations. */
-function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): number[] {
+function stridesOf({ iteration, areTimes }: IterationSeries, roles: readonly Role[]): number[] {
+  if (areTimes) return roles.map((role) => (role === "again" ? 0 : 1));
   const steps: number[] = [];
   for (let i = 1; i < iteration.length; i++) {
     const step = iteration[i]! - iteration[i - 1]!;
@@ -153,7 +200,7 @@ function stridesOf({ iteration }: IterationSeries, roles: readonly Role[]): numb
   });
 }
 
-/** How long the job stood still at its restarts, announced or not. */
+/** How long the job stood still, at restarts and in between. */
 function standstill(
   { durationMs }: IterationSeries,
   roles: readonly Role[],
@@ -161,7 +208,7 @@ function standstill(
 ): number {
   let sum = 0;
   for (const [index, role] of roles.entries()) {
-    if (role !== "restart") continue;
+    if (role !== "restart" && role !== "standstill") continue;
     const { levelMs = 0 } = segments.findLast(({ start }) => start <= index) ?? {};
     sum += Math.max(0, durationMs[index]! - (levelMs || 0));
   }

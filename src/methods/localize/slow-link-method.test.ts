@@ -6,6 +6,7 @@ import { buildJob } from "../../ingest/build-job.ts";
 import { ask } from "../../pipeline.ts";
 import { fuse } from "../../verdict/fuse.ts";
 import { withIterations } from "../methods.ts";
+import { makeSeries } from "../iterations/test-series.ts";
 import { slowLink } from "./slow-link-method.ts";
 
 const SPEC: PipelineSpec = {
@@ -24,7 +25,7 @@ const SPEC: PipelineSpec = {
 const env: Env = { signal: new AbortController().signal, progress: () => {} };
 
 function findings(stageOperations: Job["stageOperations"]): NewFinding[] {
-  const job = { stageOperations } as Job;
+  const job = { stageOperations, iterations: [] } as Partial<Job> as Job;
   expect(slowLink.applies(job)).toBe(true);
   return [...(slowLink.run(job, env) as Iterable<NewFinding>)];
 }
@@ -74,5 +75,30 @@ describe("the slow link of a job", () => {
     const { findings: found, didNotRun } = await ask(job, env);
     const links = fuse(job, found, didNotRun).suspects.map(({ ranks }) => ranks.join("–"));
     expect(links.sort()).toEqual(["1–2", "2–3"]);
+  });
+
+  it("says when it began, also where no log is there or it is too short to say", async () => {
+    const reading = { file: "passes.log", format: "stage-passes", rank: null, records: 1 };
+    const whenOf = async (
+      stageOperations: Job["stageOperations"],
+      tookMs: readonly number[],
+    ): Promise<number | null> => {
+      const series = {
+        ...makeSeries({ level: (i) => tookMs[i - 1]!, to: tookMs.length }),
+        endMs: new Float64Array(tookMs.length).fill(NaN),
+      };
+      const readings = [{ ...reading, defects: [], stageOperations, series: [series] }];
+      const job = withIterations(buildJob(readings, null));
+      expect(job.iterations.flatMap(({ changePoints }) => changePoints)).toEqual([]);
+      const { findings: found, didNotRun } = await ask(job, env);
+      return fuse(job, found, didNotRun).when.iteration;
+    };
+    const passes = pipelinePasses(SPEC);
+    expect(await whenOf(passes, [])).toBe(7);
+    // Those through host memory are counted by themselves: the log knows, once it is asked.
+    const throughHost = passes.map((table) => ({ ...table, format: "stage-passes-cpu" }));
+    const printed = [26_000, 1860, 1320, 1325, 1425, 1425, 1430, 1790, 1680, 1680, 1690, 1670];
+    expect(await whenOf(throughHost as Job["stageOperations"], printed)).toBe(8);
+    expect(await whenOf(throughHost as Job["stageOperations"], [])).toBeNull();
   });
 });

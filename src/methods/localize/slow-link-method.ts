@@ -3,16 +3,20 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import type { StageOperations } from "../../model/stage-operations.ts";
+import { lastingRise } from "./shift.ts";
 import { slowLinks, type LinkFinding } from "./links/slow-links.ts";
 
 const MAX_FILES = 4;
+/** Iterations before and after a rise in a log that is asked for its place only, and its least size (Greyhound: 1.1). */
+const FEWEST = 3;
+const SLOWER = 1.1;
 
 export const slowLink: Method = {
   id: "localize/slow-link",
   applies: (job) => passesOf(job).length > 1,
   *run(job) {
     const tables = passesOf(job);
-    for (const found of slowLinks(tables)) yield findingOf(found, tables);
+    for (const found of slowLinks(tables)) yield findingOf(found, tables, job);
   },
 };
 
@@ -21,7 +25,7 @@ function passesOf(job: Job): readonly StageOperations[] {
   return job.stageOperations.filter(({ format }) => format.startsWith("stage-passes"));
 }
 
-function findingOf(found: LinkFinding, tables: readonly StageOperations[]): NewFinding {
+function findingOf(found: LinkFinding, tables: readonly StageOperations[], job: Job): NewFinding {
   const { link, iteration, until, beforeMs, delayMs, directions, confidence, format } = found;
   const [from, to] = link;
   const ends = until === null ? "" : ` until iteration ${until}`;
@@ -38,6 +42,7 @@ function findingOf(found: LinkFinding, tables: readonly StageOperations[]): NewF
     data: {
       slowDown: false,
       iteration,
+      onset: onsetOf(found, job),
       until,
       delayMs: round(delayMs),
       beforeMs: round(beforeMs),
@@ -57,6 +62,17 @@ function findingOf(found: LinkFinding, tables: readonly StageOperations[]): NewF
     ],
     clears: [],
   };
+}
+
+/**
+ * The iteration of the job in which it began; null where that is not known. Passes through host memory are counted by
+ * themselves: then the job's log is asked, which may be too short to say by itself that anything changed.
+ */
+function onsetOf({ format, iteration }: LinkFinding, { iterations }: Job): number | null {
+  if (!format.endsWith("-cpu")) return iteration;
+  const printed = iterations.find(({ series }) => series.basis !== "operators")?.series;
+  const rise = printed && lastingRise(printed.iteration, printed.durationMs, FEWEST);
+  return rise && rise.afterMs >= SLOWER * rise.beforeMs ? printed.iteration[rise.from]! : null;
 }
 
 function wayOf({ directions, isOneWay }: LinkFinding): string {

@@ -78,13 +78,15 @@ function hatch(left: number, width: number): string {
 export interface PlacedChange {
   readonly change: ChangePoint;
   readonly at: number;
+  /** Where a ramp came to rest; null where it has no place in the plot, or there is none. */
+  readonly until: number | null;
 }
 
 /** Slower and faster have a row each, so that the labels of a stretch's two ends do not meet. */
 export function drawChanges(placed: readonly PlacedChange[], scale: Scale): Markup[] {
   const rows = { slower: new Row(), faster: new Row() };
   let before = LEFT;
-  return placed.map(({ change, at }) => {
+  return placed.map(({ change, at, until }) => {
     const isSlower = change.direction === "slower";
     const x = edge(scale, at, -0.5);
     const y = isSlower ? SLOWER_ROW : FASTER_ROW;
@@ -101,6 +103,7 @@ export function drawChanges(placed: readonly PlacedChange[], scale: Scale): Mark
       <path class="hit" d="M${px(x)} ${y - 8}V${BOTTOM}" />
       <path class="rule" d="M${px(x)} ${y}V${BOTTOM}" />
       <path class="arrow" d="${arrow}" />
+      ${until !== null && html`<path class="slope" d="${slope(change, at, until, scale)}" />`}
       ${
         fits &&
         html`<text class="${toLeft ? "left" : "right"}" x="${px(toLeft ? x - 7 : x + 7)}" y="${y}">
@@ -109,6 +112,15 @@ export function drawChanges(placed: readonly PlacedChange[], scale: Scale): Mark
       }
     </g>`;
   });
+}
+
+function slope(
+  { beforeMs, afterMs }: ChangePoint,
+  at: number,
+  until: number,
+  scale: Scale,
+): string {
+  return `M${px(scale.x(at))} ${px(scale.y(beforeMs))}L${px(scale.x(until))} ${px(scale.y(afterMs))}`;
 }
 
 export function drawRestarts(

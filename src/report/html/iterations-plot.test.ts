@@ -201,6 +201,7 @@ describe("odd series", () => {
       afterMs: odd,
       ratio: odd,
       direction: fc.constantFrom("slower" as const, "faster" as const),
+      ramp: fc.option(fc.record({ until: odd, msPerIteration: odd })),
       confidence: odd,
       line: fc.integer(),
       atMs: fc.option(odd),

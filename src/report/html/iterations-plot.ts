@@ -55,7 +55,9 @@ export function renderIterationPlot(tracked: TrackedSeries): Markup {
   const changes = pickFirst(
     changePoints.flatMap((change, k) => {
       const at = places.changes[k] ?? null;
-      return at === null ? [] : [{ change, at }];
+      if (at === null) return [];
+      const until = change.ramp ? series.iteration.indexOf(change.ramp.until, at) : -1;
+      return [{ change, at, until: until < 0 ? null : until }];
     }),
     MAX_CHANGES,
     ({ change }) => Math.abs(Math.log(change.ratio)),

@@ -111,7 +111,7 @@ const KEYS: readonly (readonly [string, Markup])[] = [
   ["becomes faster", html`<g class="change faster"><path class="arrow" d="M7 3h8l-4 8z" /></g>`],
   ["spike", html`<g class="spike"><path d="M11 2.5l4.5 4.5l-4.5 4.5l-4.5 -4.5z" /></g>`],
   [
-    "pause: warm-up, checkpoint, evaluation, restart",
+    "pause: warm-up, checkpoint, evaluation, restart, standstill",
     html`<g class="pause"><path d="M8 7a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z" /></g>`,
   ],
   ["beyond the axis", html`<g class="clipped"><path d="M7.5 10h7l-3.5 -6z" /></g>`],

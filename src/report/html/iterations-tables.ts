@@ -18,7 +18,7 @@ export function renderChangePoints(changes: readonly ChangePoint[]): Markup {
     .slice(0, MAX_CHANGES)
     .map((change) => [
       html`<b>${change.direction === "slower" ? "▲" : "▼"}</b> ${iterationWords(change.iteration)}
-        ${change.direction === "slower" ? "slower" : "faster"}`,
+        ${change.ramp && "slowly "}${change.direction}${change.ramp && ` until ${iterationWords(change.ramp.until)}`}`,
       iterationWords(change.detectedAt),
       durationWords(change.beforeMs),
       durationWords(change.afterMs),

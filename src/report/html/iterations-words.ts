@@ -72,6 +72,8 @@ export function periodWords(period: number): string {
 }
 
 export function changeWords(change: ChangePoint): string {
-  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction } = change;
-  return `${direction === "slower" ? "Slower" : "Faster"} from iteration ${iterationWords(iteration)}: ${durationWords(beforeMs)} → ${durationWords(afterMs)} (${ratioWords(ratio)}), known at ${iterationWords(detectedAt)}`;
+  const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, ramp } = change;
+  const word = direction === "slower" ? "Slower" : "Faster";
+  const slowly = ramp ? ` on, slowly until ${iterationWords(ramp.until)}` : "";
+  return `${word} from iteration ${iterationWords(iteration)}${slowly}: ${durationWords(beforeMs)} → ${durationWords(afterMs)} (${ratioWords(ratio)}), known at ${iterationWords(detectedAt)}`;
 }

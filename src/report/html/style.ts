@@ -71,6 +71,7 @@ section { scroll-margin-top: 8px; }
 .iteration-plot .hatch { stroke: var(--warn); stroke-width: .7; opacity: .45; }
 .iteration-plot .hit { stroke: transparent; stroke-width: 9; pointer-events: stroke; }
 .change .rule { stroke-width: 1.2; } .restart .rule { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 5 4; }
+.change .slope { stroke-width: 2; stroke-dasharray: 6 3; fill: none; } .change.slower .slope { stroke: var(--bad); } .change.faster .slope { stroke: var(--good); }
 .change.slower .rule { stroke: var(--bad); } .change.faster .rule { stroke: var(--good); }
 .change.slower .arrow { fill: var(--bad); } .change.faster .arrow { fill: var(--good); }
 .restart text { fill: var(--soft); }

@@ -61,6 +61,7 @@ export function changeAt(iteration: number, beforeMs: number, afterMs: number): 
     afterMs,
     ratio: afterMs / beforeMs,
     direction: afterMs > beforeMs ? "slower" : "faster",
+    ramp: null,
     confidence: 0.99,
     line: 0,
     atMs: null,
