@@ -1,5 +1,5 @@
 /**
- * Samples of machines as a Parquet file, in the shapes of ./metric-table.ts. The format's directory stands at the end
+ * Samples of machines as a Parquet file, in the shapes of ./metric-table.ts, or operations of pipeline stages. The format's directory stands at the end
  * of the file, so all of it is held until then; columns are decoded a row group at a time.
  */
 import { count } from "../base/text.ts";
@@ -10,6 +10,7 @@ import { planTable, type TablePlan } from "./metric-table/table-plan.ts";
 import { TableSamples } from "./metric-table/table-samples.ts";
 import { secondsOf } from "./metric-table/times.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
+import { isStageTable, readStageTable } from "./stage-timeline/stage-parquet.ts";
 
 const FORMAT = "metric-parquet";
 const MAX_BYTES = 2 ** 30;
@@ -66,6 +67,7 @@ class ParquetSink implements Sink {
 
   #read(parquet: ParquetFile): Reading {
     const names = parquet.columns.map(({ name }) => name);
+    if (isStageTable(names)) return readStageTable(this.#file, parquet);
     const plan = planTable(names, firstRows(parquet, names), this.#file);
     if (plan === null) {
       const some = names.slice(0, NAMED_COLUMNS).join(", ");

@@ -4,10 +4,10 @@
  * tid mean is told in stage-timeline/workers.ts). Communication begins there when its last partner has arrived,
  * and its duration can be slightly negative, because clocks of machines differ.
  */
-import { OPERATION_KINDS } from "../model/stage-operations.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { JsonObjects } from "./json-objects.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
+import { KIND_OF, KINDS } from "./stage-timeline/kinds.ts";
 import { MAX_OPERATIONS, StageColumns, type StageRow } from "./stage-timeline/stage-columns.ts";
 import { rankOfThread, stageOfThread, workersOf } from "./stage-timeline/workers.ts";
 
@@ -17,24 +17,6 @@ const MAX_EVENT_BYTES = 1 << 14;
 /** Events that the sniffer looks at; ordinary traces show another name long before. */
 const SNIFFED_EVENTS = 64;
 const US_PER_MS = 1000;
-
-const KINDS = [
-  ...OPERATION_KINDS,
-  // Written by the same tool for other jobs; nothing asks for them yet.
-  "data-load",
-  "data-sync",
-  "backward-wgrad-compute",
-  "forward-backward",
-  "forward-send-backward-recv",
-  "backward-send-forward-recv",
-  "grads-reduce-scatter-nonoverlapping",
-  "params-all-gather-nonoverlapping",
-  "optimizer-inner-step",
-  "tp-reducescatter",
-  "tp-allgather",
-  "tp-allreduce",
-] as const;
-const KIND_OF: ReadonlyMap<unknown, number> = new Map(KINDS.map((name, i) => [name, i]));
 
 export const stageTimeline: Reader = {
   format: FORMAT,
