@@ -96,6 +96,13 @@ export class FaultMatchers {
   }
 }
 
+/** A line may confirm and say what broke in one: then it says that. */
+export function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
+  const [first = null] = matches;
+  if (first?.record.role !== "confirmation") return first;
+  return matches.find(({ record }) => record.role === "root") ?? first;
+}
+
 function isMentioned({ record, all }: Compiled, folded: string, line: string): boolean {
   if (record.category === null) return false;
   const from = folded.indexOf(all[0]!);
