@@ -1,6 +1,9 @@
 import type { Cause } from "../model/cause.ts";
 import type { FailureRole, LogFailure } from "../model/log.ts";
 
+/** Signature of an exception that the library does not know. */
+export const PYTHON_EXCEPTION = "python-exception";
+
 /** What a telling line is about, before it is known who wrote it. */
 export interface FailureClass {
   readonly signature: string;
@@ -24,6 +27,9 @@ export interface OpenFailure {
   /** The last line before it in which the process reports an iteration; 0 for none. */
   readonly progressLine: number;
 }
+
+/** Signatures that say little more than that there was one: texts tell them apart. */
+const EXCEPTION = /^python[-.]/;
 
 /** Lines apart within which the same complaint of one process counts once. */
 const SAME_LINES = 200;
@@ -54,7 +60,7 @@ export function settle(failures: readonly OpenFailure[]): LogFailure[] {
     const kept: LogFailure = role === failure.role ? failure : { ...failure, role };
     roles.set(failure.signature, role);
     troubleLine = failure.line;
-    const text = kept.signature === "python-exception" ? kept.text : "";
+    const text = EXCEPTION.test(kept.signature) ? kept.text : "";
     const key = `${kept.role} ${kept.signature} ${text}`;
     const before = seen.get(key);
     if (before && kept.line - before.line < SAME_LINES) {

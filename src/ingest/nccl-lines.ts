@@ -1,10 +1,8 @@
 /**
  * Single lines of NCCL_DEBUG output, wherever they stand: in a file of their own or between a job's other
- * lines. Defined in NVIDIA/nccl: src/debug.cc (the head of a line), src/init.cc (communicators),
- * src/transport/net_ib.cc and src/misc/socket.cc (warnings).
+ * lines. Defined in NVIDIA/nccl: src/debug.cc (the head of a line), src/init.cc (communicators).
  */
 import type { NcclProcess } from "../model/log.ts";
-import type { FailureClass } from "./failure-class.ts";
 import { commHash } from "./ras-report.ts";
 
 /** "host:pid:tid [device]" before "NCCL INFO" or "file.cc:12 (component) NCCL WARN". */
@@ -14,14 +12,6 @@ const INIT =
 const COMM_ID = /commId (0x[0-9a-fA-F]{1,16})/;
 const SPLIT = /parent (\S+) \w+Count (\d{1,12}) color (-?\d{1,12})/;
 const HOST_ID = /NCCL_HOSTID set (?:by environment )?to (\S{1,255})/;
-
-const COMPLETION = /Got completion .*?status=\D{0,40}(\d{1,4})/;
-const ASYNC_EVENT = /Got (?:[\w-]+ )?async (?:\w+ )?event ?: ?(.*)/;
-/** Events that tell of a change for the better, or of none. */
-const HARMLESS_EVENT = /port active|reregister|GID|LID|PKEY|SM change|last WQE/i;
-const CUDA = /Cuda failure (?:\d+ )?'?(.*)/i;
-/** ibv_wc_status 1 to 4 (lengths, queue pairs, protection): the error is on this side. */
-const LAST_LOCAL_STATUS = 4;
 
 export interface NcclLine {
   readonly host: string;
@@ -45,52 +35,6 @@ export function parseNcclLine(line: string): NcclLine | null {
     isWarning: warn >= 0,
     message: line.slice(at + 11),
   };
-}
-
-/** What a warning says about; null for those that do not tell of a failure. */
-export function classifyNcclWarning(message: string): FailureClass | null {
-  const cuda = CUDA.exec(message);
-  if (cuda) {
-    if (message.includes("out of memory"))
-      return { signature: "cuda-oom", role: "own", cause: "gpu-memory" };
-    const echo = /\bMPS\b/.test(message);
-    return {
-      signature: "nccl-cuda-failure",
-      role: echo ? "echo" : "own",
-      cause: "gpu-error",
-      canBeAftermath: true,
-    };
-  }
-  const completion = COMPLETION.exec(message);
-  if (completion) {
-    const local = Number(completion[1]) <= LAST_LOCAL_STATUS;
-    return { signature: "ib-error", role: local ? "own" : "echo", cause: "network-hang" };
-  }
-  const event = ASYNC_EVENT.exec(message);
-  if (event) {
-    if (HARMLESS_EVENT.test(event[1] as string)) return null;
-    return { signature: "ib-error", role: "own", cause: "network-hang" };
-  }
-  if (/local QP operation err|[Ll]ink (?:is )?down|port error/.test(message)) {
-    return { signature: "ib-error", role: "own", cause: "network-hang" };
-  }
-  if (
-    /Connection closed by|[Cc]onnection reset|remote process (?:has )?exited|Broken pipe/.test(
-      message,
-    )
-  ) {
-    return { signature: "nccl-remote-closed", role: "echo", cause: "process-gone" };
-  }
-  if (/Connection refused|[Tt]imed out|[Tt]imeout|No route to host|unreachable/.test(message)) {
-    return { signature: "nccl-connect-failed", role: "echo", cause: "network-hang" };
-  }
-  if (message.includes("Duplicate GPU detected") || message.includes("no socket interface found")) {
-    return { signature: "nccl-config", role: "own", cause: "user-config" };
-  }
-  if (/shared memory segment|failed to extend \/dev\/shm|No space left/.test(message)) {
-    return { signature: "shm-too-small", role: "own", cause: "user-config" };
-  }
-  return null;
 }
 
 /** Collects the processes that NCCL's lines introduce. */

@@ -107,7 +107,7 @@ describe("faulthandler text", () => {
     const reading = readBytes(pythonStacks, "stacks_rank7.txt", text);
     expect(reading.stacks?.[0]?.threads[0]).toMatchObject({ name: "MainThread", isMain: true });
     expect(reading.failures).toMatchObject([
-      { rank: 7, role: "own", signature: "segfault", line: 1 },
+      { rank: 7, role: "own", signature: "python.fatal", line: 1 },
     ]);
   });
 });

@@ -111,7 +111,7 @@ class StackSink implements Sink {
           // abort() is how PyTorch's watchdog and assertions in C++ end a process; who was first is not said here.
           role: segfault ? "own" : "echo",
           cause: segfault ? "user-program" : "unknown",
-          signature: segfault ? "segfault" : "aborted",
+          signature: segfault ? "python.fatal" : "python.fatal-abort",
           text: f.text.slice(0, 400),
           at: null,
         };

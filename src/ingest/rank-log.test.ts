@@ -99,9 +99,9 @@ describe("a rank that waits (recording hang3)", () => {
 
   it("takes the CUDA error after the timeout for its aftermath, told once", () => {
     expect(brief(reading)).toEqual([
-      "7 2 echo unknown nccl-watchdog",
-      "13 2 echo unknown nccl-dump-signal",
-      "22 2 echo gpu-error cuda-illegal-access",
+      "7 2 echo unknown torch.watchdog.timeout",
+      "13 2 echo unknown torch.watchdog.last-work",
+      "22 2 echo gpu-error cuda.illegal-access",
     ]);
     expect(reading.failures?.[2]?.at).toBe("train.py:181 train_step");
   });
@@ -144,7 +144,7 @@ describe("a rank that dies (recording oom2)", () => {
         line: 7,
         role: "own",
         cause: "gpu-memory",
-        signature: "cuda-oom",
+        signature: "cuda.oom.torch",
         at: "train.py:177 train_step",
       },
     ]);
@@ -155,9 +155,12 @@ describe("a rank that dies (recording oom2)", () => {
   it("leaves only echoes in the logs of the others", () => {
     const reading = read(OOM2_RANK0);
     expect(brief(reading)).toEqual([
-      "2 0 echo unknown nccl-dump-signal",
-      "4 0 echo process-gone nccl-remote-error",
-      "10 0 echo unknown nccl-abort",
+      "2 0 echo unknown torch.watchdog.dump-observed",
+      "3 0 echo unknown torch.watchdog.last-work",
+      "4 0 echo process-gone nccl.error.remote",
+      "5 0 echo process-gone nccl.error.remote-name",
+      "7 0 echo process-gone nccl.socket.closed-by-peer",
+      "10 0 echo unknown torch.watchdog.after-dump",
     ]);
     expect(reading.watchdog).toMatchObject([
       { group: "0", seq: -1 },
@@ -178,7 +181,11 @@ terminate called after throwing an instance of 'c10::DistBackendError'
     expect(reading.watchdog).toMatchObject([
       { rank: 3, group: "3", seq: 31, enqueued: 58, completed: 30, timeMs: null },
     ]);
-    expect(brief(reading)).toEqual(["1 3 echo unknown nccl-watchdog"]);
+    expect(brief(reading)).toEqual([
+      "1 3 echo unknown torch.watchdog.barrier",
+      "2 3 echo unknown torch.watchdog.last-work",
+      "5 3 echo unknown torch.watchdog.timeout",
+    ]);
   });
 
   it("reads PyTorch 2.3 and 2.4: [PG 5 (NAME) Rank 1]", () => {
@@ -217,7 +224,7 @@ terminate called after throwing an instance of 'c10::DistBackendError'
       [3, -1, 182, 181],
       [7, -1, 182, 182],
     ]);
-    expect(brief(reading)).toContain("5 0 echo unknown desync-report");
+    expect(brief(reading)).toContain("5 0 echo collective-mismatch torch.desync.not-finished");
   });
 });
 
@@ -306,7 +313,9 @@ ncclInvalidUsage: This usually reflects invalid usage of NCCL library.
 Last error:
 Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000
 `);
-    expect(reading.failures).toMatchObject([{ cause: "user-config", signature: "nccl-config" }]);
+    expect(reading.failures).toMatchObject([
+      { cause: "user-config", signature: "nccl.duplicate-gpu" },
+    ]);
     expect(reading.failures?.[0]?.text).toContain("Duplicate GPU detected");
   });
 
@@ -329,8 +338,8 @@ describe("aftermath", () => {
     const echo = HANG3_RANK2.split("\n")[6] ?? "";
     const own = `${echo}\n[rank2]: Traceback (most recent call last):\n[rank2]:   File "/a.py", line 1, in f\n[rank2]: ValueError: x\n`;
     expect(brief(read(own))).toEqual([
-      "1 2 echo unknown nccl-watchdog",
-      "4 2 own user-program python-exception",
+      "1 2 echo unknown torch.watchdog.timeout",
+      "4 2 own user-program python.value-error",
     ]);
   });
 
@@ -338,7 +347,7 @@ describe("aftermath", () => {
     const echo = HANG3_RANK2.split("\n")[6] ?? "";
     const again = "2026-11-15 01:00:00.000 [INFO] [rank2] iteration 5/ 30 | lm loss: 1.0 |";
     const text = `${echo}\n${again}\n[rank2]: RuntimeError: CUDA error: an illegal memory access was encountered\n`;
-    expect(brief(read(text)).at(-1)).toBe("3 2 own gpu-error cuda-illegal-access");
+    expect(brief(read(text)).at(-1)).toBe("3 2 own gpu-error cuda.illegal-access");
   });
 });
 
@@ -396,7 +405,7 @@ Root Cause (first observed failure):
         isFirst: true,
       },
     ]);
-    expect(brief(reading)).toEqual(["4 null echo unknown launcher-report"]);
+    expect(brief(reading)).toEqual(["4 null echo unknown torch.elastic.child-failed"]);
   });
 
   it("makes do with the line before it where the report is cut off", () => {
@@ -420,9 +429,9 @@ Root Cause (first observed failure):
 [rank3]: ValueError: half a batch
 `;
     expect(brief(read(text))).toEqual([
-      "1 2 own user-program python-exception",
-      "2 3 echo scheduler signal-received",
-      "3 3 echo user-program python-exception",
+      "1 2 own user-program python.value-error",
+      "2 3 echo scheduler sig.sigterm",
+      "3 3 echo user-program python.value-error",
     ]);
   });
 
@@ -439,7 +448,7 @@ ValueError: x
       "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html",
       'Traceback (most recent call last):\n    File "/app/a.py", line 3, in f\n  ValueError: x',
     ).replace("  ValueError", "ValueError");
-    expect(brief(read(quoted))).toContain("17 8 own user-program python-exception");
+    expect(brief(read(quoted))).toContain("17 8 own user-program python.value-error");
   });
 
   it("learns global ranks from local ones where the file says how", () => {
@@ -532,7 +541,7 @@ describe("NCCL's lines in a job's log", () => {
     expect(reading.ncclProcesses).toMatchObject([
       { host: "node1", pid: 77, commRank: 3, commSize: 8 },
     ]);
-    expect(brief(reading)).toEqual(["2 3 echo process-gone nccl-remote-closed"]);
+    expect(brief(reading)).toEqual(["2 3 echo process-gone nccl.socket.closed-by-peer"]);
   });
 });
 

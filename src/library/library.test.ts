@@ -39,5 +39,8 @@ describe("record files of users", () => {
   it("are refused with the field that is wrong", () => {
     expect(() => parseRecords("{", "mine.json")).toThrow(/mine.json is not JSON/);
     expect(() => parseRecords('[{ "id": "x" }]', "mine.json")).toThrow(/record 1 \(x\): "match"/);
+    const [record] = shippedRecords();
+    const own = JSON.stringify([{ ...record, id: "site.own", tells: "lies" }]);
+    expect(() => parseRecords(own, "mine.json")).toThrow(/"tells" must be one of end, died/);
   });
 });

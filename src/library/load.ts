@@ -7,6 +7,7 @@ import {
   OWNERS,
   ROLES,
   SEVERITIES,
+  TELLS,
   type FaultRecord,
 } from "../model/fault-record.ts";
 
@@ -89,6 +90,7 @@ export function checked(entry: unknown, where: string): FaultRecord {
     category: isQuiet ? null : oneOf("category", CATEGORIES),
     ...(given["cause"] === undefined ? {} : { cause: oneOf("cause", CAUSES) }),
     role,
+    ...(given["tells"] === undefined ? {} : { tells: oneOf("tells", TELLS) }),
     severity: oneOf("severity", SEVERITIES),
     owner: oneOf("owner", OWNERS),
     action: text("action"),

@@ -96,6 +96,16 @@ export class FaultMatchers {
   }
 }
 
+/** A line may confirm and say what broke in one: then it says that, if it is as sure of it. */
+export function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
+  const [first = null] = matches;
+  if (first?.record.role !== "confirmation") return first;
+  const { certainty } = first.record;
+  const isAsSure = ({ record }: FaultMatch): boolean =>
+    record.role === "root" && record.certainty >= certainty;
+  return matches.find(isAsSure) ?? first;
+}
+
 function isMentioned({ record, all }: Compiled, folded: string, line: string): boolean {
   if (record.category === null) return false;
   const from = folded.indexOf(all[0]!);

@@ -22,14 +22,21 @@ export function connectionsClosedFirst(job: Job): boolean | null {
   return firstClosed < firstTimeout - CLOCK_TOLERANCE_MS;
 }
 
-/** Signature of "Watchdog caught collective operation timeout". */
-export const WATCHDOG_TIMEOUT = "nccl-watchdog";
+/** Records of "Watchdog caught collective operation timeout". */
+const WATCHDOG: ReadonlySet<string> = new Set(["torch.watchdog.timeout", "torch.watchdog.barrier"]);
 const TIMEOUTS: ReadonlySet<string> = new Set([
-  WATCHDOG_TIMEOUT,
-  "nccl-watchdog-stuck",
-  "monitored-barrier",
-  "gloo-timeout",
+  ...WATCHDOG,
+  "torch.watchdog.stuck",
+  "torch.watchdog.heartbeat",
+  "torch.monitored-barrier",
+  "torch.monitored-barrier.ranks",
+  "torch.gloo.timeout",
+  "torch.gloo.recv-timeout",
 ]);
+
+export function isWatchdogTimeout({ signature }: Pick<LogFailure, "signature">): boolean {
+  return WATCHDOG.has(signature);
+}
 
 /** Somebody waited in communication until its patience was over: the job stood still before. */
 export function isTimeout({ signature }: LogFailure): boolean {

@@ -24,6 +24,15 @@ export type Category = (typeof CATEGORIES)[number];
 export const ROLES = ["root", "cascade", "confirmation", "benign", "advice"] as const;
 export type CausalRole = (typeof ROLES)[number];
 
+/**
+ * What a line says of the process that writes it, where that does not follow from the role. Its own failure: end
+ * (somebody outside ends the job), died (of what, the line does not say), failed (says so also outside a traceback).
+ * Somebody else's: told (it is told to end), gone (another process is), late (another process is). stall: somebody waits,
+ * says the kernel, and nothing has ended of it.
+ */
+export const TELLS = ["end", "died", "failed", "told", "gone", "late", "stall"] as const;
+export type Tells = (typeof TELLS)[number];
+
 export const LAYERS = [
   "kernel",
   "driver",
@@ -74,6 +83,7 @@ export interface FaultRecord {
   /** What a verdict calls it; absent where that follows from the category. */
   readonly cause?: Cause;
   readonly role: CausalRole;
+  readonly tells?: Tells;
   readonly severity: Severity;
   readonly owner: FaultOwner;
   readonly action: string;

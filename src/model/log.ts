@@ -18,7 +18,7 @@ export interface LogFailure {
   readonly timeMs: number | null;
   readonly role: FailureRole;
   readonly cause: Cause;
-  /** Which signature recognised it: "cuda-oom", "python-exception", "nccl-remote-error", … */
+  /** Id of the library's record that says so ("cuda.oom.torch"); for what no record is of: "python-exception", "exit-status", … */
   readonly signature: string;
   /** The telling line, cut to 400 characters. */
   readonly text: string;

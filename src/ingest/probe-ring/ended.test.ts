@@ -35,7 +35,7 @@ describe("how a process ended", () => {
   it("leaves to the Python ring whether code 1 was an exception", () => {
     expect(told("exit", 1, "native")).toBeNull();
     expect(told("exit", 1)?.signature).toBe("exit-code");
-    expect(told("exception", 1, "python", "KeyError: 'loss'")?.signature).toBe("python-exception");
+    expect(told("exception", 1, "python", "KeyError: 'loss'")?.signature).toBe("python.key-error");
   });
 
   it("is an echo where a handler left because it was told to", () => {

@@ -2,7 +2,7 @@
 import type { LogFailure } from "../../model/log.ts";
 import type { ProbeProcess } from "../../model/probe.ts";
 import { TEXT_CHARS, type FailureClass } from "../failure-class.ts";
-import { classifyException, classifyLine } from "../rank-log/signatures.ts";
+import { classifyException } from "../rank-log/classify.ts";
 import { Tracebacks, type Raised } from "../rank-log/tracebacks.ts";
 import { SIGNALS } from "../signals.ts";
 
@@ -74,7 +74,10 @@ function signalled(code: number): Told {
     const asked: FailureClass = { signature: "signal-received", role: "echo", cause: "scheduler" };
     return { text: `received ${name}`, at: null, class: asked };
   }
-  const text = `ended by signal ${code} (${name})`;
-  const unknown: FailureClass = { signature: "signal", role: "own", cause: "unknown" };
-  return { text, at: null, class: classifyLine(text) ?? unknown };
+  // What aborts may be a watchdog that waited for others.
+  const cause = code === SIGSEGV ? "user-program" : "unknown";
+  const died: FailureClass = { signature: "signal", role: "own", cause };
+  return { text: `ended by signal ${code} (${name})`, at: null, class: died };
 }
+
+const SIGSEGV = 11;

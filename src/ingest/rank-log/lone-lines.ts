@@ -1,8 +1,7 @@
 /** Failures that one line tells, outside tracebacks. */
 import type { FailureClass } from "../failure-class.ts";
-import { classifyNcclWarning } from "../nccl-lines.ts";
 import type { NcclLine } from "../nccl-lines.ts";
-import { classifyLine } from "./signatures.ts";
+import { classifyLine, classifyNcclWarning } from "./classify.ts";
 import type { Found, Stream } from "./stream.ts";
 import { exitLine } from "./torchrun.ts";
 

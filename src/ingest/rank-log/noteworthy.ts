@@ -1,16 +1,15 @@
 import { Needles } from "../needles.ts";
+import { couldTell } from "./classify.ts";
 import { TIMING_NEEDLES } from "./iteration-line.ts";
 import { FINISHED_NEEDLES, ITERATION_NEEDLES } from "./iterations.ts";
 import { PAUSE_NEEDLES } from "./pauses.ts";
-import { LINE_NEEDLES } from "./signatures.ts";
 import { EXIT_NEEDLES } from "./torchrun.ts";
 
 const DIGITS = /\d+/g;
 
-/** Every line that is more than a line: what tells of failures, and what the parts beside this need to see. */
+/** What the parts beside this need to see, besides what tells of failures by itself. */
 const NOTEWORTHY = new Needles(
   [
-    ...LINE_NEEDLES,
     ...FINISHED_NEEDLES,
     ...ITERATION_NEEDLES,
     ...TIMING_NEEDLES,
@@ -47,7 +46,8 @@ const NOTEWORTHY = new Needles(
 
 /** Asked of a line's form: the answer holds for all lines that differ in their numbers only. */
 export function isNoteworthy(text: string): boolean {
-  return NOTEWORTHY.in(text.replace(DIGITS, "0"));
+  const form = text.replace(DIGITS, "0");
+  return NOTEWORTHY.in(form) || couldTell(form);
 }
 
 /** "world size 8", not "data parallel world size 2". */

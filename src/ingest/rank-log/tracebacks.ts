@@ -3,8 +3,8 @@
  * tracebacks are one failure, that of the exception at the start of the chain; an exception that a DataLoader
  * worker handed over is the one inside ("Original Traceback").
  */
-import { classifyException } from "./signatures.ts";
-import type { FailureClass } from "../failure-class.ts";
+import { PYTHON_EXCEPTION, type FailureClass } from "../failure-class.ts";
+import { classifyException } from "./classify.ts";
 
 const HEADER = "Traceback (most recent call last)";
 const FRAME = /^\s*File "([^"\n]{1,1000})", line (\d{1,9})(?:, in (.{1,300}))?/;
@@ -192,7 +192,7 @@ export class Tracebacks {
 
 /** The exception's line, with the line of its message that told, where that was another one. */
 function telling(exception: Exception, found: FailureClass): string {
-  if (found.signature === "python-exception" || exception.more.length === 0) return exception.text;
+  if (found.signature === PYTHON_EXCEPTION || exception.more.length === 0) return exception.text;
   if (classifyException(exception.text, []).signature === found.signature) return exception.text;
   const line = exception.more.find((m) => classifyException(m, []).signature === found.signature);
   return line === undefined ? exception.text : `${exception.text.slice(0, 200)} … ${line.trim()}`;

@@ -35,7 +35,7 @@ const echo = failure({
   file: "rank3.log",
   role: "echo",
   cause: "unknown",
-  signature: "nccl-watchdog",
+  signature: "torch.watchdog.timeout",
   text: "Watchdog caught collective operation timeout",
 });
 
@@ -72,7 +72,7 @@ describe("whose own error came first", () => {
       rank: 5,
       file: "rank5.log",
       cause: "gpu-memory",
-      signature: "cuda-oom",
+      signature: "cuda.oom.torch",
       text: "CUDA out of memory",
     });
     const [first] = findings([failure({ role: "stall" }), died, echo]);

@@ -15,7 +15,7 @@ import {
   followsOn,
   isEnding,
   isTimeout,
-  WATCHDOG_TIMEOUT,
+  isWatchdogTimeout,
 } from "../../model/connections.ts";
 import { deadly } from "../../model/process-ended.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
@@ -176,7 +176,7 @@ function endFinding(
 /** How it ended explains nothing then; that it stood still is news where the watchdog does not say so. */
 function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Generator<NewFinding> {
   const ending = failures.find(isEnding);
-  if (!ending && failures.some(({ signature }) => signature === WATCHDOG_TIMEOUT)) return;
+  if (!ending && failures.some(isWatchdogTimeout)) return;
   const end = ending ? ` before it was ended (${cutText(ending.text, 120)})` : "";
   yield {
     says: `the job stood still${end}: ${before.says}`,

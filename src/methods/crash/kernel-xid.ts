@@ -9,13 +9,16 @@ import type { LogFailure } from "../../model/log.ts";
 /** "NVRM: Xid (PCI:0000:1b:00): 62, pid=27246, name=python, …"; older drivers print the id in quotes, or none. */
 const PID = /\bpid='?(\d{1,9})/;
 
+/** Records of Xids but 45, with which the driver cleans up after any process. */
+const XID = /^nvidia\.(?:nvlink\.)?xid(?!\.45$)/;
+
 /** Whether the kernel's log tells of an Xid of this rank's process, or of its machine where it names no process. */
 export function kernelSawGpuOf(job: Job, rank: Rank | null): boolean {
   const info = rank === null ? undefined : job.ranks.get(rank);
   const machine = info?.machine ?? null;
   if (rank === null || machine === null) return false;
   return job.failures.some((failure) => {
-    if (failure.signature !== "xid" || failure.rank !== null || !isOf(failure, machine))
+    if (!XID.test(failure.signature) || failure.rank !== null || !isOf(failure, machine))
       return false;
     const pid = PID.exec(failure.text)?.[1];
     const named = pid === undefined ? undefined : ownerOf(job, machine, Number(pid));

@@ -2,7 +2,7 @@
  * Do these stacks show a hang at all? Of a job that runs they are a moment's look: some ranks compute, the others wait
  * for them, and both will have changed places a second later. Stacks carry no time, so others must tell.
  */
-import { CLOCK_TOLERANCE_MS, WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import { CLOCK_TOLERANCE_MS, isWatchdogTimeout } from "../../model/connections.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { MetricSet } from "../../model/metrics.ts";
@@ -12,7 +12,7 @@ import { staleness } from "./staleness.ts";
 
 /** Why the job is thought to run, or to have ended well; null where nothing says so. `waiting`: in communication, by their stacks. */
 export function runsBecause(job: Job, waiting: readonly Rank[]): string | null {
-  if (job.failures.some(({ signature }) => signature === WATCHDOG_TIMEOUT)) return null;
+  if (job.failures.some(isWatchdogTimeout)) return null;
   if (nothingPending(job, waiting)) return "no operator is pending on the ranks that seem to wait";
   if (staleness(job) === "fresh") return "no operator has been pending for longer than two seconds";
   const logs = [...job.logs.values()];

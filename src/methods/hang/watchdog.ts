@@ -7,7 +7,7 @@
 import { groupBy } from "../../base/group-by.ts";
 import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
-import { followsOn, isEnding, WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import { followsOn, isEnding, isWatchdogTimeout } from "../../model/connections.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -48,7 +48,7 @@ export const watchdog: Method = {
  */
 function timeouts(job: Job): WatchdogReport[] {
   const told = job.failures.filter(
-    (failure) => failure.signature === WATCHDOG_TIMEOUT && !wasSurvived(job, failure),
+    (failure) => isWatchdogTimeout(failure) && !wasSurvived(job, failure),
   );
   const ranks = new Set(told.map(({ rank }) => rank));
   return job.watchdog.filter(
@@ -84,6 +84,10 @@ function outOfOrder(job: Job, reports: readonly WatchdogReport[]): Accusation[] 
   return accuses.length > 0 ? accuses : null;
 }
 
+/** Records of a rank that is told to dump or to end. */
+const ENDING =
+  /^torch\.watchdog\.(?:last-work|dump|after-dump|inconsistency|taking-down|global-abort)/;
+
 /**
  * Ranks with a log in which no operator timed out and no connection failed, while those of most others
  * did. A rank whose log is missing is as suspect.
@@ -93,8 +97,8 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const isAfterEnd = followsOn(job.failures.filter(isEnding));
   for (const failure of job.failures) {
     const { rank, role, cause, signature } = failure;
-    // What a rank says when it is told to dump or to end does not show that it waited.
-    if (rank === null || role !== "echo" || /dump-signal|abort/.test(signature)) continue;
+    // That does not show that it waited.
+    if (rank === null || role !== "echo" || ENDING.test(signature)) continue;
     if (cause !== "scheduler" && !isAfterEnd(failure)) waits.add(rank);
   }
   const all = [...job.logs.values()].filter(

@@ -1,6 +1,6 @@
 /** Whose processes a cause is about: who wrote it, else whose the machine is, less those that only wait for others. */
 import { rankWords } from "../../base/text.ts";
-import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import { isWatchdogTimeout } from "../../model/connections.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogCause } from "../../model/log-report.ts";
@@ -54,9 +54,7 @@ function blockedRanks(job: Job, on: readonly Rank[]): Rank[] {
 
 /** Who waits for storage has no operator that times out: those of the machine that had one wait for somebody else. */
 function outsideCommunication(job: Job, on: readonly Rank[]): AccusedRanks {
-  const waits = new Set(
-    job.failures.flatMap(({ signature, rank }) => (signature === WATCHDOG_TIMEOUT ? [rank] : [])),
-  );
+  const waits = new Set(job.failures.filter(isWatchdogTimeout).map(({ rank }) => rank));
   const left = on.filter((rank) => !waits.has(rank));
   if (left.length === on.length) return { ranks: on, because: "" };
   if (left.length === 0)

@@ -1,5 +1,5 @@
 /** What the library says of the lines that were kept, and which of them the job outlived. */
-import type { FaultMatchers, FaultMatch } from "../../library/matcher.ts";
+import { mostTelling, type FaultMatch, type FaultMatchers } from "../../library/matcher.ts";
 import type { Layer } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import { saysGoesOn, saysOver } from "./goes-on.ts";
@@ -16,16 +16,6 @@ export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (Fault
     }
     return known;
   });
-}
-
-/** A line may confirm and say what broke in one: then it says that, if it is as sure of it. */
-function mostTelling(matches: readonly FaultMatch[]): FaultMatch | null {
-  const [first = null] = matches;
-  if (first?.record.role !== "confirmation") return first;
-  const { certainty } = first.record;
-  const isAsSure = ({ record }: FaultMatch): boolean =>
-    record.role === "root" && record.certainty >= certainty;
-  return matches.find(isAsSure) ?? first;
 }
 
 const MOST_REMEMBERED = 100_000;

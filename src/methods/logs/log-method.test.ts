@@ -20,7 +20,7 @@ function failure(given: Partial<LogFailure>): LogFailure {
     timeMs: T0 + 600_000,
     role: "echo",
     cause: "unknown",
-    signature: "nccl-watchdog",
+    signature: "torch.watchdog.timeout",
     text: "Watchdog caught collective operation timeout",
     at: null,
     ...given,
@@ -111,7 +111,7 @@ describe("what the logs say of storage and networks", () => {
     const closed = failure({
       rank: 1,
       cause: "process-gone",
-      signature: "nccl-remote-closed",
+      signature: "nccl.socket.closed-by-peer",
       timeMs: T0 + 2000,
     });
     const failures = [closed, ...timeouts(2, 3)];

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../../ingest/build-job.ts";
 import { parseJobFile } from "../../ingest/job-file.ts";
-import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogFailure, RankLog } from "../../model/log.ts";
 import type { Deviation, FaultyMachine, MachineReport } from "../../model/machine-report.ts";
@@ -33,7 +32,7 @@ function logged(timedOut: readonly number[], answered: Readonly<Record<number, b
   const failures: Partial<LogFailure>[] = timedOut.map((rank) => ({
     rank,
     role: "echo",
-    signature: WATCHDOG_TIMEOUT,
+    signature: "torch.watchdog.timeout",
   }));
   const logs = Object.entries(answered).map(([key, did]): [number, Partial<RankLog>] => {
     const rank = Number(key);

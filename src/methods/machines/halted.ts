@@ -4,7 +4,7 @@
  * job stopped did not stop it.
  */
 import type { Cause } from "../../model/cause.ts";
-import { WATCHDOG_TIMEOUT } from "../../model/connections.ts";
+import { isWatchdogTimeout } from "../../model/connections.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { StackDump } from "../../model/stacks.ts";
@@ -93,7 +93,7 @@ function whyIdle(job: Job, ranks: readonly Rank[], isCpuLow: boolean): Cause {
     job.dumps.get(rank)?.dump.ops.state.some((state) => state !== COMPLETED) === true;
   if (ranks.some(isPending)) return "gpu-hang";
   const timedOut = new Set(
-    job.failures.flatMap((one) => (one.signature === WATCHDOG_TIMEOUT ? (one.rank ?? []) : [])),
+    job.failures.flatMap((one) => (isWatchdogTimeout(one) ? (one.rank ?? []) : [])),
   );
   if (ranks.some((rank) => timedOut.has(rank))) return "gpu-hang";
   const logs = ranks.flatMap((rank) => job.logs.get(rank) ?? []);
