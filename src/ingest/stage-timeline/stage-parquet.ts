@@ -112,34 +112,32 @@ function beginWithTheLast({ startMs, durationMs, ...table }: StageOperations): v
     if (key === null) return;
     const endMs = startMs[i]! + durationMs[i]!;
     startMs[i] = lastMs.get(key)!;
-    durationMs[i] = endMs - startMs[i]!;
+    durationMs[i] = endMs - startMs[i];
   });
 }
+
+/** Of a send or receive: whose send it is, by how many stages further on. */
+const SENT: Readonly<Record<string, readonly [kind: string, further: number]>> = {
+  "forward-send": ["forward", 0],
+  "forward-recv": ["forward", -1],
+  "backward-send": ["backward", 0],
+  "backward-recv": ["backward", 1],
+};
+/** Reductions by who takes part: the replicas of a stage, the stages of a replica, everybody. */
+const OF_STAGE = ["params-all-gather", "grads-reduce-scatter", "separate-grads-all-reduce"];
+const OF_REPLICA = "embedding-grads-all-reduce";
+const OF_ALL = "optimizer-clip-main-grad";
 
 /** What partners of one communication share; null for what a rank does alone. */
 function partners(
   { kind, stage, replica, step, seq }: Omit<StageOperations, "startMs" | "durationMs">,
   i: number,
 ): string | null {
-  const name = KINDS[kind[i]!]!;
+  const name: string = KINDS[kind[i]!]!;
   const turn = `${step[i]} ${seq[i]}`;
-  switch (name) {
-    case "forward-send":
-    case "backward-send":
-      return `${name} ${replica[i]} ${stage[i]} ${turn}`;
-    case "forward-recv":
-      return `forward-send ${replica[i]} ${stage[i]! - 1} ${turn}`;
-    case "backward-recv":
-      return `backward-send ${replica[i]} ${stage[i]! + 1} ${turn}`;
-    case "params-all-gather":
-    case "grads-reduce-scatter":
-    case "separate-grads-all-reduce":
-      return `${name} ${stage[i]} ${turn}`;
-    case "embedding-grads-all-reduce":
-      return `${name} ${replica[i]} ${turn}`;
-    case "optimizer-clip-main-grad":
-      return `${name} ${turn}`;
-    default:
-      return null;
-  }
+  const sent = SENT[name];
+  if (sent) return `${sent[0]} ${replica[i]} ${stage[i]! + sent[1]} ${turn}`;
+  if (OF_STAGE.includes(name)) return `${name} ${stage[i]} ${turn}`;
+  if (name === OF_REPLICA) return `${name} ${replica[i]} ${turn}`;
+  return name === OF_ALL ? `${name} ${turn}` : null;
 }
