@@ -168,6 +168,7 @@ const LINES: readonly (readonly [text: string, role: string, cause: string])[] =
     "own",
     "scheduler",
   ],
+  ["api: [WARNING] Received Signals.SIGINT death signal, shutting down", "own", "scheduler"],
   ["mpirun: Forwarding signal 15 to job", "own", "scheduler"],
   ["Warning  Evicted  pod/train-3  The node was low on resource: memory.", "own", "scheduler"],
   ["    Reason:       OOMKilled", "own", "host-memory"],
