@@ -5,8 +5,8 @@ import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import {
   availableNames,
   type LatestValue,
+  labelledMachines,
   latestValues,
-  nodeNames,
   pull,
   type PullOptions,
   type Server,
@@ -21,13 +21,15 @@ import {
   machinePictures,
   mergeMetrics,
   runMinder,
+  joinNames,
+  nameHints,
   shippedModels,
-  shortName,
   type MinderModels,
 } from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
 import type { Rank } from "./model/ids.ts";
 import type { Env, Job } from "./model/job.ts";
+import { shortName } from "./model/machine-names.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
 import type { MachineReport } from "./model/machine-report.ts";
 import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalog.ts";
@@ -45,7 +47,8 @@ export {
   type Server,
   type Way,
 } from "./ingest/prometheus/prometheus.ts";
-export { readModels, shortName, trainModels, type MinderModels } from "./methods/methods.ts";
+export { shortName } from "./model/machine-names.ts";
+export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
 
 export interface MachinesOptions {
   readonly jobFile?: string;
@@ -206,6 +209,7 @@ const NO_JOB_FILE: JobFile = {
   leaves: new Map(),
   microBatches: null,
   incidents: null,
+  machineNames: null,
   stageOf: () => null,
 };
 
@@ -239,8 +243,10 @@ export async function fleetFromServer(
     i < groups.length
       ? pull(server, { ...query, names: groups[i]!.names, allowNothing: true })
       : null;
-  // node_exporter may know machines by address only; it also tells their names.
-  const names = await nodeNames(server, query.match, startS, endS);
+  // Every exporter has its own names: who is who is asked before anything is pulled.
+  const asked = wanted.flatMap((source) => source.names);
+  const labelled = await labelledMachines(server, { ...query, names: asked, there });
+  const names = joinNames([labelled], job ? nameHints(job) : {});
   let failure: UserError | null = null;
   let next = begin(0);
   for (const [i, { count }] of groups.entries()) {
@@ -261,12 +267,8 @@ export async function fleetFromServer(
     done += count;
     if (!pulled) continue;
     for (const defect of pulled.defects) missing.add(defect);
-    const set = {
-      ...pulled.set,
-      machines: pulled.set.machines.map((name) => names.get(name) ?? name),
-    };
-    const hints = job ? jobHints(job, set.machines) : {};
-    fleets.push(alignFleet([set], { ...hints, fromS: startS, toS: endS }));
+    const hints = job ? jobHints(job, pulled.set.machines.map(names.nameOf)) : {};
+    fleets.push(alignFleet([pulled.set], { names, ...hints, fromS: startS, toS: endS }));
   }
   env.progress("pulling metrics", wanted.length, wanted.length);
   const fleet = mergeMetrics(fleets);

@@ -19,7 +19,7 @@ import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
 import { isOutsider, withoutOutsiders } from "./outsiders.ts";
-import { twoNames } from "./two-names.ts";
+import { notJoinedWords } from "./names/not-joined.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -58,8 +58,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       `${fleet.machines.length} machine${fleet.machines.length === 1 ? "" : "s"}: there are no peers to compare with`,
     );
   }
-  const named = twoNames(fleet);
-  if (named !== null) missing.push(named);
+  missing.push(...notJoinedWords(fleet));
   const { phases } = phasesOf(fleet);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
   const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
