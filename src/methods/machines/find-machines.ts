@@ -20,6 +20,8 @@ import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
 import { isOutsider, withoutOutsiders } from "./outsiders.ts";
 import { notJoinedWords } from "./names/not-joined.ts";
+import { jobPace, type JobPace } from "./job-pace.ts";
+import { withoutWarmUp } from "./restarts.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -40,7 +42,7 @@ const OUTAGE_SHARE = 0.3;
 const LEAST_MACHINES = 3;
 
 export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
-  const fleet = withoutOutsiders(given);
+  const fleet = withoutOutsiders({ ...given, grids: given.grids.map(withoutWarmUp) });
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
@@ -59,7 +61,9 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     );
   }
   missing.push(...notJoinedWords(fleet));
-  const { phases } = phasesOf(fleet);
+  const activity = phasesOf(fleet);
+  const { phases } = activity;
+  const pace = jobPace(activity);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
   const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
   const views = fleet.grids
@@ -80,7 +84,10 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const counted = withoutLoneMoments(sorted.machine);
+    const counted = withoutUnhindered(withoutLoneMoments(sorted.machine), pace).map((one) => ({
+      ...one,
+      isHeldUp: pace.heldUp(one.fromS, one.toS) === true,
+    }));
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     if (found) judged.push(found);
     const isUsed = (one: Evidence): boolean =>
@@ -120,6 +127,17 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
 
 const MOST_JITTERS = 200;
 
+/**
+ * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, the
+ * fields that say so are wrong (a watch that was set up anew, another tenant's sampling), and so is no evidence of it.
+ */
+function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  return evidence.filter(
+    ({ kind, deviation, fromS, toS }) =>
+      kind !== "gpu-work" || deviation.direction !== "low" || pace.unhindered(fromS, toS) !== true,
+  );
+}
+
 /** Read at a moment, not over the time since the last sample. */
 const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
 
@@ -133,6 +151,8 @@ function withoutLoneMoments(evidence: readonly Evidence[]): Evidence[] {
   return evidence.filter((one) => {
     if (!MOMENTARY.includes(one.deviation.metric)) return true;
     if (one.episode!.view.grid.stepS < COARSE_S) return true;
+    // An energy counter adds up all that was drawn.
+    if (one.episode!.view.grid.source.includes("ENERGY")) return true;
     return evidence.some(
       (other) =>
         !MOMENTARY.includes(other.deviation.metric) &&

@@ -128,7 +128,7 @@ function judgeAround(
   if (anchor.kind === "absence" && anchor.decides)
     accepted = kindsFor(STATE_NEED * continuityS, true);
   else if (
-    (anchor.kind === "state" || isLinkOfWorking(anchor, evidence)) &&
+    ((anchor.kind === "state" && anchor.decides) || isLinkOfWorking(anchor, evidence)) &&
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
   )
     accepted = kindsFor(0, true);
@@ -140,13 +140,17 @@ function judgeAround(
     const ending = evidence.filter((one) => endsHalt(one, halts) && overlapS(one) >= LEAST_END_S);
     if (new Set(ending.map(({ kind }) => familyOf(kind))).size > 1) accepted = kindsFor(0, false);
   }
+  // That the job was held up from then on is one more observation that agrees.
+  const more = anchor.isHeldUp === true ? 1 : 0;
   for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
-    const shareOfIt = NEED_BY_KINDS[kinds]! * (anchor.isBusier ? BUSIER_NEED : 1);
+    const isMerelyBusy = anchor.isBusier && more === 0;
+    const shareOfIt = NEED_BY_KINDS[kinds]! * (isMerelyBusy ? BUSIER_NEED : 1);
     const needS = Math.max(shareOfIt * continuityS, leastS);
     if (lastsS < needS) continue;
-    const agreeing = kindsFor(needS, kinds === 1);
+    const agreeing = kindsFor(needS, kinds === 1 || more === 1);
     const deciding = agreeing.filter(({ decides }) => decides);
-    if (new Set(deciding.map(({ kind }) => familyOf(kind))).size >= kinds) accepted = agreeing;
+    const families = new Set(deciding.map(({ kind }) => familyOf(kind))).size;
+    if (families > 0 && families + more >= kinds) accepted = agreeing;
   }
   if (!accepted || !accepted.includes(anchor)) return null;
   // Whatever deviated meanwhile belongs to it, however short.

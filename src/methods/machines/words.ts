@@ -1,9 +1,16 @@
 /** Deviations in words. */
 import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
+import { healthCounter, partWords } from "../../model/health-counters.ts";
 import type { Deviation } from "../../model/machine-report.ts";
 
 /** "gpu3's GPU power 71 W, peers 512 W". */
-export function deviationWords({ metric, device, value, peers, direction }: Deviation): string {
+export function deviationWords(deviation: Deviation): string {
+  const { metric, device, value, peers, direction } = deviation;
+  const health = healthCounter(metric);
+  if (health && direction === health.harm) {
+    const since = new Date(Math.round(1000 * deviation.fromS)).toISOString().slice(11, 16);
+    return `${health.says(partWords(device), value, peers)} since ${since}`;
+  }
   if (metric === "reporting") {
     return device === null
       ? "stopped reporting"
