@@ -113,7 +113,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     material: 50,
     decides: false,
     cause: "network-slow",
-    says: (part, value) => `${whole(value)} symbol errors on the link${of(part)}: a bad cable or plug`,
+    says: (part, value) =>
+      `${whole(value)} symbol errors on the link${of(part)}: a bad cable or plug`,
   },
   {
     id: "nvlink-crc-errors",
@@ -191,7 +192,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     material: 1,
     decides: true,
     cause: "gpu-error",
-    says: (part, value) => `${whole(value)} memory rows${of(part)} remapped after uncorrectable errors`,
+    says: (part, value) =>
+      `${whole(value)} memory rows${of(part)} remapped after uncorrectable errors`,
   },
   {
     id: "ecc-double-bit-errors",

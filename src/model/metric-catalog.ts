@@ -260,7 +260,10 @@ const MINDER: readonly CatalogMetric[] = [
     [
       // The energy used since the last sample, not what it drew at the moment of it.
       { names: ["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"], how: "rate", scale: 1e-3 },
-      level("DCGM_FI_DEV_POWER_USAGE"), level("dcgm_power_usage"), level("DCGM_FI_DEV_BOARD_POWER")],
+      level("DCGM_FI_DEV_POWER_USAGE"),
+      level("dcgm_power_usage"),
+      level("DCGM_FI_DEV_BOARD_POWER"),
+    ],
     {
       aliases: ["gpupower", "power", "powerusage", "powerdraw"],
       perDevice: true,
@@ -427,9 +430,12 @@ const MINDER: readonly CatalogMetric[] = [
 const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
   const { id, title, unit, names, how, bits, match, exclude, harm, material, decides } = row;
   const labels = { ...(match ? { match } : {}), ...(exclude ? { exclude } : {}) };
-  const sources = names.map(
-    (name): MetricSource => ({ names: [name], how, ...(bits ? { bits } : {}), ...labels }),
-  );
+  const sources = names.map((name): MetricSource => ({
+    names: [name],
+    how,
+    ...(bits ? { bits } : {}),
+    ...labels,
+  }));
   return metric(id, title, unit, "state", sources, {
     isMinder: false,
     perDevice: true,

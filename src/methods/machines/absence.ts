@@ -115,7 +115,9 @@ export function silences(fleet: Fleet): Silence[] {
     const reports = exporters.filter((exporter) => seen[exporter]![m]! > -Infinity);
     if (silent.length === 0) continue;
     const isWhole =
-      silent.length === exporters.length && reports.length === exporters.length && !pods.has(fleet.machines[m]!);
+      silent.length === exporters.length &&
+      reports.length === exporters.length &&
+      !pods.has(fleet.machines[m]!);
     for (const exporter of isWhole ? silent.slice(0, 1) : silent) {
       const fromS = isWhole
         ? silent.reduce((latest, one) => Math.max(latest, seen[one]![m]!), -Infinity)

@@ -180,14 +180,20 @@ function slowEvidence(
     seenS.set(key, Math.max(seenS.get(key) ?? 0, one.toS - one.fromS));
   }
   return fleet.grids
-    .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * slowBlockS(stepS))
-    .flatMap((grid) => viewsOf(fleet, grid, phases, slowBlockS(grid.stepS)))
+    .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * SLOW_BLOCK_S)
+    .flatMap((grid) =>
+      grid.stepS < SELDOM_S
+        ? viewsOf(fleet, grid, phases, SLOW_BLOCK_S)
+        : viewsOf(fleet, grid, phases, grid.stepS, windowOf(grid.stepS)),
+    )
     .flatMap((view) => episodeEvidence(view, phases, continuityS / 4))
     .filter((one) => {
       const lastsS = one.toS - one.fromS;
-      // Half a block less is what its edges may add to it.
-      const surelyS = lastsS - one.episode!.view.peers.blocks.blockS / 2;
-      return surelyS >= continuityS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
+      const { blockS, window } = one.episode!.view.peers.blocks;
+      // Half a block, or window, less is what its edges may add to it.
+      const surelyS = lastsS - (blockS * window) / 2;
+      const needS = window > 1 ? LEAST_SHARE_OF_IT * continuityS : continuityS;
+      return surelyS >= needS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
     });
 }
 
@@ -195,12 +201,17 @@ function keyOf({ machine, deviation: { metric, direction } }: Evidence): string 
   return `${machine} ${metric} ${direction}`;
 }
 
-/** A minute, and four samples. */
-function slowBlockS(stepS: number): number {
-  return Math.max(60, 4 * stepS);
+/** Two minutes, and four samples. */
+function windowOf(stepS: number): number {
+  return Math.max(4, Math.round(120 / stepS));
 }
 
+const SLOW_BLOCK_S = 60;
+/** From here on a block of a minute would have too few samples. */
+const SELDOM_S = 10;
 const LEAST_SLOW_BLOCKS = 10;
+/** What two kinds that agree must last (judge.ts). */
+const LEAST_SHARE_OF_IT = 5 / 8;
 /** Than what the short blocks showed of it. */
 const LONGER = 1.3;
 

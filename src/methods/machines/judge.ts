@@ -102,9 +102,14 @@ function onceEach(evidence: readonly Evidence[]): Evidence[] {
   );
 }
 
-function isWriter({ isBusier, fromS }: Evidence, pauses: readonly EndedHalt[]): boolean {
+/** Nobody is held up by a checkpoint that is on its way; by a stray process, all are. */
+function isWriter(
+  { isBusier, isHeldUp, kind, fromS }: Evidence,
+  pauses: readonly EndedHalt[],
+): boolean {
   return (
     isBusier &&
+    !(isHeldUp === true && kind === "cpu") &&
     pauses.some(
       (pause) => fromS >= pause.fromS - WRITER_SLACK_S && fromS <= pause.toS + WRITER_SLACK_S,
     )

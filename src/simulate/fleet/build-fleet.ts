@@ -95,7 +95,11 @@ function deviceGrid(
       }
       for (let t = 0; t < ticks; t++) {
         const read = values[t]!;
-        const value = source.bits ? (read !== read ? NaN : Number((read & source.bits) !== 0)) : read * scale;
+        const value = source.bits
+          ? read !== read
+            ? NaN
+            : Number((read & source.bits) !== 0)
+          : read * scale;
         if (value !== value || (lost !== null && lost[t] === 1)) continue;
         const cell = at + t;
         if (reporting[cell]!++ === 0) {
