@@ -128,15 +128,25 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
 const MOST_JITTERS = 200;
 
 /**
- * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, the
- * fields that say so are wrong (a watch that was set up anew, another tenant's sampling), and so is no evidence of it.
+ * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, and
+ * nothing but profiling fields says so, the fields are wrong: a watch that was set up anew, a sampling of its own.
  */
 function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  const isProfiled = ({ kind, deviation, episode }: Evidence): boolean =>
+    kind === "gpu-work" &&
+    deviation.direction === "low" &&
+    episode!.view.grid.source.startsWith("DCGM_FI_PROF_");
+  const ofGpus = (one: Evidence): boolean =>
+    GPU_KINDS.includes(one.kind) && one.decides && !isProfiled(one);
   return evidence.filter(
-    ({ kind, deviation, fromS, toS }) =>
-      kind !== "gpu-work" || deviation.direction !== "low" || pace.unhindered(fromS, toS) !== true,
+    (one) =>
+      !isProfiled(one) ||
+      evidence.some((other) => ofGpus(other) && other.fromS < one.toS && other.toS > one.fromS) ||
+      pace.unhindered(one.fromS, one.toS) !== true,
   );
 }
+
+const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];
 
 /** Read at a moment, not over the time since the last sample. */
 const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];

@@ -230,7 +230,8 @@ const DRAFTS: readonly Draft[] = [
       relative(0.01, 0.015, 0.01, 0.004, 0.005),
       (level) => 1000 * powerW(level),
     ),
-    type: "counter",
+    // As dcgm-exporter names it, without _total, it is no counter of OpenMetrics.
+    type: "unknown",
   },
   {
     ...gauge(
@@ -241,7 +242,8 @@ const DRAFTS: readonly Draft[] = [
       relative(0, 0, 0, 0.1, 0),
       ({ effect }) => (effect.throttled ? 7e5 : 0),
     ),
-    type: "counter",
+    // As dcgm-exporter names it, without _total, it is no counter of OpenMetrics.
+    type: "unknown",
   },
   gauge(
     "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
