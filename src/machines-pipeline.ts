@@ -13,6 +13,7 @@ import {
 } from "./ingest/prometheus/prometheus.ts";
 import {
   alignFleet,
+  explainMachine,
   extendFleet,
   findMachines,
   jobFleet,
@@ -30,6 +31,7 @@ import type { Fleet } from "./model/fleet.ts";
 import type { Rank } from "./model/ids.ts";
 import type { Env, Job } from "./model/job.ts";
 import { shortName } from "./model/machine-names.ts";
+import type { MachineExplanation } from "./model/machine-explanation.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
 import type { MachineReport } from "./model/machine-report.ts";
 import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalog.ts";
@@ -56,11 +58,15 @@ export interface MachinesOptions {
   readonly continuityS?: number;
   /** Of --method minder; the shipped ones where it is not given. */
   readonly models?: MinderModels;
+  /** A machine, by any of its names, of which everything is wanted. */
+  readonly explain?: string;
 }
 
 export interface MachinesAnswer {
   readonly report: MachineReport;
   readonly pictures: readonly MachinePicture[];
+  /** Where it was asked for. */
+  readonly explanation?: MachineExplanation;
   /** Files that no reader recognised. */
   readonly unrecognised: readonly string[];
 }
@@ -97,14 +103,29 @@ export async function fleetFromFiles(
 export async function askFleet(
   fleet: Fleet,
   options: MachinesOptions,
-): Promise<{ report: MachineReport; pictures: MachinePicture[] }> {
-  const { continuityS, method } = options;
+): Promise<{
+  report: MachineReport;
+  pictures: MachinePicture[];
+  explanation?: MachineExplanation;
+}> {
+  const { continuityS, method, explain } = options;
   const asked = continuityS === undefined ? {} : { continuityS };
   const report =
     method === "minder"
       ? runMinder(fleet, options.models ?? (await shippedModels()), asked)
       : findMachines(fleet, asked);
-  return { report, pictures: machinePictures(fleet, report) };
+  const pictures = machinePictures(fleet, report);
+  if (explain === undefined) return { report, pictures };
+  const explanation = explainMachine(fleet, report, explain);
+  if (!explanation) {
+    const some = fleet.machines.slice(0, 4).join(", ");
+    throw new UserError(
+      `no machine of the job is called ${explain}`,
+      `its ${fleet.machines.length} machines are ${some}${fleet.machines.length > 4 ? ", …" : ""}`,
+      2,
+    );
+  }
+  return { report, pictures, explanation };
 }
 
 /** For the report of a diagnosis. */

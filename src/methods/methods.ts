@@ -60,6 +60,7 @@ export { runMinder } from "./machines/minder/minder.ts";
 export { trainModels } from "./machines/minder/train-models.ts";
 export { findMachines } from "./machines/find-machines.ts";
 export { machineFindings } from "./machines/machine-method.ts";
+export { explainMachine } from "./machines/explain.ts";
 export { jobFleet, jobHints, nameHints } from "./machines/job-fleet.ts";
 export { joinNames, type JoinedNames } from "./machines/names/join-names.ts";
 export { machinePictures } from "./machines/pictures.ts";

@@ -121,6 +121,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     ),
     jittersLeftOut: jitters.leftOut + Math.max(0, returned.length - MOST_JITTERS),
     phases,
+    ...(fleet.names && fleet.names.joined.length > 0 ? { joined: fleet.names.joined } : {}),
     missing,
   };
 }

@@ -53,7 +53,7 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
   // Roles differ in level, not in noise: many machines tell it better than a few.
   const ofAll = all.spreads(deviation);
   const outer = all.outer(deviation);
-  const strict = changeLimit(everybody.length);
+  const strict = changeLimit(everybody.length, blocks.window);
   let crowdedBlocks = 0;
   for (let b = 0; b < count; b++) {
     const usual = Math.max(material, strict * Math.max(ofAll[b]!, LEAST_NOISE * material));
