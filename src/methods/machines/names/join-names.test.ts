@@ -106,7 +106,7 @@ describe("several machines stay several", () => {
 it("says of an exporter's pod that it is no machine", () => {
   const { joined: list } = joinNames([named({ "10.244.3.7": { pod: "gpu/dcgm-exporter-d66sz" } })]);
   expect(list).toEqual([
-    { machine: "10.244.3.7", names: ["gpu/dcgm-exporter-d66sz"], by: ["pod"], isPod: true },
+    { machine: "10.244.3.7", names: ["gpu/dcgm-exporter-d66sz"], by: [], isPod: true },
   ]);
 });
 

@@ -87,6 +87,8 @@ function claimEdges({ machines, claims = [] }: Named): Edge[] {
   );
 }
 
+const TAGGED = /^(?:pod|uuid):/;
+
 /** A pod, or a GPU, is no machine's name, and must not be taken for one that is spelled alike. */
 function tagged(label: string, value: string): string {
   return label === "pod" || label.toLowerCase() === "uuid"
@@ -161,7 +163,11 @@ function describe(
   disputed: ReadonlySet<string>,
 ): JoinedNames {
   const by = new Map<string, Set<string>>();
-  for (const { a, by: what } of told) {
+  const owners = new Map<string, Set<string>>();
+  for (const { a, b } of told) owners.set(b, (owners.get(b) ?? new Set()).add(a));
+  for (const { a, b, by: what } of told) {
+    // A pod or a GPU that one name alone has joins nothing.
+    if (TAGGED.test(b) && owners.get(b)!.size < 2) continue;
     const root = names.rootOf(a);
     const known = by.get(root) ?? new Set();
     known.add(what);
@@ -172,7 +178,7 @@ function describe(
   for (const [root, members] of names.groups()) {
     const own = members.filter((name) => keys.has(name));
     if (own.length === 0) continue;
-    const plain = members.filter((name) => !/^(?:pod|uuid):/.test(name));
+    const plain = members.filter((name) => !TAGGED.test(name));
     const machine = best(plain, keys, table, jobNames);
     for (const name of own) nameOf.set(name, machine);
     const pods = members.flatMap((name) => (name.startsWith("pod:") ? [name.slice(4)] : []));
