@@ -86,7 +86,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     telemetry.push(...broken.map(({ fault }) => fault));
     const counted = withoutUnhindered(withoutLoneMoments(sorted.machine), pace).map((one) => ({
       ...one,
-      isHeldUp: pace.heldUp(one.fromS, one.toS) === true,
+      isHeldUp: pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence),
     }));
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     if (found) judged.push(found);
@@ -127,6 +127,24 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
 }
 
 const MOST_JITTERS = 200;
+
+/** Whoever is busier together with others, or again and again, does what it always does: writes checkpoints, loads data. */
+function isRoutine(one: Evidence, all: readonly Evidence[]): boolean {
+  return (
+    one.isBusier &&
+    all.some(
+      (other) =>
+        other.isBusier &&
+        other.kind === one.kind &&
+        other.toS - other.fromS >= (one.toS - one.fromS) / 2 &&
+        (other.machine === one.machine
+          ? other.fromS >= one.toS || other.toS <= one.fromS
+          : Math.abs(other.fromS - one.fromS) <= TOGETHER_S),
+    )
+  );
+}
+
+const TOGETHER_S = 60;
 
 /**
  * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, and

@@ -127,7 +127,7 @@ function judgeAround(
   const kindsFor = (needS: number, ordinary: boolean): Evidence[] =>
     evidence.filter((other) => (ordinary || !other.isBusier) && overlapS(other) >= needS);
   const lastsS = anchor.toS - anchor.fromS;
-  const leastS = LEAST_SAMPLES * (anchor.episode?.view.grid.stepS ?? 0);
+  const leastS = leastOf(anchor);
   let accepted: Evidence[] | null = null;
   // What lasts for a moment beside it agrees with nothing.
   if (anchor.kind === "absence" && anchor.decides)
@@ -188,7 +188,7 @@ function fillsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
     (halt) =>
       lastsToEnd(one, halt) &&
       Math.abs(fromS - halt.fromS) <= HALT_SLACK_S &&
-      toS - fromS >= Math.max(LEAST_HALT_S, 0.6 * (halt.toS - halt.fromS)),
+      toS - fromS >= Math.max(LEAST_HALT_S, leastOf(one), 0.6 * (halt.toS - halt.fromS)),
   );
 }
 
@@ -198,8 +198,13 @@ function endsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
     (halt) =>
       lastsToEnd(one, halt) &&
       one.fromS >= halt.fromS - HALT_SLACK_S &&
-      one.toS - one.fromS >= LEAST_END_S,
+      one.toS - one.fromS >= Math.max(LEAST_END_S, leastOf(one)),
   );
+}
+
+/** Processes do not end in the same second, and scrapes are an interval apart: one or two of them tell nothing. */
+function leastOf({ episode }: Evidence): number {
+  return LEAST_SAMPLES * (episode?.view.grid.stepS ?? 0);
 }
 
 function lastsToEnd({ toS, decides, isBusier, episode }: Evidence, halt: EndedHalt): boolean {
