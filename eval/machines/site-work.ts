@@ -66,7 +66,7 @@ export function siteWork({ seed, isFaulty, choice }: SiteInput): SiteOutcome {
     add(siteSeries(other, { ...options, firstMachine: scene.machines }));
   }
   // The job's file is there where others share the cluster, and where stages differ.
-  const isTold = site.tenant !== null || pp > 1;
+  const isTold = !choice.untold && (site.tenant !== null || pp > 1);
   const jobFile = parseJobFile(
     isTold
       ? {

@@ -18,6 +18,7 @@ const { values: given } = parseArgs({
     workers: { type: "string", default: "1" },
     steps: { type: "string", default: "1,5,15,30,60" },
     most: { type: "string", default: "64" },
+    untold: { type: "boolean", default: false },
   },
 });
 const FAULTS = Number(given.faults);
@@ -31,7 +32,12 @@ const inputs = STEPS.flatMap((stepS, s) =>
     Array.from({ length: FAULTS }, (_, n) => ({
       seed: SEED + 10_000 * s + 5000 * half + n,
       isFaulty,
-      choice: { stepS, most, deployment: DEPLOYMENTS[n % DEPLOYMENTS.length]! },
+      choice: {
+        stepS,
+        most,
+        untold: given.untold,
+        deployment: DEPLOYMENTS[n % DEPLOYMENTS.length]!,
+      },
     })),
   ),
 );

@@ -52,6 +52,8 @@ export interface SiteChoice {
   readonly deployment?: Deployment;
   /** No more machines than this. */
   readonly most?: number;
+  /** Nobody gives the job's file. */
+  readonly untold?: boolean;
 }
 
 export function drawSite(seed: number, isFaulty: boolean, choice: SiteChoice = {}): SiteTask {

@@ -45,17 +45,11 @@ export function faultActs(fault: FleetFault, machines: number, seed: number): Ac
 /** Of what slows the job: its own counters tell, the work that it does is everybody's. */
 function slowChange({ type, pace }: FleetFault): { gpu?: GpuChange; node?: NodeChange } {
   const factor = 1 / pace;
-  switch (type) {
-    case "slow-clock":
-      return { gpu: { slowClock: factor } };
-    case "throttle":
-      return { gpu: { throttle: factor } };
-    case "pcie-width":
-      return { gpu: { linkWidth: 8 } };
-    default:
-      // A stray process takes a third of the cores or more; the job's own come late with their kernels.
-      return { node: { contention: Math.min(0.7, 1.2 * (factor - 1) + 0.1) }, gpu: { idle: 0.05 } };
-  }
+  if (type === "slow-clock") return { gpu: { slowClock: factor } };
+  if (type === "throttle") return { gpu: { throttle: factor } };
+  if (type === "pcie-width") return { gpu: { linkWidth: 8 } };
+  // A stray process takes a third of the cores or more; the job's own come late with their kernels.
+  return { node: { contention: Math.min(0.7, 1.2 * (factor - 1) + 0.1) }, gpu: { idle: 0.05 } };
 }
 
 function nodeChange({ shown, strength, type }: FleetFault): NodeChange {

@@ -96,7 +96,7 @@ export function* siteSeries(scene: TaskScene, options: SiteOptions): Iterable<Si
       const value: number[] = [];
       for (let t = from; t < to; t++) {
         for (; summed <= t; summed++)
-          if (family.type !== "gauge" && values[summed]! === values[summed]!)
+          if (family.type !== "gauge" && !Number.isNaN(values[summed]!))
             sum += values[summed]! * scene.stepS;
         if (lost?.[t] === 1 || t >= scene.ticks - late[m]! || Number.isNaN(values[t]!)) continue;
         timeS.push(scrapeS(scene, options, exporter, m, t));
