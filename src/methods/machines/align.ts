@@ -43,7 +43,9 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
       byName.set(samples.name, list);
     }
   }
-  for (const [name, placed] of byName) byName.set(name, onceEach(placed));
+  // One set, and nobody in it under two names, says nothing twice.
+  const isPlain = sets.length === 1 && seen.length === sets[0]!.machines.length;
+  if (!isPlain) for (const [name, placed] of byName) byName.set(name, onceEach(placed));
   const hardware = hardwareOf(sets, machines, nameOf);
   const { isOff, missing } = offClocks(machines, [...byName.values()].flat());
   const grids: MetricGrid[] = [];
