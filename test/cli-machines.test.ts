@@ -55,7 +55,7 @@ describe("faultline machines", () => {
     const { status, stdout } = await machines(faulty, "--explain", "node07");
     expect(status).toBe(0);
     expect(stdout).toMatch(/^node07, beside 11 peers \(all machines\)\ngoes by one name/);
-    expect(stdout).toMatch(/GPU duty cycle .*unlike its peers from 00:20:00/);
+    expect(stdout).toMatch(/GPU duty cycle .*\n\s*unlike its peers from 00:20:00/);
     expect(stdout).toMatch(/nobody recorded it/);
     const { explanation } = JSON.parse(
       (await machines(faulty, "--explain", "node07", "--json")).stdout,

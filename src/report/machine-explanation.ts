@@ -4,7 +4,8 @@ import { count, cutText, harmless } from "../base/text.ts";
 import type { ExplainedMetric, MachineExplanation } from "../model/machine-explanation.ts";
 import { wrap, type Colours } from "./terminal.ts";
 
-const HEADS = ["metric", "this machine", "its peers (10 to 90 %)", "every", "seen", ""];
+const HEADS = ["metric", "this machine", "its peers (10 to 90 %)", "every", "seen"];
+const ORDINARY = "as its peers";
 
 export function renderExplanation(
   explanation: MachineExplanation,
@@ -34,8 +35,10 @@ export function renderExplanation(
     );
   lines.push("", dim(line(HEADS)));
   metrics.forEach(({ found }, i) => {
-    const text = line(rows[i]!);
-    lines.push(found.startsWith("unlike") ? red(text) : text);
+    lines.push(line(rows[i]!));
+    if (found === ORDINARY) return;
+    const said = wrap(harmless(`  ${found}`), width);
+    lines.push(...said.map((text) => (found.startsWith("unlike") ? red(text) : dim(text))));
   });
   if (leftOut.length > 0) lines.push("", "left out:");
   for (const { what, why } of leftOut) say(`  ${what}: ${why}`);
@@ -43,7 +46,7 @@ export function renderExplanation(
 }
 
 function rowOf(one: ExplainedMetric): string[] {
-  const { title, unit, value, peers, intervalS, coverage, found } = one;
+  const { title, unit, value, peers, intervalS, coverage } = one;
   return [
     title,
     value === null ? "–" : amount(value, unit),
@@ -52,6 +55,5 @@ function rowOf(one: ExplainedMetric): string[] {
       : `${amount(peers.middle, unit)} (${amount(peers.low, unit)} to ${amount(peers.high, unit)})`,
     `${Math.round(intervalS * 10) / 10} s`,
     `${Math.round(100 * coverage)} %`,
-    found,
   ];
 }
