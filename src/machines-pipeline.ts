@@ -5,14 +5,15 @@ import { readJobFile, type JobFile } from "./ingest/job-file.ts";
 import {
   availableNames,
   type LatestValue,
+  labelledMachines,
   latestValues,
-  nodeNames,
   pull,
   type PullOptions,
   type Server,
 } from "./ingest/prometheus/prometheus.ts";
 import {
   alignFleet,
+  explainMachine,
   extendFleet,
   findMachines,
   jobFleet,
@@ -21,13 +22,16 @@ import {
   machinePictures,
   mergeMetrics,
   runMinder,
+  joinNames,
+  nameHints,
   shippedModels,
-  shortName,
   type MinderModels,
 } from "./methods/methods.ts";
 import type { Fleet } from "./model/fleet.ts";
 import type { Rank } from "./model/ids.ts";
 import type { Env, Job } from "./model/job.ts";
+import { shortName } from "./model/machine-names.ts";
+import type { MachineExplanation } from "./model/machine-explanation.ts";
 import type { MachinePicture } from "./model/machine-picture.ts";
 import type { MachineReport } from "./model/machine-report.ts";
 import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalog.ts";
@@ -45,7 +49,8 @@ export {
   type Server,
   type Way,
 } from "./ingest/prometheus/prometheus.ts";
-export { readModels, shortName, trainModels, type MinderModels } from "./methods/methods.ts";
+export { shortName } from "./model/machine-names.ts";
+export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
 
 export interface MachinesOptions {
   readonly jobFile?: string;
@@ -53,11 +58,15 @@ export interface MachinesOptions {
   readonly continuityS?: number;
   /** Of --method minder; the shipped ones where it is not given. */
   readonly models?: MinderModels;
+  /** A machine, by any of its names, of which everything is wanted. */
+  readonly explain?: string;
 }
 
 export interface MachinesAnswer {
   readonly report: MachineReport;
   readonly pictures: readonly MachinePicture[];
+  /** Where it was asked for. */
+  readonly explanation?: MachineExplanation;
   /** Files that no reader recognised. */
   readonly unrecognised: readonly string[];
 }
@@ -94,14 +103,29 @@ export async function fleetFromFiles(
 export async function askFleet(
   fleet: Fleet,
   options: MachinesOptions,
-): Promise<{ report: MachineReport; pictures: MachinePicture[] }> {
-  const { continuityS, method } = options;
+): Promise<{
+  report: MachineReport;
+  pictures: MachinePicture[];
+  explanation?: MachineExplanation;
+}> {
+  const { continuityS, method, explain } = options;
   const asked = continuityS === undefined ? {} : { continuityS };
   const report =
     method === "minder"
       ? runMinder(fleet, options.models ?? (await shippedModels()), asked)
       : findMachines(fleet, asked);
-  return { report, pictures: machinePictures(fleet, report) };
+  const pictures = machinePictures(fleet, report);
+  if (explain === undefined) return { report, pictures };
+  const explanation = explainMachine(fleet, report, explain);
+  if (!explanation) {
+    const some = fleet.machines.slice(0, 4).join(", ");
+    throw new UserError(
+      `no machine of the job is called ${explain}`,
+      `its ${fleet.machines.length} machines are ${some}${fleet.machines.length > 4 ? ", …" : ""}`,
+      2,
+    );
+  }
+  return { report, pictures, explanation };
 }
 
 /** For the report of a diagnosis. */
@@ -206,6 +230,7 @@ const NO_JOB_FILE: JobFile = {
   leaves: new Map(),
   microBatches: null,
   incidents: null,
+  machineNames: null,
   stageOf: () => null,
 };
 
@@ -239,8 +264,10 @@ export async function fleetFromServer(
     i < groups.length
       ? pull(server, { ...query, names: groups[i]!.names, allowNothing: true })
       : null;
-  // node_exporter may know machines by address only; it also tells their names.
-  const names = await nodeNames(server, query.match, startS, endS);
+  // Every exporter has its own names: who is who is asked before anything is pulled.
+  const asked = wanted.flatMap((source) => source.names);
+  const labelled = await labelledMachines(server, { ...query, names: asked, there });
+  const names = joinNames([labelled], job ? nameHints(job) : {});
   let failure: UserError | null = null;
   let next = begin(0);
   for (const [i, { count }] of groups.entries()) {
@@ -261,12 +288,8 @@ export async function fleetFromServer(
     done += count;
     if (!pulled) continue;
     for (const defect of pulled.defects) missing.add(defect);
-    const set = {
-      ...pulled.set,
-      machines: pulled.set.machines.map((name) => names.get(name) ?? name),
-    };
-    const hints = job ? jobHints(job, set.machines) : {};
-    fleets.push(alignFleet([set], { ...hints, fromS: startS, toS: endS }));
+    const hints = job ? jobHints(job, pulled.set.machines.map(names.nameOf)) : {};
+    fleets.push(alignFleet([pulled.set], { names, ...hints, fromS: startS, toS: endS }));
   }
   env.progress("pulling metrics", wanted.length, wanted.length);
   const fleet = mergeMetrics(fleets);

@@ -51,6 +51,22 @@ describe("faultline machines", () => {
     expect(stdout).toMatch(/not recorded: .*pfc-tx-packet-rate/);
   });
 
+  it("explains a machine beside its peers, and says whom there is where nobody is called so", async () => {
+    const { status, stdout } = await machines(faulty, "--explain", "node07");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^node07, beside 11 peers \(all machines\)\ngoes by one name/);
+    expect(stdout).toMatch(/GPU duty cycle .*\n\s*unlike its peers from 00:20:00/);
+    expect(stdout).toMatch(/nobody recorded it/);
+    const { explanation } = JSON.parse(
+      (await machines(faulty, "--explain", "node07", "--json")).stdout,
+    ) as { explanation: { machine: string; metrics: unknown[] } };
+    expect(explanation.machine).toBe("node07");
+    expect(explanation.metrics).toHaveLength(4);
+    const unknown = await machines(faulty, "--explain", "node99");
+    expect(unknown.status).toBe(2);
+    expect(unknown.stderr).toMatch(/no machine of the job is called node99; its 12 machines are/);
+  });
+
   it("prints the document of the contract with --json, and nothing else", async () => {
     const { status, stdout } = await machines(faulty, "--json", "--exit-code");
     expect(status).toBe(10);

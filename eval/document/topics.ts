@@ -120,6 +120,13 @@ export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   "generated-hangs": [
     { script: "generated-hangs.ts", title: "Generated hangs", quick: ["20000", "40"] },
   ],
+  "machine-sites": [
+    {
+      script: "machines/sites.ts",
+      title: "Machines of sites as they are",
+      quick: ["--faults", "12", "--steps", "15,30"],
+    },
+  ],
   probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
   fit: [
     { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },

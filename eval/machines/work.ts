@@ -2,11 +2,13 @@
 import { deadWork } from "./dead-work.ts";
 import { healthyWork } from "./healthy-work.ts";
 import { manyWork, nicWork } from "./many-work.ts";
+import { siteWork } from "./site-work.ts";
 import { taskWork } from "./task-work.ts";
 import { timeWork } from "./time-work.ts";
 
 export const WORK = {
   task: taskWork,
+  site: siteWork,
   healthy: healthyWork,
   dead: deadWork,
   nic: nicWork,

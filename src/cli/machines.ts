@@ -19,6 +19,7 @@ import {
   type Server,
   type Way,
 } from "../machines-pipeline.ts";
+import { renderExplanation } from "../report/machine-explanation.ts";
 import { machinesDocument, timeText } from "../report/machines-document.ts";
 import { renderMachinesTerminal } from "../report/machines-terminal.ts";
 import type { Env } from "../model/job.ts";
@@ -40,6 +41,7 @@ export interface MachinesFlags {
   readonly method?: "peers" | "minder";
   readonly models?: string;
   readonly continuity?: number;
+  readonly explain?: string;
   readonly json?: boolean;
   readonly out?: string;
   readonly quiet?: boolean;
@@ -95,13 +97,14 @@ function checkWords(paths: readonly string[], flags: MachinesFlags): void {
 }
 
 async function optionsOf(flags: MachinesFlags): Promise<MachinesOptions> {
-  const { job, continuity, models, method = "peers" } = flags;
+  const { job, continuity, models, explain, method = "peers" } = flags;
   const text =
     models === undefined ? null : await readFile(models, "utf8").catch(cannotRead(models));
   return {
     method,
     ...(job === undefined ? {} : { jobFile: job }),
     ...(continuity === undefined ? {} : { continuityS: continuity }),
+    ...(explain === undefined ? {} : { explain }),
     ...(text === null ? {} : { models: readModels(text, models!) }),
   };
 }
@@ -155,10 +158,13 @@ function queryOf({ match = "", via = "auto" }: MachinesFlags): {
 
 async function show(
   io: Io,
-  { report, pictures }: MachinesAnswer,
+  { report, pictures, explanation }: MachinesAnswer,
   flags: MachinesFlags,
 ): Promise<void> {
-  const document = machinesDocument(report);
+  const document = {
+    ...machinesDocument(report),
+    ...(explanation ? { explanation } : {}),
+  };
   if (flags.out !== undefined) {
     const { renderMachinesPage } = await import("../report/html/machines-page.ts");
     const page = renderMachinesPage(report, pictures);
@@ -170,6 +176,7 @@ async function show(
     return;
   }
   const colours = pico.createColors(wantsColour(io));
+  if (explanation) io.out.write(`${renderExplanation(explanation, colours, screenWidth(io))}\n\n`);
   io.out.write(`${renderMachinesTerminal(report, colours, screenWidth(io))}\n`);
   if (flags.out !== undefined)
     io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);

@@ -172,6 +172,10 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       ).choices(["peers", "minder"]),
     )
     .option("--models <file>", "of faultline machines train, for --method minder")
+    .option(
+      "--explain <machine>",
+      "show every metric of a machine beside its peers, its names, and what was left out and why",
+    )
     .option("--continuity <duration>", "how long one kind of evidence must last (4m)", seconds)
     .option("--json", "print one JSON document on stdout, nothing else (a line each with --watch)")
     .option("--out <dir>", "write report.html (with plots) and verdict.json there")

@@ -113,6 +113,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     name: jobFile?.name ?? "",
     microBatches: jobFile?.microBatches ?? null,
     ...(jobFile?.incidents ? { incidents: jobFile.incidents } : {}),
+    ...(jobFile?.machineNames ? { machineNames: jobFile.machineNames } : {}),
     worldSize,
     ranks,
     groups: groups.groups,

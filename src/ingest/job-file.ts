@@ -13,6 +13,8 @@ export interface JobFile {
   readonly microBatches: number | null;
   /** Machine → incidents it had of late; null where nobody counts. */
   readonly incidents: ReadonlyMap<string, number> | null;
+  /** Machine → its other names in the monitoring: addresses, exporters' pods; null where the file has no such table. */
+  readonly machineNames: ReadonlyMap<string, readonly string[]> | null;
   /** Pipeline stage of a rank; null where the file does not say how the job is laid out. */
   stageOf(rank: Rank): number | null;
 }
@@ -70,6 +72,7 @@ export function parseJobFile(root: unknown, path: string): JobFile {
     microBatches:
       isCount(job["microBatches"]) && job["microBatches"] > 0 ? job["microBatches"] : null,
     incidents: incidentsOf(job["incidents"], path),
+    machineNames: machineNamesOf(job["machineNames"], path),
     leaves: leavesOf(record(job["network"])?.["leaves"], path),
     stageOf: stagesOf(record(job["parallel"]), job["rankOrder"]),
   };
@@ -82,6 +85,20 @@ function incidentsOf(value: unknown, path: string): ReadonlyMap<string, number> 
   if (!counts || entries.length < Object.keys(counts).length)
     throw new UserError(`${path}: incidents must map machines to whole numbers`, HINT, 2);
   return new Map(entries as [string, number][]);
+}
+
+/** { "node777": ["10.40.21.32", "dcgm-exporter-d66sz"] } */
+function machineNamesOf(
+  given: unknown,
+  path: string,
+): ReadonlyMap<string, readonly string[]> | null {
+  if (given === undefined) return null;
+  const entries = Object.entries(record(given) ?? {});
+  const isNames = (names: unknown): names is string[] =>
+    Array.isArray(names) && names.every((name) => typeof name === "string");
+  if (!record(given) || !entries.every(([, names]) => isNames(names)))
+    throw new UserError(`${path}: machineNames must map machines to lists of names`, HINT, 2);
+  return new Map(entries as [string, string[]][]);
 }
 
 const USUAL_ORDER = "tp-cp-dp-pp";

@@ -58,6 +58,7 @@ export function liveJob(
     leaves,
     microBatches: jobFile?.microBatches ?? null,
     incidents: jobFile?.incidents ?? null,
+    machineNames: jobFile?.machineNames ?? null,
     stageOf: (rank) => jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
   };
   const built = buildJob(ranks.map(readingOf), known);

@@ -66,6 +66,7 @@ class OpenMetricsSink implements Sink {
   #withoutMachine = 0;
   #tooManySeries = 0;
   #isCut = false;
+  #tellsNames = false;
 
   constructor(file: string) {
     this.#file = file;
@@ -81,6 +82,7 @@ class OpenMetricsSink implements Sink {
     this.#lines.end();
     const { samples } = this.#builder.counts;
     const finished = this.#builder.finish();
+    this.#tellsNames = finished.links !== undefined;
     const metrics = this.#isCut ? { ...finished, isCut: true } : finished;
     const reading: Reading = {
       file: this.#file,
@@ -89,7 +91,8 @@ class OpenMetricsSink implements Sink {
       records: samples,
       defects: this.#defects(samples),
     };
-    return samples > 0 ? { ...reading, metrics } : reading;
+    // kube-state-metrics says nothing of machines but what they are called.
+    return samples > 0 || metrics.links ? { ...reading, metrics } : reading;
   }
 
   #line(bytes: Buffer, from: number, end: number, line: number, isWhole: boolean): void {
@@ -203,7 +206,7 @@ class OpenMetricsSink implements Sink {
       );
     }
     if (this.#tooManySeries > 0) say("has more series than we hold; the others are left out");
-    if (samples === 0 && this.#unwanted > 0) {
+    if (samples === 0 && this.#unwanted > 0 && !this.#tellsNames) {
       const names = count(this.#families.unknown, "metric");
       say(`none of its ${names} is one that machines are compared by`);
     }

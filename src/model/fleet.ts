@@ -1,5 +1,7 @@
 /** A job's machines side by side: every metric on a grid of machines × ticks, the form in which they are compared. */
 
+import type { JoinedName } from "./machine-names.ts";
+
 export interface MetricGrid {
   /** Of the catalog, or a table's own word. */
   readonly metric: string;
@@ -34,6 +36,8 @@ export interface Fleet {
   readonly lastSeenS?: Float64Array;
   /** A file ended in the middle: who stopped reporting cannot be told. */
   readonly isCut?: boolean;
+  /** Which names were taken for one machine, and which stand for several and so for none. */
+  readonly names?: { readonly joined: readonly JoinedName[]; readonly disputed: readonly string[] };
   /** What is missing or odd, a sentence each. */
   readonly missing: readonly string[];
 }

@@ -102,6 +102,8 @@ export interface Job {
   readonly watched?: ReadonlySet<Rank>;
   /** Machine → incidents that were confirmed of it in the last 90 days, where somebody keeps count. */
   readonly incidents?: ReadonlyMap<string, number>;
+  /** Machine → other names that monitoring has for it, as the job's file tells. */
+  readonly machineNames?: ReadonlyMap<string, readonly string[]>;
   /** All that its logs say, line by line where it may tell of a failure. */
   readonly logDigest?: LogDigest;
   /** What that comes to: the one judgement of what broke, by whatever lines say. */

@@ -1,4 +1,5 @@
 /** The answer to "which machine is going bad?". */
+import type { JoinedName } from "./machine-names.ts";
 
 /** A metric in which a machine was unlike its peers for some time. */
 export interface Deviation {
@@ -91,5 +92,7 @@ export interface MachineReport {
   /** Those that did not fit into `jitter`. */
   readonly jittersLeftOut: number;
   readonly phases: readonly Phase[];
+  /** Machines that go by several names, and by what they were joined. */
+  readonly joined?: readonly JoinedName[];
   readonly missing: readonly string[];
 }

@@ -3,6 +3,7 @@
  * few states that cost nothing and decide at once. Names move between versions, hence the alternatives: the first that
  * has samples is taken. Data, not code: a site's own exporter is one more line.
  */
+import { HEALTH_COUNTERS, PSEUDO_FILESYSTEMS, VIRTUAL } from "./health-counters.ts";
 
 /** Where a metric comes from. */
 export interface MetricSource {
@@ -10,9 +11,11 @@ export interface MetricSource {
   readonly names: readonly string[];
   /**
    * level: as it is; rate: what a counter gains a second; level-or-rate: whichever its type says (dcgm-exporter's PCIe
-   * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate; used-share: 1 - free / whole.
+   * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate; used-share: 1 - free / whole; gained: what a counter
+   * gained since the first sample; bits: 1 where any of `bits` is set.
    */
-  readonly how: "level" | "rate" | "level-or-rate" | "idle-rate" | "used-share";
+  readonly how: "level" | "rate" | "level-or-rate" | "idle-rate" | "used-share" | "gained" | "bits";
+  readonly bits?: number;
   /** Labels that a series must have; the value of others does not matter. */
   readonly match?: Readonly<Record<string, string>>;
   /** Labels that it must not have: patterns for the whole value. */
@@ -62,10 +65,8 @@ export interface CatalogMetric {
 }
 
 const IB = "node_infiniband_";
-/** Interfaces that are no hardware. */
-const VIRTUAL = /lo|veth.*|cali.*|docker.*|cni.*|flannel.*|br-.*|virbr.*|tun.*|tap.*|bond.*/;
-const PSEUDO_FILESYSTEMS =
-  /tmpfs|overlay|squashfs|devtmpfs|ramfs|nsfs|proc|sysfs|fuse.*|nfs.*|lustre|autofs/;
+/** No state is larger; counters of errors may be. */
+const LARGEST = 1e12;
 
 type Rest = Partial<Omit<CatalogMetric, "id" | "title" | "unit" | "group" | "sources">>;
 
@@ -256,7 +257,13 @@ const MINDER: readonly CatalogMetric[] = [
     "GPU power",
     "W",
     "gpu",
-    [level("DCGM_FI_DEV_POWER_USAGE"), level("dcgm_power_usage"), level("DCGM_FI_DEV_BOARD_POWER")],
+    [
+      // The energy used since the last sample, not what it drew at the moment of it.
+      { names: ["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"], how: "rate", scale: 1e-3 },
+      level("DCGM_FI_DEV_POWER_USAGE"),
+      level("dcgm_power_usage"),
+      level("DCGM_FI_DEV_BOARD_POWER"),
+    ],
     {
       aliases: ["gpupower", "power", "powerusage", "powerdraw"],
       perDevice: true,
@@ -420,41 +427,27 @@ const MINDER: readonly CatalogMetric[] = [
 ];
 
 /** States: any difference from the peers that lasts is a fault, however small. */
-const STATES: readonly CatalogMetric[] = [
-  metric(
-    "pcie-link-generation",
-    "PCIe link generation",
-    "",
-    "state",
-    [level("DCGM_FI_DEV_PCIE_LINK_GEN")],
-    { isMinder: false, perDevice: true, bounds: [0, 6], material: 1, harm: "low" },
-  ),
-  metric(
-    "pcie-link-width",
-    "PCIe link width",
-    "lanes",
-    "state",
-    [level("DCGM_FI_DEV_PCIE_LINK_WIDTH"), level("node_pcidevice_current_link_width")],
-    { isMinder: false, perDevice: true, bounds: [0, 16], material: 1, harm: "low" },
-  ),
-  metric("infiniband-port-state", "RDMA port state", "", "state", [level(`${IB}state_id`)], {
+const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
+  const { id, title, unit, names, how, bits, match, exclude, harm, material, decides } = row;
+  const labels = { ...(match ? { match } : {}), ...(exclude ? { exclude } : {}) };
+  const sources = names.map((name): MetricSource => ({
+    names: [name],
+    how,
+    ...(bits ? { bits } : {}),
+    ...labels,
+  }));
+  return metric(id, title, unit, "state", sources, {
     isMinder: false,
     perDevice: true,
-    bounds: [0, 5],
-    material: 1,
-    harm: "low",
-  }),
-  metric("xid-errors", "last Xid error", "", "state", [level("DCGM_FI_DEV_XID_ERRORS")], {
-    isMinder: false,
-    perDevice: true,
-    over: "max",
-    bounds: [0, 200],
-    material: 1,
-    harm: "high",
-    onlyChanges: true,
-  }),
-];
-
+    over: harm === "high" ? "max" : "mean",
+    bounds: [0, LARGEST],
+    material,
+    harm,
+    decides,
+    // DCGM shows the last Xid for ever.
+    onlyChanges: id === "xid-errors",
+  });
+});
 export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...STATES];
 
 /** "GPU Duty-Cycle" → "gpudutycycle". */

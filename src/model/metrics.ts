@@ -1,5 +1,7 @@
 /** Monitoring samples as exporters gave them: raw and never resampled, so that absence stays visible. */
 
+import type { NameClaim, NameLink } from "./machine-names.ts";
+
 /** unknown: the exporter does not say (node_exporter's ethtool collector, tables). */
 export type MetricType = "gauge" | "counter" | "unknown";
 
@@ -27,6 +29,10 @@ export interface MetricSet {
   /** By machine: its GPUs' model, where a label tells. */
   readonly hardware: readonly (string | null)[];
   readonly samples: readonly MetricSamples[];
+  /** By machine: what else labels of its series call it; absent where the source has no labels. */
+  readonly claims?: readonly (readonly NameClaim[])[];
+  /** What info metrics say of names. */
+  readonly links?: readonly NameLink[];
   /** The file ends in the middle: samples that are not there may have been. */
   readonly isCut?: boolean;
 }

@@ -37,6 +37,7 @@ export function machinesDocument(report: MachineReport): Record<string, unknown>
       from: timeText(fromS),
       to: timeText(toS),
     })),
+    joined: report.joined ?? [],
     missing: report.missing,
   };
 }

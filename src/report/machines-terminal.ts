@@ -94,6 +94,19 @@ export function renderMachinesTerminal(
   );
   const absent = metrics.filter(({ coverage }) => coverage === 0).map(({ name }) => name);
   if (absent.length > 0) lines.push(dim(cutText(`not recorded: ${absent.join(", ")}`, 2 * width)));
+  const joined = report.joined ?? [];
+  const [first] = joined;
+  if (first)
+    lines.push(
+      dim(
+        cutText(
+          harmless(
+            `${count(joined.length, "machine")} joined from several names: ${first.machine} = ${first.names.join(", ")} (${first.by.join(", ")})${joined.length > 1 ? ", …" : ""}`,
+          ),
+          2 * width,
+        ),
+      ),
+    );
   for (const text of missing.slice(0, 6))
     lines.push(...wrap(`missing or odd: ${harmless(text)}`, width).map((part) => dim(part)));
   return lines.join("\n");

@@ -22,6 +22,8 @@ export interface TestServerOptions {
   readonly flags?: readonly string[];
   /** Where to keep data between runs; a folder of the server's own otherwise. It is not filled again. */
   readonly dataFolder?: string;
+  /** prometheus.yml, for tests that have something to scrape; nothing is scraped by default. */
+  readonly config?: string;
 }
 
 const READY_TRIES = 150;
@@ -37,13 +39,13 @@ export const whyNoPrometheus = unlessThere(
 /** `lines`: `name{label="value"} 1.5 1700000000` with all of a name together; no last line is needed. */
 export async function startPrometheus(
   lines: Iterable<string>,
-  { flags = [], dataFolder }: TestServerOptions = {},
+  { flags = [], dataFolder, config: yaml = "scrape_configs: []\n" }: TestServerOptions = {},
 ): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), "faultline-prometheus-"));
   const data = dataFolder ?? join(folder, "data");
   if (!existsSync(data)) backfill(folder, data, lines);
   const config = join(folder, "prometheus.yml");
-  writeFileSync(config, "scrape_configs: []\n");
+  writeFileSync(config, yaml);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(
@@ -80,6 +82,7 @@ export async function startPrometheus(
 function backfill(folder: string, data: string, lines: Iterable<string>): void {
   const text = join(folder, "history.txt");
   mkdirSync(data, { recursive: true });
+  if (Array.isArray(lines) && lines.length === 0) return;
   const parts: string[] = [];
   writeFileSync(text, "");
   const flush = (): void => {

@@ -1,4 +1,5 @@
 /** Which families of a scrape the catalog wants, and of what type they are said to be. */
+import { isInfo } from "../metrics/metric-labels.ts";
 import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricType } from "../../model/metrics.ts";
 
@@ -29,7 +30,8 @@ export class Families {
     if (known !== undefined) return known;
     // A client that writes OpenMetrics puts _total behind counters that are named without it in the older format.
     const short = name.endsWith("_total") ? name.slice(0, -"_total".length) : name;
-    const wanted = servedBy(name).length > 0 ? name : servedBy(short).length > 0 ? short : null;
+    const wanted =
+      isInfo(name) || servedBy(name).length > 0 ? name : servedBy(short).length > 0 ? short : null;
     if (wanted === null) this.unknown++;
     if (this.#names.size < MAX_NAMES) this.#names.set(name, wanted);
     return wanted;

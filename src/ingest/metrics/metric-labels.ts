@@ -1,16 +1,97 @@
 /** What exporters' labels say: which machine, which part of it, and whether the catalog wants the series. */
+import {
+  isPodName,
+  isProperName,
+  type NameClaim,
+  type NameLink,
+} from "../../model/machine-names.ts";
 import { servedBy } from "../../model/metric-catalog.ts";
 
-/** Labels that name the machine, the best first (dcgm-exporter renamed Hostname in May 2026). */
-const MACHINE_LABELS = ["hostname", "Hostname", "node", "nodename", "machine", "host", "instance"];
+/**
+ * Labels that name the machine, the best first (dcgm-exporter renamed Hostname in May 2026). Prometheus puts "exported_"
+ * before an exporter's own label where the target has the same.
+ */
+const MACHINE_LABELS = [
+  "hostname",
+  "Hostname",
+  "node",
+  "nodename",
+  "machine",
+  "host",
+  "node_name",
+  "kubernetes_node",
+  "k8s_node_name",
+  "host_name",
+  "exported_hostname",
+  "exported_node",
+  "exported_instance",
+  "instance",
+] as const;
+/** A GPU stays in its machine, whatever its exporter is called. */
+const GPU_LABELS = ["UUID", "uuid"] as const;
 
 /** "node0007.cluster.local:9100" → "node0007.cluster.local"; "[::1]:9100" → "[::1]". */
+function withoutPort(value: string): string {
+  return value.replace(/(?<=[^:]|\]):\d{1,5}$/, "");
+}
+
+/** The best of its labels; an exporter's pod is a machine's name only where there is no other. */
 export function machineOfLabels(labels: ReadonlyMap<string, string>): string | null {
+  const pod = labels.get("pod");
+  let last: string | null = null;
   for (const label of MACHINE_LABELS) {
     const value = labels.get(label);
-    if (value !== undefined && value !== "") return value.replace(/(?<=[^:]|\]):\d{1,5}$/, "");
+    if (value === undefined || value === "") continue;
+    const name = withoutPort(value);
+    if (name !== pod && !isPodName(name) && name !== "localhost") return name;
+    last ??= name;
   }
-  return null;
+  return last;
+}
+
+/** What else these labels call the machine. */
+export function claimsOfLabels(labels: ReadonlyMap<string, string>, machine: string): NameClaim[] {
+  const claims: NameClaim[] = [];
+  const claim = (label: string): void => {
+    const value = labels.get(label);
+    if (value === undefined || value === "") return;
+    const name = withoutPort(value);
+    if (name !== machine) claims.push({ label, value: name });
+  };
+  MACHINE_LABELS.forEach(claim);
+  GPU_LABELS.forEach(claim);
+  const pod = podOf(labels);
+  if (pod !== null) claims.push({ label: "pod", value: pod });
+  return claims;
+}
+
+/** The exporter's pod, or the one that has the GPU: both run on the machine. Names are unique within a namespace only. */
+function podOf(labels: ReadonlyMap<string, string>): string | null {
+  const pod = labels.get("pod") ?? "";
+  return pod === "" ? null : `${labels.get("namespace") ?? ""}/${pod}`;
+}
+
+/** Metrics that are always 1 and say in labels who is who. */
+const INFO_METRICS: readonly string[] = ["node_uname_info", "kube_node_info", "kube_pod_info"];
+
+export function isInfo(name: string): boolean {
+  return INFO_METRICS.includes(name);
+}
+
+/** What such a series says; null where it says nothing of a machine. */
+export function linkOfLabels(name: string, labels: ReadonlyMap<string, string>): NameLink | null {
+  const of = (...wanted: readonly string[]): string[] =>
+    wanted.map((label) => withoutPort(labels.get(label) ?? "")).filter((value) => value !== "");
+  // kube-state-metrics tells of others: its own instance and pod are not the machine's.
+  const names =
+    name === "kube_node_info"
+      ? of("node", "internal_ip")
+      : name === "kube_pod_info"
+        ? of("node", "host_ip", "pod_ip")
+        : of("nodename", "node", "instance");
+  const pod = name === "kube_node_info" ? null : podOf(labels);
+  if (names.length + (pod === null ? 0 : 1) < 2 || !isProperName(names[0]!)) return null;
+  return { names, pod, from: name };
 }
 
 /** What part of the machine a series speaks of. */

@@ -2,10 +2,18 @@
  * Gathers samples of many series into columns, whatever order they come in. All metric sources write through it, so
  * that machines, devices, stale markers, blanks and duplicates mean the same everywhere.
  */
+import type { NameClaim, NameLink } from "../../model/machine-names.ts";
 import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricSamples, MetricSet, MetricType } from "../../model/metrics.ts";
 import { ascending, type Columns } from "./ascending.ts";
-import { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
+import {
+  claimsOfLabels,
+  deviceOfLabels,
+  isInfo,
+  isWanted,
+  linkOfLabels,
+  machineOfLabels,
+} from "./metric-labels.ts";
 import { type Place, SampleRuns } from "./sample-runs.ts";
 
 export { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
@@ -17,6 +25,9 @@ export { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
 const LEAST_BLANK = 1.4e14;
 const LEAST_INTEGER_BLANK = 9.2e18;
 export const MAX_SAMPLES = 120_000_000;
+
+/** Of a machine: sixteen GPUs, their pods and some names. */
+const MOST_CLAIMS = 200;
 
 export interface BuilderCounts {
   samples: number;
@@ -67,6 +78,9 @@ export class MetricSetBuilder {
   readonly #hardware: (string | null)[] = [];
   readonly #series: Series[] = [];
   readonly #dropped = new Set<string>();
+  /** By machine and "label value"; made only for sources that have labels. */
+  readonly #claims: Map<string, NameClaim>[] = [];
+  readonly #links = new Map<string, NameLink>();
   readonly #runs = new SampleRuns();
 
   /** A new series of a machine's device. The same device may have several, one after the other (a restarted pod). */
@@ -77,6 +91,7 @@ export class MetricSetBuilder {
       m = this.#machines.push(machine) - 1;
       this.#machineIds.set(machine, m);
       this.#hardware.push(null);
+      this.#claims.push(new Map());
     }
     const bounds = { firstS: Infinity, lastS: -Infinity, isAscending: true };
     return this.#series.push({ name: n, machine: m, device, samples: 0, ...bounds }) - 1;
@@ -88,10 +103,20 @@ export class MetricSetBuilder {
     labels: ReadonlyMap<string, string>,
     type: MetricType = "unknown",
   ): number {
+    if (isInfo(name)) {
+      const link = linkOfLabels(name, labels);
+      if (link) this.#links.set(`${link.names.join(" ")} ${link.pod}`, link);
+      return -1;
+    }
     if (!isWanted(name, labels)) return -1;
     const machine = machineOfLabels(labels);
     if (machine === null) return -1;
     const series = this.series(name, machine, deviceOfLabels(labels), type);
+    const claims = this.#claims[this.#series[series]!.machine]!;
+    for (const claim of claimsOfLabels(labels, machine)) {
+      const key = `${claim.label} ${claim.value}`;
+      if (claims.size < MOST_CLAIMS && !claims.has(key)) claims.set(key, claim);
+    }
     const model = labels.get("modelName") ?? labels.get("model_name");
     if (model) this.#hardware[this.#series[series]!.machine] ??= model;
     return series;
@@ -174,7 +199,15 @@ export class MetricSetBuilder {
     const columns = keys.map((list) => this.#columnsOf(list, places));
     this.#runs.moveTo(places);
     const samples = columns.map((held, n) => this.#metric(n, keys[n]!, held));
-    return { machines: sorted, hardware, samples: samples.filter(({ start }) => start.length > 1) };
+    const claims = sorted.map((): readonly NameClaim[] => []);
+    this.#claims.forEach((own, m) => (claims[place[m]!] = [...own.values()]));
+    return {
+      machines: sorted,
+      hardware,
+      samples: samples.filter(({ start }) => start.length > 1),
+      ...(claims.some((own) => own.length > 0) ? { claims } : {}),
+      ...(this.#links.size > 0 ? { links: [...this.#links.values()] } : {}),
+    };
   }
 
   /** By name: the devices, sorted, each with its series in the order of time and none that says the same again. */

@@ -3,7 +3,7 @@ import { deviceOfLabels, machineOfLabels } from "../metrics/metric-labels.ts";
 import { toUserError } from "./failure.ts";
 import { requestJson } from "./http.ts";
 import { parseMatchers, selector } from "./matchers.ts";
-import { nodeNames } from "./node-names.ts";
+import { labelledMachines } from "./labelled-machines.ts";
 import { nowS, type Server } from "./server.ts";
 
 export interface LatestValue {
@@ -41,8 +41,18 @@ export async function latestValues(
   }
   if (!values.some(({ machine }) => ADDRESS.test(machine))) return values;
   const endS = nowS(server);
-  const known = await nodeNames(server, match, endS - NAMES_S, endS);
-  return values.map((one) => ({ ...one, machine: known.get(one.machine) ?? one.machine }));
+  const span = { startS: endS - NAMES_S, endS };
+  const { links } = await labelledMachines(server, { match, ...span, names: [], there: null });
+  const known = new Map<string, Set<string>>();
+  for (const { names } of links)
+    for (const name of names.slice(1))
+      known.set(name, (known.get(name) ?? new Set()).add(names[0]!));
+  // An address that two machines had at this time belongs to neither.
+  const nameOf = (machine: string): string => {
+    const [only, ...others] = known.get(machine) ?? [];
+    return only !== undefined && others.length === 0 ? only : machine;
+  };
+  return values.map((one) => ({ ...one, machine: nameOf(one.machine) }));
 }
 
 function valuesOf(result: unknown): LatestValue[] {

@@ -18,7 +18,7 @@ import type { Way } from "./ways.ts";
 
 export { latestValues, type LatestValue } from "./latest-values.ts";
 export { parseMatchers } from "./matchers.ts";
-export { nodeNames } from "./node-names.ts";
+export { labelledMachines } from "./labelled-machines.ts";
 export { connect, type ConnectOptions, nowS, type Server } from "./server.ts";
 export type { Way } from "./ways.ts";
 

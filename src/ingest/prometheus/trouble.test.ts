@@ -5,7 +5,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { UserError } from "../../base/errors.ts";
 import { crc32c } from "./crc32c.ts";
-import { availableNames, connect, nodeNames, pull, type PullOptions } from "./prometheus.ts";
+import { availableNames, connect, labelledMachines, pull, type PullOptions } from "./prometheus.ts";
 
 const UTIL = "DCGM_FI_DEV_GPU_UTIL";
 const POWER = "DCGM_FI_DEV_POWER_USAGE";
@@ -278,30 +278,44 @@ describe("nothing", () => {
   });
 });
 
-describe("nodeNames", () => {
-  it("maps addresses to names, and leaves out what two machines had", async () => {
-    const series: Handler = ({ query, answer }) => {
-      expect(query.get("match[]")).toBe('node_uname_info{job="node"}');
-      expect([query.get("start"), query.get("end")]).toEqual(["1", "2"]);
+describe("labelledMachines", () => {
+  const query = { match: 'job="node"', startS: 1, endS: 2, names: [UTIL, POWER], there: null };
+
+  it("asks once, for one metric of each exporter and what says who is who", async () => {
+    const series: Handler = ({ query: asked, answer }) => {
+      expect(asked.getAll("match[]")).toEqual([
+        `${UTIL}{job="node"}`,
+        'node_uname_info{job="node"}',
+        "kube_node_info",
+        'kube_pod_info{created_by_kind="DaemonSet"}',
+      ]);
+      expect([asked.get("start"), asked.get("end")]).toEqual(["1", "2"]);
       const data = [
-        { instance: "10.0.0.15:9100", nodename: "gpu-005" },
-        { instance: "10.0.0.15:9101", nodename: "gpu-005" },
-        { instance: "[fe80::1]:9100", nodename: "gpu-006" },
-        { instance: "10.0.0.17:9100", nodename: "gpu-007" },
-        { instance: "10.0.0.17:9100", nodename: "gpu-008" },
-        { instance: "10.0.0.18:9100" },
-        { instance: "10.0.0.19:9100", nodename: 7 },
+        { __name__: UTIL, Hostname: "gpu-005", instance: "10.0.0.15:9400", gpu: "0" },
+        { __name__: "node_uname_info", instance: "[fe80::1]:9100", nodename: "gpu-006" },
+        { __name__: "node_uname_info", instance: "10.0.0.18:9100" },
+        { __name__: "node_uname_info", instance: "10.0.0.19:9100", nodename: 7 },
+        {
+          __name__: "kube_pod_info",
+          node: "gpu-007",
+          namespace: "a",
+          pod: "b",
+          pod_ip: "10.1.0.1",
+        },
         null,
         "x",
       ];
       json(answer, success(data));
     };
     const { url } = await serve({ "/series": series });
-    const names = await nodeNames(await connect({ url, signal }), 'job="node"', 1, 2);
-    expect([...names]).toEqual([
-      ["10.0.0.15", "gpu-005"],
-      ["[fe80::1]", "gpu-006"],
-    ]);
+    expect(await labelledMachines(await connect({ url, signal }), query)).toEqual({
+      machines: ["gpu-005"],
+      claims: [[{ label: "instance", value: "10.0.0.15" }]],
+      links: [
+        { names: ["gpu-006", "[fe80::1]"], pod: null, from: "node_uname_info" },
+        { names: ["gpu-007", "10.1.0.1"], pod: "a/b", from: "kube_pod_info" },
+      ],
+    });
   });
 
   it.each<[string, Handler]>([
@@ -313,22 +327,22 @@ describe("nodeNames", () => {
       "too long",
       ({ answer }) => {
         const piece = Buffer.alloc(1 << 20, " ");
-        for (let i = 0; i < 17; i++) answer.write(piece);
+        for (let i = 0; i < 65; i++) answer.write(piece);
       },
     ],
   ])("is empty where the answer is %s", async (_, series) => {
     const { url } = await serve({ "/series": series });
-    expect((await nodeNames(await connect({ url, signal }), "", 1, 2)).size).toBe(0);
+    expect((await labelledMachines(await connect({ url, signal }), query)).links).toEqual([]);
   });
 
   it("waits for ten seconds", async () => {
     const { url, count } = await serve({ "/series": silent });
     const server = await connect({ url, signal });
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const work = nodeNames(server, "", 1, 2);
+    const work = labelledMachines(server, query);
     await vi.waitUntil(() => count("/series") === 1);
     vi.advanceTimersByTime(10_000);
-    expect((await work).size).toBe(0);
+    expect((await work).links).toEqual([]);
   });
 });
 

@@ -34,6 +34,12 @@ export interface LostDevice {
 
 /** Gaps of so many intervals are a lost scrape or two. */
 const LEAST_GAP_STEPS = 4;
+/** The end of a file or a query is no deadline: who is late by a scrape or two has not fallen silent. */
+const LEAST_MISSED = 4;
+/** Than the longest gap from which the same exporter came back. */
+const LONGER_THAN_USUAL = 1.5;
+/** A device is gone when so many scrapes of the others came without it. */
+const LEAST_WITHOUT = 3;
 
 /** When a machine was last seen, by exporter; -Infinity where it never was. */
 function lastSeen(grids: readonly MetricGrid[], machines: number): Float64Array {
@@ -55,8 +61,30 @@ function usualEnd(lastSeenS: Float64Array): number {
   return seen[seen.length - 1 - ahead] ?? -Infinity;
 }
 
+/** Seconds: the longest time after which this exporter of a machine came back, by the metric it has most of. */
+function longestGap(grids: readonly MetricGrid[], m: number): number {
+  const [grid] = grids.toSorted((a, b) => b.coverage - a.coverage);
+  if (!grid) return 0;
+  const { mean, ticks, stepS } = grid;
+  let longest = 0;
+  let last = -1;
+  for (let t = 0; t < ticks; t++) {
+    if (Number.isNaN(mean[m * ticks + t]!)) continue;
+    if (last >= 0) longest = Math.max(longest, t - last - 1);
+    last = t;
+  }
+  return longest * stepS;
+}
+
+/**
+ * Who has stopped reporting, by each exporter's own habit. A machine is silent when all that the fleet has exporters for
+ * are; of one that only one exporter tells of, or that is known as an exporter's pod alone, no more than that one is.
+ */
 export function silences(fleet: Fleet): Silence[] {
   const machines = fleet.machines.length;
+  const pods = new Set(
+    (fleet.names?.joined ?? []).filter(({ isPod }) => isPod).map(({ machine }) => machine),
+  );
   const all: Silence[] = [];
   const seen: Partial<Record<Exporter, Float64Array>> = {};
   const end: Partial<Record<Exporter, number>> = {};
@@ -79,11 +107,17 @@ export function silences(fleet: Fleet): Silence[] {
     }
     const silent = exporters.filter((exporter) => {
       const last = seen[exporter]![m]!;
-      return last > -Infinity && end[exporter]! - last >= 2 * steps[exporter]!;
+      const missedS = end[exporter]! - last;
+      if (last === -Infinity || missedS < LEAST_MISSED * steps[exporter]!) return false;
+      const own = fleet.grids.filter((grid) => exporterOf(grid) === exporter);
+      return missedS > LONGER_THAN_USUAL * longestGap(own, m);
     });
     const reports = exporters.filter((exporter) => seen[exporter]![m]! > -Infinity);
     if (silent.length === 0) continue;
-    const isWhole = silent.length === reports.length;
+    const isWhole =
+      silent.length === exporters.length &&
+      reports.length === exporters.length &&
+      !pods.has(fleet.machines[m]!);
     for (const exporter of isWhole ? silent.slice(0, 1) : silent) {
       const fromS = isWhole
         ? silent.reduce((latest, one) => Math.max(latest, seen[one]![m]!), -Infinity)
@@ -183,7 +217,7 @@ function lossOf(
   // From the end backwards: how long have there been fewer? A lost scrape of the rest does not count.
   let from = end;
   while (from > 0 && row[from - 1]! < had) from--;
-  if (from === 0 || (end - from) * stepS < leastS) return null;
+  if (from === 0 || end - from < LEAST_WITHOUT || (end - from) * stepS < leastS) return null;
   const has = row.subarray(from, end).reduce((most, count) => Math.max(most, count), 0);
   return { fromS: startS + from * stepS, had, has, stepS };
 }

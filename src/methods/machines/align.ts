@@ -10,6 +10,8 @@ import type { MetricSet } from "../../model/metrics.ts";
 import { median } from "../../maths/robust.ts";
 import { linkUsage } from "./link-usage.ts";
 import { GridMaker, type Placed } from "./grid-maker.ts";
+import { joinSets, type JoinedNames } from "./names/join-names.ts";
+import { onceEach } from "./names/once-each.ts";
 import type { Ticks } from "./grid-rows.ts";
 import { offClocks } from "./off-clocks.ts";
 import { rolesOf, type RoleHints } from "./roles.ts";
@@ -21,12 +23,14 @@ export interface AlignOptions extends RoleHints {
   /** Unix seconds; samples outside are left out. */
   readonly fromS?: number;
   readonly toS?: number;
-  /** The job's machines, as the monitoring names them; others are left out. All of them where it is not given. */
+  /** The job's machines, by their joined names; others are left out. All of them where it is not given. */
   readonly only?: ReadonlySet<string>;
+  /** Who is who, where more is known than these sets tell. */
+  readonly names?: JoinedNames;
 }
 
 export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {}): Fleet {
-  const nameOf = shortNames(sets.flatMap((set) => set.machines));
+  const { nameOf, joined, disputed } = options.names ?? joinSets(sets);
   const seen = [...new Set(sets.flatMap((set) => set.machines.map(nameOf)))].sort();
   const machines = options.only ? seen.filter((machine) => options.only!.has(machine)) : seen;
   const numberOf = new Map(machines.map((machine, m) => [machine, m]));
@@ -39,6 +43,9 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
       byName.set(samples.name, list);
     }
   }
+  // One set, and nobody in it under two names, says nothing twice.
+  const isPlain = sets.length === 1 && seen.length === sets[0]!.machines.length;
+  if (!isPlain) for (const [name, placed] of byName) byName.set(name, onceEach(placed));
   const hardware = hardwareOf(sets, machines, nameOf);
   const { isOff, missing } = offClocks(machines, [...byName.values()].flat());
   const grids: MetricGrid[] = [];
@@ -63,16 +70,8 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
   }
   const { role, roles } = rolesOf(machines, hardware, options);
   const isCut = sets.some((set) => set.isCut === true);
-  return { machines, role, roles, grids, missing, ...(isCut ? { isCut } : {}) };
-}
-
-/** "node003.cluster.local" is node003 where another exporter calls it so. */
-function shortNames(names: readonly string[]): (machine: string) => string {
-  const known = new Set(names);
-  return (machine) => {
-    const short = machine.slice(0, Math.max(0, machine.indexOf(".")));
-    return short !== "" && !/^\d+$/.test(short) && known.has(short) ? short : machine;
-  };
+  const names = { joined, disputed };
+  return { machines, role, roles, grids, missing, names, ...(isCut ? { isCut } : {}) };
 }
 
 function hardwareOf(

@@ -29,6 +29,8 @@ export interface Blocks {
   readonly count: number;
   /** Machine m in block b is at m · count + b, on the metric's scale; NaN where nothing was seen. */
   readonly value: Float32Array;
+  /** How many samples a value is made of, where neighbours share them; 1 where they do not. */
+  readonly window: number;
 }
 
 /** Ratios for what varies in proportion, differences for the rest. */
@@ -98,5 +100,40 @@ export function blocksOf(
       value[m * count + b] = seen === 0 ? NaN : scale.to(sum / seen);
     }
   }
-  return { startS, blockS: ticksPerBlock * stepS, ticksPerBlock, count, value };
+  return { startS, blockS: ticksPerBlock * stepS, ticksPerBlock, count, value, window: 1 };
+}
+
+/**
+ * For samples that are seldom: at every tick the mean of the `window` samples around it, without those of `isLeftOut`.
+ * A single sample of half a minute is noise; eight of them are not, wherever they begin.
+ */
+export function windowsOf(
+  grid: MetricGrid,
+  values: Float32Array,
+  scale: Scale,
+  window: number,
+  isLeftOut: Uint8Array,
+): Blocks {
+  const { ticks, stepS, startS } = grid;
+  const machines = values.length / ticks;
+  const value = new Float32Array(values.length).fill(NaN);
+  const before = window >> 1;
+  for (let m = 0; m < machines; m++) {
+    let sum = 0;
+    let seen = 0;
+    const count = (t: number, sign: number): void => {
+      if (t < 0 || t >= ticks || isLeftOut[t] === 1) return;
+      const one = values[m * ticks + t]!;
+      if (one !== one) return;
+      sum += sign * one;
+      seen += sign;
+    };
+    for (let t = 0; t < window - before - 1; t++) count(t, 1);
+    for (let t = 0; t < ticks; t++) {
+      count(t + window - before - 1, 1);
+      count(t - before - 1, -1);
+      if (2 * seen >= window) value[m * ticks + t] = scale.to(sum / seen);
+    }
+  }
+  return { startS, blockS: stepS, ticksPerBlock: 1, count: ticks, value, window };
 }

@@ -67,6 +67,8 @@ export interface Evidence {
   readonly decides: boolean;
   /** More input and output than others have: the ordinary lot of whoever writes the checkpoint. */
   readonly isBusier: boolean;
+  /** Whether the whole job slowed down, or halted, when it began: an observation of its own (job-pace.ts). */
+  readonly isHeldUp?: boolean;
   readonly deviation: Deviation;
   /** Where it comes from, for those that look closer; null for absence. */
   readonly episode: Episode | null;

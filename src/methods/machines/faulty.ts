@@ -53,8 +53,10 @@ export function faultyMachines(
     // Within one sampling interval nobody can tell who was first.
     if (one.fromS - lastS > stepS) order++;
     lastS = one.fromS;
+    // Whose samples alone are gone, in a job that runs, is no suspect that others wait for.
     const isLesser =
-      mayWait(one) && culprits.some((other) => !mayWait(other) && overlap(one, other));
+      mayWait(one) &&
+      culprits.some((other) => !mayWait(other) && overlap(one, other) && !goesOn(other, phases));
     const told = isLesser ? { ...one, score: LESSER * one.score } : one;
     return machineOf(fleet, told, order, goesOn(one, phases));
   });

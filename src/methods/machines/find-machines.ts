@@ -19,7 +19,9 @@ import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
 import { isOutsider, withoutOutsiders } from "./outsiders.ts";
-import { twoNames } from "./two-names.ts";
+import { notJoinedWords } from "./names/not-joined.ts";
+import { jobPace, type JobPace } from "./job-pace.ts";
+import { withoutWarmUp } from "./restarts.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -40,7 +42,7 @@ const OUTAGE_SHARE = 0.3;
 const LEAST_MACHINES = 3;
 
 export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
-  const fleet = withoutOutsiders(given);
+  const fleet = withoutOutsiders({ ...given, grids: given.grids.map(withoutWarmUp) });
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
@@ -58,9 +60,10 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       `${fleet.machines.length} machine${fleet.machines.length === 1 ? "" : "s"}: there are no peers to compare with`,
     );
   }
-  const named = twoNames(fleet);
-  if (named !== null) missing.push(named);
-  const { phases } = phasesOf(fleet);
+  missing.push(...notJoinedWords(fleet));
+  const activity = phasesOf(fleet);
+  const { phases } = activity;
+  const pace = jobPace(activity);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
   const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
   const views = fleet.grids
@@ -81,7 +84,10 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const counted = withoutLoneMoments(sorted.machine);
+    const counted = withoutUnhindered(withoutLoneMoments(sorted.machine), pace).map((one) => ({
+      ...one,
+      isHeldUp: pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence),
+    }));
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     if (found) judged.push(found);
     const isUsed = (one: Evidence): boolean =>
@@ -115,11 +121,51 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     ),
     jittersLeftOut: jitters.leftOut + Math.max(0, returned.length - MOST_JITTERS),
     phases,
+    ...(fleet.names && fleet.names.joined.length > 0 ? { joined: fleet.names.joined } : {}),
     missing,
   };
 }
 
 const MOST_JITTERS = 200;
+
+/** Whoever is busier together with others, or again and again, does what it always does: writes checkpoints, loads data. */
+function isRoutine(one: Evidence, all: readonly Evidence[]): boolean {
+  return (
+    one.isBusier &&
+    all.some(
+      (other) =>
+        other.isBusier &&
+        other.kind === one.kind &&
+        other.toS - other.fromS >= (one.toS - one.fromS) / 2 &&
+        (other.machine === one.machine
+          ? other.fromS >= one.toS || other.toS <= one.fromS
+          : Math.abs(other.fromS - one.fromS) <= TOGETHER_S),
+    )
+  );
+}
+
+const TOGETHER_S = 60;
+
+/**
+ * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, and
+ * nothing but profiling fields says so, the fields are wrong: a watch that was set up anew, a sampling of its own.
+ */
+function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  const isProfiled = ({ kind, deviation, episode }: Evidence): boolean =>
+    kind === "gpu-work" &&
+    deviation.direction === "low" &&
+    episode!.view.grid.source.startsWith("DCGM_FI_PROF_");
+  const ofGpus = (one: Evidence): boolean =>
+    GPU_KINDS.includes(one.kind) && one.decides && !isProfiled(one);
+  return evidence.filter(
+    (one) =>
+      !isProfiled(one) ||
+      evidence.some((other) => ofGpus(other) && other.fromS < one.toS && other.toS > one.fromS) ||
+      pace.unhindered(one.fromS, one.toS) !== true,
+  );
+}
+
+const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];
 
 /** Read at a moment, not over the time since the last sample. */
 const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
@@ -134,6 +180,8 @@ function withoutLoneMoments(evidence: readonly Evidence[]): Evidence[] {
   return evidence.filter((one) => {
     if (!MOMENTARY.includes(one.deviation.metric)) return true;
     if (one.episode!.view.grid.stepS < COARSE_S) return true;
+    // An energy counter adds up all that was drawn.
+    if (one.episode!.view.grid.source.includes("ENERGY")) return true;
     return evidence.some(
       (other) =>
         !MOMENTARY.includes(other.deviation.metric) &&
@@ -161,14 +209,20 @@ function slowEvidence(
     seenS.set(key, Math.max(seenS.get(key) ?? 0, one.toS - one.fromS));
   }
   return fleet.grids
-    .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * slowBlockS(stepS))
-    .flatMap((grid) => viewsOf(fleet, grid, phases, slowBlockS(grid.stepS)))
+    .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * SLOW_BLOCK_S)
+    .flatMap((grid) =>
+      grid.stepS < SELDOM_S
+        ? viewsOf(fleet, grid, phases, SLOW_BLOCK_S)
+        : viewsOf(fleet, grid, phases, grid.stepS, windowOf(grid.stepS)),
+    )
     .flatMap((view) => episodeEvidence(view, phases, continuityS / 4))
     .filter((one) => {
       const lastsS = one.toS - one.fromS;
-      // Half a block less is what its edges may add to it.
-      const surelyS = lastsS - one.episode!.view.peers.blocks.blockS / 2;
-      return surelyS >= continuityS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
+      const { blockS, window } = one.episode!.view.peers.blocks;
+      // Half a block, or window, less is what its edges may add to it.
+      const surelyS = lastsS - (blockS * window) / 2;
+      const needS = window > 1 ? LEAST_SHARE_OF_IT * continuityS : continuityS;
+      return surelyS >= needS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
     });
 }
 
@@ -176,12 +230,17 @@ function keyOf({ machine, deviation: { metric, direction } }: Evidence): string 
   return `${machine} ${metric} ${direction}`;
 }
 
-/** A minute, and four samples. */
-function slowBlockS(stepS: number): number {
-  return Math.max(60, 4 * stepS);
+/** Two minutes, and four samples. */
+function windowOf(stepS: number): number {
+  return Math.max(4, Math.round(120 / stepS));
 }
 
+const SLOW_BLOCK_S = 60;
+/** From here on a block of a minute would have too few samples. */
+const SELDOM_S = 10;
 const LEAST_SLOW_BLOCKS = 10;
+/** What two kinds that agree must last (judge.ts). */
+const LEAST_SHARE_OF_IT = 5 / 8;
 /** Than what the short blocks showed of it. */
 const LONGER = 1.3;
 

@@ -2,7 +2,7 @@
 import type { CatalogMetric, MetricSource } from "../../model/metric-catalog.ts";
 import type { MetricGrid } from "../../model/fleet.ts";
 import type { MetricSamples } from "../../model/metrics.ts";
-import { carryForward, levelRow, rateRow, type Ticks } from "./grid-rows.ts";
+import { bitsRow, carryForward, gainedRow, levelRow, rateRow, type Ticks } from "./grid-rows.ts";
 
 const MAX_DEVICES = 250;
 /** Times the catalog's upper limit, which rates may exceed. */
@@ -135,8 +135,12 @@ export class GridMaker {
   }
 
   #fill(row: Float64Array, samples: MetricSamples, s: number): void {
-    const { how } = this.#source;
+    const { how, bits = 0 } = this.#source;
     const { start, timeS, value } = samples;
+    if (how === "bits")
+      return bitsRow(row, this.#ticks, timeS, value, start[s]!, start[s + 1]!, bits);
+    if (how === "gained")
+      return gainedRow(row, this.#ticks, timeS, value, start[s]!, start[s + 1]!);
     const counts =
       how === "rate" || how === "idle-rate"
         ? samples.type !== "gauge" || risesOnly(samples)

@@ -45,13 +45,19 @@ export function rateRow(
   row.fill(NaN);
   let last = -1;
   let inTick = 0;
+  let rate = 0;
+  /** Up to which sample `rate` holds. */
+  let until = from;
   for (let i = from + 1; i < to; i++) {
-    const gained = value[i]! - value[i - 1]!;
-    const passedS = timeS[i]! - timeS[i - 1]!;
-    if (gained < 0 || passedS > MAX_GAP_STEPS * stepS) continue;
+    if (i > until) {
+      until = changeAfter(value, i, to);
+      const passedS = timeS[until]! - timeS[i - 1]!;
+      const isOld = timeS[i]! - timeS[i - 1]! > MAX_GAP_STEPS * stepS;
+      rate = isOld ? NaN : (value[until]! - value[i - 1]!) / passedS;
+    }
+    if (!(rate >= 0)) continue;
     const tick = Math.floor((timeS[i]! - startS) / stepS);
     if (tick < 0 || tick >= ticks) continue;
-    const rate = gained / passedS;
     if (tick === last) row[tick]! += (rate - row[tick]!) / ++inTick;
     else {
       row[tick] = rate;
@@ -59,6 +65,48 @@ export function rateRow(
       inTick = 1;
     }
   }
+}
+
+/** An exporter that is scraped more often than it looks repeats itself once or twice: the gain belongs to all of it. */
+const MOST_REPEATS = 2;
+
+function changeAfter(value: Float64Array, i: number, to: number): number {
+  const before = value[i - 1]!;
+  for (let next = i; next < to && next <= i + MOST_REPEATS; next++)
+    if (value[next] !== before) return value[next]! > before ? next : i;
+  return i;
+}
+
+/** What a counter gained since its first sample, resets left out, at the tick of each sample. */
+export function gainedRow(
+  row: Float64Array,
+  { startS, stepS, ticks }: Ticks,
+  timeS: Float64Array,
+  value: Float64Array,
+  from: number,
+  to: number,
+): void {
+  row.fill(NaN);
+  let gained = 0;
+  for (let i = from; i < to; i++) {
+    if (i > from) gained += Math.max(0, value[i]! - value[i - 1]!);
+    const tick = Math.floor((timeS[i]! - startS) / stepS);
+    if (tick >= 0 && tick < ticks) row[tick] = gained;
+  }
+}
+
+/** Share of a tick's samples in which any of the bits is set. */
+export function bitsRow(
+  row: Float64Array,
+  ticks: Ticks,
+  timeS: Float64Array,
+  value: Float64Array,
+  from: number,
+  to: number,
+  bits: number,
+): void {
+  const isSet = value.subarray(from, to).map((one) => ((one & bits) === 0 ? 0 : 1));
+  levelRow(row, ticks, timeS.subarray(from, to), isSet, 0, to - from);
 }
 
 /** Carries the last value over ticks without one: for totals, which do not change. */

@@ -4,13 +4,21 @@ import { ranges } from "../../base/text.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
+import { shortName } from "../../model/machine-names.ts";
 import { alignFleet, type AlignOptions } from "./align.ts";
+import { joinSets, type JoinHints } from "./names/join-names.ts";
 
 export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
   const sets = job.metrics ?? [];
   if (sets.length === 0) return null;
-  const names = [...new Set(sets.flatMap(({ machines }) => machines))];
-  return alignFleet(sets, { ...jobHints(job, names), ...options });
+  const names = joinSets(sets, nameHints(job));
+  const machines = [...new Set(sets.flatMap((set) => set.machines.map(names.nameOf)))];
+  return alignFleet(sets, { names, ...jobHints(job, machines), ...options });
+}
+
+export function nameHints(job: Job): JoinHints {
+  const jobNames = new Set([...job.ranks.values()].flatMap(({ machine }) => machine ?? []));
+  return { jobNames, ...(job.machineNames ? { table: job.machineNames } : {}) };
 }
 
 /** Fewer are no job to compare; the names are then likely to be others than the monitoring's. */
@@ -52,11 +60,4 @@ export function ranksByMachine(job: Job, names: readonly string[]): Map<string, 
       return [name, found.map(({ rank }) => rank)];
     }),
   );
-}
-
-/** An address has no short name. */
-export function shortName(machine: string): string {
-  return /^[\d.:[\]a-f]*$/i.test(machine) && /[.:]/.test(machine)
-    ? machine
-    : machine.split(".")[0]!;
 }

@@ -102,9 +102,14 @@ function onceEach(evidence: readonly Evidence[]): Evidence[] {
   );
 }
 
-function isWriter({ isBusier, fromS }: Evidence, pauses: readonly EndedHalt[]): boolean {
+/** Nobody is held up by a checkpoint that is on its way; by a stray process, all are. */
+function isWriter(
+  { isBusier, isHeldUp, kind, fromS }: Evidence,
+  pauses: readonly EndedHalt[],
+): boolean {
   return (
     isBusier &&
+    !(isHeldUp === true && kind === "cpu") &&
     pauses.some(
       (pause) => fromS >= pause.fromS - WRITER_SLACK_S && fromS <= pause.toS + WRITER_SLACK_S,
     )
@@ -122,13 +127,13 @@ function judgeAround(
   const kindsFor = (needS: number, ordinary: boolean): Evidence[] =>
     evidence.filter((other) => (ordinary || !other.isBusier) && overlapS(other) >= needS);
   const lastsS = anchor.toS - anchor.fromS;
-  const leastS = LEAST_SAMPLES * (anchor.episode?.view.grid.stepS ?? 0);
+  const leastS = leastOf(anchor);
   let accepted: Evidence[] | null = null;
   // What lasts for a moment beside it agrees with nothing.
   if (anchor.kind === "absence" && anchor.decides)
     accepted = kindsFor(STATE_NEED * continuityS, true);
   else if (
-    (anchor.kind === "state" || isLinkOfWorking(anchor, evidence)) &&
+    ((anchor.kind === "state" && anchor.decides) || isLinkOfWorking(anchor, evidence)) &&
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
   )
     accepted = kindsFor(0, true);
@@ -140,13 +145,17 @@ function judgeAround(
     const ending = evidence.filter((one) => endsHalt(one, halts) && overlapS(one) >= LEAST_END_S);
     if (new Set(ending.map(({ kind }) => familyOf(kind))).size > 1) accepted = kindsFor(0, false);
   }
+  // That the job was held up from then on is one more observation that agrees.
+  const more = anchor.isHeldUp === true ? 1 : 0;
   for (let kinds = 3; kinds >= 1 && !accepted; kinds--) {
-    const shareOfIt = NEED_BY_KINDS[kinds]! * (anchor.isBusier ? BUSIER_NEED : 1);
+    const isMerelyBusy = anchor.isBusier && more === 0;
+    const shareOfIt = NEED_BY_KINDS[kinds]! * (isMerelyBusy ? BUSIER_NEED : 1);
     const needS = Math.max(shareOfIt * continuityS, leastS);
     if (lastsS < needS) continue;
-    const agreeing = kindsFor(needS, kinds === 1);
+    const agreeing = kindsFor(needS, kinds === 1 || more === 1);
     const deciding = agreeing.filter(({ decides }) => decides);
-    if (new Set(deciding.map(({ kind }) => familyOf(kind))).size >= kinds) accepted = agreeing;
+    const families = new Set(deciding.map(({ kind }) => familyOf(kind))).size;
+    if (families > 0 && families + more >= kinds) accepted = agreeing;
   }
   if (!accepted || !accepted.includes(anchor)) return null;
   // Whatever deviated meanwhile belongs to it, however short.
@@ -179,7 +188,7 @@ function fillsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
     (halt) =>
       lastsToEnd(one, halt) &&
       Math.abs(fromS - halt.fromS) <= HALT_SLACK_S &&
-      toS - fromS >= Math.max(LEAST_HALT_S, 0.6 * (halt.toS - halt.fromS)),
+      toS - fromS >= Math.max(LEAST_HALT_S, leastOf(one), 0.6 * (halt.toS - halt.fromS)),
   );
 }
 
@@ -189,8 +198,13 @@ function endsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
     (halt) =>
       lastsToEnd(one, halt) &&
       one.fromS >= halt.fromS - HALT_SLACK_S &&
-      one.toS - one.fromS >= LEAST_END_S,
+      one.toS - one.fromS >= Math.max(LEAST_END_S, leastOf(one)),
   );
+}
+
+/** Processes do not end in the same second, and scrapes are an interval apart: one or two of them tell nothing. */
+function leastOf({ episode }: Evidence): number {
+  return LEAST_SAMPLES * (episode?.view.grid.stepS ?? 0);
 }
 
 function lastsToEnd({ toS, decides, isBusier, episode }: Evidence, halt: EndedHalt): boolean {

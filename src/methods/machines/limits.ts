@@ -12,9 +12,13 @@ const VIEWS = 40;
 const CHANGE_DEGREES = 8;
 const STANDING_DEGREES = 4;
 
-/** Deviations, in units of what peers differ by, that a change must exceed. */
-export function changeLimit(machines: number): number {
-  return studentQuantile(CALL_RISK / (VIEWS * Math.max(3, machines)), CHANGE_DEGREES);
+/**
+ * Deviations, in units of what peers differ by, that a change must exceed. A mean of n samples has an nth of their excess
+ * kurtosis, 6 / (degrees - 4): its tails are those of a t with more degrees.
+ */
+export function changeLimit(machines: number, samples = 1): number {
+  const degrees = 4 + samples * (CHANGE_DEGREES - 4);
+  return studentQuantile(CALL_RISK / (VIEWS * Math.max(3, machines)), degrees);
 }
 
 /** Standing differences up to this, in the same units, are a machine's nature: its rack, its disks, its age. */

@@ -5,6 +5,7 @@ import type { Fleet } from "../../model/fleet.ts";
 import type { Job } from "../../model/job.ts";
 import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import type { Method } from "../../model/method.ts";
+import { healthCounter } from "../../model/health-counters.ts";
 import { findMachines } from "./find-machines.ts";
 import { componentOf, haltedPart, linkBetween, type Component } from "./component.ts";
 import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
@@ -161,7 +162,11 @@ export function causeOf({ deviations }: FaultyMachine): Cause {
   if (is("gpus", "absent") || is("xid-errors", "high")) return "gpu-error";
   if (is("reporting", "absent")) return "process-gone";
   if (is("infiniband-port-state", "low") || is("nics", "absent")) return "network-hang";
-  if (is("pcie-link-generation", "low") || is("pcie-link-width", "low")) return "network-slow";
+  const physical = deviations.find(({ metric, direction }) => {
+    const counter = healthCounter(metric);
+    return counter?.decides === true && counter.harm === direction;
+  });
+  if (physical) return healthCounter(physical.metric)!.cause;
   if (is("pfc-tx-packet-rate", "high")) return "network-slow";
   if (is("gpu-memory-used", "low") || (is("cpu-usage", "low") && is("memory-usage", "low")))
     return "process-gone";

@@ -23,12 +23,15 @@ export function mergeMetrics(fleets: readonly Fleet[]): Fleet | null {
   const grids = fleets.flatMap((fleet) =>
     fleet.grids.map((grid) => placed(grid, fleet.machines, machines)),
   );
+  // All were joined by the same names.
+  const named = fleets.find((fleet) => fleet.names)?.names;
   const usage = grids.some(({ metric }) => metric === "pcie-usage") ? null : linkUsage(grids);
   return {
     machines,
     role: Int32Array.from(machines, (machine) => numberOf.get(roleOf.get(machine)!)!),
     roles,
     grids: usage ? [...grids, usage] : grids,
+    ...(named ? { names: named } : {}),
     missing: [...new Set(fleets.flatMap((fleet) => fleet.missing))],
   };
 }

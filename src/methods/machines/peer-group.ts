@@ -209,7 +209,7 @@ export class Group {
 
   /** By block; never less than usual, and more while all of them are restless. */
   spreads(deviation: Float32Array): Float64Array {
-    const { count } = this.#blocks;
+    const { count, window } = this.#blocks;
     const spread = new Float64Array(count);
     const few = this.#members.length <= FEW;
     for (let b = 0; b < count; b++) {
@@ -223,7 +223,8 @@ export class Group {
     const usual = median(
       [...spread.keys()].filter((b) => this.#options.isMasked[b] === 0).map((b) => spread[b]!),
     );
-    const now = few ? smoothed(spread) : spread;
+    // Of few machines a single block says little; of windows that share their samples neighbours say the same.
+    const now = few || window > 1 ? smoothed(spread, Math.max(NEIGHBOURS, window)) : spread;
     const least = Math.max(usual, this.#restlessness(deviation));
     return now.map((one) => (one > least ? one : least));
   }
@@ -231,9 +232,6 @@ export class Group {
 
 const NEIGHBOURS = 3;
 
-/** Of few machines a single block says little. */
-function smoothed(spread: Float64Array): Float64Array {
-  return spread.map((_, b) =>
-    median(spread.subarray(Math.max(0, b - NEIGHBOURS), b + NEIGHBOURS + 1)),
-  );
+function smoothed(spread: Float64Array, around: number): Float64Array {
+  return spread.map((_, b) => median(spread.subarray(Math.max(0, b - around), b + around + 1)));
 }

@@ -53,7 +53,7 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
   // Roles differ in level, not in noise: many machines tell it better than a few.
   const ofAll = all.spreads(deviation);
   const outer = all.outer(deviation);
-  const strict = changeLimit(everybody.length);
+  const strict = changeLimit(everybody.length, blocks.window);
   let crowdedBlocks = 0;
   for (let b = 0; b < count; b++) {
     const usual = Math.max(material, strict * Math.max(ofAll[b]!, LEAST_NOISE * material));
@@ -82,7 +82,11 @@ export function peerDeviations(blocks: Blocks, options: PeerOptions): PeerDeviat
 }
 
 /** Levels that shift once do not count: it is the median of the differences between neighbours. */
-function jumpsOf({ count }: Blocks, deviation: Float32Array, machines: number): Float32Array {
+function jumpsOf(
+  { count, window }: Blocks,
+  deviation: Float32Array,
+  machines: number,
+): Float32Array {
   const jumps = new Float32Array(machines);
   const scratch = new Float64Array(count);
   for (let m = 0; m < machines; m++) {
@@ -92,7 +96,10 @@ function jumpsOf({ count }: Blocks, deviation: Float32Array, machines: number): 
       if (jump === jump) scratch[seen++] = jump;
     }
     // The difference of two is √2 as wide as one.
-    if (seen > 0) jumps[m] = (TO_DEVIATION * select(scratch, 0, seen, seen >> 1)) / Math.SQRT2;
+    // Neighbours that share their samples differ by that much less.
+    const shared = Math.sqrt(window);
+    if (seen > 0)
+      jumps[m] = (shared * TO_DEVIATION * select(scratch, 0, seen, seen >> 1)) / Math.SQRT2;
   }
   return jumps;
 }

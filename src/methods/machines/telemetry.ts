@@ -2,12 +2,12 @@
  * The monitoring breaks more often than the machines do. What must move together is held against each other: a GPU
  * whose duty cycle reads 0 while its power and its tensor cores are as everybody's is a GPU that works.
  */
+import { amount } from "../../base/amount.ts";
 import { largest, smallest } from "../../base/numbers.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
 import { frozenSpans, isAnalogue, isFine } from "./frozen.ts";
-import { amount } from "./words.ts";
 import { deviationBetween, type View } from "./views.ts";
 
 /** All of them fall when a GPU stops, and none of them alone. */

@@ -21,6 +21,17 @@ export function withoutUnchanged(
   judged: readonly Judged[],
   missing: string[],
 ): Judged[] {
+  const others = ofAnotherJob(judged);
+  if (others.length > 0) {
+    missing.push(
+      `${others.length} machines went on as before while the rest slowed down: another job's, it seems; give --job FILE with the job's machines`,
+    );
+    return withoutUnchanged(
+      fleet,
+      judged.filter((one) => !others.includes(one)),
+      missing,
+    );
+  }
   if (fleet.roles.length < 2) return [...judged];
   const sound = judged.filter(({ evidence }) => {
     const asked = evidence.filter(({ decides, episode }) => decides && episode !== null);
@@ -33,6 +44,26 @@ export function withoutUnchanged(
       `most machines of ${fleet.roles[role]!} changed together, the others of it and other stages did not: look at what they share (a switch, a rack, a file system)`,
     );
   return judged.filter((one) => !sound.includes(one));
+}
+
+/**
+ * Of one machine that alone does as much as before, its share of work may have grown; several are not this job's, for all
+ * machines of a job slow down together.
+ */
+function ofAnotherJob(judged: readonly Judged[]): Judged[] {
+  const found = judged.filter(({ evidence }) => {
+    const asked = evidence.filter(({ decides }) => decides);
+    return (
+      asked.length > 0 &&
+      asked.every(
+        ({ kind, deviation, machine, fromS, toS, episode }) =>
+          kind === "gpu-work" &&
+          deviation.direction === "high" &&
+          Math.abs(change(episode!.view, machine, fromS, toS)) < UNCHANGED,
+      )
+    );
+  });
+  return found.length > 1 ? found : [];
 }
 
 function peersChanged({ role }: Fleet, { machine, fromS, toS, episode }: Evidence): boolean {

@@ -4,7 +4,7 @@ import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
 import type { CatalogMetric } from "../../model/metric-catalog.ts";
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
 import type { Phase } from "../../model/machine-report.ts";
-import { BLOCK_S, blocksOf, scaleOf, type Scale } from "./blocks.ts";
+import { BLOCK_S, blocksOf, scaleOf, windowsOf, type Scale } from "./blocks.ts";
 import { peerDeviations, type PeerDeviations } from "./peers.ts";
 import { isIn } from "./phases.ts";
 
@@ -25,11 +25,15 @@ export function viewsOf(
   grid: MetricGrid,
   phases: readonly Phase[],
   blockS = BLOCK_S,
+  window = 1,
 ): View[] {
   const metric = catalogMetric(grid.metric) ?? unknownMetric(grid.metric);
   const scale = scaleOf(metric, grid);
   const look = (values: Float32Array): PeerDeviations => {
-    const blocks = blocksOf(grid, values, scale, blockS);
+    const blocks =
+      window > 1
+        ? windowsOf(grid, values, scale, window, pausesOf(grid, phases))
+        : blocksOf(grid, values, scale, blockS);
     const isMasked = Uint8Array.from({ length: blocks.count }, (_, block) =>
       isIn(phases, blocks.startS + (block + 0.5) * blocks.blockS, "idle", "warm-up") ? 1 : 0,
     );
@@ -57,6 +61,17 @@ export function viewsOf(
   if (highPeers)
     views.push({ metric, grid, side: "high", values: grid.high, scale, peers: highPeers });
   return views;
+}
+
+/** By tick: 1 where the job did something else, and at the edges, which a sample may share with it. */
+function pausesOf({ ticks, startS, stepS }: MetricGrid, phases: readonly Phase[]): Uint8Array {
+  const left = new Uint8Array(ticks);
+  for (const { what, fromS, toS } of phases) {
+    if (what === "halt") continue;
+    const first = Math.max(0, Math.floor((fromS - startS) / stepS) - 1);
+    left.fill(1, first, Math.max(first, Math.ceil((toS - startS) / stepS) + 1));
+  }
+  return left;
 }
 
 /** Median deviation of a machine between two times, in units of what matters; NaN where nothing was seen. */

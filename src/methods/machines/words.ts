@@ -1,9 +1,17 @@
 /** Deviations in words. */
+import { amount } from "../../base/amount.ts";
 import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
+import { healthCounter, partWords } from "../../model/health-counters.ts";
 import type { Deviation } from "../../model/machine-report.ts";
 
 /** "gpu3's GPU power 71 W, peers 512 W". */
-export function deviationWords({ metric, device, value, peers, direction }: Deviation): string {
+export function deviationWords(deviation: Deviation): string {
+  const { metric, device, value, peers, direction } = deviation;
+  const health = healthCounter(metric);
+  if (health && direction === health.harm) {
+    const since = new Date(Math.round(1000 * deviation.fromS)).toISOString().slice(11, 16);
+    return `${health.says(partWords(device), value, peers)} since ${since}`;
+  }
   if (metric === "reporting") {
     return device === null
       ? "stopped reporting"
@@ -17,21 +25,4 @@ export function deviationWords({ metric, device, value, peers, direction }: Devi
   const whose = device === null ? "" : `${device}: `;
   const frozen = direction === "frozen" ? " frozen at" : "";
   return `${whose}${title}${frozen} ${amount(value, unit)}, peers ${amount(peers, unit)}`;
-}
-
-export function amount(value: number, unit: string): string {
-  if (unit === "share") return `${digits(100 * value)} %`;
-  if (unit === "B/s") {
-    const [factor, word] =
-      value >= 1e9 ? [1e9, "GB/s"] : value >= 1e6 ? [1e6, "MB/s"] : [1e3, "kB/s"];
-    return `${digits(value / factor)} ${word}`;
-  }
-  return unit === "" ? digits(value) : `${digits(value)} ${unit}`;
-}
-
-function digits(value: number): string {
-  if (!Number.isFinite(value)) return "?";
-  const size = Math.abs(value);
-  if (size >= 100) return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
-  return String(Number(value.toPrecision(size >= 1 ? 3 : 2)));
 }

@@ -7,13 +7,16 @@ import type { GpuLevel } from "../emit/metrics/levels.ts";
 export interface GpuChange {
   /** Share of the time with nothing to do, on top of what there is. */
   readonly idle?: number;
-  /** Hot, with its clock divided by this. */
+  /** Hot, with its clock divided by this; its kernels take so many times as long. */
   readonly throttle?: number;
+  /** The same without heat. */
+  readonly slowClock?: number;
   readonly memory?: GpuEffect["memory"];
   /** Samples of the card vanish. */
   readonly isGone?: boolean;
   readonly xid?: number;
   readonly linkGen?: number;
+  readonly linkWidth?: number;
   readonly isLinkDown?: boolean;
   readonly traffic?: number;
   readonly pfc?: number;
@@ -55,9 +58,9 @@ export function weightAt({ fromS, untilS, rampS }: Act, timeS: number): number {
 }
 
 const SIGHTS: Readonly<Record<GpuSight, readonly (keyof GpuChange)[]>> = {
-  activity: ["idle", "throttle", "isGone"],
+  activity: ["idle", "throttle", "slowClock", "isGone"],
   memory: ["memory", "isGone"],
-  state: ["xid", "linkGen", "isLinkDown", "isGone"],
+  state: ["xid", "linkGen", "linkWidth", "throttle", "isLinkDown", "isGone"],
   traffic: ["traffic", "isLinkDown"],
   pfc: ["pfc", "isLinkDown"],
   congestion: ["congestion", "isLinkDown"],
@@ -92,6 +95,11 @@ export function applyToGpu(change: GpuChange, weight: number, level: GpuLevel): 
   if (change.throttle !== undefined) {
     effect.throttled = true;
     effect.slow *= change.throttle ** weight;
+    stretch(level, change.throttle ** weight);
+  }
+  if (change.slowClock !== undefined) {
+    effect.slowClock *= change.slowClock ** weight;
+    stretch(level, change.slowClock ** weight);
   }
   if (change.traffic !== undefined) level.nicPerS *= 1 + (change.traffic - 1) * weight;
   if (change.pfc !== undefined) effect.pfc *= change.pfc ** weight;
@@ -99,8 +107,15 @@ export function applyToGpu(change: GpuChange, weight: number, level: GpuLevel): 
   if (change.memory !== undefined) effect.memory = change.memory;
   if (change.xid !== undefined) effect.xid = change.xid;
   if (change.linkGen !== undefined) effect.linkGen = change.linkGen;
+  if (change.linkWidth !== undefined) effect.linkWidth = change.linkWidth;
   effect.linkDown ||= change.isLinkDown === true;
   effect.gone ||= change.isGone === true;
+}
+
+/** The same work in more time: less of it is left to wait for the others. */
+function stretch(level: GpuLevel, factor: number): void {
+  level.compute = Math.min(0.97, level.compute * factor);
+  level.communicate = Math.max(0, 1 - level.compute - level.idle);
 }
 
 export function applyToNode(change: NodeChange, weight: number, effect: MachineEffect): void {

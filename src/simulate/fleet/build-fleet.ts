@@ -94,7 +94,12 @@ function deviceGrid(
         values = added;
       }
       for (let t = 0; t < ticks; t++) {
-        const value = values[t]! * scale;
+        const read = values[t]!;
+        const value = source.bits
+          ? read !== read
+            ? NaN
+            : Number((read & source.bits) !== 0)
+          : read * scale;
         if (value !== value || (lost !== null && lost[t] === 1)) continue;
         const cell = at + t;
         if (reporting[cell]!++ === 0) {

@@ -1,7 +1,7 @@
 /** Tasks as Minder's evaluation had them (§6): what is known of its mix is taken, the rest is drawn and said. */
 import { CATALOG } from "../../model/metric-catalog.ts";
 import { Draw } from "./draw.ts";
-import type { FaultType, GivenFault } from "./faults.ts";
+import type { FaultType, GivenFault, SlowType } from "./faults.ts";
 import type { FleetTaskOptions } from "./fleet-task.ts";
 import { USUAL, type Nuisances } from "./nuisances.ts";
 
@@ -10,7 +10,7 @@ import { USUAL, type Nuisances } from "./nuisances.ts";
  * factor. "Others" of the table included.
  */
 const REST = 40.7 / 32.3;
-export const FAULT_MIX: Readonly<Record<FaultType, number>> = {
+export const FAULT_MIX: Readonly<Record<Exclude<FaultType, SlowType>, number>> = {
   ecc: 25.7,
   "cuda-execution": 15,
   "gpu-execution": 10,

@@ -1,7 +1,7 @@
 /** What a fault does to the machines: to its own where it shows, to the others by propagation. */
 import { act, type Act, type GpuChange, type NodeChange } from "./acts.ts";
 import { Draw } from "./draw.ts";
-import type { FleetFault } from "./faults.ts";
+import { isSlowType, type FleetFault } from "./faults.ts";
 import type { Halt, Slowdown } from "./job-clock.ts";
 
 const XID: Readonly<Record<string, number>> = {
@@ -23,6 +23,12 @@ export function faultActs(fault: FleetFault, machines: number, seed: number): Ac
       acts.push(act({ ...at, untilS: Infinity, isDead: true }));
       continue;
     }
+    if (isSlowType(fault.type)) {
+      acts.push(
+        act({ ...at, gpus: fault.type === "cpu-overload" ? null : gpus, ...slowChange(fault) }),
+      );
+      continue;
+    }
     const node = nodeChange(fault);
     if (Object.keys(node).length > 0) acts.push(act({ ...at, node }));
     const gpu = gpuChange(fault);
@@ -34,6 +40,16 @@ export function faultActs(fault: FleetFault, machines: number, seed: number): Ac
       acts.push(act({ ...at, rampS: 0, untilS: Infinity, gpus: gpus ?? [0], gpu: state }));
   }
   return [...acts, ...spreadOfCongestion(fault, machines, seed)];
+}
+
+/** Of what slows the job: its own counters tell, the work that it does is everybody's. */
+function slowChange({ type, pace }: FleetFault): { gpu?: GpuChange; node?: NodeChange } {
+  const factor = 1 / pace;
+  if (type === "slow-clock") return { gpu: { slowClock: factor } };
+  if (type === "throttle") return { gpu: { throttle: factor } };
+  if (type === "pcie-width") return { gpu: { linkWidth: 8 } };
+  // A stray process takes a third of the cores or more; the job's own come late with their kernels.
+  return { node: { contention: Math.min(0.7, 1.2 * (factor - 1) + 0.1) }, gpu: { idle: 0.05 } };
 }
 
 function nodeChange({ shown, strength, type }: FleetFault): NodeChange {

@@ -13,7 +13,23 @@ export type FaultType =
   | "gpu-execution"
   | "hdfs"
   | "unreachable"
-  | "other";
+  | "other"
+  | SlowType;
+
+/** Faults that slow the job down and later halt it; Minder's table has none of them. */
+export type SlowType = "slow-clock" | "throttle" | "pcie-width" | "cpu-overload";
+
+/** By how much each slows the job: what sites tell of (ranges assumed). */
+export const SLOW_FACTOR: Readonly<Record<SlowType, readonly [number, number]>> = {
+  "slow-clock": [1.3, 1.8],
+  throttle: [1.2, 1.5],
+  "pcie-width": [1.15, 1.5],
+  "cpu-overload": [1.18, 1.4],
+};
+
+export function isSlowType(type: FaultType): type is SlowType {
+  return type in SLOW_FACTOR;
+}
 
 /** How far each group of metrics goes, where it shows. */
 export interface Strength {
@@ -88,14 +104,16 @@ export function completeFault(
 ): FleetFault {
   const draw = new Draw(seed, "fault");
   const { type, onsetS } = given;
-  const shares = FAULT_TYPES[type]!;
+  const shares = FAULT_TYPES[type];
   const shown =
-    given.shown ?? METRIC_GROUPS.filter((group, g) => draw.chance(10 + g, shares[group]));
+    given.shown ??
+    METRIC_GROUPS.filter((group, g) => shares !== undefined && draw.chance(10 + g, shares[group]));
   const vanishes = given.vanishes !== undefined ? given.vanishes : drawVanishes(type, shown, draw);
   const state = STATE_SHARE[type];
   const rampS = draw.chance(0, GRADUAL_SHARE) ? draw.within(1, 10, 90) : 0;
   const first = draw.whole(3, gpusPerMachine);
-  const isSingle = vanishes === "gpu" || draw.chance(2, SINGLE_GPU_SHARE);
+  const isSlow = isSlowType(type);
+  const isSingle = vanishes === "gpu" || isSlow || draw.chance(2, SINGLE_GPU_SHARE);
   const both = draw.chance(4, TWO_GPUS_SHARE) && gpusPerMachine > 1;
   const drawnGpus = isSingle ? (both ? [first, (first + 1) % gpusPerMachine] : [first]) : null;
   return {
@@ -103,10 +121,12 @@ export function completeFault(
     rampS: vanishes === null ? rampS : 0,
     gpus: drawnGpus,
     states: state && draw.chance(5, state[1]) ? [state[0]] : [],
-    reaction: draw.chance(6, SLOW_SHARE[type] ?? 0) ? "slow" : "wait",
+    reaction: isSlow || draw.chance(6, SLOW_SHARE[type] ?? 0) ? "slow" : "wait",
     // At the latest the next synchronisation waits.
     reactionS: onsetS + draw.within(7, 0, iterationS),
-    pace: SLOW_PACE * draw.within(8, 0.85, 1.15),
+    pace: isSlow
+      ? 1 / draw.within(8, ...SLOW_FACTOR[type])
+      : SLOW_PACE * draw.within(8, 0.85, 1.15),
     ...given,
     shown,
     vanishes,

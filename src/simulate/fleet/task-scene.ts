@@ -264,7 +264,10 @@ function copyLevel(from: Readonly<GpuLevel>, to: GpuLevel, effect: GpuEffect): v
   effect.memory = healthy.memory;
   effect.gone = healthy.gone;
   effect.xid = healthy.xid;
+  effect.slowClock = healthy.slowClock;
   effect.linkGen = healthy.linkGen;
+  effect.linkWidth = healthy.linkWidth;
+  effect.stuck = healthy.stuck;
   effect.traffic = healthy.traffic;
   effect.pfc = healthy.pfc;
   effect.congestion = healthy.congestion;

@@ -28,8 +28,11 @@ export interface GpuEffect {
   /** The card does not answer any more: its samples are missing. */
   gone: boolean;
   xid: number;
-  /** PCIe generation of the link; 5 is what an H100 has. */
+  /** Factor by which its clock is lowered, without heat: a forgotten setting, a power brake. */
+  slowClock: number;
+  /** PCIe generation and lanes of the link; 5 and 16 are what an H100 has. */
   linkGen: number;
+  linkWidth: number;
   /** Factor on what the NIC carries. */
   traffic: number;
   /** Factor on the rates of PFC pauses, ECN marks and CNPs. */
@@ -65,7 +68,9 @@ export const HEALTHY_GPU: Readonly<GpuEffect> = {
   memory: "used",
   gone: false,
   xid: 0,
+  slowClock: 1,
   linkGen: 5,
+  linkWidth: 16,
   traffic: 1,
   pfc: 1,
   congestion: 1,

@@ -47,10 +47,20 @@ function gauge(
 function powerW({ useful, compute, communicate, effect }: GpuLevel): number {
   // A kernel that never ends keeps the clock up, and what it holds spins (judgement: as much as collectives do).
   const held = effect.stuck > 0 ? 20 + 75 * Math.min(1, compute) : 0;
-  const busy =
-    (560 * useful) / (effect.throttled ? Math.sqrt(effect.slow) : 1) + 95 * communicate + held;
+  const busy = (560 * useful) / Math.sqrt(clockFactor(effect)) + 95 * communicate + held;
   return POWER_IDLE_W + busy;
 }
+
+/** By what its clock is lowered. */
+function clockFactor({ throttled, slow, slowClock }: GpuLevel["effect"]): number {
+  return (throttled ? slow : 1) * slowClock;
+}
+
+/** Bits of DCGM_FI_DEV_CLOCK_THROTTLE_REASONS (nvml.h: nvmlClocksEventReasons). */
+const IDLE = 0x1;
+const POWER_CAP = 0x4;
+const HW_SLOWDOWN = 0x8;
+const HW_THERMAL = 0x40;
 
 /** x16, one way, by generation. */
 const PCIE_BYTES_PER_S: Readonly<Record<number, number>> = {
@@ -70,8 +80,7 @@ const DRAFTS: readonly Draft[] = [
     absolute(4, 8, 4, 6, 3),
     ({ idle, useful, effect }) => {
       if (idle > 0.9) return 345;
-      const clock = 1980 - 230 * useful;
-      return effect.throttled ? clock / effect.slow : clock;
+      return (1980 - 230 * useful) / clockFactor(effect);
     },
   ),
   gauge(
@@ -132,8 +141,12 @@ const DRAFTS: readonly Draft[] = [
     6,
     SHARE,
     relative(0.004, 0.006, 0.012, 0.02, 0.008),
-    // Kernels of a slowed GPU also stall more, so that it stays a little behind its peers.
-    ({ useful, effect }) => (0.46 * useful) / effect.slow ** 0.3,
+    // A share of cycles: at half the clock the same work takes twice the share. A GPU that is slow for another reason
+    // stalls more, so that it stays a little behind its peers.
+    ({ useful, effect }) => {
+      const stalls = effect.throttled ? 1 : effect.slow ** 0.3;
+      return Math.min(0.95, (0.46 * useful * clockFactor(effect)) / stalls);
+    },
   ),
   gauge(
     "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
@@ -180,9 +193,15 @@ const DRAFTS: readonly Draft[] = [
     ({ effect }) => effect.linkGen,
     { sees: "state" },
   ),
-  gauge("DCGM_FI_DEV_PCIE_LINK_WIDTH", "PCIe current link width.", 0, WHOLE, NO_SPREAD, () => 16, {
-    sees: "state",
-  }),
+  gauge(
+    "DCGM_FI_DEV_PCIE_LINK_WIDTH",
+    "PCIe current link width.",
+    0,
+    WHOLE,
+    NO_SPREAD,
+    ({ effect }) => effect.linkWidth,
+    { sees: "state" },
+  ),
   ...(["TX", "RX"] as const).map((way) =>
     gauge(
       `DCGM_FI_PROF_NVLINK_${way}_BYTES`,
@@ -201,6 +220,45 @@ const DRAFTS: readonly Draft[] = [
     NO_SPREAD,
     ({ effect }) => effect.xid,
     { sees: "state" },
+  ),
+  {
+    ...gauge(
+      "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+      "Total energy consumption since boot (in mJ).",
+      0,
+      ANY,
+      relative(0.01, 0.015, 0.01, 0.004, 0.005),
+      (level) => 1000 * powerW(level),
+    ),
+    // As dcgm-exporter names it, without _total, it is no counter of OpenMetrics.
+    type: "unknown",
+  },
+  {
+    ...gauge(
+      "DCGM_FI_DEV_THERMAL_VIOLATION",
+      "Throttling duration due to thermal constraints (in us).",
+      0,
+      ANY,
+      relative(0, 0, 0, 0.1, 0),
+      ({ effect }) => (effect.throttled ? 7e5 : 0),
+    ),
+    // As dcgm-exporter names it, without _total, it is no counter of OpenMetrics.
+    type: "unknown",
+  },
+  gauge(
+    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
+    "Current clock throttle reasons (bitmask).",
+    0,
+    WHOLE,
+    NO_SPREAD,
+    ({ idle, useful, effect }) =>
+      idle > 0.9
+        ? IDLE
+        : effect.throttled
+          ? HW_SLOWDOWN + HW_THERMAL
+          : useful > 0.6
+            ? POWER_CAP
+            : 0,
   ),
 ];
 

@@ -1,0 +1,65 @@
+/**
+ * Whether the whole job was held up while a machine was unlike. In a synchronous job nobody is slow alone: a machine whose
+ * partners go on at full speed has at most a sensor that says otherwise, and one that changed just when all of them
+ * slowed down has more against it than its own metrics.
+ */
+import { median } from "../../maths/robust.ts";
+import type { Phase } from "../../model/machine-report.ts";
+import { isIn, type Activity } from "./phases.ts";
+
+/** How much is compared with what was before. */
+const BEFORE_S = 600;
+/** Onsets are a sample wide, and so are ramps. */
+const EDGE_S = 30;
+const LEAST_TICKS = 4;
+/** Of the pace: more than this is a job that is slower, less is one that is not. */
+const HELD_UP = 0.07;
+const UNHINDERED = 0.03;
+
+export interface JobPace {
+  /** Whether all were slower between these times than before; null where it cannot be told. */
+  heldUp(this: void, fromS: number, toS: number): boolean | null;
+  /** Whether all were as fast as before; null where it cannot be told. */
+  unhindered(this: void, fromS: number, toS: number): boolean | null;
+}
+
+/** `level` of the activity is the middle machine's. */
+export function jobPace({ level, grid, phases }: Activity): JobPace {
+  const cannotTell = (): null => null;
+  if (!level || !grid) return { heldUp: cannotTell, unhindered: cannotTell };
+  const { startS, stepS, ticks } = grid;
+  const isWork = Uint8Array.from({ length: ticks }, (_, t) =>
+    isIn(phases, startS + (t + 0.5) * stepS, "pause", "idle", "warm-up") ? 0 : 1,
+  );
+  const usual = (fromS: number, toS: number): number => {
+    const first = Math.max(0, Math.ceil((fromS - startS) / stepS));
+    const last = Math.min(ticks, Math.floor((toS - startS) / stepS));
+    const seen: number[] = [];
+    for (let t = first; t < last; t++)
+      if (isWork[t] === 1 && level[t] === level[t]) seen.push(level[t]!);
+    return seen.length < LEAST_TICKS ? NaN : median(seen);
+  };
+  const lost = (fromS: number, toS: number): number => {
+    const edgeS = Math.max(EDGE_S, stepS);
+    const before = usual(fromS - BEFORE_S, fromS - edgeS);
+    return 1 - usual(fromS + edgeS, toS) / before;
+  };
+  const asked =
+    (is: (share: number) => boolean) =>
+    (fromS: number, toS: number): boolean | null => {
+      if (endsInHalt(phases, fromS, toS)) return is(1);
+      const share = lost(fromS, toS);
+      return Number.isFinite(share) ? is(share) : null;
+    };
+  return {
+    heldUp: asked((share) => share >= HELD_UP),
+    unhindered: asked((share) => share < UNHINDERED),
+  };
+}
+
+/** A halt is the most that a job can be held up; one that comes long after has its own reasons. */
+function endsInHalt(phases: readonly Phase[], fromS: number, toS: number): boolean {
+  return phases.some(
+    ({ what, fromS: haltS }) => what === "halt" && haltS >= fromS - 60 && haltS < toS,
+  );
+}
