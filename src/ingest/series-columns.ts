@@ -31,6 +31,13 @@ export class SeriesColumns {
     this.rate[at] = NaN;
   }
 
+  /** Puts a point into the place of an earlier one. */
+  move(from: number, to: number): void {
+    const { iteration, durationMs, endMs, batch, rate, line, between } = this;
+    for (const column of [iteration, durationMs, endMs, batch, rate, line, between])
+      column[to] = column[from]!;
+  }
+
   /** Whether any point says how long an iteration took. */
   get tells(): boolean {
     for (let at = 0; at < this.count; at++) if (this.durationMs[at]! >= 0) return true;

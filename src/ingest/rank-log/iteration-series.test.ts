@@ -316,9 +316,10 @@ describe("the contract", () => {
 
   it("bounds what one file may hold", () => {
     // As short as the format allows: a million of them.
-    const line = Buffer.from(" iteration 1/ 9 | elapsed time per iteration (ms): 5.0 |\n");
+    const line = (n: number): string =>
+      ` iteration ${n}/ 9 | elapsed time per iteration (ms): 5.0 |\n`;
     const sink = rankLog.open("train.log");
-    const block = Buffer.concat(Array.from({ length: 1000 }, () => line));
+    const block = Buffer.from(Array.from({ length: 1000 }, (_, i) => line(i)).join(""));
     for (let i = 0; i < 1001; i++) sink.push(block);
     const reading = sink.end();
     expect(reading.series?.[0]?.iteration.length).toBe(1_000_000);
@@ -495,5 +496,18 @@ describe("what other frameworks print", () => {
     );
     expect(iteration).toHaveLength(40);
     expect(between[20]).toBe(EVALUATION);
+  });
+
+  it("of two processes in one file only who is ahead is followed", () => {
+    const at = (step: number, s: number): string =>
+      `{"current_steps": ${step}, "total_steps": 900, "loss": 0.8, "elapsed_time": "0:${String(Math.floor(s / 60)).padStart(2, "0")}:${String(s % 60).padStart(2, "0")}"}\n`;
+    const both = Array.from({ length: 30 }, (_, i) =>
+      i < 3
+        ? at(10 * i + 10, 60 * i + 60)
+        : at(10 * i + 10, 60 * i + 60) + at(10 * i - 20, 60 * i + 61),
+    );
+    const series = only(both.join(""), "trainer_log.jsonl");
+    expect(series.iteration).toHaveLength(30);
+    expect([...series.durationMs].slice(1).every((ms) => Math.round(ms) === 6000)).toBe(true);
   });
 });

@@ -6,7 +6,15 @@ import type { Stamp } from "../log-time.ts";
 import { SeriesColumns } from "../series-columns.ts";
 import type { IterationLine } from "./iteration-line.ts";
 import { TORCHTITAN } from "./iteration-line.ts";
-import { areParts, areSteadier, byRate, byTimes, foldCoarse, isCoarse } from "./series-times.ts";
+import {
+  areParts,
+  areSteadier,
+  byRate,
+  byTimes,
+  foldCoarse,
+  followLeader,
+  isCoarse,
+} from "./series-times.ts";
 
 /** In the columns' `between` while the log is read: the time has no year yet, or counts from the start of the training. */
 const YEARLESS = 128;
@@ -105,6 +113,7 @@ export class LogSeries {
   /** Settles the durations in the columns. Null where nothing says how long iterations took. */
   settle(nearMs: number | null): SeriesBasis | null {
     const { columns } = this;
+    followLeader(columns);
     const hasNoYear = this.#date(nearMs);
     const basis = this.#basis();
     if (basis === "timestamps") {

@@ -33,6 +33,24 @@ export function byTimes({ count, iteration, endMs, durationMs }: SeriesColumns):
   }
 }
 
+/** Counters that go back so often are those of several processes that write to one file at the same time. */
+const GOES_BACK = 0.25;
+const FEWEST_POINTS = 20;
+
+/** Of several processes in one file: only who is ahead is followed. A job that was started anew goes back seldom. */
+export function followLeader(columns: SeriesColumns): void {
+  const { count, iteration } = columns;
+  let back = 0;
+  for (let at = 1; at < count; at++) if (!(iteration[at]! > iteration[at - 1]!)) back++;
+  if (count < FEWEST_POINTS || back < GOES_BACK * count) return;
+  let kept = 0;
+  for (let at = 0; at < count; at++) {
+    if (kept > 0 && !(iteration[at]! > iteration[kept - 1]!)) continue;
+    columns.move(at, kept++);
+  }
+  columns.count = kept;
+}
+
 /** Joins points until a stretch is long enough for times of whole seconds. */
 export function foldCoarse(columns: SeriesColumns): void {
   const { count, iteration, endMs, line, batch, between } = columns;
