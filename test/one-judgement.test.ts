@@ -391,3 +391,56 @@ describe("a log is read by both", () => {
     expect(cause?.category).toBe("user.program");
   });
 });
+
+describe("last words", () => {
+  const steps = (rank: number): string[] =>
+    [1, 2, 3, 4].map((n) => `2026-03-04 10:01:0${n} INFO [rank${rank}] step ${n} loss 0.9`);
+  const lost =
+    "2026-03-04 10:01:09 ERROR [rank0] torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error, connection closed by remote peer";
+
+  async function job(last: string): Promise<Answers> {
+    const folder = join(scratch, String(++cases));
+    mkdirSync(folder);
+    for (const rank of [0, 1, 2])
+      writeFileSync(
+        join(folder, `rank${rank}.log`),
+        [...steps(rank), lost.replace("rank0", `rank${rank}`)].join("\n"),
+      );
+    writeFileSync(join(folder, "rank3.log"), [...steps(3), last].join("\n"));
+    const answers = await answersOf(folder);
+    expectSame(answers);
+    return answers;
+  }
+
+  it("of a rank that says why it leaves are its reason, not a machine that died", async () => {
+    const { verdict } = await job(
+      "2026-03-04 10:01:05 CRITICAL [rank3] license check failed; exiting",
+    );
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [3], cause: "user-program" });
+    expect(verdict.confidence).toBeLessThan(0.8);
+  });
+
+  it("that say nothing of leaving are none", async () => {
+    const { verdict } = await job("2026-03-04 10:01:05 INFO [rank3] step 5 loss 0.9");
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [3], cause: "process-gone" });
+  });
+
+  it("of a test run that passed are no failure", async () => {
+    const { cause } = await asked([
+      ...traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB."),
+      "=========== 213 passed, 1 xfailed in 12.34s ===========",
+    ]);
+    expect(cause).toBeNull();
+  });
+
+  it("before another iteration are hardly the last", async () => {
+    const step = (n: number): string => `[2026-11-17 10:00:0${n}] step ${n} loss 2.1`;
+    const { cause } = await asked([
+      step(1),
+      step(2),
+      ...traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB."),
+      step(3),
+    ]);
+    expect(cause?.confidence ?? 0).toBeLessThanOrEqual(0.5);
+  });
+});

@@ -65,7 +65,7 @@ export function logfmtAt(line: string, at: number, out: LinePrefix): number {
   return -1;
 }
 
-const JSON_MESSAGE = /"(?:message|msg|log|text|event)" ?: ?"/;
+const JSON_MESSAGE = /"(?:message|msg|log|line|textPayload|text|event)" ?: ?"/;
 const JSON_HOST = /"(?:host|hostname|node|nodename|node_name|pod)" ?: ?"([\w.-]{1,120})"/;
 const JSON_RANK = /"(?:rank|global_rank)" ?: ?"?(\d{1,7})\b/;
 

@@ -95,13 +95,16 @@ export function looksLikeLog({ bytes, text, name }: Head): boolean {
   return timed > 0 && timed >= TIMED_SHARE * lines && !isTable(commas, lines);
 }
 
+/** An object a line, as collectors of logs write them. */
+const OBJECT_LINES = /^\s*\{"[^\n]{0,8000}\}\r?\n\{"/;
+
 function isDocument(head: string): boolean {
-  return DOCUMENT.test(head) && !LOG_LINE.test(head);
+  return DOCUMENT.test(head) && !LOG_LINE.test(head) && !OBJECT_LINES.test(head);
 }
 
 /** Lines of JSON that a logger or a trainer wrote. */
 const JSON_LINE =
-  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|event|levelname|level|lvl|severity|loss|epoch|(?:current_|global_)?steps?)"\s*:/;
+  /^\s*\{[^\n]{0,4000}"(?:message|msg|log|line|textPayload|event|levelname|level|lvl|severity|loss|epoch|(?:current_|global_)?steps?)"\s*:/;
 /** Seconds since 1970 before each line. */
 const EPOCH = /^\[?1\d{9}(?:\.\d{1,9})?[\s\]]/;
 

@@ -233,6 +233,8 @@ function silentFinding(
 ): NewFinding {
   const closed = echoes.filter((failure) => failure.cause === "process-gone");
   const logged = ranks.every((rank) => job.logs.has(rank));
+  const leaving = ranks.length === 1 ? lastWords(job, ranks[0]!) : null;
+  if (leaving) return leaving;
   const what = logged ? "ends without a word" : "is missing";
   const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
   const places = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size;
@@ -250,6 +252,25 @@ function silentFinding(
     ],
     data: { silent: ranks, ...judgement(judged?.cause === "process-gone" ? judged : null) },
     accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
+    clears: [],
+  };
+}
+
+/** A program that stops by itself says why in words of its own: as an error, or that it leaves. */
+const LEAVES =
+  /\b(?:ERROR|CRITICAL|FATAL)\b|\b(?:exit(?:ing|ed)?|abort(?:ing|ed)|giving up|gave up|stopping|quitting|bailing out|finished|done|complete[d]?|exhausted)\b/i;
+const LEFT_WEIGHT = 0.6;
+
+function lastWords(job: Job, rank: Rank): NewFinding | null {
+  const log = job.logs.get(rank);
+  if (!log || !LEAVES.test(log.lastText)) return null;
+  const why = `rank ${rank} left by itself while the others went on, after it had said: ${cutText(log.lastText, 160)}`;
+  return {
+    says: why,
+    weight: LEFT_WEIGHT,
+    at: endOfLog(job, rank),
+    data: { silent: [rank] },
+    accuses: [accuse("rank", [rank], "user-program", LEFT_WEIGHT, why)],
     clears: [],
   };
 }

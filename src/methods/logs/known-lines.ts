@@ -90,6 +90,12 @@ export function survived(
   });
 }
 
+/** By kept line: whether its writer reported an iteration after it. Beside others without prefixes that may be somebody else's. */
+export function reportedOn({ kept, iterations }: LogDigest): Uint8Array {
+  const last = new Map(iterations.map(({ stream, line }) => [stream, line.at(-1) ?? 0]));
+  return Uint8Array.from(kept, ({ stream, line }) => ((last.get(stream) ?? 0) > line ? 1 : 0));
+}
+
 /** So many ordinary lines of the same writer, and what should have ended it has not. */
 const WROTE_ON = 300;
 

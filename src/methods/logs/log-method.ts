@@ -15,6 +15,7 @@ import { failuresOf } from "../../model/told-failures.ts";
 import { accusedRanks } from "./accused-ranks.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import type { NormalPool } from "./cross-job.ts";
+import { EXCEPTION } from "./known-lines.ts";
 
 /** What is known beside the logs themselves: records of faults, and what healthy jobs say. */
 export interface LogKnowledge {
@@ -99,7 +100,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
             type: SUSPECT[category],
             ranks: isGuess ? [] : ranks,
             link: null,
-            name: nodes.length === 1 ? nodes[0]! : null,
+            name: nodes.length === 1 && !/^rank \d/.test(nodes[0]!) ? nodes[0]! : null,
             cause: cause.cause,
             weight,
             why,
@@ -121,8 +122,10 @@ function isMachines({ role, category, confidence }: LogCause): boolean {
 }
 
 /** Of what no line says by itself, timeouts and silence are how a hang looks. */
-function isHang(job: Job, { category, signature }: LogCause): boolean {
+function isHang(job: Job, { category, signature, at }: LogCause): boolean {
   if (/^context\.(?:timeout|rank|first)|^torch\.watchdog|^silence\.stalled/.test(signature))
     return true;
-  return MAKES_WAIT.includes(category) && !processEnded(job);
+  // An exception ends the process that raises it, whoever else waits.
+  const isRaised = EXCEPTION.test(at?.text ?? "");
+  return MAKES_WAIT.includes(category) && !processEnded(job) && !isRaised;
 }

@@ -2,12 +2,18 @@
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import { isSequel } from "./indicating.ts";
-import { goingOn, mentioned, over, survived } from "./known-lines.ts";
+import { goingOn, mentioned, over, reportedOn, survived } from "./known-lines.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
 /** By kept line: whether its writer said that it was over, only told of it, lived on, or said that it goes on. */
 export function settled(digest: LogDigest, known: readonly (FaultMatch | null)[]): Uint8Array {
-  return either(over(digest), mentioned(digest), survived(digest, known), goingOn(digest));
+  return either(
+    over(digest),
+    mentioned(digest),
+    survived(digest, known),
+    goingOn(digest),
+    reportedOn(digest),
+  );
 }
 
 /** By kept line: the surer signs alone, that is what its writer said or wrote after it. */
