@@ -62,6 +62,8 @@ export interface CatalogMetric {
   readonly decides: boolean;
   /** Whether a standing difference is nature, however large: a disk is as full as it is, the last Xid may be old. */
   readonly onlyChanges: boolean;
+  /** The ratio by which sound machines may differ for good, where physics tells; without it their spread does. */
+  readonly natural?: number;
 }
 
 const IB = "node_infiniband_";
@@ -307,6 +309,8 @@ const MINDER: readonly CatalogMetric[] = [
       offset: 0,
       material: 1.1,
       harm: "low",
+      // Chips of a kind, at their power limit, differ by a few percent.
+      natural: 1.15,
     },
   ),
   activity(
@@ -426,6 +430,45 @@ const MINDER: readonly CatalogMetric[] = [
   ),
 ];
 
+/** What a machine waits for that cannot read or write: not Minder's, but every node_exporter has them. */
+const WAITING: readonly CatalogMetric[] = [
+  metric(
+    "disk-busy",
+    "time that its disk was busy",
+    "share",
+    "disk",
+    [
+      {
+        names: ["node_disk_io_time_seconds_total"],
+        how: "rate",
+        exclude: { device: /loop.*|ram.*|sr\d+|zram.*/ },
+      },
+    ],
+    {
+      isMinder: false,
+      aliases: ["diskbusy", "diskioutil", "diskioutilization"],
+      over: "max",
+      material: 0.4,
+      harm: "high",
+    },
+  ),
+  metric(
+    "blocked-processes",
+    "processes that wait for disks",
+    "",
+    "disk",
+    [level("node_procs_blocked")],
+    {
+      isMinder: false,
+      aliases: ["procsblocked", "nodeprocsblocked"],
+      over: "max",
+      bounds: [0, LARGEST],
+      material: 4,
+      harm: "high",
+    },
+  ),
+];
+
 /** States: any difference from the peers that lasts is a fault, however small. */
 const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
   const { id, title, unit, names, how, bits, match, exclude, harm, material, decides } = row;
@@ -448,7 +491,7 @@ const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
     onlyChanges: id === "xid-errors",
   });
 });
-export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...STATES];
+export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...WAITING, ...STATES];
 
 /** "GPU Duty-Cycle" → "gpudutycycle". */
 export function plainName(name: string): string {
@@ -485,12 +528,25 @@ export function catalogMetric(name: string): CatalogMetric | null {
   return BY_PLAIN_NAME.get(plainName(name)) ?? null;
 }
 
-/** What machines are compared by where a table has words of its own: any lasting difference of a quarter. */
+/**
+ * What machines are compared by where a table has words of its own: any lasting difference of a quarter. Of a counter,
+ * what it gains; that confirms, but does not accuse alone, for nobody knows what it counts.
+ */
 export function unknownMetric(name: string): CatalogMetric {
-  return metric(name, name, "", "other", [], {
+  const counts = isCounterName(name);
+  return metric(name, name, "", "other", counts ? [rate(name)] : [], {
     isMinder: false,
     perDevice: true,
     material: 1.25,
     offset: 0,
+    decides: !counts,
   });
 }
+
+/** Exporters' names that say that a value only ever rises: what it was before the data is old news. */
+export function isCounterName(name: string): boolean {
+  return COUNTER_NAME.test(name);
+}
+
+const COUNTER_NAME =
+  /_total$|^DCGM_FI_\w+_(?:COUNT|COUNTER|VIOLATION|REMAPPED_ROWS|RETIRED_\w+|CONSUMPTION)$/i;

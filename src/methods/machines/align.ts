@@ -97,9 +97,10 @@ function gridOf(
   isOff: Uint8Array,
   options: AlignOptions,
 ): MetricGrid | null {
-  // A table's column carries the catalog's own word.
+  // A table's column carries the catalog's own word; a word that is nobody's may be a counter's.
   const own: MetricSource = { names: [metric.id], how: "level" };
-  const alternatives = [own, ...metric.sources]
+  const isCounter = metric.sources.some(({ names }) => names.includes(metric.id));
+  const alternatives = (isCounter ? metric.sources : [own, ...metric.sources])
     .map((source) => withWhatIsThere(source, byName))
     .filter((source) => source !== null)
     .map((source) => ({ source, seen: machinesWith(byName.get(source.names[0]!)!, machines) }));

@@ -25,6 +25,8 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "cpu-usage": "cpu",
   "memory-usage": "memory",
   "disk-usage": "disk",
+  "disk-busy": "disk",
+  "blocked-processes": "disk",
   "tcp-throughput": "tcp",
   "tcp-rdma-throughput": "network",
   "pcie-bandwidth": "network",
@@ -116,6 +118,26 @@ export function differs({ episode, deviation }: Evidence): boolean {
   const { scale, side } = episode.view;
   const off = scale.to(deviation.value) - scale.to(deviation.peers);
   return (side === "low" ? -off : off) >= scale.material / 2;
+}
+
+/**
+ * Whether this share of its own samples are unlike the peers' middle. Two bursts make windows of minutes unlike, and so do
+ * samples that are now like the peers' and now far from them; neither is a state that lasts.
+ */
+export function isUnlikeIn(share: number, { episode, fromS, toS, machine }: Evidence): boolean {
+  if (!episode) return true;
+  const { grid, values, side, scale, peers } = episode.view;
+  const { ticks, startS, stepS } = grid;
+  const first = Math.max(0, Math.floor((fromS - startS) / stepS));
+  const last = Math.max(first, Math.min(ticks, Math.ceil((toS - startS) / stepS)));
+  const seen = (one: number): number[] =>
+    Array.from(values.subarray(one * ticks + first, one * ticks + last)).filter(
+      (value) => value === value,
+    );
+  const usual = scale.to(middle(peersOf(peers.role, machine, 40).flatMap(seen)));
+  const own = seen(machine).map((value) => scale.to(value) - usual);
+  const unlike = own.filter((off) => (side === "low" ? -off : off) >= scale.material / 2);
+  return unlike.length >= share * own.length;
 }
 
 /** The machine's mean, its peers' and the device that stands out, between two times. */

@@ -54,9 +54,12 @@ export function faultyMachines(
     if (one.fromS - lastS > stepS) order++;
     lastS = one.fromS;
     // Whose samples alone are gone, in a job that runs, is no suspect that others wait for.
-    const isLesser =
-      mayWait(one) &&
-      culprits.some((other) => !mayWait(other) && overlap(one, other) && !goesOn(other, phases));
+    const isLesser = culprits.some(
+      (other) =>
+        overlap(one, other) &&
+        !goesOn(other, phases) &&
+        ((mayWait(one) && !mayWait(other)) || (isPhysical(other) && !isPhysical(one))),
+    );
     const told = isLesser ? { ...one, score: LESSER * one.score } : one;
     return machineOf(fleet, told, order, goesOn(one, phases));
   });
@@ -119,11 +122,25 @@ function goesOn({ kinds, evidence, fromS }: Judged, phases: readonly Phase[]): b
   return onlyDevices && !phases.some(isHalted);
 }
 
-function mayWait({ evidence }: Judged): boolean {
-  return evidence.every(
-    ({ kind, deviation }) => deviation.direction === "high" && OF_WAITING.includes(kind),
+/** A counter, a state or silence that came when the job slowed down names a cause; what others do then may follow from it. */
+function isPhysical({ evidence }: Judged): boolean {
+  return evidence.some(
+    ({ kind, decides, isHeldUp }) =>
+      (kind === "state" || kind === "absence") && decides && isHeldUp === true,
   );
 }
+
+function mayWait({ evidence }: Judged): boolean {
+  const longestS = evidence.reduce((most, { fromS, toS }) => Math.max(most, toS - fromS), 0);
+  // What lasts for a moment beside it says nothing.
+  return evidence.every(
+    ({ kind, deviation, fromS, toS }) =>
+      (deviation.direction === "high" && OF_WAITING.includes(kind)) ||
+      toS - fromS < MOMENT_SHARE * longestS,
+  );
+}
+
+const MOMENT_SHARE = 0.25;
 
 /** Whether the later one shows nothing but what the earlier one's trouble does to others. */
 function spreadTo(first: Judged, later: Judged, stepS: number): boolean {

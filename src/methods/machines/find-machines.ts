@@ -7,9 +7,18 @@ import { groupBy } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Jitter, MachineReport, Phase, TelemetryFault } from "../../model/machine-report.ts";
 import { absences, gaps, lostDevices, silences, type Silence } from "./absence.ts";
+import { healthCounter } from "../../model/health-counters.ts";
+import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { coverageOf } from "./coverage.ts";
 import { episodesOf } from "./episodes.ts";
-import { evidenceOf, kindOf, lossEvidence, silenceEvidence, type Evidence } from "./evidence.ts";
+import {
+  evidenceOf,
+  isUnlikeIn,
+  kindOf,
+  lossEvidence,
+  silenceEvidence,
+  type Evidence,
+} from "./evidence.ts";
 import { faultyMachines } from "./faulty.ts";
 import { haltCulprit } from "./halt-culprit.ts";
 import { cameWith } from "./halted.ts";
@@ -84,10 +93,13 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
-    const counted = withoutUnhindered(withoutLoneMoments(sorted.machine), pace).map((one) => ({
-      ...one,
-      isHeldUp: pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence),
-    }));
+    const own = isKnownMember(fleet, machine)
+      ? sorted.machine
+      : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases);
+    const counted = withoutUnhindered(withoutLoneMoments(own, pace), pace).map((one) => {
+      const isHeldUp = pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence);
+      return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
+    });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     if (found) judged.push(found);
     const isUsed = (one: Evidence): boolean =>
@@ -146,6 +158,20 @@ function isRoutine(one: Evidence, all: readonly Evidence[]): boolean {
 
 const TOGETHER_S = 60;
 
+/** Errors are counted on sound machines too; those that one machine alone counts while the job slows down are why it does. */
+function isLoneCount(one: Evidence, all: readonly Evidence[]): boolean {
+  const { metric, direction } = one.deviation;
+  return (
+    healthCounter(metric)?.how === "gained" &&
+    all.every(
+      (other) =>
+        other.machine === one.machine ||
+        other.deviation.metric !== metric ||
+        other.deviation.direction !== direction,
+    )
+  );
+}
+
 /**
  * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, and
  * nothing but profiling fields says so, the fields are wrong: a watch that was set up anew, a sampling of its own.
@@ -169,26 +195,47 @@ const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];
 
 /** Read at a moment, not over the time since the last sample. */
 const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
+/** Whether any kernel runs: GPUs that wait in a collective are at 100 %, so that one sampled between two of them is far off. */
+const BUSY = ["gpu-duty-cycle", "gpu-graphics-engine-activity"];
 
 /**
  * Sampled as seldom as iterations come, such a metric may meet the same part of them for minutes, and another part on
- * the next machine. A machine that does less, or whose link is slow, shows it elsewhere for a good part of the time.
+ * the next machine. A machine that does less, or whose link is slow, shows it elsewhere for a good part of the time; one
+ * whose GPUs have gaps holds the job up.
  */
-function withoutLoneMoments(evidence: readonly Evidence[]): Evidence[] {
+function withoutLoneMoments(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  const isMomentary = ({ deviation: { metric } }: Evidence): boolean =>
+    MOMENTARY.includes(metric) || BUSY.includes(metric);
   const overlapS = (one: Evidence, other: Evidence): number =>
     Math.min(one.toS, other.toS) - Math.max(one.fromS, other.fromS);
   return evidence.filter((one) => {
-    if (!MOMENTARY.includes(one.deviation.metric)) return true;
+    if (!isMomentary(one)) return true;
     if (one.episode!.view.grid.stepS < COARSE_S) return true;
     // An energy counter adds up all that was drawn.
     if (one.episode!.view.grid.source.includes("ENERGY")) return true;
+    if (BUSY.includes(one.deviation.metric) && pace.heldUp(one.fromS, one.toS) === true)
+      return true;
+    const agrees = (other: Evidence): boolean =>
+      other.decides && overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS);
     return evidence.some(
-      (other) =>
-        !MOMENTARY.includes(other.deviation.metric) &&
-        overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS),
+      (other) => agrees(other) && (!isMomentary(other) || agreeAllAlong(one, other)),
     );
   });
 }
+
+/** Power and the duty cycle, in every sample: no part of an iteration is met for so long that both are low all along. */
+function agreeAllAlong(one: Evidence, other: Evidence): boolean {
+  const isOf = (first: Evidence, second: Evidence): boolean =>
+    BUSY.includes(first.deviation.metric) && second.deviation.metric === "gpu-power-draw";
+  return (
+    one.deviation.direction === other.deviation.direction &&
+    (isOf(one, other) || isOf(other, one)) &&
+    isUnlikeIn(ALL_ALONG, one) &&
+    isUnlikeIn(ALL_ALONG, other)
+  );
+}
+
+const ALL_ALONG = 0.95;
 
 const BORNE_OUT = 0.3;
 const COARSE_S = 5;
@@ -222,6 +269,7 @@ function slowEvidence(
       // Half a block, or window, less is what its edges may add to it.
       const surelyS = lastsS - (blockS * window) / 2;
       const needS = window > 1 ? LEAST_SHARE_OF_IT * continuityS : continuityS;
+      if (one.isBusier && window > 1 && !isUnlikeIn(0.5, one)) return false;
       return surelyS >= needS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
     });
 }

@@ -50,13 +50,39 @@ export function frozenSpans(machine: number, views: readonly View[]): FrozenSpan
     .flatMap((view) => standing(machine, view));
 }
 
-function standing(machine: number, { grid, values, side }: View): FrozenSpan[] {
+/**
+ * What an exporter serves anew is something that it has measured. A GPU that stops working falls to a level that it
+ * never had while it worked, and an idle one may hold that to the last digit.
+ */
+function isNew({ grid, values, scale }: View, machine: number, { value, from }: Run): boolean {
+  const row = values.subarray(
+    machine * grid.ticks + Math.max(0, from - LOOK_BACK),
+    machine * grid.ticks + from,
+  );
+  const before = row.filter((one) => one === one).sort();
+  if (before.length < LEAST_SAMPLES) return false;
+  const edge = Math.floor(OUTER * before.length);
+  const off = Math.max(
+    scale.to(before[edge]!) - scale.to(value),
+    scale.to(value) - scale.to(before[before.length - 1 - edge]!),
+  );
+  return off > scale.material / 4;
+}
+
+/** Ticks. */
+const LOOK_BACK = 60;
+/** Checkpoints, and the sample in which it stopped, are no work. */
+const OUTER = 0.15;
+
+function standing(machine: number, view: View): FrozenSpan[] {
+  const { grid, values, side } = view;
   const { ticks, startS, stepS } = grid;
   const whose = side === "low" ? grid.lowDevice : grid.highDevice;
   const spans: FrozenSpan[] = [];
   const runs = new Map<number, Run>();
   const close = (run: Run): void => {
-    if (isFine(run.value) && run.seen >= LEAST_SAMPLES && (run.to - run.from) * stepS >= LEAST_S)
+    const isLong = run.seen >= LEAST_SAMPLES && (run.to - run.from) * stepS >= LEAST_S;
+    if (isLong && isFine(run.value) && !isNew(view, machine, run))
       spans.push({ fromS: startS + run.from * stepS, toS: startS + (run.to + 1) * stepS });
   };
   for (let t = 0; t < ticks; t++) {

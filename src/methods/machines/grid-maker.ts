@@ -40,7 +40,9 @@ export class GridMaker {
     this.#rows = source.names.map(() => new Float64Array(ticks.ticks));
     const isOwnWord = metric.group === "other";
     this.#least = isOwnWord ? -Infinity : metric.bounds[0] - 0.01;
-    this.#most = isOwnWord ? Infinity : IMPOSSIBLE * metric.bounds[1];
+    // Of events there may be any number: a port that waits for credits counts in ticks of nanoseconds.
+    const isEvents = source.how === "rate" && metric.unit === "1/s";
+    this.#most = isOwnWord || isEvents ? Infinity : IMPOSSIBLE * metric.bounds[1];
   }
 
   make(placed: readonly (readonly Placed[])[]): MetricGrid | null {

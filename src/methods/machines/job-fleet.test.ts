@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { buildJob } from "../../ingest/build-job.ts";
 import { parseJobFile } from "../../ingest/job-file.ts";
 import type { Job } from "../../model/job.ts";
-import { jobHints } from "./job-fleet.ts";
+import { MetricSetBuilder } from "../../ingest/metrics/metric-set-builder.ts";
+import { jobFleet, jobHints } from "./job-fleet.ts";
 
 const MACHINES = ["node0", "node1", "node2", "node3"];
 
@@ -23,4 +24,21 @@ it("a machine keeps its stage where a rank's log is lost", () => {
   expect(stages([])).toEqual(all);
   expect(stages([2])).toEqual(all);
   expect(stages([0, 1, 2])).toEqual([undefined, ...all.slice(1)]);
+});
+
+it("GPUs whose exporters nothing joins with the job's machines are kept", () => {
+  const builder = new MetricSetBuilder();
+  for (let m = 0; m < 6; m++) {
+    const host = builder.series("node_load1", `node${m}`, "");
+    const gpu = builder.series("DCGM_FI_DEV_GPU_UTIL", `dcgm-exporter-${"abcdef"[m]}`, "gpu0");
+    for (let t = 0; t < 20; t++) {
+      builder.add(host, 1_794_700_800 + 15 * t, 1);
+      builder.add(gpu, 1_794_700_800 + 15 * t, 99);
+    }
+  }
+  const ranks = MACHINES.map((machine, rank) => ({ rank, machine }));
+  const job = buildJob([], parseJobFile({ worldSize: 4, ranks }, "job.json"));
+  const fleet = jobFleet({ ...job, metrics: [builder.finish()] })!;
+  expect(fleet.machines.filter((name) => name.startsWith("node"))).toEqual(MACHINES);
+  expect(fleet.machines.filter((name) => name.startsWith("dcgm"))).toHaveLength(6);
 });

@@ -4,6 +4,7 @@ import { ranges } from "../../base/text.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
+import type { MetricSet } from "../../model/metrics.ts";
 import { shortName } from "../../model/machine-names.ts";
 import { alignFleet, type AlignOptions } from "./align.ts";
 import { joinSets, type JoinHints } from "./names/join-names.ts";
@@ -13,8 +14,34 @@ export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
   if (sets.length === 0) return null;
   const names = joinSets(sets, nameHints(job));
   const machines = [...new Set(sets.flatMap((set) => set.machines.map(names.nameOf)))];
-  return alignFleet(sets, { names, ...jobHints(job, machines), ...options });
+  const hints = jobHints(job, machines);
+  const only = hints.only && withNamelessGpus(hints.only, sets, names.nameOf);
+  return alignFleet(sets, { names, ...hints, ...(only ? { only } : {}), ...options });
 }
+
+/**
+ * Where the GPUs' exporters are known by names that nothing joins with the job's machines (their pods'), leaving them out
+ * would leave no GPUs at all: then all of them stay.
+ */
+function withNamelessGpus(
+  only: ReadonlySet<string>,
+  sets: readonly MetricSet[],
+  nameOf: (machine: string) => string,
+): ReadonlySet<string> {
+  const withGpus = new Set(
+    sets.flatMap(({ machines, samples }) =>
+      samples
+        .filter(({ name }) => IS_OF_GPUS.test(name))
+        .flatMap(({ machine }) => [...new Set(machine)].map((m) => nameOf(machines[m]!))),
+    ),
+  );
+  const known = [...only].filter((name) => withGpus.has(name)).length;
+  const nameless = [...withGpus].filter((name) => !only.has(name));
+  if (2 * known >= only.size || 2 * nameless.length < only.size) return only;
+  return new Set([...only, ...nameless]);
+}
+
+const IS_OF_GPUS = /^(?:dcgm|nvidia|gpu-)/i;
 
 export function nameHints(job: Job): JoinHints {
   const jobNames = new Set([...job.ranks.values()].flatMap(({ machine }) => machine ?? []));

@@ -25,6 +25,8 @@ export interface PeerOptions {
   readonly material: number;
   readonly harm: "low" | "high" | "both";
   readonly onlyChanges: boolean;
+  /** On the blocks' scale: larger standing differences are no nature; Infinity where only the machines' spread tells. */
+  readonly natural: number;
   /** How values became the blocks' numbers (blocks.ts). */
   readonly ratio: { readonly least: number; readonly usual: number } | null;
   /** Blocks that say nothing about machines: idle, warm-up. */
@@ -162,17 +164,17 @@ export class Group {
 
   /** How large a standing difference may be before it is a fault that was there from the beginning. */
   #tolerance(standing: readonly number[]): number[] {
-    const { material, role, onlyChanges } = this.#options;
+    const { material, role, onlyChanges, natural } = this.#options;
     if (onlyChanges) return standing.map(() => Infinity);
     const strict = standingLimit(role.length);
     if (standing.length > FEW) {
       const spread = TO_DEVIATION * median(standing.map(Math.abs));
-      return standing.map(() => Math.max(material / 2, strict * spread));
+      return standing.map(() => Math.min(natural, Math.max(material / 2, strict * spread)));
     }
     // Of few, each is held against the others alone.
     return standing.map((_, i) => {
       const others = standing.filter((__, j) => j !== i).map(Math.abs);
-      return Math.max(material / 2, strict * TO_DEVIATION * median(others));
+      return Math.min(natural, Math.max(material / 2, strict * TO_DEVIATION * median(others)));
     });
   }
 

@@ -42,6 +42,7 @@ export function viewsOf(
     const role = isState ? new Int32Array(fleet.role.length) : fleet.role;
     const roles = isState ? 1 : fleet.roles.length;
     const { harm, onlyChanges } = metric;
+    const natural = metric.natural === undefined ? Infinity : Math.log(metric.natural);
     const { material, ratio } = scale;
     return peerDeviations(blocks, {
       role,
@@ -49,6 +50,7 @@ export function viewsOf(
       material,
       harm,
       onlyChanges,
+      natural,
       ratio,
       isMasked,
     });
