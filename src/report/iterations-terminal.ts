@@ -114,11 +114,11 @@ function changeLine(
   const { iteration, detectedAt, beforeMs, afterMs, ratio, direction, ramp, atMs } = change;
   const word = `${ramp ? "slowly " : ""}${direction} ×${ratio.toFixed(2)}`;
   const painted = direction === "slower" ? red(word) : green(word);
-  const at = atMs === null ? "" : ` · ${new Date(atMs).toISOString()}`;
+  const since = atMs === null ? "" : `since ${new Date(atMs).toISOString()}, `;
   const where = ramp
     ? `from iteration ${iteration} to ${ramp.until}, ${perIteration(ramp, inUnit)}`
     : `at iteration ${iteration}`;
-  return `  ${painted} ${where}: ${inUnit(beforeMs)} → ${inUnit(afterMs)} ${dim(`(known at ${detectedAt}${at})`)}`;
+  return `  ${painted} ${where}: ${inUnit(beforeMs)} → ${inUnit(afterMs)} ${dim(`(${since}known at ${detectedAt})`)}`;
 }
 
 /** "0.35 ms more each iteration" */
