@@ -120,9 +120,10 @@ class DigestMerger {
     const to = this.#streams;
     for (let i = 0; i < from.count; i++) {
       let stream = to.find(from.a[i]!, from.b[i]!);
-      if (stream < 0 && to.size >= MOST_STREAMS) {
-        stream = this.#ofFile(from.file[i]!);
-        if (stream >= 0) this.#lostStreams += from.lines[i]!;
+      // Beyond so many, a file's further writers count as its first.
+      if (stream < 0 && i > 0 && to.size >= MOST_STREAMS) {
+        stream = streamOf[0]!;
+        this.#lostStreams += from.lines[i]!;
       }
       if (stream < 0)
         stream = to.add(
@@ -144,11 +145,6 @@ class DigestMerger {
       to.stamped[stream]! += from.stamped[i]!;
     }
     return streamOf;
-  }
-
-  /** The stream of the lines that name nobody; -1 where the file has none yet. */
-  #ofFile(file: number): number {
-    return this.#streams.find(Math.imul(file + 1, 0x9e3779b1), file);
   }
 
   #addShapes(from: ShapeColumns): Int32Array {

@@ -45,8 +45,6 @@ export interface ScanOptions {
 
 /** What is known of a file before it is read. */
 export interface FileAbout {
-  /** A time near the file's own. */
-  readonly nearMs?: number;
   /** When it was last written to. */
   readonly latestMs?: number;
   /** What tells it from other files whose digests it will be merged with, where its number does not. */
@@ -99,7 +97,7 @@ export class LogEngine {
     this.#file = file;
     this.#fileA = Math.imul((about.key === undefined ? file : hash(about.key, 1)) + 1, 0x9e3779b1);
     this.#fileB = about.key === undefined ? file : hash(about.key, 2);
-    this.#stamps = new StampReader(about.nearMs ?? NaN, about.latestMs);
+    this.#stamps = new StampReader(NaN, about.latestMs);
     this.#wide = null;
     this.#head = [];
     this.#reader.header = null;
