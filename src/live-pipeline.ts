@@ -101,9 +101,9 @@ export async function diagnoseSlowDown(
     ? { findings: [], rounds: 1, didNotRun: [] }
     : await searched(facts, job, source, fetched, env);
   const found = [
-    { ...slowDownFinding(facts), method: "iterations/live" },
+    { ...slowDownFinding(facts), method: "iterations/live" as const },
     ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
-    ...search.findings.map((finding) => ({ ...finding, method: "localize/live" })),
+    ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
   const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
   const fused = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
@@ -144,6 +144,7 @@ function slowDownFinding({ slowFrom, beforeMs, afterMs, series }: SlowDownFacts)
     weight: 0.9,
     at: [{ file: series.file }],
     data: {
+      fact: "slow-down",
       slowDown: true,
       iteration: slowFrom,
       until: null,

@@ -160,7 +160,7 @@ export async function machineVerdict(
       const findings = found.map((finding, k) => ({
         ...finding,
         id: `f${k + 1}`,
-        method: "machines/peers",
+        method: "machines/peers" as const,
       }));
       return fuse(job, findings, []);
     },

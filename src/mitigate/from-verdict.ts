@@ -2,6 +2,7 @@
  * A verdict as a job whose faults can be planned for. Costs that the inputs do not tell are set so that the model gives
  * the times that were seen; what is taken for granted is said.
  */
+import { disagrees, factOf } from "../model/facts.ts";
 import type { Job } from "../model/job.ts";
 import type { Mitigation, MitigationStep, PlacedJob, SlowLink } from "../model/mitigation.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
@@ -30,9 +31,9 @@ export function planForVerdict(
   if (verdict.when.to !== null) return { why: "the slow-down is over" };
   const places = placesOf(job);
   if ("why" in places) return places;
-  const slowDown = verdict.findings.find(
-    ({ data }) => typeof data["beforeMs"] === "number" && typeof data["afterMs"] === "number",
-  );
+  const slowDown = verdict.findings
+    .map((finding) => factOf(finding, "slow-down"))
+    .find((fact) => fact !== null);
   if (!slowDown)
     return { why: "how long iterations take before and during the slow-down is not known" };
   const trouble = troubleOf(job, verdict, places);
@@ -40,9 +41,9 @@ export function planForVerdict(
   const counted = microBatchesOf(job, places, options.microBatches);
   const multipleOf = options.multipleOf ?? counted.multipleOf;
   const seen = {
-    beforeMs: slowDown.data["beforeMs"] as number,
-    afterMs: slowDown.data["afterMs"] as number,
-    ownMs: numberIn(verdict, "ownMs", (own) => (Array.isArray(own) ? own[0] : NaN)),
+    beforeMs: slowDown.beforeMs,
+    afterMs: slowDown.afterMs,
+    ownMs: ownTimeOf(verdict),
     networkMs: trouble.isNetwork ? networkGrowth(verdict) : 0,
   };
   const assumes = [
@@ -214,23 +215,20 @@ function factorFor(seenMs: number, modelMs: (factor: number) => number): number 
   return high;
 }
 
-/** A figure of the evidence against the suspects; NaN where there is none. */
-function numberIn(verdict: Verdict, name: string, pick: (value: unknown) => unknown): number {
-  const evidence = new Set(verdict.suspects.flatMap((suspect) => suspect.evidence));
-  for (const { id, data } of verdict.findings) {
-    const value = evidence.has(id) ? pick(data[name]) : NaN;
-    if (typeof value === "number" && value > 0) return value;
-  }
-  return NaN;
+/** A suspect's own time before it became slow, as the evidence says; NaN where it does not. */
+function ownTimeOf({ suspects, findings }: Verdict): number {
+  const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
+  const own = findings
+    .filter(({ id }) => evidence.has(id))
+    .map((finding) => factOf(finding, "slow-rank")?.ownMs?.[0] ?? NaN);
+  return own.find((ms) => ms > 0) ?? NaN;
 }
 
 /** What another method books to the network is not taken out of a slow rank's account, but said. */
 function disagreement({ findings }: Verdict, isNetwork: boolean): string[] {
-  const other = findings.find(
-    ({ data }) => data["disagrees"] === true && typeof data["growthMs"] === "number",
-  );
+  const other = findings.find((finding) => disagrees(finding) && growthOf(finding) !== null);
   if (isNetwork || !other) return [];
-  const ms = Math.round(other.data["growthMs"] as number);
+  const ms = Math.round(growthOf(other)!);
   return [
     `all of the slow-down is the suspects', though up to ${ms} ms of it may not be (${other.id})`,
   ];
@@ -240,10 +238,13 @@ function networkGrowth({ suspects, findings }: Verdict): number {
   const ids = new Set(
     suspects.filter(({ cause }) => cause === "network-slow").flatMap(({ evidence }) => evidence),
   );
-  const found = findings.find(
-    ({ id, data }) => ids.has(id) && typeof data["growthMs"] === "number",
-  );
-  return found ? (found.data["growthMs"] as number) : NaN;
+  const grew = findings.filter(({ id }) => ids.has(id)).map(growthOf);
+  return grew.find((ms) => ms !== null) ?? NaN;
+}
+
+/** Milliseconds an iteration that a finding says a rank or a device costs. */
+function growthOf(finding: Verdict["findings"][number]): number | null {
+  return factOf(finding, "slow-rank", "slow-device")?.growthMs ?? null;
 }
 
 function slotsOf(job: Job, { ranks }: PlacesOfRanks): PlacedJob["slots"] {

@@ -1,19 +1,20 @@
 import type { Cause } from "./cause.ts";
+import type { Fact } from "./facts.ts";
+import type { MethodId } from "./method.ts";
 import type { Place, Rank } from "./ids.ts";
 
 /** What one method saw, where, and how sure it is. */
 export interface Finding {
   /** "f1", "f2", … given by the pipeline. */
   readonly id: string;
-  /** "hang/wait-graph" */
-  readonly method: string;
+  readonly method: MethodId;
   /** One sentence. */
   readonly says: string;
   /** 0..1: how much the method would bet on what `accuses` says. */
   readonly weight: number;
   readonly at: readonly Place[];
-  /** Figures behind the sentence; free form. */
-  readonly data: Readonly<Record<string, unknown>>;
+  /** What was seen, in figures. */
+  readonly data: Fact;
   /** The hypotheses that the finding supports; empty for context. */
   readonly accuses: readonly Accusation[];
   /** Ranks that the finding shows to be waiting, not at fault. */
@@ -37,7 +38,9 @@ export interface Accusation {
 }
 
 /** A finding as a method hands it over, before the pipeline numbers it. */
-export type NewFinding = Omit<Finding, "id" | "method">;
+export type NewFinding<Stated extends Fact = Fact> = Omit<Finding, "id" | "method" | "data"> & {
+  readonly data: Stated;
+};
 
 export type SuspectType =
   | "rank"

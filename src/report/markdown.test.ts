@@ -25,7 +25,7 @@ describe("an incident for a ticket", () => {
       "`nvidia-smi -q` shows its clocks",
       "Expected: 497 ms → 262 ms",
       "State: failed. `scontrol: permission denied`",
-      "`f1` `localize/slow-ranks`, weight 90 %",
+      "`f1` `localize/slow-rank`, weight 90 %",
       "> 4012 2026-11-15",
       "- rank 6 left no dump",
     ].map((part) => [part, text.indexOf(part)] as const);

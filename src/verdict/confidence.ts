@@ -3,6 +3,7 @@
  * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit; and no more than the
  * method that decided has earned on real jobs.
  */
+import { disagrees, factOf, logConfidenceOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
@@ -34,11 +35,10 @@ export function confidenceOf(
   findings: readonly Finding[],
 ): number {
   if (culprits.length === 0) return withoutSuspects(job, kind, findings);
-  const told = findings.find(
-    ({ id, data }) => "logConfidence" in data && culprits[0]!.evidence.includes(id),
-  )?.data["logConfidence"];
+  const said = findings.filter(({ id }) => culprits[0]!.evidence.includes(id));
+  const logConfidence = firstOf(said, logConfidenceOf);
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
-  if (typeof told === "number" && isLogsAlone(job)) return round(told);
+  if (logConfidence !== null && isLogsAlone(job)) return round(logConfidence);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
   const isTraced = (rank: Rank): boolean =>
@@ -49,9 +49,9 @@ export function confidenceOf(
   // Monitoring sees the machines of ranks that left nothing else.
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
-  const agree = findings.some(({ data }) => data["disagrees"] === true) ? DISAGREED : 1;
-  const said = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
-  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * said;
+  const agree = findings.some(disagrees) ? DISAGREED : 1;
+  const named = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
+  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named;
   return round(
     Math.min(MOST, calibrated(probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
@@ -72,22 +72,29 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   if (kind === "healthy")
     return round(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
   if (kind === "hang") {
-    const told = findings.find(({ data }) => data["stoodStill"] === true && "logConfidence" in data)
-      ?.data["logConfidence"];
-    return typeof told === "number" && isLogsAlone(job) ? round(told) : NOBODY.hang;
+    const logConfidence = firstOf(findings.filter(saysStoodStill), logConfidenceOf);
+    return logConfidence !== null && isLogsAlone(job) ? round(logConfidence) : NOBODY.hang;
   }
-  const isEven = findings.some(({ data }) => data["evenIterations"] !== undefined);
+  const isEven = findings.some((finding) => factOf(finding, "even-iterations"));
   return isEven ? NOBODY.even : NOBODY.undetermined;
 }
 
 /** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */
 function measured(findings: readonly Finding[]): number {
-  const iterations = findings.map(({ data }) => Number(data["comparedIterations"] ?? 0));
+  const iterations = findings.map(
+    (finding) => factOf(finding, "even-ranks")?.comparedIterations ?? 0,
+  );
   const most = Math.max(0, ...iterations);
   // A slow-down smaller than the noise may hide in it.
-  const isNoisy = findings.some(({ data }) => Number(data["variation"] ?? 0) >= NOISY);
+  const isNoisy = findings.some(
+    (finding) => (factOf(finding, "even-iterations")?.variation ?? 0) >= NOISY,
+  );
   if (most >= FEW_ITERATIONS) return isNoisy ? UNMEASURED : 1;
   return most > 0 && most < HANDFUL ? HARDLY_MEASURED : UNMEASURED;
+}
+
+function firstOf<T>(findings: readonly Finding[], pick: (finding: Finding) => T | null): T | null {
+  return findings.map(pick).find((one) => one !== null) ?? null;
 }
 
 function round(value: number): number {

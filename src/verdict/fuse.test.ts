@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../ingest/build-job.ts";
 import { parseJobFile } from "../ingest/job-file.ts";
+import type { EvenIterations, SlowDown } from "../model/facts.ts";
 import type { Accusation, Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
+import type { MethodId } from "../model/method.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { fuse } from "./fuse.ts";
 
@@ -28,22 +30,46 @@ const accuse = (given: Partial<Accusation>): Accusation => ({
 });
 
 let id = 0;
-function finding(method: string, accuses: readonly Accusation[], more: Partial<Finding> = {}) {
+function finding(
+  method: MethodId,
+  accuses: readonly Accusation[],
+  more: Partial<Finding> = {},
+): Finding {
   return {
     id: `f${++id}`,
     method,
     says: `${method} says so`,
     weight: accuses[0]?.weight ?? 0.5,
     at: [],
-    data: {},
+    data: { fact: "remark" },
     accuses,
     clears: [],
     ...more,
-  } satisfies Finding;
+  };
 }
 
-const slower = () =>
-  finding("iterations/slow-down", [], { data: { slowDown: true }, weight: 0.95 });
+const SLOWER: SlowDown = {
+  fact: "slow-down",
+  slowDown: true,
+  iteration: 40,
+  until: null,
+  from: null,
+  to: null,
+  detectedAt: 44,
+  beforeMs: 100,
+  afterMs: 150,
+  ratio: 1.5,
+  wastedHours: null,
+  series: "log",
+};
+const EVEN: EvenIterations = {
+  fact: "even-iterations",
+  evenIterations: 300,
+  medianMs: 100,
+  variation: 0.01,
+  rise: 1,
+};
+const slower = () => finding("iterations/slow-down", [], { data: SLOWER, weight: 0.95 });
 const ask = (findings: readonly Finding[], more: object = {}): Verdict =>
   fuse(job(more), findings, []);
 
@@ -114,7 +140,7 @@ describe("one verdict from all findings", () => {
         cause: "cpu-stall",
       }),
     ]);
-    const even = finding("iterations/slow-down", [], { data: { evenIterations: 300 } });
+    const even = finding("iterations/slow-down", [], { data: EVEN });
     expect(ask([odd]).suspects).toHaveLength(1);
     const verdict = ask([odd, even]);
     expect(verdict.suspects).toEqual([]);
@@ -280,7 +306,7 @@ describe("one verdict from all findings", () => {
   it("shows the doubt of a method that disagrees with itself", () => {
     const sure = finding("localize/slow-rank", [accuse({ weight: 0.9 })]);
     const doubt = finding("localize/slow-rank", [], {
-      data: { disagrees: true, speaksFor: "nic of rank 2" },
+      data: { fact: "other-device", disagrees: true, speaksFor: "nic of rank 2" },
       weight: 0.2,
     });
     expect(ask([slower(), sure, doubt]).reasoning!.conflicts).toMatchObject([
@@ -308,7 +334,10 @@ describe("one verdict from all findings", () => {
     const died = finding("crash/first-error", [
       accuse({ kind: "crash", type: "rank", ranks: [9], cause: "user-program", weight: 0.92 }),
     ]);
-    const idle = finding("hang/wait-graph", [], { data: { pending: 0 }, weight: 0.6 });
+    const idle = finding("hang/wait-graph", [], {
+      data: { fact: "nothing-pending", pending: 0 },
+      weight: 0.6,
+    });
     const dumps = new Map(
       Array.from({ length: 16 }, (_, rank) => [rank, { dump: { isCut: false } } as never]),
     );
@@ -322,7 +351,7 @@ describe("one verdict from all findings", () => {
       finding(
         "crash/first-error",
         [accuse({ kind: "crash", type: "rank", ranks: [], cause: "scheduler", weight: 0.92 })],
-        { data: { ranUntilEnd } },
+        { data: { fact: "ended-from-outside", signature: "", ranUntilEnd } },
       );
     const stuck = finding("hang/wait-graph", [
       accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.9 }),
@@ -341,7 +370,10 @@ describe("one verdict from all findings", () => {
     });
 
     it("says that it hung where it stood still before, whoever ended it", () => {
-      const still = finding("crash/first-error", [], { data: { stoodStill: true }, weight: 0.3 });
+      const still = finding("crash/first-error", [], {
+        data: { fact: "stood-still", stoodStill: true },
+        weight: 0.3,
+      });
       const verdict = ask([still]);
       expect(verdict).toMatchObject({ kind: "hang", suspects: [] });
       expect(verdict.confidence).toBeLessThan(0.3);
@@ -354,7 +386,20 @@ describe("what the logs say", () => {
     finding(
       "logs/library",
       [accuse({ kind: "crash", type: "code", ranks: [], cause: "user-program", weight: 0.45 })],
-      { data: { logConfidence: confidence, ...more } },
+      {
+        data: {
+          fact: "log-cause",
+          category: "user.program",
+          signature: "",
+          owner: "user",
+          action: "",
+          stage: "train",
+          captures: {},
+          nodes: [],
+          logConfidence: confidence,
+          ...more,
+        },
+      },
     );
 
   it("is the verdict's confidence where logs are all that there is", () => {
@@ -372,7 +417,9 @@ describe("what the logs say", () => {
   });
 
   it("as a mere symptom is nothing of a job that stood still before it was ended", () => {
-    const still = finding("crash/first-error", [], { data: { stoodStill: true } });
+    const still = finding("crash/first-error", [], {
+      data: { fact: "stood-still", stoodStill: true },
+    });
     expect(ask([told(0.1, { isGuess: true }), still])).toMatchObject({
       kind: "hang",
       suspects: [],

@@ -1,5 +1,6 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
 import { rankWords } from "../base/text.ts";
+import { factOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
@@ -31,7 +32,9 @@ export function fuse(
   const best = ranked[0];
   // A crash makes the others hang, and a job that was slow before it stopped has stopped all the same. Who ended it from
   // outside ended a hang, unless it is known to have run until then.
-  const ranUntilEnd = findings.some(({ data }) => data["ranUntilEnd"] === true);
+  const ranUntilEnd = findings.some(
+    (finding) => factOf(finding, "ended-from-outside")?.ranUntilEnd,
+  );
   const isEnd = ({ cause }: Hypothesis): boolean => cause === "scheduler" && !ranUntilEnd;
   const stopped = (wanted: VerdictKind): Hypothesis | undefined =>
     ranked.find(
@@ -100,11 +103,11 @@ export function fuse(
  * nothing beside somebody who is accused for a reason.
  */
 function withoutGuesses(all: readonly Hypothesis[], findings: readonly Finding[]): Hypothesis[] {
-  const guesses = new Set(findings.flatMap(({ id, data }) => (data["isGuess"] === true ? id : [])));
-  const isGuess = ({ evidence }: Hypothesis): boolean => evidence.every((id) => guesses.has(id));
-  const stoodStill = findings.some(
-    ({ method, data }) => method === "crash/first-error" && data["stoodStill"] === true,
+  const guesses = new Set(
+    findings.flatMap((finding) => (factOf(finding, "log-cause")?.isGuess ? finding.id : [])),
   );
+  const isGuess = ({ evidence }: Hypothesis): boolean => evidence.every((id) => guesses.has(id));
+  const stoodStill = findings.some((finding) => factOf(finding, "stood-still"));
   const isKnown = all.some((one) => one.weight >= MIN_WEIGHT && !isGuess(one));
   return all.filter((one) => !(isGuess(one) && (stoodStill || isKnown)));
 }
@@ -158,17 +161,18 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
 
 function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind {
   const hangs = findings.some(
-    ({ method, weight, clears, data }) =>
-      method === "hang/watchdog" ||
-      data["stoodStill"] === true ||
-      (method.startsWith("hang/") && weight >= 0.5 && clears.length > 0),
+    (finding) =>
+      finding.method === "hang/watchdog" ||
+      saysStoodStill(finding) ||
+      (finding.method.startsWith("hang/") && finding.weight >= 0.5 && finding.clears.length > 0),
   );
   if (hangs) return "hang";
   if (slowDownOf(findings)) return "fail-slow";
   // Only who has seen everybody may say that all is well.
   const sawAll =
     job.dumps.size >= job.worldSize && ![...job.dumps.values()].some(({ dump }) => dump.isCut);
-  const idle = sawAll && findings.some((finding) => finding.data["pending"] === 0);
+  const idle =
+    sawAll && findings.some((finding) => factOf(finding, "nothing-pending")?.pending === 0);
   const logs = [...job.logs.values()];
   const finished =
     logs.length > 0 && logs.length * 2 >= job.worldSize && logs.every((log) => log.finished);
@@ -182,7 +186,8 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   if (isSound && (finished || idle || allLeft)) return "healthy";
   // Where monitoring is all there is, machines that are alike and a job that goes on are all one can ask for.
   const onlyMetrics = job.dumps.size + job.logs.size + job.iterations.length === 0;
-  if (onlyMetrics && findings.some(({ data }) => data["allAlike"] === true)) return "healthy";
+  if (onlyMetrics && findings.some((finding) => factOf(finding, "alike-machines")?.allAlike))
+    return "healthy";
   return "undetermined";
 }
 

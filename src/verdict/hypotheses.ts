@@ -5,6 +5,8 @@
  * that the wait graph shows waiting is worth little, whatever accuses them: a stack outside communication, or an error
  * printed in the aftermath.
  */
+import { slowDownOf } from "./slow-down.ts";
+import { factOf } from "../model/facts.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
@@ -167,20 +169,22 @@ export function oddsOf(support: readonly Support[], prior: Prior | null): number
 function nothingPending(job: Job, findings: readonly Finding[]): boolean {
   return (
     job.dumps.size >= job.worldSize &&
-    findings.some(({ method, data }) => method === "hang/wait-graph" && data["pending"] === 0)
+    findings.some((finding) => factOf(finding, "nothing-pending")?.pending === 0)
   );
 }
 
 /** Iterations were looked at, and took as long at the end as before; or operators were, and nobody is late or waits. */
 function runsEvenly(findings: readonly Finding[], isDone: boolean): boolean {
   return (
-    (isDone || findings.some(({ data }) => data["evenIterations"] !== undefined)) &&
+    (isDone || findings.some((finding) => factOf(finding, "even-iterations"))) &&
     !findings.some(
-      ({ data, method, accuses, weight }) =>
-        (data["slowDown"] === true && weight >= 0.6) ||
-        Number(data["rise"]) >= ROSE ||
-        method === "hang/watchdog" ||
-        accuses.some(({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow"),
+      (finding) =>
+        slowDownOf([finding]) !== null ||
+        (factOf(finding, "even-iterations")?.rise ?? 0) >= ROSE ||
+        finding.method === "hang/watchdog" ||
+        finding.accuses.some(
+          ({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow",
+        ),
     )
   );
 }

@@ -1,4 +1,5 @@
 /** What the logs come to once single ranks are heard: the cause that a verdict on the same files names. */
+import { logConfidenceOf } from "../model/facts.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Category, FaultOwner } from "../model/fault-record.ts";
 import type { LogDigest } from "../model/log-digest.ts";
@@ -39,7 +40,9 @@ export function agreed(report: LogReport, verdict: Verdict, digest: LogDigest): 
 }
 
 function restsOnReport({ findings }: Verdict, { evidence }: Suspect): boolean {
-  return findings.some(({ id, data }) => evidence.includes(id) && "logConfidence" in data);
+  return findings.some(
+    (finding) => evidence.includes(finding.id) && logConfidenceOf(finding) !== null,
+  );
 }
 
 function causeOf(verdict: Verdict, lead: Suspect, { kept, files }: LogDigest): LogCause {

@@ -3,6 +3,7 @@
  * metrics are unlike its peers' is one trouble seen twice, not two.
  */
 import type { Cause } from "../model/cause.ts";
+import { factOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Suspect } from "../model/verdict.ts";
 import type { Hypothesis } from "./hypotheses.ts";
@@ -88,9 +89,9 @@ export function machineTimes(
   suspects: readonly Suspect[],
 ): { from: string | null; to: string | null } {
   const ids = new Set(suspects[0]?.evidence);
-  const data = findings.find(
-    ({ id, method }) => ids.has(id) && method.startsWith("machines/"),
-  )?.data;
-  const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
-  return { from: text(data?.["since"]), to: text(data?.["until"]) };
+  const seen = findings
+    .filter(({ id }) => ids.has(id))
+    .map((finding) => factOf(finding, "odd-machine", "slow-switch"))
+    .find((fact) => fact !== null);
+  return { from: seen?.since ?? null, to: seen?.until ?? null };
 }

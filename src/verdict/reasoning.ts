@@ -1,4 +1,5 @@
 /** The two or three findings that decided, who disagrees, and what would change the verdict's mind. */
+import { disagrees, factOf } from "../model/facts.ts";
 import { rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding } from "../model/finding.ts";
@@ -75,9 +76,11 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
 /** Findings of a method that doubts its own answer: they accuse nobody, but say who else it could be. */
 function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
   return findings
-    .filter(({ id, data }) => data["disagrees"] === true && !lead?.evidence.includes(id))
+    .filter((finding) => disagrees(finding) && !lead?.evidence.includes(finding.id))
     .map(({ id, says, data, accuses: [one] }) => ({
-      who: wordOf(data["speaksFor"]) ?? (one && one.ranks.length > 0 ? rankWords(one.ranks) : says),
+      who:
+        factOf({ data }, "other-device")?.speaksFor ??
+        (one && one.ranks.length > 0 ? rankWords(one.ranks) : says),
       ranks: one?.ranks ?? [],
       machine: null,
       cause: one?.cause ?? ("unknown" as const),
@@ -85,10 +88,6 @@ function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Co
       findings: [id],
       why: "the other witnesses say otherwise; that they differ costs confidence",
     }));
-}
-
-function wordOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }
 
 function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothesis): string {
@@ -100,9 +99,9 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
       ranks.every((rank) => clears.includes(rank)),
   );
   if (clearing) return `${clearing.id} shows that it only waits`;
-  const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
+  const even = findings.find((finding) => factOf(finding, "even-iterations"));
   if (kind === "faulty-machine" && even) return `the job runs as evenly as before (${even.id})`;
-  const idle = findings.find(({ data }) => data["pending"] === 0);
+  const idle = findings.find((finding) => factOf(finding, "nothing-pending")?.pending === 0);
   if (idle && kind === "faulty-machine") return `nobody waits for anybody (${idle.id})`;
   return "too little speaks for it";
 }

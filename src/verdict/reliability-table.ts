@@ -3,6 +3,7 @@
  * seeds 30001 to 30040 (healthy), 60001 to 60060, 60101 to 60125 and some thirty from 61001 and 61101 on. Error storms of the
  * first three are left out, because how tracebacks are judged changed after them.
  */
+import type { MethodId } from "../model/method.ts";
 import type { Evidence } from "./reliability.ts";
 
 export interface Curve {
@@ -10,7 +11,7 @@ export interface Curve {
   readonly slope: number;
 }
 
-export const EVIDENCE_OF: Readonly<Record<string, Evidence>> = {
+export const EVIDENCE_OF: Readonly<Record<MethodId, Evidence>> = {
   "hang/wait-graph": "operators",
   "localize/slow-rank": "operators",
   "localize/slow-link": "operators",
@@ -29,12 +30,15 @@ export const EVIDENCE_OF: Readonly<Record<string, Evidence>> = {
   "host/python-time": "processes",
   "validation/tests": "processes",
   "traces/regression": "traces",
+  "iterations/live": "operators",
+  "localize/live": "operators",
+  "live/processes": "processes",
 };
 
 /** The chance of whoever a method names at all, before what it says is weighed: by judgement. */
 export const NAMED_BEFORE = 0.12;
 
-export const RELIABILITY: Readonly<Record<string, Curve>> = {
+export const RELIABILITY: Partial<Readonly<Record<MethodId, Curve>>> = {
   "crash/first-error": { offset: 0.879, slope: 1.145 },
   "hang/stacks": { offset: 1.286, slope: 1.086 },
   "hang/wait-graph": { offset: 0.509, slope: 1.375 },

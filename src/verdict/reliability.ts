@@ -3,6 +3,7 @@
  * was measured on simulated jobs whose truth is known (`npm run eval -- fit`): a logistic curve a method, over the
  * log-odds of what it states. Few cases pull a curve little from "as stated".
  */
+import type { MethodId } from "../model/method.ts";
 import { EVIDENCE_OF, RELIABILITY } from "./reliability-table.ts";
 
 /** Methods that read the same files are fooled together: of each kind only the strongest counts. */
@@ -26,7 +27,7 @@ export function probabilityOf(odds: number): number {
 }
 
 /** log-odds that an accusation is right, if nobody else said anything. */
-export function trustIn(method: string, weight: number): number {
+export function trustIn(method: MethodId, weight: number): number {
   const stated = logOdds(weight);
   const curve = RELIABILITY[method];
   if (!curve) return stated;
@@ -34,6 +35,6 @@ export function trustIn(method: string, weight: number): number {
   return stated + (more > 0 ? more * Math.min(1, Math.max(0, (weight - DOUBT) / RAMP)) : more);
 }
 
-export function evidenceOf(method: string): Evidence {
-  return EVIDENCE_OF[method] ?? "logs";
+export function evidenceOf(method: MethodId): Evidence {
+  return EVIDENCE_OF[method];
 }

@@ -1,4 +1,5 @@
 /** The verdict in one sentence that a tired engineer can act on. */
+import { disagrees, factOf } from "../model/facts.ts";
 import { rankWords, thousands } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
@@ -49,7 +50,7 @@ export function summarise(
 /** What speaks against the verdict belongs beside it. */
 function disagreement(suspects: readonly Suspect[], findings: readonly Finding[]): string {
   const used = new Set(suspects.flatMap(({ evidence }) => evidence));
-  const against = findings.find(({ id, data }) => data["disagrees"] === true && !used.has(id));
+  const against = findings.find((finding) => disagrees(finding) && !used.has(finding.id));
   return against ? ` Not all agree: ${against.says}.` : "";
 }
 
@@ -63,12 +64,12 @@ function withoutSuspects(
   if (kind === "fail-slow" && slow) {
     return `${capital(slow.says)}. These files do not show on whose account.`;
   }
-  const even = findings.find(({ data }) => data["evenIterations"] !== undefined);
-  const alike = findings.find(({ data }) => data["allAlike"] === true);
+  const even = findings.find((finding) => factOf(finding, "even-iterations"));
+  const alike = findings.find((finding) => factOf(finding, "alike-machines")?.allAlike);
   if (kind === "healthy" && alike && job.dumps.size === 0)
     return `${capital(alike.says)}; nothing else of the job was there to look at.`;
   if (kind === "healthy") {
-    const moves = findings.some(({ data }) => data["isMoving"] === true);
+    const moves = findings.some((finding) => factOf(finding, "nothing-pending")?.isMoving);
     const pending = moves ? "operators went on until the last moment" : "no operator is pending";
     return `No hang and no crash: ${pending} and no process failed. ${
       even

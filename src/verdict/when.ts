@@ -1,4 +1,5 @@
 /** When it happened: the iteration in which the job stopped, and the time of the first symptom. */
+import { factOf, slowTimesOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
@@ -14,14 +15,14 @@ export function whenDidItHappen(
   const isSlow = kind === "fail-slow" || kind === "regression";
   const slow = isSlow ? slowSince(findings, suspects) : null;
   if (slow) {
-    const { iteration, from, to } = slow.data as Partial<Verdict["when"]>;
-    return { iteration: iteration ?? null, from: from ?? null, to: to ?? null };
+    const { iteration, from, to } = slowTimesOf(slow)!;
+    return { iteration, from, to };
   }
   // A link is found in fewer iterations than a log needs to tell that it became slower.
-  const onset = evidenceOf(findings, suspects).find(({ data }) => isNumber(data["onset"]))?.data[
-    "onset"
-  ];
-  if (isSlow && isNumber(onset)) return { iteration: onset, from: null, to: null };
+  const onset = evidenceOf(findings, suspects)
+    .map((finding) => factOf(finding, "slow-link")?.onset ?? null)
+    .find((one) => one !== null);
+  if (isSlow && onset !== undefined) return { iteration: onset, from: null, to: null };
   if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
   return {
@@ -42,15 +43,10 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
   const own = slowDownOf(evidenceOf(findings, suspects));
   const printed = slowDownOf(findings.filter(({ method }) => method === "iterations/slow-down"));
   if (!own || !printed) return own ?? printed ?? slowDownOf(findings);
-  const began = Number(printed.data["iteration"]);
-  const beganBefore = own.data["sinceStart"] === true && Number(own.data["recordFrom"]) >= began;
-  return beganBefore || Math.abs(Number(own.data["iteration"]) - began) <= SAME_CHANGE
-    ? printed
-    : own;
-}
-
-function isNumber(value: unknown): value is number {
-  return typeof value === "number";
+  const began = slowTimesOf(printed)!.iteration;
+  const { sinceStart, recordFrom, iteration } = slowTimesOf(own)!;
+  const beganBefore = sinceStart === true && (recordFrom ?? 0) >= began;
+  return beganBefore || Math.abs(iteration - began) <= SAME_CHANGE ? printed : own;
 }
 
 function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {
@@ -114,8 +110,8 @@ function since(
   suspects: readonly Suspect[],
 ): string | null {
   const waiting = findings
-    .map((finding) => finding.data["since"])
-    .find((value): value is string => typeof value === "string");
+    .map(({ data }) => ("since" in data ? data.since : null))
+    .find((value) => typeof value === "string");
   if (kind === "hang") return waiting ?? null;
   const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
   const times = job.failures

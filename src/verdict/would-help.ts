@@ -1,5 +1,6 @@
 /** Which further file would settle what is open: the honest end of a verdict. */
 import { rankWords } from "../base/text.ts";
+import { factOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
@@ -42,7 +43,7 @@ export function wouldHelp(
       `flight-recorder dumps of ${rankWords(absent)}, if the files exist on their machines`,
     );
   }
-  if (findings.some((finding) => finding.data["shortRecord"] === true)) {
+  if (findings.some((finding) => factOf(finding, "short-record"))) {
     help.push(
       "a longer record in the next run (TORCH_FR_BUFFER_SIZE=20000), so that it reaches back to before the slow-down",
     );
@@ -52,7 +53,7 @@ export function wouldHelp(
       "TORCH_NCCL_ENABLE_TIMING=1 with those dumps: durations of operators tell who makes the others wait",
     );
   }
-  if (findings.some((finding) => finding.data["timing"] === false)) {
+  if (findings.some((finding) => factOf(finding, "stopped-rank")?.timing === false)) {
     help.push(
       "TORCH_NCCL_ENABLE_TIMING=1 in the next run: it tells a stuck GPU from a stuck network",
     );

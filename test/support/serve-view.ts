@@ -76,7 +76,7 @@ const verdict: Verdict = {
       says: "rank 3 takes twice as long",
       weight: 0.9,
       at: [{ file: "ring", line: 3 }, { file: "log" }],
-      data: { factor: 2 },
+      data: { fact: "remark" },
       lacks: ["kernels"],
     },
   ],

@@ -36,11 +36,11 @@ export function ownVerdict(
       : says;
   const finding = {
     id: "f1",
-    method: "live/processes",
+    method: "live/processes" as const,
     says,
     weight: suspects.length > 0 ? SURE : UNSURE,
     at: [],
-    data: {},
+    data: { fact: "remark" } as const,
   };
   return {
     schema: "faultline.verdict/1",

@@ -18,6 +18,7 @@ import {
   isWatchdogTimeout,
 } from "../../model/connections.ts";
 import { deadly } from "../../model/process-ended.ts";
+import type { LogJudgement } from "../../model/facts.ts";
 import type { Accusation, NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -53,7 +54,7 @@ export const firstError: Method = {
         says: `${count(echoes.length, "message")}${where} only report that another process is late or gone, first: ${cutText(echoes[0]!.text, 120)}`,
         weight: 0.3,
         at: echoes.slice(0, 3).map(placeOf),
-        data: { echoes: echoes.length, ranks },
+        data: { fact: "echoed-errors", echoes: echoes.length, ranks },
         accuses: [],
         clears: ranks,
       };
@@ -145,7 +146,7 @@ function chooseRoot(
 const SURE = 0.5;
 
 /** What the judgement adds to a finding about those who tell of it. */
-function judgement(judged: LogCause | null): Readonly<Record<string, unknown>> {
+function judgement(judged: LogCause | null): LogJudgement {
   if (!judged) return {};
   const { category, signature: record, confidence: logConfidence } = judged;
   return { category, record, logConfidence };
@@ -164,6 +165,7 @@ function endFinding(
     weight: 0.92,
     at: endings.slice(0, 6).map(placeOf),
     data: {
+      fact: "ended-from-outside",
       signature,
       ranUntilEnd: before.did === "run",
       ...judgement(judged?.cause === "scheduler" ? judged : null),
@@ -183,6 +185,7 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
     weight: 0.3,
     at: [...before.at, ...(ending ? [placeOf(ending)] : [])],
     data: {
+      fact: "stood-still",
       stoodStill: true,
       ...(before.sinceMs === null ? {} : { since: new Date(before.sinceMs).toISOString() }),
     },
@@ -250,7 +253,11 @@ function silentFinding(
       ...ranks.slice(0, 4).flatMap((rank) => endOfLog(job, rank)),
       ...closed.slice(0, 2).map(placeOf),
     ],
-    data: { silent: ranks, ...judgement(judged?.cause === "process-gone" ? judged : null) },
+    data: {
+      fact: "silent-end",
+      silent: ranks,
+      ...judgement(judged?.cause === "process-gone" ? judged : null),
+    },
     accuses: ranks.map((rank) => accuse("rank", [rank], "process-gone", weight, why)),
     clears: [],
   };
@@ -269,7 +276,7 @@ function lastWords(job: Job, rank: Rank): NewFinding | null {
     says: why,
     weight: LEFT_WEIGHT,
     at: endOfLog(job, rank),
-    data: { silent: [rank] },
+    data: { fact: "silent-end", silent: [rank] },
     accuses: [accuse("rank", [rank], "user-program", LEFT_WEIGHT, why)],
     clears: [],
   };
@@ -317,7 +324,7 @@ function ownFinding(
       says: why,
       weight,
       at,
-      data: { signature: first.signature, code: first.at, ...judgement(judged) },
+      data: { fact: "own-error", signature: first.signature, code: first.at, ...judgement(judged) },
       accuses: [accuse(type, ranks, cause, weight, why)],
       clears: [],
     };
@@ -344,7 +351,13 @@ function ownFinding(
     says: accuses[0]!.why,
     weight,
     at,
-    data: { signature: first.signature, code: first.at, ranks, ...judgement(judged) },
+    data: {
+      fact: "own-error",
+      signature: first.signature,
+      code: first.at,
+      ranks,
+      ...judgement(judged),
+    },
     accuses,
     clears: [],
   };
@@ -413,6 +426,7 @@ function torchrunFinding(job: Job, isEnded: boolean): NewFinding | null {
     weight,
     at: roots.slice(0, 4).map(({ file, line }) => ({ file, line })),
     data: {
+      fact: "exit-codes",
       exitCodes: Object.fromEntries(
         job.torchrun.map((failure) => [failure.rank, failure.exitCode]),
       ),

@@ -1,5 +1,6 @@
 /** How the wait graph's findings are put into words. */
 import { rankWords } from "../../base/text.ts";
+import type { StoppedRank } from "../../model/facts.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -15,7 +16,7 @@ export function mismatchFinding(job: Job, mismatch: Mismatch): NewFinding {
     says: why,
     weight,
     at: placesOf(job, ranks),
-    data: { side: "program", code: where ?? null },
+    data: { fact: "stopped-rank", side: "program", code: where ?? null },
     accuses: ranks.map((rank) => ({
       kind: "hang",
       type: "rank",
@@ -35,7 +36,7 @@ export function accusing(
   cause: Accusation["cause"],
   weight: number,
   reason: string,
-  data: Record<string, unknown>,
+  data: StoppedRank,
 ): NewFinding {
   const why = `rank ${rank} is what the others wait for: ${reason}`;
   return {

@@ -60,7 +60,13 @@ export function idleAndBehind(
       if (outOfStep) return [mismatchFinding(job, outOfStep)];
       const last = lastOperator(job, state.rank);
       const reason = `it has nothing pending, and yet rank ${ahead} issued more operators of ${group.desc || group.name}`;
-      return [accusing(job, state.rank, "cpu-stall", 0.85, reason, { side: "cpu", ...last })];
+      return [
+        accusing(job, state.rank, "cpu-stall", 0.85, reason, {
+          fact: "stopped-rank",
+          side: "cpu",
+          ...last,
+        }),
+      ];
     }
     return [];
   });
@@ -84,7 +90,11 @@ export function idleRanks(job: Job, graph: WaitGraph): NewFinding[] {
   return open.map(({ rank }) => {
     const last = lastOperator(job, rank);
     const reason = `it has nothing pending while ${count(graph.stuckIn.size, "rank")} that left a dump wait`;
-    return accusing(job, rank, "cpu-stall", 0.6, reason, { side: "cpu", ...last });
+    return accusing(job, rank, "cpu-stall", 0.6, reason, {
+      fact: "stopped-rank",
+      side: "cpu",
+      ...last,
+    });
   });
 }
 
@@ -134,7 +144,7 @@ function lostDumps(job: Job, graph: WaitGraph, lost: readonly Rank[]): NewFindin
       says: why,
       weight: LOST_DUMP_WEIGHT,
       at: [],
-      data: { side: "gpu or communication" },
+      data: { fact: "stopped-rank", side: "gpu or communication" },
       accuses: [stuckTogether(job, ranks, LOST_DUMP_WEIGHT, why)],
       clears: [],
     };
@@ -154,7 +164,7 @@ function silentFinding(
     says: why,
     weight,
     at: [],
-    data: { side: "process" },
+    data: { fact: "stopped-rank", side: "process" },
     accuses: [{ kind: "hang", type: "rank", ranks: [rank], link: null, cause, weight, why }],
     clears: [],
   };

@@ -166,6 +166,7 @@ function findingOf(job: Job, list: readonly Found[], hub: Rank | null): NewFindi
     weight: accusation.weight,
     at: placesOf(job, ranks),
     data: {
+      fact: "stuck-connection",
       side: origin.kind === "gpu" ? "gpu" : "communication",
       communicator: wiring.id,
       channels: [...channels].sort((a, b) => a - b),
@@ -255,7 +256,7 @@ function undecided(stuck: readonly Wiring[]): NewFinding {
     says: `the proxies of ${names.join(", ")} stand still, and each waits for another: where it begins is outside of what the rings show`,
     weight: 0.2,
     at: [],
-    data: { communicators: stuck.map(({ id }) => id) },
+    data: { fact: "stuck-communicators", communicators: stuck.map(({ id }) => id) },
     accuses: [],
     clears: [],
   };

@@ -38,7 +38,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
       says: `rank ${rank}'s dump was cut off: whether its last operators were completed is open, and nobody waits for it`,
       weight: 0.1,
       at: [{ file: job.dumps.get(rank)!.dump.file }],
-      data: {},
+      data: { fact: "remark" },
       accuses: [],
       clears: [],
     };
@@ -61,6 +61,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
       gpu.completedBy === null ? 0.9 : job.dumps.get(rank)!.dump.timing ? 0.93 : 0.88,
       reason,
       {
+        fact: "stopped-rank",
         side: "gpu",
         at: codeLine(job, rank, gpu.head.op),
         ...lastOperator(job, rank),
@@ -72,7 +73,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
       says: `rank ${rank} waits in an operator with a rank that left nothing`,
       weight: 0.4,
       at: placesOf(job, [rank]),
-      data: { side: "unknown" },
+      data: { fact: "stopped-rank", side: "unknown" },
       accuses: [],
       clears: [rank],
     };
@@ -81,7 +82,11 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   const last = lastOperator(job, rank);
   const after = last.last ? ` after ${last.last}` : "";
   const reason = `its CPU issued nothing more${after}: all it had issued is complete, and ${waiting}`;
-  return accusing(job, rank, "cpu-stall", 0.92, reason, { side: "cpu", ...last });
+  return accusing(job, rank, "cpu-stall", 0.92, reason, {
+    fact: "stopped-rank",
+    side: "cpu",
+    ...last,
+  });
 }
 
 function silentMembers(job: Job, graph: WaitGraph, group: number): Rank[] {
@@ -104,7 +109,7 @@ function leftInTheMiddle(
     says: why,
     weight,
     at: placesOf(job, [rank]),
-    data: { side: "process" },
+    data: { fact: "stopped-rank", side: "process" },
     accuses: silent.map((one) => ({
       kind: "hang",
       type: "rank",
@@ -127,7 +132,7 @@ function wireFinding(job: Job, from: Rank, to: Rank, reason: string): NewFinding
     says: why,
     weight: 0.85,
     at: placesOf(job, ranks),
-    data: { side: "communication" },
+    data: { fact: "stopped-rank", side: "communication" },
     accuses: [
       { kind: "hang", type: "link", ranks, link, cause: "network-hang", weight: 0.85, why },
     ],
@@ -161,7 +166,7 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
     says: why,
     weight: accusation.weight,
     at: placesOf(job, ranks),
-    data: { side: timing ? "communication" : "gpu or communication", timing },
+    data: { fact: "stopped-rank", side: timing ? "communication" : "gpu or communication", timing },
     accuses: [accusation],
     clears: [],
   };
@@ -174,7 +179,7 @@ function unknownMembers(job: Job, op: StuckOp, unknown: number): NewFinding {
     says: `${describeOp(job, op)} was issued by all its known members and completes on none; it may wait for ${members}`,
     weight: 0.3,
     at: placesOf(job, op.arrived),
-    data: { side: "unknown", unknownMembers: unknown },
+    data: { fact: "stopped-rank", side: "unknown", unknownMembers: unknown },
     accuses: [],
     clears: [],
   };
@@ -206,7 +211,7 @@ function cycleFinding(
     says: why,
     weight: 0.5,
     at: placesOf(job, cycle.ranks),
-    data: { cycle: cycle.ranks },
+    data: { fact: "waiting-circle", cycle: cycle.ranks },
     accuses: [
       {
         kind: "hang",

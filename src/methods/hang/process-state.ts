@@ -111,7 +111,7 @@ function suspended(stopped: number, all: number): NewFinding {
     says: `${stopped} of ${all} processes are stopped: the job was suspended as a whole`,
     weight: 0.5,
     at: [],
-    data: { stopped },
+    data: { fact: "stopped-processes", stopped },
     accuses: [],
     clears: [],
   };
@@ -214,7 +214,12 @@ function finding(
     says: why,
     weight,
     at: [{ file: process.file }],
-    data: { state: process.state, waitsIn: process.waitsIn, pid: process.pid },
+    data: {
+      fact: "process-state",
+      state: process.state,
+      waitsIn: process.waitsIn,
+      pid: process.pid,
+    },
     accuses: [accusation],
     clears: [],
   };

@@ -51,7 +51,7 @@ function* missingProcesses(job: Job, report: RasReport): Iterable<NewFinding> {
       says: why,
       weight: 0.7,
       at: [{ file: report.file, line }],
-      data: { state },
+      data: { fact: "ras-state", state },
       accuses: [accusation],
       clears: [],
     };
@@ -95,7 +95,7 @@ function* laggards(job: Job, report: RasReport): Iterable<NewFinding> {
     says: why,
     weight: 0.4,
     at: [{ file: report.file, line }],
-    data: { behind: Object.fromEntries(behind) },
+    data: { fact: "ras-behind", behind: Object.fromEntries(behind) },
     accuses: ranks.map((rank) => ({
       kind: "hang",
       type: "rank",

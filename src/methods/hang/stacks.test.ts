@@ -174,7 +174,11 @@ describe("a rank whose stack stands outside communication", () => {
     expect(found.flatMap(({ accuses }) => accuses)).toMatchObject([
       { kind: "fail-slow", ranks: [6], cause: "dataloader" },
     ]);
-    const findings = found.map((one, i) => ({ ...one, id: `f${i}`, method: "hang/stacks" }));
+    const findings = found.map((one, i) => ({
+      ...one,
+      id: `f${i}`,
+      method: "hang/stacks" as const,
+    }));
     expect(fuse(job, findings, []).suspects).toEqual([]);
   });
 });

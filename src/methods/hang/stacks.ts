@@ -42,7 +42,14 @@ export const stacks: Method = {
         waiting.length > 0
           ? `the stacks of all ${count(waiting.length, "rank")} stand in a communication function or wait for the GPU: no CPU is the culprit`
           : "the stacks do not show who waits";
-      yield { says, weight: 0.4, at, data: { waiting }, accuses: [], clears: [] };
+      yield {
+        says,
+        weight: 0.4,
+        at,
+        data: { fact: "python-stacks", waiting },
+        accuses: [],
+        clears: [],
+      };
       return;
     }
     const because = runsBecause(job, waiting);
@@ -57,7 +64,7 @@ export const stacks: Method = {
       says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
       weight,
       at,
-      data: { outside: Object.fromEntries(lines), waiting },
+      data: { fact: "python-stacks", outside: Object.fromEntries(lines), waiting },
       accuses: outside.map(([rank, { thread }]) => ({
         kind: "hang",
         type: "rank",
@@ -152,7 +159,7 @@ function ofMoment(
     says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication, but ${because}: the stacks show one moment of a job that runs`,
     weight: MOMENT_WEIGHT,
     at: [...at],
-    data: { isRunning: true },
+    data: { fact: "python-stacks", isRunning: true },
     accuses: (isFew ? held : []).map(({ rank, frames, cause }) => ({
       kind: "fail-slow",
       type: "rank",

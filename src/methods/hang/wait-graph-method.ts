@@ -114,7 +114,7 @@ function underWay({ dumps }: Job): NewFinding {
     says: `the ${count(dumps.size, "rank")} that left a record of operators were at work when it was copied: operators ended until then`,
     weight: 0.6,
     at: [],
-    data: { pending: 0, isMoving: true },
+    data: { fact: "nothing-pending", pending: 0, isMoving: true },
     accuses: [],
     clears: [],
   };
@@ -128,7 +128,7 @@ function waitsForUnseen(states: readonly RankState[]): NewFinding {
     says: `${rankWords(ranks)} ${verb} in operators with ranks that left nothing`,
     weight: 0.6,
     at: [],
-    data: { ops: [], stuckOps: ranks.length },
+    data: { fact: "waiting-ranks", ops: [], stuckOps: ranks.length },
     accuses: [],
     clears: ranks,
     lacks: ["rings of the other machines: whom these ranks wait for is not among the inputs"],
@@ -143,7 +143,7 @@ function nothingPending(job: Job): NewFinding {
       says: `no operator that was timed is pending; whether the last ones ended is unknown on ${count(open.length, "rank")}, where nothing timed them`,
       weight: 0.3,
       at: [],
-      data: { pending: null },
+      data: { fact: "nothing-pending", pending: null },
       accuses: [],
       clears: [],
     };
@@ -153,7 +153,7 @@ function nothingPending(job: Job): NewFinding {
       says: `the dumps of ${count(cut, "rank")} were cut off: whether an operator is pending there is open; none is on the ${job.dumps.size - cut} others`,
       weight: 0.3,
       at: [],
-      data: { pending: null },
+      data: { fact: "nothing-pending", pending: null },
       accuses: [],
       clears: [],
     };
@@ -161,7 +161,7 @@ function nothingPending(job: Job): NewFinding {
     says: `no operator is pending on any of the ${count(job.dumps.size, "rank")} that left a dump`,
     weight: 0.6,
     at: [],
-    data: { pending: 0 },
+    data: { fact: "nothing-pending", pending: 0 },
     accuses: [],
     clears: [],
   };
@@ -197,7 +197,12 @@ function overview(
         : `${rankWords(sorted)} ${verb} in ${inOps}`,
     weight: 0.9,
     at: [],
-    data: { ops, stuckOps: graph.ops.length, since: waitingSince(job, graph) },
+    data: {
+      fact: "waiting-ranks",
+      ops,
+      stuckOps: graph.ops.length,
+      since: waitingSince(job, graph),
+    },
     accuses: [],
     clears: waiting,
   };

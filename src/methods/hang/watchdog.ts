@@ -35,7 +35,7 @@ export const watchdog: Method = {
         0.3,
       ),
       at,
-      data: { reporting },
+      data: { fact: "watchdog-timeouts", reporting },
       accuses,
       clears: accuses.length > 0 ? reporting.filter((rank) => !accused.has(rank)) : [],
     } satisfies NewFinding;

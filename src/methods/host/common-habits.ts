@@ -46,7 +46,7 @@ function habitFinding(
     says: why,
     weight: WEIGHT,
     at: concerned.slice(0, 4).map(({ file }) => ({ file })),
-    data: { purpose: habit, share: round(typical), ranks },
+    data: { fact: "python-time", purpose: habit, share: round(typical), ranks },
     accuses: [
       {
         kind: "regression",

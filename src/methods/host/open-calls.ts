@@ -120,7 +120,7 @@ function suspectFinding(one: Standing, waiting: readonly Standing[], clears: Ran
     says: why,
     weight,
     at: [{ file: process.file }],
-    data: { side: "cpu", call, forMs: Math.round(forMs) },
+    data: { fact: "open-call", side: "cpu", call, forMs: Math.round(forMs) },
     accuses: [accuse("rank", [rank], isLoading ? "dataloader" : "cpu-stall", weight, why)],
     clears,
   };
@@ -133,7 +133,7 @@ function allLoad(loading: readonly Standing[], all: number, clears: Rank[]): New
     says: why,
     weight: 0.7,
     at: loading.slice(0, 4).map(({ process }) => ({ file: process.file })),
-    data: { side: "cpu", loading: ranks },
+    data: { fact: "open-call", side: "cpu", loading: ranks },
     accuses: [accuse("data", [], "dataloader", 0.7, why)],
     clears,
   };

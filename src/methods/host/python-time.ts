@@ -116,6 +116,7 @@ function payingFinding(
     weight,
     at: paying.slice(0, 4).map(({ times }) => ({ file: times.file })),
     data: {
+      fact: "python-time",
       purpose: blamed,
       from: window.from,
       extraMs: round(window.extraMs),
@@ -151,7 +152,12 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
       says: why,
       weight,
       at: [{ file }],
-      data: { purpose: blamed, share: round(first.share), peers: round(second.share) },
+      data: {
+        fact: "python-time",
+        purpose: blamed,
+        share: round(first.share),
+        peers: round(second.share),
+      },
       accuses: [
         { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause: blamed, weight, why },
       ],

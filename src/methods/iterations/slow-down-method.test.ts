@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { factOf } from "../../model/facts.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import { slowDown } from "./slow-down-method.ts";
@@ -16,10 +17,10 @@ async function findings(level: (i: number) => number): Promise<NewFinding[]> {
 test("a rise that is no slow-down is told with its size, and accuses nobody", async () => {
   const [even] = await findings((i) => (i <= 150 ? 1000 : 1060));
   expect(even!.says).toContain("no lasting slow-down in 300 iterations");
-  expect(even!.data["rise"]).toBeCloseTo(1.06, 2);
+  expect(factOf(even!, "even-iterations")!.rise).toBeCloseTo(1.06, 2);
   expect(even!.accuses).toEqual([]);
   const [flat] = await findings(() => 1000);
-  expect(flat!.data["rise"]).toBeCloseTo(1, 2);
+  expect(factOf(flat!, "even-iterations")!.rise).toBeCloseTo(1, 2);
 });
 
 test("what came little by little is told so, from where to where and how fast", async () => {
@@ -27,7 +28,7 @@ test("what came little by little is told so, from where to where and how fast", 
   expect(slow!.says).toMatch(
     /^iterations became slower little by little from iteration \d+ to \d+ and take 1\.\d+ times as long/,
   );
-  const ramp = slow!.data["ramp"] as { until: number; msPerIteration: number };
-  expect(ramp.msPerIteration).toBeCloseTo(2, 0);
-  expect(Math.abs(Number(slow!.data["iteration"]) - 100)).toBeLessThanOrEqual(10);
+  const { ramp, iteration } = factOf(slow!, "slow-down")!;
+  expect(ramp!.msPerIteration).toBeCloseTo(2, 0);
+  expect(Math.abs(iteration - 100)).toBeLessThanOrEqual(10);
 });

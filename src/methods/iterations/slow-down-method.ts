@@ -43,6 +43,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
         file === series.file ? { file, line: change.line } : { file },
       ),
     data: {
+      fact: "slow-down",
       slowDown: true,
       iteration: change.iteration,
       until: episode.isOpen ? null : episode.to,
@@ -101,6 +102,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
+      fact: "even-iterations",
       evenIterations: Math.round(iterations),
       medianMs: round(medianMs),
       variation: round(variation),
@@ -150,6 +152,7 @@ function* irregularOnes(job: Job): Iterable<NewFinding> {
     weight: 0.2,
     at: [{ file: longest.series.file }],
     data: {
+      fact: "slow-episodes",
       spikes,
       fluctuations: beats.length,
       period: period ?? null,

@@ -2,7 +2,7 @@
 import type { NewFinding } from "../../model/finding.ts";
 import type { DeviceScore } from "./attribution/accumulate.ts";
 import type { Attribution } from "./attribute.ts";
-import type { Witness } from "./slow-findings.ts";
+import type { SlowFinding, Witness } from "./slow-findings.ts";
 
 /** Devices that are shown (the paper's K is 2). */
 const SHOWN = 5;
@@ -10,7 +10,7 @@ const SHOWN = 5;
 const FEWEST = 4;
 const AHEAD = 1.5;
 
-export function withDevices(finding: NewFinding, { devices, searched }: Attribution): NewFinding {
+export function withDevices(finding: SlowFinding, { devices, searched }: Attribution): SlowFinding {
   const shown = devices.slice(0, SHOWN).map(({ device, score, irregularities }) => ({
     kind: device.kind,
     name: device.name,
@@ -40,7 +40,7 @@ export function fromDevices(
     says,
     weight: 0.2,
     at: found[0]!.at,
-    data: { disagrees: true, speaksFor: top.device.name },
+    data: { fact: "other-device", disagrees: true, speaksFor: top.device.name },
     accuses: [],
     clears: [],
     lacks,

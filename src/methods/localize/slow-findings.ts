@@ -1,6 +1,7 @@
 /** What the localizer found, in words, with how sure it is. */
 import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
+import type { SlowDevice, SlowRank, SlowTimes } from "../../model/facts.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -13,6 +14,9 @@ import { sideOf } from "./side.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
 import type { UnseenPeer } from "./unseen-peer.ts";
+
+/** A rank or a device that makes the job slow. */
+export type SlowFinding = NewFinding<SlowRank | SlowDevice>;
 
 export interface Witness {
   readonly job: Job;
@@ -49,7 +53,7 @@ export function* fromSearch(
   slow: SlowIterations,
   own: readonly OwnTimeSuspect[],
   witness: Witness,
-): Iterable<NewFinding> {
+): Iterable<SlowFinding> {
   const slowNumbers = (account: Account): number[] =>
     [...account.iteration.keys()].filter((i) => slow.isSlow(account.iteration[i]!));
   const blamed = located.ranks.map(({ rank }) => rank);
@@ -71,7 +75,7 @@ export function* fromSearch(
 export function* fromOwnTimes(
   own: readonly OwnTimeSuspect[],
   witness: Witness,
-): Iterable<NewFinding> {
+): Iterable<SlowFinding> {
   const blamed = own.map(({ rank }) => rank);
   for (const suspect of own) {
     const { rank, kind, iteration, until, beforeMs, afterMs, sigmas } = suspect;
@@ -98,7 +102,7 @@ function findingOf(
   certainty: number,
   blamed: readonly Rank[],
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const { cut, accounts, lacks } = witness;
   const { rank, iteration, until } = suspect;
   const operators = cut.find((other) => other.rank === rank)!;
@@ -118,6 +122,7 @@ function findingOf(
     weight,
     at: [{ file: operators.file }],
     data: {
+      fact: "slow-rank",
       ...times(operators, iteration, until, witness),
       growthMs: round(suspect.afterMs - suspect.beforeMs),
       ownMs: ownTimes(suspect, accounts.get(rank)!).map(round),
@@ -146,7 +151,7 @@ export function fromNetwork(
   { device, growthMs, votes, pivots }: Culprit,
   slow: SlowIterations,
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last to come stays longer, ${growthMs.toFixed(1)} ms an iteration`;
   return networkFinding(device!, says, 0.85 + 0.1 * (votes / pivots), slow, growthMs, witness);
 }
@@ -155,7 +160,7 @@ export function fromNetwork(
 export function fromPeers(
   { device, ratio, growthMs }: { device: Device; ratio: number; growthMs: number },
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, in all iterations at hand`;
   const always = { isSlow: () => true, from: null, until: null, isLasting: true };
   return networkFinding(device, says, surenessOfRatio(ratio), always, growthMs, witness);
@@ -179,7 +184,7 @@ function networkFinding(
   slow: SlowIterations,
   growthMs: number,
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const { job, cut, lacks } = witness;
   const { explains, contradicts } = device;
   const isGroup = device.kind === "group" && device.ranks.length > 2;
@@ -195,6 +200,7 @@ function networkFinding(
     weight,
     at: [{ file: operators.file }],
     data: {
+      fact: "slow-device",
       ...times(operators, slow.from, slow.until, witness),
       growthMs: round(growthMs),
       device: device.name,
@@ -240,7 +246,7 @@ export function fromUnseen(
   { ranks, votes, pivots, growthMs }: Culprit,
   slow: SlowIterations,
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const { cut, accounts, lacks } = witness;
   const says = `the waiting leads to ${rankWords(ranks)}, which left no operators: from ${votes} of ${pivots} ranks, ${growthMs.toFixed(1)} ms an iteration`;
   const weight = 0.6 / ranks.length;
@@ -249,7 +255,11 @@ export function fromUnseen(
     says,
     weight: 0.6,
     at: [{ file: cut[0]!.file }],
-    data: { ...times(cut[0]!, slow.from, slow.until, witness), growthMs: round(growthMs) },
+    data: {
+      fact: "slow-rank",
+      ...times(cut[0]!, slow.from, slow.until, witness),
+      growthMs: round(growthMs),
+    },
     accuses: [{ ...facts, ranks, weight: Math.max(weight, 0.35), why: says }],
     clears: [...accounts.keys()],
     lacks: [
@@ -269,7 +279,7 @@ const BY_EXCLUSION = 0.5;
 export function fromUnseenPeer(
   { rank, waiting, growthMs, isThroughout }: UnseenPeer,
   witness: Witness,
-): NewFinding {
+): SlowFinding {
   const { cut, accounts, lacks } = witness;
   const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operators: they stay ${growthMs.toFixed(1)} ms of an iteration longer in what they share with it than groups that do as much`;
   const weight = isThroughout ? BY_EXCLUSION : 0.2;
@@ -278,7 +288,11 @@ export function fromUnseenPeer(
     says,
     weight,
     at: [{ file: operators.file }],
-    data: { ...times(operators, null, null, witness), growthMs: round(growthMs) },
+    data: {
+      fact: "slow-rank",
+      ...times(operators, null, null, witness),
+      growthMs: round(growthMs),
+    },
     accuses: isThroughout
       ? [
           {
@@ -306,7 +320,7 @@ function times(
   from: number | null,
   until: number | null,
   { clocks }: Witness,
-): Record<string, unknown> {
+): SlowTimes {
   const at = (index: number, plus: number): string | null => {
     const ms = (startMs[index] ?? NaN) + plus - (clocks.get(rank) ?? 0);
     return Number.isFinite(ms) ? new Date(ms).toISOString() : null;

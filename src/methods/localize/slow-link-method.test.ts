@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { factOf } from "../../model/facts.ts";
 import type { Env, Job } from "../../model/job.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import { pipelinePasses, type PipelineSpec } from "./links/test-pipeline.ts";
@@ -52,7 +53,7 @@ describe("the slow link of a job", () => {
       /^tensors between rank 2 and rank 3 take (59|60|61)\.\d ms longer \(both ways; 2\.0 ms before\) from iteration 7, also/,
     );
     expect(finding!.weight).toBeGreaterThan(0.8);
-    expect(finding!.data["delayMs"]).toBeCloseTo(60, -1);
+    expect(factOf(finding!, "slow-link")!.delayMs).toBeCloseTo(60, -1);
   });
 
   it("is not asked for where nobody logs passes, nor found where nothing slowed down", () => {

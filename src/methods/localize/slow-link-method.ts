@@ -40,6 +40,7 @@ function findingOf(found: LinkFinding, tables: readonly StageOperations[], job: 
       .slice(0, MAX_FILES)
       .map(({ file }) => ({ file })),
     data: {
+      fact: "slow-link",
       slowDown: false,
       iteration,
       onset: onsetOf(found, job),

@@ -2,7 +2,6 @@
  * What the witnesses of a slow-down together say: the search, own times, floors. The same for dumps that lie in a
  * folder (slow-rank-method.ts) and for operators that are fetched from a running job (live.ts).
  */
-import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { median } from "../../maths/robust.ts";
@@ -18,6 +17,7 @@ import {
   fromPeers,
   fromSearch,
   fromUnseen,
+  type SlowFinding,
   type Witness,
 } from "./slow-findings.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
@@ -64,9 +64,9 @@ export function weighed(
   floors: readonly FloorSeries[],
   totalMs: readonly number[],
   witness: Witness,
-): NewFinding[] {
+): SlowFinding[] {
   const changed = own.filter(({ kind }) => kind !== "always");
-  const compute: NewFinding[] =
+  const compute: SlowFinding[] =
     located && located.ranks.length > 0
       ? [...fromSearch(located, slow!, own, witness)]
       : [...fromOwnTimes(changed, witness)];
@@ -108,9 +108,9 @@ function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Accoun
 }
 
 /** An account against which better evidence stands: kept, so that the verdict can show it. */
-function outweighed(finding: NewFinding): NewFinding {
+function outweighed(finding: SlowFinding): SlowFinding {
   const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
-  const data = { ...finding.data, disagrees: true };
+  const data = { ...finding.data, disagrees: true } as const;
   return { ...finding, weight: 0.3 * finding.weight, data, accuses, clears: [] };
 }
 

@@ -1,5 +1,6 @@
 /** The question "what if nobody straggled?" asked of a job whose stages were traced (what-if/README.md). */
 import { count, rankWords } from "../../base/text.ts";
+import type { ReplayedWhatIf } from "../../model/facts.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
@@ -58,8 +59,9 @@ function findingOf(files: readonly StageOperations[], result: WhatIf): NewFindin
   };
 }
 
-function figuresOf(result: WhatIf): Readonly<Record<string, unknown>> {
+function figuresOf(result: WhatIf): ReplayedWhatIf {
   return {
+    fact: "replayed-what-if",
     slowdown: round(result.slowdown),
     workerShare: round(result.workerShare),
     lastStageShare: round(result.stageShares.at(-1)!),

@@ -82,6 +82,7 @@ function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
     weight: confidence,
     at: cause.at ? [{ file: cause.at.file, line: cause.at.line }] : [],
     data: {
+      fact: "log-cause",
       category,
       signature: cause.signature,
       owner: cause.owner,

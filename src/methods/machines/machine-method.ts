@@ -129,6 +129,7 @@ function findingOf(
     weight,
     at: [],
     data: {
+      fact: "odd-machine",
       machine,
       since,
       until: untilS === null ? null : new Date(1000 * untilS).toISOString(),
@@ -187,7 +188,7 @@ function telemetryFinding({ telemetry }: MachineReport): NewFinding {
     says: `the monitoring of ${first!.machine} is broken, not the machine: ${first!.why}${more}`,
     weight: 0.3,
     at: [],
-    data: { telemetry: telemetry.slice(0, 10) },
+    data: { fact: "broken-monitoring", telemetry: telemetry.slice(0, 10) },
     accuses: [],
     clears: [],
   };
@@ -203,6 +204,7 @@ function nobody(report: MachineReport): NewFinding {
     weight: 0.3,
     at: [],
     data: {
+      fact: "alike-machines",
       machines,
       jitters: jitter.length,
       allAlike: !isHalted && machines > 2 && !isCrowded && toS - fromS >= LEAST_SEEN_S,

@@ -185,7 +185,7 @@ function findingOf(
     says,
     weight,
     at: [],
-    data: { switch: leaf, since, until: null, metrics, ports: ports.length },
+    data: { fact: "slow-switch", switch: leaf, since, until: null, metrics, ports: ports.length },
     accuses: [
       {
         kind: "faulty-machine",

@@ -18,7 +18,7 @@ export const regression: Method = {
     const { regressions, notes } = judge(run, job.traceBaseline ?? []);
     for (const one of regressions) yield findingOf(one, run, job);
     for (const note of notes)
-      yield { says: note, weight: 0, at: [], data: {}, accuses: [], clears: [] };
+      yield { says: note, weight: 0, at: [], data: { fact: "remark" }, accuses: [], clears: [] };
   },
 };
 
@@ -74,6 +74,7 @@ function findingOf(one: Regression, run: RunProfile, job: Job): NewFinding {
     weight,
     at,
     data: {
+      fact: "regressed-metric",
       regression: true,
       metric: one.metric,
       value: one.value,

@@ -14,7 +14,7 @@ export function gpusDiffer({ fast, slow, ratio, what }: Divided<Rank>): Said {
   const [a, b] = [inOrder(fast), inOrder(slow)];
   return {
     says: `the GPUs of ${rankWords(a)} and those of ${rankWords(b)} were tested: they differ by ${percent(ratio - 1)}, which of them is slow cannot be told`,
-    data: { what, fast: a, slow: b, ratio: round(ratio) },
+    data: { fact: "tested-different", what, fast: a, slow: b, ratio: round(ratio) },
   };
 }
 
@@ -26,7 +26,12 @@ export function transfersDiffer({ fast, slow, ratio, what }: Divided<Link>): Sai
   const more = slow.length > 3 ? ", …" : "";
   return {
     says: `transfers of ${what} were tested, ${slow.length} of ${fast.length + slow.length} slower than the others (${some}${more}): they differ by ${percent(ratio - 1)}, which of them is slow cannot be told`,
-    data: { what, slow: slow.map(({ from, to }) => [from, to]), ratio: round(ratio) },
+    data: {
+      fact: "tested-different",
+      what,
+      slow: slow.map(({ from, to }) => [from, to]),
+      ratio: round(ratio),
+    },
   };
 }
 
@@ -54,7 +59,7 @@ export function allAlike(
     apart === ""
       ? `${tested} ${were} tested, and there is nothing to compare ${gpus + links === 1 ? "it" : "them"} with`
       : `${tested} were tested${isAlike ? " and are alike" : ""}: none stands out (they differ in ${apart} at most)`;
-  return { says, data: { gpus, links, transfers } };
+  return { says, data: { fact: "tested-alike", gpus, links, transfers } };
 }
 
 /** How far the slowest lies above the fastest, in the test where that is most; null where each stands alone. */

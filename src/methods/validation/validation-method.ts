@@ -166,6 +166,7 @@ function finding(
     weight: accused.weight,
     at: placesOf(own.length > 0 ? own : partners),
     data: {
+      fact: "tested-slow",
       ratio: Math.round(figures.ratio * 1000) / 1000,
       tests: figures.tests,
       ...(hosts.length > 0 ? { hosts } : {}),

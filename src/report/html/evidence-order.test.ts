@@ -4,7 +4,7 @@ import { html } from "./escape.ts";
 import { type EvidenceSection, placeEvidence } from "./evidence-order.ts";
 import { reasonedSlowGpu } from "./synthetic-reasoning.ts";
 
-const section = (id: string, ...shows: string[]): EvidenceSection => ({
+const section = (id: string, ...shows: EvidenceSection["shows"]): EvidenceSection => ({
   id,
   name: id,
   shows,

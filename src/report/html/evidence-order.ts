@@ -2,6 +2,7 @@
  * Where a report shows which finding, and in which order: what decided this verdict comes first and is open, what other
  * methods saw comes after it and is folded.
  */
+import type { MethodId } from "../../model/method.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { leadingIds } from "../reasoning-words.ts";
 import type { Markup } from "./escape.ts";
@@ -12,7 +13,7 @@ export interface EvidenceSection {
   readonly id: string;
   readonly name: string;
   /** Methods whose findings it shows: "hang/wait-graph", or all of one question: "iterations/". */
-  readonly shows: readonly string[];
+  readonly shows: readonly (MethodId | `${string}/`)[];
   /** What is folded away where nothing of it decided: "Plots and tables". */
   readonly folds: string;
   readonly body: Markup;

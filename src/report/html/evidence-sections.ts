@@ -10,7 +10,7 @@ import { type MachineAnswer, renderMachinesBody } from "./machines-section.ts";
 import { pictureSections } from "./picture-section.ts";
 import { type TracePictures, traceSections } from "./trace-section.ts";
 import { renderWaitGraph } from "./wait-graph-section.ts";
-import { readWaitOps } from "./wait-ops.ts";
+import { readWaitOps } from "../../model/wait-ops.ts";
 
 /** Where findings stand that nothing is drawn of. */
 export const OTHER: EvidenceSection = {
@@ -33,7 +33,7 @@ export function evidenceSections(
   const section = (
     id: string,
     name: string,
-    shows: readonly string[],
+    shows: EvidenceSection["shows"],
     folds: string,
     body: Markup | null,
   ): EvidenceSection[] => (body === null ? [] : [{ id, name, shows, folds, body }]);
@@ -63,7 +63,7 @@ export function evidenceSections(
     ...(traces ? traceSections(traces) : []).map(({ id, name, body }) => ({
       id,
       name,
-      shows: ["traces/", "host/python-time"],
+      shows: ["traces/", "host/python-time"] as const,
       folds: "The drawing",
       body,
     })),

@@ -4,7 +4,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { html, join, Markup } from "./escape.ts";
 import { COUNTERS, frontierTable, type FrontierCell, type FrontierColumn } from "./frontier.ts";
-import type { WaitOp } from "./wait-ops.ts";
+import type { StuckOperator } from "../../model/facts.ts";
 
 const MAX_ROWS = 256;
 const MAX_ROLE = 80;
@@ -13,7 +13,7 @@ export function renderFrontiers(
   job: Job,
   suspects: ReadonlySet<Rank>,
   victims: ReadonlySet<Rank>,
-  ops: readonly WaitOp[],
+  ops: readonly StuckOperator[],
 ): Markup {
   const table = frontierTable(job, suspects, ops, MAX_ROWS);
   if (table.columns.length === 0) {

@@ -4,7 +4,7 @@
  */
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import type { WaitOp } from "./wait-ops.ts";
+import type { StuckOperator } from "../../model/facts.ts";
 
 export const COUNTERS = ["enqueued", "started", "completed"] as const;
 
@@ -46,7 +46,7 @@ export interface FrontierTable {
 export function frontierTable(
   job: Job,
   suspects: ReadonlySet<Rank>,
-  ops: readonly WaitOp[],
+  ops: readonly StuckOperator[],
   mostRows: number,
 ): FrontierTable {
   const mixed = new Set(job.groups.filter((group) => group.carriesP2p).map(({ role }) => role));
@@ -129,7 +129,7 @@ function lagOf(cell: FrontierCell): number {
 }
 
 /** Suspects, then by steps along the wait graph, then by number. */
-function rankOrder(job: Job, suspects: ReadonlySet<Rank>, ops: readonly WaitOp[]): Rank[] {
+function rankOrder(job: Job, suspects: ReadonlySet<Rank>, ops: readonly StuckOperator[]): Rank[] {
   const steps = new Map<Rank, number>([...suspects].map((rank) => [rank, 0]));
   let edge = new Set(suspects);
   for (let step = 1; edge.size > 0; step++) {

@@ -244,7 +244,7 @@ describe("the page", () => {
     const findings = Array.from({ length: 1_000 }, (_, i) => ({
       ...long.verdict.findings[1]!,
       id: `g${i}`,
-      data: { lines: Array.from({ length: 500 }, () => "y".repeat(500)) },
+      data: { fact: "stopped-rank" as const, side: "cpu" as const, last: "y".repeat(250_000) },
     }));
     const text = renderHtml(long.job, { ...long.verdict, findings });
     expect(Buffer.byteLength(text)).toBeLessThan(2_000_000);

@@ -17,7 +17,7 @@ export function storySections(picture: IncidentPicture | null): readonly Evidenc
           {
             id: "story",
             name: "How it spread",
-            shows: ["localize/slow-rank", "localize/slow-link"],
+            shows: ["localize/slow-rank", "localize/slow-link"] as const,
             folds: "",
             body: markupOf(Story, { story }),
           },
@@ -28,7 +28,7 @@ export function storySections(picture: IncidentPicture | null): readonly Evidenc
           {
             id: "what-if",
             name: "What if",
-            shows: ["localize/what-if"],
+            shows: ["localize/what-if"] as const,
             folds: "",
             body: markupOf(WhatIf, { whatIf }),
           },
@@ -51,7 +51,7 @@ export function pictureSections(
           {
             id: "metrics",
             name: "Metrics beside peers",
-            shows: ["machines/"],
+            shows: ["machines/"] as const,
             folds: "Plots",
             body: markupOf(Metrics, { pictures: metrics }),
           },
@@ -62,7 +62,7 @@ export function pictureSections(
           {
             id: "log-lines",
             name: "Log lines",
-            shows: ["logs/", "crash/", "hang/watchdog"],
+            shows: ["logs/", "crash/", "hang/watchdog"] as const,
             folds: "The lines",
             body: markupOf(LogLines, { logs }),
           },
@@ -73,7 +73,7 @@ export function pictureSections(
           {
             id: "timeline",
             name: "The worst step",
-            shows: ["traces/"],
+            shows: ["traces/"] as const,
             folds: "The drawing",
             body: markupOf(Timeline, { timeline }),
           },

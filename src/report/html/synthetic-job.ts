@@ -6,7 +6,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { DumpGroup, OperatorTable } from "../../model/operators.ts";
 import type { Group, Job, RankDump, RankInfo } from "../../model/job.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import type { WaitOp } from "./wait-ops.ts";
+import type { StuckOperator } from "../../model/facts.ts";
 
 export interface Shape {
   readonly tp: number;
@@ -167,18 +167,20 @@ const NO_OPERATORS: OperatorTable = {
 };
 
 /** The culprit's tensor group waits for it; its stage for that group; the other stages for transfers. */
-export function syntheticWaits(shape: Shape): WaitOp[] {
+export function syntheticWaits(shape: Shape): StuckOperator[] {
   const { tp, dp, pp, culprit, silent } = shape;
   const at = coordinates(shape, culprit);
   const rankAt = (t: number, d: number, p: number): Rank => t + tp * (d + dp * p);
   const why = silent?.includes(culprit) ? "silent" : "not-enqueued";
-  const ops: WaitOp[] = [];
+  const ops: StuckOperator[] = [];
   const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
   const fellows = range(tp).filter((t) => t !== at.t);
   ops.push({
     what: `all_reduce #489 of TENSOR_PARALLEL_${at.d}`,
     role: "TENSOR_PARALLEL",
-    isP2p: false,
+    group: "",
+    seq: 0,
+    p2p: false,
     arrived: fellows.map((t) => rankAt(t, at.d, at.p)),
     absent: [{ rank: culprit, why }],
   });
@@ -188,7 +190,9 @@ export function syntheticWaits(shape: Shape): WaitOp[] {
       ops.push({
         what: `reduce_scatter #241 of DATA_PARALLEL_${t + tp * p}`,
         role: "DATA_PARALLEL",
-        isP2p: false,
+        group: "",
+        seq: 0,
+        p2p: false,
         arrived: range(dp).flatMap((d) => (d === at.d ? [] : rankAt(t, d, p))),
         absent: [{ rank: away, why: away === culprit ? why : "behind" }],
       });
@@ -197,7 +201,9 @@ export function syntheticWaits(shape: Shape): WaitOp[] {
       ops.push({
         what: `the transfer from rank ${from} to rank ${away} (PIPELINE_PARALLEL_${t})`,
         role: "PIPELINE_PARALLEL",
-        isP2p: true,
+        group: "",
+        seq: 0,
+        p2p: true,
         arrived: [away],
         absent: [{ rank: from, why: from === culprit ? why : "behind" }],
       });
@@ -209,12 +215,12 @@ export function syntheticWaits(shape: Shape): WaitOp[] {
 function makeVerdict(shape: Shape, job: Job, text: (plain: string) => string): Verdict {
   const { culprit } = shape;
   const machine = job.ranks.get(culprit)!.machine;
-  const listed = syntheticWaits(shape).map(({ what, role, isP2p, arrived, absent }) => ({
+  const listed = syntheticWaits(shape).map(({ what, role, p2p, arrived, absent }) => ({
     what: text(what),
     role: text(role),
     group: text("7"),
     seq: 241,
-    p2p: isP2p,
+    p2p,
     arrived,
     absent,
   }));
@@ -256,15 +262,20 @@ function makeVerdict(shape: Shape, job: Job, text: (plain: string) => string): V
         says: text("everybody waits"),
         weight: 0.9,
         at: [],
-        data: { ops: listed, stuckOps: listed.length, since: text("2026-11-15T00:41:49.457Z") },
+        data: {
+          fact: "waiting-ranks",
+          ops: listed,
+          stuckOps: listed.length,
+          since: text("2026-11-15T00:41:49.457Z"),
+        },
       },
       {
         id: "f2",
-        method: text("hang/stacks"),
+        method: "hang/stacks",
         says: text(why),
         weight: 0.92,
         at: [{ file: text(`/run/42/stacks.rank${culprit}.txt`), line: 4 }],
-        data: { [text("last")]: text("send 0->1"), list: [text("a"), 1, null] },
+        data: { fact: "stopped-rank", side: "cpu", last: text("send 0->1") },
       },
       {
         id: text("f3"),
@@ -272,7 +283,7 @@ function makeVerdict(shape: Shape, job: Job, text: (plain: string) => string): V
         says: text("fewer collectives"),
         weight: 0.4,
         at: [],
-        data: {},
+        data: { fact: "remark" },
       },
     ],
     inputs: job.inputs,

@@ -5,7 +5,8 @@ import { syntheticWaits } from "./synthetic-job.ts";
 import { type Layout, layOut } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
 import { waitGraphLayout } from "./wait-graph-section.ts";
-import { ABSENCES, type WaitOp } from "./wait-ops.ts";
+import type { StuckOperator } from "../../model/facts.ts";
+import { ABSENCES } from "../../model/wait-ops.ts";
 
 const MOST = 40;
 
@@ -33,7 +34,7 @@ function expectSound(layout: Layout): void {
   }
 }
 
-function ranksOf(ops: readonly WaitOp[]): Set<Rank> {
+function ranksOf(ops: readonly StuckOperator[]): Set<Rank> {
   return new Set(ops.flatMap((op) => [...op.arrived, ...op.absent.map(({ rank }) => rank)]));
 }
 
@@ -41,7 +42,7 @@ function drawnRanks(layout: Layout): Rank[] {
   return layout.nodes.flatMap(({ node }) => (node.kind === "ranks" ? node.ranks : []));
 }
 
-function drawnOps(layout: Layout): WaitOp[] {
+function drawnOps(layout: Layout): StuckOperator[] {
   return layout.nodes.flatMap(({ node }) => (node.kind === "op" ? node.ops : []));
 }
 
@@ -51,13 +52,15 @@ const anyOps = fc.array(
       ranks: fc.uniqueArray(fc.nat(60), { minLength: 1, maxLength: 12 }),
       arrived: fc.nat(12),
       role: fc.constantFrom("TP", "DP"),
-      isP2p: fc.boolean(),
+      p2p: fc.boolean(),
       why: fc.constantFrom(...ABSENCES),
     })
-    .map(({ ranks, arrived, role, isP2p, why }): WaitOp => ({
+    .map(({ ranks, arrived, role, p2p, why }): StuckOperator => ({
       what: `all_reduce #1 of ${role}`,
       role,
-      isP2p,
+      group: role,
+      seq: 1,
+      p2p,
       arrived: ranks.slice(0, arrived),
       absent: ranks.slice(arrived).map((rank) => ({ rank, why })),
     })),
@@ -87,8 +90,8 @@ describe("whatever waits for whatever", () => {
         const nodeOf = new Map(
           nodes.flatMap((node, i) =>
             node.kind === "ranks"
-              ? node.ranks.map((rank): [Rank | WaitOp, number] => [rank, i])
-              : node.ops.map((op): [Rank | WaitOp, number] => [op, i]),
+              ? node.ranks.map((rank): [Rank | StuckOperator, number] => [rank, i])
+              : node.ops.map((op): [Rank | StuckOperator, number] => [op, i]),
           ),
         );
         const drawn = new Set(edges.map(({ from, to }) => `${from}>${to}`));
@@ -115,10 +118,12 @@ describe("a job of 2,000 ranks", () => {
   });
 
   test("in one chain keeps the 40 nodes nearest to the culprit", () => {
-    const ops = Array.from({ length: 1_999 }, (_, rank): WaitOp => ({
+    const ops = Array.from({ length: 1_999 }, (_, rank): StuckOperator => ({
       what: `the transfer from rank ${rank + 1} to rank ${rank} (PP)`,
       role: "PP",
-      isP2p: true,
+      group: "",
+      seq: 1,
+      p2p: true,
       arrived: [rank],
       absent: [{ rank: rank + 1, why: "behind" }],
     }));
@@ -130,10 +135,12 @@ describe("a job of 2,000 ranks", () => {
   });
 
   test("that all wait for one another in different ways stays within the cap", () => {
-    const ops = Array.from({ length: 400 }, (_, i): WaitOp => ({
+    const ops = Array.from({ length: 400 }, (_, i): StuckOperator => ({
       what: `all_reduce #${i} of ROLE_${i}`,
       role: `ROLE_${i}`,
-      isP2p: false,
+      group: "",
+      seq: 1,
+      p2p: false,
       arrived: Array.from({ length: 5 }, (_, k) => i * 5 + k),
       absent: [{ rank: (i * 7_919) % 2_000, why: "behind" }],
     }));
@@ -142,7 +149,15 @@ describe("a job of 2,000 ranks", () => {
 });
 
 test("an operator that all have entered stands below the ranks that are in it", () => {
-  const op: WaitOp = { what: "a", role: "TP", isP2p: false, arrived: [0, 1], absent: [] };
+  const op: StuckOperator = {
+    what: "a",
+    role: "TP",
+    group: "",
+    seq: 1,
+    p2p: false,
+    arrived: [0, 1],
+    absent: [],
+  };
   const layout = layOut(buildGraph([op], new Set([0, 1]), MOST), MOST);
   expectSound(layout);
   const box = layout.nodes.find(({ node }) => node.kind === "op")!;
@@ -150,10 +165,12 @@ test("an operator that all have entered stands below the ranks that are in it", 
 });
 
 test("ranks in a circle are joined by an arrow that goes around", () => {
-  const wait = (rank: Rank, other: Rank): WaitOp => ({
+  const wait = (rank: Rank, other: Rank): StuckOperator => ({
     what: `${rank} for ${other}`,
     role: "TP",
-    isP2p: false,
+    group: "",
+    seq: 1,
+    p2p: false,
     arrived: [rank],
     absent: [{ rank: other, why: "behind" }],
   });

@@ -5,7 +5,7 @@
  * coarsest bisimulation: every path that leads from a rank to a culprit stays a path).
  */
 import type { Rank } from "../../model/ids.ts";
-import type { Absence, WaitOp } from "./wait-ops.ts";
+import type { Absence, StuckOperator } from "../../model/facts.ts";
 
 export type RankStatus = "culprit" | "waiting" | "silent" | "other";
 
@@ -20,7 +20,7 @@ export interface RankNode {
 export interface OpNode {
   readonly kind: "op";
   /** More than one where alike operators were folded. */
-  readonly ops: readonly WaitOp[];
+  readonly ops: readonly StuckOperator[];
 }
 
 export type GraphNode = RankNode | OpNode;
@@ -43,7 +43,7 @@ const MAX_SINGLE_CULPRITS = 8;
 const MAX_ROUNDS = 64;
 
 export function buildGraph(
-  ops: readonly WaitOp[],
+  ops: readonly StuckOperator[],
   culprits: ReadonlySet<Rank>,
   mostNodes: number,
 ): Graph {
@@ -53,7 +53,7 @@ export function buildGraph(
 }
 
 interface Facts {
-  readonly ops: readonly WaitOp[];
+  readonly ops: readonly StuckOperator[];
   /** Ascending. */
   readonly ranks: readonly Rank[];
   /** Per rank, in the order of `ranks`: operators that it is in, and that miss it. */
@@ -65,7 +65,7 @@ interface Facts {
   readonly own: readonly string[];
 }
 
-function gather(ops: readonly WaitOp[], culprits: ReadonlySet<Rank>): Facts {
+function gather(ops: readonly StuckOperator[], culprits: ReadonlySet<Rank>): Facts {
   const all = ops.flatMap((op) => [...op.arrived, ...op.absent.map(({ rank }) => rank)]);
   const ranks = [...new Set(all)].sort((a, b) => a - b);
   const at = new Map(ranks.map((rank, i) => [rank, i]));
@@ -103,7 +103,7 @@ function alikeClasses(facts: Facts): Classes {
   let ofRank = numbered(
     facts.ranks.map((_, i) => `${facts.status[i]}|${facts.own[i]}|${facts.isSilent[i]}`),
   );
-  let ofOp = numbered(facts.ops.map((op) => `${op.role}|${op.isP2p}|${callName(op)}`));
+  let ofOp = numbered(facts.ops.map((op) => `${op.role}|${op.p2p}|${callName(op)}`));
   const at = new Map(facts.ranks.map((rank, i) => [rank, i]));
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const before = countOf(ofRank) + countOf(ofOp);
@@ -145,7 +145,7 @@ function quotient(facts: Facts, { ofRank, ofOp }: Classes): Graph {
     members[id]!.push(facts.ranks[i]!);
     first[id] ??= i;
   }
-  const folded: WaitOp[][] = Array.from({ length: countOf(ofOp) }, () => []);
+  const folded: StuckOperator[][] = Array.from({ length: countOf(ofOp) }, () => []);
   for (const [i, id] of ofOp.entries()) folded[id]!.push(facts.ops[i]!);
   const nodes: GraphNode[] = members.map((ranks, id) => ({
     kind: "ranks",
@@ -172,6 +172,6 @@ function add(edges: Map<string, GraphEdge>, edge: GraphEdge): void {
 }
 
 /** "all_reduce" of "all_reduce #241 of DATA_PARALLEL_1". */
-export function callName(op: WaitOp): string {
-  return op.isP2p ? "transfer" : (/^[^\s#]+/.exec(op.what)?.[0] ?? "operator");
+export function callName(op: StuckOperator): string {
+  return op.p2p ? "transfer" : (/^[^\s#]+/.exec(op.what)?.[0] ?? "operator");
 }

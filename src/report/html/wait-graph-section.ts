@@ -6,7 +6,8 @@ import { html, type Markup } from "./escape.ts";
 import { layOut, type Layout } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
 import { ABSENCE_WORDS, drawGraph } from "./wait-graph-svg.ts";
-import { ABSENCES, type WaitOp, type WaitOps } from "./wait-ops.ts";
+import type { StuckOperator } from "../../model/facts.ts";
+import { ABSENCES, type WaitOps } from "../../model/wait-ops.ts";
 
 /** What a person takes in at once: above the first figure alike nodes fold, the second is never passed. */
 const MOST_BEFORE_FOLDING = 28;
@@ -25,7 +26,10 @@ export function renderWaitGraph(job: Job, waits: WaitOps, culprits: ReadonlySet<
     ${legend()} ${leftOut(layout, waits)} ${asText(waits)}`;
 }
 
-export function waitGraphLayout(ops: readonly WaitOp[], culprits: ReadonlySet<Rank>): Layout {
+export function waitGraphLayout(
+  ops: readonly StuckOperator[],
+  culprits: ReadonlySet<Rank>,
+): Layout {
   return layOut(buildGraph(ops, culprits, MOST_BEFORE_FOLDING), MOST_DRAWN);
 }
 

@@ -4,7 +4,8 @@ import type { Job } from "../../model/job.ts";
 import { html, type Markup } from "./escape.ts";
 import type { Layout, PlacedEdge, PlacedNode } from "./wait-graph-layout.ts";
 import { callName, type OpNode, type RankNode, type RankStatus } from "./wait-graph-nodes.ts";
-import { ABSENCES, type Absence, type WaitOp } from "./wait-ops.ts";
+import type { Absence, StuckOperator } from "../../model/facts.ts";
+import { ABSENCES } from "../../model/wait-ops.ts";
 
 export const ABSENCE_WORDS: Readonly<Record<Absence, string>> = {
   silent: "no dump",
@@ -161,8 +162,8 @@ function shortRanges(ranks: readonly number[]): string {
 }
 
 /** "all_reduce #241"; "transfer 2 → 6". */
-function shortName(op: WaitOp): string {
-  const transfer = op.isP2p ? /from rank (\d+) to rank (\d+)/.exec(op.what) : null;
+function shortName(op: StuckOperator): string {
+  const transfer = op.p2p ? /from rank (\d+) to rank (\d+)/.exec(op.what) : null;
   if (transfer) return `transfer ${transfer[1]} → ${transfer[2]}`;
   const end = op.what.lastIndexOf(" of ");
   return end > 0 ? op.what.slice(0, end) : op.what;

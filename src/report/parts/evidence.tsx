@@ -65,7 +65,7 @@ export function MoreFindings({ rest }: { readonly rest: number }): VNode | null 
 function FindingCard({ finding }: { readonly finding: Finding }): VNode {
   const { id, method, says, weight, at, data } = finding;
   const share = percent(weight);
-  const json = Object.keys(data).length === 0 ? "" : jsonText(data, MOST_DATA + 1);
+  const json = data.fact === "remark" ? "" : jsonText(data, MOST_DATA + 1);
   const isCut = json.length > MOST_DATA;
   return (
     <article class="fl-finding" id={anchor(id)} tabIndex={-1}>

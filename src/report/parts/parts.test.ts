@@ -259,7 +259,7 @@ test("only markup of the escaping tag is put in as markup", () => {
 
 test("evidence keeps what suspects rest on, with its data folded", () => {
   const text = words(markupOf(Evidence, { verdict: slow.verdict }).text);
-  expect(text).toContain("f1 localize/slow-ranks weight 90 %");
+  expect(text).toContain("f1 localize/slow-rank weight 90 %");
   expect(text).toContain("/run/42/rank17.log:4");
 });
 

@@ -250,11 +250,11 @@ function slowVerdict(text: Texts): Verdict {
     findings: [
       {
         id: "f1",
-        method: "localize/slow-ranks",
+        method: "localize/slow-rank",
         says: text("rank 17's own time rose from 181 to 412 ms at iteration 801"),
         weight: 0.9,
         at: [{ file: text("/run/42/rank17.log"), line: 4 }],
-        data: { ownMs: [181, 412], rank: CULPRIT, note: text("by level") },
+        data: { fact: "stopped-rank", side: "cpu", last: text("by level") },
       },
       {
         id: "f2",
@@ -262,15 +262,15 @@ function slowVerdict(text: Texts): Verdict {
         says: text("gpu1 of node002 runs at 780 MHz, peers at 1,755 MHz"),
         weight: 0.8,
         at: [],
-        data: {},
+        data: { fact: "remark" },
       },
       {
         id: "f3",
-        method: "localize/links",
+        method: "localize/slow-link",
         says: text("a slow link"),
         weight: 0.1,
         at: [],
-        data: {},
+        data: { fact: "remark" },
       },
     ],
     inputs: [{ path: text("/run/42"), format: "flight-recorder", rank: null, records: 128_000 }],

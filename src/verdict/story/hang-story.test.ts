@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../../ingest/build-job.ts";
+import type { Absence, StuckOperator } from "../../model/facts.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { hangStory } from "./hang-story.ts";
 
@@ -17,7 +18,10 @@ const suspect: Suspect = {
   evidence: ["f1"],
 };
 
-function verdictOf(ops: readonly unknown[], suspects: readonly Suspect[] = [suspect]): Verdict {
+function verdictOf(
+  ops: readonly StuckOperator[],
+  suspects: readonly Suspect[] = [suspect],
+): Verdict {
   return {
     schema: "faultline.verdict/1",
     kind: "hang",
@@ -28,16 +32,32 @@ function verdictOf(ops: readonly unknown[], suspects: readonly Suspect[] = [susp
     victims: [],
     owner: null,
     actions: [],
-    findings: [{ id: "f1", method: "hang/wait-graph", says: "", weight: 1, at: [], data: { ops } }],
+    findings: [
+      {
+        id: "f1",
+        method: "hang/wait-graph",
+        says: "",
+        weight: 1,
+        at: [],
+        data: { fact: "waiting-ranks", ops, stuckOps: ops.length },
+      },
+    ],
     inputs: [],
     missing: [],
     wouldHelp: [],
   };
 }
 
-const op = (what: string, arrived: number[], absent: [number, string][], p2p = false) => ({
+const op = (
+  what: string,
+  arrived: number[],
+  absent: [number, Absence][],
+  p2p = false,
+): StuckOperator => ({
   what,
   role: "",
+  group: "",
+  seq: 1,
   p2p,
   arrived,
   absent: absent.map(([rank, why]) => ({ rank, why })),

@@ -8,7 +8,8 @@ import type { Job } from "../../model/job.ts";
 import { COMPLETED } from "../../model/operators.ts";
 import type { Story, StoryBar, StoryHop } from "../../model/picture.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
-import { readWaitOps, type Absence, type WaitOp } from "../../model/wait-ops.ts";
+import type { Absence, StuckOperator } from "../../model/facts.ts";
+import { readWaitOps } from "../../model/wait-ops.ts";
 import { MOST_BARS } from "./fetched-ranks.ts";
 import { capital, machineName, who } from "./story-words.ts";
 import { MOST_HOPS } from "./walk.ts";
@@ -45,21 +46,21 @@ export function hangStory(
 }
 
 interface WayStep {
-  readonly op: WaitOp;
+  readonly op: StuckOperator;
   /** Waits in it; did not come to it. */
   readonly from: Rank;
   readonly to: Rank;
 }
 
 /** From the suspects backwards, breadth first: the operator that is reached last is the farthest symptom. */
-function wayTo(ops: readonly WaitOp[], blamed: ReadonlySet<Rank>): WayStep[] | null {
+function wayTo(ops: readonly StuckOperator[], blamed: ReadonlySet<Rank>): WayStep[] | null {
   interface Node {
-    readonly op: WaitOp;
+    readonly op: StuckOperator;
     readonly to: Rank;
     readonly next: Node | null;
     readonly depth: number;
   }
-  const seen = new Set<WaitOp>();
+  const seen = new Set<StuckOperator>();
   const queue: Node[] = [];
   const reach = (isMissed: (rank: Rank) => boolean, next: Node | null): void => {
     const depth = next ? next.depth + 1 : 1;
@@ -91,9 +92,12 @@ function wayTo(ops: readonly WaitOp[], blamed: ReadonlySet<Rank>): WayStep[] | n
 }
 
 /** Everybody is in it and nobody leaves: communication itself, or members that call different things. */
-function stuckTogether(ops: readonly WaitOp[], blamed: ReadonlySet<Rank>): WaitOp | null {
+function stuckTogether(
+  ops: readonly StuckOperator[],
+  blamed: ReadonlySet<Rank>,
+): StuckOperator | null {
   const all = ops.filter(({ arrived, absent }) => absent.length === 0 && arrived.length > 1);
-  const held = (op: WaitOp): number => op.arrived.filter((rank) => blamed.has(rank)).length;
+  const held = (op: StuckOperator): number => op.arrived.filter((rank) => blamed.has(rank)).length;
   const [best] = all.toSorted((a, b) => held(b) - held(a) || b.arrived.length - a.arrived.length);
   return best && (held(best) > 0 || blamed.size === 0) ? best : null;
 }
@@ -131,7 +135,7 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
   const more = op.absent.length > 1 ? `; ${op.absent.length} of ${members.length} are missing` : "";
   const came = why ? `${capital(who(job, to))} ${WHY[why]}${more}.` : "Nobody is missing.";
   return {
-    kind: op.isP2p ? "transfer" : "collective",
+    kind: op.p2p ? "transfer" : "collective",
     title: harmless(cutText(op.what, MOST_TITLE)),
     says: `${capital(who(job, from))} waits in it${since}. ${came}`,
     from,
@@ -163,7 +167,12 @@ function suspectOf({ suspects }: Verdict, rank: Rank | undefined): Suspect | und
   return rank === undefined ? suspects[0] : suspects.find(({ ranks }) => ranks.includes(rank));
 }
 
-function endsOf(job: Job, verdict: Verdict, { to }: WayStep, ops: readonly WaitOp[]): string {
+function endsOf(
+  job: Job,
+  verdict: Verdict,
+  { to }: WayStep,
+  ops: readonly StuckOperator[],
+): string {
   const suspect = suspectOf(verdict, to);
   const others = (suspect?.ranks ?? []).filter((rank) => rank !== to);
   const also = others.length === 0 ? "" : ` So it is with ${rankWords(others)}.`;

@@ -37,7 +37,9 @@ async function verdictCiting(lines: readonly number[]): Promise<Verdict> {
   const at = lines.map((line) => ({ file: "a.log", line }));
   return {
     ...verdict,
-    findings: [{ id: "f1", method: "logs/library", says: "", weight: 1, at, data: {} }],
+    findings: [
+      { id: "f1", method: "logs/library", says: "", weight: 1, at, data: { fact: "remark" } },
+    ],
   };
 }
 

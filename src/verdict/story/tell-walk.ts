@@ -1,4 +1,5 @@
 /** A walk as a story: hops with bars, and what the last one does instead of coming. */
+import { factOf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Story, StoryBar, StoryHop } from "../../model/picture.ts";
@@ -72,11 +73,10 @@ export function issuing(
   { findings }: Verdict,
   { evidence }: Suspect,
 ): readonly [number, number] | null {
-  for (const { id, data } of findings) {
-    const issued = evidence.includes(id) ? data["issueMs"] : null;
-    if (!Array.isArray(issued) || issued.length !== 2) continue;
-    const [before, now] = issued.map(Number);
-    if (before! >= 0 && now! >= 0) return [before!, now!];
+  for (const finding of findings) {
+    const issued = evidence.includes(finding.id) ? factOf(finding, "slow-rank")?.issueMs : null;
+    const [before = NaN, now = NaN] = issued ?? [];
+    if (before >= 0 && now >= 0) return [before, now];
   }
   return null;
 }

@@ -1,4 +1,5 @@
 /** Which iterations a story is told of, and which ones they are compared with. */
+import { slowTimesOf } from "../../model/facts.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { middle } from "./middle.ts";
@@ -32,12 +33,12 @@ const USUAL = 0.9;
 /** What the suspects' evidence says of the time; else what any finding says. */
 export function slowSpan({ findings, suspects, when }: Verdict): SlowSpan {
   const cited = new Set(suspects.flatMap(({ evidence }) => evidence));
-  const slow = findings.filter(({ data }) => data["slowDown"] === true);
+  const slow = findings.filter((finding) => slowTimesOf(finding));
   const found = slow.find(({ id }) => cited.has(id)) ?? slow[0];
-  const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
-  if (!found) return { from: when.iteration, until: null };
-  if (found.data["sinceStart"] === true) return { from: null, until: null };
-  return { from: number(found.data["iteration"]), until: number(found.data["until"]) };
+  const times = found ? slowTimesOf(found) : null;
+  if (!times) return { from: when.iteration, until: null };
+  if (times.sinceStart === true) return { from: null, until: null };
+  return { from: times.iteration, until: times.until };
 }
 
 export function toldIterations(

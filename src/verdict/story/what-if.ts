@@ -1,5 +1,7 @@
 /** What an iteration takes, took, and would take without the suspect: figures of the replay, or worked out here. */
+import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
+import { factOf, type ReplayedWhatIf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { WhatIf } from "../../model/picture.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
@@ -11,15 +13,12 @@ import type { ToldIterations } from "./told-iterations.ts";
 
 /** From localize/what-if, which has replayed traced passes (methods/localize/what-if). */
 export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
-  const found = findings.find(({ method }) => method === "localize/what-if");
-  const number = (name: string): number => {
-    const value = found?.data[name];
-    return typeof value === "number" ? value : NaN;
-  };
-  const [now, ideal] = [number("actualMs"), number("idealMs")];
-  if (!found || !(now > 0) || !(ideal > 0)) return null;
+  const found = findings.find((finding) => factOf(finding, "replayed-what-if"));
+  const replayed = found ? factOf(found, "replayed-what-if") : null;
+  const [now, ideal] = [replayed?.actualMs ?? 0, replayed?.idealMs ?? 0];
+  if (!found || !replayed || now <= 0 || ideal <= 0) return null;
   const [first] = suspects.filter(({ evidence }) => evidence.includes(found.id));
-  const share = first ? shareOf(first, found.data) : NaN;
+  const share = first ? shareOf(first, replayed) : NaN;
   const without = now - Math.min(1, share) * (now - ideal);
   const bars: WhatIf["bars"] = [
     { label: "now", ms: now, kind: "now" },
@@ -31,18 +30,20 @@ export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
   const gain =
     share > 0 ? ` Without ${suspectWords(first!)} it would take ${msWords(without)}.` : "";
   return {
-    says: `Worked out by running ${count(number("steps") || 1, "traced step")} again with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all did alike.${gain}`,
+    says: `Worked out by running ${count(replayed.steps || 1, "traced step")} again with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all did alike.${gain}`,
     bars,
   };
 }
 
-function shareOf({ type }: Suspect, data: Readonly<Record<string, unknown>>): number {
-  const number = (value: unknown): number => (typeof value === "number" ? value : NaN);
-  if (type === "data") return number(data["evenMicroBatchesShare"]);
-  const stages = data["stageShares"];
-  if (type === "stage")
-    return Array.isArray(stages) ? stages.map(number).reduce((a, b) => (b > a ? b : a), 0) : NaN;
-  return number(data["workerShare"]);
+function shareOf({ type }: Suspect, replayed: ReplayedWhatIf): number {
+  const { evenMicroBatchesShare, stageShares, workerShare } = replayed;
+  if (type === "data") return evenMicroBatchesShare ?? NaN;
+  return type === "stage"
+    ? largest(
+        stageShares.map((share) => share ?? 0),
+        0,
+      )
+    : (workerShare ?? NaN);
 }
 
 /** Whose own time grew most, and by how much; rank -1 where nobody's did. */
@@ -162,8 +163,8 @@ function excessOf(
 function costOf({ findings }: Verdict, { evidence }: Suspect): number {
   const values = findings
     .filter(({ id }) => evidence.includes(id))
-    .map(({ data }) => data["growthMs"]);
-  return values.find((value) => typeof value === "number") ?? NaN;
+    .map((finding) => factOf(finding, "slow-rank", "slow-device")?.growthMs);
+  return values.find((value) => value !== undefined) ?? NaN;
 }
 
 function suspectWords(suspect: Suspect, all: readonly Rank[] = suspect.ranks): string {

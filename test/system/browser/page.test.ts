@@ -255,11 +255,11 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
           findings: [
             {
               id: "f1",
-              method: words,
+              method: "hang/stacks",
               says: words,
               weight: 1,
               at: [{ file: words }],
-              data: { [words]: words },
+              data: { fact: "stopped-rank", side: "cpu", last: words },
             },
           ],
         },

@@ -1,5 +1,7 @@
 /** The document of `diagnose --json`, as a schema. */
 import { z } from "zod";
+import type { Fact } from "../../../model/facts.ts";
+import type { MethodId } from "../../../model/method.ts";
 import { CAUSES } from "../../../model/cause.ts";
 import type { Place } from "../../../model/ids.ts";
 import type { Mitigation, MitigationStep } from "../../../model/mitigation.ts";
@@ -85,11 +87,11 @@ export const verdict: z.ZodType<Verdict> = z.object({
   findings: z.array(
     z.object({
       id: z.string(),
-      method: z.string(),
+      method: z.string() as z.ZodType<MethodId>,
       says: z.string(),
       weight: z.number(),
       at: z.array(place),
-      data: z.record(z.string(), z.unknown()),
+      data: z.looseObject({ fact: z.string() }) as unknown as z.ZodType<Fact>,
       lacks: texts.exactOptional(),
     }),
   ),
