@@ -106,12 +106,7 @@ export async function diagnoseSlowDown(
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
   const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
-  const fused = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
-  const summary = fused.summary.replace(
-    "These files do not show",
-    "What agents tell does not show",
-  );
-  const verdict = { ...fused, summary };
+  const verdict = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
   const totalBytes = all * RECORD_BYTES;
   const picture = pictureOfSlowDown({
     job,

@@ -6,36 +6,35 @@ import { MACHINE, MACHINE_ADVICE } from "./machine-advice.ts";
 import { REGRESSION_ADVICE } from "./regression-advice.ts";
 import { SLOW_ADVICE } from "./slow-advice.ts";
 
+export type OneOrMany = string | readonly [one: string, many: string];
+
 export interface Advice {
   readonly owner: Owner;
-  /** What is wrong, in a few words after "rank 3": "has stopped on the CPU". */
-  readonly is: string;
-  /** The same of a process that ended, where that reads otherwise. */
-  readonly crashed?: string;
+  /** What is wrong, in a few words after "rank 3", and after "ranks 3 and 5" where that reads differently. */
+  readonly is: OneOrMany;
+  /** The same of a process that ended, where that reads differently. */
+  readonly crashed?: OneOrMany;
   readonly actions: readonly (readonly [action: string, why: string])[];
 }
 
-const RESTART = [
-  "restart-job",
-  "the other ranks only wait; they are fine once this is mended",
-] as const;
+const RESTART = ["restart-job", "the other ranks only wait and need no repair"] as const;
 
 const ADVICE: Partial<Record<Cause, Advice>> = {
   "cpu-stall": {
     owner: "operations",
-    is: "stopped issuing work: its CPU is stuck",
+    is: ["stopped issuing work: its CPU is stuck", "stopped issuing work: their CPUs are stuck"],
     actions: [
       ["dump-stacks", "py-spy dump --pid <pid> shows the line it is stuck in"],
       [
         "restart-job",
-        "if the stack is in the user's code fix that first; else restart without this machine",
+        "if the stack is in your code, fix that first; otherwise restart without this machine",
       ],
     ],
   },
   dataloader: {
     owner: "user",
-    is: "is stuck in its data loader",
-    crashed: "died of its data loader",
+    is: ["is stuck in its data loader", "are stuck in their data loaders"],
+    crashed: ["died in its data loader", "died in their data loaders"],
     actions: [
       [
         "check-storage",
@@ -46,8 +45,8 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   storage: {
     owner: "operations",
-    is: "is stuck in, or failed at, storage",
-    crashed: "died of an error of its storage",
+    is: ["is stuck in, or failed at, storage", "are stuck in, or failed at, storage"],
+    crashed: "died of a storage error",
     actions: [
       ["check-storage", "free space, quota and health of the file system in the message"],
       RESTART,
@@ -55,7 +54,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "gpu-hang": {
     owner: "operations",
-    is: "has a GPU that stopped working",
+    is: ["has a GPU that stopped working", "have GPUs that stopped working"],
     actions: [
       ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
       ["replace-machine", "take the machine out and restart the job without it"],
@@ -68,7 +67,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
       ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
       [
         "rerun-blocking",
-        "if no Xid is there, rerun with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+        "if there is no Xid, rerun with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
       ],
     ],
   },
@@ -96,8 +95,11 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "process-gone": {
     owner: "operations",
-    is: "is gone: its process died without a word",
-    crashed: "is gone: it died without a word",
+    is: [
+      "is gone: its process died without an error message",
+      "are gone: their processes died without an error message",
+    ],
+    crashed: ["died without an error message", "died without an error message"],
     actions: [
       ["check-machine", "dmesg (OOM killer, Xid), the scheduler's log and the machine's health"],
       ["replace-machine", "if the machine is unwell, restart the job without it"],
@@ -105,7 +107,10 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "process-stopped": {
     owner: "operations",
-    is: "does not answer: its process is stopped or its machine frozen",
+    is: [
+      "does not answer: its process is stopped or its machine frozen",
+      "do not answer: their processes are stopped or their machines frozen",
+    ],
     actions: [
       [
         "check-machine",
@@ -127,7 +132,10 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "collective-mismatch": {
     owner: "algorithm",
-    is: "called a different collective than its peers",
+    is: [
+      "called a different collective than its peers",
+      "called a different collective than their peers",
+    ],
     actions: [
       [
         "fix-code",
@@ -153,12 +161,12 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "user-config": {
     owner: "user",
-    is: "died of its configuration",
+    is: "died of a configuration error",
     actions: [["fix-config", "the message names the setting"]],
   },
   "software-version": {
     owner: "infrastructure",
-    is: "died of mismatched software",
+    is: "died because software versions do not match",
     actions: [["fix-environment", "make the versions equal on all machines"]],
   },
   scheduler: {
@@ -175,8 +183,8 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
 
 const UNKNOWN: Advice = {
   owner: "operations",
-  is: "is where the trouble starts",
-  actions: [["look-closer", "the evidence does not tell the cause; see what would help"]],
+  is: ["is where the trouble starts", "are where the trouble starts"],
+  actions: [["look-closer", "the evidence does not show the cause; see what would help"]],
 };
 
 /** A cause that stops a job in one case slows it in another: then other words and other steps fit. */

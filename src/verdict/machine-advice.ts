@@ -9,7 +9,7 @@ const TAKE_OUT = [
 
 export const MACHINE: Advice = {
   owner: "operations",
-  is: "is unlike its peers",
+  is: ["is unlike its peers", "are unlike their peers"],
   actions: [
     ["check-machine", "dmesg | grep -iE 'xid|nvlink|mlx5|aer|oom' and dcgmi diag -r 2 on it"],
     TAKE_OUT,
@@ -30,7 +30,7 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "process-gone": {
     owner: "operations",
-    is: "does not work any more, or does not answer",
+    is: ["no longer works, or does not answer", "no longer work, or do not answer"],
     actions: [
       ["check-machine", "does it answer (ssh, BMC)? dmesg, and the job's log of its ranks"],
       TAKE_OUT,
@@ -49,7 +49,7 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "host-memory": {
     owner: "user",
-    is: "uses far more memory than its peers",
+    is: ["uses far more memory than its peers", "use far more memory than their peers"],
     actions: [["check-memory", "ps -eo rss,cmd --sort=-rss | head on it: which process grows?"]],
   },
 };

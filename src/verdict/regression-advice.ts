@@ -5,7 +5,7 @@ import type { Advice } from "./advice.ts";
 
 const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
   synchronization: {
-    is: "waits for the GPU where it need not",
+    is: ["waits for the GPU where it need not", "wait for the GPU where they need not"],
     actions: [
       [
         "fix-code",
@@ -14,13 +14,13 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     ],
   },
   "garbage-collection": {
-    is: "stops for Python's garbage collection",
+    is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
       ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
     ],
   },
   dataloader: {
-    is: "waits for its data loader",
+    is: ["waits for its data loader", "wait for their data loaders"],
     actions: [
       [
         "fix-code",
@@ -29,7 +29,10 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     ],
   },
   "memory-management": {
-    is: "allocates and frees GPU memory all the time",
+    is: [
+      "allocates and frees GPU memory all the time",
+      "allocate and free GPU memory all the time",
+    ],
     actions: [
       [
         "fix-config",
@@ -38,13 +41,16 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     ],
   },
   "user-program": {
-    is: "spends the step in Python",
+    is: ["spends the step in Python", "spend the step in Python"],
     actions: [
       ["fix-code", "take the function in the evidence out of the step: checks, logging, imports"],
     ],
   },
   "cpu-stall": {
-    is: "is held up by its CPU, which issues kernels late",
+    is: [
+      "is held up by its CPU, which issues kernels late",
+      "are held up by their CPUs, which issue kernels late",
+    ],
     actions: [
       [
         "trace-python",
@@ -53,17 +59,20 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     ],
   },
   "minority-kernels": {
-    is: "spends more time in small kernels",
+    is: ["spends more time in small kernels", "spend more time in small kernels"],
     actions: [
       ["fuse-kernels", "torch.compile or a fused kernel for the operators in the evidence"],
     ],
   },
   "gemm-layout": {
-    is: "multiplies matrices whose layout tensor cores cannot read",
+    is: [
+      "multiplies matrices whose layout tensor cores cannot read",
+      "multiply matrices whose layout tensor cores cannot read",
+    ],
     actions: [["pad-matrix", "pad the dimension in the evidence to the size that is given there"]],
   },
   "slow-kernel": {
-    is: "runs a kernel that is slower than it was",
+    is: ["runs a kernel that is slower than it was", "run a kernel that is slower than it was"],
     actions: [
       [
         "fix-kernel",

@@ -7,7 +7,10 @@ const TAKE_OUT = ["replace-machine", "if it stays slow take the machine out"] as
 export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-slow": {
     owner: "operations",
-    is: "computes slowly: its GPU takes longer than it did or than its peers' do",
+    is: [
+      "computes slowly: its GPU takes longer than it did or than its peers' do",
+      "compute slowly: their GPUs take longer than they did or than their peers' do",
+    ],
     actions: [
       [
         "check-gpu",
@@ -18,7 +21,10 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "cpu-stall": {
     owner: "operations",
-    is: "is held up by its CPU, which issues work late",
+    is: [
+      "is held up by its CPU, which issues work late",
+      "are held up by their CPUs, which issue work late",
+    ],
     actions: [
       [
         "check-cpu",
@@ -29,14 +35,14 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   dataloader: {
     owner: "user",
-    is: "waits for its data loader",
+    is: ["waits for its data loader", "wait for their data loaders"],
     actions: [
       ["check-storage", "loader workers, prefetching, and the file system that this rank reads"],
     ],
   },
   "garbage-collection": {
     owner: "algorithm",
-    is: "stops for Python's garbage collection",
+    is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
       ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
       ["check-heap", "a heap that grows: lists and caches that keep objects of every iteration"],
@@ -44,14 +50,14 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   synchronization: {
     owner: "algorithm",
-    is: "waits for the GPU where it need not",
+    is: ["waits for the GPU where it need not", "wait for the GPU where they need not"],
     actions: [
       ["fix-code", "take the call in the evidence out of the step, or do it every so many steps"],
     ],
   },
   "network-slow": {
     owner: "operations",
-    is: "communicates slowly",
+    is: ["communicates slowly", "communicate slowly"],
     actions: [
       [
         "check-network",
@@ -62,14 +68,14 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "stage-imbalance": {
     owner: "algorithm",
-    is: "has more to do than the other stages",
+    is: ["has more to do than the other stages", "have more to do than the other stages"],
     actions: [
       ["balance-stages", "move layers from this stage to others; the last one also has the loss"],
     ],
   },
   "data-imbalance": {
     owner: "algorithm",
-    is: "gets sequences of unequal length",
+    is: ["gets sequences of unequal length", "get sequences of unequal length"],
     actions: [["balance-data", "sort or pack sequences so that micro-batches take equal time"]],
   },
 };

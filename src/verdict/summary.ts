@@ -6,7 +6,7 @@ import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
-import { adviceFor } from "./advice.ts";
+import { adviceFor, type OneOrMany } from "./advice.ts";
 import { machineSentence } from "./machine-evidence.ts";
 import { slowDownOf } from "./slow-down.ts";
 
@@ -51,7 +51,7 @@ export function summarise(
 function disagreement(suspects: readonly Suspect[], findings: readonly Finding[]): string {
   const used = new Set(suspects.flatMap(({ evidence }) => evidence));
   const against = findings.find((finding) => disagrees(finding) && !used.has(finding.id));
-  return against ? ` Not all agree: ${against.says}.` : "";
+  return against ? ` Other evidence disagrees: ${against.says}.` : "";
 }
 
 function withoutSuspects(
@@ -62,30 +62,38 @@ function withoutSuspects(
 ): string {
   const slow = slowDownOf(findings);
   if (kind === "fail-slow" && slow) {
-    return `${capital(slow.says)}. These files do not show on whose account.`;
+    return `${capital(slow.says)}. The evidence does not show which rank causes it.`;
   }
   const even = findings.find((finding) => factOf(finding, "even-iterations"));
   const alike = findings.find((finding) => factOf(finding, "alike-machines")?.allAlike);
   if (kind === "healthy" && alike && job.dumps.size === 0)
-    return `${capital(alike.says)}; nothing else of the job was there to look at.`;
+    return `${capital(alike.says)}; there was no other evidence of the job.`;
   if (kind === "healthy") {
     const moves = findings.some((finding) => factOf(finding, "nothing-pending")?.isMoving);
-    const pending = moves ? "operators went on until the last moment" : "no operator is pending";
+    const pending = moves
+      ? "operators kept completing until the end of the record"
+      : "no operator is pending";
     return `No hang and no crash: ${pending} and no process failed. ${
       even
         ? `Also ${even.says}.`
-        : "Nothing here tells how long iterations took, so whether it was slow is open."
+        : "There are no iteration times, so whether the job was slow is unknown."
     }`;
   }
   if (kind === "hang") {
-    if (victims.length === 0) return "The job hangs, and these files do not show on whose account.";
-    return `The job hangs, and these files do not show for whom ${victims.length === 1 ? "the waiting rank waits" : `the ${thousands(victims.length)} waiting ranks wait`}.`;
+    if (victims.length === 0)
+      return "The job hangs. The evidence does not show which rank causes it.";
+    return `The job hangs. The evidence does not show which rank ${victims.length === 1 ? "the waiting rank waits" : `the ${thousands(victims.length)} waiting ranks wait`} for.`;
   }
   const last = [...job.logs.values()].reduce((most, log) => Math.max(most, log.lastIteration), -1);
   if (even)
-    return `These files show nothing wrong: ${even.says}${last >= 0 ? `, up to iteration ${last}` : ""}. Whether the job went on after that they do not tell.`;
-  return "These files do not show what is wrong, if anything is.";
+    return `These files show nothing wrong: ${even.says}${last >= 0 ? `, up to iteration ${last}` : ""}. They do not show whether the job continued after that.`;
+  return "These files do not show whether anything is wrong.";
 }
+
+const NO_TRACE: OneOrMany = [
+  "left no trace: its process is gone, or its files are missing",
+  "left no trace: their processes are gone, or their files are missing",
+];
 
 function clause(
   job: Job,
@@ -104,9 +112,9 @@ function clause(
   const advice = adviceFor(cause, kind);
   const is =
     cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
-      ? "left no trace: its process is gone, or its files are missing"
+      ? NO_TRACE
       : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
-  return `${who} ${sorted.length > 1 ? plural(is) : is}`;
+  return `${who} ${typeof is === "string" ? is : is[sorted.length > 1 ? 1 : 0]}`;
 }
 
 /** What lies between ranks is not the ranks: who sends them a technician should be told of the wire. */
@@ -151,34 +159,6 @@ function bystanders(
 export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
   const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
   return machines.size === 1 ? [...machines][0]! : null;
-}
-
-function plural(is: string): string {
-  return is
-    .replace(/^is /, "are ")
-    .replace(/^has more/, "have more")
-    .replace(/^has a GPU that/, "have GPUs that")
-    .replace(/^does /, "do ")
-    .replace(/^computes /, "compute ")
-    .replace(/^communicates /, "communicate ")
-    .replace(/^waits /, "wait ")
-    .replace("where it need not", "where they need not")
-    .replace(
-      /^(stops|spends|runs|allocates and frees|multiplies) /,
-      (_, verbs: string) => `${verbs.replace("multiplies", "multiply").replaceAll(/s\b/g, "")} `,
-    )
-    .replace(/^gets /, "get ")
-    .replace("its GPU takes", "their GPUs take")
-    .replace("than it did", "than they did")
-    .replace("its CPU, which issues", "their CPUs, which issue")
-    .replace("its CPU is", "their CPUs are")
-    .replace("its process is", "their processes are")
-    .replace("its process died", "their processes died")
-    .replace(/\bits machine\b/, "their machines")
-    .replace("its files", "their files")
-    .replace("its data loader", "their data loaders")
-    .replace("its configuration", "their configuration")
-    .replace("its peers", "their peers");
 }
 
 function capital(text: string): string {
