@@ -7,7 +7,7 @@ import { answer, read } from "../../eval/joint/examine.ts";
 import { calibrationError, reliability, wilson } from "../../eval/joint/figures.ts";
 import { scoreOf } from "../../eval/joint/score.ts";
 import { folderOutput } from "../../src/cli/folder-output.ts";
-import { diagnose } from "../../src/pipeline.ts";
+import { diagnose } from "../../src/pipeline/diagnose.ts";
 import type { Suspect, Verdict } from "../../src/model/verdict.ts";
 import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
 import { drawScenario } from "../../src/simulate/joint/draw-scenario.ts";

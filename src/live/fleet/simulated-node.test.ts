@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { buildJob } from "../../ingest/build-job.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
 import { withIterations } from "../../methods/methods.ts";
-import { ask as askMethods } from "../../pipeline.ts";
+import { ask as askMethods } from "../../pipeline/diagnose.ts";
 import { fuse } from "../../verdict/fuse.ts";
 import { simulate } from "../../simulate/cluster/engine.ts";
 import { completeSpec } from "../../simulate/cluster/spec.ts";

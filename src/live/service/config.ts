@@ -6,12 +6,12 @@ import { hostname } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { UserError } from "../../base/errors.ts";
 import type { ActionsConfig } from "./actions/types.ts";
-import type { Way } from "../../machines-pipeline.ts";
+import type { Way } from "../../ingest/prometheus/prometheus.ts";
 import type { AlertsConfig } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";
-import { CLICKHOUSE, isUrl, type ServeFile, serveSchema } from "./config-schema.ts";
-import { actionsOf, alertsOf, HINT, historyOf, natsOf, prometheusOf } from "./config-sections.ts";
-import { readText, readTokens, type SecretSource } from "./config-secrets.ts";
+import { CLICKHOUSE, type ServeFile, isUrl, serveSchema } from "./config-schema.ts";
+import { HINT, actionsOf, alertsOf, historyOf, natsOf, prometheusOf } from "./config-sections.ts";
+import { type SecretSource, readText, readTokens } from "./config-secrets.ts";
 import type { Token } from "./http/authorize.ts";
 import { isLoopback } from "./http/known-hosts.ts";
 

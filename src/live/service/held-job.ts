@@ -1,5 +1,5 @@
 /** One job that this service looks after: its watch, and what is written down of it. */
-import type { JobFile } from "../../live-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { Actions } from "./actions/actions.ts";

@@ -1,9 +1,9 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { join } from "node:path";
-import { diagnoseSlowDown } from "../../live-pipeline.ts";
+import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
 import { collectEvidence, diagnoseFolder, removeOldFolders } from "./collect-evidence.ts";
 import type { Found } from "./job-effects.ts";
-import { operatorFetcher, type Ask } from "./fetch-operators.ts";
+import { type Ask, operatorFetcher } from "./fetch-operators.ts";
 import type { RunState } from "./run-state.ts";
 import type { SlowSuspicion } from "./slow-watch.ts";
 

@@ -6,7 +6,7 @@ import { count, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import type { JobFile } from "../../live-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
 import {
   accusesSame,
@@ -19,8 +19,8 @@ import {
 } from "./incident-life.ts";
 import type { Found, JobEffects, JobWatchOptions, WatchMemory } from "./job-effects.ts";
 import { ownVerdict } from "./own-verdict.ts";
-import { RunState, type CountedIteration } from "./run-state.ts";
-import { SlowWatch, type SlowDecision, type SlowSuspicion } from "./slow-watch.ts";
+import { type CountedIteration, RunState } from "./run-state.ts";
+import { type SlowDecision, type SlowSuspicion, SlowWatch } from "./slow-watch.ts";
 import { StillWatch } from "./still-watch.ts";
 
 /** Sure enough to name somebody before all attempts are spent; and after so many slow iterations. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { connect } from "../../machines-pipeline.ts";
+import { connect } from "../../ingest/prometheus/prometheus.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import { MachineWatch } from "./machine-watch.ts";

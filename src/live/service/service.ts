@@ -4,13 +4,13 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../live-pipeline.ts";
-import { shortName } from "../../machines-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
+import { shortName } from "../../model/machine-names.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
-import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
+import { type AgentHello, LIMITS, type Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator } from "../wire/transport.ts";
-import { makeActions, type Actions } from "./actions/actions.ts";
+import { type Actions, makeActions } from "./actions/actions.ts";
 import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -18,7 +18,7 @@ import { documentOf } from "./documents.ts";
 import { HeldJob } from "./held-job.ts";
 import { HeldMachines, type HeldMachinesOptions } from "./held-machines.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
-import { diagnoseStandstill, searchSlowDown, type Investigator } from "./investigate.ts";
+import { type Investigator, diagnoseStandstill, searchSlowDown } from "./investigate.ts";
 import { IterationRows } from "./iteration-rows.ts";
 import type { Found } from "./job-effects.ts";
 import { JobNews } from "./job-news.ts";
@@ -28,7 +28,7 @@ import { PictureStore } from "./picture-store.ts";
 import type { CountedIteration, RunState } from "./run-state.ts";
 import type { SlowSuspicion } from "./slow-watch.ts";
 import { Temperatures } from "./temperatures.ts";
-import { Refusal, type LiveEvent } from "./view.ts";
+import { type LiveEvent, Refusal } from "./view.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };

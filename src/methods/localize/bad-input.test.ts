@@ -8,7 +8,7 @@ import { runSimulation } from "../../simulate/run.ts";
 import { seeded } from "../../base/random.ts";
 import type { FlightDump, OperatorTable } from "../../model/operators.ts";
 import type { Reading } from "../../model/reading.ts";
-import { ask } from "../../pipeline.ts";
+import { ask } from "../../pipeline/diagnose.ts";
 import { fuse } from "../../verdict/fuse.ts";
 import { quietEnv, readFiles } from "../../../test/support/in-memory.ts";
 import { withIterations } from "../methods.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { quietEnv } from "../test/support/in-memory.ts";
-import type { LivePoints } from "./model/live-points.ts";
-import type { IncidentPicture } from "./model/picture.ts";
-import type { RankOperators } from "./model/rank-operators.ts";
-import { pictureJson, pictureOfJob, pictureOfSlowDown } from "./picture-pipeline.ts";
-import { slowJob } from "../test/support/slow-job.ts";
+import { quietEnv } from "../../test/support/in-memory.ts";
+import type { LivePoints } from "../model/live-points.ts";
+import type { IncidentPicture } from "../model/picture.ts";
+import type { RankOperators } from "../model/rank-operators.ts";
+import { pictureJson, pictureOfJob, pictureOfSlowDown } from "./picture.ts";
+import { slowJob } from "../../test/support/slow-job.ts";
 
 const FAULT = "gpu-slow:rank=13:from=12:severity=2.5";
 

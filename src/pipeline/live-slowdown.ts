@@ -1,28 +1,20 @@
 /** A running job's slow-down on one screen: what agents told → operators fetched as the search asks → verdict. */
-import { liveJob, type LiveJob, type LiveRank } from "./ingest/live-job.ts";
-import type { JobFile } from "./ingest/job-file.ts";
-import {
-  liveLocalizer,
-  RemoteSource,
-  withIterations,
-  type RankIteration,
-  type Want,
-} from "./methods/methods.ts";
-import type { Finding, NewFinding } from "./model/finding.ts";
-import type { Rank } from "./model/ids.ts";
-import type { Env, Group, Job } from "./model/job.ts";
-import type { LivePoints } from "./model/live-points.ts";
-import type { IncidentPicture } from "./model/picture.ts";
-import type { RankOperators } from "./model/rank-operators.ts";
-import type { IterationSeries } from "./model/series.ts";
-import type { Verdict } from "./model/verdict.ts";
-import { pictureOfSlowDown } from "./picture-pipeline.ts";
-import { ask, withMitigation } from "./pipeline.ts";
-import { fuse } from "./verdict/fuse.ts";
-
-export { liveJob, type LiveJob, type LiveRank, type JobFile, type Want };
-export { readJobFile } from "./ingest/job-file.ts";
-export { IterationTracker } from "./methods/methods.ts";
+import type { LiveJob } from "../ingest/live-job.ts";
+import { liveLocalizer } from "../methods/localize/live.ts";
+import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
+import { withIterations } from "../methods/methods.ts";
+import type { RankIteration } from "../methods/localize/progressive/source.ts";
+import type { Finding, NewFinding } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Env, Group, Job } from "../model/job.ts";
+import type { LivePoints } from "../model/live-points.ts";
+import type { IncidentPicture } from "../model/picture.ts";
+import type { RankOperators } from "../model/rank-operators.ts";
+import type { IterationSeries } from "../model/series.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { pictureOfSlowDown } from "./picture.ts";
+import { ask, withMitigation } from "./diagnose.ts";
+import { fuse } from "../verdict/fuse.ts";
 
 export interface SlowDownFacts {
   readonly live: LiveJob;

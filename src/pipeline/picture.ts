@@ -1,27 +1,25 @@
 /** What an incident is drawn from: a job and its verdict → story, what-if, metrics, log lines, kernels. Never throws. */
-import {
-  accountsOf,
-  judgeTraces,
-  liveAccounts,
-  profileRun,
-  timelinePicture,
-} from "./methods/methods.ts";
-import { machinesOfJob } from "./machines-pipeline.ts";
-import type { Rank } from "./model/ids.ts";
-import type { Env, Job } from "./model/job.ts";
-import type { LivePoints } from "./model/live-points.ts";
-import type { MachinePicture } from "./model/machine-picture.ts";
-import type { IncidentPicture, Story, WhatIf } from "./model/picture.ts";
-import type { RankOperators } from "./model/rank-operators.ts";
-import type { TimelinePicture } from "./model/trace-picture.ts";
-import type { Verdict } from "./model/verdict.ts";
-import { MOST_BARS } from "./verdict/story/fetched-ranks.ts";
-import { hangStory } from "./verdict/story/hang-story.ts";
-import { logExcerpts } from "./verdict/story/log-excerpts.ts";
-import type { OwnTime } from "./verdict/story/own-times.ts";
-import { slowStory, type StoryInput } from "./verdict/story/slow-story.ts";
-import { slowSpan } from "./verdict/story/told-iterations.ts";
-import { replayedWhatIf, slowWhatIf } from "./verdict/story/what-if.ts";
+import { accountsOf } from "../methods/localize/accounts.ts";
+import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
+import { liveAccounts } from "../methods/localize/live-accounts.ts";
+import { profileRun } from "../methods/traces/profile-run.ts";
+import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
+import { machinesOfJob } from "./machines.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Env, Job } from "../model/job.ts";
+import type { LivePoints } from "../model/live-points.ts";
+import type { MachinePicture } from "../model/machine-picture.ts";
+import type { IncidentPicture, Story, WhatIf } from "../model/picture.ts";
+import type { RankOperators } from "../model/rank-operators.ts";
+import type { TimelinePicture } from "../model/trace-picture.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { MOST_BARS } from "../verdict/story/fetched-ranks.ts";
+import { hangStory } from "../verdict/story/hang-story.ts";
+import { logExcerpts } from "../verdict/story/log-excerpts.ts";
+import type { OwnTime } from "../verdict/story/own-times.ts";
+import { type StoryInput, slowStory } from "../verdict/story/slow-story.ts";
+import { slowSpan } from "../verdict/story/told-iterations.ts";
+import { replayedWhatIf, slowWhatIf } from "../verdict/story/what-if.ts";
 
 const MOST_METRICS = 12;
 /** Ranks whose own times are compared for the what-if; the localizer looks at more only to find one. */

@@ -1,17 +1,19 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
-import { UserError } from "./base/errors.ts";
-import { unreadable } from "./ingest/logs/files.ts";
-import { FaultMatchers } from "./library/matcher.ts";
-import { shippedRecords } from "./library/shipped.ts";
-import { healthyEvents, normalPool, withLogReport, type LogKnowledge } from "./methods/methods.ts";
-import { ask, readJob } from "./pipeline.ts";
-import { agreed } from "./verdict/log-cause.ts";
-import { fuse } from "./verdict/fuse.ts";
-import type { FaultRecord } from "./model/fault-record.ts";
-import type { Env, Job } from "./model/job.ts";
-import type { LogDigest } from "./model/log-digest.ts";
-import type { LogReport } from "./model/log-report.ts";
-import { EMPTY_STORE, withVotes, type LogStore } from "./model/log-store.ts";
+import { UserError } from "../base/errors.ts";
+import { unreadable } from "../ingest/logs/files.ts";
+import { FaultMatchers } from "../library/matcher.ts";
+import { shippedRecords } from "../library/shipped.ts";
+import { healthyEvents } from "../methods/logs/analyse-logs.ts";
+import { normalPool } from "../methods/logs/normal-pool.ts";
+import { type LogKnowledge, withLogReport } from "../methods/logs/log-method.ts";
+import { ask, readJob } from "./diagnose.ts";
+import { agreed } from "../verdict/log-cause.ts";
+import { fuse } from "../verdict/fuse.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
+import type { Env, Job } from "../model/job.ts";
+import type { LogDigest } from "../model/log-digest.ts";
+import type { LogReport } from "../model/log-report.ts";
+import { EMPTY_STORE, type LogStore, withVotes } from "../model/log-store.ts";
 
 export interface LogsOptions {
   /** Logs of healthy jobs, to compare with. */

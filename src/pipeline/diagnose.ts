@@ -1,16 +1,17 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
-import { buildJob } from "./ingest/build-job.ts";
-import { ingest } from "./ingest/ingest.ts";
-import type { ReadOptions } from "./ingest/iteration-pattern.ts";
-import { readJobFile, type JobFile } from "./ingest/job-file.ts";
-import { METHODS, withIterations, withLogReport, type LogKnowledge } from "./methods/methods.ts";
-import type { Finding } from "./model/finding.ts";
-import type { Env, Job } from "./model/job.ts";
-import type { Verdict } from "./model/verdict.ts";
-import { isPlan, planForVerdict } from "./mitigate/from-verdict.ts";
-import { actionsOf } from "./mitigate/mitigation.ts";
-import { readHealthyRuns } from "./trace-pipeline.ts";
-import { fuse } from "./verdict/fuse.ts";
+import { buildJob } from "../ingest/build-job.ts";
+import { ingest } from "../ingest/ingest.ts";
+import type { ReadOptions } from "../ingest/iteration-pattern.ts";
+import { type JobFile, readJobFile } from "../ingest/job-file.ts";
+import { METHODS, withIterations } from "../methods/methods.ts";
+import { type LogKnowledge, withLogReport } from "../methods/logs/log-method.ts";
+import type { Finding } from "../model/finding.ts";
+import type { Env, Job } from "../model/job.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { isPlan, planForVerdict } from "../mitigate/from-verdict.ts";
+import { actionsOf } from "../mitigate/mitigation.ts";
+import { readHealthyRuns } from "./traces.ts";
+import { fuse } from "../verdict/fuse.ts";
 
 export interface Diagnosis {
   readonly job: Job;

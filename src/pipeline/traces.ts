@@ -1,20 +1,12 @@
 /** Kernel timelines: bytes → traces → profile of the run, and the profiles of healthy runs beside it. */
-import { UserError } from "./base/errors.ts";
-import { buildJob } from "./ingest/build-job.ts";
-import { ingest } from "./ingest/ingest.ts";
-import {
-  judgeTraces,
-  kernelClocks,
-  profileRun,
-  rankedTraces,
-  timelinePicture,
-} from "./methods/methods.ts";
-import type { Env } from "./model/job.ts";
-import type { RankKernels } from "./model/kernels.ts";
-import type { Defect } from "./model/reading.ts";
-import type { RunProfile } from "./model/trace-profile.ts";
-
-export { judgeTraces, kernelClocks, profileRun, rankedTraces, timelinePicture };
+import { UserError } from "../base/errors.ts";
+import { buildJob } from "../ingest/build-job.ts";
+import { ingest } from "../ingest/ingest.ts";
+import { profileRun } from "../methods/traces/profile-run.ts";
+import type { Env } from "../model/job.ts";
+import type { RankKernels } from "../model/kernels.ts";
+import type { Defect } from "../model/reading.ts";
+import type { RunProfile } from "../model/trace-profile.ts";
 
 export interface ReadRun {
   readonly run: RunProfile;

@@ -1,56 +1,39 @@
 /** From paths, or from a monitoring server, to the answer about machines. */
-import { UserError } from "./base/errors.ts";
-import { buildJob } from "./ingest/build-job.ts";
-import { readJobFile, type JobFile } from "./ingest/job-file.ts";
+import { UserError } from "../base/errors.ts";
+import { buildJob } from "../ingest/build-job.ts";
+import { type JobFile, readJobFile } from "../ingest/job-file.ts";
 import {
-  availableNames,
   type LatestValue,
+  type PullOptions,
+  type Server,
+  availableNames,
   labelledMachines,
   latestValues,
   pull,
-  type PullOptions,
-  type Server,
-} from "./ingest/prometheus/prometheus.ts";
-import {
-  alignFleet,
-  explainMachine,
-  extendFleet,
-  findMachines,
-  jobFleet,
-  jobHints,
-  machineFindings,
-  machinePictures,
-  mergeMetrics,
-  runMinder,
-  joinNames,
-  nameHints,
-  shippedModels,
-  type MinderModels,
-} from "./methods/methods.ts";
-import type { Fleet } from "./model/fleet.ts";
-import type { Rank } from "./model/ids.ts";
-import type { Env, Job } from "./model/job.ts";
-import { shortName } from "./model/machine-names.ts";
-import type { MachineExplanation } from "./model/machine-explanation.ts";
-import type { MachinePicture } from "./model/machine-picture.ts";
-import type { MachineReport } from "./model/machine-report.ts";
-import { CATALOG, catalogMetric, type MetricSource } from "./model/metric-catalog.ts";
-import type { Verdict } from "./model/verdict.ts";
-import { readJob } from "./pipeline.ts";
-import { fuse } from "./verdict/fuse.ts";
-import { plainMetrics, type Suspected } from "./verdict/story/plain-metrics.ts";
-
-export type { Suspected };
-
-export {
-  connect,
-  type LatestValue,
-  nowS,
-  type Server,
-  type Way,
-} from "./ingest/prometheus/prometheus.ts";
-export { shortName } from "./model/machine-names.ts";
-export { readModels, trainModels, type MinderModels } from "./methods/methods.ts";
+} from "../ingest/prometheus/prometheus.ts";
+import { alignFleet } from "../methods/machines/align.ts";
+import { explainMachine } from "../methods/machines/explain.ts";
+import { extendFleet, mergeMetrics } from "../methods/machines/merge-fleets.ts";
+import { findMachines } from "../methods/machines/find-machines.ts";
+import { jobFleet, jobHints, nameHints } from "../methods/machines/job-fleet.ts";
+import { machineFindings } from "../methods/machines/machine-method.ts";
+import { machinePictures } from "../methods/machines/pictures.ts";
+import { runMinder } from "../methods/machines/minder/minder.ts";
+import { joinNames } from "../methods/machines/names/join-names.ts";
+import { shippedModels } from "../methods/methods.ts";
+import type { MinderModels } from "../methods/machines/minder/model-file.ts";
+import type { Fleet } from "../model/fleet.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Env, Job } from "../model/job.ts";
+import { shortName } from "../model/machine-names.ts";
+import type { MachineExplanation } from "../model/machine-explanation.ts";
+import type { MachinePicture } from "../model/machine-picture.ts";
+import type { MachineReport } from "../model/machine-report.ts";
+import { CATALOG, type MetricSource, catalogMetric } from "../model/metric-catalog.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { readJob } from "./diagnose.ts";
+import { fuse } from "../verdict/fuse.ts";
+import { type Suspected, plainMetrics } from "../verdict/story/plain-metrics.ts";
 
 export interface MachinesOptions {
   readonly jobFile?: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { askFleet, suspectPictures } from "./machines-pipeline.ts";
-import type { Fleet, MetricGrid } from "./model/fleet.ts";
-import type { MachinePicture } from "./model/machine-picture.ts";
+import { askFleet, suspectPictures } from "./machines.ts";
+import type { Fleet, MetricGrid } from "../model/fleet.ts";
+import type { MachinePicture } from "../model/machine-picture.ts";
 
 const MACHINES = 8;
 const TICKS = 60;
