@@ -5,7 +5,7 @@ import { VaeKernel } from "./lstm-vae-kernel.ts";
 import { reconstructionError, trainVae } from "./lstm-vae-train.ts";
 import { freshVae, MINDER_SHAPE, vaeFromJson, vaeToJson, type VaeShape } from "./lstm-vae.ts";
 import { rationalSigmoid, rationalTanh } from "./rational-tanh.ts";
-import { gaussian } from "./test-noise.ts";
+import { gaussian } from "../../test/support/noise.ts";
 import { runs } from "../../test/support/cases.ts";
 import { processorMs } from "../../test/support/processor-time.ts";
 

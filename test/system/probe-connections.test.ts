@@ -16,7 +16,7 @@ import {
   type ProxyFault,
   type Shape,
   type SimLine,
-} from "../../src/methods/hang/test-proxies.ts";
+} from "../support/methods/proxies.ts";
 import type { NewFinding } from "../../src/model/finding.ts";
 import type { Env, Job } from "../../src/model/job.ts";
 

@@ -14,7 +14,13 @@ import {
 } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
 import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
-import { anyHello, anyReply, anyReport, anyRequest, pointsOf } from "./test-messages.ts";
+import {
+  anyHello,
+  anyReply,
+  anyReport,
+  anyRequest,
+  pointsOf,
+} from "../../../test/support/live/messages.ts";
 
 const hello: AgentHello = { protocol: 1, agent: "n-1", machine: "n.1", boot: "b", version: "0" };
 

@@ -1,6 +1,6 @@
 /**
  * Iterations of a training job repeat each other (L4 §4.2): an event that was never there before, one that is missing now,
- * an iteration that takes longer. Where L4 needs ten iterations before and a spread over many (./temporal-l4.ts), this
+ * an iteration that takes longer. Where L4 needs ten iterations before and a spread over many (eval/logs/l4/temporal.ts), this
  * needs two: what is new is new.
  */
 import { median, spread } from "../../maths/robust.ts";

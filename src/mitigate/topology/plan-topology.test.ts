@@ -7,7 +7,12 @@ import { Arrangement } from "./arrangement.ts";
 import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";
 import { planTopology } from "./plan-topology.ts";
 import { search } from "./search.ts";
-import { anyJob, leastMs, placedJob, sharedOut } from "./test-jobs.ts";
+import {
+  anyJob,
+  leastMs,
+  placedJob,
+  sharedOut,
+} from "../../../test/support/mitigate/placed-jobs.ts";
 import { searchSteps } from "./work.ts";
 import { runs } from "../../../test/support/cases.ts";
 

@@ -10,7 +10,7 @@ import { type MachineAnswer, renderMachinesBody } from "./machines-section.ts";
 import { pictureSections } from "./picture-section.ts";
 import { type TracePictures, traceSections } from "./trace-section.ts";
 import { renderWaitGraph } from "./wait-graph-section.ts";
-import { readWaitOps } from "./wait-ops.ts";
+import { readWaitOps } from "../../model/wait-ops.ts";
 
 /** Where findings stand that nothing is drawn of. */
 export const OTHER: EvidenceSection = {

@@ -4,7 +4,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { html, join, Markup } from "./escape.ts";
 import { COUNTERS, frontierTable, type FrontierCell, type FrontierColumn } from "./frontier.ts";
-import type { WaitOp } from "./wait-ops.ts";
+import type { WaitOp } from "../../model/wait-ops.ts";
 
 const MAX_ROWS = 256;
 const MAX_ROLE = 80;

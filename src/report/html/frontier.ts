@@ -4,7 +4,7 @@
  */
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import type { WaitOp } from "./wait-ops.ts";
+import type { WaitOp } from "../../model/wait-ops.ts";
 
 export const COUNTERS = ["enqueued", "started", "completed"] as const;
 

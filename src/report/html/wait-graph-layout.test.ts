@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Rank } from "../../model/ids.ts";
-import { syntheticWaits } from "./synthetic-job.ts";
+import { syntheticWaits } from "../../../test/support/report/job.ts";
 import { type Layout, layOut } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
 import { waitGraphLayout } from "./wait-graph-section.ts";
-import { ABSENCES, type WaitOp } from "./wait-ops.ts";
+import { ABSENCES, type WaitOp } from "../../model/wait-ops.ts";
 
 const MOST = 40;
 

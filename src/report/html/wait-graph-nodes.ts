@@ -5,7 +5,7 @@
  * coarsest bisimulation: every path that leads from a rank to a culprit stays a path).
  */
 import type { Rank } from "../../model/ids.ts";
-import type { Absence, WaitOp } from "./wait-ops.ts";
+import type { Absence, WaitOp } from "../../model/wait-ops.ts";
 
 export type RankStatus = "culprit" | "waiting" | "silent" | "other";
 

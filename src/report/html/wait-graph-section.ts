@@ -6,7 +6,7 @@ import { html, type Markup } from "./escape.ts";
 import { layOut, type Layout } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
 import { ABSENCE_WORDS, drawGraph } from "./wait-graph-svg.ts";
-import { ABSENCES, type WaitOp, type WaitOps } from "./wait-ops.ts";
+import { ABSENCES, type WaitOp, type WaitOps } from "../../model/wait-ops.ts";
 
 /** What a person takes in at once: above the first figure alike nodes fold, the second is never passed. */
 const MOST_BEFORE_FOLDING = 28;

@@ -4,7 +4,7 @@ import type { Job } from "../../model/job.ts";
 import { html, type Markup } from "./escape.ts";
 import type { Layout, PlacedEdge, PlacedNode } from "./wait-graph-layout.ts";
 import { callName, type OpNode, type RankNode, type RankStatus } from "./wait-graph-nodes.ts";
-import { ABSENCES, type Absence, type WaitOp } from "./wait-ops.ts";
+import { ABSENCES, type Absence, type WaitOp } from "../../model/wait-ops.ts";
 
 export const ABSENCE_WORDS: Readonly<Record<Absence, string>> = {
   silent: "no dump",
