@@ -1,6 +1,7 @@
 /** Everybody who is asked about a planted job, on one footing: templates are the generator's own events for all. */
 import { shippedMatchers } from "../../src/library/shipped.ts";
-import { normalEvents, poolOf, type NormalPool } from "../../src/methods/logs/cross-job.ts";
+import { normalEvents, type NormalPool } from "../../src/methods/logs/cross-job.ts";
+import { poolOf } from "./text-pool.ts";
 import { l4 } from "./l4/l4.ts";
 import { nodesOf } from "../../src/methods/logs/nodes.ts";
 import { silencesOf } from "../../src/methods/logs/silence.ts";

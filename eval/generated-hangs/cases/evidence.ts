@@ -6,7 +6,7 @@ import type { Layout } from "./layout.ts";
 import { stageOf } from "./layout.ts";
 import type { FilePlan } from "./nuisance.ts";
 import type { Op } from "../../../src/simulate/flight/op.ts";
-import { pairs } from "../../../src/simulate/flight/op.ts";
+import { pairs } from "./op-rules.ts";
 import type { RankRecords } from "../../../src/simulate/flight/rank-records.ts";
 import type { Wait } from "./waits.ts";
 import { notCome, openWaits } from "./waits.ts";

@@ -1,7 +1,8 @@
 import type { SimGroup } from "../../../src/simulate/flight/rank-records.ts";
 import { noise } from "./noise.ts";
 import type { Op } from "../../../src/simulate/flight/op.ts";
-import { isP2p, opBytes, pairs } from "../../../src/simulate/flight/op.ts";
+import { isP2p } from "../../../src/simulate/flight/op.ts";
+import { opBytes, pairs } from "./op-rules.ts";
 import type { RankRun, RankState } from "./rank-run.ts";
 import { advance, hasEnded, link } from "./rank-run.ts";
 

@@ -1,5 +1,6 @@
 import type { Random } from "../../../src/base/random.ts";
-import { pick, randomInt, sample } from "../../../src/base/random.ts";
+import { pick, randomInt } from "../../../src/base/random.ts";
+import { sample } from "../../../test/support/sample.ts";
 import { COMPLETED } from "../../../src/model/operators.ts";
 import type { DumpOptions, FlightVersion } from "../../../src/simulate/flight/flight-recorder.ts";
 import { FLIGHT_VERSIONS, visibleRecords } from "../../../src/simulate/flight/flight-recorder.ts";

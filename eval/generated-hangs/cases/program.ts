@@ -3,7 +3,8 @@ import type { Layout, Membership } from "./layout.ts";
 import { stageOf } from "./layout.ts";
 import { noise } from "./noise.ts";
 import type { Kind, Op, Shape, Site } from "../../../src/simulate/flight/op.ts";
-import { shapeOf, WAIT_ALL } from "../../../src/simulate/flight/op.ts";
+import { shapeOf } from "../../../src/simulate/flight/op.ts";
+import { WAIT_ALL } from "./op-rules.ts";
 import type { Action, Schedule } from "./schedule.ts";
 import { stageActions } from "./schedule.ts";
 

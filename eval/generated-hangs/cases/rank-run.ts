@@ -1,6 +1,7 @@
 import { noise } from "./noise.ts";
 import type { Op } from "../../../src/simulate/flight/op.ts";
-import { isP2p, WAIT_ALL } from "../../../src/simulate/flight/op.ts";
+import { isP2p } from "../../../src/simulate/flight/op.ts";
+import { WAIT_ALL } from "./op-rules.ts";
 
 /** What happened on one rank. Times are nanoseconds since the job's epoch, NaN for what did not happen. */
 export interface RankRun {

@@ -1,5 +1,6 @@
 /** A scenario from a seed. What is drawn, and where the shares come from: README.md. */
-import { pick, randomInt, sample, seeded, type Random } from "../../../src/base/random.ts";
+import { pick, randomInt, seeded, type Random } from "../../../src/base/random.ts";
+import { sample } from "../../../test/support/sample.ts";
 import { simulate } from "../../../src/simulate/cluster/engine.ts";
 import type { FaultSpec } from "../../../src/simulate/cluster/fault-spec.ts";
 import type { ClusterSpec } from "../../../src/simulate/cluster/spec.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { normalEvents, poolOf } from "../../../src/methods/logs/cross-job.ts";
+import { normalEvents } from "../../../src/methods/logs/cross-job.ts";
+import { poolOf } from "../text-pool.ts";
 import { l4 } from "./l4.ts";
 import { nodesOf } from "../../../src/methods/logs/nodes.ts";
 import {

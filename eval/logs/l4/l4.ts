@@ -1,6 +1,6 @@
 /**
  * L4 as published (§5), for the comparison: cross-job filter, isolation forest over nodes, warped iterations. What the
- * paper leaves open is marked; it serves as the baseline that ./spatial.ts and ./temporal.ts are held against.
+ * paper leaves open is marked; it serves as the baseline that src/methods/logs/spatial.ts and temporal.ts are held against.
  */
 import type { LogDigest } from "../../../src/model/log-digest.ts";
 import { normalEvents, type NormalPool } from "../../../src/methods/logs/cross-job.ts";
@@ -8,8 +8,8 @@ import type { LogNodes } from "../../../src/methods/logs/nodes.ts";
 import { l4Spatial } from "./spatial.ts";
 import {
   eventMatrix,
-  withoutEvents,
   type LogTemplates,
+  type SparseRows,
 } from "../../../src/methods/logs/spatial-matrix.ts";
 import { l4Temporal } from "./temporal.ts";
 
@@ -47,5 +47,23 @@ export function l4(
     indicating,
     nodes: ranked.map(({ node, score }) => ({ node, score })),
     iterations: odd.map(({ iteration }) => iteration),
+  };
+}
+
+/** The same without some columns' entries, for methods that look at the rest only. */
+function withoutEvents(data: SparseRows, isLeftOut: Uint8Array): SparseRows {
+  const kept = [...data.column.keys()].filter((entry) => isLeftOut[data.column[entry]!] === 0);
+  const start = new Int32Array(data.rows + 1);
+  let at = 0;
+  for (let row = 0; row < data.rows; row++) {
+    while (at < kept.length && kept[at]! < data.start[row + 1]!) at++;
+    start[row + 1] = at;
+  }
+  return {
+    rows: data.rows,
+    columns: data.columns,
+    start,
+    column: Int32Array.from(kept, (entry) => data.column[entry]!),
+    value: Float64Array.from(kept, (entry) => data.value[entry]!),
   };
 }

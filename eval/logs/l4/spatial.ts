@@ -4,8 +4,8 @@ import {
   growForest,
   isolationScores,
   type ForestOptions,
-  type SparseRows,
-} from "../../../src/maths/isolation-forest.ts";
+} from "../../maths/isolation-forest.ts";
+import type { SparseRows } from "../../../src/methods/logs/spatial-matrix.ts";
 
 export interface L4Node {
   readonly node: number;

@@ -9,9 +9,9 @@ import type { LogTemplates } from "./spatial-matrix.ts";
 import { progressOf } from "./temporal-progress.ts";
 
 /** new: never before. missing: always before. slow: took far longer. burst: far more often than before. */
-export type Change = "new" | "missing" | "slow" | "burst";
+type Change = "new" | "missing" | "slow" | "burst";
 
-export interface OddIteration {
+interface OddIteration {
   /** As the log numbers it. */
   readonly iteration: number;
   /** By order of reports, from 0. */
@@ -27,7 +27,7 @@ export interface OddIteration {
   readonly times: number;
 }
 
-export interface OddEvent {
+interface OddEvent {
   readonly template: number;
   readonly score: number;
   readonly kind: Change;

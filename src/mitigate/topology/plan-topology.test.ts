@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { UserError } from "../../base/errors.ts";
-import { randomInt, sample, seeded } from "../../base/random.ts";
+import { randomInt, seeded } from "../../base/random.ts";
+import { sample } from "../../../test/support/sample.ts";
 import type { PlacedJob, TopologyPlan } from "../../model/mitigation.ts";
 import { Arrangement } from "./arrangement.ts";
 import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { randomInt, seeded } from "../base/random.ts";
+import { randomInt, seeded } from "../../src/base/random.ts";
 import {
   contributions,
   growForest,
   isolationScores,
   meanDepth,
   valueAt,
-  type SparseRows,
 } from "./isolation-forest.ts";
+import type { SparseRows } from "../../src/methods/logs/spatial-matrix.ts";
 
 function sparse(rows: readonly (readonly number[])[]): SparseRows {
   const start = [0];

@@ -2,17 +2,8 @@
  * Isolation forest (Liu, Ting and Zhou, ICDM 2008) over sparse rows: whoever random cuts part from the rest soonest is
  * the odd one out. L4 §5.3.1 asks it which node's log events differ. Cost: trees · sample · entries of a row · depth.
  */
-import { randomInt, seeded, type Random } from "../base/random.ts";
-
-/** Rows of counts; what is not listed is 0. Columns ascend within a row. */
-export interface SparseRows {
-  readonly rows: number;
-  readonly columns: number;
-  /** rows + 1 places: entries of row r are start[r] to start[r + 1]. */
-  readonly start: Int32Array;
-  readonly column: Int32Array;
-  readonly value: Float64Array;
-}
+import { randomInt, seeded, type Random } from "../../src/base/random.ts";
+import type { SparseRows } from "../../src/methods/logs/spatial-matrix.ts";
 
 export interface ForestOptions {
   readonly trees?: number;
