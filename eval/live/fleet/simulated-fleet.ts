@@ -16,8 +16,6 @@ export interface SimulatedFleetOptions {
   readonly startMs: number;
   /** Iterations that agents hold. */
   readonly keep?: number;
-  /** So long without progress is a hang, as an agent would say. */
-  readonly hangMs?: number;
 }
 
 export class SimulatedFleet {
@@ -26,20 +24,10 @@ export class SimulatedFleet {
   readonly played: PlayedJob;
   readonly held: HeldIterations;
   readonly stages: readonly StageOperators[];
-  readonly hangMs: number;
 
-  constructor({
-    spec,
-    job,
-    run,
-    everyMs,
-    startMs,
-    keep = 64,
-    hangMs = 30_000,
-  }: SimulatedFleetOptions) {
+  constructor({ spec, job, run, everyMs, startMs, keep = 64 }: SimulatedFleetOptions) {
     this.job = job;
     this.run = run;
-    this.hangMs = hangMs;
     this.played = new PlayedJob({ spec, everyMs, startMs });
     const { simulation } = this.played;
     this.stages = simulation.programs.map((_, stage) => stageOperators(simulation, stage));

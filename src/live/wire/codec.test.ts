@@ -19,6 +19,7 @@ import {
   anyReply,
   anyReport,
   anyRequest,
+  eventOf,
   pointsOf,
 } from "../../../test/support/live/messages.ts";
 
@@ -38,6 +39,14 @@ function shifted(bytes: Uint8Array, by: number): Uint8Array {
 }
 
 describe("frames", () => {
+  it("of an event that only other versions have a word for are a remark", () => {
+    const event = { ...eventOf("llama", "nothing new for 30 s"), ranks: [1] };
+    for (const what of ["hang", "something new"])
+      expect(decoded(encodeReport(1, { ...event, what: what as "gone" }, null))).toMatchObject({
+        report: { ...event, what: "trouble" },
+      });
+  });
+
   it("come back as they were, wherever they lie", () => {
     const shift = fc.integer({ min: 0, max: 9 });
     fc.assert(
