@@ -113,7 +113,7 @@ export class LogEngine {
   }
 
   /** Ends the file and its last line. */
-  end(defects: readonly string[] = []): void {
+  end(): void {
     const cutter = this.#cutter;
     if (this.#head) this.#first(Buffer.concat(this.#head));
     if (this.#wide) cutter.push(this.#wide.end());
@@ -126,7 +126,6 @@ export class LogEngine {
       lines: cutter.lines,
       cutLines: cutter.cutLines,
       nulLines: cutter.nulLines,
-      defects,
     });
   }
 

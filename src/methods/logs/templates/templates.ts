@@ -29,7 +29,6 @@ const DEFAULTS: SiblingOptions = {
 
 export function templatesOf(
   shapes: readonly { readonly text: string; readonly count: number }[],
-  options: Partial<SiblingOptions> = {},
 ): Templates {
   const vocabulary = new Vocabulary();
   const formOf = new Int32Array(shapes.length);
@@ -51,7 +50,7 @@ export function templatesOf(
     lines[form]! += shape.count;
     formOf[i] = form;
   });
-  const merged = mergeSiblings(forms, lines, vocabulary, { ...DEFAULTS, ...options });
+  const merged = mergeSiblings(forms, lines, vocabulary, DEFAULTS);
   const first = new Int32Array(merged.forms.length).fill(-1);
   const wild: Set<number>[] = merged.forms.map(() => new Set<number>());
   for (let form = 0; form < forms.length; form++) {
