@@ -22,9 +22,9 @@ import {
   type EvidenceKind,
   type Scenario,
   type Truth,
-} from "../../src/simulate/joint/scenario.ts";
-import { FOLDERS, writeScenario } from "../../src/simulate/joint/write-scenario.ts";
-import { type Score, scoreOf } from "./score.ts";
+} from "./scenarios/scenario.ts";
+import { FOLDERS, writeScenario } from "./scenarios/write-scenario.ts";
+import { scoreOf, type Score } from "./score.ts";
 
 const without = (kind: EvidenceKind): EvidenceKind[] =>
   EVIDENCE_KINDS.filter((one) => one !== kind);

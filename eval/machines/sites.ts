@@ -6,7 +6,7 @@
  * N faulty and N healthy tasks for each interval, label sets in turn. Prints Markdown; wrong answers go to stderr.
  */
 import { parseArgs } from "node:util";
-import { DEPLOYMENTS } from "../../src/simulate/fleet/deployments.ts";
+import { DEPLOYMENTS } from "./fleet/deployments.ts";
 import { Pool } from "./pool.ts";
 import { percent, shareWords, table } from "./scores.ts";
 import type { SiteOutcome } from "./site-work.ts";

@@ -23,7 +23,7 @@ export interface BufferOptions {
   readonly onTrouble?: (line: string) => void;
 }
 
-export interface BufferedHistory extends History {
+interface BufferedHistory extends History {
   /** Puts that wait for the store. */
   readonly pending: number;
   /** Puts that the store did not take, each try counted. */

@@ -14,7 +14,7 @@ export interface DuckDbOptions {
   readonly checkpointAt?: string;
 }
 
-export interface OpenFile {
+interface OpenFile {
   readonly instance: DuckDBInstance;
   close(this: void): void;
 }

@@ -1,5 +1,5 @@
 /** At most so many at once; the others wait for their turn, in order. */
-export interface Turns {
+interface Turns {
   take<T>(work: () => Promise<T>): Promise<T>;
   /** When nothing runs or waits. */
   idle(): Promise<void>;

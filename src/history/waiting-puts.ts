@@ -21,7 +21,7 @@ export interface Put {
   settle(error: Error | null): void;
 }
 
-export interface WaitingPuts {
+interface WaitingPuts {
   readonly count: number;
   add(put: NewPut): void;
   /** The oldest; nothing takes their place until they are released. */

@@ -19,7 +19,7 @@ export interface JobFile {
   stageOf(rank: Rank): number | null;
 }
 
-export interface RankPlace {
+interface RankPlace {
   readonly machine: string | null;
   readonly gpu: number | null;
   readonly nic: string | null;

@@ -3,11 +3,16 @@ import { describe, expect, test } from "vitest";
 import type { Reading } from "../model/reading.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { emitMetrics } from "../simulate/emit/metrics.ts";
 import { recognise } from "./formats.ts";
 import { openMetrics } from "./open-metrics.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const TEXT = `# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge

@@ -9,7 +9,7 @@ import { autocorrelation } from "./fft.ts";
 import { coveredWithin, levelsOf, type Level } from "./period-runs.ts";
 import { votedLags } from "./period-votes.ts";
 
-export interface PeriodOptions {
+interface PeriodOptions {
   /**
    * Whether the outer pattern does something that repeating the inner one does not, so that the inner one
    * is only a part of it. `outer` may be what lies between two runs of the inner one. By default: it has a
@@ -18,7 +18,7 @@ export interface PeriodOptions {
   readonly isMore?: (inner: Int32Array, outer: Int32Array) => boolean;
 }
 
-export interface Periods {
+interface Periods {
   readonly level: Level;
   /** Every level that was found, by ascending period; `level` is one of them. */
   readonly levels: readonly Level[];

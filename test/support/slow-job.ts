@@ -6,7 +6,7 @@ import type { Verdict } from "../../src/model/verdict.ts";
 import { ask } from "../../src/pipeline/diagnose.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "./simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 import { MOST_BARS } from "../../src/verdict/story/fetched-ranks.ts";

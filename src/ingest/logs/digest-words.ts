@@ -5,12 +5,12 @@ import type { FilePart, LeftOut } from "./partial-digest.ts";
 import { MOST_STREAMS } from "./stream-table.ts";
 
 export function fileOf(name: string, part: FilePart): LogFile {
-  const { bytes, lines, cutLines, nulLines, defects } = part;
-  const all = [...new Set(defects)];
+  const { bytes, lines, cutLines, nulLines } = part;
+  const defects: string[] = [];
   if (cutLines > 0)
-    all.push(`${count(cutLines, "line")} longer than 8 KB: what is beyond was not looked at`);
-  if (nulLines > 0) all.push(`NUL bytes in ${count(nulLines, "place")}`);
-  return { name, bytes, lines, defects: all };
+    defects.push(`${count(cutLines, "line")} longer than 8 KB: what is beyond was not looked at`);
+  if (nulLines > 0) defects.push(`NUL bytes in ${count(nulLines, "place")}`);
+  return { name, bytes, lines, defects };
 }
 
 export function missingWords(left: LeftOut & { readonly reports: number }): string[] {

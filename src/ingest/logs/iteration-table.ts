@@ -4,14 +4,14 @@ import { HashIndex } from "./hash-index.ts";
 import { REPORT_FORMS } from "./iteration-reports.ts";
 import { withoutMiddle } from "./without-middle.ts";
 
-export const LONGEST_SEQUENCE = 256;
+const LONGEST_SEQUENCE = 256;
 const MOST_SEQUENCES = 20_000;
 /** Its end has not come yet; -1 where there were too many sequences to keep this one. */
 const OPEN = -2;
 /** Bars that count to ever more: after so many the stream's first counters are left as they are. */
 const MOST_RESTARTS = 16;
 
-export interface OfStream {
+interface OfStream {
   /** Index into REPORT_FORMS; -1 before the first report. */
   form: number;
   total: number;
@@ -65,10 +65,6 @@ export class IterationTable {
   wrote(stream: number, shape: number): void {
     const of = this.#of[stream];
     if (of) push(of.shapes, shape);
-  }
-
-  isFollowed(stream: number): boolean {
-    return this.#of[stream] !== undefined;
   }
 
   report(

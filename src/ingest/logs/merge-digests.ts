@@ -26,7 +26,7 @@ const LIMITS = {
   iterations: 4_000_000,
 };
 const SHAPE_CHARS = 100e6;
-export type MergeLimits = typeof LIMITS;
+type MergeLimits = typeof LIMITS;
 
 export function mergeDigests(
   names: readonly string[],

@@ -13,7 +13,7 @@ import { parseStamp, secondsOf } from "./times.ts";
 
 export const METRIC_TABLE = "metric-table";
 /** A header of a thousand machines' twenty metrics has this much. */
-export const MAX_LINE_BYTES = 1 << 23;
+const MAX_LINE_BYTES = 1 << 23;
 const PLANNED_ROWS = 64;
 const SAMPLE_CHARS = 80;
 

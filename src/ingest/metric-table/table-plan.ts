@@ -5,7 +5,7 @@ import { looksLikeMachine, machineFromName, stemOf } from "./file-words.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
 import { unitOfTimeName } from "./times.ts";
 
-export interface ValueColumn {
+interface ValueColumn {
   readonly column: number;
   readonly metric: MetricWord;
   /** null: the row's. */

@@ -30,7 +30,7 @@ export interface FlopStage {
 }
 
 /** What operators of a program have in common, whichever rank runs it. */
-export interface FlopCall {
+interface FlopCall {
   readonly kind: string;
   readonly group: number;
   readonly isP2p: boolean;

@@ -7,7 +7,7 @@ import type { Records } from "./records.ts";
 import type { RingBytes } from "./ring-bytes.ts";
 
 /** What the operators are read from: `kept` maps the ring's communicators to those of the list. */
-export interface OperatorSource {
+interface OperatorSource {
   readonly ring: RingBytes;
   readonly records: Records;
   readonly communicators: readonly Communicator[];

@@ -9,7 +9,7 @@ import type { StageColumnSet } from "./stage-columns.ts";
 const LANES = 5;
 const STAGE_NAME = /^PP rank (\d{1,6}),/;
 
-export interface Workers {
+interface Workers {
   readonly rank: Int32Array;
   readonly stage: Int32Array;
   /** Whether stages had to be guessed from the order of ranks. */

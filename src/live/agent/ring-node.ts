@@ -114,8 +114,6 @@ class RingNode implements Node {
         return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
-      case "micro-batches":
-        return refused("nobody on this machine allots micro-batches through its agent");
     }
   }
 

@@ -14,7 +14,6 @@ export class RunEvents {
   readonly #job: string;
   readonly #held: EventReport[] = [];
   #stopped: readonly number[] = [];
-  #isHung = false;
   #hasEnded = false;
   #metMs: number | null = null;
   #hasMissed = false;
@@ -37,8 +36,10 @@ export class RunEvents {
     return this.#held.splice(0).map((event) => ({ ...event, run }));
   }
 
-  judge({ watched, run, isHung }: WatchedRun, incidents: readonly Incident[], nowMs: number): void {
+  /** A hang is no event: beats tell how long nothing went on. */
+  judge({ watched, run }: WatchedRun, incidents: readonly Incident[], nowMs: number): void {
     for (const { kind, ranks, says } of incidents) {
+      if (kind === "hang") continue;
       this.tell(kind, ranks, nowMs, says);
       if (kind === "stopped") this.#stopped = [...new Set([...this.#stopped, ...ranks])];
     }
@@ -49,9 +50,6 @@ export class RunEvents {
       this.tell("continued", onAgain, nowMs, `${run.job}: ${rankWords(onAgain)} no longer stopped`);
     this.#stopped = this.#stopped.filter((rank) => stopped.has(rank));
     const hasEnded = watched.every(isOver);
-    if (this.#isHung && !isHung && !hasEnded)
-      this.tell("continued", [], nowMs, `${run.job}: goes on after a silence`);
-    this.#isHung = isHung;
     if (hasEnded && !this.#hasEnded) {
       const failed = ranksIn(watched.filter(hasFailed));
       const how = failed.length > 0 ? `${rankWords(failed)} not in order` : "in order";

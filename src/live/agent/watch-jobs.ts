@@ -38,7 +38,6 @@ export interface Incident {
 export interface WatchedRun {
   readonly key: string;
   readonly run: Run;
-  readonly isHung: boolean;
   readonly watched: readonly Watched[];
 }
 
@@ -102,7 +101,7 @@ export class JobWatcher {
     }
     return [...byRun].flatMap(([key, watched]) => {
       const state = this.#runs.get(key);
-      return state ? [{ key, run: state.run, isHung: state.isHung, watched }] : [];
+      return state ? [{ key, run: state.run, watched }] : [];
     });
   }
 

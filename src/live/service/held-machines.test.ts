@@ -9,7 +9,7 @@ import { until } from "../../../test/support/until.ts";
 import { readServeConfig } from "./config.ts";
 import { embeddedCoordinator } from "./embedded-coordinator.ts";
 import { HeldMachines } from "./held-machines.ts";
-import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
+import { closeServers, prometheusOfTen } from "../../../test/support/live/prometheus.ts";
 
 const opened: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -3,7 +3,7 @@ import { connect } from "../../ingest/prometheus/prometheus.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import { MachineWatch } from "./machine-watch.ts";
-import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
+import { closeServers, prometheusOfTen } from "../../../test/support/live/prometheus.ts";
 
 afterEach(closeServers);
 

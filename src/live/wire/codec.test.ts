@@ -14,7 +14,14 @@ import {
 } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
 import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
-import { anyHello, anyReply, anyReport, anyRequest, pointsOf } from "./test-messages.ts";
+import {
+  anyHello,
+  anyReply,
+  anyReport,
+  anyRequest,
+  eventOf,
+  pointsOf,
+} from "../../../test/support/live/messages.ts";
 
 const hello: AgentHello = { protocol: 1, agent: "n-1", machine: "n.1", boot: "b", version: "0" };
 
@@ -32,6 +39,14 @@ function shifted(bytes: Uint8Array, by: number): Uint8Array {
 }
 
 describe("frames", () => {
+  it("of an event that only other versions have a word for are a remark", () => {
+    const event = { ...eventOf("llama", "nothing new for 30 s"), ranks: [1] };
+    for (const what of ["hang", "something new"])
+      expect(decoded(encodeReport(1, { ...event, what: what as "gone" }, null))).toMatchObject({
+        report: { ...event, what: "trouble" },
+      });
+  });
+
   it("come back as they were, wherever they lie", () => {
     const shift = fc.integer({ min: 0, max: 9 });
     fc.assert(

@@ -115,7 +115,7 @@ export interface EventReport {
   readonly kind: "event";
   readonly job: string;
   readonly run: string;
-  readonly what: "gone" | "stopped" | "continued" | "hang" | "ended" | "log-failure" | "trouble";
+  readonly what: "gone" | "stopped" | "continued" | "ended" | "log-failure" | "trouble";
   readonly ranks: readonly Rank[];
   readonly atMs: number;
   /** One line. */
@@ -125,12 +125,7 @@ export interface EventReport {
 export type Report = JobReport | PointsReport | BeatReport | EventReport;
 
 /** Asked of the agent that has the rank. */
-export type AgentRequest =
-  | ProgramRequest
-  | DurationsRequest
-  | OperatorsRequest
-  | EvidenceRequest
-  | MicroBatchRequest;
+export type AgentRequest = ProgramRequest | DurationsRequest | OperatorsRequest | EvidenceRequest;
 
 /** What a rank runs in an iteration: the latest that the agent holds where `iteration` is null or not held. */
 export interface ProgramRequest {
@@ -230,18 +225,6 @@ export interface EvidenceReply {
   readonly troubles: readonly string[];
 }
 
-/** A plan that was approved, handed to whoever allots micro-batches on this machine. */
-export interface MicroBatchRequest {
-  readonly ask: "micro-batches";
-  readonly job: string;
-  readonly run: string;
-  readonly counts: readonly number[];
-}
-export interface DoneReply {
-  readonly kind: "done";
-  readonly says: string;
-}
-
 /** The agent cannot answer: it says why. */
 export interface RefusedReply {
   readonly kind: "refused";
@@ -253,5 +236,4 @@ export type AgentReply =
   | DurationsReply
   | OperatorsReply
   | EvidenceReply
-  | DoneReply
   | RefusedReply;

@@ -35,7 +35,6 @@ const KINDS = [
   "durations",
   "operators",
   "evidence",
-  "done",
   "refused",
 ] as const satisfies readonly AgentReply["kind"][];
 const MOST_FILES = 16_384;
@@ -56,8 +55,6 @@ export function replyHead(reply: AgentReply): Fields {
       const files = reply.files.map(({ name, bytes }) => ({ name, length: bytes.length }));
       return { kind: reply.kind, files, troubles: reply.troubles.map(cut) };
     }
-    case "done":
-      return { kind: reply.kind, says: cut(reply.says) };
     case "refused":
       return { kind: reply.kind, why: cut(reply.why) };
   }
@@ -73,7 +70,6 @@ export function replyColumns(reply: AgentReply): ArrayBufferView[] {
       return columnsOf(OPERATORS, reply);
     case "evidence":
       return reply.files.map(({ bytes }) => bytes);
-    case "done":
     case "refused":
       return [];
   }
@@ -93,12 +89,9 @@ export function readReply(head: Fields, payload: RawFrame["payload"]): AgentRepl
       return readOperators(head, payload);
     case "evidence":
       return readEvidence(head, payload);
-    case "done":
     case "refused":
       if (payload.length > 0) throw new FrameError("a payload behind a reply that has none");
-      return kind === "done"
-        ? { kind, says: textIn(head, "says") }
-        : { kind, why: textIn(head, "why") };
+      return { kind, why: textIn(head, "why") };
   }
 }
 
@@ -144,8 +137,7 @@ function isSafePath(name: string): boolean {
 /** Why this cannot be the answer to that; null where it can. */
 export function misfit(request: AgentRequest, reply: AgentReply): string | null {
   if (reply.kind === "refused") return null;
-  const expected = request.ask === "micro-batches" ? "done" : request.ask;
-  if (reply.kind !== expected) return `it answered ${expected} with ${reply.kind}`;
+  if (reply.kind !== request.ask) return `it answered ${request.ask} with ${reply.kind}`;
   if (request.ask === "durations" && reply.kind === "durations") {
     if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
   }

@@ -43,7 +43,6 @@ const EVENTS = [
   "gone",
   "stopped",
   "continued",
-  "hang",
   "ended",
   "log-failure",
   "trouble",
@@ -171,12 +170,13 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
   };
 }
 
+/** Agents of other versions tell of things that this service has no word for (a "hang"): to it they are a remark. */
 function readEvent(head: Fields): EventReport {
   return {
     kind: "event",
     job: nameIn(head, "job"),
     run: nameIn(head, "run"),
-    what: wordIn(head, "what", EVENTS),
+    what: EVENTS.find((word) => word === head["what"]) ?? "trouble",
     ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
     atMs: timeIn(head, "atMs"),
     says: textIn(head, "says"),

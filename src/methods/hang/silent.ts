@@ -8,7 +8,7 @@ import type { Job } from "../../model/job.ts";
 import type { WaitGraph } from "./wait-graph.ts";
 import { describeOp } from "./words.ts";
 
-export interface SilentSuspect {
+interface SilentSuspect {
   readonly rank: Rank;
   readonly weight: number;
   readonly why: string;

@@ -25,7 +25,7 @@ export interface StuckOp {
 }
 
 /** silent: no dump; not-enqueued: its CPU never issued the operator; behind: issued, stuck earlier. */
-export type Absence = "silent" | "not-enqueued" | "behind";
+type Absence = "silent" | "not-enqueued" | "behind";
 
 export interface WaitGraph {
   readonly states: ReadonlyMap<Rank, RankState>;
@@ -36,7 +36,7 @@ export interface WaitGraph {
   readonly ownGpu: ReadonlyMap<Rank, OwnGpu>;
 }
 
-export interface OwnGpu {
+interface OwnGpu {
   readonly head: Head;
   /** A member that completed the operator; null where the reason is that nothing starts any more. */
   readonly completedBy: Rank | null;

@@ -13,7 +13,7 @@ const FEWEST = 3;
 /** Share of the pauses that must come after the same number of repetitions. */
 const REGULAR = 0.8;
 
-export interface Iterations {
+interface Iterations {
   readonly endings: readonly Ending[];
   /** Repetitions of the pattern in an iteration. */
   readonly repetitions: number;

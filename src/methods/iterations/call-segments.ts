@@ -17,7 +17,7 @@ export interface Ending {
 }
 
 /** A stretch in which iterations look alike. */
-export interface Segment {
+interface Segment {
   readonly period: number;
   readonly pattern: Int32Array;
   readonly anchor: Anchor;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { buildJob } from "../../ingest/build-job.ts";
 import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../simulate/cluster/spec.ts";
-import { memoryOutput } from "../../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { seeded } from "../../base/random.ts";
 import type { FlightDump, OperatorTable } from "../../model/operators.ts";

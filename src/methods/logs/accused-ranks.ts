@@ -10,7 +10,7 @@ const MOST_RANKS = 8;
 const MOST_NODES = 2;
 const BLOCKED = /task \S+:(\d{1,10}) blocked for more than/;
 
-export interface AccusedRanks {
+interface AccusedRanks {
   readonly ranks: readonly Rank[];
   /** What narrowed a machine down, for people; "" where nothing did. */
   readonly because: string;

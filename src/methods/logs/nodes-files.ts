@@ -1,7 +1,7 @@
 /** What the names of files tell of whose they are: what differs between them, less what says what is written. */
 import type { LogFile } from "../../model/log-digest.ts";
 
-export interface FileOwner {
+interface FileOwner {
   /** Of a machine, or of a writer; undefined where it is a rank's or nobody's. */
   readonly name: string | undefined;
   readonly rank: number | undefined;

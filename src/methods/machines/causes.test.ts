@@ -7,7 +7,7 @@ import type { MachineReport } from "../../model/machine-report.ts";
 import { alignFleet } from "./align.ts";
 import { findMachines } from "./find-machines.ts";
 import { frozenSpans } from "./frozen.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 import { viewsOf } from "./views.ts";
 
 const SICK = 5;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { findMachines } from "./find-machines.ts";
-import { testFleet, type Change } from "./test-fleet.ts";
+import { testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 
 const fromS = 400;
 /** A GPU that is throttled; and a machine that polls while it waits and pauses what it cannot receive. */

@@ -7,7 +7,7 @@ import { alignFleet } from "./align.ts";
 import { explainMachine } from "./explain.ts";
 import { findMachines } from "./find-machines.ts";
 import { withoutWarmUp } from "./restarts.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 
 const everything = testFleet({ seconds: 60 }).grids.map(({ metric }) => metric);
 const names = ({ faulty }: MachineReport): string[] => faulty.map(({ machine }) => machine);

@@ -29,7 +29,7 @@ import {
 } from "./stall-regressions.ts";
 import { isPython, stallWords } from "./stall-words.ts";
 
-export interface Comparison {
+interface Comparison {
   readonly regressions: readonly Regression[];
   /** ④ by rank: distance of its issue latencies from the nearest healthy run's, milliseconds. */
   readonly distanceMs: ReadonlyMap<Rank, number>;

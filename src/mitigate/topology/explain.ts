@@ -2,7 +2,7 @@
 import { count, thousands } from "../../base/text.ts";
 import { identity, type JobTables } from "./cost-model.ts";
 
-export interface Outcome {
+interface Outcome {
   readonly swaps: number;
   readonly placeOf: Int32Array;
   readonly beforeMs: number;

@@ -26,7 +26,7 @@ const TIE = 0.001;
 /** Arrangements as good as the best whose lists of swaps are compared. */
 const FINALISTS = 3;
 
-export interface TopologyOptions {
+interface TopologyOptions {
   /**
    * Makespan when micro-batches are shared out anew for the places (S2 after S3); all times of the plan are then with
    * it. The search itself counts fractions of micro-batches; whole ones decide between the plans that it finds.

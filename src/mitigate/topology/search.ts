@@ -31,7 +31,7 @@ const ENOUGH = 64;
 /** Starts that are improved by single swaps. */
 const STARTS = 4;
 
-export interface Question {
+interface Question {
   readonly isShared: boolean;
   readonly bad: readonly number[];
   readonly healthyMs: number;

@@ -20,7 +20,7 @@ export function drawSpike(
   </g>`;
 }
 
-export interface PlacedPause {
+interface PlacedPause {
   readonly pause: Pause;
   readonly at: number;
 }

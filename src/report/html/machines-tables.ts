@@ -8,7 +8,7 @@ import { lastingWords, metricTitle, nameWords, utc } from "./machines-words.ts";
 const MOST = 200;
 const MOST_TEXT = 1_000;
 
-export interface MachinePart {
+interface MachinePart {
   readonly id: string;
   readonly name: string;
   readonly body: Markup;

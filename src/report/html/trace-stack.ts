@@ -4,7 +4,7 @@
  */
 import { px } from "./iterations-points.ts";
 
-export interface Run {
+interface Run {
   /** Parts, the last one excluded. */
   readonly from: number;
   readonly to: number;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Rank } from "../../model/ids.ts";
-import { syntheticWaits } from "./synthetic-job.ts";
+import { syntheticWaits } from "../../../test/support/report/job.ts";
 import { type Layout, layOut } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
 import { waitGraphLayout } from "./wait-graph-section.ts";

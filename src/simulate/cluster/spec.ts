@@ -8,7 +8,7 @@ import type { FaultSpec } from "./fault-spec.ts";
 export type ScheduleName = "1f1b" | "interleaved" | "gpipe";
 
 /** What is trained: it decides which kernels a layer has. */
-export type ModelName = "llama" | "vision" | "recommendation";
+type ModelName = "llama" | "vision" | "recommendation";
 
 export interface ClusterSpec {
   readonly name: string;

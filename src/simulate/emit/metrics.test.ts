@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { simulate } from "../cluster/engine.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
-import { memoryOutput } from "./memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { emitMetrics, type MetricOptions } from "./metrics.ts";
 import { FAULT_TYPES, shownGroups } from "./metrics/minder-table.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { flightRecorder } from "../../ingest/flight-recorder/reader.ts";
 import { operatorsFile } from "../../ingest/operators-file.ts";
-import { readBytes } from "../../ingest/reader-contract.ts";
+import { readBytes } from "../../../test/support/ingest/reader-contract.ts";
 import type { DumpGroup, OperatorTable } from "../../model/operators.ts";
 import { simulate } from "../cluster/engine.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
@@ -12,7 +12,7 @@ import type { Emitter } from "./emitter.ts";
 import { emitFlightRecorder } from "./flight-recorder.ts";
 import { emitKineto } from "./kineto.ts";
 import { emitLogs } from "./logs.ts";
-import { memoryOutput, type MemoryOutput } from "./memory-output.ts";
+import { memoryOutput, type MemoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { emitMetrics } from "./metrics.ts";
 import { emitOperators } from "./operators.ts";
 

@@ -3,7 +3,7 @@ import type { Rank } from "../../../model/ids.ts";
 import type { Regression } from "../../../model/regression.ts";
 import { STALL_CAUSES, type RankProfile, type RunProfile } from "../../../model/trace-profile.ts";
 
-export interface WorstStep {
+interface WorstStep {
   readonly rank: Rank;
   /** Index into the rank's steps, over all of its traces. */
   readonly index: number;

@@ -6,7 +6,7 @@ import type { MetricType } from "./families.ts";
 
 const FLUSH_CHARS = 1 << 16;
 
-export interface Series {
+interface Series {
   readonly name: string;
   readonly type: MetricType;
   readonly decimals: number;
