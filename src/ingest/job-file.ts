@@ -25,7 +25,7 @@ interface RankPlace {
   readonly nic: string | null;
 }
 
-const HINT = "see the job.json section of the README; every field is optional";
+const HINT = "see docs/inputs.md; every field is optional";
 
 export async function readJobFile(path: string): Promise<JobFile> {
   let root: unknown;
