@@ -30,7 +30,13 @@ export default defineConfig({
         test: {
           ...common,
           name: "unit",
-          include: ["src/**/*.test.ts", "test/*.test.ts", "web/**/*.test.ts", "eval/**/*.test.ts"],
+          include: [
+            "src/**/*.test.ts",
+            "test/*.test.ts",
+            "test/contracts/*.test.ts",
+            "web/**/*.test.ts",
+            "eval/**/*.test.ts",
+          ],
           testTimeout: 60_000,
           isolate: false,
         },
