@@ -32,6 +32,7 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "pcie-bandwidth": "network",
   "pcie-usage": "network",
   "pfc-tx-packet-rate": "congestion",
+  "port-transmit-wait": "congestion",
   "ecn-packet-rate": "congestion",
   "cnp-packet-rate": "congestion",
   // GPUs without work turn their links down: no state that would decide at once.
