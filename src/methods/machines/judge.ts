@@ -203,7 +203,7 @@ function endsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
 }
 
 /** Processes do not end in the same second, and scrapes are an interval apart: one or two of them tell nothing. */
-function leastOf({ episode }: Evidence): number {
+export function leastOf({ episode }: Evidence): number {
   return LEAST_SAMPLES * (episode?.view.grid.stepS ?? 0);
 }
 
