@@ -74,7 +74,8 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
   const { phases } = activity;
   const pace = jobPace(activity);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
-  const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
+  const halts = phases.filter(({ what }) => what === "halt");
+  const ended = halts.filter(({ toS: end }) => end < toS);
   const views = fleet.grids
     .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
     .flatMap((grid) => viewsOf(fleet, grid, phases));
@@ -101,13 +102,17 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
     });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
-    if (found) judged.push(found);
+    // Whoever else explains why the job is held up leaves a halt that is one more pause.
+    const unheld = counted.map((one) => ({ ...one, isHeldUp: false }));
+    const alone = (): Judged | null =>
+      judgeInDetail(unheld, continuityS, [], [...pauses, ...halts]);
+    if (found) judged.push({ ...found, standsAlone: alone() !== null });
     const isUsed = (one: Evidence): boolean =>
       found !== null &&
       found.evidence.some((used) => used === one || (one.episode && used.episode === one.episode));
     rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
-  for (const halt of phases.filter(({ what }) => what === "halt")) {
+  for (const halt of halts) {
     // Who was unlike long before the halt did not bring it about.
     if (judged.some(({ evidence: own }) => own.some((one) => cameWith(one, halt)))) continue;
     const isBroken = (m: number, metric: string): boolean =>

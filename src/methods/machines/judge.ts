@@ -26,6 +26,8 @@ export interface Judged {
   readonly kinds: readonly EvidenceKind[];
   /** 0..1 */
   readonly score: number;
+  /** Whether it would be accused though the job's slowdown and halt are another's doing. */
+  readonly standsAlone?: boolean;
 }
 
 /** Nothing but more input and output than others have harms nobody yet: it must last so many times as long. */
