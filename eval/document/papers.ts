@@ -727,7 +727,7 @@ const MINDER: Chapter = {
     "Re-studies (2024, 2026) found that deep detectors of anomalies in metrics are no better than linear ones; our ablation of the VAE agrees.",
     "ByteDance's trace ST and the public ASD servers are below.",
   ],
-  scripts: ["machines/run.ts", "machines/third-party.ts"],
+  scripts: ["machines/run.ts", "machines/sites.ts", "machines/third-party.ts"],
 };
 
 const planted = (row: string, part: Part): { precision: Counted; recall: Counted } => ({

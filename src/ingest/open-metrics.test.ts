@@ -4,6 +4,7 @@ import type { Reading } from "../model/reading.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
 import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
+import { alignFleet } from "../methods/machines/align.ts";
 import { emitMetrics } from "../simulate/emit/metrics.ts";
 import { recognise } from "./formats.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -181,7 +182,8 @@ describe("what the simulator writes", () => {
         const name = /^\w+/.exec(line)?.[0];
         if (name && !/mode="(?!idle)/.test(line)) lines.set(name, (lines.get(name) ?? 0) + 1);
       }
-      expect(metrics!.machines).toEqual(["node000", "node001"]);
+      expect(metrics!.machines).toEqual(["10.40.0.2", "10.40.0.3", "node000", "node001"]);
+      expect(alignFleet([metrics!]).machines).toEqual(["node000", "node001"]);
       let sum = 0;
       for (const { name, type, start, timeS, device } of metrics!.samples) {
         sum += timeS.length;

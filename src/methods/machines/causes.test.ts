@@ -67,7 +67,7 @@ describe("counters", () => {
       return [0, 1, 2, 3].map((m) => mean[(m + 1) * ticks - 1]!);
     };
     expect(last("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS")).toEqual([0, 0, 0, 0]);
-    expect(last("pfc-tx-packet-rate")).toEqual([5e4, 7e6, 5e4, 5e4]);
+    expect(last("port-transmit-wait")).toEqual([5e4, 7e6, 5e4, 5e4]);
   });
 
   it("of errors accuse the machine that alone has them when the job slows down", () => {

@@ -141,7 +141,7 @@ describe("metrics of a steered job", () => {
           (line) => line.startsWith("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{") && line.includes(host),
         )
         .map((line) => Number(line.split(" ").at(-2)));
-    const [first, second] = [active("node000:"), active("node001:")];
+    const [first, second] = [active("10.40.0.2:"), active("10.40.0.3:")];
     expect(first.length).toBeGreaterThan(6);
     expect(second[1]! / first[1]!).toBeGreaterThan(4);
     expect(first.at(-2)! / second.at(-2)!).toBeGreaterThan(4);
