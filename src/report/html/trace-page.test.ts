@@ -8,7 +8,7 @@ import type { Regression } from "../../model/regression.ts";
 import { barOf } from "./trace-breakdown.ts";
 import { cdfPoints } from "./trace-cdf.ts";
 import { renderTracePage } from "./trace-page.ts";
-import { stackRuns } from "./trace-stack.ts";
+import { stackRuns } from "./trace-timeline.ts";
 import { readTags } from "../../../test/support/report/tag-check.ts";
 import { runs } from "../../../test/support/cases.ts";
 

@@ -6,20 +6,32 @@
  */
 import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { hash, STREAM } from "../cluster/noise.ts";
-import type { Emitter, Output } from "./emitter.ts";
+import type { Emitter, Output, Writer } from "./emitter.ts";
 import { effectsOf, type Effects } from "./metrics/effects.ts";
-import type { GpuFamily } from "./metrics/families.ts";
+import type { GpuFamily, MetricType } from "./metrics/families.ts";
 import { GPU_FAMILIES } from "./metrics/gpu-families.ts";
 import { Levels } from "./metrics/levels.ts";
 import { NIC_FAMILIES } from "./metrics/nic-families.ts";
 import { NODE_FAMILIES } from "./metrics/node-families.ts";
-import { SampleWriter } from "./metrics/sample-writer.ts";
 import { exporterOf, type Scene } from "./metrics/scene.ts";
 import { SimulationScene } from "./metrics/simulation-scene.ts";
 import { Timeline, type Regime } from "./metrics/timeline.ts";
 import { SeriesWalk } from "./metrics/walk.ts";
 import { workOf, type Work } from "./metrics/work.ts";
 import { busOf } from "./pci.ts";
+
+const FLUSH_CHARS = 1 << 16;
+
+interface Series {
+  readonly name: string;
+  readonly type: MetricType;
+  readonly decimals: number;
+  /** Of the family and of its GPU or machine: where a counter stands at first. */
+  readonly id: number;
+  readonly owner: number;
+  readonly machine: number;
+  readonly labels: string;
+}
 
 export interface MetricOptions {
   /** Whole seconds between samples: 15, as most sites have it, of jobs that last for ten minutes; else 1, as Minder has. */
@@ -186,4 +198,71 @@ function gpuLabels({ spec, topology }: Simulation, rank: number): string {
   const id = `${hex(0)}${hex(1)}${hex(2)}${hex(3)}`;
   const uuid = `GPU-${id.slice(0, 8)}-${id.slice(8, 12)}-${id.slice(12, 16)}-${id.slice(16, 20)}-${id.slice(20)}`;
   return `gpu="${gpu}",UUID="${uuid}",pci_bus_id="00000000:${busOf(gpu).toUpperCase()}:00.0",device="nvidia${gpu}",modelName="NVIDIA H100 80GB HBM3",hostname="${host}",instance="${addressOf(machine)}:9400",job="dcgm"`;
+}
+
+/** Writes series as OpenMetrics text, in pieces. */
+class SampleWriter {
+  readonly #writer: Writer;
+  readonly #seed: number;
+  readonly #intervalS: number;
+  readonly #epochS: number;
+  /** "1794700801" by sample, shared by all series. */
+  readonly #seconds: string[] = [];
+  #text = "";
+
+  constructor({ spec }: Simulation, writer: Writer, intervalS: number) {
+    this.#writer = writer;
+    this.#seed = spec.seed ^ STREAM.metrics;
+    this.#intervalS = intervalS;
+    this.#epochS = Number(spec.epochNs / 1_000_000_000n);
+  }
+
+  /** A counter's family is named without _total (OpenMetrics 1.0). */
+  head({ name, type, help }: { name: string; type: MetricType; help: string }): void {
+    const family = type === "counter" ? name.replace(/_total$/, "") : name;
+    this.#text += `# HELP ${family} ${help}\n# TYPE ${family} ${type}\n`;
+  }
+
+  /** `values` are levels, or what a counter gains in a second; NaN where there is no sample. */
+  series(
+    { name, type, decimals, id, owner, machine, labels }: Series,
+    values: Float64Array,
+    lost: Uint8Array | null,
+  ): void {
+    const head = `${name}{${labels}} `;
+    // Every target is scraped at an instant of its own within the interval.
+    const phase = hash(this.#seed, machine, 0, 0x9a) % Math.min(1000, this.#intervalS * 1000);
+    const tail = `.${String(phase).padStart(3, "0")}\n`;
+    // Counters began when the machine did.
+    let sum = type === "gauge" ? 0 : 1000 * (hash(this.#seed, owner, id, 0xc0) % 100_000);
+    for (let sample = 0; sample < values.length; sample++) {
+      const level = values[sample]!;
+      if (Number.isNaN(level)) continue;
+      // A counter goes on while nobody reads it.
+      if (type !== "gauge") sum += level * this.#intervalS;
+      if (lost?.[sample] === 1) continue;
+      const shown = type === "gauge" ? level : sum;
+      this.#text += head + format(shown, decimals) + " " + this.#second(sample) + tail;
+      if (this.#text.length > FLUSH_CHARS) this.flush();
+    }
+    this.flush();
+  }
+
+  flush(): void {
+    this.#writer.write(this.#text);
+    this.#text = "";
+  }
+
+  #second(sample: number): string {
+    return (this.#seconds[sample] ??= String(
+      this.#epochS + Math.floor((sample + 1) * this.#intervalS),
+    ));
+  }
+}
+
+/** toFixed is slow, and most values are whole. */
+function format(value: number, decimals: number): string {
+  if (decimals === 0) return String(Math.round(value));
+  const scale = 10 ** decimals;
+  return String(Math.round(value * scale) / scale);
 }

@@ -1,6 +1,6 @@
 /**
  * A pipeline for tests: what each stage would log, given how long passes and transfers take. The same rule as in
- * link-delays.ts, run forwards: a pass begins when the stage is free and its tensor has arrived.
+ * slow-links.ts, run forwards: a pass begins when the stage is free and its tensor has arrived.
  */
 import { seeded, type Random } from "../../../src/base/random.ts";
 import type { StageOperations } from "../../../src/model/stage-operations.ts";
