@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { machinesFromFiles } from "../src/machines-pipeline.ts";
+import { machinesFromFiles } from "../src/pipeline/machines.ts";
 import type { MachineReport } from "../src/model/machine-report.ts";
 import type { Verdict } from "../src/model/verdict.ts";
-import { diagnose } from "../src/pipeline.ts";
+import { diagnose } from "../src/pipeline/diagnose.ts";
 import { quietEnv } from "./support/in-memory.ts";
 
 interface Truth {
