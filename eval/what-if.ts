@@ -2,12 +2,12 @@
  * The what-if figures against those that ByteDance published for its traces: `node --import tsx eval/what-if.ts`.
  * Prints Markdown. The traces are read from ../shared/thirdparty where they lie. Then 100 made-up jobs of each kind.
  */
+import { mean } from "../src/base/numbers.ts";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { stageTimeline } from "../src/ingest/stage-timeline.ts";
-import { mean } from "../src/methods/localize/what-if/durations.ts";
 import { suspectsOf } from "../src/methods/localize/what-if/suspects.ts";
 import { whatIf } from "../src/methods/localize/what-if/what-if.ts";
 import { madeUp } from "./what-if/made-up.ts";

@@ -10,3 +10,14 @@ export function smallest(values: Iterable<number>, start: number): number {
   for (const value of values) if (value < least) least = value;
   return least;
 }
+
+/** To three digits behind the point, as documents have it. */
+export function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}
+
+export function mean(values: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i]!;
+  return sum / values.length;
+}

@@ -43,3 +43,12 @@ export function cutText(text: string, most: number): string {
 export function harmless(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
 }
+
+/** A share as people read it: 0.934 → "93 %", with one digit "93.4 %"; "–" for what is not a number. */
+export function percent(share: number, digits = 0): string {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : "–";
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,5 +1,5 @@
 /** An incident for a ticket: what a person needs to take over, in Markdown, small enough for any tracker. */
-import { cutText, ranges, rankWords, thousands } from "../base/text.ts";
+import { cutText, ranges, rankWords, thousands, percent, capital } from "../base/text.ts";
 import type { Place } from "../model/ids.ts";
 import type { Incident } from "../model/incident.ts";
 import type { IncidentPicture, LogExcerpt, StoryHop } from "../model/picture.ts";
@@ -307,16 +307,8 @@ function momentWords(text: string): string {
   return Number.isNaN(ms) ? markdownText(text, 80) : utcWords(ms);
 }
 
-function percent(value: number): string {
-  return Number.isFinite(value) ? `${Math.round(100 * value)} %` : "–";
-}
-
 function lower(words: string): string {
   return /^[A-Z][a-z]/.test(words) && !words.startsWith("Python")
     ? `${words[0]!.toLowerCase()}${words.slice(1)}`
     : words;
-}
-
-function capital(words: string): string {
-  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
 }

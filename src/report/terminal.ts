@@ -2,7 +2,7 @@
  * The verdict for a tired person: at most one screen. The answer first, then why, then where to look,
  * then what to do. Colour is handed in, so that the same text serves terminals and files.
  */
-import { count, cutText, harmless, ranges } from "../base/text.ts";
+import { count, cutText, harmless, ranges, percent } from "../base/text.ts";
 import { planLines } from "./mitigation-words.ts";
 import { decidingFindings, inOrderOfWeight } from "./reasoning-words.ts";
 import type { Reasoning } from "../model/reasoning.ts";
@@ -164,10 +164,6 @@ function cleaned<Value>(value: Value): Value {
 function more(lines: string[], rest: number, what: string, dim: (text: string) => string): void {
   if (rest > 0)
     lines.push(dim(`  … ${rest} ${what}${what.endsWith("json") || rest === 1 ? "" : "s"}`));
-}
-
-function percent(value: number): string {
-  return `${Math.round(value * 100)} %`;
 }
 
 function whenText(verdict: Verdict, dim: (text: string) => string): string {

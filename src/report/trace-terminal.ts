@@ -1,5 +1,5 @@
 /** Kernel timelines for a tired person: what is slower and whose it is, then one line a rank. */
-import { count, cutText, harmless, ranges } from "../base/text.ts";
+import { count, cutText, harmless, ranges, percent } from "../base/text.ts";
 import type { RankProfile } from "../model/trace-profile.ts";
 import type { Regression } from "../model/regression.ts";
 import { wrap, type Colours } from "./terminal.ts";
@@ -47,7 +47,7 @@ function regressionLines(one: Regression, all: number, colours: Colours, width: 
       ? `all ${all} ranks`
       : `${one.ranks.length === 1 ? "rank" : "ranks"} ${ranges(one.ranks, 8)}`;
   return [
-    `  ${bold(yellow(one.cause))}  ${bold(who)}  ${percent(one.share)} of the step  ${dim(`→ ${one.owner}`)}`,
+    `  ${bold(yellow(one.cause))}  ${bold(who)}  ${percent(one.share, 1)} of the step  ${dim(`→ ${one.owner}`)}`,
     ...wrap(harmless(one.why), width - 4).map((line) => `    ${line}`),
     ...wrap(`threshold: ${one.threshold}`, width - 4).map((line) => dim(`    ${line}`)),
     ...one.at.slice(0, 1).map(({ file }) => dim(cutText(`    ${harmless(file)}`, width))),
@@ -99,16 +99,12 @@ function cells(profile: RankProfile, distanceMs: number | undefined): string[] {
     String(profile.rank),
     String(profile.stepMs.length),
     middle(profile.stepMs).toFixed(1),
-    percent(middle(profile.vInter)),
-    percent(middle(profile.vMinority)),
+    percent(middle(profile.vInter), 1),
+    percent(middle(profile.vMinority), 1),
     p50 === null ? "–" : p50.toFixed(2),
     distanceMs === undefined ? "–" : distanceMs.toFixed(2),
     commMs.toFixed(1),
-    commMs > 0 ? percent(overlapMs / commMs) : "–",
+    commMs > 0 ? percent(overlapMs / commMs, 1) : "–",
     flops[0] === undefined ? "–" : flops[0].tflops.toFixed(flops[0].tflops < 10 ? 2 : 0),
   ];
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

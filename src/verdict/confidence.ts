@@ -3,6 +3,7 @@
  * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit; and no more than the
  * method that decided has earned on real jobs.
  */
+import { thousandths } from "../base/numbers.ts";
 import { disagrees, factOf, logConfidenceOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
@@ -38,7 +39,7 @@ export function confidenceOf(
   const said = findings.filter(({ id }) => culprits[0]!.evidence.includes(id));
   const logConfidence = firstOf(said, logConfidenceOf);
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
-  if (logConfidence !== null && isLogsAlone(job)) return round(logConfidence);
+  if (logConfidence !== null && isLogsAlone(job)) return thousandths(logConfidence);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
   const probed = new Set(job.probes?.map(({ rank }) => rank));
   const isTraced = (rank: Rank): boolean =>
@@ -52,7 +53,7 @@ export function confidenceOf(
   const agree = findings.some(disagrees) ? DISAGREED : 1;
   const named = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named;
-  return round(
+  return thousandths(
     Math.min(MOST, calibrated(probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
   );
@@ -65,15 +66,15 @@ function deciding({ evidence }: Hypothesis, findings: readonly Finding[]): Findi
 
 function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {
   // That it is slow is nearly sure; the half of the answer that names somebody is missing.
-  if (kind === "fail-slow") return round(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
+  if (kind === "fail-slow") return thousandths(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
   // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
   if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
-    return round(NOBODY.unmeasured * earned(kind, "nobody"));
+    return thousandths(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy")
-    return round(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
+    return thousandths(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
   if (kind === "hang") {
     const logConfidence = firstOf(findings.filter(saysStoodStill), logConfidenceOf);
-    return logConfidence !== null && isLogsAlone(job) ? round(logConfidence) : NOBODY.hang;
+    return logConfidence !== null && isLogsAlone(job) ? thousandths(logConfidence) : NOBODY.hang;
   }
   const isEven = findings.some((finding) => factOf(finding, "even-iterations"));
   return isEven ? NOBODY.even : NOBODY.undetermined;
@@ -95,8 +96,4 @@ function measured(findings: readonly Finding[]): number {
 
 function firstOf<T>(findings: readonly Finding[], pick: (finding: Finding) => T | null): T | null {
   return findings.map(pick).find((one) => one !== null) ?? null;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

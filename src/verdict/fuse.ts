@@ -1,4 +1,5 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
+import { thousandths } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { factOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
@@ -83,7 +84,7 @@ export function fuse(
       id,
       method,
       says,
-      weight: round(weight),
+      weight: thousandths(weight),
       // A dump has no lines: 0 means the file.
       at: at.map(({ file, line = 0 }) => ({ file, line })),
       data,
@@ -212,8 +213,4 @@ function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
     return names.length > 0 ? names.slice(0, MOST_NAMED).join(", ") : "the job";
   }
   return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

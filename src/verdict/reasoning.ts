@@ -1,4 +1,5 @@
 /** The two or three findings that decided, who disagrees, and what would change the verdict's mind. */
+import { thousandths } from "../base/numbers.ts";
 import { disagrees, factOf } from "../model/facts.ts";
 import { rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
@@ -44,7 +45,7 @@ export function reasoningOf(
       : [],
     prior: lead?.prior
       ? {
-          share: lead.prior.share === null ? null : round(lead.prior.share),
+          share: lead.prior.share === null ? null : thousandths(lead.prior.share),
           says: lead.prior.says,
         }
       : null,
@@ -67,7 +68,7 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
     ranks: hypothesis.ranks,
     machine: machineOf(job, hypothesis.ranks),
     cause: hypothesis.cause,
-    probability: round(probability),
+    probability: thousandths(probability),
     findings: hypothesis.evidence,
     why: whyNot(findings, hypothesis),
   }));
@@ -203,8 +204,4 @@ function nameOf(job: Job, { name, ranks, type }: Hypothesis): string {
     machine !== null &&
     [...job.ranks.values()].filter((one) => one.machine === machine).length === ranks.length;
   return isAll ? machine : rankWords(ranks);
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

@@ -1,6 +1,6 @@
 /** The verdict in one sentence that a tired engineer can act on. */
 import { disagrees, factOf } from "../model/facts.ts";
-import { rankWords, thousands } from "../base/text.ts";
+import { rankWords, thousands, capital } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
@@ -159,8 +159,4 @@ function bystanders(
 export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
   const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
   return machines.size === 1 ? [...machines][0]! : null;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

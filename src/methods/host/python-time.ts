@@ -4,7 +4,7 @@
  * pays. Communication never accuses: in it a rank waits. Healthy jobs collect garbage and load data, so that without a
  * slow-down only a rank far outside its peers is named, or a share that is far too much for any job.
  */
-import { largest } from "../../base/numbers.ts";
+import { largest, thousandths, mean } from "../../base/numbers.ts";
 import { rankWords, count } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
@@ -148,9 +148,9 @@ function payingFinding(
       fact: "python-time",
       purpose: blamed,
       from: window.from,
-      extraMs: round(window.extraMs),
+      extraMs: thousandths(window.extraMs),
       growthMs: Object.fromEntries(
-        paying.map(({ times, growthMs }) => [times.rank, round(growthMs)]),
+        paying.map(({ times, growthMs }) => [times.rank, thousandths(growthMs)]),
       ),
     },
     accuses: isAll ? [accuse([])] : ranks.map((rank) => accuse([rank])),
@@ -184,8 +184,8 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
       data: {
         fact: "python-time",
         purpose: blamed,
-        share: round(first.share),
-        peers: round(second.share),
+        share: thousandths(first.share),
+        peers: thousandths(second.share),
       },
       accuses: [
         { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause: blamed, weight, why },
@@ -194,10 +194,6 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
     };
     return;
   }
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /**
@@ -236,7 +232,7 @@ function habitFinding(
     says: why,
     weight: WEIGHT,
     at: concerned.slice(0, 4).map(({ file }) => ({ file })),
-    data: { fact: "python-time", purpose: habit, share: round(typical), ranks },
+    data: { fact: "python-time", purpose: habit, share: thousandths(typical), ranks },
     accuses: [
       {
         kind: "regression",
@@ -265,10 +261,6 @@ function shareOf(times: HostTimes, blamed: Blamed, from = 1, to = Infinity): num
 
 function percent(share: number): string {
   return `${(100 * share).toFixed(0)} %`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }
 
 /**

@@ -1,11 +1,11 @@
 /** The question "what if nobody straggled?" asked of a job whose stages were traced (what-if/README.md). */
+import { mean } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
 import type { ReplayedWhatIf } from "../../model/facts.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import type { StageOperations } from "../../model/stage-operations.ts";
-import { mean } from "./what-if/durations.ts";
 import { suspectsOf, type Suspect } from "./what-if/suspects.ts";
 import { whatIf, type WhatIf } from "./what-if/what-if.ts";
 

@@ -3,12 +3,13 @@
  * each spends its own pause waiting for another's (FLARE §6.4). Proof is both: CPU time inside collections beyond
  * the worst healthy step, and a step that is longer by more than healthy ones differ by.
  */
+import { percent } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Regression } from "../../model/regression.ts";
 import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
 import type { CollectTimes } from "./collect-time.ts";
 import type { Healthy } from "./healthy.ts";
-import { percent, regression } from "./regression-words.ts";
+import { regression } from "./regression-words.ts";
 import { LEAST_SHARE } from "./stall-regressions.ts";
 
 type Collecting = RankProfile & Required<CollectTimes>;
@@ -27,10 +28,10 @@ export function collectRegressions(run: RunProfile, healthy: Healthy): Regressio
   const growth = Math.min(share - usual, 1 - median(healthyMs) / stepMs);
   if (share - usual <= healthy.caution * limit || slower <= LEAST_SHARE) return [];
   const accused = own.filter((profile) => mean(profile.collectShares) - usual > limit);
-  const why = `the CPU spends ${percent(share)} of a step in Python's garbage collection, ${percent(usual)} in the baseline, and ranks wait for each other's: a step takes ${stepMs.toFixed(1)} ms instead of ${median(healthyMs).toFixed(1)} ms`;
+  const why = `the CPU spends ${percent(share, 1)} of a step in Python's garbage collection, ${percent(usual, 1)} in the baseline, and ranks wait for each other's: a step takes ${stepMs.toFixed(1)} ms instead of ${median(healthyMs).toFixed(1)} ms`;
   const figures = { value: stepMs, baseline: median(healthyMs), share: growth };
   const excess = (share - usual) / (healthy.caution * limit);
-  const threshold = `more than ${percent(healthy.caution * limit)} of the step above the healthy level (the larger of 1 % and the worst healthy step), and a step 1 % longer than the slowest healthy run's`;
+  const threshold = `more than ${percent(healthy.caution * limit, 1)} of the step above the healthy level (the larger of 1 % and the worst healthy step), and a step 1 % longer than the slowest healthy run's`;
   return [
     regression(
       "garbage-collection",

@@ -27,8 +27,8 @@ import {
   type StallGrowth,
 } from "./stall-regressions.ts";
 import { isPython, stallWords } from "./stall-words.ts";
-import { rankWords } from "../../base/text.ts";
-import { percent, regression } from "./regression-words.ts";
+import { rankWords, percent } from "../../base/text.ts";
+import { regression } from "./regression-words.ts";
 
 type OnRank = { readonly profile: RankProfile; readonly slow: SlowCollective };
 
@@ -231,7 +231,7 @@ function networkWords(list: readonly OnRank[], healthy: Healthy): Regression {
   };
   const runs =
     healthy.runs.length === 1 ? "one baseline run" : `${healthy.runs.length} healthy runs`;
-  const threshold = `in every step slower than the slowest healthy step of the kind, by ${percent(limit - 1)} (what steps of ${runs} vary by, 4 % at least), and 1 % of the step or more`;
+  const threshold = `in every step slower than the slowest healthy step of the kind, by ${percent(limit - 1, 1)} (what steps of ${runs} vary by, 4 % at least), and 1 % of the step or more`;
   return regression("network-slow", profilesOf(list), "bandwidth", figures, why, threshold);
 }
 

@@ -1,5 +1,5 @@
 /** Slow kernels and GPUs in words. */
-import { rankWords } from "../../base/text.ts";
+import { rankWords, percent } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Regression } from "../../model/regression.ts";
 import type { RankProfile, RunProfile } from "../../model/trace-profile.ts";
@@ -7,7 +7,7 @@ import type { Healthy } from "./healthy.ts";
 import type { KernelGrowth } from "./kernel-regressions.ts";
 import type { BadLayout } from "./layout.ts";
 import type { MoreMinority } from "./minority-regressions.ts";
-import { kernelName, percent, regression, tidy } from "./regression-words.ts";
+import { kernelName, regression, tidy } from "./regression-words.ts";
 
 export function layoutWords(
   list: readonly { profile: RankProfile; layout: BadLayout }[],
@@ -66,7 +66,7 @@ export function slowGpuWords(
     "flops",
     figures,
     why,
-    `three quarters of the computing time slower than in the baseline, by ${percent(limit - 1)} (the larger of 5 % and what healthy GPUs differ by)`,
+    `three quarters of the computing time slower than in the baseline, by ${percent(limit - 1, 1)} (the larger of 5 % and what healthy GPUs differ by)`,
   );
 }
 
@@ -98,11 +98,11 @@ export function minorityWords(list: readonly MoreMinority[], healthy: Healthy): 
     .slice(0, 3)
     .map(
       ({ name, share, healthyShare, perStep, healthyPerStep }) =>
-        `${kernelName(name)} (${percent(healthyShare)} → ${percent(share)} of the step, ${tidy(healthyPerStep)} → ${tidy(perStep)} launches)`,
+        `${kernelName(name)} (${percent(healthyShare, 1)} → ${percent(share, 1)} of the step, ${tidy(healthyPerStep)} → ${tidy(perStep)} launches)`,
     );
   const value = median(list.map(({ grown }) => grown.share));
   const baseline = median(list.map(({ grown }) => grown.healthyShare));
-  const why = `small kernels take ${percent(value)} of the step instead of ${percent(baseline)}: ${kernels.join(", ")}`;
+  const why = `small kernels take ${percent(value, 1)} of the step instead of ${percent(baseline, 1)}: ${kernels.join(", ")}`;
   const limit = Math.max(...list.map(({ grown }) => grown.limit));
   const figures = {
     value,
@@ -110,7 +110,7 @@ export function minorityWords(list: readonly MoreMinority[], healthy: Healthy): 
     share: median(list.map(({ grown }) => grown.growth)),
     excess: median(list.map(({ grown }) => grown.growth / grown.limit)),
   };
-  const threshold = `more than ${percent(limit)} above the healthy level (the larger of 1 % and ${healthy.learntFrom})`;
+  const threshold = `more than ${percent(limit, 1)} above the healthy level (the larger of 1 % and ${healthy.learntFrom})`;
   return regression(
     "minority-kernels",
     list.map(({ profile }) => profile),

@@ -45,10 +45,6 @@ export function kernelName(name: string): string {
   return cutText(bare, MOST_NAME);
 }
 
-export function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
-}
-
 export function tidy(value: number): string {
   return Number.isInteger(value) ? String(value) : value.toFixed(1);
 }

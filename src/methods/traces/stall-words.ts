@@ -1,11 +1,11 @@
 /** What holds the CPU up, in words: the call, its share of the step, the healthy level. */
-import { cutText } from "../../base/text.ts";
+import { cutText, percent } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { Regression } from "../../model/regression.ts";
 import type { StallCause } from "../../model/trace-profile.ts";
 import type { Healthy } from "./healthy.ts";
-import { MOST_NAME, percent, regression, tidy } from "./regression-words.ts";
+import { MOST_NAME, regression, tidy } from "./regression-words.ts";
 import type { StallGrowth } from "./stall-regressions.ts";
 
 const DOES: Readonly<Record<StallCause, string>> = {
@@ -27,12 +27,12 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
   const python = cause === "host" && name !== undefined && isPython(name.name);
   const calls = callWords(worst, healthy);
   const call = name && (cause !== "host" || python) ? `, in ${cutText(name.name, MOST_NAME)}` : "";
-  const grew = `${percent(share)} of the step, ${percent(healthyShare)} in the baseline`;
+  const grew = `${percent(share, 1)} of the step, ${percent(healthyShare, 1)} in the baseline`;
   const why = `${DOES[cause]}${call}${calls}: ${grew}`;
   const limit = Math.max(...list.map((one) => one.limit));
   const excess = median(list.map((one) => one.growth / one.limit));
   const growth = median(list.map((one) => one.growth));
-  const level = `more than ${percent(limit)} of the step above the healthy level (the larger of 1 % and ${healthy.learntFrom})`;
+  const level = `more than ${percent(limit, 1)} of the step above the healthy level (the larger of 1 % and ${healthy.learntFrom})`;
   const profiles = list.map(({ profile }) => profile);
   const blamed: Cause = cause !== "host" ? cause : python ? "user-program" : "cpu-stall";
   if (isInter) {

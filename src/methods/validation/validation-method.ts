@@ -3,7 +3,7 @@
  * seen of a running job these were made to tell: every GPU did the same product, every link carried the same bytes, and
  * none at the same time as a neighbour.
  */
-import { rankWords, count } from "../../base/text.ts";
+import { rankWords, count, percent } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
@@ -21,7 +21,7 @@ import {
 import { SLOWER as SLOWER_GPU, slowGpus } from "./slow-gpus.ts";
 import { SLOWER as SLOWER_LINK, slowLinks, type LinkVerdict } from "./slow-links.ts";
 import type { Slow } from "./slow-samples.ts";
-import { largest } from "../../base/numbers.ts";
+import { largest, thousandths } from "../../base/numbers.ts";
 
 type Said = Pick<NewFinding, "says" | "data">;
 
@@ -176,7 +176,7 @@ function finding(
     at: placesOf(own.length > 0 ? own : partners),
     data: {
       fact: "tested-slow",
-      ratio: Math.round(figures.ratio * 1000) / 1000,
+      ratio: thousandths(figures.ratio),
       tests: figures.tests,
       ...(hosts.length > 0 ? { hosts } : {}),
     },
@@ -196,7 +196,7 @@ function gpusDiffer({ fast, slow, ratio, what }: Divided<Rank>): Said {
   const [a, b] = [inOrder(fast), inOrder(slow)];
   return {
     says: `the GPUs of ${rankWords(a)} and those of ${rankWords(b)} were tested: they differ by ${percent(ratio - 1)}, which of them is slow cannot be told`,
-    data: { fact: "tested-different", what, fast: a, slow: b, ratio: round(ratio) },
+    data: { fact: "tested-different", what, fast: a, slow: b, ratio: thousandths(ratio) },
   };
 }
 
@@ -212,7 +212,7 @@ function transfersDiffer({ fast, slow, ratio, what }: Divided<Link>): Said {
       fact: "tested-different",
       what,
       slow: slow.map(({ from, to }) => [from, to]),
-      ratio: round(ratio),
+      ratio: thousandths(ratio),
     },
   };
 }
@@ -265,12 +265,4 @@ function linkKey({ from, to }: Link): string {
 
 function inOrder(ranks: readonly Rank[]): Rank[] {
   return ranks.toSorted((a, b) => a - b);
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(0)} %`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

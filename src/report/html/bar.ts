@@ -16,7 +16,3 @@ export function bar(value: number, label: string): Markup {
     <rect class="fl-fill" width="${Math.round(share * 1000) / 10}" height="8" rx="2" />
   </svg>`;
 }
-
-export function percent(value: number): string {
-  return Number.isFinite(value) ? `${Math.round(value * 100)} %` : "–";
-}

@@ -1,7 +1,7 @@
 /** What was seen besides the faulty machines: who followed, what the monitoring got wrong, what there was to see. */
-import { count, cutText, thousands } from "../../base/text.ts";
+import { count, cutText, thousands, percent } from "../../base/text.ts";
 import type { MachineReport, MetricCoverage, Phase } from "../../model/machine-report.ts";
-import { bar, percent } from "./bar.ts";
+import { bar } from "./bar.ts";
 import { html, type Markup, type Part } from "./escape.ts";
 import { lastingWords, metricTitle, nameWords, utc } from "./machines-words.ts";
 

@@ -1,11 +1,11 @@
 /** Every finding with its place in the files and the figures behind it. */
 import type { VNode } from "preact";
-import { count, cutText } from "../../base/text.ts";
+import { count, cutText, percent } from "../../base/text.ts";
 import type { Place } from "../../model/ids.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { anchor } from "../html/escape.ts";
 import { jsonText } from "../html/json-text.ts";
-import { percent, Share } from "./share.tsx";
+import { Share } from "./share.tsx";
 
 const MOST_FINDINGS = 100;
 const MOST_PLACES = 12;

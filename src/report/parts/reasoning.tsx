@@ -1,6 +1,6 @@
 /** How the verdict came about: what decided, who else is accused and why that was not believed, what would change it. */
 import type { ComponentChild, VNode } from "preact";
-import { count, cutText } from "../../base/text.ts";
+import { count, cutText, percent } from "../../base/text.ts";
 import type { Conflict, Reasoning as Reasons } from "../../model/reasoning.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { anchor } from "../html/escape.ts";
@@ -15,7 +15,6 @@ import {
 import { Advice } from "./advice.tsx";
 import { causeWords } from "./cause-words.ts";
 import { placeWords } from "./evidence.tsx";
-import { percent } from "./share.tsx";
 
 const MOST_SAYS = 600;
 const MOST_NAME = 120;

@@ -18,7 +18,3 @@ export function Share({ value, label }: { readonly value: number; readonly label
     </svg>
   );
 }
-
-export function percent(value: number): string {
-  return Number.isFinite(value) ? `${Math.round(value * 100)} %` : "–";
-}

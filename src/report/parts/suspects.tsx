@@ -1,12 +1,12 @@
 /** Who is suspected, why, and on what grounds; and who only waits. */
 import type { ComponentChild, VNode } from "preact";
-import { count, cutText, ranges, rankWords } from "../../base/text.ts";
+import { count, cutText, ranges, rankWords, percent } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { anchor } from "../html/escape.ts";
 import { decidingFindings, unsaid } from "../reasoning-words.ts";
 import { causeWords } from "./cause-words.ts";
-import { percent, Share } from "./share.tsx";
+import { Share } from "./share.tsx";
 
 /** Beside the first, which stands alone. */
 const MOST_OPEN = 3;

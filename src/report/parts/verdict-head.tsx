@@ -1,11 +1,11 @@
 /** The answer: what is wrong, how sure, since when, whose. */
 import type { ComponentChild, ComponentChildren, VNode } from "preact";
-import { cutText } from "../../base/text.ts";
+import { cutText, percent } from "../../base/text.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { confidenceWords } from "../reasoning-words.ts";
 import { shownMoment, type ShowTime } from "./moment.tsx";
-import { percent, Share } from "./share.tsx";
+import { Share } from "./share.tsx";
 
 /** One sentence, however long the names in it. */
 const MOST_SUMMARY = 600;

@@ -2,7 +2,7 @@
  * The story of a job that stands still: from a rank that waits, operator by operator, to the one that never came. The
  * wait graph has been followed already (methods/hang); this picks its longest way to a suspect.
  */
-import { cutText, harmless, rankWords } from "../../base/text.ts";
+import { cutText, harmless, rankWords, capital } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { COMPLETED } from "../../model/operators.ts";
@@ -11,7 +11,7 @@ import type { Suspect, Verdict } from "../../model/verdict.ts";
 import type { Absence, StuckOperator } from "../../model/facts.ts";
 import { readWaitOps } from "../../model/wait-ops.ts";
 import { MOST_BARS } from "./fetched-ranks.ts";
-import { capital, machineName, who } from "./story-words.ts";
+import { machineName, who } from "./story-words.ts";
 import { MOST_HOPS } from "./walk.ts";
 
 const MOST_TITLE = 300;

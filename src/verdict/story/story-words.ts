@@ -1,5 +1,5 @@
 /** How a story speaks: short sentences with ranks, machines, operators and milliseconds. */
-import { cutText, harmless, rankWords } from "../../base/text.ts";
+import { cutText, harmless, rankWords, capital } from "../../base/text.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Group, Job } from "../../model/job.ts";
@@ -108,10 +108,6 @@ export function deviceWords({ type, ranks, name, link }: Suspect): string {
   if (type === "switch") return name === null ? "a switch" : `switch ${named(name)}`;
   if (type === "nic") return `the NIC of ${rankWords(ranks)}${called}`;
   return `${rankWords(ranks)}${called}`;
-}
-
-export function capital(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 const NETWORK: ReadonlySet<Suspect["type"]> = new Set(["link", "nic", "switch"]);

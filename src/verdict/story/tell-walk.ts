@@ -1,4 +1,5 @@
 /** A walk as a story: hops with bars, and what the last one does instead of coming. */
+import { capital } from "../../base/text.ts";
 import { factOf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
@@ -7,7 +8,6 @@ import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { isOwnGroup, MOST_BARS, type FetchedRanks } from "./fetched-ranks.ts";
 import { ownExcess, ownIn, usualOwn, type OwnTime } from "./own-times.ts";
 import {
-  capital,
   hopSays,
   hopTitle,
   machineName,

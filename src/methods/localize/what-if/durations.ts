@@ -1,4 +1,5 @@
 /** What operations cost by themselves, and what they would cost if all of a kind were alike. */
+import { mean } from "../../../base/numbers.ts";
 import { median } from "../../../maths/robust.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { Grid } from "./grid.ts";
@@ -52,10 +53,4 @@ export function idealDurations(grid: Grid, own: Float64Array): Float64Array {
 
 export function lanesOf({ lanes }: Grid, values: Float64Array, op: number): Float64Array {
   return values.subarray(op * lanes, (op + 1) * lanes);
-}
-
-export function mean(values: ArrayLike<number>): number {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) sum += values[i]!;
-  return sum / values.length;
 }

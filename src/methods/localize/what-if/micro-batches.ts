@@ -2,7 +2,8 @@
  * How much micro-batches differ on one and the same worker, and whether it is their content. A longer sequence makes
  * the forward and the backward pass longer, on every stage; hiccups of a device hit one of the two (paper §5.3).
  */
-import { lanesOf, mean } from "./durations.ts";
+import { mean } from "../../../base/numbers.ts";
+import { lanesOf } from "./durations.ts";
 import type { Grid, Op } from "./grid.ts";
 import { isPass } from "./kinds.ts";
 

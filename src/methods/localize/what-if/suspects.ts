@@ -1,6 +1,6 @@
 /** Whom the figures accuse: a few workers, a stage, or the data; the one that explains most first. */
+import { mean } from "../../../base/numbers.ts";
 import { median } from "../../../maths/robust.ts";
-import { mean } from "./durations.ts";
 import type { WhatIf, Worker } from "./what-if.ts";
 
 /** Below this nobody is blamed. */

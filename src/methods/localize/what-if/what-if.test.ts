@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { StageOperations } from "../../../model/stage-operations.ts";
-import { largest } from "../../../base/numbers.ts";
+import { largest, mean } from "../../../base/numbers.ts";
 import { dependenciesOf } from "./dependencies.ts";
-import { idealDurations, mean, ownDurations } from "./durations.ts";
+import { idealDurations, ownDurations } from "./durations.ts";
 import { gridOf } from "./grid.ts";
 import { planOf, replay } from "./replay.ts";
 import type { TestJob } from "../../../../eval/what-if/schedule.ts";

@@ -3,10 +3,11 @@
  * in Large Model Training Using What-if Analysis" (OSDI '25): durations that the trace tells are replaced, here and
  * there, by what is typical of their kind, and the step is run again.
  */
+import { mean } from "../../../base/numbers.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { StageOperations } from "../../../model/stage-operations.ts";
 import { dependenciesOf } from "./dependencies.ts";
-import { idealDurations, lanesOf, mean, ownDurations } from "./durations.ts";
+import { idealDurations, lanesOf, ownDurations } from "./durations.ts";
 import { gridOf, type Grid, type Op } from "./grid.ts";
 import { isCompute, kindForPeople } from "./kinds.ts";
 import { evenPasses, evenStages, passCorrelation, passSpread } from "./micro-batches.ts";
