@@ -29,7 +29,6 @@ export interface SparseRows {
 export interface EventMatrix extends SparseRows {
   readonly nodeOf: Int32Array;
   readonly firstMs: Float64Array;
-  readonly lastMs: Float64Array;
   /** Of the file the node's first stream with the event writes to. */
   readonly firstLine: Float64Array;
   /** Iterations reported before its first line, and after its last; NaN where unknown. */
@@ -77,7 +76,6 @@ export function eventMatrix(
   const value = new Float64Array(most);
   const nodeOf = new Int32Array(most);
   const firstMs = new Float64Array(most).fill(NaN);
-  const lastMs = new Float64Array(most).fill(NaN);
   const firstLine = new Float64Array(most).fill(NaN);
   const before = new Float64Array(most).fill(NaN);
   const after = new Float64Array(most).fill(NaN);
@@ -104,7 +102,6 @@ export function eventMatrix(
       else if (first < firstLine[entry]!) firstLine[entry] = first;
       value[entry]! += cells.lines[c]!;
       firstMs[entry] = lower(firstMs[entry]!, cells.firstMs[c]!);
-      lastMs[entry] = -lower(-lastMs[entry]!, -cells.lastMs[c]!);
       before[entry] = lower(before[entry]!, progress.before(stream, first, cells.firstMs[c]!));
       const passed = progress.before(stream, last, cells.lastMs[c]!);
       after[entry] = lower(after[entry]!, progress.count - passed);
@@ -125,7 +122,6 @@ export function eventMatrix(
     value: value.subarray(0, entries),
     nodeOf: nodeOf.subarray(0, entries),
     firstMs,
-    lastMs,
     firstLine,
     before,
     after,
