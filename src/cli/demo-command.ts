@@ -1,14 +1,10 @@
 /** The words of `faultline demo`. */
-import { InvalidArgumentError, Option, type Command } from "commander";
+import { Option, type Command } from "commander";
+import { port } from "./arguments.ts";
 import type { DemoFlags } from "./demo.ts";
 import type { Io } from "./io.ts";
 
-export function addDemo(
-  io: Io,
-  program: Command,
-  version: string,
-  setStatus: (status: number) => void,
-): void {
+export function addDemo(io: Io, program: Command, setStatus: (status: number) => void): void {
   program
     .command("demo")
     .description("a simulated 64-GPU job to break and to see found, on a page in your browser")
@@ -22,14 +18,8 @@ export function addDemo(
     .exitOverride()
     .action(async (flags: DemoFlags) => {
       const { runDemo } = await import("./demo.ts");
-      setStatus(await runDemo(io, flags, version));
+      setStatus(await runDemo(io, flags, program.version() ?? ""));
     });
-}
-
-function port(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
-  return Number(text);
 }
 
 const EXAMPLES = `

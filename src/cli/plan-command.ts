@@ -1,5 +1,6 @@
 /** The words of `faultline plan`. */
 import { InvalidArgumentError, type Command } from "commander";
+import { wholeNumber } from "./arguments.ts";
 import type { Overheads } from "../mitigate/remedies.ts";
 import { seconds } from "./duration.ts";
 import type { MicroBatchFlags, MitigationFlags, TopologyFlags } from "./plan.ts";
@@ -196,12 +197,6 @@ function factorFrom(least: number): (text: string) => number {
       throw new InvalidArgumentError(`It must be a number from ${least} to 1e308.`);
     return value;
   };
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError("It must be a whole number from 1.");
-  return Number(text);
 }
 
 function countNumber(text: string): number {

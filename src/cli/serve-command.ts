@@ -1,15 +1,11 @@
 /** The words of `faultline serve`. */
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
+import { port } from "./arguments.ts";
 import { seconds } from "./duration.ts";
 import type { ServeCliFlags } from "./serve.ts";
 import type { Io } from "./io.ts";
 
-export function addServe(
-  io: Io,
-  program: Command,
-  version: string,
-  setStatus: (status: number) => void,
-): void {
+export function addServe(io: Io, program: Command, setStatus: (status: number) => void): void {
   program
     .command("serve")
     .description(
@@ -44,14 +40,8 @@ export function addServe(
     .exitOverride()
     .action(async (flags: ServeCliFlags) => {
       const { runServe } = await import("./serve.ts");
-      setStatus(await runServe(io, flags, version));
+      setStatus(await runServe(io, flags, program.version() ?? ""));
     });
-}
-
-function port(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
-  return Number(text);
 }
 
 const EXAMPLES = `

@@ -1,5 +1,6 @@
 /** The words of `faultline agent`: what runs beside a job on its machine, and speaks with the probes inside it. */
 import { InvalidArgumentError, type Command } from "commander";
+import { wholeNumber } from "./arguments.ts";
 import type { ChosenFlags } from "./agent-chosen.ts";
 import type { DumpFlags } from "./agent-dump.ts";
 import type { AgentFlags } from "./agent-live.ts";
@@ -184,12 +185,6 @@ function rankList(text: string): number[] {
       throw new InvalidArgumentError("It must be a list of ranks such as 0,2,5.");
     return Number(part);
   });
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError("It must be a whole number from 1.");
-  return Number(text);
 }
 
 function countNumber(text: string): number {
