@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from "commander";
 
 export const PATTERN =
-  "your own iteration lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…); (?<iteration>…) alone where lines carry times";
+  "for your own log lines: a regular expression with (?<iteration>…) and (?<ms>…) or (?<s>…); (?<iteration>…) alone if lines have timestamps";
 
 export function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text))

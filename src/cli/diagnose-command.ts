@@ -1,4 +1,4 @@
-/** The words of `faultline diagnose`. */
+/** Options and help of `faultline diagnose`. */
 import { Option, type Command } from "commander";
 import { PATTERN } from "./arguments.ts";
 import type { DiagnoseFlags } from "./diagnose.ts";
@@ -14,17 +14,26 @@ export function addDiagnose(io: Io, program: Command, setStatus: (status: number
     )
     .option(
       "--baseline <path...>",
-      "profiler traces of healthy runs of the same job: what is slower than in them is a regression",
+      "profiler traces of healthy runs of the same job: anything slower than in them is a regression",
     )
-    .option("--store <file>", "what the site learnt of its logs (see faultline logs learn)")
-    .option("--log-baseline <path...>", "logs of healthy jobs: what they say, too, is no failure")
-    .option("--job <file>", "job.json with what you know of the job: world size, machines")
+    .option("--store <file>", "what your site has learnt from its logs (see faultline logs learn)")
+    .option(
+      "--log-baseline <path...>",
+      "logs of healthy jobs; lines that appear there too are not failures",
+    )
+    .option(
+      "--job <file>",
+      "job.json: what you know about the job, such as world size and machines",
+    )
     .option("--pattern <regex>", PATTERN)
     .option("--json", "print one JSON document on stdout, nothing else")
     .addOption(
       new Option("--markdown", "print the verdict as Markdown for a ticket").conflicts("json"),
     )
-    .option("--out <dir>", "write report.html, verdict.json and ticket.md (Markdown) there")
+    .option(
+      "--out <dir>",
+      "write report.html, verdict.json and ticket.md (Markdown) into this folder",
+    )
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when something is wrong")
     .option("--debug", "print the stack trace of an error")
@@ -38,10 +47,10 @@ export function addDiagnose(io: Io, program: Command, setStatus: (status: number
 
 const EXAMPLES = `
 Examples:
-  faultline diagnose /shared/job-1234/             everything a job left behind
-  faultline diagnose dumps/ logs/ --out report     and a report.html to share, a ticket.md to paste
+  faultline diagnose /shared/job-1234/             everything that a job left behind
+  faultline diagnose dumps/ logs/ --out report     plus report.html to share and ticket.md to paste
   faultline diagnose new/ --baseline healthy/      is the code slower than in a healthy run? (profiler traces)
   faultline diagnose incident.tar.gz --json | jq .suspects
 
 Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,
-2 wrong words on the command line, 3 no input could be read, 1 anything else.`;
+2 wrong command line, 3 no input could be read, 1 anything else.`;

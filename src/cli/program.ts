@@ -15,7 +15,7 @@ import { addSimulate } from "./simulate-command.ts";
 import { addTrace } from "./trace-command.ts";
 
 const VERSION = "0.1.0";
-const WRONG_WORDS = 2;
+const USAGE_ERROR = 2;
 
 /** In the order of the help. Each file holds options and help; what the command does is imported when it is called. */
 const COMMANDS = [
@@ -35,21 +35,21 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   let status = 0;
   const program = new Command("faultline")
     .description(
-      "Tells which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
+      "Finds which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
     )
     .version(VERSION)
     .option("--debug", "print the stack trace of an error")
     .configureOutput({
       writeOut: (text) => io.out.write(text),
       writeErr: (text) => io.err.write(text),
-      outputError: (text, write) => write(`faultline: ${oneLine(text)}; ${KNOWN_WORDS}\n`),
+      outputError: (text, write) => write(`faultline: ${oneLine(text)}; ${SEE_HELP}\n`),
     })
     .exitOverride();
   for (const add of COMMANDS) add(io, program, (result) => (status = result));
 
   if (argv.length === 0) {
     program.outputHelp();
-    return WRONG_WORDS;
+    return USAGE_ERROR;
   }
   try {
     await program.parseAsync([...argv], { from: "user" });
@@ -59,7 +59,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-const KNOWN_WORDS = "faultline --help shows the words it knows";
+const SEE_HELP = "faultline --help lists commands and options";
 
 function oneLine(text: string): string {
   const line = text.trim().replace(/^error: /, "");
@@ -68,7 +68,7 @@ function oneLine(text: string): string {
 
 /** One line on stderr that says what is wrong and what to do. */
 function report(io: Io, error: unknown, debug: boolean): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_WORDS;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
   if (debug && error instanceof Error) io.err.write(`${error.stack ?? error.message}\n`);
   if (error instanceof UserError) {
     io.err.write(`faultline: ${harmless(error.message)}; ${harmless(error.hint)}\n`);
