@@ -132,8 +132,8 @@ describe("bad words and bad input", () => {
   it.each([
     [[], 2, /no files and no server/],
     [[faulty, "--prometheus", "http://127.0.0.1:9"], 2, /both files and a server/],
-    [[faulty, "--match", 'job="x"'], 2, /--match is for a server/],
-    [[faulty, "--models", "x.json"], 2, /--models is for --method minder/],
+    [[faulty, "--match", 'job="x"'], 2, /--match needs a server/],
+    [[faulty, "--models", "x.json"], 2, /--models needs --method minder/],
     [[faulty, "--continuity", "soon"], 2, /duration such as 15m/],
     [[faulty, "--method", "magic"], 2, /peers, minder/],
     [["--prometheus", "prometheus:9090"], 2, /no URL of a Prometheus server/],

@@ -21,8 +21,8 @@ export function living(io: Io, flags: ChosenFlags, machine: Machine): FoundRing[
   const alive = wanted.filter(isAlive);
   if (alive.length === 0)
     throw new UserError(
-      `${folder}: no process that lives writes a ring of ${flags.rank === undefined ? runs[0]!.job : `rank ${flags.rank.join(", ")}`}`,
-      "faultline agent rings shows them",
+      `${folder}: no live process writes a ring of ${flags.rank === undefined ? runs[0]!.job : `rank ${flags.rank.join(", ")}`}`,
+      "faultline agent rings lists the rings",
       3,
     );
   return alive;
@@ -37,10 +37,10 @@ export function ringsOfWriter(
   if (own.length > 0) return own;
   const [whose, how] =
     writer === "native"
-      ? ["the NCCL library", "with NCCL_PROFILER_PLUGIN or LD_PRELOAD of libfaultline.so"]
-      : ["a Python probe", "with python -m faultline_probe"];
+      ? ["the native probe", "with NCCL_PROFILER_PLUGIN or LD_PRELOAD of libfaultline.so"]
+      : ["the Python probe", "with python -m faultline_probe"];
   throw new UserError(
-    `no ring of ${whose} here, and only that can answer`,
+    `no ring of ${whose} on this machine, and only that probe can answer`,
     `start the job ${how} (docs/guides/agent.md)`,
     3,
   );

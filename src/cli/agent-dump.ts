@@ -1,4 +1,4 @@
-/** `faultline agent dump`: what this machine can tell of a job, as files that `faultline diagnose` takes. */
+/** `faultline agent dump`: what this machine knows about a job, as files that `faultline diagnose` takes. */
 import { rmSync } from "node:fs";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
@@ -36,7 +36,7 @@ export async function runAgentDump(io: Io, flags: DumpFlags): Promise<number> {
   if (report.rings.length + report.files.length === 0) {
     rmSync(flags.out, { recursive: true, force: true });
     throw new UserError(
-      `nothing could be dumped: ${without?.message ?? troubles[0] ?? "nobody answered"}`,
+      `nothing could be dumped: ${without?.message ?? troubles[0] ?? "no process answered"}`,
       without?.hint ?? "see docs/guides/agent.md",
       3,
     );

@@ -94,31 +94,31 @@ function sayer(io: Io, flags: AgentFlags, url: string): (what: Saying) => void {
 function wordsOf(what: Saying, url: string): string {
   switch (what.event) {
     case "started":
-      return `agent ${what.agent} of ${what.server}; Ctrl-C ends it`;
+      return `agent ${what.agent} reports to ${what.server}; Ctrl-C stops it`;
     case "connected":
       return `connected to ${url}`;
     case "dropped":
-      return `dropped so far, because nobody took it and the buffer was full: ${count(what.reports, "report")}, ${count(what.points, "point")}`;
+      return `dropped so far, because the service was away and the buffer was full: ${count(what.reports, "report")}, ${count(what.points, "point")}`;
     case "trouble":
       return what.line;
     case "ended":
-      return "ended";
+      return "stopped";
   }
 }
 
 function checkedUrl(server: string | undefined): string {
   const hint =
-    "give --server ws://HOST:PORT (wss:// with TLS), or nats://HOST:PORT, of a faultline serve";
+    "give --server ws://HOST:PORT (wss:// with TLS) or nats://HOST:PORT of your faultline serve";
   if (server === undefined || server === "")
     throw new UserError("faultline agent needs --server URL or a subcommand", hint, 2);
   // Somebody pastes what the browser shows.
   const words = server.replace(/^http(s?):\/\//, "ws$1://");
   for (const part of words.split(",")) {
     if (!URL.canParse(part) || !/^(?:wss?|nats|tls):\/\/[^/]/.test(part))
-      throw new UserError(`--server ${part}: is no address of a service`, hint, 2);
+      throw new UserError(`--server ${part} is not the address of a service`, hint, 2);
     if (new URL(part).password !== "" || new URL(part).username !== "")
       throw new UserError(
-        "--server has a password in it, which every user of this machine can see",
+        "--server contains a password, which every user of this machine can see",
         "give the token with --token-file or FAULTLINE_TOKEN",
         2,
       );
@@ -131,8 +131,8 @@ function tokenOf(io: Io, { tokenFile }: AgentFlags): string | null {
   const token = contentOf(tokenFile, "--token-file", MOST_TOKEN).trim();
   if (token === "" || /\s/.test(token))
     throw new UserError(
-      `--token-file ${tokenFile}: holds no token`,
-      "one line, the token, nothing else",
+      `--token-file ${tokenFile} holds no token`,
+      "write the token on one line, nothing else",
       2,
     );
   return token;
@@ -144,7 +144,7 @@ function contentOf(path: string, flag: string, most: number): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`${flag} ${path}: ${why}`, "give a file that this user may read", 3);
+    throw new UserError(`${flag} ${path}: ${why}`, "give a file that this user can read", 3);
   }
 }
 
@@ -156,8 +156,8 @@ function machineName(given: string | undefined): string {
 function checkedName(name: string, flag: string): string {
   if (NAME.test(name)) return name;
   throw new UserError(
-    `${flag} ${name}: is no name`,
-    "letters, digits, _ and -, 64 at most, a letter or digit first",
+    `${flag} ${name} is not a valid name`,
+    "use letters, digits, _ and -, at most 64, starting with a letter or digit",
     2,
   );
 }

@@ -57,7 +57,7 @@ export async function runProfile(io: Io, flags: ProfileFlags): Promise<number> {
 
 export async function runValidate(io: Io, flags: ValidateFlags): Promise<number> {
   if (flags.atIteration !== undefined && flags.in !== undefined)
-    throw new UserError("--at-iteration and --in exclude each other", "give one of them", 2);
+    throw new UserError("--at-iteration and --in cannot be used together", "give one of them", 2);
   const rings = ringsOfWriter(living(io, flags, thisMachine()), "python");
   const atIteration = flags.atIteration ?? lastOf(rings) + (flags.in ?? MARGIN);
   const all = !flags.gemm && !flags.ring && !flags.tree;
@@ -82,7 +82,7 @@ function where(rings: readonly FoundRing[], at: number, { atIteration }: Validat
   const all = Math.max(...rings.map(({ header }) => header.worldSize));
   const elsewhere =
     all > here && atIteration === undefined
-      ? `; here are ${here} of ${count(all, "rank")}: ask the others at once with --at-iteration ${at}`
+      ? `; this machine has ${here} of ${count(all, "rank")}: start the test on the others right away with --at-iteration ${at}`
       : "";
   return `tests after iteration ${at}${elsewhere}`;
 }
@@ -102,7 +102,7 @@ function lastOf(rings: readonly FoundRing[]): number {
   );
   if (last < 0)
     throw new UserError(
-      "no iteration has been seen in the rings, so none can be chosen",
+      "the rings show no iteration yet, so none can be chosen",
       "give --at-iteration N, or have the probe mark iterations (docs/guides/agent.md)",
     );
   return last;

@@ -109,16 +109,16 @@ function paragraph(run: ReturnType<typeof describe>): string {
     ring.heartbeatAgeMs === null ? "-" : age(ring.heartbeatAgeMs),
     lastWords(ring.last, ring.ended),
   ]);
-  return `${harmless(title)}\n${table([["rank", "process", "writer", "state", "records", "sign of life", "last"], ...rows])}`;
+  return `${harmless(title)}\n${table([["rank", "process", "writer", "state", "records", "heartbeat", "last"], ...rows])}`;
 }
 
 function lastWords(
   last: { what: string; open: boolean; ageMs: number } | null,
   ended: { how: string; code: number } | null,
 ): string {
-  const end = ended === null ? "" : `; ended by ${ended.how} ${ended.code}`;
+  const end = ended === null ? "" : `; ended with ${ended.how} ${ended.code}`;
   if (last === null) return `-${end}`;
-  return `${last.what}, ${last.open ? "open for" : "begun"} ${age(last.ageMs)}${last.open ? "" : " ago"}${end}`;
+  return `${last.what}, ${last.open ? "open for" : "started"} ${age(last.ageMs)}${last.open ? "" : " ago"}${end}`;
 }
 
 function age(ms: number): string {

@@ -21,23 +21,19 @@ const LOOK_MS = 20;
 
 export async function runTrap(io: Io, flags: TrapFlags): Promise<number> {
   if (flags.for > MOST_TRAP_S)
-    throw new UserError(
-      `--for ${flags.for}s: nobody holds a job for so long`,
-      "give ten minutes at most",
-      2,
-    );
+    throw new UserError(`--for ${flags.for}s is too long to hold a job`, "give at most 10m", 2);
   const machine = thisMachine();
   const rings = ringsOfWriter(living(io, flags, machine), "native");
   const before = new Map(heldBy(rings).map(({ ring, calls }) => [ring, calls]));
   const troubles = setTrap(rings, BigInt(Math.round(flags.for * 1e9)), machine);
   if (flags.for > TRAP_MAX_S && !flags.quiet)
     io.err.write(
-      `a probe holds a call for ${TRAP_MAX_S} s at most, unless FAULTLINE_TRAP_MAX_MS says otherwise\n`,
+      `a probe holds a call for at most ${TRAP_MAX_S} s, unless FAULTLINE_TRAP_MAX_MS is set\n`,
     );
   /** The most threads of each that were held at once. */
   const waiting = new Map<FoundRing, number>();
   const end = performance.now() + flags.for * 1000;
-  // Most arrive within an iteration; whoever has not when all others wait is the one to look at.
+  // Most arrive within an iteration; look at the one that has not arrived when all others wait.
   while (performance.now() < end && waiting.size < rings.length - troubles.length) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     for (const { ring, calls, now } of heldBy(rings))
@@ -56,8 +52,8 @@ export async function runTrap(io: Io, flags: TrapFlags): Promise<number> {
     ]);
     const free =
       leftMs > 0
-        ? `free in ${(leftMs / 1000).toFixed(1)} s, or after faultline agent release\n`
-        : "free again\n";
+        ? `released in ${(leftMs / 1000).toFixed(1)} s, or with faultline agent release\n`
+        : "released\n";
     return table([["process", "trap"], ...lines]) + free;
   });
   return 0;

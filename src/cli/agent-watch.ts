@@ -38,17 +38,17 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
   const folder = flags.dir ?? defaultFolder(io.env);
   const out = flags.out ?? "faultline-incidents";
   const machine = thisMachine();
-  const stop = stopWhenTold(flags.for);
+  const stop = stopOnSignal(flags.for);
   const watcher = new JobWatcher(folder, {
     keepNs: (flags.keep ?? KEEP_S) * 1e9,
     hangNs: (flags.hang ?? HANG_S) * 1e9,
     mostRecords: recordsOf(flags.memory ?? MEMORY_MB, ringsIn(folder, machine)),
     machine,
   });
-  say(io, flags, { event: "watching", folder }, `watches ${folder}; Ctrl-C ends it`);
+  say(io, flags, { event: "watching", folder }, `watching ${folder}; Ctrl-C stops it`);
   let [incidents, dumps, lastTrouble] = [0, 0, ""];
   try {
-    while (!stop.isTold) {
+    while (!stop.isStopped) {
       try {
         const tick = watcher.tick();
         for (const line of tick.troubles) say(io, flags, { event: "trouble", line }, line);
@@ -66,7 +66,7 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
         }
         lastTrouble = "";
       } catch (error) {
-        // A folder that is not there yet, a disk that is full: it may be mended while we run.
+        // A folder that is not there yet, a disk that is full: it may be fixed while we run.
         const line = error instanceof UserError ? `${error.message}; ${error.hint}` : String(error);
         if (line !== lastTrouble) say(io, flags, { event: "trouble", line }, line);
         lastTrouble = line;
@@ -80,7 +80,7 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
       io,
       flags,
       { event: "end", rings, records, lost, incidents, dumps },
-      `followed ${count(rings, "ring")}: ${count(records, "record")}, ${lost} overwritten unread, ${count(incidents, "incident")}, ${count(dumps, "dump")}`,
+      `followed ${count(rings, "ring")}: ${count(records, "record")}, ${lost} overwritten before they were read, ${count(incidents, "incident")}, ${count(dumps, "dump")}`,
     );
   }
   return 0;
@@ -130,26 +130,26 @@ function say(io: Io, { json, quiet }: WatchFlags, document: object, line: string
 }
 
 interface Stop {
-  readonly isTold: boolean;
-  /** Until the time is over, or it is told. */
+  readonly isStopped: boolean;
+  /** Until the time is over, or a signal comes. */
   wait(ms: number): Promise<void>;
 }
 
-function stopWhenTold(forS: number | undefined): Stop {
-  let isTold = false;
+function stopOnSignal(forS: number | undefined): Stop {
+  let isStopped = false;
   let wake = (): void => {};
   const stop = (): void => {
-    isTold = true;
+    isStopped = true;
     wake();
   };
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, stop);
   if (forS !== undefined) setTimeout(stop, forS * 1000).unref();
   return {
-    get isTold() {
-      return isTold;
+    get isStopped() {
+      return isStopped;
     },
     async wait(ms) {
-      if (isTold) return;
+      if (isStopped) return;
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         wake = resolve;

@@ -1,40 +1,35 @@
-/** The words of `faultline demo`. */
-import { InvalidArgumentError, Option, type Command } from "commander";
+/** Options and help of `faultline demo`. */
+import { Option, type Command } from "commander";
+import { port } from "./arguments.ts";
 import type { DemoFlags } from "./demo.ts";
 import type { Io } from "./io.ts";
 
-export function addDemo(
-  io: Io,
-  program: Command,
-  version: string,
-  setStatus: (status: number) => void,
-): void {
+export function addDemo(io: Io, program: Command, setStatus: (status: number) => void): void {
   program
     .command("demo")
-    .description("a simulated 64-GPU job to break and to see found, on a page in your browser")
-    .option("--port <n>", "where the page is (default 7077, or the next that is free)", port)
+    .description(
+      "a simulated 64-GPU job: break something on a page in your browser and watch Faultline find it",
+    )
+    .option("--port <n>", "port of the page (default 7077, or the next free one)", port)
     .option("--no-open", "do not open a browser")
-    .option("--data <dir>", "keep the history there (default: a folder that is removed at the end)")
-    .option("--verbose", "say what the service says")
+    .option(
+      "--data <dir>",
+      "keep the history in this folder (default: a folder that is removed at the end)",
+    )
+    .option("--verbose", "print the log of the service")
     .addOption(new Option("--play <json>", "for its own child").hideHelp())
     .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
     .exitOverride()
     .action(async (flags: DemoFlags) => {
       const { runDemo } = await import("./demo.ts");
-      setStatus(await runDemo(io, flags, version));
+      setStatus(await runDemo(io, flags, program.version() ?? ""));
     });
 }
 
-function port(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
-  return Number(text);
-}
-
 const EXAMPLES = `
-The job is simulated; service, agents, detection, verdicts and actions are the real ones (docs/guides/demo.md). It listens
-on this machine only, and leaves nothing behind.
+Only the job is simulated; service, agents, detection, verdicts and actions are real (docs/guides/demo.md). It listens on
+this machine only and leaves nothing behind.
 
 Examples:
   faultline demo

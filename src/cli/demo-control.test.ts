@@ -43,10 +43,10 @@ describe("the job of the demonstration", () => {
   it.each([
     [null, "the service has not seen the job yet"],
     [{ ...HEALTHY, run: "b2" }, "the service has not seen the job yet"],
-    [{ ...HEALTHY, baselineMs: null }, "the service still learns what is normal"],
-    [{ ...HEALTHY, health: "learning" }, "the service still learns what is normal"],
-    [{ ...HEALTHY, health: "slow" }, "the job is still getting well again"],
-    [{ ...HEALTHY, lastIteration: 8 }, "the job is still getting well again"],
+    [{ ...HEALTHY, baselineMs: null }, "the service is still learning what is normal"],
+    [{ ...HEALTHY, health: "learning" }, "the service is still learning what is normal"],
+    [{ ...HEALTHY, health: "slow" }, "the job is still recovering"],
+    [{ ...HEALTHY, lastIteration: 8 }, "the job is still recovering"],
   ] as const)("is not broken before: %j", (seen, why) => {
     const { demo, orders } = demoOf(seen);
     expect(demo.state().isReady).toBe(false);
@@ -58,6 +58,6 @@ describe("the job of the demonstration", () => {
     const { demo } = demoOf(HEALTHY);
     demo.breakIt({ kind: "gpu" });
     demo.mend();
-    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("the job is still getting well again");
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("the job is still recovering");
   });
 });

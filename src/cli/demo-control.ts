@@ -1,4 +1,4 @@
-/** The job of the demonstration as its panel sees and steers it: what is broken, and whether the service could tell. */
+/** The job of the demonstration as its panel sees and steers it: what is broken, and whether the service could find it. */
 import { UserError } from "../base/errors.ts";
 import type { DemoControl, DemoFault, DemoState, ServiceView } from "../live/service/view.ts";
 import type { Simulation } from "../simulate/cluster/times.ts";
@@ -11,7 +11,7 @@ export interface DemoJobOptions {
   nowMs(this: void): number;
   /** 0 to below 1. */
   random(this: void): number;
-  /** What acts from now on, in the simulator's words: for whoever makes up metrics. */
+  /** What acts from now on, as simulator faults: for the simulated metrics. */
   onChange(this: void, words: readonly string[]): void;
 }
 
@@ -73,10 +73,10 @@ export class DemoJob implements DemoControl {
   breakIt(what: DemoFault): DemoState {
     const player = this.#running();
     if (this.#broken.length > 0)
-      throw new UserError("something is broken already", "mend it first", 2);
-    if (player.news?.isHung) throw new UserError("the job stands still", "restart it first", 2);
+      throw new UserError("something is broken already", "fix it first", 2);
+    if (player.news?.isHung) throw new UserError("the job hangs", "restart it first", 2);
     const why = this.#whyNotReady();
-    if (why !== null) throw new UserError(why, "try again in some seconds", 2);
+    if (why !== null) throw new UserError(why, "try again in a few seconds", 2);
     const { nowMs, random, simulation } = this.#options;
     const chosen = chooseFault(what, simulation, random);
     const id = this.#nextId++;
@@ -108,20 +108,20 @@ export class DemoJob implements DemoControl {
     return this.state();
   }
 
-  /** What an approved action does to the simulated cluster; one sentence. Whoever takes the wrong one out mends nothing. */
+  /** What an approved action does to the simulated cluster; one sentence. Taking out the wrong one fixes nothing. */
   carryOut({ do: word, machine, rank }: DemoAction): string {
     const player = this.#running();
     const isMeant = (one: Broken): boolean =>
       (machine !== null && one.machine === machine) || (rank !== null && one.ranks.includes(rank));
-    const mended = this.#take(isMeant);
+    const fixed = this.#take(isMeant);
     const isHung = player.news?.isHung ?? false;
-    if (isHung && mended > 0) this.restart().catch(() => undefined);
+    if (isHung && fixed > 0) this.restart().catch(() => undefined);
     const what =
       machine === null
         ? `${word} was carried out in the simulated cluster`
-        : `a spare machine has taken the place of ${machine}`;
-    if (mended === 0) return `${what}; nothing was wrong there`;
-    return isHung ? `${what}, and the job was started again` : what;
+        : `a spare machine replaced ${machine}`;
+    if (fixed === 0) return `${what}; nothing was wrong there`;
+    return isHung ? `${what}, and the job was restarted` : what;
   }
 
   #take(isMeant: (one: Broken) => boolean): number {
@@ -139,19 +139,19 @@ export class DemoJob implements DemoControl {
 
   #running(): DemoPlayer {
     if (!this.#player?.news || this.#isStarting)
-      throw new UserError("the job is being started", "try again in some seconds", 2);
+      throw new UserError("the job is starting", "try again in a few seconds", 2);
     return this.#player;
   }
 
   /** null where the service knows what is normal, of this run, and sees nothing wrong: then it can notice. */
   #whyNotReady(): string | null {
     const news = this.#player?.news;
-    if (!news || this.#isStarting) return "the job is being started";
+    if (!news || this.#isStarting) return "the job is starting";
     const seen = this.#view?.job(this.#options.job);
     if (!seen || seen.run !== news.run) return "the service has not seen the job yet";
     if (seen.baselineMs === null || seen.health === "learning")
-      return "the service still learns what is normal";
+      return "the service is still learning what is normal";
     const isCalm = seen.lastIteration >= this.#wrongUntil + CALM_ITERATIONS;
-    return isCalm && seen.health === "healthy" ? null : "the job is still getting well again";
+    return isCalm && seen.health === "healthy" ? null : "the job is still recovering";
   }
 }

@@ -22,7 +22,7 @@ it("breaks what is asked for, and says so in words", () => {
   const of = (kind: DemoFault["kind"], rank: number) =>
     chooseFault({ kind, rank }, simulation, () => 0);
   expect(of("gpu", 17)).toMatchObject({
-    says: "GPU 1 of node002 (rank 17) computes at a third of its pace",
+    says: "GPU 1 of node002 (rank 17) computes at a third of its speed",
     ranks: [17],
     machine: "node002",
   });

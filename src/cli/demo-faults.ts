@@ -1,4 +1,4 @@
-/** What the demonstration can break, in words of the simulator and of people. Strong enough to be seen at a glance. */
+/** What the demonstration can break, as a simulator fault and as a sentence. Strong enough to be seen at a glance. */
 import { UserError } from "../base/errors.ts";
 import type { DemoFault } from "../live/service/view.ts";
 import type { Simulation } from "../simulate/cluster/times.ts";
@@ -23,8 +23,8 @@ export function chooseFault(
   if (rank !== undefined && !(Number.isInteger(rank) && rank >= 0 && rank < most))
     throw new UserError(
       kind === "data-loader" && rank < spec.gpus
-        ? `rank ${rank} loads no data: ranks 0 to ${most - 1} do`
-        : `there is no rank ${rank}: they go from 0 to ${most - 1}`,
+        ? `rank ${rank} loads no data; ranks 0 to ${most - 1} do`
+        : `there is no rank ${rank}; ranks go from 0 to ${most - 1}`,
       "give another one, or none",
       2,
     );
@@ -40,21 +40,21 @@ export function chooseFault(
     case "gpu":
       return {
         words: `gpu-slow:rank=${at}:severity=3`,
-        says: `GPU ${gpu} of ${name} (rank ${at}) computes at a third of its pace`,
+        says: `GPU ${gpu} of ${name} (rank ${at}) computes at a third of its speed`,
         ranks: [at],
         machine: name,
       };
     case "nic":
       return {
         words: `network-slow:rank=${at}:severity=10`,
-        says: `NIC ${gpu} of ${name} (rank ${at}) carries a tenth of what it should`,
+        says: `NIC ${gpu} of ${name} (rank ${at}) has a tenth of its bandwidth`,
         ranks: [at],
         machine: name,
       };
     case "data-loader":
       return {
         words: `dataloader:rank=${at}:severity=1.6`,
-        says: `the data loader of rank ${at} on ${name} hands its batches over late`,
+        says: `the data loader of rank ${at} on ${name} delivers its batches late`,
         ranks: [at],
         machine: name,
       };
@@ -66,7 +66,7 @@ export function chooseFault(
       const [from, to] = [topology.machineName(a), topology.machineName(b)];
       return {
         words: `network-slow:link=${from}-${to}:severity=100`,
-        says: `the link between ${from} and ${to} carries a hundredth of what it should`,
+        says: `the link between ${from} and ${to} has a hundredth of its bandwidth`,
         ranks: [...on(a), ...on(b)],
         machine: null,
       };
@@ -74,7 +74,7 @@ export function chooseFault(
     case "machine":
       return {
         words: `process-gone:machine=${name}`,
-        says: `${name} has lost power: its ${on(machine).length} processes are gone`,
+        says: `${name} lost power: its ${on(machine).length} processes are gone`,
         ranks: on(machine),
         machine: name,
       };

@@ -1,4 +1,4 @@
-/** Makes the folder that somebody wants the history in, or says why not. */
+/** Creates the folder for the history, or says why not. */
 import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { UserError } from "../base/errors.ts";
@@ -15,7 +15,7 @@ export function makeDataFolder(path: string): void {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
       `${path} cannot be used as the data folder: ${why}`,
-      "say another --data FOLDER",
+      "give another --data FOLDER",
       2,
     );
   }

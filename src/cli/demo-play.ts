@@ -1,6 +1,6 @@
 /**
- * The child of `faultline demo`: plays the job and runs the agents of all its machines. In a process of its own, for the
- * service thinks for seconds now and then, and a job must not stand still meanwhile. Ends when its parent does.
+ * The child of `faultline demo`: plays the job and runs the agents of all its machines. In a process of its own: the
+ * service may compute for seconds, and the job must not stop meanwhile. Ends when its parent does.
  */
 import { randomInt } from "node:crypto";
 import { Rehearsal } from "../live/fleet/rehearsal.ts";

@@ -1,4 +1,4 @@
-/** The process that plays the job of the demonstration, from the side of whoever started it. */
+/** The process that plays the job of the demonstration, from the side of its parent. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { DemoNews, DemoOrder } from "./demo-play.ts";
@@ -20,7 +20,7 @@ export interface StartPlayerOptions {
   readonly log: (line: string) => void;
   /** Something is new. */
   readonly onNews: (news: DemoNews) => void;
-  /** It has ended though nobody told it to. */
+  /** It has ended on its own. */
   readonly onLost: () => void;
 }
 
@@ -49,14 +49,14 @@ export function startPlayer(options: StartPlayerOptions): DemoPlayer {
     for (const { done } of waiting.splice(0)) done();
     if (!isClosing) onLost();
   });
-  child.on("message", (told: DemoNews) => {
-    if (told.line !== undefined) log(told.line);
-    news = told;
-    for (const one of waiting.filter(({ restarts }) => told.restarts >= restarts)) {
+  child.on("message", (latest: DemoNews) => {
+    if (latest.line !== undefined) log(latest.line);
+    news = latest;
+    for (const one of waiting.filter(({ restarts }) => latest.restarts >= restarts)) {
       waiting.splice(waiting.indexOf(one), 1);
       one.done();
     }
-    onNews(told);
+    onNews(latest);
   });
   const order = (what: DemoOrder): void => {
     if (child.connected) child.send(what, () => undefined);

@@ -47,7 +47,7 @@ export async function runDemo(io: Io, flags: DemoFlags, version: string): Promis
   const folder = makeRehearsalFolder(tmpdir());
   const stop = (): void => {
     if (ending.signal.aborted) {
-      // Told twice: ranks and agents end by themselves when we are gone.
+      // Second signal: ranks and agents end by themselves when we are gone.
       rmSync(folder, { recursive: true, force: true });
       process.exit(130);
     }
@@ -125,15 +125,19 @@ async function start(
       isHung = news.isHung;
     },
     onLost() {
-      io.err.write("faultline: the simulated job has ended; start the demo again\n");
+      io.err.write("faultline: the simulated job stopped unexpectedly; start the demo again\n");
       process.exitCode = 1;
       ending.abort();
     },
   });
   closings.push(() => player.close());
   demo.attach(player, service.view);
-  say(`A simulated job of ${DEMO.gpus} GPUs runs, an iteration every ${DEMO.everyMs / 1000} s.`);
-  say("Open the address above, break something, and see it being found. Ctrl-C ends it.");
+  say(
+    `A simulated job of ${DEMO.gpus} GPUs is running, one iteration every ${DEMO.everyMs / 1000} s.`,
+  );
+  say(
+    "Open the address above, break something, and watch Faultline find it. Ctrl-C stops the demo.",
+  );
   if (flags.open && mayOpenBrowser(io.env, process.platform, io.out.isTTY === true))
     openBrowser(service.url, process.platform);
 }
@@ -160,19 +164,19 @@ async function freePort(asked: number | undefined, say: (line: string) => void):
   if (asked !== undefined) {
     if (await isFree(asked)) return asked;
     throw new UserError(
-      `port ${asked} is taken`,
-      "give another --port, or none: then a free one is found",
+      `port ${asked} is in use`,
+      "give another --port, or leave it out to use a free one",
       2,
     );
   }
   for (let port = PORT; port < PORT + PORTS_TRIED; port++)
     if (await isFree(port)) {
-      if (port !== PORT) say(`Port ${PORT} is taken; ${port} is used instead.`);
+      if (port !== PORT) say(`Port ${PORT} is in use; using ${port} instead.`);
       return port;
     }
   throw new UserError(
-    `ports ${PORT} to ${PORT + PORTS_TRIED - 1} are taken`,
-    "give one with --port",
+    `ports ${PORT} to ${PORT + PORTS_TRIED - 1} are in use`,
+    "give a free one with --port",
     1,
   );
 }

@@ -28,10 +28,7 @@ export function folderOutput(folder: string): Output {
         return bufferedWriter(openSync(file, "w"));
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        throw new UserError(
-          `${file}: cannot be written: ${why}`,
-          "give --out a folder that can be written",
-        );
+        throw new UserError(`cannot write ${file}: ${why}`, "give --out a writable folder");
       }
     },
   };
@@ -42,13 +39,13 @@ function prepare(folder: string): void {
   refuseKernelFolder(folder);
   if (!existsSync(folder)) return;
   if (!statSync(folder).isDirectory()) {
-    throw new UserError(`${folder}: is a file`, "give --out a folder", 2);
+    throw new UserError(`${folder} is a file`, "give --out a folder", 2);
   }
   const entries = readdirSync(folder);
   if (entries.length === 0) return;
   if (!entries.includes("truth.json") || entries.some((name) => !OWN.includes(name))) {
     throw new UserError(
-      `${folder}: is not empty, and holds more than a simulation`,
+      `${folder} is not empty and holds more than a simulation`,
       "give --out a new folder",
       2,
     );
@@ -59,10 +56,7 @@ function prepare(folder: string): void {
 /** mkdir with recursive never comes back from the kernel's own folders. */
 export function refuseKernelFolder(folder: string): void {
   if (!/^\/(proc|sys|dev)(\/|$)/.test(resolve(folder))) return;
-  throw new UserError(
-    `${folder}: a folder of the kernel`,
-    "give --out a folder that can be written",
-  );
+  throw new UserError(`${folder} is a kernel folder`, "give --out a writable folder");
 }
 
 function bufferedWriter(fd: number): Writer {

@@ -33,7 +33,7 @@ export async function runIterations(
   if (tracked.length === 0) {
     throw new UserError(
       `no iteration times in ${harmless(paths.join(" "))}${missing[0] === undefined ? "" : ` (${missing[0]})`}`,
-      "give it the training log of the rank that prints iterations, or --pattern '(?<iteration>\\d+) .* (?<ms>[\\d.]+)' for lines of your own",
+      "give the training log of the rank that prints iterations, or --pattern '(?<iteration>\\d+) .* (?<ms>[\\d.]+)' for your own log lines",
       3,
     );
   }
@@ -63,8 +63,10 @@ function explained(tracked: readonly TrackedSeries[]): string {
   const lines = tracked.slice(0, MOST_EXPLAINED).flatMap(({ series }) => {
     const { source, basis, example } = series;
     if (basis === "operators")
-      return [`${source}: iterations from what repeats in its operators, times from its calls`];
-    if (!example) return [`${source}: a column of a table`];
+      return [
+        `${source}: iterations from the repeating pattern of its operators, times from its calls`,
+      ];
+    if (!example) return [`${source}: a table column`];
     return [`${source}, line ${example.line}: ${example.taken}`, `    ${example.text.trim()}`];
   });
   const rest = tracked.length - MOST_EXPLAINED;

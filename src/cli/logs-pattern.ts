@@ -1,4 +1,4 @@
-/** L4 §5.4: whoever found a cause keeps its pattern, so that the next failure of the kind is known at once. */
+/** L4 §5.4: keeps the pattern of a confirmed cause, to recognise the next failure of the kind at once. */
 import { UserError } from "../base/errors.ts";
 import { checked } from "../library/load.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
@@ -32,14 +32,14 @@ export function recordOfReport(text: string, file: string, flags: PatternFlags):
     throw new UserError(`${file} is not JSON`, "give the verdict.json of faultline logs --out", 3);
   }
   if (report.schema !== "faultline.logs/1")
-    throw new UserError(`${file} is no answer of faultline logs`, "give its verdict.json", 3);
+    throw new UserError(`${file} is not a report of faultline logs`, "give its verdict.json", 3);
   const place = (flags.line ?? 1) - 1;
   const line = report.indicating?.[place];
   if (!line?.text || !line.template)
     throw new UserError(`${file} has no indicating line ${place + 1}`, "choose one with --line", 2);
   if (flags.category === undefined || flags.title === undefined || flags.action === undefined)
     throw new UserError(
-      "a pattern needs --category, --title and --action",
+      "a new signature needs --category, --title and --action",
       "for example --category hardware.network --title 'leaf 3 flaps' --action 'drain it'",
       2,
     );
@@ -50,8 +50,8 @@ export function recordOfReport(text: string, file: string, flags: PatternFlags):
   const letters = literals.join("").replace(/[^\p{L}]/gu, "").length;
   if (letters < LEAST_LETTERS)
     throw new UserError(
-      `line ${place + 1} has too little constant text to know it by`,
-      "choose another with --line, or write a record by hand (faultline logs import)",
+      `line ${place + 1} has too little constant text to recognise it again`,
+      "choose another line with --line, or write a record by hand (faultline logs import)",
       2,
     );
   return checked(
@@ -100,7 +100,7 @@ function slug(title: string): string {
     .replace(/^-+|-+$/g, "")
     .slice(0, 60);
   if (words !== "") return words;
-  // Titles in other scripts are told apart by their characters' numbers.
+  // Titles in other scripts differ by their characters' numbers.
   return Array.from(title, (one) => one.codePointAt(0)!.toString(16))
     .join("-")
     .slice(0, 60);

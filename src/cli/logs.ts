@@ -74,7 +74,7 @@ export interface StoreFlags {
 
 function storeOf(flags: StoreFlags, what: string): string {
   if (flags.store !== undefined) return flags.store;
-  throw new UserError(`logs ${what} has no store to work on`, "add --store FILE", 2);
+  throw new UserError(`logs ${what} needs a store`, "add --store FILE", 2);
 }
 
 /** Every path is a healthy job. */
@@ -139,7 +139,7 @@ export async function runLogsVote(
   if (flags.json) say(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
   else
     io.out.write(
-      `${harmless(id)}: confirmed ${confirmed}, disputed ${disputed}; it now counts for ${record.certainty.toFixed(2)}\n`,
+      `${harmless(id)}: confirmed ${confirmed}, disputed ${disputed}; its certainty is now ${record.certainty.toFixed(2)}\n`,
     );
   return 0;
 }
@@ -179,15 +179,15 @@ export async function runLogsExport(
       await writeFile(target, `${text}\n`);
     } catch (error) {
       throw new UserError(
-        `${target}: cannot be written: ${(error as Error).message}`,
-        "give it a path that can be written",
+        `cannot write ${target}: ${(error as Error).message}`,
+        "give a writable path",
       );
     }
   }
   return 0;
 }
 
-/** A list of records, or a store that somebody exported. */
+/** A list of records, or an exported store. */
 export async function runLogsImport(io: Io, source: string, flags: StoreFlags): Promise<number> {
   const file = storeOf(flags, "import");
   const text = await textOf(source);
@@ -209,8 +209,8 @@ function refuseShipped(records: readonly FaultRecord[]): void {
   const taken = records.filter(({ id }) => shipped.has(id)).map(({ id }) => id);
   if (taken.length > 0)
     throw new UserError(
-      `${taken.slice(0, 3).join(", ")}: Faultline has a record of that id`,
-      "give yours another id (site.…), and say faultline logs dispute where ours is wrong",
+      `Faultline already has a record with the id ${taken.slice(0, 3).join(", ")}`,
+      "give yours another id (site.…); if ours is wrong, run faultline logs dispute",
       2,
     );
 }
@@ -221,7 +221,7 @@ function refuseNormal(pattern: FaultRecord, { normal }: LogStore): void {
   const event = Object.keys(normal).find((text) => matchers.match(text).length > 0);
   if (event !== undefined)
     throw new UserError(
-      `healthy jobs write that, too: ${event.slice(0, 100)}`,
+      `healthy jobs log this line too: ${event.slice(0, 100)}`,
       "choose another line with --line",
       2,
     );
@@ -231,11 +231,7 @@ async function textOf(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    throw new UserError(
-      `${file}: cannot be read: ${(error as Error).message}`,
-      "check the path",
-      3,
-    );
+    throw new UserError(`cannot read ${file}: ${(error as Error).message}`, "check the path", 3);
   }
 }
 

@@ -22,8 +22,8 @@ export async function runTrain(
 ): Promise<number> {
   const { models: file } = flags;
   if (file === undefined)
-    throw new UserError("no file for the models was given", "give --models FILE", 2);
-  // Whether it can be written is asked before the minutes of training, not after.
+    throw new UserError("no file given for the models", "give --models FILE", 2);
+  // Checked before the minutes of training, not after.
   await appendFile(file, "").catch(cannotWrite(file));
   const { env, done } = progressEnv(io, flags.quiet === true);
   const fleets = [];
@@ -36,8 +36,8 @@ export async function runTrain(
   done();
   if (models.fallback.windows === 0)
     throw new UserError(
-      `there is not one window of eight samples in ${harmless(paths.join(" "))}`,
-      "give healthy tasks of some minutes",
+      `no window of eight samples in ${harmless(paths.join(" "))}`,
+      "give healthy tasks of at least a few minutes",
       3,
     );
   await writeFile(file, `${JSON.stringify(models)}\n`).catch(cannotWrite(file));
@@ -56,7 +56,7 @@ export async function runTrain(
 function cannotWrite(file: string): (error: Error) => never {
   return (error) => {
     throw new UserError(
-      `${file} cannot be written: ${error.message}`,
+      `cannot write ${file}: ${error.message}`,
       "give --models a file in a folder that exists",
     );
   };

@@ -76,21 +76,21 @@ function checkWords(paths: readonly string[], flags: MachinesFlags): void {
   if (flags.prometheus === undefined) {
     if (paths.length === 0)
       wrong(
-        "no files and no server were given",
+        "no files and no server given",
         "give files or folders with metrics, or --prometheus URL",
       );
     const only = ["match", "range", "end", "via", "watch", "every", "calls", "header"] as const;
     const given = only.find((word) => flags[word] !== undefined);
-    if (given) wrong(`--${given} is for a server`, "give --prometheus URL with it");
+    if (given) wrong(`--${given} needs a server`, "add --prometheus URL");
   } else if (paths.length > 0) {
-    wrong("both files and a server were given", "give files or --prometheus URL, not both");
+    wrong("both files and a server given", "give files or --prometheus URL, not both");
   }
   if (flags.models !== undefined && flags.method !== "minder")
-    wrong("--models is for --method minder", "add --method minder, or leave --models out");
+    wrong("--models needs --method minder", "add --method minder, or leave --models out");
   if (!flags.watch && (flags.every !== undefined || flags.calls !== undefined))
-    wrong("--every and --calls are for --watch", "add --watch");
+    wrong("--every and --calls need --watch", "add --watch");
   if (flags.watch && flags.end !== undefined)
-    wrong("--watch follows the present, --end is in the past", "leave one of them out");
+    wrong("--watch and --end cannot be used together", "leave one of them out");
 }
 
 async function optionsOf(flags: MachinesFlags): Promise<MachinesOptions> {
@@ -110,8 +110,8 @@ function cannotRead(path: string): (error: unknown) => never {
   return (error) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `${path} cannot be read: ${why}`,
-      "give a file that faultline machines train wrote",
+      `cannot read ${path}: ${why}`,
+      "give a file written by faultline machines train",
       3,
     );
   };
@@ -179,7 +179,7 @@ async function show(
     io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
 }
 
-/** Calls that follow each other. A call that fails is said and the next one made: the server may come back. */
+/** Checks at intervals. A failed check is reported and the next one made: the server may come back. */
 async function watch(io: Io, flags: MachinesFlags, options: MachinesOptions): Promise<number> {
   const { env, done } = progressEnv(io, true);
   const everyS = flags.every ?? EVERY_S;
@@ -194,7 +194,7 @@ async function watch(io: Io, flags: MachinesFlags, options: MachinesOptions): Pr
       server ??= await serverOf(flags, env);
       watched ??= new WatchedFleet(server, { ...queryOf(flags), job }, flags.range ?? RANGE_S);
       const answer = await askFleet(await watched.at(nowS(server), env), options);
-      // A deviation that has ended is news, too.
+      // A deviation that has ended is news as well.
       const now = answer.report.faulty
         .map(({ machine, untilS }) => (untilS === null ? machine : `${machine} (ended)`))
         .join(", ");
@@ -204,7 +204,7 @@ async function watch(io: Io, flags: MachinesFlags, options: MachinesOptions): Pr
       before = now;
     } catch (error) {
       if (!(error instanceof UserError) || error.exitCode === 2 || call === 1) throw error;
-      io.err.write(`faultline: ${harmless(error.message)}; the next call is in ${everyS} s\n`);
+      io.err.write(`faultline: ${harmless(error.message)}; next check in ${everyS} s\n`);
     }
     if (call === flags.calls) break;
     const leftMs = 1000 * everyS - (performance.now() - startedMs);

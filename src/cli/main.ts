@@ -1,12 +1,10 @@
-/** The process around the command line: its streams, its words, its exit status. */
+/** The process around the command line: its streams, its arguments, its exit status. */
 import { main } from "./program.ts";
 
 // A reader that goes away (| head) is no error; output that is lost is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
-  process.stderr.write(
-    `faultline: the output cannot be written: ${error.message}; free some space\n`,
-  );
+  process.stderr.write(`faultline: cannot write the output: ${error.message}; free some space\n`);
   process.exit(1);
 });
 process.exitCode = await main(process.argv.slice(2), {

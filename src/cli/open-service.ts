@@ -46,7 +46,7 @@ export async function openService(
   config: ServeConfig,
   { hangMs, version, log, demo }: OpenServiceOptions,
 ): Promise<OpenService> {
-  // Before anything is opened: what is off in the words is said at once.
+  // Before anything is opened: a wrong configuration is reported at once.
   const auth = makeAuthorizer({ ...config, tls: config.tls !== null, nowMs: Date.now });
   const jobFiles = new Map(
     await Promise.all(
@@ -57,8 +57,8 @@ export async function openService(
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `${config.dataFolder} cannot be made: ${why}`,
-      "say another --data FOLDER",
+      `cannot create ${config.dataFolder}: ${why}`,
+      "give another --data FOLDER",
       2,
     );
   });
@@ -68,7 +68,7 @@ export async function openService(
   const documents = isLocal
     ? history
     : await openDuckDbHistory(join(config.dataFolder, "state.duckdb"));
-  // Whoever carries reports needs somebody to hand them to, and the service needs a carrier: it is attached afterwards.
+  // The bus needs handlers and the service needs the bus: the service is attached afterwards.
   let service: Service | null = null;
   const handlers: AgentBusHandlers = {
     report: (agent, report) => service?.handlers.report(agent, report),

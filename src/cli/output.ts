@@ -22,7 +22,7 @@ export function screenWidth(io: Io): number {
 export function remarkUnread(io: Io, files: readonly string[]): void {
   if (files.length === 0) return;
   io.err.write(
-    `${count(files.length, "file")} in a format that is not read, for example ${harmless(files[0]!)}\n`,
+    `skipped ${count(files.length, "file")} of unknown format, for example ${harmless(files[0]!)}\n`,
   );
 }
 
@@ -42,8 +42,8 @@ export async function writeReport(
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `${folder}: the report cannot be written: ${why}`,
-      "give --out a folder that can be written",
+      `cannot write the report to ${folder}: ${why}`,
+      "give --out a writable folder",
     );
   }
 }

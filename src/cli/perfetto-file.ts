@@ -1,4 +1,4 @@
-/** `faultline trace --perfetto FILE`: writes the merged trace, packed where the name ends in .gz. */
+/** `faultline trace --perfetto FILE`: writes the merged trace, compressed if the name ends in .gz. */
 import { createWriteStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, resolve, sep } from "node:path";
@@ -14,7 +14,7 @@ import { micros, perfettoPieces } from "../report/perfetto.ts";
 import { refuseKernelFolder } from "./folder-output.ts";
 
 const MOST_SHOWN = 16;
-const HINT = "give --perfetto a file that can be written";
+const HINT = "give --perfetto a writable file";
 
 /** Before anything is read: never over what it is made from, nor beside it, where the next run would read it. */
 export function refuseInput(file: string, paths: readonly string[]): void {
@@ -25,8 +25,8 @@ export function refuseInput(file: string, paths: readonly string[]): void {
   });
   if (over === undefined) return;
   throw new UserError(
-    `${file}: is among the inputs (${over})`,
-    "give --perfetto a file outside of them",
+    `${file} is one of the inputs (${over})`,
+    "give --perfetto a file outside the inputs",
     2,
   );
 }
@@ -46,7 +46,7 @@ export async function writePerfetto(
     else await pipeline(pieces, out);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`${file}: cannot be written: ${why}`, HINT);
+    throw new UserError(`cannot write ${file}: ${why}`, HINT);
   }
 }
 
@@ -60,17 +60,17 @@ export function perfettoWords(file: string, clocks: readonly RankClock[]): strin
   const more = sorted.length > MOST_SHOWN ? `, … (${sorted.length} in all)` : "";
   const lines = [
     `perfetto: ${harmless(file)} (${count(sorted.length, "rank")}; open it at ui.perfetto.dev)`,
-    `clocks were ahead by, µs, taken off: rank ${shown}${more}`,
+    `clocks aligned; they were ahead by (µs): rank ${shown}${more}`,
   ];
   const parts = new Map<Rank, Rank[]>();
   for (const { rank, component } of sorted)
     parts.set(component, [...(parts.get(component) ?? []), rank]);
   if (parts.size > 1)
     lines.push(
-      `no traced communication joins ${[...parts.values()]
+      `no traced communication connects ${[...parts.values()]
         .slice(0, 6)
         .map((one) => (one.length > 2 ? `ranks ${ranges(one, 6)}` : rankWords(one)))
-        .join(" with ")}: between them clocks are as they were`,
+        .join(" with ")}; their clocks are not aligned with each other`,
     );
   return lines.join("\n");
 }

@@ -1,4 +1,4 @@
-/** A job and its faults as words of a command line, or as a JSON file in the words of model/mitigation.ts. */
+/** A job and its faults from command-line options, or from a JSON file in the terms of model/mitigation.ts. */
 import { UserError } from "../base/errors.ts";
 import type { PlacedJob, Slot, SlowLink } from "../model/mitigation.ts";
 
@@ -16,14 +16,14 @@ export interface PlacedFlags {
   readonly congested?: readonly (readonly [string, string, number])[];
 }
 
-const HINT = "docs/guides/plan.md shows such a file";
+const HINT = "docs/guides/plan.md shows an example";
 const MOST_PLACES = 1 << 17;
 
 /** What says how a job is made, and what is wrong with it. */
 const SHAPE = ["dp", "pp", "microBatches", "stageMs", "gradientMs", "activationMs"] as const;
 const FAULTS = ["slow", "slowNic", "congested"] as const;
 
-/** Words that would have no effect are a mistake. */
+/** Options that would have no effect are a mistake. */
 function refuseUnused(flags: PlacedFlags, beside: string, names: readonly string[]): void {
   const given = names.filter((name) => {
     const value = (flags as Readonly<Record<string, unknown>>)[name];
@@ -31,7 +31,7 @@ function refuseUnused(flags: PlacedFlags, beside: string, names: readonly string
   });
   if (given.length === 0) return;
   const word = `--${given[0]!.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  throw new UserError(`${word} has no effect with ${beside}`, `leave one of them away`, 2);
+  throw new UserError(`${word} has no effect with ${beside}`, `leave one of them out`, 2);
 }
 
 /** With a job's files everything but the micro-batches comes out of them. */
@@ -50,17 +50,17 @@ function fromFlags(flags: PlacedFlags): PlacedJob {
   const { dp, pp = 1, microBatches = 8, gradientMs = 0, activationMs = 0 } = flags;
   if (dp === undefined)
     throw new UserError(
-      "how many replicas there are is not known",
-      "give --dp and --pp, or --file with the job, or a job's files",
+      "the number of replicas is unknown",
+      "give --dp and --pp, --file, or the job's files",
       2,
     );
   if (dp * pp > MOST_PLACES)
-    throw new UserError(`${dp * pp} places are too many`, `at most ${MOST_PLACES}`, 2);
+    throw new UserError(`${dp * pp} nodes are too many`, `give at most ${MOST_PLACES}`, 2);
   const given = flags.stageMs ?? [100];
   if (given.length !== 1 && given.length !== pp)
     throw new UserError(
       `--stage-ms has ${given.length} times for ${pp} stages`,
-      "give one for all, or one for each",
+      "give one time for all stages, or one per stage",
       2,
     );
   const width = Math.max(3, String(dp * pp - 1).length);
@@ -118,7 +118,7 @@ function fromFile(text: string, path: string): PlacedJob {
     throw new UserError(`${path} is not JSON`, HINT, 3);
   }
   const job = record(given);
-  if (!job) throw new UserError(`${path} holds no object`, HINT, 3);
+  if (!job) throw new UserError(`${path} is not a JSON object`, HINT, 3);
   const nodes = job["nodes"];
   if (!Array.isArray(nodes)) throw new UserError(`${path}: nodes must be a list`, HINT, 3);
   const slots = nodes.map((node: unknown, i): Slot => {
@@ -135,13 +135,13 @@ function fromFile(text: string, path: string): PlacedJob {
   const indexOf = new Map(slots.map(({ name }, i) => [name, i]));
   if (indexOf.has("")) throw new UserError(`${path}: a node has no name`, HINT, 3);
   if (indexOf.size < slots.length)
-    throw new UserError(`${path}: two nodes have one name`, "names tell nodes apart", 3);
+    throw new UserError(`${path}: two nodes have the same name`, "give each node its own name", 3);
   const links = list(job["links"] ?? [], path, "links").map((link, i): SlowLink => {
     const { between, factor } = record(link) ?? {};
     const ends = Array.isArray(between) ? between.map((end) => indexOf.get(String(end))) : [];
     if (ends.length !== 2 || ends.includes(undefined) || typeof factor !== "number")
       throw new UserError(
-        `${path}: link ${i} needs "between": two of the nodes, and "factor"`,
+        `${path}: link ${i} needs "between" (two of the nodes) and "factor"`,
         HINT,
         3,
       );
@@ -154,7 +154,11 @@ function fromFile(text: string, path: string): PlacedJob {
     ["pp", stages],
   ] as const)
     if (!Number.isSafeInteger(value) || value < 1 || value > MOST_PLACES)
-      throw new UserError(`${path}: ${name} is ${value}`, `a whole number up to ${MOST_PLACES}`, 3);
+      throw new UserError(
+        `${path}: ${name} is ${value}`,
+        `give a whole number from 1 to ${MOST_PLACES}`,
+        3,
+      );
   return {
     replicas,
     stages,

@@ -1,5 +1,6 @@
-/** The words of `faultline plan`. */
+/** Options and help of `faultline plan`. */
 import { InvalidArgumentError, type Command } from "commander";
+import { wholeNumber } from "./arguments.ts";
 import type { Overheads } from "../mitigate/remedies.ts";
 import { seconds } from "./duration.ts";
 import type { MicroBatchFlags, MitigationFlags, TopologyFlags } from "./plan.ts";
@@ -15,17 +16,17 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
 
   plan
     .command("microbatches")
-    .description("S2: how many micro-batches each replica takes, so that the slowest is done first")
-    .requiredOption("--times <list>", "time of a micro-batch by replica: 1.0,1.0,1.7", numberList)
-    .requiredOption("--total <n>", "micro-batches of the global batch", wholeNumber)
+    .description("S2: how many micro-batches each replica should take, for the shortest iteration")
+    .requiredOption("--times <list>", "time of a micro-batch, per replica: 1.0,1.0,1.7", numberList)
+    .requiredOption("--total <n>", "micro-batches in the global batch", wholeNumber)
     .option(
       "--fixed <list>",
-      "what an iteration takes besides, by replica (filling the pipeline)",
+      "fixed time per iteration and replica, such as filling the pipeline",
       numberList,
     )
     .option(
       "--multiple-of <n>",
-      "every replica takes a multiple: PP for interleaved pipelines",
+      "every replica takes a multiple of this: PP for interleaved pipelines",
       wholeNumber,
     )
     .option("--json", "print one JSON document on stdout, nothing else")
@@ -39,9 +40,9 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     });
 
   withJob(plan.command("topology"))
-    .description("S3: which nodes change places, so that congestion and stragglers cost least")
-    .option("--rebalance", "micro-batches are shared out anew afterwards (S2)")
-    .option("--multiple-of <n>", "counts of micro-batches are multiples of it", wholeNumber)
+    .description("S3: which nodes to swap, so that congestion and stragglers cost least")
+    .option("--rebalance", "also redistribute micro-batches afterwards (S2)")
+    .option("--multiple-of <n>", "micro-batch counts must be multiples of this", wholeNumber)
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no remarks on stderr")
@@ -58,24 +59,21 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
       .command("mitigation")
       .argument(
         "[path...]",
-        "files of a job, as for faultline diagnose; without any: say what is known of it",
+        "files of a job, as for faultline diagnose; without files, describe the job with the options below",
       ),
   )
-    .description("S1 to S4: what to do now, what if it lasts, and which machines to leave out")
-    .option("--job <file>", "job.json with what you know of the job")
-    .option(
-      "--overhead <list>",
-      "what acting costs: S2=1s,S3=60s,S4=30m (these are the defaults)",
-      overheads,
+    .description(
+      "S1 to S4: what to do now, what to do if it lasts, and which machines to leave out",
     )
+    .option("--job <file>", "job.json: what you know about the job")
+    .option("--overhead <list>", "what each step costs (default: S2=1s,S3=60s,S4=30m)", overheads)
+    .option("--spares <n>", "spare machines for a restart (default: enough)", countNumber)
+    .option("--multiple-of <n>", "micro-batch counts must be multiples of this", wholeNumber)
+    .option("--no-swap", "GPUs cannot be swapped")
     .option(
-      "--spares <n>",
-      "machines that stand ready for a restart (default: enough)",
-      countNumber,
+      "--no-uneven",
+      "all replicas must take equal counts (expert parallelism, fully sharded parameters)",
     )
-    .option("--multiple-of <n>", "counts of micro-batches are multiples of it", wholeNumber)
-    .option("--no-swap", "GPUs cannot change places")
-    .option("--no-uneven", "replicas must take equal counts (expert parallelism, fully sharded)")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no progress on stderr")
@@ -90,24 +88,24 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
   plan
     .command("serve")
     .description(
-      "S2 live: a controller that running jobs ask for their micro-batches (docs/guides/microbatches.md)",
+      "S2 live: a controller that tells running jobs their micro-batch counts (docs/guides/microbatches.md)",
     )
     .requiredOption("--groups <n>", "data-parallel replicas", wholeNumber)
-    .requiredOption("--total <n>", "micro-batches of the global batch", wholeNumber)
+    .requiredOption("--total <n>", "micro-batches in the global batch", wholeNumber)
     .option(
       "--multiple-of <n>",
-      "every replica takes a multiple: PP for interleaved pipelines",
+      "every replica takes a multiple of this: PP for interleaved pipelines",
       wholeNumber,
     )
     .option(
       "--bubble <n>",
-      "fill and drain of the pipeline in micro-batches: (stages - 1) / chunks",
+      "pipeline fill and drain, in micro-batches: (stages - 1) / chunks",
       factorFrom(0),
     )
     .option("--port <n>", "TCP port (default 7077; 0: a free one)", countNumber)
     .option("--host <address>", "address to listen on (default 127.0.0.1)")
-    .option("--token-env <name>", "environment variable with a token that clients must send")
-    .option("--json", "each change as a line of JSON on stdout")
+    .option("--token-env <name>", "environment variable with the token that clients must send")
+    .option("--json", "print each change as one line of JSON on stdout")
     .option("--quiet", "no remarks on stderr")
     .option("--debug", "print the stack trace of an error")
     .exitOverride()
@@ -117,20 +115,28 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     });
 }
 
-/** What a job is and what is wrong with it, in words. */
+/** The job and its faults, as options. */
 function withJob(command: Command): Command {
   return command
     .option("--file <file>", "the job as JSON (docs/guides/plan.md)")
     .option("--dp <n>", "data-parallel replicas", wholeNumber)
     .option("--pp <n>", "pipeline stages", wholeNumber)
-    .option("--micro-batches <n>", "of one replica in an iteration", wholeNumber)
+    .option("--micro-batches <n>", "micro-batches per replica and iteration", wholeNumber)
     .option(
       "--stage-ms <list>",
-      "a micro-batch's time on a stage, forward and backward; one or one a stage",
+      "time of a micro-batch on a stage, forward and backward; one value, or one per stage",
       numberList,
     )
-    .option("--gradient-ms <ms>", "exchange of gradients and parameters, healthy", factorFrom(0))
-    .option("--activation-ms <ms>", "activations from a stage to the next, healthy", factorFrom(0))
+    .option(
+      "--gradient-ms <ms>",
+      "time to exchange gradients and parameters when healthy",
+      factorFrom(0),
+    )
+    .option(
+      "--activation-ms <ms>",
+      "time to send activations to the next stage when healthy",
+      factorFrom(0),
+    )
     .option(
       "--slow <node=factor>",
       "a node that computes slowly: node003=1.8; repeatable",
@@ -139,7 +145,7 @@ function withJob(command: Command): Command {
     .option("--slow-nic <node=factor>", "a node whose NIC is slow; repeatable", slowNode)
     .option(
       "--congested <a,b=factor>",
-      "a congested way: node003,node004=4; repeatable",
+      "a congested link: node003,node004=4; repeatable",
       congestedWay,
     );
 }
@@ -198,12 +204,6 @@ function factorFrom(least: number): (text: string) => number {
   };
 }
 
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError("It must be a whole number from 1.");
-  return Number(text);
-}
-
 function countNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 0.");
   return Number(text);
@@ -217,14 +217,14 @@ Examples:
   faultline plan serve --groups 16 --total 256`;
 
 const TOPOLOGY_HELP = `
-Nodes are node000, node001, ... and fill the places replica by replica, stage by stage: with --dp 4 --pp 2, node005
-is replica 1 of stage 1. With --file they have the names of the file.
+Nodes are called node000, node001, ... and are assigned stage by stage, within a stage replica by replica: with
+--dp 4 --pp 2, node005 is replica 1 of stage 1. With --file they have the names in the file.
 
   faultline plan topology --dp 4 --pp 4 --stage-ms 20 --gradient-ms 120 --congested node001,node002=10`;
 
 const MITIGATION_HELP = `
-Each step is due when what it would have saved equals what it costs (ski rental): cheap ones soon, a restart only when
-the fault lasts.
+A step is due once it would have saved as much as it costs (ski rental): cheap steps soon, a restart only if the fault
+lasts.
 
   faultline plan mitigation /shared/job-1234/ --overhead S4=45m --spares 0
   faultline plan mitigation --dp 8 --micro-batches 16 --stage-ms 90 --slow node003=1.8`;

@@ -12,17 +12,17 @@ export interface PlanServeFlags {
   readonly bubble?: number;
   readonly port?: number;
   readonly host?: string;
-  /** The name of the environment variable that holds the token: words of a command line are seen by everybody. */
+  /** The name of the environment variable that holds the token: every user can see command lines. */
   readonly tokenEnv?: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
 }
 
 const PORT = 7077;
-/** So many shares are written out. */
+/** Shares that are written out. */
 const LISTED = 16;
 
-/** Serves until it is told to end; returns the exit status. */
+/** Serves until a signal comes; returns the exit status. */
 export async function runPlanServe(io: Io, flags: PlanServeFlags): Promise<number> {
   const { groups, total, multipleOf, bubble, host = "127.0.0.1", port = PORT } = flags;
   const token = tokenOf(io, flags.tokenEnv);
@@ -39,12 +39,12 @@ export async function runPlanServe(io: Io, flags: PlanServeFlags): Promise<numbe
     { nowMs: () => Date.now(), onChange: (change) => tell(io, change, flags) },
   );
   const stop = ended();
-  const where = `plans ${total} micro-batches for ${groups} replicas at ${controller.url}\n`;
+  const where = `planning ${total} micro-batches for ${groups} replicas at ${controller.url}\n`;
   if (flags.json) io.err.write(where);
   else io.out.write(where);
   if (token === undefined && !isLoopback(host) && !flags.quiet)
     io.err.write(
-      "faultline: anybody who reaches this address can change the shares; --token-env NAME asks for a token\n",
+      "faultline: anyone who can reach this address can change the shares; --token-env NAME requires a token\n",
     );
   await stop;
   await controller.stop();
@@ -84,7 +84,7 @@ function tokenOf(io: Io, name: string | undefined): string | undefined {
   if (name === undefined) return undefined;
   const token = io.env[name];
   if (!token)
-    throw new UserError(`the environment has no ${name}`, `put the token into ${name}`, 2);
+    throw new UserError(`the environment variable ${name} is not set`, `set it to the token`, 2);
   return token;
 }
 

@@ -46,7 +46,7 @@ export async function runPlanMicroBatches(io: Io, flags: MicroBatchFlags): Promi
   const gain = evenMakespan / plan.makespan;
   return await answer(io, flags, document, [
     `micro-batches by replica: ${counts(plan.allocation)}`,
-    `slowest replica: ${number(plan.makespan)} (shared out evenly ${number(evenMakespan)}, ${gain.toFixed(2)} times as long); no allocation is faster, fractions could reach ${number(plan.lowerBound)}`,
+    `slowest replica: ${number(plan.makespan)} (even shares: ${number(evenMakespan)}, ${gain.toFixed(2)} times as long); no allocation is faster, lower bound ${number(plan.lowerBound)}`,
     `gradient weights: ${plan.weights.length <= 16 ? plan.weights.map((w) => w.toFixed(3)).join(" ") : "in --json"} (a replica's mean gradient times its weight, then the mean over replicas)`,
   ]);
 }
@@ -71,7 +71,7 @@ export async function runPlanTopology(io: Io, flags: TopologyFlags): Promise<num
     stage: Math.floor(place / job.replicas),
   }));
   const { beforeMs, afterMs, healthyMs, why } = plan;
-  // Activations and the embedding's gradients pass a NIC, too, which the model does not know of (remedies.ts).
+  // Activations and the embedding's gradients also pass a NIC, which the model does not know of (remedies.ts).
   const assumes = job.slots.some(({ network }) => network > 1)
     ? ["a slow NIC only delays the exchange of gradients; moving it made simulated jobs slower"]
     : [];
@@ -90,7 +90,7 @@ export async function runPlanTopology(io: Io, flags: TopologyFlags): Promise<num
     why,
     ...swaps.map(([a, b], i) => `${String(i + 1).padStart(3)}. swap ${a} and ${b}`),
     `iteration: ${time(beforeMs)} → ${time(afterMs)} (healthy ${time(healthyMs)})`,
-    ...assumes.map((assumption) => `supposing ${assumption}`),
+    ...assumes.map((assumption) => `assuming ${assumption}`),
   ]);
 }
 
@@ -119,7 +119,7 @@ export async function runPlanMitigation(
   };
   if (paths.length > 0) refuseWithFiles(flags);
   else if (flags.job !== undefined)
-    throw new UserError("--job has no effect without a job's files", "give them, too", 2);
+    throw new UserError("--job has no effect without a job's files", "give the files as well", 2);
   if (paths.length === 0)
     return await tell(io, mitigationOf(await readPlaced(flags), options), flags, []);
   const { env, done } = progressEnv(io, flags.quiet === true);
@@ -131,7 +131,7 @@ export async function runPlanMitigation(
     ...(microBatches === undefined ? {} : { microBatches }),
   });
   if (isPlan(plan)) return await tell(io, plan, flags, [verdict.summary]);
-  const why = plan?.why ?? `the verdict is "${verdict.kind}", not a slow-down with a culprit`;
+  const why = plan?.why ?? `the verdict is "${verdict.kind}", not a slowdown with a suspect`;
   const document = { schema: "faultline.plan/1", steps: [], why };
   return await answer(io, flags, document, [verdict.summary, `nothing to plan: ${why}`]);
 }
@@ -142,12 +142,12 @@ async function tell(
   flags: PlanOutput,
   head: readonly string[],
 ): Promise<number> {
-  const bound = `however long it lasts, this loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would`;
+  const bound = `worst case, however long the fault lasts: ${plan.bound.toFixed(1)} times the loss of the best choice in hindsight`;
   return await answer(io, flags, { schema: "faultline.plan/1", ...plan }, [
     ...head,
     ...planLines(plan),
     ...(plan.steps.length > 0 ? [bound] : []),
-    ...plan.assumes.map((assumption) => `supposing ${assumption}`),
+    ...plan.assumes.map((assumption) => `assuming ${assumption}`),
   ]);
 }
 
@@ -158,7 +158,7 @@ async function readPlaced(flags: PlacedFlags): Promise<PlacedJob> {
     text = await readFile(flags.file, "utf8");
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`${flags.file} cannot be read: ${why}`, "give a JSON file", 3);
+    throw new UserError(`cannot read ${flags.file}: ${why}`, "give a JSON file", 3);
   }
   return placedJob(flags, text);
 }

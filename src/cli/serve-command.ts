@@ -1,63 +1,53 @@
-/** The words of `faultline serve`. */
-import { InvalidArgumentError, type Command } from "commander";
+/** Options and help of `faultline serve`. */
+import type { Command } from "commander";
+import { port } from "./arguments.ts";
 import { seconds } from "./duration.ts";
 import type { ServeCliFlags } from "./serve.ts";
 import type { Io } from "./io.ts";
 
-export function addServe(
-  io: Io,
-  program: Command,
-  version: string,
-  setStatus: (status: number) => void,
-): void {
+export function addServe(io: Io, program: Command, setStatus: (status: number) => void): void {
   program
     .command("serve")
     .description(
-      "the live service: follows running jobs through their agents, and says who is at fault",
+      "the live service: follows running jobs through their agents and names what is at fault",
     )
     .option("--config <file>", "JSON: tokens, TLS, alerts, actions, … (docs/guides/serve.md)")
-    .option("--host <name>", "where it listens (default 127.0.0.1)")
+    .option("--host <name>", "address to listen on (default 127.0.0.1)")
     .option(
       "--port <n>",
-      "its port, for agents, people and Prometheus (default 7077; 0: any)",
+      "port for agents, the page and Prometheus (default 7077; 0: any free port)",
       port,
     )
-    .option("--data <dir>", "what it keeps (default ~/.local/share/faultline)")
+    .option("--data <dir>", "data folder (default ~/.local/share/faultline)")
     .option("--history <where>", "a DuckDB file, or clickhouse://user:password@host:8123/database")
     .option("--nats <url>", "share jobs with other services over NATS JetStream: nats://a,b,c")
-    .option("--prometheus <url>", "watch machines, too, by the metrics of this server")
+    .option("--prometheus <url>", "also watch machines, with the metrics of this server")
     .option(
       "--match <labels>",
-      "which machines, as PromQL's matchers: cluster='a',job=~'dcgm|node'",
+      "which machines, as PromQL label matchers: cluster='a',job=~'dcgm|node'",
     )
-    .option("--alertmanager <url...>", "tell these of incidents")
-    .option("--hang <time>", "nothing goes on for so long: a hang (default 30s)", seconds)
-    .option("--allowed-hosts <name...>", "names under which it may be called")
-    .option("--tls-cert <file>", "PEM")
-    .option("--tls-key <file>", "PEM")
+    .option("--alertmanager <url...>", "send incidents to these Alertmanagers")
+    .option("--hang <time>", "no progress for this long is a hang (default 30s)", seconds)
+    .option("--allowed-hosts <name...>", "host names that clients may use")
+    .option("--tls-cert <file>", "TLS certificate with its chain, PEM")
+    .option("--tls-key <file>", "TLS private key, PEM")
     .option("--public-read", "reading needs no token")
-    .option("--insecure", "listen off loopback without tokens: everybody may read and send")
-    .option("--json", "one JSON document a line on stdout")
+    .option("--insecure", "listen beyond loopback without tokens: anyone may read and send")
+    .option("--json", "print one JSON document per line on stdout")
     .option("--quiet", "no remarks on stderr")
     .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
     .exitOverride()
     .action(async (flags: ServeCliFlags) => {
       const { runServe } = await import("./serve.ts");
-      setStatus(await runServe(io, flags, version));
+      setStatus(await runServe(io, flags, program.version() ?? ""));
     });
 }
 
-function port(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
-  return Number(text);
-}
-
 const EXAMPLES = `
-Agents on the machines of a job (faultline agent --server URL) tell how long iterations take and keep everything else.
-When iterations get longer, the service fetches single operators until it knows who is at fault; when nothing goes on, or
-a process dies, it collects what is left and diagnoses it. Incidents survive a restart.
+Agents on the machines of a job (faultline agent --server URL) report how long iterations take and keep everything else.
+When iterations get longer, the service fetches single operators until it knows what is at fault. When the job hangs or
+a process dies, it collects the evidence and diagnoses it. Incidents survive a restart.
 
 Examples:
   faultline serve                                          everything on this machine, no configuration

@@ -24,8 +24,8 @@ export async function runServe(io: Io, flags: ServeCliFlags, version: string): P
   const service = await openService(io, config, { hangMs, version, log });
   for (const line of service.says) log(line);
   say(io, flags, service.url, config);
-  await told();
-  log("ends: writes down what is open");
+  await stopped();
+  log("stopping: saving open incidents");
   await service.close();
   return 0;
 }
@@ -38,11 +38,11 @@ function say(io: Io, flags: ServeCliFlags, bound: string, config: ServeConfig): 
   if (flags.json) io.out.write(`${JSON.stringify({ event: "listening", url, dataFolder })}\n`);
   else
     io.out.write(
-      `listens on ${url}\n${nats ? `agents: faultline agent --server ${nats.url}` : `agents: faultline agent --server ${url}`}\nhistory: ${where}; Ctrl-C ends it\n`,
+      `listening on ${url}\n${nats ? `agents: faultline agent --server ${nats.url}` : `agents: faultline agent --server ${url}`}\nhistory: ${where}; Ctrl-C stops it\n`,
     );
 }
 
-function told(): Promise<void> {
+function stopped(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve());
   });

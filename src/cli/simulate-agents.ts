@@ -68,7 +68,7 @@ export async function runSharedAgents(
 
 function machinesOf(json: string): { machine: string; folder: string }[] {
   const wrong = new UserError(
-    "--agents-of is for children of faultline simulate --live",
+    "--agents-of is internal to faultline simulate --live",
     "use --agents N",
     2,
   );

@@ -26,10 +26,10 @@ export interface SimulateLiveFlags extends SimulateFlags {
   readonly name?: string;
 }
 
-/** A process and two files a rank: more belongs onto more machines (bench/live.ts plays 10,000 in memory). */
+/** A process and two files per rank: more belongs onto more machines (bench/live.ts plays 10,000 in memory). */
 const MOST_GPUS = 1024;
 const TICK_MS = 100;
-/** Agents look once a second or so: so long they get to see that the job has ended. */
+/** Agents look about once a second: time for them to see that the job has ended. */
 const SEEN_MS = 2500;
 
 export async function runSimulateLive(io: Io, flags: SimulateLiveFlags): Promise<number> {
@@ -45,7 +45,7 @@ export async function runSimulateLive(io: Io, flags: SimulateLiveFlags): Promise
   } as Parameters<typeof completeSpec>[0]);
   if (spec.gpus > MOST_GPUS)
     throw new UserError(
-      `--live plays ${MOST_GPUS} GPUs at most, not ${spec.gpus}: each is a process and two files`,
+      `--live plays at most ${MOST_GPUS} GPUs, not ${spec.gpus}: each is a process and two files`,
       "bench/live.ts plays larger jobs in memory",
       2,
     );
@@ -71,7 +71,7 @@ export async function runSimulateLive(io: Io, flags: SimulateLiveFlags): Promise
     agents = startAgents(flags, rehearsal, say);
     if (flags.control !== undefined) control = await startControl(flags.control, rehearsal);
     announce(io, flags, rehearsal, agents, control);
-    await untilTold(io, flags, rehearsal, ending);
+    await untilStopped(io, flags, rehearsal, ending);
     await rehearsal.finish();
     if (agents.count > 0) await Promise.race([after(SEEN_MS), ending.inHurry]);
     return 0;
@@ -87,16 +87,16 @@ function check(flags: SimulateLiveFlags, job: string): void {
   const { live, every, speed, control } = flags;
   if (!/^(?:https?|wss?|nats|tls):\/\/\S+$/.test(live))
     throw new UserError(
-      `--live ${live} is no address`,
-      "give what faultline serve prints, such as http://127.0.0.1:7077, or nats://…",
+      `--live ${live} is not an address`,
+      "give the address that faultline serve prints, such as http://127.0.0.1:7077, or nats://…",
       2,
     );
   if (!NAME.test(job))
-    throw new UserError(`--name ${job} is no name of a job`, "letters, digits, - and _", 2);
+    throw new UserError(`--name ${job} is not a valid job name`, "use letters, digits, - and _", 2);
   if (every !== undefined && speed !== undefined)
     throw new UserError(
-      "--every and --speed exclude each other",
-      "--every sets what a healthy iteration takes, --speed how fast the simulated clock runs",
+      "--every and --speed cannot be used together",
+      "--every sets the duration of a healthy iteration, --speed how fast the simulated clock runs",
       2,
     );
   if (speed !== undefined && !(speed >= 0.001 && speed <= 1000))
@@ -104,7 +104,7 @@ function check(flags: SimulateLiveFlags, job: string): void {
   if (every !== undefined && !(every >= 0.05 && every <= 3600))
     throw new UserError(`--every of ${every} s is out of range`, "allowed: 50ms to 1h", 2);
   if (control !== undefined && !(Number.isInteger(control) && control <= 65_535))
-    throw new UserError(`--control ${control} is no port`, "allowed: 0 (any) to 65535", 2);
+    throw new UserError(`--control ${control} is not a port`, "allowed: 0 (any) to 65535", 2);
 }
 
 function startAgents(
@@ -161,50 +161,50 @@ function announce(
   }
   io.out.write(
     `${job} (${run}): ${count(gpus, "GPU")} on ${count(machines.length, "machine")}, ` +
-      `agent processes: ${agents.count}, an iteration every ${(everyMs / 1000).toFixed(2)} s` +
+      `agent processes: ${agents.count}, one iteration every ${(everyMs / 1000).toFixed(2)} s` +
       `${control === null ? "" : `; control ${control.url}`}\n` +
-      `a fault a line (gpu-slow:rank=17:severity=2), clear, state, restart, quit\n`,
+      `type a fault per line (gpu-slow:rank=17:severity=2), or clear, state, restart, quit\n`,
   );
 }
 
-/** Somebody wants it to end; told twice, they cannot wait. */
+/** Asked to stop; a second request does not wait. */
 interface Ending {
-  readonly told: Promise<void>;
+  readonly asked: Promise<void>;
   readonly inHurry: Promise<void>;
-  tell(this: void): void;
+  stop(this: void): void;
 }
 
 /** From the very start: Ctrl-C while ranks are started must not leave half of them behind. */
 function endingBySignals(): Ending {
-  let isTold = false;
+  let isAsked = false;
   let end: () => void = () => undefined;
   let hurry: () => void = () => undefined;
-  const told = new Promise<void>((resolve) => (end = resolve));
+  const asked = new Promise<void>((resolve) => (end = resolve));
   const inHurry = new Promise<void>((resolve) => (hurry = resolve));
-  const tell = (): void => {
-    if (isTold) hurry();
-    isTold = true;
+  const stop = (): void => {
+    if (isAsked) hurry();
+    isAsked = true;
     end();
   };
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, tell);
-  return { told, inHurry, tell };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  return { asked, inHurry, stop };
 }
 
-async function untilTold(
+async function untilStopped(
   io: Io,
   flags: SimulateLiveFlags,
   rehearsal: Rehearsal,
   ending: Ending,
 ): Promise<void> {
   const lines = createInterface({ input: process.stdin });
-  rehearsal.onQuit = ending.tell;
-  const timer = flags.for === undefined ? undefined : setTimeout(ending.tell, flags.for * 1000);
+  rehearsal.onQuit = ending.stop;
+  const timer = flags.for === undefined ? undefined : setTimeout(ending.stop, flags.for * 1000);
   lines.on("line", (line) => {
     void rehearsal.command(line).then((answer) => {
       if (answer !== "") io.out.write(`${harmless(answer)}\n`);
     });
   });
-  await ending.told;
+  await ending.asked;
   clearTimeout(timer);
   lines.close();
   // Its end must not be waited for: it may be a terminal.

@@ -1,4 +1,4 @@
-/** `faultline simulate`: a job with faults to order, in the real formats, with its ground truth. */
+/** `faultline simulate`: a job with chosen faults, in the real formats, with its ground truth. */
 import { UserError } from "../base/errors.ts";
 import { count, thousands } from "../base/text.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
@@ -33,7 +33,7 @@ export interface SimulateFlags {
 
 export function runSimulate(io: Io, flags: SimulateFlags): number {
   if (flags.out === undefined)
-    throw new UserError("--out DIR is needed", "for example --out /tmp/job", 2);
+    throw new UserError("--out DIR is missing", "for example --out /tmp/job", 2);
   const emit = (flags.emit ?? "flight-recorder,logs")
     .split(",")
     .map((name) => name.trim())

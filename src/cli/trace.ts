@@ -1,4 +1,4 @@
-/** `faultline trace`: the five metrics of kernel timelines, and what is slower than in healthy runs. */
+/** `faultline trace`: the five metrics of kernel timelines, and regressions against healthy runs. */
 import { join } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
@@ -90,8 +90,8 @@ async function storedRuns(
   const runs = await jsonBaselineStore(store).find(key);
   if (runs.length === 0) {
     throw new UserError(
-      `${store} has no healthy run like this one (${keyWords(key)})`,
-      `faultline trace learn --store ${store} PATH… keeps one`,
+      `${store} has no healthy run of this kind (${keyWords(key)})`,
+      `add one with faultline trace learn --store ${store} PATH…`,
       3,
     );
   }
@@ -112,7 +112,7 @@ export async function runLearn(
   flags: LearnFlags,
 ): Promise<number> {
   if (flags.store === undefined) {
-    throw new UserError("trace learn has nowhere to keep what it learns", "add --store FILE", 2);
+    throw new UserError("trace learn needs a store", "add --store FILE", 2);
   }
   const { env, done } = progressEnv(io, flags.quiet === true);
   const runs = await readHealthyRuns(paths, env).finally(done);

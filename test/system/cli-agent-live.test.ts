@@ -177,9 +177,9 @@ describe("faultline agent --server", () => {
     expect(await running.end()).toBe(0);
     expect(running.said.stderr).toBe("");
     const lines = running.said.stdout.split("\n").map((line) => line.replace(/^\S+Z /, ""));
-    expect(lines[0]).toBe(`agent node7 of ${service.url}; Ctrl-C ends it`);
+    expect(lines[0]).toBe(`agent node7 reports to ${service.url}; Ctrl-C stops it`);
     expect(lines.filter((line) => line === `connected to ${service.url}`)).toHaveLength(2);
-    expect(lines.at(-2)).toBe("ended");
+    expect(lines.at(-2)).toBe("stopped");
     expect(running.said.stdout).not.toContain(TOKEN);
   });
 

@@ -341,7 +341,7 @@ describe("faultline agent", () => {
     const help = async (command: string): Promise<string> =>
       (await run("agent", command, "--help")).stdout.replace(/\s+/g, " ");
     expect(await help("watch")).toContain(
-      "one JSON document a line on stdout, one for each incident",
+      "one JSON document per line on stdout, one for each incident",
     );
     expect(await help("rings")).toContain("one JSON document on stdout, nothing else");
   });
@@ -371,7 +371,7 @@ describe("faultline agent", () => {
       "no process that lives",
     );
     expect((await agent("profile", "--job", "a", "--steps", "1")).stderr).toContain(
-      "no ring of a Python probe",
+      "no ring of the Python probe",
     );
   });
 

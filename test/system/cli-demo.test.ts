@@ -73,7 +73,7 @@ describe("the demo", () => {
     const done = await ask<Incident>(`${path}/actions/${action.id}`, "POST", verb);
     expect(done.actions.find(({ id }) => id === action.id)).toMatchObject({
       state: "done",
-      outcome: "the hook took it: a spare machine has taken the place of node002",
+      outcome: "the hook took it: a spare machine replaced node002",
     });
     expect((await ask<DemoState>("/demo")).faults).toEqual([]);
     await until(
@@ -119,7 +119,7 @@ describe("the demo", () => {
     await once(child, "close");
     expect(child.exitCode).toBe(2);
     expect(said()).toBe(
-      `faultline: port ${port} is taken; give another --port, or none: then a free one is found\n`,
+      `faultline: port ${port} is in use; give another --port, or leave it out to use a free one\n`,
     );
   });
 });

@@ -1,5 +1,6 @@
-/** The words of `faultline agent`: what runs beside a job on its machine, and speaks with the probes inside it. */
+/** Options and help of `faultline agent`. */
 import { InvalidArgumentError, type Command } from "commander";
+import { wholeNumber } from "./arguments.ts";
 import type { ChosenFlags } from "./agent-chosen.ts";
 import type { DumpFlags } from "./agent-dump.ts";
 import type { AgentFlags } from "./agent-live.ts";
@@ -14,30 +15,37 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
   const agent = program
     .command("agent")
     .description(
-      "with --server: reports the jobs of this machine to a faultline serve; else lists, dumps, watches, holds, tests them",
+      "with --server: reports the jobs of this machine to faultline serve; otherwise lists, dumps, watches, pauses or tests them",
     )
     .addHelpText("after", EXAMPLES)
     .exitOverride();
 
-  // The action of the bare word: its options must not be the group's, which would take those of the other commands.
+  // `faultline agent` alone: options of the group would take those of the other commands, so this is a command of its own.
   const live = agent.command("run", { isDefault: true });
   live
-    .description("the agent of this machine; `run` can be left out: faultline agent --server URL")
-    .option("--server <url>", "the service: ws://HOST:PORT, wss://…, or nats://… (several: commas)")
-    .option("--token-file <file>", "the token of scope agent (default: FAULTLINE_TOKEN)")
-    .option("--ca <file>", "PEM of the authority that signed the service's certificate")
+    .description("the agent of this machine; `run` is optional: faultline agent --server URL")
+    .option(
+      "--server <url>",
+      "the service: ws://HOST:PORT, wss://… or nats://… (several: comma-separated)",
+    )
+    .option("--token-file <file>", "file with a token of scope agent (default: FAULTLINE_TOKEN)")
+    .option("--ca <file>", "PEM of the CA that signed the service's certificate")
     .option(
       "--dir <folder...>",
-      "where the rings are (default: FAULTLINE_DIR, or /dev/shm/faultline-<uid>; all users' for root)",
+      "where the rings are (default: FAULTLINE_DIR, or /dev/shm/faultline-<uid>; for root, those of all users)",
     )
-    .option("--log <pattern...>", "logs of this machine's ranks to follow: '/logs/rank*.log'")
-    .option("--job <name>", "the job that the logs belong to, where no probe runs in it")
-    .option("--machine <name>", "what this machine is called (default: its host name)")
-    .option("--nic <list>", "network cards, one a GPU or one for all: mlx5_0,mlx5_1", nicList)
-    .option("--buffer <mb>", "kept while the service is away (default 64)", wholeNumber)
-    .option("--keep <time>", "how far back operators are kept (default 10m)", seconds)
-    .option("--memory <mb>", "for all that is kept together (default 512)", wholeNumber)
-    .option("--json", "print one JSON document a line on stdout")
+    .option("--log <pattern...>", "follow the logs of this machine's ranks: '/logs/rank*.log'")
+    .option("--job <name>", "the job that the logs belong to, if it runs without a probe")
+    .option("--machine <name>", "name of this machine (default: its host name)")
+    .option("--nic <list>", "NICs, one per GPU or one for all: mlx5_0,mlx5_1", nicList)
+    .option(
+      "--buffer <mb>",
+      "reports to keep while the service is away, in MB (default 64)",
+      wholeNumber,
+    )
+    .option("--keep <time>", "how long to keep operators (default 10m)", seconds)
+    .option("--memory <mb>", "memory limit for everything kept, in MB (default 512)", wholeNumber)
+    .option("--json", "print one JSON document per line on stdout")
     .option("--quiet", "print nothing")
     .option("--debug", "print the stack trace of an error")
     .exitOverride()
@@ -48,25 +56,25 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
     });
 
   common(agent.command("rings"))
-    .description("the rings on this machine: who writes them, whether it lives, what it did last")
+    .description(
+      "list the rings on this machine: who writes them, whether the process is alive, what it did last",
+    )
     .action(async (flags: RingsFlags) => {
       const { runAgentRings } = await import("./agent-rings.ts");
       setStatus(runAgentRings(io, flags));
     });
 
   chosen(common(agent.command("dump")))
-    .description(
-      "copies the rings of a job, and what else can be asked of it, for faultline diagnose",
-    )
-    .requiredOption("--out <path>", "a name that ends in .tar.gz, or a new folder")
-    .option("--all", "earlier runs and other jobs, too")
+    .description("copy the rings of a job, and whatever else it can give, for faultline diagnose")
+    .requiredOption("--out <path>", "file name that ends in .tar.gz, or a new folder")
+    .option("--all", "include earlier runs and other jobs")
     .option(
       "--flight-recorder [prefix]",
       "prefix of PyTorch's pipes (default: TORCH_NCCL_DEBUG_INFO_PIPE_FILE of the processes)",
     )
-    .option("--no-flight-recorder", "leave PyTorch's flight recorder alone")
-    .option("--ras [host:port]", "ask NCCL's RAS, too (default: NCCL_RAS_ADDR, or localhost:28028)")
-    .option("--stacks", "have the processes write their Python stacks first (2 s at most)")
+    .option("--no-flight-recorder", "do not ask PyTorch's flight recorder")
+    .option("--ras [host:port]", "also ask NCCL's RAS (default: NCCL_RAS_ADDR, or localhost:28028)")
+    .option("--stacks", "first have the processes write their Python stacks (2 s at most)")
     .action(async (flags: DumpFlags) => {
       const { runAgentDump } = await import("./agent-dump.ts");
       setStatus(await runAgentDump(io, flags));
@@ -74,45 +82,49 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
 
   common(
     agent.command("watch"),
-    "print one JSON document a line on stdout, one for each incident, dump and remark",
+    "print one JSON document per line on stdout, one for each incident, dump and remark",
   )
     .description(
-      "follows all rings, keeps the last minutes, and dumps by itself when a job hangs or dies",
+      "follow all rings, keep the last minutes, and dump automatically when a job hangs or dies",
     )
-    .option("--keep <time>", "how much is kept (default 10m)", seconds)
-    .option("--memory <mb>", "for all that is kept together (default 512)", wholeNumber)
-    .option("--every <time>", "how often it looks (default 1s)", seconds)
+    .option("--keep <time>", "how long to keep records (default 10m)", seconds)
+    .option("--memory <mb>", "memory limit for everything kept, in MB (default 512)", wholeNumber)
+    .option("--every <time>", "how often to look (default 1s)", seconds)
     .option(
       "--hang <time>",
-      "operators open and nothing new for so long is a hang (default 30s)",
+      "open operators and nothing new for this long is a hang (default 30s)",
       seconds,
     )
     .option("--out <dir>", "where dumps go (default faultline-incidents)")
-    .option("--most <n>", "dumps at most, then only lines (default 16)", wholeNumber)
-    .option("--for <time>", "end after so long (default: when it is told to)", seconds)
-    .option("--ras [host:port]", "ask NCCL's RAS at each incident, too")
+    .option(
+      "--most <n>",
+      "write at most this many dumps, then only report (default 16)",
+      wholeNumber,
+    )
+    .option("--for <time>", "stop after this long (default: run until stopped)", seconds)
+    .option("--ras [host:port]", "also ask NCCL's RAS at each incident")
     .action(async (flags: WatchFlags) => {
       const { runAgentWatch } = await import("./agent-watch.ts");
       setStatus(await runAgentWatch(io, flags));
     });
 
   ranked(chosen(common(agent.command("trap"))))
-    .description("holds the next communication calls for a while, and says who waits")
-    .requiredOption("--for <time>", "how long; the probe's own limit is a minute", seconds)
+    .description("hold the next communication calls for a while and show who waits")
+    .requiredOption("--for <time>", "how long; the probe itself allows one minute", seconds)
     .action(async (flags: TrapFlags) => {
       const { runTrap } = await import("./agent-trap.ts");
       setStatus(await runTrap(io, flags));
     });
 
   ranked(chosen(common(agent.command("release"))))
-    .description("lets held calls go on")
+    .description("let held calls continue")
     .action(async (flags: ChosenFlags) => {
       const { runRelease } = await import("./agent-trap.ts");
       setStatus(runRelease(io, flags));
     });
 
   ranked(chosen(common(agent.command("stacks"))))
-    .description("has the processes write the stacks of all their threads beside their rings")
+    .description("have the processes write the stacks of all their threads beside their rings")
     .option("--wait <time>", "how long to wait (default 2s)", seconds)
     .action(async (flags: StacksFlags) => {
       const { runStacks } = await import("./agent-requests.ts");
@@ -120,7 +132,7 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
     });
 
   ranked(chosen(common(agent.command("profile"))))
-    .description("has the processes profile their next steps with torch.profiler")
+    .description("have the processes profile their next steps with torch.profiler")
     .requiredOption("--steps <n>", "how many steps", wholeNumber)
     .option("--wait <time>", "how long to wait (default 10m)", seconds)
     .action(async (flags: ProfileFlags) => {
@@ -129,14 +141,25 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
     });
 
   chosen(common(agent.command("validate")))
-    .description("has the job test its GPUs and links after an iteration, all ranks at once")
-    .option("--at-iteration <n>", "after this one; the same number on all machines", countNumber)
-    .option("--in <n>", "so many after the last one seen on this machine (default 3)", wholeNumber)
-    .option("--gemm", "matrix products on each GPU")
-    .option("--ring", "transfers around the ring of ranks, 2 or 3 passes")
-    .option("--tree", "transfers up and down a tree of ranks, 4 passes (default: all three)")
-    .option("--repeats <n>", "how often each is measured (default 3)", wholeNumber)
-    .option("--mb <n>", "size of a transfer (default 16)", wholeNumber)
+    .description("have the job test its GPUs and links after an iteration, all ranks at once")
+    .option(
+      "--at-iteration <n>",
+      "test after this iteration; give the same number on all machines",
+      countNumber,
+    )
+    .option(
+      "--in <n>",
+      "test this many iterations after the last one seen on this machine (default 3)",
+      wholeNumber,
+    )
+    .option("--gemm", "test matrix products on each GPU")
+    .option("--ring", "test transfers around the ring of ranks, 2 or 3 passes")
+    .option(
+      "--tree",
+      "test transfers up and down a tree of ranks, 4 passes (default: all three tests)",
+    )
+    .option("--repeats <n>", "measurements of each (default 3)", wholeNumber)
+    .option("--mb <n>", "size of a transfer in MB (default 16)", wholeNumber)
     .option("--wait <time>", "how long to wait (default 10m)", seconds)
     .action(async (flags: ValidateFlags) => {
       const { runValidate } = await import("./agent-requests.ts");
@@ -159,16 +182,16 @@ function common(
     .exitOverride();
 }
 
-/** Which job, where there are several. */
+/** Which job, if there are several. */
 function chosen(command: Command): Command {
   return command
-    .option("--job <name>", "the job of this name")
+    .option("--job <name>", "the job with this name")
     .option("--pid <n>", "the job that this process belongs to", wholeNumber)
-    .option("--newest", "the one that was started last, where several fit");
+    .option("--newest", "the run that started last, if several match");
 }
 
 function ranked(command: Command): Command {
-  return command.option("--rank <list>", "these ranks only: 3 or 0,2,5", rankList);
+  return command.option("--rank <list>", "only these ranks: 3 or 0,2,5", rankList);
 }
 
 function nicList(text: string): string[] {
@@ -186,12 +209,6 @@ function rankList(text: string): number[] {
   });
 }
 
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError("It must be a whole number from 1.");
-  return Number(text);
-}
-
 function countNumber(text: string): number {
   if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 0.");
   return Number(text);
@@ -200,8 +217,8 @@ function countNumber(text: string): number {
 const EXAMPLES = `
 Examples:
   faultline agent --server wss://faultline.example:7411 --token-file /etc/faultline/token --log '/logs/rank*.log'
-  faultline agent rings                                   who writes, who lives
+  faultline agent rings                                   who writes, who is alive
   faultline agent dump --out incident.tar.gz --stacks --ras && faultline diagnose incident.tar.gz
-  faultline agent watch --out /var/lib/faultline          dump by itself when something happens
+  faultline agent watch --out /var/lib/faultline          dump automatically when something happens
   faultline agent trap --for 2s                           hold all calls: who does not arrive?
-  faultline agent validate --in 5                         test GPUs and links after the fifth iteration from now`;
+  faultline agent validate --in 5                         test GPUs and links five iterations from now`;
