@@ -168,7 +168,11 @@ function simulated(seed: number): { name: string; words: string[] } {
 /** What the command answers; where a file cannot be read, what it says then. */
 async function asked(command: string, path: string, scratch: string): Promise<Answers[string]> {
   const { status, out, err } = await call([command, path, "--json"]);
-  const plain = (text: string): string => text.replaceAll(path, "INPUT").replaceAll(scratch, "TMP");
+  const plain = (text: string): string =>
+    text
+      .replaceAll(path, "INPUT")
+      .replaceAll(scratch, "TMP")
+      .replace(/\bcase-\w{6}\b/g, "case");
   const said = status === 0 && out.startsWith("{") ? (JSON.parse(plain(out)) as Json) : plain(err);
   const words: string[] = [];
   const answer: Json = { status, said: withoutProse(said, words) };
