@@ -2,6 +2,7 @@
  * From evidence to an accusation. Minder wants one metric for four minutes (§4.4); here several independent kinds of
  * evidence that agree may be quicker, because jitters hit one or two metrics, and faults many (its Table 1).
  */
+import { healthCounter } from "../../model/health-counters.ts";
 import { detailed, differs, type Evidence, type EvidenceKind } from "./evidence.ts";
 
 /** Share of the continuity that is asked for when so many kinds agree. */
@@ -135,7 +136,7 @@ function judgeAround(
   if (anchor.kind === "absence" && anchor.decides)
     accepted = kindsFor(STATE_NEED * continuityS, true);
   else if (
-    ((anchor.kind === "state" && anchor.decides) || isLinkOfWorking(anchor, evidence)) &&
+    (isSwitch(anchor) || isLinkOfWorking(anchor, evidence)) &&
     lastsS >= Math.max(STATE_NEED * continuityS, (2 * leastS) / 3)
   )
     accepted = kindsFor(0, true);
@@ -172,6 +173,14 @@ function judgeAround(
     kinds,
     score: scoreOf(accepted, kinds.length, lastsS / continuityS),
   };
+}
+
+/**
+ * A port that is down or an error that was counted stays. What slows a clock down (heat, a power brake) comes and goes within
+ * minutes on sound machines too, and must last as any level must.
+ */
+function isSwitch({ kind, decides, deviation }: Evidence): boolean {
+  return kind === "state" && decides && healthCounter(deviation.metric)?.how !== "bits";
 }
 
 /** GPUs without work turn their links down; one that works and has a narrow or slow link is as good as a state. */

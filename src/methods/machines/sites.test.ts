@@ -232,6 +232,15 @@ describe("counters that name the cause", () => {
     expect(whyOf(down)).toContain("link of GPU 2 went down (2 times)");
   });
 
+  it("do not accuse a GPU that was hot for two minutes", () => {
+    const hot = (m: number, atS: number): boolean => m === 4 && atS >= 600 && atS < 720;
+    expect(whyOf(state("gpu-thermal-throttle", plain, 0, (m, atS) => Number(hot(m, atS))))).toBe(
+      "",
+    );
+    const replaced = state("link-downed", plain, 0, (m, atS) => Number(hot(m, atS)));
+    expect(whyOf(replaced)).not.toBe("");
+  });
+
   it("do not accuse where they count on sound machines as well", () => {
     const replays = state("pcie-replays", plain, 0, (m, atS) => (m === 4 && atS >= 600 ? 400 : 0));
     expect(whyOf(replays)).toBe("");
