@@ -1,6 +1,6 @@
 /** Whose lines are whose: a log names a rank, and the runs on this machine know which ranks are theirs. */
 import { cutText, harmless } from "../../base/text.ts";
-import type { LogFailure, LogRow } from "./log-watch.ts";
+import type { LogFailure, LogRow } from "./log-follower.ts";
 import type { PointRow } from "./point-rows.ts";
 import type { RunTrack } from "./run-track.ts";
 

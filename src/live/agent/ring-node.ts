@@ -19,13 +19,13 @@ import { collectEvidence } from "./evidence.ts";
 import { membersOf } from "./group-members.ts";
 import { LogJob } from "./log-job.ts";
 import { ranksOf, routeLogs, saysOf } from "./log-routes.ts";
-import { LogWatch } from "./log-watch.ts";
-import { MemoryShare } from "./memory-share.ts";
+import { LogFollower } from "./log-follower.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
 import { RunTrack } from "./run-track.ts";
 import { ringsOf } from "./select-run.ts";
-import { JobWatcher, type Incident } from "./watch-jobs.ts";
+import { RunWatcher, type RunProblem } from "./run-watcher.ts";
 
 const HANG_NS = 30e9;
 /** Runs that are over and whose rings may still be asked for. */
@@ -54,7 +54,7 @@ export interface RingNodeOptions {
 }
 
 interface Past {
-  readonly watcher: JobWatcher;
+  readonly watcher: RunWatcher;
   readonly key: string;
   readonly job: string;
   readonly run: string;
@@ -66,22 +66,22 @@ export function ringNode(options: RingNodeOptions): Node {
 
 class RingNode implements Node {
   readonly #options: RingNodeOptions;
-  readonly #watchers = new Map<string, JobWatcher>();
+  readonly #watchers = new Map<string, RunWatcher>();
   /** By folder and the watcher's key. */
-  readonly #tracks = new Map<string, { readonly watcher: JobWatcher; readonly track: RunTrack }>();
+  readonly #tracks = new Map<string, { readonly watcher: RunWatcher; readonly track: RunTrack }>();
   #past: Past[] = [];
-  readonly #logs: LogWatch;
+  readonly #logs: LogFollower;
   readonly #logJob: LogJob | null;
-  readonly #memory: MemoryShare;
+  readonly #memory: MemoryBudget;
   readonly #told = new Set<string>();
   #asked = 0;
   #evidence: Promise<unknown> = Promise.resolve();
 
   constructor(options: RingNodeOptions) {
     this.#options = options;
-    this.#logs = new LogWatch(options.logs);
+    this.#logs = new LogFollower(options.logs);
     this.#logJob = options.job === null ? null : new LogJob(options.job);
-    this.#memory = new MemoryShare(options.memoryBytes);
+    this.#memory = new MemoryBudget(options.memoryBytes);
   }
 
   tick(nowMs: number): readonly Report[] {
@@ -114,8 +114,6 @@ class RingNode implements Node {
         return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
-      case "micro-batches":
-        return refused("nobody on this machine allots micro-batches through its agent");
     }
   }
 
@@ -136,28 +134,28 @@ class RingNode implements Node {
     for (const line of troubles) this.#say(line);
     const reports: Report[] = [];
     const present = new Set<string>();
-    const due: { key: string; incidents: readonly Incident[] }[] = [];
+    const due: { key: string; problems: readonly RunProblem[] }[] = [];
     for (const folder of this.#options.folders()) {
       const watcher = this.#watcherOf(folder);
-      const incidents = this.#watch(watcher, folder);
+      const problems = this.#watch(watcher, folder);
       for (const watched of watcher.watchedRuns) {
         const key = `${folder} ${watched.key}`;
         present.add(key);
         if (!this.#tracks.has(key))
           this.#tracks.set(key, { watcher, track: this.#newTrack(watched) });
-        due.push({ key, incidents: incidents.filter((one) => one.key === watched.key) });
+        due.push({ key, problems: problems.filter((one) => one.key === watched.key) });
         this.#tracks.get(key)!.track.meet(watched);
       }
     }
     this.#forget(present);
     const tracks = [...this.#tracks.values()].map(({ track }) => track);
     const routed = routeLogs(rows, failures, tracks);
-    for (const { key, incidents } of due) {
+    for (const { key, problems } of due) {
       const { track } = this.#tracks.get(key)!;
       const own = routed.get(track);
       for (const failure of own?.failures ?? [])
         track.events.tell("log-failure", ranksOf(failure, track), nowMs, saysOf(failure));
-      reports.push(...track.tick(incidents, nowMs, own?.rows ?? []));
+      reports.push(...track.tick(problems, nowMs, own?.rows ?? []));
     }
     if (this.#logJob !== null) {
       const rest = routed.get(null);
@@ -184,11 +182,11 @@ class RingNode implements Node {
     });
   }
 
-  #watcherOf(folder: string): JobWatcher {
+  #watcherOf(folder: string): RunWatcher {
     const known = this.#watchers.get(folder);
     if (known) return known;
     const memory = this.#memory;
-    const watcher = new JobWatcher(folder, {
+    const watcher = new RunWatcher(folder, {
       keepNs: this.#options.keepNs,
       hangNs: HANG_NS,
       machine: this.#options.machine,
@@ -202,11 +200,11 @@ class RingNode implements Node {
     return watcher;
   }
 
-  #watch(watcher: JobWatcher, folder: string): readonly Incident[] {
+  #watch(watcher: RunWatcher, folder: string): readonly RunProblem[] {
     try {
-      const { incidents, troubles } = watcher.tick();
+      const { problems, troubles } = watcher.tick();
       for (const line of troubles) this.#say(line);
-      return incidents;
+      return problems;
     } catch (error) {
       // A folder that is not there yet comes with the first job.
       this.#say(error instanceof UserError ? error.message : `${folder}: ${String(error)}`);

@@ -1,9 +1,9 @@
 /** What happens to a run, each thing told once; kept until the run has a name to tell it under. */
 import { cutText, harmless, rankWords } from "../../base/text.ts";
 import type { EventReport } from "../wire/messages.ts";
-import { hasFailed } from "./judge-run.ts";
+import { hasFailed } from "./run-health.ts";
 import { isOver, isStopped, ranksIn } from "./rank-processes.ts";
-import type { Incident, WatchedRun } from "./watch-jobs.ts";
+import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 
 const SAYS = 400;
 const MOST_HELD = 256;
@@ -14,7 +14,6 @@ export class RunEvents {
   readonly #job: string;
   readonly #held: EventReport[] = [];
   #stopped: readonly number[] = [];
-  #isHung = false;
   #hasEnded = false;
   #metMs: number | null = null;
   #hasMissed = false;
@@ -37,8 +36,10 @@ export class RunEvents {
     return this.#held.splice(0).map((event) => ({ ...event, run }));
   }
 
-  judge({ watched, run, isHung }: WatchedRun, incidents: readonly Incident[], nowMs: number): void {
-    for (const { kind, ranks, says } of incidents) {
+  judge({ watched, run }: WatchedRun, problems: readonly RunProblem[], nowMs: number): void {
+    for (const { kind, ranks, says } of problems) {
+      // Beats say how long a run has been silent, and the service decides what is a hang of the whole job.
+      if (kind === "hang") continue;
       this.tell(kind, ranks, nowMs, says);
       if (kind === "stopped") this.#stopped = [...new Set([...this.#stopped, ...ranks])];
     }
@@ -49,9 +50,6 @@ export class RunEvents {
       this.tell("continued", onAgain, nowMs, `${run.job}: ${rankWords(onAgain)} no longer stopped`);
     this.#stopped = this.#stopped.filter((rank) => stopped.has(rank));
     const hasEnded = watched.every(isOver);
-    if (this.#isHung && !isHung && !hasEnded)
-      this.tell("continued", [], nowMs, `${run.job}: goes on after a silence`);
-    this.#isHung = isHung;
     if (hasEnded && !this.#hasEnded) {
       const failed = ranksIn(watched.filter(hasFailed));
       const how = failed.length > 0 ? `${rankWords(failed)} not in order` : "in order";

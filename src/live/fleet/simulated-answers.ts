@@ -32,8 +32,6 @@ export function replyTo(
       return durations(fleet, groups, request, nowMs);
     case "operators":
       return groups.has(request.rank) ? operators(fleet, groups, request, nowMs) : notHere();
-    case "micro-batches":
-      return { kind: "refused", why: "nobody allots micro-batches in a simulated job" };
   }
 }
 

@@ -2,7 +2,7 @@
 import type { ClusterSpec } from "../../simulate/cluster/spec.ts";
 import type { IterationTimes } from "../../simulate/cluster/times.ts";
 import { fateOf, type Fate } from "./fault-board.ts";
-import { HeldIterations } from "./held-iterations.ts";
+import { IterationBuffer } from "./iteration-buffer.ts";
 import { PlayedJob } from "./played-job.ts";
 import { rankGroups, type RankGroup } from "./rank-groups.ts";
 import { stageOperators, type StageOperators } from "./stage-operators.ts";
@@ -16,34 +16,22 @@ export interface SimulatedFleetOptions {
   readonly startMs: number;
   /** Iterations that agents hold. */
   readonly keep?: number;
-  /** So long without progress is a hang, as an agent would say. */
-  readonly hangMs?: number;
 }
 
 export class SimulatedFleet {
   readonly job: string;
   readonly run: string;
   readonly played: PlayedJob;
-  readonly held: HeldIterations;
+  readonly held: IterationBuffer;
   readonly stages: readonly StageOperators[];
-  readonly hangMs: number;
 
-  constructor({
-    spec,
-    job,
-    run,
-    everyMs,
-    startMs,
-    keep = 64,
-    hangMs = 30_000,
-  }: SimulatedFleetOptions) {
+  constructor({ spec, job, run, everyMs, startMs, keep = 64 }: SimulatedFleetOptions) {
     this.job = job;
     this.run = run;
-    this.hangMs = hangMs;
     this.played = new PlayedJob({ spec, everyMs, startMs });
     const { simulation } = this.played;
     this.stages = simulation.programs.map((_, stage) => stageOperators(simulation, stage));
-    this.held = new HeldIterations(simulation, this.stages, keep, startMs);
+    this.held = new IterationBuffer(simulation, this.stages, keep, startMs);
   }
 
   /** Computes what has begun by now; cheap where nothing has. */

@@ -40,7 +40,6 @@ class SimulatedNode implements Node {
   /** Ranks whose end was told. */
   readonly #told = new Set<number>();
   #beatMs = -Infinity;
-  #toldHang = false;
 
   constructor(fleet: SimulatedFleet, machine: number, now: () => number) {
     this.#fleet = fleet;
@@ -182,11 +181,6 @@ class SimulatedNode implements Node {
     tell("gone", gone.filter(isNew), "the process is gone");
     tell("stopped", stopped.filter(isNew), "the process is stopped");
     for (const rank of [...gone, ...stopped]) this.#told.add(rank);
-    const { silentMs, openOperators } = this.#silence(nowMs);
-    if (!this.#toldHang && silentMs >= this.#fleet.hangMs && openOperators > 0) {
-      this.#toldHang = true;
-      tell("hang", this.#ranks, `${openOperators} operators open and nothing new`);
-    }
     return events;
   }
 

@@ -1,6 +1,6 @@
 /** Iterations on their way into the history: many jobs' of some seconds in one go. */
 import type { History } from "../../history/history.ts";
-import type { CountedIteration, RunState } from "./run-state.ts";
+import type { JobIteration, JobRun } from "./job-run.ts";
 
 interface Rows {
   readonly run: string;
@@ -12,7 +12,7 @@ interface Rows {
 export class IterationRows {
   readonly #pending = new Map<string, Rows>();
 
-  add({ job, run }: RunState, counted: readonly CountedIteration[]): void {
+  add({ job, run }: JobRun, counted: readonly JobIteration[]): void {
     let rows = this.#pending.get(job);
     if (rows?.run !== run)
       this.#pending.set(job, (rows = { run, iteration: [], endMs: [], durationMs: [] }));

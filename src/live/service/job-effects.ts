@@ -3,11 +3,11 @@ import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import type { CountedIteration, RunState } from "./run-state.ts";
-import type { SlowSuspicion } from "./slow-watch.ts";
+import type { JobIteration, JobRun } from "./job-run.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 /** What a search, or the evidence of a job that stands still, came to. */
-export interface Found {
+export interface Diagnosis {
   readonly verdict: Verdict;
   /** May come after the verdict, which does not wait for it. */
   readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
@@ -19,23 +19,23 @@ export interface JobEffects {
   nowMs(this: void): number;
   /** Resolves when the record is safe. */
   save(this: void, incident: Incident): Promise<void>;
-  /** `since`: iterations of the whole job before this one (RunState.pushes) are another story. */
+  /** `since`: iterations of the whole job before this one (JobRun.pushes) are another story. */
   localize(
     this: void,
-    run: RunState,
-    suspicion: SlowSuspicion,
+    run: JobRun,
+    suspicion: SuspectedSlowdown,
     since: number,
     isAgain: boolean,
-  ): Promise<Found | null>;
+  ): Promise<Diagnosis | null>;
   collect(
     this: void,
-    run: RunState,
+    run: JobRun,
     kind: "hang" | "crash",
     ranks: readonly Rank[],
-  ): Promise<Found | null>;
+  ): Promise<Diagnosis | null>;
   /** The incident's record is saved, and this is what it was made of. */
-  found(this: void, incident: Incident, found: Found): void;
-  counted(this: void, run: RunState, iterations: readonly CountedIteration[]): void;
+  found(this: void, incident: Incident, found: Diagnosis): void;
+  counted(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
   trouble(this: void, line: string): void;
 }
 
@@ -45,8 +45,8 @@ export interface JobWatchOptions {
   readonly relapseMs: number;
 }
 
-/** What must outlive this process; see JobDocument in documents.ts. */
-export interface WatchMemory {
+/** What must outlive this process; see JobDocument in job-document.ts. */
+export interface SavedJobState {
   readonly run: string;
   readonly startedMs: number;
   readonly worldSize: number;

@@ -12,7 +12,7 @@ interface Told {
   readonly text: string;
 }
 
-export class JobNews {
+export class JobUpdateThrottle {
   readonly #told = new Map<string, Told>();
 
   /** Whether it is time to look at the job at all. */

@@ -1,9 +1,9 @@
 /** One job as people see it: how it is, how fast, what it has lost. */
-import type { HeldJob } from "./held-job.ts";
+import type { LeasedJob } from "./leased-job.ts";
 import type { Service } from "./service.ts";
 import type { JobView } from "./view.ts";
 
-export function jobView(held: HeldJob, service: Service): JobView {
+export function jobView(held: LeasedJob, service: Service): JobView {
   const { watch, job } = held;
   const { memory, run } = watch;
   const { seenMs } = watch;
@@ -26,7 +26,7 @@ export function jobView(held: HeldJob, service: Service): JobView {
   };
 }
 
-function healthOf({ watch }: HeldJob, isSilent: boolean): JobView["health"] {
+function healthOf({ watch }: LeasedJob, isSilent: boolean): JobView["health"] {
   const [worst] = watch.open;
   if (worst?.kind === "crash") return "failed";
   if (worst?.kind === "hang") return "hung";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
-import type { WatchMemory } from "./job-effects.ts";
+import type { SavedJobState } from "./job-effects.ts";
 import { JobWatch } from "./job-watch.ts";
 
 const VERDICT: Verdict = {
@@ -50,11 +50,11 @@ class Stage {
   searches = 0;
   watch: JobWatch;
 
-  constructor(memory: WatchMemory | null = null) {
+  constructor(memory: SavedJobState | null = null) {
     this.watch = this.make(memory);
   }
 
-  make(memory: WatchMemory | null): JobWatch {
+  make(memory: SavedJobState | null): JobWatch {
     return new JobWatch(
       "j",
       null,

@@ -16,12 +16,16 @@ import {
   resolved,
   suspected,
   withWaste,
-} from "./incident-life.ts";
-import type { Found, JobEffects, JobWatchOptions, WatchMemory } from "./job-effects.ts";
-import { ownVerdict } from "./own-verdict.ts";
-import { RunState, type CountedIteration } from "./run-state.ts";
-import { SlowWatch, type SlowDecision, type SlowSuspicion } from "./slow-watch.ts";
-import { StillWatch } from "./still-watch.ts";
+} from "./incident-lifecycle.ts";
+import type { Diagnosis, JobEffects, JobWatchOptions, SavedJobState } from "./job-effects.ts";
+import { standstillVerdict } from "./standstill-verdict.ts";
+import { JobRun, type JobIteration } from "./job-run.ts";
+import {
+  SlowdownDetector,
+  type SlowdownDecision,
+  type SuspectedSlowdown,
+} from "./slowdown-detector.ts";
+import { StandstillDetector } from "./standstill-detector.ts";
 
 /** Sure enough to name somebody before all attempts are spent; and after so many slow iterations. */
 const SURE = 0.5;
@@ -41,18 +45,18 @@ export class JobWatch {
   readonly #options: JobWatchOptions;
   readonly #effects: JobEffects;
   readonly #jobFile: JobFile | null;
-  #run: RunState | null = null;
-  #slowWatch = new SlowWatch();
-  #stillWatch: StillWatch;
+  #run: JobRun | null = null;
+  #slowWatch = new SlowdownDetector();
+  #stillWatch: StandstillDetector;
   #slow: Incident | null = null;
   #still: Incident | null = null;
   #recent: Incident | null = null;
   #earlier: readonly Incident[] = [];
-  #safe: Pick<WatchMemory, "slow" | "still" | "recent">;
+  #safe: Pick<SavedJobState, "slow" | "still" | "recent">;
   #baselineMs: number | null = null;
   /** GPU-milliseconds lost in this run by incidents that are over. */
   #wastedBefore = 0;
-  #memory: WatchMemory | null;
+  #memory: SavedJobState | null;
   /** Everything that changes incidents goes through here, one after the other. */
   #queue: Promise<void> = Promise.resolve();
   /** Agents that have said that it is over on their machine. */
@@ -60,7 +64,7 @@ export class JobWatch {
   #seenMs = 0;
   /** Runs that ranks claim to be in, which are not this one: by name, who. */
   readonly #claims = new Map<string, Set<Rank>>();
-  /** Iterations of the run (RunState.pushes) when the last slow-down was over. */
+  /** Iterations of the run (JobRun.pushes) when the last slow-down was over. */
   #healthySince = 0;
   #stillEpoch = 0;
   /** The last iteration that the service before us counted in this run. */
@@ -71,7 +75,7 @@ export class JobWatch {
   constructor(
     job: string,
     jobFile: JobFile | null,
-    memory: WatchMemory | null,
+    memory: SavedJobState | null,
     options: JobWatchOptions,
     effects: JobEffects,
   ) {
@@ -80,7 +84,7 @@ export class JobWatch {
     this.#memory = memory;
     this.#options = options;
     this.#effects = effects;
-    this.#stillWatch = new StillWatch(options.hangMs);
+    this.#stillWatch = new StandstillDetector(options.hangMs);
     this.#seenMs = memory?.seenMs ?? 0;
     this.#baselineMs = memory?.baselineMs ?? null;
     this.#wastedBefore = memory?.wastedGpuMs ?? 0;
@@ -91,7 +95,7 @@ export class JobWatch {
     this.#safe = { slow: this.#slow, still: this.#still, recent: this.#recent };
   }
 
-  get run(): RunState | null {
+  get run(): JobRun | null {
     return this.#run;
   }
 
@@ -132,7 +136,7 @@ export class JobWatch {
     return [...this.open, ...(this.#safe.recent ? [this.#safe.recent] : [])];
   }
 
-  get memory(): WatchMemory {
+  get memory(): SavedJobState {
     const known = this.#memory;
     return {
       run: this.#run?.run ?? known?.run ?? "",
@@ -182,7 +186,7 @@ export class JobWatch {
     return this.#run!.take(agent, machine, report, isThere);
   }
 
-  #isClaimed({ run: name, ranks }: JobReport, run: RunState): boolean {
+  #isClaimed({ run: name, ranks }: JobReport, run: JobRun): boolean {
     const claimed = this.#claims.get(name) ?? new Set<Rank>();
     for (const { rank } of ranks) claimed.add(rank);
     if (this.#claims.size < MOST_CLAIMS || this.#claims.has(name)) this.#claims.set(name, claimed);
@@ -266,7 +270,7 @@ export class JobWatch {
 
   /** Whatever the evidence is good for, somebody is told: nothing goes on. */
   async #collect(
-    run: RunState,
+    run: JobRun,
     id: string,
     kind: "hang" | "crash",
     ranks: readonly Rank[],
@@ -275,7 +279,7 @@ export class JobWatch {
     // It may have gone on while this waited, or while we look.
     const isStill = (): boolean => this.#still?.id === id;
     if (!isStill()) return;
-    let told: Found | null = null;
+    let told: Diagnosis | null = null;
     try {
       told = await this.#effects.collect(run, kind, ranks);
     } catch (error) {
@@ -284,7 +288,7 @@ export class JobWatch {
       );
     }
     if (!isStill()) return;
-    const verdict = ownVerdict(run, kind, ranks, says, told?.verdict ?? null);
+    const verdict = standstillVerdict(run, kind, ranks, says, told?.verdict ?? null);
     const still = this.#asOfNow("still", this.#still!);
     await this.#store("still", confirmed(still, verdict, this.#effects.nowMs()));
     if (told) this.#effects.found(still, { ...told, verdict });
@@ -325,11 +329,11 @@ export class JobWatch {
   }
 
   #begin(report: JobReport): void {
-    this.#run = new RunState(report, this.#jobFile);
+    this.#run = new JobRun(report, this.#jobFile);
     this.#healthySince = 0;
     this.#seenThrough = -Infinity;
-    this.#slowWatch = new SlowWatch();
-    this.#stillWatch = new StillWatch(this.#options.hangMs);
+    this.#slowWatch = new SlowdownDetector();
+    this.#stillWatch = new StandstillDetector(this.#options.hangMs);
     const known = this.#memory;
     this.#memory = null;
     if (known?.run !== report.run) this.#wastedBefore = 0;
@@ -396,11 +400,11 @@ export class JobWatch {
   }
 
   /** Not counted by the service before us: a higher number, or later, where the job went back to a checkpoint. */
-  #isUnseen({ iteration, endMs }: CountedIteration): boolean {
+  #isUnseen({ iteration, endMs }: JobIteration): boolean {
     return iteration > this.#seenThrough || endMs > this.#seenUntilMs + CLOCKS_MS;
   }
 
-  #decide(run: RunState, decision: SlowDecision): void {
+  #decide(run: JobRun, decision: SlowdownDecision): void {
     const { suspicion } = decision;
     switch (decision.do) {
       case "suspect":
@@ -427,8 +431,8 @@ export class JobWatch {
   }
 
   async #suspect(
-    run: RunState,
-    { slowFrom, fromMs, beforeMs, afterMs }: SlowSuspicion,
+    run: JobRun,
+    { slowFrom, fromMs, beforeMs, afterMs }: SuspectedSlowdown,
   ): Promise<void> {
     if (this.#slow) return;
     const summary = `iterations take ${(afterMs / beforeMs).toFixed(2)} times as long since iteration ${slowFrom}; who is at fault is being searched`;
@@ -445,13 +449,13 @@ export class JobWatch {
   }
 
   /** By the iterations that were slow before anybody knew. */
-  #lostSince(run: RunState, slowFrom: number, beforeMs: number): number {
+  #lostSince(run: JobRun, slowFrom: number, beforeMs: number): number {
     return run.lostMs(slowFrom, this.#healthySince, beforeMs) * run.gpus;
   }
 
   async #localize(
-    run: RunState,
-    { suspicion, slow, isAgain, isLast }: Extract<SlowDecision, { do: "localize" }>,
+    run: JobRun,
+    { suspicion, slow, isAgain, isLast }: Extract<SlowdownDecision, { do: "localize" }>,
   ): Promise<void> {
     // Over, or overtaken by another, while this one waited.
     const now = this.#slowWatch.suspicion;

@@ -14,7 +14,7 @@ const MOST_FILES = 500;
 const REPORT_BYTES = 16 << 20;
 /** What our own file may hold: a picture is smaller. */
 const FILE_BYTES = 4 << 20;
-/** Names of evidence folders are made by us (investigate.ts); no dot first, so none leads elsewhere. */
+/** Names of evidence folders are made by us (diagnose-incident.ts); no dot first, so none leads elsewhere. */
 const FOLDER = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 
 interface Kept {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GroupReport, JobReport, PointsReport } from "../wire/messages.ts";
 import { rankColumns } from "./rank-columns.ts";
-import { RunState } from "./run-state.ts";
+import { JobRun } from "./job-run.ts";
 
 const group = (key: string, desc: string, groupRank: number, ranks: number[]): GroupReport => ({
   key,
@@ -55,20 +55,15 @@ function points(
   };
 }
 
-function started(): RunState {
-  const run = new RunState(report(0), null);
+function started(): JobRun {
+  const run = new JobRun(report(0), null);
   for (const machine of [0, 1])
     run.take(`a${machine}`, `node${machine}`, report(machine), () => true);
   return run;
 }
 
 /** Everybody takes 100 ms; `own`: of which by rank outside of communication. */
-function iterate(
-  run: RunState,
-  iteration: number,
-  own: (rank: number) => number,
-  leave = -1,
-): void {
+function iterate(run: JobRun, iteration: number, own: (rank: number) => number, leave = -1): void {
   for (const machine of [0, 1]) {
     const ranks = [0, 1, 2, 3].map((k) => 4 * machine + k).filter((rank) => rank !== leave);
     const rows = ranks.map((rank) => ({ rank, iteration, ms: 100, inside: 99 - own(rank) }));
@@ -79,7 +74,7 @@ function iterate(
 
 const NO_TEMPERATURE = ({ rank }: { rank: readonly number[] }): Float32Array =>
   new Float32Array(rank.length).fill(NaN);
-const columnsOf = (run: RunState, isThere: (agent: string) => boolean = () => true) =>
+const columnsOf = (run: JobRun, isThere: (agent: string) => boolean = () => true) =>
   rankColumns(run, isThere, NO_TEMPERATURE);
 
 describe("rankColumns", () => {

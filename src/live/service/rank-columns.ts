@@ -1,6 +1,6 @@
 /** The latest complete iteration of every rank, as columns. Asked for each second, of ten thousand ranks. */
 import { rankLayout, type RankLayout } from "./rank-layout.ts";
-import type { RunState } from "./run-state.ts";
+import type { JobRun } from "./job-run.ts";
 import type { RankColumns } from "./view.ts";
 
 /** Degrees of the GPUs of a layout's ranks; NaN where nobody knows. */
@@ -8,7 +8,7 @@ export type TemperaturesOf = (layout: RankLayout) => Float32Array;
 
 /** A job that stands still keeps the values of its last iteration. */
 export function rankColumns(
-  run: RunState,
+  run: JobRun,
   isThere: (agent: string) => boolean,
   temperaturesOf: TemperaturesOf,
 ): RankColumns {

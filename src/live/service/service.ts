@@ -14,19 +14,22 @@ import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
-import { documentOf } from "./documents.ts";
-import { HeldJob } from "./held-job.ts";
-import { HeldMachines, type HeldMachinesOptions } from "./held-machines.ts";
+import { documentOf } from "./job-document.ts";
+import { LeasedJob } from "./leased-job.ts";
+import {
+  LeasedMachineComparison,
+  type LeasedMachineComparisonOptions,
+} from "./leased-machine-comparison.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
-import { diagnoseStandstill, searchSlowDown, type Investigator } from "./investigate.ts";
+import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { IterationRows } from "./iteration-rows.ts";
-import type { Found } from "./job-effects.ts";
-import { JobNews } from "./job-news.ts";
+import type { Diagnosis } from "./job-effects.ts";
+import { JobUpdateThrottle } from "./job-news.ts";
 import { jobView } from "./job-view.ts";
-import { MACHINES, type MachineWatchOptions } from "./machine-watch.ts";
+import { MACHINES, type MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
-import type { CountedIteration, RunState } from "./run-state.ts";
-import type { SlowSuspicion } from "./slow-watch.ts";
+import type { JobIteration, JobRun } from "./job-run.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import { Refusal, type LiveEvent } from "./view.ts";
 
@@ -44,7 +47,7 @@ export interface ServiceOptions {
   readonly jobFiles: ReadonlyMap<string, JobFile>;
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
-    | (Pick<MachineWatchOptions, "connect" | "match" | "via" | "rangeS"> & {
+    | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
         readonly everyMs: number;
       })
     | null;
@@ -70,9 +73,9 @@ const MOST_LOOKED_AT = 1000;
 
 export class Service {
   readonly options: ServiceOptions;
-  readonly held = new Map<string, HeldJob>();
+  readonly held = new Map<string, LeasedJob>();
   readonly actions: Actions;
-  readonly machines: HeldMachines | null;
+  readonly machines: LeasedMachineComparison | null;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
@@ -87,11 +90,11 @@ export class Service {
   };
   readonly #agents = new Map<string, { hello: AgentHello; dropped: number; heardMs: number }>();
   readonly #listeners = new Set<(event: LiveEvent) => void>();
-  readonly #claiming = new Map<string, Promise<HeldJob | null>>();
+  readonly #claiming = new Map<string, Promise<LeasedJob | null>>();
   readonly #iterations = new IterationRows();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #told = new Map<string, number>();
-  readonly #news = new JobNews();
+  readonly #news = new JobUpdateThrottle();
   /** Pictures that are being made, by incident. */
   readonly #drawing = new Map<string, Promise<IncidentPicture>>();
   #bus: AgentBus | null = null;
@@ -235,7 +238,7 @@ export class Service {
   }
 
   /** Whoever asks meanwhile waits for the same answer. */
-  async #hold(job: string): Promise<HeldJob | null> {
+  async #hold(job: string): Promise<LeasedJob | null> {
     const known = this.held.get(job);
     if (known) return known;
     let claim = this.#claiming.get(job);
@@ -250,7 +253,7 @@ export class Service {
     return await claim;
   }
 
-  async #take(job: string): Promise<HeldJob | null> {
+  async #take(job: string): Promise<LeasedJob | null> {
     try {
       const lease = await this.options.coordinator.claim(job);
       if (!lease) return null;
@@ -266,9 +269,9 @@ export class Service {
     }
   }
 
-  #make(lease: Awaited<ReturnType<Coordinator["claim"]>> & object, document: unknown): HeldJob {
+  #make(lease: Awaited<ReturnType<Coordinator["claim"]>> & object, document: unknown): LeasedJob {
     const { nowMs, history, alerts, hangMs, relapseMs } = this.options;
-    const held: HeldJob = new HeldJob({
+    const held: LeasedJob = new LeasedJob({
       lease,
       document,
       jobFile: this.options.jobFiles.get(lease.job) ?? null,
@@ -300,7 +303,7 @@ export class Service {
     return held;
   }
 
-  #alertsEnv(): HeldMachinesOptions["keeper"]["alertsEnv"] {
+  #alertsEnv(): LeasedMachineComparisonOptions["keeper"]["alertsEnv"] {
     const { nowMs, log, fetch } = this.options;
     return {
       nowMs,
@@ -313,10 +316,13 @@ export class Service {
     };
   }
 
-  #makeMachines({ everyMs, ...query }: NonNullable<ServiceOptions["machines"]>): HeldMachines {
+  #makeMachines({
+    everyMs,
+    ...query
+  }: NonNullable<ServiceOptions["machines"]>): LeasedMachineComparison {
     const { coordinator, history, alerts, nowMs } = this.options;
     const changed = (incident: Incident): void => this.#changed(incident);
-    return new HeldMachines({
+    return new LeasedMachineComparison({
       coordinator,
       everyMs,
       watch: {
@@ -388,7 +394,7 @@ export class Service {
     this.trouble(line);
   }
 
-  readonly #investigator: Investigator = {
+  readonly #investigator: DiagnosisEnv = {
     ask: (agent, request, timeoutMs) =>
       this.#bus?.ask(agent, request, timeoutMs) ??
       Promise.reject(new Error("no agents are connected")),
@@ -400,20 +406,20 @@ export class Service {
   };
 
   async #localize(
-    run: RunState,
-    suspicion: SlowSuspicion,
+    run: JobRun,
+    suspicion: SuspectedSlowdown,
     since: number,
     isAgain: boolean,
-  ): Promise<Found> {
+  ): Promise<Diagnosis> {
     const by = this.#investigator;
-    const found = await searchSlowDown(run, suspicion, since, isAgain, by);
+    const found = await localizeSlowdown(run, suspicion, since, isAgain, by);
     this.figures.localizations++;
     this.figures.fetchedBytes += found.bytes;
     return found;
   }
 
   /** Behind the verdict: nobody waits for a picture. */
-  #found({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Found): void {
+  #found({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {
     if (folder !== undefined) this.pictures.put(id, null, folder);
     if (picture !== null) void this.#draw(id, Promise.resolve(picture));
     const { suspects } = verdict;
@@ -439,7 +445,7 @@ export class Service {
     }
   }
 
-  #collect(run: RunState, kind: "hang" | "crash"): Promise<Found> {
+  #collect(run: JobRun, kind: "hang" | "crash"): Promise<Diagnosis> {
     const { folder, nowMs } = this.options;
     return diagnoseStandstill(run, kind, join(folder, "incidents"), nowMs(), this.#investigator);
   }
@@ -455,7 +461,7 @@ export class Service {
     this.tell({ type: "incident", incident });
   }
 
-  #counted(run: RunState, counted: readonly CountedIteration[]): void {
+  #counted(run: JobRun, counted: readonly JobIteration[]): void {
     const rows = {
       iteration: counted.map(({ iteration }) => iteration),
       endMs: counted.map(({ endMs }) => endMs),

@@ -101,7 +101,7 @@ export interface BeatReport {
     readonly alive: number;
     readonly stopped: readonly Rank[];
     readonly gone: readonly Rank[];
-    /** How long nothing went on though something should (agent/judge-run.ts, silence); 0 while it does. */
+    /** How long nothing went on though something should (agent/run-health.ts, silence); 0 while it does. */
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
@@ -110,12 +110,13 @@ export interface BeatReport {
   readonly dropped: { readonly reports: number; readonly points: number };
 }
 
-/** Something happened: told once. */
+/** Something happened: sent once. */
 export interface EventReport {
   readonly kind: "event";
   readonly job: string;
   readonly run: string;
-  readonly what: "gone" | "stopped" | "continued" | "hang" | "ended" | "log-failure" | "trouble";
+  /** "unknown": an event that an older or newer agent sends and this version ignores. */
+  readonly what: "gone" | "stopped" | "continued" | "ended" | "log-failure" | "trouble" | "unknown";
   readonly ranks: readonly Rank[];
   readonly atMs: number;
   /** One line. */
@@ -125,12 +126,7 @@ export interface EventReport {
 export type Report = JobReport | PointsReport | BeatReport | EventReport;
 
 /** Asked of the agent that has the rank. */
-export type AgentRequest =
-  | ProgramRequest
-  | DurationsRequest
-  | OperatorsRequest
-  | EvidenceRequest
-  | MicroBatchRequest;
+export type AgentRequest = ProgramRequest | DurationsRequest | OperatorsRequest | EvidenceRequest;
 
 /** What a rank runs in an iteration: the latest that the agent holds where `iteration` is null or not held. */
 export interface ProgramRequest {
@@ -230,18 +226,6 @@ export interface EvidenceReply {
   readonly troubles: readonly string[];
 }
 
-/** A plan that was approved, handed to whoever allots micro-batches on this machine. */
-export interface MicroBatchRequest {
-  readonly ask: "micro-batches";
-  readonly job: string;
-  readonly run: string;
-  readonly counts: readonly number[];
-}
-export interface DoneReply {
-  readonly kind: "done";
-  readonly says: string;
-}
-
 /** The agent cannot answer: it says why. */
 export interface RefusedReply {
   readonly kind: "refused";
@@ -253,5 +237,4 @@ export type AgentReply =
   | DurationsReply
   | OperatorsReply
   | EvidenceReply
-  | DoneReply
   | RefusedReply;

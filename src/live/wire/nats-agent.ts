@@ -14,7 +14,7 @@ import { loadNats, requireNats } from "./nats-modules.ts";
 import { SAY_AGAIN_MS, subjects } from "./nats-subjects.ts";
 import { createOutbox, type OutboxEntry } from "./outbox.ts";
 import type { AgentLink, AgentLinkOptions } from "./transport.ts";
-import { createTeller, safely } from "./trouble.ts";
+import { createTroubleReporter, safely } from "./trouble.ts";
 
 const PUBLISH_MS = 2000;
 const CLOSING_MS = 1000;
@@ -31,7 +31,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   requireNats();
   const { hello } = options;
   const outbox = createOutbox(options.bufferBytes, hello);
-  const trouble = createTeller(options.onTrouble);
+  const trouble = createTroubleReporter(options.onTrouble);
   const answer = createAnswerer(options.answer);
   const ending = new AbortController();
   let connection: NatsConnection | null = null;
@@ -58,7 +58,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   };
   const jobs = createNatsJobs((nc, message) => {
     respond(nc, message).catch((error: unknown) =>
-      trouble.tell(`no answer sent: ${messageOf(error)}`),
+      trouble.report(`no answer sent: ${messageOf(error)}`),
     );
   });
 
@@ -76,13 +76,13 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         i++;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        if (isUp) trouble.tell(`JetStream takes no reports: ${messageOf(error)}`);
+        if (isUp) trouble.report(`JetStream takes no reports: ${messageOf(error)}`);
         await wait(retryMs * (0.5 + Math.random() / 2));
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
     }
     if (ending.signal.aborted) return;
-    if (entry.bytes !== null) trouble.over();
+    if (entry.bytes !== null) trouble.clear();
     outbox.taken(entry);
   };
   const pump = async (): Promise<void> => {
@@ -98,7 +98,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
 
   const arrive = (): void => {
     isUp = true;
-    trouble.over();
+    trouble.clear();
     say();
     introducedAt = performance.now();
     safely(options.onConnected);
@@ -129,7 +129,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
     for await (const { type } of nc.status()) {
       if (type === "disconnect") {
         isUp = false;
-        trouble.tell("the connection to NATS is lost");
+        trouble.report("the connection to NATS is lost");
       } else if (type === "reconnect") arrive();
     }
   };
@@ -149,7 +149,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         attempt = 0;
         await serve(nc);
       } catch (error) {
-        trouble.tell(`NATS cannot be reached: ${messageOf(error)}`);
+        trouble.report(`NATS cannot be reached: ${messageOf(error)}`);
       }
       isUp = false;
       js = null;
@@ -158,11 +158,11 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       await wait(longest * (0.5 + Math.random() / 2));
     }
   };
-  const running = run().catch((error: unknown) => trouble.tell(messageOf(error)));
+  const running = run().catch((error: unknown) => trouble.report(messageOf(error)));
 
   const push = (report: Report, job: string): void => {
     const why = outbox.push(report, job);
-    if (why !== null) trouble.tell(`a report was not sent: ${why}`);
+    if (why !== null) trouble.report(`a report was not sent: ${why}`);
   };
   return {
     get isConnected() {

@@ -10,10 +10,10 @@ import { loadNats } from "./nats-modules.ts";
 import { createPresence } from "./nats-presence.ts";
 import { DEFAULT_STREAM_BYTES, ensureStream, replicasOf } from "./nats-stream.ts";
 import { QUEUE, subjects } from "./nats-subjects.ts";
-import { createTaker } from "./nats-take.ts";
+import { createReportIntake } from "./nats-intake.ts";
 import { createPendingReplies } from "./replies.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator } from "./transport.ts";
-import { createTeller, safely } from "./trouble.ts";
+import { createTroubleReporter, safely } from "./trouble.ts";
 
 export interface NatsBusOptions {
   /** nats:// or tls://, several brokers with commas. */
@@ -49,7 +49,7 @@ export async function connectNatsBus(
       );
     },
   );
-  const trouble = createTeller(handlers.onTrouble);
+  const trouble = createTroubleReporter(handlers.onTrouble);
   try {
     const js = modules.jetstream.jetstream(nc);
     const jsm = await modules.jetstream.jetstreamManager(nc, { checkAPI: false });
@@ -58,7 +58,7 @@ export async function connectNatsBus(
     const coordinator = await createNatsCoordinator(modules, nc, {
       replicas,
       server,
-      tell: trouble.tell,
+      tell: trouble.report,
     });
 
     const traffic = { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 };
@@ -71,8 +71,8 @@ export async function connectNatsBus(
         if (error === null && NAME.test(job)) safely(() => handlers.announced(job));
       },
     });
-    void watch(nc, trouble.tell, () => {
-      trouble.over();
+    void watch(nc, trouble.report, () => {
+      trouble.clear();
       presence.renew();
     });
 
@@ -87,8 +87,8 @@ export async function connectNatsBus(
         const follower = followJob(js, {
           job,
           fromMs: nowMs() - replayMs,
-          take: createTaker(job, handlers, nowMs, traffic),
-          onTrouble: trouble.tell,
+          take: createReportIntake(job, handlers, nowMs, traffic),
+          onTrouble: trouble.report,
         });
         followers.set(job, follower);
         await follower.started;

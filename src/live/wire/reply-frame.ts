@@ -1,8 +1,17 @@
 /** Answers as frames: columns for numbers, whole files for evidence. */
 import { cutText } from "../../base/text.ts";
-import { columnsOf, type Layout, lengthsOf, readColumns } from "./columns.ts";
 import { type Fields, fieldsOf, integerIn, listIn, textIn, timeIn, wordIn } from "./fields.ts";
-import { FrameError, padded, type RawFrame } from "./frame.ts";
+import {
+  checkLengths,
+  type Columns,
+  columnsOf,
+  type Layout,
+  lengthsOf,
+  readColumns,
+  FrameError,
+  padded,
+  type RawFrame,
+} from "./frame.ts";
 import type { AgentReply, AgentRequest, EvidenceReply } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
 import { durationsOf } from "./request-frame.ts";
@@ -35,7 +44,6 @@ const KINDS = [
   "durations",
   "operators",
   "evidence",
-  "done",
   "refused",
 ] as const satisfies readonly AgentReply["kind"][];
 const MOST_FILES = 16_384;
@@ -56,8 +64,6 @@ export function replyHead(reply: AgentReply): Fields {
       const files = reply.files.map(({ name, bytes }) => ({ name, length: bytes.length }));
       return { kind: reply.kind, files, troubles: reply.troubles.map(cut) };
     }
-    case "done":
-      return { kind: reply.kind, says: cut(reply.says) };
     case "refused":
       return { kind: reply.kind, why: cut(reply.why) };
   }
@@ -73,9 +79,30 @@ export function replyColumns(reply: AgentReply): ArrayBufferView[] {
       return columnsOf(OPERATORS, reply);
     case "evidence":
       return reply.files.map(({ bytes }) => bytes);
-    case "done":
     case "refused":
       return [];
+  }
+}
+
+/** Throws FrameError where no service would take it, before anything is encoded. */
+export function checkReply(reply: AgentReply): void {
+  switch (reply.kind) {
+    case "program":
+      checkLengths(PROGRAM, lengthsOf(PROGRAM, reply), MOST_ROWS);
+      break;
+    case "durations":
+      checkLengths(DURATIONS, lengthsOf(DURATIONS, reply), MOST_ROWS);
+      break;
+    case "operators":
+      checkLengths(OPERATORS, lengthsOf(OPERATORS, reply), MOST_ROWS);
+      timeIn({ ...reply }, "epochMs");
+      checkBounds(reply);
+      break;
+    case "evidence":
+      listIn(replyHead(reply), "troubles", MOST_FILES, String);
+      listIn(replyHead(reply), "files", MOST_FILES, nameOfFile(new Set()));
+      break;
+    case "refused":
   }
 }
 
@@ -93,37 +120,37 @@ export function readReply(head: Fields, payload: RawFrame["payload"]): AgentRepl
       return readOperators(head, payload);
     case "evidence":
       return readEvidence(head, payload);
-    case "done":
     case "refused":
       if (payload.length > 0) throw new FrameError("a payload behind a reply that has none");
-      return kind === "done"
-        ? { kind, says: textIn(head, "says") }
-        : { kind, why: textIn(head, "why") };
+      return { kind, why: textIn(head, "why") };
   }
 }
 
 function readOperators(head: Fields, payload: Uint8Array): AgentReply {
   const columns = readColumns(OPERATORS, head["lengths"], payload, MOST_ROWS);
-  const { from, to, op } = columns;
-  // Whoever reads a stretch trusts its bounds.
+  checkBounds(columns);
+  return { kind: "operators", epochMs: timeIn(head, "epochMs"), ...columns };
+}
+
+/** Whoever reads an iteration's operators trusts its bounds. */
+function checkBounds({
+  from,
+  to,
+  op,
+}: Columns<Pick<typeof OPERATORS, "from" | "to" | "op">>): void {
   for (let i = 0; i < from.length; i++) {
     if (from[i]! < 0 || to[i]! < from[i]! || to[i]! > op.length) {
       throw new FrameError("an iteration whose operators are not there");
     }
   }
-  return { kind: "operators", epochMs: timeIn(head, "epochMs"), ...columns };
 }
 
 function readEvidence(head: Fields, payload: Uint8Array): EvidenceReply {
   let at = 0;
-  const names = new Set<string>();
+  const nameOf = nameOfFile(new Set());
   const files = listIn(head, "files", MOST_FILES, (value) => {
-    const fields = fieldsOf(value, "a file");
-    const name = textIn(fields, "name", NAME_LENGTH);
-    const length = integerIn(fields, "length", 0, payload.length - at);
-    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
-    if (names.has(name)) throw new FrameError("two files of one name");
-    names.add(name);
+    const name = nameOf(value);
+    const length = integerIn(value as Fields, "length", 0, payload.length - at);
     const bytes = payload.subarray(at, at + length);
     at += padded(length);
     if (at > payload.length) throw new FrameError("a payload that is not as long as its files");
@@ -133,6 +160,16 @@ function readEvidence(head: Fields, payload: Uint8Array): EvidenceReply {
   const troubles = listIn(head, "troubles", MOST_FILES, (line) => textIn({ line }, "line"));
   return { kind: "evidence", files, troubles };
 }
+
+const nameOfFile =
+  (names: Set<string>) =>
+  (value: unknown): string => {
+    const name = textIn(fieldsOf(value, "a file"), "name", NAME_LENGTH);
+    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
+    if (names.has(name)) throw new FrameError("two files of one name");
+    names.add(name);
+    return name;
+  };
 
 /** A relative path that stays inside the folder it is put in, on every system. */
 function isSafePath(name: string): boolean {
@@ -144,8 +181,7 @@ function isSafePath(name: string): boolean {
 /** Why this cannot be the answer to that; null where it can. */
 export function misfit(request: AgentRequest, reply: AgentReply): string | null {
   if (reply.kind === "refused") return null;
-  const expected = request.ask === "micro-batches" ? "done" : request.ask;
-  if (reply.kind !== expected) return `it answered ${expected} with ${reply.kind}`;
+  if (reply.kind !== request.ask) return `it answered ${request.ask} with ${reply.kind}`;
   if (request.ask === "durations" && reply.kind === "durations") {
     if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
   }

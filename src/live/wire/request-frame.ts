@@ -22,7 +22,6 @@ const ASKS = [
   "durations",
   "operators",
   "evidence",
-  "micro-batches",
 ] as const satisfies readonly AgentRequest["ask"][];
 const MOST_ITERATIONS = 65_536;
 const MOST_PICKS = 65_536;
@@ -64,8 +63,6 @@ export function readRequest(head: Fields): AgentRequest {
         stacks: flagIn(head, "stacks"),
         logBytes: integerIn(head, "logBytes", 0, LIMITS.replyBytes),
       };
-    case "micro-batches":
-      return { ask, job, run, counts: integersIn(head, "counts", LIMITS.worldSize, 0, 2 ** 31) };
   }
 }
 

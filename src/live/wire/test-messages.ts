@@ -80,7 +80,7 @@ const anyEvent: fc.Arbitrary<EventReport> = fc.record({
   kind: fc.constant("event"),
   job: name,
   run: name,
-  what: fc.constantFrom("gone" as const, "hang" as const, "trouble" as const),
+  what: fc.constantFrom("gone" as const, "stopped" as const, "trouble" as const),
   ranks: fc.array(rank, few),
   atMs: timeMs,
   says: text,
@@ -165,7 +165,6 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     stacks: fc.boolean(),
     logBytes: fc.nat(1e6),
   }),
-  fc.record({ ask: fc.constant("micro-batches"), ...ofRun, counts }),
 );
 
 const ofLength = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i - 1);
@@ -202,6 +201,5 @@ export const anyReply: fc.Arbitrary<AgentReply> = fc.oneof(
     files: fc.uniqueArray(anyFile, { maxLength: 3, selector: (file) => file.name }),
     troubles: fc.array(text, few),
   }),
-  fc.record({ kind: fc.constant("done" as const), says: text }),
   fc.record({ kind: fc.constant("refused" as const), why: text }),
 );

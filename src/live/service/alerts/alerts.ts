@@ -2,7 +2,7 @@
 import { harmless } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { makeAlertmanagerChannel } from "./alertmanager.ts";
-import { makeAnnouncer } from "./announcer.ts";
+import { makeNotifier } from "./notifier.ts";
 import type { Channel, ChannelMeans } from "./channel.ts";
 import { makeLedger, type LedgerEntry } from "./ledger.ts";
 import {
@@ -12,7 +12,7 @@ import {
   TIMINGS,
   type WebhookTarget,
 } from "./types.ts";
-import { bounded, slackBody, webhookBody } from "./words.ts";
+import { bounded, slackBody, webhookBody } from "./alert-text.ts";
 
 const DEFAULT_HOLD_SECONDS = 30;
 const MOST_HOLD_MS = 600_000;
@@ -137,7 +137,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
   return [
     ...[...new Set(config.alertmanager)].map((url) => makeAlertmanagerChannel(url, means)),
     ...distinct(config.webhooks).map((target) =>
-      makeAnnouncer(
+      makeNotifier(
         {
           kind: "webhook",
           url: target.url,
@@ -148,7 +148,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
       ),
     ),
     ...distinct(config.slack).map(({ url }) =>
-      makeAnnouncer(
+      makeNotifier(
         {
           kind: "slack",
           url,

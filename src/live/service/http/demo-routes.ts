@@ -1,7 +1,7 @@
 /** The ways to a job that can be broken on purpose: there in a demonstration only. */
 import { UserError } from "../../../base/errors.ts";
 import { Refusal, type DemoControl, type DemoState } from "../view.ts";
-import type { Ask, Route } from "./routes.ts";
+import type { AskAgent, Route } from "./routes.ts";
 import { demoFault } from "./schemas.ts";
 
 const PATH = "/api/v1/demo";
@@ -27,7 +27,7 @@ export function demoRoutes(demo: DemoControl): readonly Route[] {
       summary: "Break something",
       body: "DemoFault",
       errors: WITH_BODY,
-      answer: async ({ body }: Ask) => {
+      answer: async ({ body }: AskAgent) => {
         const parsed = demoFault.safeParse(await body());
         if (!parsed.success)
           throw new Refusal(

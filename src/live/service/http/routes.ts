@@ -8,7 +8,7 @@ import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } fr
 import { rankColumns, rankValues } from "./rank-answer.ts";
 import { actionBody, type SchemaName } from "./schemas.ts";
 
-export interface Ask {
+export interface AskAgent {
   readonly view: ServiceView;
   readonly request: IncomingMessage;
   readonly caller: Caller;
@@ -33,7 +33,7 @@ export interface Route {
   /** Statuses of errors besides those that every route has. */
   readonly errors: readonly number[];
   /** A value, or bytes that are JSON already. null for routes that the server answers itself, for they are no JSON of the view. */
-  readonly answer: ((ask: Ask) => unknown) | null;
+  readonly answer: ((ask: AskAgent) => unknown) | null;
 }
 
 const MOST_ROWS = 10_000;
@@ -60,7 +60,7 @@ const OFFENDERS_QUERY = { days: whole("over so many days; 30 by default", 3650),
 const AUDIT_QUERY = { incident: text("of this incident"), most };
 
 /** Nobody has to know why: a name that cannot be is not there either. */
-function jobOf({ param }: Ask): string {
+function jobOf({ param }: AskAgent): string {
   const job = param("job");
   if (!NAME.test(job)) throw new Refusal(404, "there is no such job");
   return job;
@@ -76,7 +76,7 @@ const get = (
   schema: SchemaName,
   summary: string,
   query: Parameters,
-  answer: (ask: Ask) => unknown,
+  answer: (ask: AskAgent) => unknown,
 ): Route => ({
   method: "get",
   path: `/api/v1${path}`,

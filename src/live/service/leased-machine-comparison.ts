@@ -1,27 +1,31 @@
 /** The schedule of the machine watch, under a lease: of several services one asks Prometheus. */
 import type { Incident } from "../../model/incident.ts";
 import type { Coordinator } from "../wire/transport.ts";
-import { MachineWatch, MACHINES, type MachineWatchOptions } from "./machine-watch.ts";
-import { RecordKeeper, type RecordKeeperOptions } from "./record-keeper.ts";
+import {
+  MachineComparison,
+  MACHINES,
+  type MachineComparisonOptions,
+} from "./machine-comparison.ts";
+import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts";
 
-export interface HeldMachinesOptions {
+export interface LeasedMachineComparisonOptions {
   readonly coordinator: Coordinator;
-  readonly watch: Omit<MachineWatchOptions, "save">;
-  readonly keeper: Omit<RecordKeeperOptions, "lease" | "unsaved" | "told" | "memory" | "lost">;
+  readonly watch: Omit<MachineComparisonOptions, "save">;
+  readonly keeper: Omit<IncidentWriterOptions, "lease" | "unsaved" | "told" | "memory" | "lost">;
   readonly everyMs: number;
 }
 
 interface Held {
-  readonly watch: MachineWatch;
-  readonly keeper: RecordKeeper;
+  readonly watch: MachineComparison;
+  readonly keeper: IncidentWriter;
 }
 
-export class HeldMachines {
-  readonly #options: HeldMachinesOptions;
+export class LeasedMachineComparison {
+  readonly #options: LeasedMachineComparisonOptions;
   #held: Held | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: HeldMachinesOptions) {
+  constructor(options: LeasedMachineComparisonOptions) {
     this.#options = options;
   }
 
@@ -29,8 +33,8 @@ export class HeldMachines {
     return this.#held?.watch.open ?? [];
   }
 
-  /** See MachineWatch; nothing where another service asks Prometheus. */
-  wish(...wish: Parameters<MachineWatch["wish"]>): void {
+  /** See MachineComparison; nothing where another service asks Prometheus. */
+  wish(...wish: Parameters<MachineComparison["wish"]>): void {
     this.#held?.watch.wish(...wish);
   }
 
@@ -60,7 +64,7 @@ export class HeldMachines {
     const lease = await coordinator.claim(MACHINES);
     if (!lease) return null;
     const document = recordOf(await coordinator.read(MACHINES));
-    const keeper: RecordKeeper = new RecordKeeper({
+    const keeper: IncidentWriter = new IncidentWriter({
       ...keeping,
       lease,
       unsaved: incidentsOf(document["unsaved"]),
@@ -72,7 +76,7 @@ export class HeldMachines {
       },
     });
     const known = incidentsOf(document["incidents"]);
-    const watch: MachineWatch = new MachineWatch(
+    const watch: MachineComparison = new MachineComparison(
       { ...watching, save: (incident) => keeper.save(incident) },
       known,
     );

@@ -8,7 +8,7 @@ import { discover, type FoundRing } from "./discover.ts";
 import { ringsOf } from "./select-run.ts";
 import { end, IdleProcesses } from "./test-process.ts";
 import { nowNs, olderMachine, TestRing, writeRing } from "./test-ring.ts";
-import { JobWatcher } from "./watch-jobs.ts";
+import { RunWatcher } from "./run-watcher.ts";
 
 let folder: string;
 const idle = new IdleProcesses();
@@ -22,10 +22,10 @@ afterEach(() => {
 });
 
 describe("watching jobs", () => {
-  const watch = (hangNs: number): JobWatcher =>
-    new JobWatcher(folder, { keepNs: 1e12, mostRecords: 64, hangNs, machine });
-  const kinds = (watcher: JobWatcher): string[] =>
-    watcher.tick().incidents.map(({ kind, says }) => `${kind}: ${says}`);
+  const watch = (hangNs: number): RunWatcher =>
+    new RunWatcher(folder, { keepNs: 1e12, mostRecords: 64, hangNs, machine });
+  const kinds = (watcher: RunWatcher): string[] =>
+    watcher.tick().problems.map(({ kind, says }) => `${kind}: ${says}`);
 
   it("tells of a hang once, and again after it went on", () => {
     const ring = new TestRing({ on: machine, folder, rank: 2, job: "llama" });
@@ -108,7 +108,7 @@ describe("watching jobs", () => {
   it("dumps what it kept, also of a run whose processes all died at once", async () => {
     const child = await idle.start();
     const ring = writeRing({ on: machine, folder, pid: child.pid, records: 64 });
-    const watcher = new JobWatcher(folder, {
+    const watcher = new RunWatcher(folder, {
       keepNs: 1e15,
       mostRecords: 256,
       hangNs: 1e12,
@@ -119,9 +119,9 @@ describe("watching jobs", () => {
       if (i % 20 === 0) watcher.tick();
     }
     await end(child);
-    const { incidents } = watcher.tick();
-    expect(incidents.map(({ kind }) => kind)).toEqual(["gone"]);
-    const [dead] = incidents[0]!.run.rings;
+    const { problems } = watcher.tick();
+    expect(problems.map(({ kind }) => kind)).toEqual(["gone"]);
+    const [dead] = problems[0]!.run.rings;
     expect(dead!.process.state).toBe("X");
     const bytes = watcher.extend(dead!, copyRing(dead!, machine).bytes);
     expect(bytes.readUInt32LE(HEADER.recordCount)).toBe(256);

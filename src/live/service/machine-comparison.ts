@@ -17,7 +17,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { MachineReport } from "../../model/machine-report.ts";
-import { confirmed, isOpen, resolved, suspected } from "./incident-life.ts";
+import { confirmed, isOpen, resolved, suspected } from "./incident-lifecycle.ts";
 
 /** The lease's name; no job is called that. */
 export const MACHINES = "machines-of-the-site";
@@ -29,7 +29,7 @@ const MOST_WISHES = 64;
 /** An incident of a machine that lasts is drawn again so often. */
 const DRAWN_EVERY = 5;
 
-export interface MachineWatchOptions {
+export interface MachineComparisonOptions {
   /** Asked again until it is there. */
   connect(this: void): Promise<Server>;
   readonly match: string;
@@ -59,8 +59,8 @@ interface Seen {
 
 const ENV = { signal: new AbortController().signal, progress: () => undefined };
 
-export class MachineWatch {
-  readonly #options: MachineWatchOptions;
+export class MachineComparison {
+  readonly #options: MachineComparisonOptions;
   #fleet: { readonly server: Server; readonly watched: WatchedFleet } | null = null;
   readonly #seen = new Map<string, Seen>();
   /** What the last call saw. */
@@ -69,7 +69,7 @@ export class MachineWatch {
   readonly #wishes = new Map<string, Wish>();
   #isBusy = false;
 
-  constructor(options: MachineWatchOptions, known: readonly Incident[]) {
+  constructor(options: MachineComparisonOptions, known: readonly Incident[]) {
     this.#options = options;
     for (const incident of known)
       if (isOpen(incident))

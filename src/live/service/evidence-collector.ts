@@ -11,8 +11,8 @@ import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { EvidenceReply } from "../wire/messages.ts";
 import { isPicture } from "./bounded-picture.ts";
-import type { Ask } from "./fetch-operators.ts";
-import type { RunState } from "./run-state.ts";
+import type { AskAgent } from "./fetch-operators.ts";
+import type { JobRun } from "./job-run.ts";
 
 /** Stacks take two seconds, disks of a sick machine longer. */
 const PATIENCE_MS = 15_000;
@@ -34,11 +34,11 @@ export interface Evidence {
   readonly troubles: readonly string[];
 }
 
-export async function collectEvidence(
-  run: RunState,
+export async function collectFromAgents(
+  run: JobRun,
   folder: string,
   agents: readonly string[],
-  ask: Ask,
+  ask: AskAgent,
   incidents: ReadonlyMap<string, number>,
 ): Promise<Evidence> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -97,7 +97,7 @@ async function write(folder: string, { files }: EvidenceReply): Promise<number> 
   return written;
 }
 
-function jobFileOf(run: RunState, incidents: ReadonlyMap<string, number>): object {
+function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {
   return {
     name: run.job,
     ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),

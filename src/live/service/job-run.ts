@@ -25,7 +25,7 @@ const SAME_START_MS = 10 * 60_000;
 const MOST_NORMAL = 16;
 const MOST_SLOW = 8;
 
-export interface HeldRank {
+export interface RunRank {
   readonly report: RankReport;
   readonly agent: string;
   readonly machine: string;
@@ -34,7 +34,7 @@ export interface HeldRank {
   state: "running" | "stopped" | "gone";
 }
 
-export interface CountedIteration {
+export interface JobIteration {
   readonly iteration: number;
   readonly durationMs: number;
   readonly endMs: number;
@@ -49,13 +49,13 @@ export interface CountedIteration {
   } | null;
 }
 
-export class RunState {
+export class JobRun {
   readonly job: string;
   readonly run: string;
   readonly startedMs: number;
-  readonly ranks = new Map<Rank, HeldRank>();
+  readonly ranks = new Map<Rank, RunRank>();
   /** The same by agent: each says every two seconds how its own are. */
-  readonly #byAgent = new Map<string, Map<Rank, HeldRank>>();
+  readonly #byAgent = new Map<string, Map<Rank, RunRank>>();
   readonly points = new PointTable();
   readonly pauses = new Set<number>();
   worldSize = 0;
@@ -132,11 +132,11 @@ export class RunState {
     return [...this.#byAgent].filter(([, ranks]) => ranks.size > 0).map(([agent]) => agent);
   }
 
-  ranksOf(agent: string): ReadonlyMap<Rank, HeldRank> {
+  ranksOf(agent: string): ReadonlyMap<Rank, RunRank> {
     return this.#byAgent.get(agent) ?? NOBODY;
   }
 
-  #hold(held: HeldRank): void {
+  #hold(held: RunRank): void {
     const { rank } = held.report;
     const before = this.ranks.get(rank);
     if (before && before.agent !== held.agent) this.#byAgent.get(before.agent)?.delete(rank);
@@ -181,8 +181,8 @@ export class RunState {
   }
 
   /** Iterations that are complete now, oldest first. */
-  count(nowMs: number): CountedIteration[] {
-    const counted: CountedIteration[] = [];
+  count(nowMs: number): JobIteration[] {
+    const counted: JobIteration[] = [];
     const numbers = this.points.after(this.#counted);
     const active = this.points.active;
     for (const [k, number] of numbers.entries()) {
@@ -289,12 +289,12 @@ export class RunState {
     iteration: number;
     durationMs: number;
     endMs: number;
-  }): CountedIteration {
+  }): JobIteration {
     this.#numbers.push(iteration);
     this.#ends.push(endMs);
     this.#durations.push(durationMs);
     const shift = this.#tracker.push({ iteration, durationMs, between: 0, batch: NaN });
-    let told: CountedIteration["shift"] = null;
+    let told: JobIteration["shift"] = null;
     if (shift) {
       const at = shift.start + this.#ahead - this.#firstPush;
       told = {
@@ -337,7 +337,7 @@ export class RunState {
   }
 }
 
-const NOBODY: ReadonlyMap<Rank, HeldRank> = new Map();
+const NOBODY: ReadonlyMap<Rank, RunRank> = new Map();
 
 function ownRows(report: PointsReport, isOwn: (rank: Rank) => boolean): PointsReport {
   const kept = [...report.rank.keys()].filter((i) => isOwn(report.rank[i]!));

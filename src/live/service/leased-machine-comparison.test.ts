@@ -8,7 +8,7 @@ import type { Coordinator, Lease } from "../wire/transport.ts";
 import { until } from "../../../test/support/until.ts";
 import { readServeConfig } from "./config.ts";
 import { embeddedCoordinator } from "./embedded-coordinator.ts";
-import { HeldMachines } from "./held-machines.ts";
+import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
 
 const opened: (() => Promise<void>)[] = [];
@@ -60,7 +60,7 @@ async function site(sick = 4) {
     const changed: Incident[] = [];
     const troubles: string[] = [];
     let asked = 0;
-    const held = new HeldMachines({
+    const held = new LeasedMachineComparison({
       coordinator: lease.coordinator(),
       everyMs: 10,
       watch: {
@@ -98,7 +98,7 @@ async function site(sick = 4) {
   return { lease, service };
 }
 
-const machines = ({ held }: { held: HeldMachines }): string[] =>
+const machines = ({ held }: { held: LeasedMachineComparison }): string[] =>
   held.open.flatMap((incident) => [...incident.machines]);
 
 describe("the watch over machines", () => {

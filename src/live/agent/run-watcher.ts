@@ -5,7 +5,7 @@
 import { HEADER } from "../../ingest/probe-ring/layout.ts";
 import { discover, isAlive, type FoundRing, type Run } from "./discover.ts";
 import { RingFollower, type FollowOptions } from "./follow-ring.ts";
-import { hasFailed, openWords, silence, who, type Watched } from "./judge-run.ts";
+import { hasFailed, openWords, silence, who, type WatchedRing } from "./run-health.ts";
 import { isForeign, stateOf, type Machine } from "./process-state.ts";
 import { openingError } from "./ring-file.ts";
 
@@ -24,7 +24,7 @@ export interface WatchOptions extends FollowOptions {
   refuse?(this: void, ring: FoundRing): string | null;
 }
 
-export interface Incident {
+export interface RunProblem {
   readonly kind: "hang" | "gone" | "stopped";
   readonly run: Run;
   /** Names the run as long as it is watched. */
@@ -39,16 +39,16 @@ export interface WatchedRun {
   readonly key: string;
   readonly run: Run;
   readonly isHung: boolean;
-  readonly watched: readonly Watched[];
+  readonly watched: readonly WatchedRing[];
 }
 
 export interface Tick {
-  readonly incidents: readonly Incident[];
+  readonly problems: readonly RunProblem[];
   /** Files that cannot be read, each told once. */
   readonly troubles: readonly string[];
 }
 
-interface RunState {
+interface RunStatus {
   run: Run;
   isHung: boolean;
   hasLost: boolean;
@@ -57,11 +57,11 @@ interface RunState {
   looksOver: number;
 }
 
-export class JobWatcher {
+export class RunWatcher {
   readonly #folder: string;
   readonly #options: WatchOptions;
-  readonly #watched = new Map<string, Watched>();
-  readonly #runs = new Map<string, RunState>();
+  readonly #watched = new Map<string, WatchedRing>();
+  readonly #runs = new Map<string, RunStatus>();
   readonly #told = new Set<string>();
   #ticks = 0;
   /** Of rings that were let go. */
@@ -94,7 +94,7 @@ export class JobWatcher {
 
   /** Runs of which at least one ring is followed. */
   get watchedRuns(): WatchedRun[] {
-    const byRun = new Map<string, Watched[]>();
+    const byRun = new Map<string, WatchedRing[]>();
     for (const watched of this.#watched.values()) {
       const list = byRun.get(watched.runKey);
       if (list) list.push(watched);
@@ -140,15 +140,15 @@ export class JobWatcher {
       watched.state = stateOf(watched.ring.header, heartbeat, machine).state;
       watched.stoppedTicks = /^[Tt]$/.test(watched.state) ? watched.stoppedTicks + 1 : 0;
     }
-    const incidents = [...this.#runs].flatMap(([key, state]) => this.#judge(key, state, nowNs));
-    if (incidents.length === 0) return { incidents, troubles };
+    const problems = [...this.#runs].flatMap(([key, state]) => this.#judge(key, state, nowNs));
+    if (problems.length === 0) return { problems, troubles };
     // Whoever dumps wants to know how the processes are now.
     this.#look(troubles);
-    const now = incidents.map((one) => {
+    const now = problems.map((one) => {
       const run = this.#runs.get(keyOf(one.run))?.run;
       return run === undefined ? one : { ...one, run };
     });
-    return { incidents: now, troubles };
+    return { problems: now, troubles };
   }
 
   #look(troubles: string[]): void {
@@ -232,14 +232,14 @@ export class JobWatcher {
     troubles.push(line);
   }
 
-  #judge(key: string, state: RunState, nowNs: number): Incident[] {
+  #judge(key: string, state: RunStatus, nowNs: number): RunProblem[] {
     const watched = [...this.#watched.values()].filter(({ runKey }) => runKey === key);
     if (watched.length === 0) return [];
-    const incidents: Incident[] = [];
-    const say = (kind: Incident["kind"], of: readonly Watched[], says: string): void => {
+    const problems: RunProblem[] = [];
+    const say = (kind: RunProblem["kind"], of: readonly WatchedRing[], says: string): void => {
       const ranks = [...new Set(of.map(({ ring }) => ring.header.rank))].filter((r) => r >= 0);
       ranks.sort((a, b) => a - b);
-      incidents.push({ kind, key, run: state.run, ranks, says: `${state.run.job}: ${says}` });
+      problems.push({ kind, key, run: state.run, ranks, says: `${state.run.job}: ${says}` });
     };
     const gone = watched.filter(hasFailed);
     // The first is the news; those that follow are killed by the launcher, or die of it.
@@ -263,7 +263,7 @@ export class JobWatcher {
       );
     state.isHung = isHung;
     for (const one of watched) one.wasAlive ||= /^[RSDTt]$/.test(one.state);
-    return incidents;
+    return problems;
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
-import { accusesSame } from "./incident-life.ts";
+import { accusesSame } from "./incident-lifecycle.ts";
 
 const of = (change: Partial<Suspect>): Verdict => {
   const suspect = { type: "rank", ranks: [3], machine: "node000", cause: "gpu-slow", ...change };

@@ -10,7 +10,7 @@ const USUAL_ITERATIONS = 3;
 const EXIT_IN_ORDER = 1;
 
 /** A ring that is followed, and its process as of the last look. */
-export interface Watched {
+export interface WatchedRing {
   readonly follower: RingFollower;
   ring: FoundRing;
   runKey: string;
@@ -24,9 +24,9 @@ export interface Watched {
  * the native library is there, communication counts: Python may go on in threads that have nothing to do with it. Where
  * there is none, calls and iterations do, and a job may take for an iteration what it took before.
  */
-export function silence(watched: readonly Watched[], nowNs: number): number {
+export function silence(watched: readonly WatchedRing[], nowNs: number): number {
   const alive = watched.filter(({ state }) => state !== "X" && state !== "Z");
-  const isHeld = ({ follower }: Watched): boolean =>
+  const isHeld = ({ follower }: WatchedRing): boolean =>
     Number(readProgress(follower.header).trapUntilNs) > nowNs;
   if (alive.some(isHeld)) return 0;
   const followers = alive.map(({ follower }) => follower);
@@ -55,7 +55,7 @@ export function silence(watched: readonly Watched[], nowNs: number): number {
   return silentNs > USUAL_ITERATIONS * longestNs ? silentNs : 0;
 }
 
-export function openWords(watched: readonly Watched[]): string {
+export function openWords(watched: readonly WatchedRing[]): string {
   const operators = watched.filter(({ follower }) => follower.openOperators > 0);
   const sum = operators.reduce((total, { follower }) => total + follower.openOperators, 0);
   if (sum > 0) return `${count(sum, "operator")} open on ${who(operators)}`;
@@ -69,13 +69,13 @@ export function openWords(watched: readonly Watched[]): string {
 }
 
 /** Gone, and not in order: an exit with code 0 is how jobs end. */
-export function hasFailed({ state, wasAlive, follower }: Watched): boolean {
+export function hasFailed({ state, wasAlive, follower }: WatchedRing): boolean {
   if (!wasAlive || (state !== "X" && state !== "Z")) return false;
   const { endedHow, endedCode } = readProgress(follower.header);
   return endedHow !== EXIT_IN_ORDER || endedCode !== 0;
 }
 
-export function who(watched: readonly Watched[]): string {
+export function who(watched: readonly WatchedRing[]): string {
   const ranks = [...new Set(watched.map(({ ring }) => ring.header.rank))].sort((a, b) => a - b);
   if (ranks.some((rank) => rank < 0))
     return `process ${[...new Set(watched.map(({ ring }) => ring.header.pid))].join(", ")}`;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { seeded } from "../../base/random.ts";
 import { IterationTracker } from "../../methods/iterations/iteration-tracker.ts";
-import { SlowWatch, type SlowDecision } from "./slow-watch.ts";
+import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
 
 /** Durations as the service would count them, with the tracker beside; what was decided, with the iteration. */
 function watch(
   durations: readonly number[],
-  slowWatch = new SlowWatch(),
-): (SlowDecision & { at: number })[] {
+  slowWatch = new SlowdownDetector(),
+): (SlowdownDecision & { at: number })[] {
   const tracker = new IterationTracker();
   const ends: number[] = [];
   let endMs = 0;
@@ -48,7 +48,7 @@ function gaussian(random: () => number): number {
   return Array.from({ length: 12 }, random).reduce((sum, value) => sum + value, -6);
 }
 
-describe("SlowWatch", () => {
+describe("SlowdownDetector", () => {
   it("looks into a plain jump three iterations after it began, before the tracker speaks", () => {
     const decisions = watch(
       noisy(
@@ -102,8 +102,8 @@ describe("SlowWatch", () => {
   });
 
   it("forgets a jump that only it saw and that nobody could explain", () => {
-    const slowWatch = new SlowWatch();
-    const push = (iteration: number, durationMs: number): SlowDecision[] =>
+    const slowWatch = new SlowdownDetector();
+    const push = (iteration: number, durationMs: number): SlowdownDecision[] =>
       slowWatch.push({
         iteration,
         durationMs,
@@ -119,7 +119,7 @@ describe("SlowWatch", () => {
   });
 
   it("goes on with an incident of before a restart, and counts only what is slow", () => {
-    const slowWatch = new SlowWatch();
+    const slowWatch = new SlowdownDetector();
     const suspicion = {
       slowFrom: 100,
       fromMs: 0,
@@ -128,7 +128,7 @@ describe("SlowWatch", () => {
       isTentative: false,
     };
     slowWatch.resume(suspicion, false);
-    const push = (iteration: number, durationMs: number): SlowDecision[] =>
+    const push = (iteration: number, durationMs: number): SlowdownDecision[] =>
       slowWatch.push({
         iteration,
         durationMs,

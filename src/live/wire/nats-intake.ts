@@ -5,7 +5,7 @@ import type { Report } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
 import { messageOf } from "./nats-connect.ts";
 import type { AgentBusHandlers } from "./transport.ts";
-import { createTellerByKey, isAhead } from "./trouble.ts";
+import { createTroubleReporterByKey, isAhead } from "./trouble.ts";
 
 interface Parts {
   readonly id: number;
@@ -21,7 +21,7 @@ const MOST_SENDERS = 20_000;
  * For one job: each (agent, boot, sequence) is handed over once, in ascending order of the sequence, whatever the
  * stream holds twice. Never rejects.
  */
-export function createTaker(
+export function createReportIntake(
   job: string,
   handlers: AgentBusHandlers,
   nowMs: () => number,
@@ -29,7 +29,7 @@ export function createTaker(
 ): (subject: string, data: Uint8Array) => Promise<void> {
   const taken = new Map<string, number>();
   const halves = new Map<string, Parts>();
-  const tellOf = createTellerByKey(handlers.onTrouble);
+  const tellOf = createTroubleReporterByKey(handlers.onTrouble);
 
   const refuse = (agent: string, why: string): void => {
     traffic.refused++;

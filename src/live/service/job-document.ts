@@ -1,8 +1,8 @@
 /** What must survive kill -9 of the service, a document a job; read back from a store that others may have written. */
 import type { Incident } from "../../model/incident.ts";
-import type { WatchMemory } from "./job-effects.ts";
+import type { SavedJobState } from "./job-effects.ts";
 
-export interface JobDocument extends WatchMemory {
+export interface JobDocument extends SavedJobState {
   readonly schema: 1;
   readonly job: string;
   readonly savedMs: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BeatReport } from "../wire/messages.ts";
-import { StillWatch } from "./still-watch.ts";
+import { StandstillDetector } from "./standstill-detector.ts";
 
 const HANG_MS = 30_000;
 
@@ -9,9 +9,9 @@ function beat(change: Partial<BeatReport["jobs"][number]> = {}): BeatReport["job
   return { ...base, openOperators: 0, lastIteration: 7, ...change };
 }
 
-describe("StillWatch", () => {
+describe("StandstillDetector", () => {
   it("is patient with a job whose agents see no open operators: it may save a checkpoint", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.moved(0);
     watch.heard("a", beat());
     expect(watch.look(5 * HANG_MS, 1000)).toBeNull();
@@ -19,7 +19,7 @@ describe("StillWatch", () => {
   });
 
   it("calls silence with open operators a hang, once, and takes it back when iterations end again", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.moved(0);
     watch.heard("a", beat({ silentMs: 20_000, openOperators: 4 }));
     expect(watch.look(HANG_MS - 1, 1000)).toBeNull();
@@ -30,7 +30,7 @@ describe("StillWatch", () => {
   });
 
   it("waits three of the longest iterations", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.moved(0);
     watch.heard("a", beat({ silentMs: 1, openOperators: 4 }));
     expect(watch.look(100_000, 40_000)).toBeNull();
@@ -38,14 +38,14 @@ describe("StillWatch", () => {
   });
 
   it("has little patience with a stopped process, and names it", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.moved(0);
     watch.heard("a", beat({ stopped: [3] }));
     expect(watch.look(6_000, 1000)).toMatchObject({ kind: "hang", ranks: [3] });
   });
 
   it("collects the deaths of a moment into one crash", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.lost([3], "rank 3 is gone", 1000);
     watch.lost([4, 5], "more", 1500);
     expect(watch.look(2000, 1000)).toBeNull();
@@ -57,7 +57,7 @@ describe("StillWatch", () => {
   });
 
   it("is silent where no agent is left to tell", () => {
-    const watch = new StillWatch(HANG_MS);
+    const watch = new StandstillDetector(HANG_MS);
     watch.moved(0);
     watch.heard("a", beat({ silentMs: 20_000, openOperators: 4 }));
     watch.forget("a");

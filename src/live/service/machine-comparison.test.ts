@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { connect } from "../../machines-pipeline.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
-import { MachineWatch } from "./machine-watch.ts";
+import { MachineComparison } from "./machine-comparison.ts";
 import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
 
 afterEach(closeServers);
@@ -12,7 +12,7 @@ async function watching(sick: () => number) {
   const saved: Incident[] = [];
   const pictured: [id: string, metrics: readonly MachinePicture[]][] = [];
   const troubles: string[] = [];
-  const watch = new MachineWatch(
+  const watch = new MachineComparison(
     {
       connect: () => connect({ url, signal: new AbortController().signal }),
       match: "",
@@ -29,7 +29,7 @@ async function watching(sick: () => number) {
   return { watch, saved, pictured, troubles };
 }
 
-describe("MachineWatch", () => {
+describe("MachineComparison", () => {
   it("draws the machine of its incident by what deviates", async () => {
     const { watch, saved, pictured, troubles } = await watching(() => 4);
     await watch.look();

@@ -22,7 +22,7 @@ const STOPPED_SHARE = 0.2;
 /** Others die within moments of the first: they belong into the same picture. */
 const GRACE_MS = 2000;
 
-export class StillWatch {
+export class StandstillDetector {
   readonly #hangMs: number;
   #movedMs = NaN;
   #lost: { readonly ranks: Rank[]; readonly says: string; readonly atMs: number } | null = null;

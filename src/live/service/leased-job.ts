@@ -3,13 +3,16 @@ import type { JobFile } from "../../live-pipeline.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { Actions } from "./actions/actions.ts";
-import { documentOf } from "./documents.ts";
-import { isOpen, withActions } from "./incident-life.ts";
+import { documentOf } from "./job-document.ts";
+import { isOpen, withActions } from "./incident-lifecycle.ts";
 import type { JobEffects, JobWatchOptions } from "./job-effects.ts";
 import { JobWatch } from "./job-watch.ts";
-import { RecordKeeper, type RecordKeeperOptions } from "./record-keeper.ts";
+import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts";
 
-export interface HeldJobOptions extends Omit<RecordKeeperOptions, "memory" | "unsaved" | "told"> {
+export interface LeasedJobOptions extends Omit<
+  IncidentWriterOptions,
+  "memory" | "unsaved" | "told"
+> {
   readonly document: unknown;
   readonly jobFile: JobFile | null;
   readonly actions: Actions;
@@ -17,15 +20,15 @@ export interface HeldJobOptions extends Omit<RecordKeeperOptions, "memory" | "un
   readonly effects: Omit<JobEffects, "save">;
 }
 
-export class HeldJob {
+export class LeasedJob {
   readonly job: string;
   readonly watch: JobWatch;
-  readonly keeper: RecordKeeper;
-  readonly #options: HeldJobOptions;
+  readonly keeper: IncidentWriter;
+  readonly #options: LeasedJobOptions;
   /** Changes of a record that leave its verdict alone propose nothing new. */
   #proposedFor: Verdict | null = null;
 
-  constructor(options: HeldJobOptions) {
+  constructor(options: LeasedJobOptions) {
     this.#options = options;
     this.job = options.lease.job;
     const known = documentOf(options.document);
@@ -33,7 +36,7 @@ export class HeldJob {
       ...options.effects,
       save: (incident) => this.#save(incident),
     });
-    this.keeper = new RecordKeeper({
+    this.keeper = new IncidentWriter({
       ...options,
       unsaved: known?.unsaved ?? [],
       told: known?.alerts ?? null,

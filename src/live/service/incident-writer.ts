@@ -8,7 +8,7 @@ import { LeaseLost, type Lease } from "../wire/transport.ts";
 import { makeAlerts } from "./alerts/alerts.ts";
 import type { Alerts, AlertsConfig, AlertsEnv } from "./alerts/types.ts";
 
-export interface RecordKeeperOptions {
+export interface IncidentWriterOptions {
   readonly lease: Lease;
   /** What the last keeper left. */
   readonly unsaved: readonly Incident[];
@@ -28,15 +28,15 @@ const FLUSH_AGAIN_MS = 2000;
 /** A broker's election takes some seconds. */
 const TRY_AGAIN_MS = [500, 1000, 2000, 4000, 8000];
 
-export class RecordKeeper {
+export class IncidentWriter {
   readonly alerts: Alerts;
-  readonly #options: RecordKeeperOptions;
+  readonly #options: IncidentWriterOptions;
   readonly #unsaved: Incident[];
   #told: unknown;
   #isLost = false;
   #isFlushing = false;
 
-  constructor(options: RecordKeeperOptions) {
+  constructor(options: IncidentWriterOptions) {
     this.#options = options;
     this.#unsaved = [...options.unsaved];
     this.#told = options.told;

@@ -9,12 +9,12 @@ import { SENDING, COLLECTIVE, type StageOperators } from "./stage-operators.ts";
 export interface StageColumns {
   /** Milliseconds from start to end; NaN where the lane does not run it. */
   readonly durationMs: Float32Array;
-  /** Milliseconds after `HeldIteration.startMs`. */
+  /** Milliseconds after `BufferedIteration.startMs`. */
   readonly startMs: Float32Array;
   readonly issueMs: Float32Array;
 }
 
-export interface HeldIteration {
+export interface BufferedIteration {
   iteration: number;
   /** Milliseconds since 1970 when the iteration before was done on all ranks. */
   startMs: number;
@@ -28,11 +28,11 @@ export interface HeldIteration {
   readonly spanMs: Float32Array;
 }
 
-export class HeldIterations {
+export class IterationBuffer {
   readonly #simulation: Simulation;
   readonly #stages: readonly StageOperators[];
   readonly #keep: number;
-  readonly #slots: HeldIteration[] = [];
+  readonly #slots: BufferedIteration[] = [];
   /** By rank: when the last iteration that was added ended; the start of the job before. */
   readonly #endedMs: Float64Array;
   #last = 0;
@@ -59,13 +59,13 @@ export class HeldIterations {
   }
 
   /** null where it is not held. */
-  of(iteration: number): HeldIteration | null {
+  of(iteration: number): BufferedIteration | null {
     const slot = this.#slots[(iteration - 1) % this.#keep];
     return slot?.iteration === iteration ? slot : null;
   }
 
   /** One that has ended on all ranks. They come in order. */
-  add(times: IterationTimes, wallMs: (ns: number) => number, scale: number): HeldIteration {
+  add(times: IterationTimes, wallMs: (ns: number) => number, scale: number): BufferedIteration {
     const index = (times.iteration - 1) % this.#keep;
     const slot = (this.#slots[index] ??= this.#empty());
     const { lanes } = this.#simulation.lanes;
@@ -112,7 +112,7 @@ export class HeldIterations {
     return this.#endedMs[rank]!;
   }
 
-  #empty(): HeldIteration {
+  #empty(): BufferedIteration {
     const { spec, lanes } = this.#simulation;
     const byRank = (): Float32Array => new Float32Array(spec.gpus);
     return {

@@ -49,7 +49,7 @@ interface Followed {
   quietTicks: number;
 }
 
-export class LogWatch {
+export class LogFollower {
   readonly #patterns: readonly string[];
   readonly #files = new Map<string, Followed>();
   readonly #seen = new Map<string, Seen>();

@@ -4,12 +4,12 @@ import type { Incident } from "../../../model/incident.ts";
 import { backoffMs, channelKey, type Channel, type ChannelMeans } from "./channel.ts";
 import type { ChannelMark, LedgerEntry } from "./ledger.ts";
 import { originOf, post } from "./post.ts";
-import type { Told } from "./words.ts";
+import type { Told } from "./alert-text.ts";
 
 /** Messages that wait for one receiver. */
 const MOST_WAITING = 100;
 
-export interface AnnouncerOptions {
+export interface NotifierOptions {
   readonly kind: "webhook" | "slack";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ interface Message {
   silences: number;
 }
 
-export function makeAnnouncer(options: AnnouncerOptions, means: ChannelMeans): Channel {
+export function makeNotifier(options: NotifierOptions, means: ChannelMeans): Channel {
   const { kind, url, headers } = options;
   const { env, timings, ledger, counters } = means;
   const key = channelKey(kind, url);

@@ -2,15 +2,15 @@
 import { rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
-import type { RunState } from "./run-state.ts";
+import type { JobRun } from "./job-run.ts";
 
 const SURE = 0.6;
 const UNSURE = 0.3;
 const MOST_SUSPECTS = 64;
 
 /** `told`: what a diagnosis of the evidence said, where there is one. */
-export function ownVerdict(
-  run: RunState,
+export function standstillVerdict(
+  run: JobRun,
   kind: "hang" | "crash",
   ranks: readonly Rank[],
   says: string,

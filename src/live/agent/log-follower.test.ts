@@ -12,10 +12,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { expandPattern } from "./log-glob.ts";
-import { LogWatch, type LogTick } from "./log-watch.ts";
+import { LogFollower, type LogTick } from "./log-follower.ts";
 
 let folder: string;
-const watches: LogWatch[] = [];
+const watches: LogFollower[] = [];
 const NOW = Date.UTC(2026, 10, 15, 12, 0, 0);
 
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "faultline-logs-"))));
@@ -29,7 +29,7 @@ const megatron = (n: number, ms = 500): string =>
   ` iteration ${n}/ 1000 | consumed samples: 8 | elapsed time per iteration (ms): ${ms.toFixed(1)} | lm loss: 1.0 |\n`;
 
 function follow(...patterns: string[]): (nowMs?: number) => LogTick {
-  const watch = new LogWatch(patterns.map((pattern) => path(pattern)));
+  const watch = new LogFollower(patterns.map((pattern) => path(pattern)));
   watches.push(watch);
   let now = NOW;
   return (nowMs) => watch.tick((now = nowMs ?? now + 1000));

@@ -1,14 +1,14 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { join } from "node:path";
 import { diagnoseSlowDown } from "../../live-pipeline.ts";
-import { collectEvidence, diagnoseFolder, removeOldFolders } from "./collect-evidence.ts";
-import type { Found } from "./job-effects.ts";
-import { operatorFetcher, type Ask } from "./fetch-operators.ts";
-import type { RunState } from "./run-state.ts";
-import type { SlowSuspicion } from "./slow-watch.ts";
+import { collectFromAgents, diagnoseFolder, removeOldFolders } from "./evidence-collector.ts";
+import type { Diagnosis } from "./job-effects.ts";
+import { operatorFetcher, type AskAgent } from "./fetch-operators.ts";
+import type { JobRun } from "./job-run.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
-export interface Investigator {
-  readonly ask: Ask;
+export interface DiagnosisEnv {
+  readonly ask: AskAgent;
   isThere(this: void, agent: string): boolean;
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
@@ -21,14 +21,14 @@ export interface Investigator {
 const NEVER = new AbortController().signal;
 const MOST_TROUBLES = 8;
 
-/** `since`: iterations of the whole job before this one (RunState.pushes) are another story. */
-export async function searchSlowDown(
-  run: RunState,
-  { slowFrom, beforeMs, afterMs }: SlowSuspicion,
+/** `since`: iterations of the whole job before this one (JobRun.pushes) are another story. */
+export async function localizeSlowdown(
+  run: JobRun,
+  { slowFrom, beforeMs, afterMs }: SuspectedSlowdown,
   since: number,
   isAgain: boolean,
-  by: Investigator,
-): Promise<Found & { readonly bytes: number }> {
+  by: DiagnosisEnv,
+): Promise<Diagnosis & { readonly bytes: number }> {
   const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
   const live = run.known();
   const reachable = [...run.ranks.values()]
@@ -62,18 +62,18 @@ export async function searchSlowDown(
 
 /** In a folder of its own, named by the time, so that the oldest come first. */
 export async function diagnoseStandstill(
-  run: RunState,
+  run: JobRun,
   kind: "hang" | "crash",
   parent: string,
   nowMs: number,
-  by: Investigator,
-): Promise<Found> {
+  by: DiagnosisEnv,
+): Promise<Diagnosis> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     by.isThere(agent),
   );
   const folder = join(parent, `${time}-${run.job}-${kind}`);
-  const evidence = await collectEvidence(run, folder, agents, by.ask, await by.incidents());
+  const evidence = await collectFromAgents(run, folder, agents, by.ask, await by.incidents());
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
     by.trouble(`job ${run.job}: ${line}`);
   by.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);

@@ -11,7 +11,7 @@ const RINGS = 16;
 /** A follower's two buffers hold this many records each at most. */
 const BATCH = 8192;
 
-export class MemoryShare {
+export class MemoryBudget {
   readonly #half: number;
   #rings = 0;
   #base = 0;

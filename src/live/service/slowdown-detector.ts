@@ -4,9 +4,9 @@
  * found to be at fault. All of it is numbers in, decisions out.
  */
 import { median, spread } from "../../maths/robust.ts";
-import type { CountedIteration } from "./run-state.ts";
+import type { JobIteration } from "./job-run.ts";
 
-export interface SlowSuspicion {
+export interface SuspectedSlowdown {
   readonly slowFrom: number;
   /** When its first slow iteration began, milliseconds since 1970. */
   readonly fromMs: number;
@@ -16,20 +16,20 @@ export interface SlowSuspicion {
   readonly isTentative: boolean;
 }
 
-export type SlowDecision =
-  | { readonly do: "suspect"; readonly suspicion: SlowSuspicion }
+export type SlowdownDecision =
+  | { readonly do: "suspect"; readonly suspicion: SuspectedSlowdown }
   /** Enough iterations to look for who is at fault, or to look again; `isLast`: whatever comes out is told. */
   | {
       readonly do: "localize";
-      readonly suspicion: SlowSuspicion;
+      readonly suspicion: SuspectedSlowdown;
       /** Slow iterations so far. */
       readonly slow: number;
       /** Somebody was found already. */
       readonly isAgain: boolean;
       readonly isLast: boolean;
     }
-  | { readonly do: "recovered"; readonly suspicion: SlowSuspicion }
-  | { readonly do: "forget"; readonly suspicion: SlowSuspicion };
+  | { readonly do: "recovered"; readonly suspicion: SuspectedSlowdown }
+  | { readonly do: "forget"; readonly suspicion: SuspectedSlowdown };
 
 /** A jump that needs no test: so much of the level, and so many deviations, three times in a row. */
 const PLAIN = 1.1;
@@ -50,8 +50,8 @@ const BACK_ITERATIONS = 4;
 /** A change of the level by less is none of ours. */
 const MATTERS = 1.05;
 
-export class SlowWatch {
-  #suspicion: SlowSuspicion | null = null;
+export class SlowdownDetector {
+  #suspicion: SuspectedSlowdown | null = null;
   #slow = 0;
   #attempts = 0;
   #isSettled = false;
@@ -64,12 +64,12 @@ export class SlowWatch {
     return this.#healthy;
   }
 
-  get suspicion(): SlowSuspicion | null {
+  get suspicion(): SuspectedSlowdown | null {
     return this.#suspicion;
   }
 
   /** After a restart of the service an incident that was open goes on; `isSettled`: it is known who is at fault. */
-  resume(suspicion: SlowSuspicion, isSettled: boolean): void {
+  resume(suspicion: SuspectedSlowdown, isSettled: boolean): void {
     this.#suspicion = suspicion;
     this.#slow = isSettled ? SECOND_LOOK + 1 : 0;
     this.#isSettled = isSettled;
@@ -90,7 +90,7 @@ export class SlowWatch {
     this.#isSettled = true;
   }
 
-  push({ iteration, durationMs, endMs, levelMs, shift }: CountedIteration): SlowDecision[] {
+  push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {
     // After a restart agents tell again of what was before: another story, but what was healthy is of use.
     if (this.#suspicion && iteration < this.#suspicion.slowFrom) {
       if (durationMs < MATTERS * this.#suspicion.beforeMs) this.#remember(durationMs);
@@ -98,10 +98,10 @@ export class SlowWatch {
     }
     this.#last.push({ iteration, startMs: endMs - durationMs, ms: durationMs });
     if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
-    const decisions: SlowDecision[] = [];
+    const decisions: SlowdownDecision[] = [];
     if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
       const known = this.#suspicion;
-      const suspicion: SlowSuspicion = {
+      const suspicion: SuspectedSlowdown = {
         slowFrom: shift.fromIteration,
         fromMs: shift.fromMs,
         // Slower once more: healthy is what it was before the first time.
@@ -143,7 +143,7 @@ export class SlowWatch {
     if (this.#healthy.length > NOISE_ITERATIONS) this.#healthy.shift();
   }
 
-  #begin(suspicion: SlowSuspicion, from: number): void {
+  #begin(suspicion: SuspectedSlowdown, from: number): void {
     this.#suspicion = suspicion;
     // Those that turned out slow were taken for healthy.
     const late = this.#last.filter(({ iteration }) => iteration >= from).length - 1;
@@ -153,7 +153,7 @@ export class SlowWatch {
     this.#isSettled = false;
   }
 
-  #follow(suspicion: SlowSuspicion): SlowDecision[] {
+  #follow(suspicion: SuspectedSlowdown): SlowdownDecision[] {
     const { beforeMs, afterMs } = suspicion;
     const back = beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
     const since = this.#last.filter(({ iteration }) => iteration >= suspicion.slowFrom);
