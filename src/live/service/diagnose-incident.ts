@@ -2,14 +2,17 @@
 import { join } from "node:path";
 import { diagnoseSlowDown } from "../../live-pipeline.ts";
 import { collectFromAgents, diagnoseFolder, removeOldFolders } from "./evidence-collector.ts";
-import type { Diagnosis } from "./job-effects.ts";
+import type {
+  CollectDecision,
+  ConnectedAgents,
+  Diagnosis,
+  LocalizeDecision,
+} from "./job-events.ts";
 import { operatorFetcher, type AskAgent } from "./fetch-operators.ts";
-import type { JobRun } from "./job-run.ts";
-import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 export interface DiagnosisEnv {
   readonly ask: AskAgent;
-  isThere(this: void, agent: string): boolean;
+  readonly connected: ConnectedAgents;
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
@@ -21,21 +24,18 @@ export interface DiagnosisEnv {
 const NEVER = new AbortController().signal;
 const MOST_TROUBLES = 8;
 
-/** `since`: iterations of the whole job before this one (JobRun.pushes) are another story. */
 export async function localizeSlowdown(
-  run: JobRun,
-  { slowFrom, beforeMs, afterMs }: SuspectedSlowdown,
-  since: number,
-  isAgain: boolean,
-  by: DiagnosisEnv,
+  { run, suspicion, since, isAgain }: LocalizeDecision,
+  env: DiagnosisEnv,
 ): Promise<Diagnosis & { readonly bytes: number }> {
+  const { slowFrom, beforeMs, afterMs } = suspicion;
   const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
   const live = run.known();
   const reachable = [...run.ranks.values()]
-    .filter(({ agent, state }) => by.isThere(agent) && state !== "gone")
+    .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
     .map(({ report }) => report.rank)
     .sort((a, b) => a - b);
-  const before = by.fetchedBytes();
+  const before = env.fetchedBytes();
   const started = performance.now();
   const { verdict, picture, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
     {
@@ -46,15 +46,15 @@ export async function localizeSlowdown(
       beforeMs,
       afterMs,
       series: run.series(since),
-      incidents: await by.incidents(),
+      incidents: await env.incidents(),
     },
-    operatorFetcher(run, live, points.iterations, by.ask),
+    operatorFetcher(run, live, points.iterations, env.ask),
     { signal: NEVER, progress: () => undefined },
   );
-  const bytes = by.fetchedBytes() - before;
+  const bytes = env.fetchedBytes() - before;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const share = totalBytes > 0 ? `${((100 * readBytes) / totalBytes).toFixed(2)} %` : "all";
-  by.log(
+  env.log(
     `job ${run.job}: slow since iteration ${slowFrom}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
   );
   return { verdict, picture, bytes };
@@ -62,21 +62,20 @@ export async function localizeSlowdown(
 
 /** In a folder of its own, named by the time, so that the oldest come first. */
 export async function diagnoseStandstill(
-  run: JobRun,
-  kind: "hang" | "crash",
+  { run, kind }: CollectDecision,
   parent: string,
   nowMs: number,
-  by: DiagnosisEnv,
+  env: DiagnosisEnv,
 ): Promise<Diagnosis> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
-    by.isThere(agent),
+    env.connected.has(agent),
   );
   const folder = join(parent, `${time}-${run.job}-${kind}`);
-  const evidence = await collectFromAgents(run, folder, agents, by.ask, await by.incidents());
+  const evidence = await collectFromAgents(run, folder, agents, env.ask, await env.incidents());
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
-    by.trouble(`job ${run.job}: ${line}`);
-  by.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
+    env.trouble(`job ${run.job}: ${line}`);
+  env.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
   const { verdict, picture } = await diagnoseFolder(evidence.folder);
   await removeOldFolders(parent);
   return { verdict, picture, folder: evidence.folder };

@@ -1,6 +1,6 @@
 /**
- * Writes incidents down in the order that makes them safe from kill -9: first the document under the lease (with every
- * revision that the history has not confirmed), then the history, then people are told.
+ * Writes incidents down in the order that survives kill -9: first the document under the lease (with every revision that
+ * the history has not confirmed), then the history, then alerts.
  */
 import type { History } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
@@ -10,14 +10,15 @@ import type { Alerts, AlertsConfig, AlertsEnv } from "./alerts/types.ts";
 
 export interface IncidentWriterOptions {
   readonly lease: Lease;
-  /** What the last keeper left. */
+  /** What the last writer left. */
   readonly unsaved: readonly Incident[];
-  readonly told: unknown;
+  /** Which alerts were sent (alerts/ledger.ts). */
+  readonly sentAlerts: unknown;
   readonly history: History;
   readonly alerts: AlertsConfig;
   readonly alertsEnv: Omit<AlertsEnv, "remember" | "recalled">;
   /** The rest of the document. */
-  memory(this: void): object;
+  state(this: void): object;
   /** A record has changed and is safe. */
   changed(this: void, incident: Incident): void;
   /** Another service took over; called once. */
@@ -32,19 +33,19 @@ export class IncidentWriter {
   readonly alerts: Alerts;
   readonly #options: IncidentWriterOptions;
   readonly #unsaved: Incident[];
-  #told: unknown;
+  #sentAlerts: unknown;
   #isLost = false;
   #isFlushing = false;
 
   constructor(options: IncidentWriterOptions) {
     this.#options = options;
     this.#unsaved = [...options.unsaved];
-    this.#told = options.told;
+    this.#sentAlerts = options.sentAlerts;
     this.alerts = makeAlerts(options.alerts, {
       ...options.alertsEnv,
-      recalled: options.told,
+      recalled: options.sentAlerts,
       remember: (document) => {
-        this.#told = document;
+        this.#sentAlerts = document;
         return this.write();
       },
     });
@@ -65,15 +66,15 @@ export class IncidentWriter {
   }
 
   async write(): Promise<void> {
-    const { lease, memory, alertsEnv } = this.#options;
+    const { lease, state, alertsEnv } = this.#options;
     if (this.#isLost) throw new LeaseLost(lease.job);
-    const rest = { unsaved: this.#unsaved, alerts: this.#told };
+    const rest = { unsaved: this.#unsaved, alerts: this.#sentAlerts };
     try {
       await lease.write({
         schema: 1,
         job: lease.job,
         savedMs: alertsEnv.nowMs(),
-        ...memory(),
+        ...state(),
         ...rest,
       });
     } catch (error) {
@@ -114,7 +115,7 @@ export class IncidentWriter {
     await this.#options.lease.release();
   }
 
-  /** Ends without a word: somebody else has it now. */
+  /** Ends without writing: another service has the lease now. */
   async drop(): Promise<void> {
     this.#isLost = true;
     await this.alerts.close();

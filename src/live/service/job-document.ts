@@ -1,6 +1,23 @@
 /** What must survive kill -9 of the service, a document a job; read back from a store that others may have written. */
 import type { Incident } from "../../model/incident.ts";
-import type { SavedJobState } from "./job-effects.ts";
+
+export interface SavedJobState {
+  readonly run: string;
+  readonly startedMs: number;
+  readonly worldSize: number;
+  readonly baselineMs: number | null;
+  readonly slow: Incident | null;
+  readonly still: Incident | null;
+  readonly recent: Incident | null;
+  /** Those resolved before it: alerts about them may still be due. */
+  readonly earlier: readonly Incident[];
+  /** GPU-milliseconds lost in this run by resolved incidents; absent in documents of older services. */
+  readonly wastedGpuMs?: number;
+  readonly lastIteration: number;
+  /** When an agent last reported the job, and whether all agents have reported its end. */
+  readonly seenMs: number;
+  readonly hasEnded: boolean;
+}
 
 export interface JobDocument extends SavedJobState {
   readonly schema: 1;
@@ -8,7 +25,7 @@ export interface JobDocument extends SavedJobState {
   readonly savedMs: number;
   /** Revisions that the history has not confirmed yet. */
   readonly unsaved: readonly Incident[];
-  /** What people were told (alerts/ledger.ts). */
+  /** Which alerts were sent (alerts/ledger.ts). */
   readonly alerts: unknown;
 }
 

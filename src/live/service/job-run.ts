@@ -4,6 +4,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
+import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
 
 /** Iterations of the whole job that are kept in memory: an hour at one a second. */
@@ -97,17 +98,12 @@ export class JobRun {
   }
 
   /** Ranks of the report that another agent holds already are not taken; they are given back. */
-  take(
-    agent: string,
-    machine: string,
-    report: JobReport,
-    isThere: (agent: string) => boolean,
-  ): Rank[] {
+  take(agent: string, machine: string, report: JobReport, connected: ConnectedAgents): Rank[] {
     const refused: Rank[] = [];
     this.worldSize = Math.max(this.worldSize, report.worldSize);
     for (const rank of report.ranks) {
       const held = this.ranks.get(rank.rank);
-      if (held && held.agent !== agent && isThere(held.agent)) refused.push(rank.rank);
+      if (held && held.agent !== agent && connected.has(held.agent)) refused.push(rank.rank);
       else this.#hold({ report: rank, agent, machine, agentRun: report.run, state: "running" });
     }
     this.#known = null;

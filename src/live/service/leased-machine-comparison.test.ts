@@ -63,7 +63,7 @@ async function site(sick = 4) {
     const held = new LeasedMachineComparison({
       coordinator: lease.coordinator(),
       everyMs: 10,
-      watch: {
+      comparison: {
         connect: () => {
           asked++;
           return connect({ url, signal: new AbortController().signal });
@@ -76,7 +76,7 @@ async function site(sick = 4) {
         pictured: () => {},
         trouble: (line) => troubles.push(line),
       },
-      keeper: {
+      writing: {
         history,
         alerts: readServeConfig(null, {}, { HOME: "/" }).alerts,
         alertsEnv: {

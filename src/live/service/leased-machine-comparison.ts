@@ -1,4 +1,5 @@
-/** The schedule of the machine watch, under a lease: of several services one asks Prometheus. */
+/** The schedule of the machine comparison, under a lease: of several services one asks Prometheus. */
+import { errorText } from "../../base/errors.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Coordinator } from "../wire/transport.ts";
 import {
@@ -10,19 +11,22 @@ import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts
 
 export interface LeasedMachineComparisonOptions {
   readonly coordinator: Coordinator;
-  readonly watch: Omit<MachineComparisonOptions, "save">;
-  readonly keeper: Omit<IncidentWriterOptions, "lease" | "unsaved" | "told" | "memory" | "lost">;
+  readonly comparison: Omit<MachineComparisonOptions, "save">;
+  readonly writing: Omit<
+    IncidentWriterOptions,
+    "lease" | "unsaved" | "sentAlerts" | "state" | "lost"
+  >;
   readonly everyMs: number;
 }
 
-interface Held {
-  readonly watch: MachineComparison;
-  readonly keeper: IncidentWriter;
+interface Leased {
+  readonly comparison: MachineComparison;
+  readonly writer: IncidentWriter;
 }
 
 export class LeasedMachineComparison {
   readonly #options: LeasedMachineComparisonOptions;
-  #held: Held | null = null;
+  #leased: Leased | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: LeasedMachineComparisonOptions) {
@@ -30,12 +34,12 @@ export class LeasedMachineComparison {
   }
 
   get open(): readonly Incident[] {
-    return this.#held?.watch.open ?? [];
+    return this.#leased?.comparison.open ?? [];
   }
 
   /** See MachineComparison; nothing where another service asks Prometheus. */
-  wish(...wish: Parameters<MachineComparison["wish"]>): void {
-    this.#held?.watch.wish(...wish);
+  request(...request: Parameters<MachineComparison["request"]>): void {
+    this.#leased?.comparison.request(...request);
   }
 
   start(): void {
@@ -46,43 +50,43 @@ export class LeasedMachineComparison {
 
   async close(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);
-    await this.#held?.keeper.close();
+    await this.#leased?.writer.close();
   }
 
   async #turn(): Promise<void> {
-    const { trouble } = this.#options.watch;
+    const { trouble } = this.#options.comparison;
     try {
-      this.#held ??= await this.#claim();
-      await this.#held?.watch.look();
+      this.#leased ??= await this.#claim();
+      await this.#leased?.comparison.look();
     } catch (error) {
-      trouble(`the watch over machines: ${error instanceof Error ? error.message : String(error)}`);
+      trouble(`the comparison of machines: ${errorText(error)}`);
     }
   }
 
-  async #claim(): Promise<Held | null> {
-    const { coordinator, keeper: keeping, watch: watching } = this.#options;
+  async #claim(): Promise<Leased | null> {
+    const { coordinator, writing, comparison: comparing } = this.#options;
     const lease = await coordinator.claim(MACHINES);
     if (!lease) return null;
     const document = recordOf(await coordinator.read(MACHINES));
-    const keeper: IncidentWriter = new IncidentWriter({
-      ...keeping,
+    const writer: IncidentWriter = new IncidentWriter({
+      ...writing,
       lease,
       unsaved: incidentsOf(document["unsaved"]),
-      told: document["alerts"] ?? null,
-      memory: () => watch.memory,
+      sentAlerts: document["alerts"] ?? null,
+      state: () => comparison.state,
       lost: () => {
-        this.#held = null;
-        void keeper.drop();
+        this.#leased = null;
+        void writer.drop();
       },
     });
     const known = incidentsOf(document["incidents"]);
-    const watch: MachineComparison = new MachineComparison(
-      { ...watching, save: (incident) => keeper.save(incident) },
+    const comparison: MachineComparison = new MachineComparison(
+      { ...comparing, save: (incident) => writer.save(incident) },
       known,
     );
-    keeper.flush();
-    for (const incident of known) keeper.alerts.notify(incident);
-    return { watch, keeper };
+    writer.flush();
+    for (const incident of known) writer.alerts.notify(incident);
+    return { comparison, writer };
   }
 }
 

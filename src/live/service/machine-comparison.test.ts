@@ -47,7 +47,7 @@ describe("MachineComparison", () => {
   it("shows how the machines of a job's incident are, now and at the next calls", async () => {
     const { watch, pictured } = await watching(() => -1);
     // Nobody has asked Prometheus yet: the first call answers.
-    watch.wish("job.r1.fail-slow.i3", ["node3"], Date.now() - 60_000);
+    watch.request("job.r1.fail-slow.i3", ["node3"], Date.now() - 60_000);
     expect(pictured).toEqual([]);
     await watch.look();
     const [[id, metrics]] = pictured as [[string, readonly MachinePicture[]]];
@@ -59,7 +59,7 @@ describe("MachineComparison", () => {
     ]);
     for (let i = 0; i < 6; i++) await watch.look();
     expect(pictured).toHaveLength(4);
-    watch.wish("other", ["node77"], Date.now());
+    watch.request("other", ["node77"], Date.now());
     expect(pictured).toHaveLength(4);
   });
 });

@@ -25,7 +25,7 @@ const CALLS_TO_CONFIRM = 2;
 const CALLS_TO_RESOLVE = 2;
 /** Machines of a job's incident are drawn when it is known and at the next calls, which see how it went on. */
 const CALLS_DRAWN = 4;
-const MOST_WISHES = 64;
+const MOST_REQUESTS = 64;
 /** An incident of a machine that lasts is drawn again so often. */
 const DRAWN_EVERY = 5;
 
@@ -44,7 +44,7 @@ export interface MachineComparisonOptions {
   trouble(this: void, line: string): void;
 }
 
-interface Wish {
+interface PictureRequest {
   readonly machines: readonly string[];
   readonly sinceS: number;
   readonly suspects: readonly Suspected[];
@@ -66,7 +66,7 @@ export class MachineComparison {
   /** What the last call saw. */
   #last: { readonly fleet: Fleet; readonly report: MachineReport } | null = null;
   /** By incident of a job. */
-  readonly #wishes = new Map<string, Wish>();
+  readonly #requests = new Map<string, PictureRequest>();
   #isBusy = false;
 
   constructor(options: MachineComparisonOptions, known: readonly Incident[]) {
@@ -84,29 +84,36 @@ export class MachineComparison {
     return [...this.#seen.values()].map(({ incident }) => incident);
   }
 
-  get memory(): object {
+  get state(): object {
     return { incidents: this.open };
   }
 
   /** An incident of a job accuses these machines: how are they? Answered now with what is known, and after the next calls. */
-  wish(
+  request(
     id: string,
     machines: readonly string[],
     onsetMs: number,
     suspects: readonly Suspected[] = [],
   ): void {
-    const [first] = this.#wishes.keys();
-    if (this.#wishes.size >= MOST_WISHES && !this.#wishes.has(id)) this.#wishes.delete(first!);
-    this.#wishes.set(id, { machines, sinceS: onsetMs / 1000, suspects, calls: 0 });
-    this.#grant(id);
+    const [first] = this.#requests.keys();
+    if (this.#requests.size >= MOST_REQUESTS && !this.#requests.has(id))
+      this.#requests.delete(first!);
+    this.#requests.set(id, { machines, sinceS: onsetMs / 1000, suspects, calls: 0 });
+    this.#draw(id);
   }
 
-  #grant(id: string): void {
-    const wish = this.#wishes.get(id);
-    if (!wish || !this.#last) return;
-    if (++wish.calls >= CALLS_DRAWN) this.#wishes.delete(id);
+  #draw(id: string): void {
+    const request = this.#requests.get(id);
+    if (!request || !this.#last) return;
+    if (++request.calls >= CALLS_DRAWN) this.#requests.delete(id);
     const { fleet, report } = this.#last;
-    const metrics = suspectPictures(fleet, report, wish.machines, wish.sinceS, wish.suspects);
+    const metrics = suspectPictures(
+      fleet,
+      report,
+      request.machines,
+      request.sinceS,
+      request.suspects,
+    );
     if (metrics.length > 0) this.#options.pictured(id, metrics);
   }
 
@@ -137,7 +144,7 @@ export class MachineComparison {
     const fleet = await this.#fleet.watched.at(nowS(this.#fleet.server), ENV);
     const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn);
     this.#last = { fleet, report };
-    for (const id of this.#wishes.keys()) this.#grant(id);
+    for (const id of this.#requests.keys()) this.#draw(id);
     const draw = ({ id }: Incident, machine: string): void =>
       this.#options.pictured(
         id,

@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { errorText } from "../../base/errors.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import { bounded, isPicture, NO_PICTURE } from "./bounded-picture.ts";
@@ -35,6 +36,8 @@ export class PictureStore {
   readonly #evidence: string;
   readonly #trouble: (line: string) => void;
   readonly #held = new Map<string, Kept>();
+  /** Pictures that are being drawn, by incident. */
+  readonly #drawing = new Map<string, Promise<IncidentPicture>>();
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve();
 
@@ -58,6 +61,19 @@ export class PictureStore {
         picture: kept ?? known?.picture ?? null,
       };
     });
+  }
+
+  /** One that is still being drawn: of two the later counts, whichever is drawn first. */
+  async putLater(id: string, picture: Promise<IncidentPicture>): Promise<void> {
+    this.#drawing.set(id, picture);
+    try {
+      const drawn = await picture;
+      if (this.#drawing.get(id) === picture) this.put(id, drawn);
+    } catch (error) {
+      this.#trouble(`incident ${id} has no picture: ${errorText(error)}`);
+    } finally {
+      if (this.#drawing.get(id) === picture) this.#drawing.delete(id);
+    }
   }
 
   /** What monitoring shows of the suspects' machines, which is known later than the verdict. */

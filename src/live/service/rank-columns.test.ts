@@ -58,7 +58,7 @@ function points(
 function started(): JobRun {
   const run = new JobRun(report(0), null);
   for (const machine of [0, 1])
-    run.take(`a${machine}`, `node${machine}`, report(machine), () => true);
+    run.take(`a${machine}`, `node${machine}`, report(machine), { has: () => true });
   return run;
 }
 
@@ -74,8 +74,8 @@ function iterate(run: JobRun, iteration: number, own: (rank: number) => number, 
 
 const NO_TEMPERATURE = ({ rank }: { rank: readonly number[] }): Float32Array =>
   new Float32Array(rank.length).fill(NaN);
-const columnsOf = (run: JobRun, isThere: (agent: string) => boolean = () => true) =>
-  rankColumns(run, isThere, NO_TEMPERATURE);
+const columnsOf = (run: JobRun, connected: { has(agent: string): boolean } = { has: () => true }) =>
+  rankColumns(run, connected, NO_TEMPERATURE);
 
 describe("rankColumns", () => {
   it("says how late each rank is beside those of its own stage", () => {
@@ -128,7 +128,7 @@ describe("rankColumns", () => {
     const run = started();
     const first = columnsOf(run);
     iterate(run, 1, () => 30);
-    run.take("a1", "node1", report(1), () => true);
+    run.take("a1", "node1", report(1), { has: () => true });
     await new Promise((resolve) => setTimeout(resolve, 5));
     const layout = async (): Promise<string> => {
       for (let wait = 0; wait < 40; wait++) {
@@ -144,7 +144,7 @@ describe("rankColumns", () => {
       "a1",
       "node1",
       report(1, () => 7),
-      () => true,
+      { has: () => true },
     );
     expect(await layout()).not.toBe(first.layout);
     expect(columnsOf(run).gpu[7]).toBe(7);
@@ -153,7 +153,7 @@ describe("rankColumns", () => {
   it("names groups, and says of whom the agent is away", () => {
     const run = started();
     run.ranks.get(2)!.state = "stopped";
-    const { groups, state } = columnsOf(run, (agent) => agent === "a0");
+    const { groups, state } = columnsOf(run, new Set(["a0"]));
     expect(groups[0]).toEqual({
       name: "PIPELINE_PARALLEL_0",
       role: "PIPELINE_PARALLEL",

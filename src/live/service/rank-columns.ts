@@ -1,5 +1,6 @@
 /** The latest complete iteration of every rank, as columns. Asked for each second, of ten thousand ranks. */
 import { rankLayout, type RankLayout } from "./rank-layout.ts";
+import type { ConnectedAgents } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import type { RankColumns } from "./view.ts";
 
@@ -9,7 +10,7 @@ export type TemperaturesOf = (layout: RankLayout) => Float32Array;
 /** A job that stands still keeps the values of its last iteration. */
 export function rankColumns(
   run: JobRun,
-  isThere: (agent: string) => boolean,
+  connected: ConnectedAgents,
   temperaturesOf: TemperaturesOf,
 ): RankColumns {
   const layout = rankLayout(run);
@@ -56,7 +57,7 @@ export function rankColumns(
     state: rank.map((one) => {
       const held = run.ranks.get(one);
       if (!held) return "silent";
-      return held.state === "running" && !isThere(held.agent) ? "silent" : held.state;
+      return held.state === "running" && !connected.has(held.agent) ? "silent" : held.state;
     }),
   };
 }

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import type { History } from "../../history/history.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
-import type { SavedJobState } from "./job-effects.ts";
-import { JobWatch } from "./job-watch.ts";
+import type { Actions } from "./actions/actions.ts";
+import type { SavedJobState } from "./job-document.ts";
+import { LeasedJob } from "./leased-job.ts";
 
 const VERDICT: Verdict = {
   schema: "faultline.verdict/1",
@@ -48,24 +50,38 @@ class Stage {
   collect: () => Promise<Verdict | null> = () => Promise.resolve(VERDICT);
   localize: () => Promise<Verdict | null> = () => Promise.resolve(SLOW);
   searches = 0;
-  watch: JobWatch;
+  leased: LeasedJob;
 
-  constructor(memory: SavedJobState | null = null) {
-    this.watch = this.make(memory);
+  constructor(saved: SavedJobState | null = null) {
+    this.leased = this.make(saved);
   }
 
-  make(memory: SavedJobState | null): JobWatch {
-    return new JobWatch(
-      "j",
-      null,
-      memory,
-      { hangMs: 30_000, relapseMs: 600_000 },
-      {
-        nowMs: () => this.nowMs,
-        save: (incident) => {
-          this.saved.push(incident);
-          return Promise.resolve();
-        },
+  make(saved: SavedJobState | null): LeasedJob {
+    const nowMs = (): number => this.nowMs;
+    return new LeasedJob({
+      lease: {
+        job: "j",
+        isHeld: true,
+        write: () => Promise.resolve(),
+        onLost: () => undefined,
+        release: () => Promise.resolve(),
+      },
+      document: saved && { schema: 1, job: "j", savedMs: 0, ...saved, unsaved: [], alerts: null },
+      jobFile: null,
+      history: { putIncident: () => Promise.resolve() } as unknown as History,
+      alerts: { alertmanager: [], webhooks: [], slack: [] },
+      alertsEnv: {
+        nowMs,
+        fetch: () => Promise.reject(new Error("no network here")),
+        log: () => undefined,
+        setTimer: () => () => undefined,
+      },
+      actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
+      detection: { hangMs: 30_000, relapseMs: 600_000 },
+      changed: (incident) => void this.saved.push(incident),
+      lost: () => undefined,
+      effects: {
+        nowMs,
         localize: async () => {
           this.searches++;
           const verdict = await this.localize();
@@ -75,11 +91,11 @@ class Stage {
           const verdict = await this.collect();
           return verdict && { verdict };
         },
-        found: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
-        counted: () => undefined,
+        publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
+        recordIterations: () => undefined,
         trouble: () => undefined,
       },
-    );
+    });
   }
 
   start(run = "r1", startedMs = 1000): void {
@@ -104,7 +120,7 @@ class Stage {
         groups: [],
       })),
     };
-    this.watch.onJob(`a${machine}`, `m${machine}`, report, () => true);
+    this.report(machine, report);
   }
 
   points(
@@ -128,26 +144,31 @@ class Stage {
       recvMs: fill(0),
       issueMs: fill(1),
     };
-    this.watch.onPoints(`a${machine}`, report);
+    this.report(machine, report);
+  }
+
+  report(machine: number, report: JobReport | PointsReport | EventReport): void {
+    const hello = { protocol: 1, agent: `a${machine}`, machine: `m${machine}`, boot: "b" };
+    this.leased.report({ ...hello, version: "0" }, report, { has: () => true });
   }
 
   async iterations(from: number, count: number, ms = 1000, run = "r1"): Promise<void> {
     for (let i = from; i < from + count; i++) {
       this.nowMs += ms;
       for (const machine of [0, 1]) this.points(machine, i, ms, run);
-      this.watch.tick();
-      await this.watch.idle();
+      this.leased.tick();
+      await this.leased.idle();
     }
   }
 
   beat(machine: number, change: Partial<BeatReport["jobs"][number]> = {}, run = "r1"): void {
     const base = { job: "j", run, alive: 2, stopped: [], gone: [], silentMs: 0 };
-    this.watch.onBeat(`a${machine}`, { ...base, openOperators: 0, lastIteration: 0, ...change });
+    this.leased.beat(`a${machine}`, { ...base, openOperators: 0, lastIteration: 0, ...change });
   }
 
   event(machine: number, what: EventReport["what"], ranks: readonly number[], run = "r1"): void {
     const says = `${ranks.join()} ${what}`;
-    this.watch.onEvent(`a${machine}`, {
+    this.report(machine, {
       kind: "event",
       job: "j",
       run,
@@ -160,8 +181,8 @@ class Stage {
 
   async wait(ms: number): Promise<void> {
     this.nowMs += ms;
-    this.watch.tick();
-    await this.watch.idle();
+    this.leased.tick();
+    await this.leased.idle();
   }
 
   async hang(): Promise<void> {
@@ -174,7 +195,7 @@ class Stage {
   }
 }
 
-describe("JobWatch", () => {
+describe("LeasedJob", () => {
   it("tells of a crash whose machine says in the same moment that the job is over", async () => {
     const stage = new Stage();
     stage.start();
@@ -208,7 +229,7 @@ describe("JobWatch", () => {
     for (const machine of [0, 1]) stage.event(machine, "ended", []);
     await stage.wait(400_000);
     expect(stage.saved.at(-1)!.state).toBe("resolved");
-    expect(stage.watch.hasEnded).toBe(true);
+    expect(stage.leased.hasEnded).toBe(true);
   });
 
   it("collects again after a restart in the middle, and sees the job go on", async () => {
@@ -218,13 +239,13 @@ describe("JobWatch", () => {
     stage.collect = () => new Promise(() => undefined);
     for (const machine of [0, 1]) stage.beat(machine, { silentMs: 20_000, openOperators: 3 });
     stage.nowMs += 40_000;
-    stage.watch.tick();
+    stage.leased.tick();
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(stage.states).toEqual(["suspected"]);
     stage.collect = () => Promise.resolve(VERDICT);
-    stage.watch = stage.make(stage.watch.memory);
+    stage.leased = stage.make(stage.leased.saved);
     stage.start();
-    await stage.watch.idle();
+    await stage.leased.idle();
     expect(stage.states).toEqual(["suspected", "confirmed"]);
     // Told again by the agents: no sign of life.
     await stage.iterations(10, 11);
@@ -243,14 +264,14 @@ describe("JobWatch", () => {
     stage.collect = () => new Promise((resolve) => (done = resolve));
     stage.event(0, "gone", [0]);
     stage.nowMs += 3000;
-    stage.watch.tick();
+    stage.leased.tick();
     await new Promise((resolve) => setTimeout(resolve, 10));
     stage.start("r2", 900_000);
     done(VERDICT);
-    await stage.watch.idle();
+    await stage.leased.idle();
     expect(stage.saved.map(({ revision }) => revision)).toEqual(stage.saved.map((_, i) => i + 1));
     expect(stage.saved.at(-1)!.state).toBe("resolved");
-    expect(stage.watch.open).toEqual([]);
+    expect(stage.leased.open).toEqual([]);
   });
 
   it("names who is gone where nothing could be collected", async () => {
@@ -283,7 +304,7 @@ describe("JobWatch", () => {
     await stage.iterations(31, 10, 1000);
     await stage.iterations(41, 10, 2500);
     expect(stage.states).toContain("confirmed");
-    expect(stage.watch.run!.lastIteration).toBe(50);
+    expect(stage.leased.run!.lastIteration).toBe(50);
   });
 
   it("gives the second hang at an iteration another name, after the numbers went back", async () => {
@@ -302,11 +323,11 @@ describe("JobWatch", () => {
     const first = new Stage();
     first.start();
     await first.iterations(1, 40);
-    const stage = new Stage(first.watch.memory);
+    const stage = new Stage(first.leased.saved);
     stage.start();
     await stage.iterations(100, 30, 2000);
     expect(stage.states).toContain("confirmed");
-    expect(stage.watch.baselineMs).toBeCloseTo(1000);
+    expect(stage.leased.saved.baselineMs).toBeCloseTo(1000);
   });
 
   it("takes a slow-down of another run, or of another kind, for another incident", async () => {
@@ -350,31 +371,31 @@ describe("JobWatch", () => {
     const stage = new Stage();
     stage.start();
     await stage.iterations(1, 40);
-    expect(stage.watch.wastedGpuMs).toBe(0);
+    expect(stage.leased.wastedGpuMs).toBe(0);
     // Also by the iterations that were slow before anybody knew.
     await stage.iterations(41, 8, 2000);
-    expect(stage.watch.open[0]!.wastedGpuMs).toBeCloseTo(4 * 8 * 1000, -3);
+    expect(stage.leased.open[0]!.wastedGpuMs).toBeCloseTo(4 * 8 * 1000, -3);
     await stage.iterations(49, 2, 2000);
     const written = stage.saved.length;
     await stage.iterations(51, 10, 2000);
-    expect(stage.watch.open[0]!.wastedGpuMs).toBeCloseTo(4 * 20 * 1000, -3);
-    expect(stage.watch.wastedGpuMs).toBe(stage.watch.open[0]!.wastedGpuMs);
+    expect(stage.leased.open[0]!.wastedGpuMs).toBeCloseTo(4 * 20 * 1000, -3);
+    expect(stage.leased.wastedGpuMs).toBe(stage.leased.open[0]!.wastedGpuMs);
     expect(stage.saved.length - written).toBeLessThanOrEqual(1);
     await stage.iterations(61, 12);
     const slow = stage.saved.at(-1)!;
     expect(slow.state).toBe("resolved");
-    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs);
+    expect(stage.leased.wastedGpuMs).toBe(slow.wastedGpuMs);
     // A job that stands still costs all its GPUs, from when it began.
     await stage.hang();
     const { onsetMs } = stage.saved.at(-1)!;
     const hung = (): number => 4 * (stage.nowMs - onsetMs);
-    expect(stage.watch.open[0]!.wastedGpuMs).toBe(hung());
+    expect(stage.leased.open[0]!.wastedGpuMs).toBe(hung());
     await stage.wait(100_000);
-    expect(stage.watch.open[0]!.wastedGpuMs).toBe(hung());
-    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs + hung());
+    expect(stage.leased.open[0]!.wastedGpuMs).toBe(hung());
+    expect(stage.leased.wastedGpuMs).toBe(slow.wastedGpuMs + hung());
     await stage.iterations(73, 3);
     expect(stage.states.at(-1)).toBe("resolved");
-    expect(stage.watch.wastedGpuMs).toBe(slow.wastedGpuMs + stage.saved.at(-1)!.wastedGpuMs);
+    expect(stage.leased.wastedGpuMs).toBe(slow.wastedGpuMs + stage.saved.at(-1)!.wastedGpuMs);
   });
 
   it("counts what a run has lost once: over restarts of the service, relapses, and not for the next run", async () => {
@@ -383,23 +404,23 @@ describe("JobWatch", () => {
     await stage.iterations(1, 40);
     await stage.iterations(41, 8, 2000);
     await stage.iterations(49, 40);
-    const once = stage.watch.wastedGpuMs;
+    const once = stage.leased.wastedGpuMs;
     expect(once).toBeGreaterThan(20_000);
     await stage.iterations(89, 8, 2000);
     expect(stage.saved.at(-1)!.state).toBe("relapsed");
-    const twice = stage.watch.wastedGpuMs;
+    const twice = stage.leased.wastedGpuMs;
     expect(twice).toBeCloseTo(2 * once, -4);
-    expect(stage.watch.open[0]!.wastedGpuMs).toBe(twice);
-    stage.watch = stage.make(stage.watch.memory);
-    expect(stage.watch.wastedGpuMs).toBe(twice);
+    expect(stage.leased.open[0]!.wastedGpuMs).toBe(twice);
+    stage.leased = stage.make(stage.leased.saved);
+    expect(stage.leased.wastedGpuMs).toBe(twice);
     stage.start();
     await stage.iterations(90, 7, 2000);
-    expect(stage.watch.wastedGpuMs).toBe(twice);
+    expect(stage.leased.wastedGpuMs).toBe(twice);
     stage.nowMs += 60_000;
     stage.start("r2", stage.nowMs);
     await stage.iterations(1, 20, 1000, "r2");
-    expect(stage.watch.memory.run).toBe("r2");
-    expect(stage.watch.wastedGpuMs).toBe(0);
+    expect(stage.leased.saved.run).toBe("r2");
+    expect(stage.leased.wastedGpuMs).toBe(0);
   });
 
   it("hands on what each verdict was made of, with the incident that it belongs to", async () => {
