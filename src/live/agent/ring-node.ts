@@ -1,31 +1,31 @@
 /** The ranks of this machine in front of an agent: the rings of their probes, their processes, and their logs. */
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { cutText, harmless } from "../../base/text.ts";
 import {
-  LIMITS,
   type AgentReply,
   type AgentRequest,
   type EvidenceRequest,
+  LIMITS,
   type Report,
 } from "../wire/messages.ts";
 import {
   answerDurations,
   answerOperators,
   answerProgram,
+  type MemberOf,
   refused,
   type TrackOf,
 } from "./answer-operators.ts";
 import { collectEvidence } from "./evidence.ts";
-import { membersOf } from "./group-members.ts";
+import { LogFollower } from "./log-follower.ts";
 import { LogJob } from "./log-job.ts";
 import { ranksOf, routeLogs, saysOf } from "./log-routes.ts";
-import { LogFollower } from "./log-follower.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
 import { RunTrack } from "./run-track.ts";
+import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
-import { RunWatcher, type RunProblem } from "./run-watcher.ts";
 
 const HANG_NS = 30e9;
 /** Runs that are over and whose rings may still be asked for. */
@@ -88,9 +88,7 @@ class RingNode implements Node {
     try {
       return this.#tick(nowMs);
     } catch (error) {
-      this.#say(
-        `cannot read this machine: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#say(`cannot read this machine: ${errorText(error)}`);
       return [];
     }
   }
@@ -248,7 +246,7 @@ class RingNode implements Node {
     try {
       return await work;
     } catch (error) {
-      return refused(cutText(error instanceof Error ? error.message : String(error), SAYS));
+      return refused(cutText(errorText(error), SAYS));
     } finally {
       this.#asked--;
     }
@@ -268,4 +266,19 @@ function pastRings({ watcher, key }: Past, ranks: readonly number[] | null) {
   return ringsOf([run])
     .filter(({ header }) => ranks === null || ranks.includes(header.rank))
     .slice(0, 2 * LIMITS.ranksPerAgent);
+}
+
+/** Who is who in the groups of a run, as far as this machine's ranks tell. */
+function membersOf(track: RunTrack): MemberOf {
+  const members = new Map<string, number>();
+  const whole = new Set<string>();
+  for (const { rank, groups } of track.ranks.values())
+    for (const { key, groupRank, size } of groups.list) {
+      members.set(`${key} ${groupRank}`, rank);
+      // In the group of all, everybody's place is his rank, unless one of ours is elsewhere.
+      if (size === track.worldSize && groupRank === rank) whole.add(key);
+    }
+  for (const { rank, groups } of track.ranks.values())
+    for (const { key, groupRank } of groups.list) if (groupRank !== rank) whole.delete(key);
+  return (key, place) => members.get(`${key} ${place}`) ?? (whole.has(key) ? place : -1);
 }

@@ -3,6 +3,7 @@
  * logs), it is kept in a folder of the incident, and `faultline diagnose` reads that folder in a process of its own: what
  * broken machines write must not take the service down, nor keep it from listening.
  */
+import { errorText } from "../../base/errors.ts";
 import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -74,7 +75,7 @@ export async function collectFromAgents(
           troubles.push(...reply.troubles.slice(0, 16).map((line) => `${agent}: ${line}`));
         } else if (reply.kind === "refused") troubles.push(`${agent}: ${reply.why}`);
       } catch (error) {
-        troubles.push(`${agent}: ${error instanceof Error ? error.message : String(error)}`);
+        troubles.push(`${agent}: ${errorText(error)}`);
       }
     }),
   );

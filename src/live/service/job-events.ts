@@ -27,35 +27,27 @@ export interface Diagnosis {
   readonly folder?: string;
 }
 
-export type JobEvent = { readonly nowMs: number } & (
+export type JobEvent = Readonly<{ nowMs: number } & JobEventKind>;
+type JobEventKind =
   | {
-      readonly type: "job";
-      readonly agent: string;
-      readonly machine: string;
-      readonly report: JobReport;
-      readonly connected: ConnectedAgents;
+      type: "job";
+      agent: string;
+      machine: string;
+      report: JobReport;
+      connected: ConnectedAgents;
     }
-  | { readonly type: "points"; readonly agent: string; readonly report: PointsReport }
-  | { readonly type: "beat"; readonly agent: string; readonly beat: BeatReport["jobs"][number] }
-  | { readonly type: "event"; readonly agent: string; readonly report: EventReport }
-  | { readonly type: "agent-gone"; readonly agent: string }
-  | { readonly type: "tick" }
+  | { type: "points"; agent: string; report: PointsReport }
+  | { type: "beat"; agent: string; beat: BeatReport["jobs"][number] }
+  | { type: "event"; agent: string; report: EventReport }
+  | { type: "agent-gone"; agent: string }
+  | { type: "tick" }
   /** The actions of an incident changed: its record has a later revision. */
-  | { readonly type: "actions"; readonly incident: Incident }
-  | { readonly type: "saved"; readonly save: SaveDecision }
-  | {
-      readonly type: "localized";
-      readonly search: LocalizeDecision;
-      readonly diagnosis: Diagnosis | null;
-    }
-  | {
-      readonly type: "collected";
-      readonly evidence: CollectDecision;
-      readonly diagnosis: Diagnosis | null;
-    }
+  | { type: "actions"; incident: Incident }
+  | { type: "saved"; save: SaveDecision }
+  | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
+  | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
   /** A decision could not be carried out. */
-  | { readonly type: "failed" }
-);
+  | { type: "failed" };
 
 export interface SaveDecision {
   readonly do: "save";
@@ -99,27 +91,16 @@ export type JobDecision =
   | CollectDecision
   /** The incident's record is saved, and this is what it was made of. */
   | PublishDecision
-  | {
-      readonly do: "record-iterations";
-      readonly run: JobRun;
-      readonly iterations: readonly JobIteration[];
-    }
+  | Readonly<{ do: "record-iterations"; run: JobRun; iterations: readonly JobIteration[] }>
   /** The report names ranks of another agent: which, and how many rows. */
-  | { readonly do: "refuse"; readonly ranks: readonly Rank[]; readonly rows: number };
+  | Readonly<{ do: "refuse"; ranks: readonly Rank[]; rows: number }>;
 
 /** A change of incidents, made when its turn comes: something else may be under way. */
-export type JobStep =
-  | { readonly step: "save"; readonly incident: Incident }
-  | {
-      readonly step: "suspect";
-      readonly run: JobRun;
-      readonly slowdown: SuspectedSlowdown;
-      readonly next: JobStep | null;
-    }
-  | { readonly step: "confirm"; readonly diagnosis: Diagnosis; readonly atMs: number }
-  | { readonly step: "resolve"; readonly which: "slow" | "still"; readonly why: string }
-  | {
-      readonly step: "decide";
-      readonly decision: Omit<LocalizeDecision, "since"> | CollectDecision;
-    }
-  | { readonly step: "publish"; readonly decision: PublishDecision };
+export type JobStep = Readonly<
+  | { step: "save"; incident: Incident }
+  | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown; next: JobStep | null }
+  | { step: "confirm"; diagnosis: Diagnosis; atMs: number }
+  | { step: "resolve"; which: "slow" | "still"; why: string }
+  | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
+  | { step: "publish"; decision: PublishDecision }
+>;

@@ -1,7 +1,7 @@
 /** The jobs that this service holds the lease of: takes them up when agents announce them, lets go of those long over. */
 import { errorText } from "../../base/errors.ts";
 import type { Coordinator, Lease } from "../wire/transport.ts";
-import { documentOf } from "./job-document.ts";
+import { documentOf } from "./job-state.ts";
 import type { JobHistoryWriter } from "./job-history-writer.ts";
 import type { LeasedJob } from "./leased-job.ts";
 import { MACHINES } from "./machine-comparison.ts";

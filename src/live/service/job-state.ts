@@ -4,7 +4,6 @@ import type { JobFile } from "../../live-pipeline.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";
-import type { SavedJobState } from "./job-document.ts";
 import type { ConnectedAgents, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
@@ -164,4 +163,48 @@ export function missingParts({ run, claims }: JobState, connected: ConnectedAgen
   const without = run.worldSize - run.ranks.size;
   if (without > 0) missing.push(`${count(without, "rank")} of ${run.worldSize} have no agent`);
   return missing;
+}
+
+/** What must survive kill -9 of the service, a document a job; read back from a store that others may have written. */
+export interface SavedJobState {
+  readonly run: string;
+  readonly startedMs: number;
+  readonly worldSize: number;
+  readonly baselineMs: number | null;
+  readonly slow: Incident | null;
+  readonly still: Incident | null;
+  readonly recent: Incident | null;
+  /** Those resolved before it: alerts about them may still be due. */
+  readonly earlier: readonly Incident[];
+  /** GPU-milliseconds lost in this run by resolved incidents; absent in documents of older services. */
+  readonly wastedGpuMs?: number;
+  readonly lastIteration: number;
+  /** When an agent last reported the job, and whether all agents have reported its end. */
+  readonly seenMs: number;
+  readonly hasEnded: boolean;
+}
+
+interface JobDocument extends SavedJobState {
+  readonly schema: 1;
+  readonly job: string;
+  readonly savedMs: number;
+  /** Revisions that the history has not confirmed yet. */
+  readonly unsaved: readonly Incident[];
+  /** Which alerts were sent (alerts/ledger.ts). */
+  readonly alerts: unknown;
+}
+
+/** null where it is none of ours: written by another version, or damaged. */
+export function documentOf(value: unknown): JobDocument | null {
+  if (typeof value !== "object" || value === null) return null;
+  const document = value as Partial<JobDocument>;
+  const isOurs =
+    document.schema === 1 &&
+    typeof document.job === "string" &&
+    typeof document.run === "string" &&
+    Array.isArray(document.unsaved) &&
+    [document.slow, document.still, document.recent].every(
+      (one) => one === null || typeof one?.id === "string",
+    );
+  return isOurs ? (document as JobDocument) : null;
 }

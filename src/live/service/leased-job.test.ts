@@ -4,7 +4,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import type { History } from "../../history/history.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
-import type { SavedJobState } from "./job-document.ts";
+import type { SavedJobState } from "./job-state.ts";
 import { LeasedJob } from "./leased-job.ts";
 
 const VERDICT: Verdict = {

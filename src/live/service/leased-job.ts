@@ -7,7 +7,18 @@ import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
 import { isOpen, withActions } from "./incident-lifecycle.ts";
 import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts";
-import { documentOf, type SavedJobState } from "./job-document.ts";
+import {
+  documentOf,
+  type SavedJobState,
+  hasEnded,
+  missingParts,
+  newJobState,
+  openIncidents,
+  savedState,
+  wastedGpuMs,
+  type DetectionOptions,
+  type JobState,
+} from "./job-state.ts";
 import type {
   CollectDecision,
   ConnectedAgents,
@@ -19,16 +30,6 @@ import type {
 } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
-import {
-  hasEnded,
-  missingParts,
-  newJobState,
-  openIncidents,
-  savedState,
-  wastedGpuMs,
-  type DetectionOptions,
-  type JobState,
-} from "./job-state.ts";
 
 /** What a job needs from the service. */
 export interface JobEffects {

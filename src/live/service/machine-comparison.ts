@@ -3,6 +3,7 @@
  * calls in a row is an incident, one that is like them again in two is over. One service does this, under a lease of its
  * own.
  */
+import { errorText } from "../../base/errors.ts";
 import {
   machineVerdict,
   nowS,
@@ -124,9 +125,7 @@ export class MachineComparison {
     try {
       await this.#look();
     } catch (error) {
-      this.#options.trouble(
-        `Prometheus: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#options.trouble(`Prometheus: ${errorText(error)}`);
     } finally {
       this.#isBusy = false;
     }

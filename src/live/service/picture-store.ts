@@ -135,7 +135,7 @@ export class PictureStore {
         this.#hold(kept);
         await this.#write(kept);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         this.#trouble(`the picture of incident ${id} is not kept: ${why}`);
       }
     });

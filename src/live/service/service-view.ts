@@ -1,4 +1,5 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
+import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Service } from "./service.ts";
@@ -143,9 +144,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         await history.ping();
         return null;
       } catch (error) {
-        service.publisher.trouble(
-          `the history: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        service.publisher.trouble(`the history: ${errorText(error)}`);
         return "the history cannot be reached; see the service's log";
       }
     },

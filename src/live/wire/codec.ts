@@ -87,13 +87,8 @@ export function encodeParts(id: number, reply: Uint8Array): readonly Uint8Array[
 }
 
 /** Why no service would take it; null where one would. A wrong one would be refused again and again. */
-export function reportDefect(report: Report): string | null {
-  return defectOf(() => checkReport(report));
-}
-
-export function replyDefect(reply: AgentReply): string | null {
-  return defectOf(() => checkReply(reply));
-}
+export const reportDefect = (report: Report): string | null => defectOf(() => checkReport(report));
+export const replyDefect = (reply: AgentReply): string | null => defectOf(() => checkReply(reply));
 
 function defectOf(check: () => void): string | null {
   try {

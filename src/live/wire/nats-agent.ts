@@ -7,11 +7,16 @@ import type { JetStreamClient } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { createAnswerer } from "./answer.ts";
 import { decodeFrame, encodeHello, encodeParts, encodeReply, FrameError } from "./codec.ts";
-import type { Report } from "./messages.ts";
-import { createNatsJobs } from "./nats-agent-jobs.ts";
-import { connectNats, messageOf, natsAddress } from "./nats-connect.ts";
-import { loadNats, requireNats } from "./nats-modules.ts";
-import { SAY_AGAIN_MS, subjects } from "./nats-subjects.ts";
+import { NAME, type Report } from "./messages.ts";
+import {
+  loadNats,
+  requireNats,
+  SAY_AGAIN_MS,
+  subjects,
+  connectNats,
+  messageOf,
+  natsAddress,
+} from "./nats-connect.ts";
 import { createOutbox, type OutboxEntry } from "./outbox.ts";
 import type { AgentLink, AgentLinkOptions } from "./transport.ts";
 import { createTroubleReporter, safely } from "./trouble.ts";
@@ -56,11 +61,15 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       if (part.length > 1 << 16) await nc.flush();
     }
   };
-  const jobs = createNatsJobs((nc, message) => {
-    respond(nc, message).catch((error: unknown) =>
-      trouble.report(`no answer sent: ${messageOf(error)}`),
-    );
-  });
+  /** Jobs with ranks on this machine: announced while they run. */
+  const jobs = new Set<string>();
+  const note = (report: Report): void => {
+    if (report.kind === "beat") {
+      const named = new Set(report.jobs.map(({ job }) => job));
+      for (const job of jobs) if (!named.has(job)) jobs.delete(job);
+      for (const job of named) if (NAME.test(job)) jobs.add(job);
+    } else if (report.kind === "job" && NAME.test(report.job)) jobs.add(report.job);
+  };
 
   const publish = async (entry: OutboxEntry): Promise<void> => {
     if (entry.bytes === null) return;
@@ -106,14 +115,17 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   const say = (): void => {
     if (!isUp || connection === null) return;
     connection.publish(subjects.present(hello.agent), encodeHello(hello));
-    for (const job of jobs.names()) connection.publish(subjects.announce(job));
+    for (const job of jobs) connection.publish(subjects.announce(job));
   };
   const saying = setInterval(() => safely(say), SAY_AGAIN_MS);
 
   const serve = async (nc: NatsConnection): Promise<void> => {
     nc.subscribe(subjects.ask(hello.agent), {
       callback: (error, message) => {
-        if (error === null) jobs.respond(nc, message);
+        if (error !== null) return;
+        respond(nc, message).catch((failure: unknown) =>
+          trouble.report(`no answer sent: ${messageOf(failure)}`),
+        );
       },
     });
     nc.subscribe(subjects.follow("*"), {
@@ -124,7 +136,6 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         safely(options.onConnected);
       },
     });
-    jobs.attach(nc);
     arrive();
     for await (const { type } of nc.status()) {
       if (type === "disconnect") {
@@ -153,7 +164,6 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       }
       isUp = false;
       js = null;
-      jobs.detach();
       const longest = Math.min(LONGEST_CONNECT_MS, FIRST_CONNECT_MS * 2 ** Math.min(attempt, 10));
       await wait(longest * (0.5 + Math.random() / 2));
     }
@@ -176,7 +186,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
     },
     send(report) {
       if (ending.signal.aborted) return;
-      safely(() => jobs.note(report));
+      note(report);
       // Whoever follows a job hears of that job only.
       if (report.kind === "beat") {
         for (const one of report.jobs) push({ ...report, jobs: [one] }, one.job);

@@ -39,6 +39,8 @@ const OPERATORS = {
   completedNs: { kind: "f64", table: 1 },
 } as const satisfies Layout;
 
+const LAYOUTS = { program: PROGRAM, durations: DURATIONS, operators: OPERATORS } as const;
+
 const KINDS = [
   "program",
   "durations",
@@ -86,24 +88,17 @@ export function replyColumns(reply: AgentReply): ArrayBufferView[] {
 
 /** Throws FrameError where no service would take it, before anything is encoded. */
 export function checkReply(reply: AgentReply): void {
-  switch (reply.kind) {
-    case "program":
-      checkLengths(PROGRAM, lengthsOf(PROGRAM, reply), MOST_ROWS);
-      break;
-    case "durations":
-      checkLengths(DURATIONS, lengthsOf(DURATIONS, reply), MOST_ROWS);
-      break;
-    case "operators":
-      checkLengths(OPERATORS, lengthsOf(OPERATORS, reply), MOST_ROWS);
-      timeIn({ ...reply }, "epochMs");
-      checkBounds(reply);
-      break;
-    case "evidence":
-      listIn(replyHead(reply), "troubles", MOST_FILES, String);
-      listIn(replyHead(reply), "files", MOST_FILES, nameOfFile(new Set()));
-      break;
-    case "refused":
+  if (reply.kind === "refused") return;
+  if (reply.kind === "evidence") {
+    const head = replyHead(reply);
+    listIn(head, "troubles", MOST_FILES, String);
+    listIn(head, "files", MOST_FILES, nameOfFile(new Set()));
+    return;
   }
+  checkLengths(LAYOUTS[reply.kind], replyHead(reply)["lengths"], MOST_ROWS);
+  if (reply.kind !== "operators") return;
+  timeIn({ ...reply }, "epochMs");
+  checkBounds(reply);
 }
 
 /** Throws FrameError. */

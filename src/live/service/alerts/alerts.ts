@@ -1,4 +1,5 @@
 /** Incidents told to people: Alertmanagers, webhooks, Slack. Each state once, whoever restarts in between. */
+import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { makeAlertmanagerChannel } from "./alertmanager.ts";
@@ -112,7 +113,7 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
         follow(incident);
       } catch (error) {
         counters.failures++;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         env.log(`alerts: ${harmless(incident.id)} could not be told: ${harmless(why)}`);
       }
     },

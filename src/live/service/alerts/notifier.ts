@@ -1,4 +1,5 @@
 /** Webhooks and Slack: one message for each state, in order, one at a time, tried again with growing pauses. */
+import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { backoffMs, channelKey, type Channel, type ChannelMeans } from "./channel.ts";
@@ -79,7 +80,7 @@ export function makeNotifier(options: NotifierOptions, means: ChannelMeans): Cha
       await sendAll();
     } catch (error) {
       // Nothing here throws; if it does, the next message starts again.
-      env.log(`${where}: ${harmless(error instanceof Error ? error.message : String(error))}`);
+      env.log(`${where}: ${harmless(errorText(error))}`);
     } finally {
       isWorking = false;
     }
