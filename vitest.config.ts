@@ -8,7 +8,7 @@ import { LACKING_FILE } from "./test/support/lacking.ts";
 process.env[LACKING_FILE] = join(tmpdir(), `faultline-tests-lacking-${process.pid}`);
 
 /** Tests that ask a few of many cases in `npm test`: they ask all in `npm run test:system`. */
-const ofManyCases = ["src", "test", "web"].flatMap((folder) =>
+const ofManyCases = ["src", "test", "web", "eval"].flatMap((folder) =>
   readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".test.ts") && !name.startsWith("system/"))
     .map((name) => `${folder}/${name}`)
@@ -30,7 +30,13 @@ export default defineConfig({
         test: {
           ...common,
           name: "unit",
-          include: ["src/**/*.test.ts", "test/*.test.ts", "web/**/*.test.ts"],
+          include: [
+            "src/**/*.test.ts",
+            "test/*.test.ts",
+            "test/contracts/*.test.ts",
+            "web/**/*.test.ts",
+            "eval/**/*.test.ts",
+          ],
           testTimeout: 60_000,
           isolate: false,
         },

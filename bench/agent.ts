@@ -14,7 +14,7 @@ import { discover } from "../src/live/agent/discover.ts";
 import { dump } from "../src/live/agent/dump.ts";
 import { thisMachine } from "../src/live/agent/process-state.ts";
 import { ringsOf } from "../src/live/agent/select-run.ts";
-import { TestRing } from "../src/live/agent/test-ring.ts";
+import { TestRing } from "../test/support/live/ring.ts";
 import { RunWatcher } from "../src/live/agent/run-watcher.ts";
 
 const RINGS = 16;

@@ -1,11 +1,11 @@
 /**
- * Detecting abnormal operators on one rank: `node scripts/build.mjs && node bench/holmes.mjs`. The log has 10,000
+ * Detecting abnormal operators on one rank: `node --import tsx bench/holmes.mjs`. The log has 10,000
  * operators an iteration and 100 iterations, about 15 minutes of a large job; the target is 20 ms.
  */
 import { performance } from "node:perf_hooks";
-import { seeded } from "../dist/base/random.js";
-import { detectAbnormal } from "../dist/methods/localize/holmes/detector.js";
-import { shippedDetector } from "../dist/methods/localize/holmes/shipped.js";
+import { seeded } from "../src/base/random.ts";
+import { detectAbnormal } from "../eval/holmes/detector/detector.ts";
+import { shippedDetector } from "../eval/holmes/detector/shipped.ts";
 
 const detector = shippedDetector();
 const PLACES = 10_000;

@@ -3,8 +3,8 @@
  * connection to the service, and a port that takes faults. Prints one line of JSON when all agents have been started;
  * ends with its stdin.
  */
-import { SimulatedFleet } from "../src/live/fleet/simulated-fleet.ts";
-import { simulatedNode } from "../src/live/fleet/simulated-node.ts";
+import { SimulatedFleet } from "../eval/live/fleet/simulated-fleet.ts";
+import { simulatedNode } from "../eval/live/fleet/simulated-node.ts";
 import { startControl } from "../src/live/fleet/control-server.ts";
 import { startAgent, type RunningAgent } from "../src/live/agent/run-agent.ts";
 import { openAgentLink } from "../src/live/wire/link.ts";

@@ -8,9 +8,9 @@
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { seeded, type Random } from "../src/base/random.ts";
-import { connect, fleetFromServer } from "../src/machines-pipeline.ts";
-import { pull } from "../src/ingest/prometheus/prometheus.ts";
+import { type Random, seeded } from "../src/base/random.ts";
+import { connect, pull } from "../src/ingest/prometheus/prometheus.ts";
+import { fleetFromServer } from "../src/pipeline/machines.ts";
 import { alignFleet } from "../src/methods/machines/align.ts";
 import { findMachines } from "../src/methods/machines/find-machines.ts";
 import { runMinder } from "../src/methods/machines/minder/minder.ts";

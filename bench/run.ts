@@ -7,7 +7,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { makeHangCase, writeCase, type HangOptions } from "../src/simulate/hang-cases/hang-case.ts";
+import {
+  makeHangCase,
+  writeCase,
+  type HangOptions,
+} from "../eval/generated-hangs/cases/hang-case.ts";
 
 const measured = fileURLToPath(new URL("./measured.mjs", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-bench-"));

@@ -4,7 +4,8 @@
  * permutations. Times are the median of --rounds plans (3), wall clock and CPU.
  */
 import { performance } from "node:perf_hooks";
-import { pick, randomInt, sample, seeded, type Random } from "../src/base/random.ts";
+import { pick, randomInt, seeded, type Random } from "../src/base/random.ts";
+import { sample } from "../test/support/sample.ts";
 import { allocateMicroBatches } from "../src/mitigate/microbatches.ts";
 import { identity, iterationMs, type Rebalance } from "../src/mitigate/topology/cost-model.ts";
 import { planTopology } from "../src/mitigate/topology/plan-topology.ts";

@@ -12,8 +12,8 @@ import {
   trainModels,
   DEFAULT_MODEL_TRAINING,
 } from "../src/methods/machines/minder/train-models.ts";
-import { drawTask } from "../src/simulate/fleet/draw-task.ts";
-import { fleetTask } from "../src/simulate/fleet/fleet-task.ts";
+import { drawTask } from "../eval/machines/fleet/draw-task.ts";
+import { fleetTask } from "../eval/machines/fleet/fleet-task.ts";
 
 const SEEDS = 7_000_000;
 /** Machines of a task: its windows are drawn from a few as well as from a thousand. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../src/model/verdict.ts";
-import { diagnose } from "../src/pipeline.ts";
+import { diagnose } from "../src/pipeline/diagnose.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };
 const scratch = mkdtempSync(join(tmpdir(), "faultline-aftermath-"));

@@ -1,7 +1,7 @@
 /** Real jobs of other frameworks (fixtures/families): who was it, and why? `npm run eval -- recordings` asks all of them. */
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { diagnose } from "../src/pipeline.ts";
+import { diagnose } from "../src/pipeline/diagnose.ts";
 import { quietEnv } from "./support/in-memory.ts";
 
 const verdictOf = async (name: string) => {

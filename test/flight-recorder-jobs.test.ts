@@ -7,7 +7,7 @@ import {
   dumpBytes,
   transfer,
   type Fields,
-} from "../src/ingest/flight-recorder/test-entries.ts";
+} from "./support/ingest/flight-entries.ts";
 import type { Verdict } from "../src/model/verdict.ts";
 import { diagnoseFiles, jobOf } from "./support/in-memory.ts";
 

@@ -2,10 +2,10 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { TrackedSeries } from "../src/model/series.ts";
-import { diagnose, readJob } from "../src/pipeline.ts";
+import { diagnose, readJob } from "../src/pipeline/diagnose.ts";
 import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "./support/simulate/memory-output.ts";
 import { runSimulation } from "../src/simulate/run.ts";
 import { diagnoseFiles, jobOf, quietEnv } from "./support/in-memory.ts";
 import { few } from "./support/cases.ts";

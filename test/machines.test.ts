@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "./support/simulate/memory-output.ts";
 import { runSimulation } from "../src/simulate/run.ts";
 import { diagnoseFiles } from "./support/in-memory.ts";
 import { few } from "./support/cases.ts";

@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { logsFromFiles } from "../src/logs-pipeline.ts";
+import { logsFromFiles } from "../src/pipeline/logs.ts";
 import type { LogCause } from "../src/model/log-report.ts";
 import type { Verdict } from "../src/model/verdict.ts";
-import { diagnose, readJob } from "../src/pipeline.ts";
+import { diagnose, readJob } from "../src/pipeline/diagnose.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };
 const scratch = mkdtempSync(join(tmpdir(), "faultline-one-judgement-"));

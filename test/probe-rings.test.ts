@@ -4,10 +4,11 @@ import { buildJob } from "../src/ingest/build-job.ts";
 import { KIND } from "../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../src/ingest/probe-ring/read-ring.ts";
 import { RingWriter } from "../src/ingest/probe-ring/ring-writer.ts";
-import { profileRun, withIterations } from "../src/methods/methods.ts";
+import { profileRun } from "../src/methods/traces/profile-run.ts";
+import { withIterations } from "../src/methods/methods.ts";
 import type { Env, Job } from "../src/model/job.ts";
 import type { Verdict } from "../src/model/verdict.ts";
-import { ask } from "../src/pipeline.ts";
+import { ask } from "../src/pipeline/diagnose.ts";
 import { fuse } from "../src/verdict/fuse.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Env } from "../src/model/job.ts";
-import { diagnose } from "../src/pipeline.ts";
+import { diagnose } from "../src/pipeline/diagnose.ts";
 import { few } from "./support/cases.ts";
 
 const env: Env = { signal: new AbortController().signal, progress: () => undefined };

@@ -6,7 +6,7 @@ import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { openFile } from "../src/ingest/sources.ts";
-import { diagnose } from "../src/pipeline.ts";
+import { diagnose } from "../src/pipeline/diagnose.ts";
 
 const folder = fileURLToPath(new URL("../fixtures/recordings/", import.meta.url));
 const archives = readdirSync(folder).filter((name) => name.endsWith(".tar.gz"));

@@ -8,7 +8,7 @@ import { simulate } from "../src/simulate/cluster/engine.ts";
 import type { IterationTimes } from "../src/simulate/cluster/times.ts";
 import { parseFault } from "../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "./support/simulate/memory-output.ts";
 import { runSimulation } from "../src/simulate/run.ts";
 import { diagnoseFiles } from "./support/in-memory.ts";
 import { few } from "./support/cases.ts";

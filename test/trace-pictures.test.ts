@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
-import { readTags } from "../src/report/html/tag-check.ts";
+import { readTags } from "./support/report/tag-check.ts";
 import { faultline } from "./support/cli.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

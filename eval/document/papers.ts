@@ -79,7 +79,7 @@ const HOLMES: Chapter = {
       {
         at: "Figure 16a",
         shows: "time to detect abnormal operators in one GPU's log: 111.7 to 375.7 ms",
-        why: "not needed: the accounting has no classifier. `node bench/holmes.mjs` times ours (10,000 operators, 100 iterations); it needs a build and is no part of this document",
+        why: "not needed: the accounting has no classifier. `node --import tsx bench/holmes.mjs` times ours (10,000 operators, 100 iterations); it is no part of this document",
       },
       {
         at: "Figures 17 and 27",
@@ -727,7 +727,7 @@ const MINDER: Chapter = {
     "Re-studies (2024, 2026) found that deep detectors of anomalies in metrics are no better than linear ones; our ablation of the VAE agrees.",
     "ByteDance's trace ST and the public ASD servers are below.",
   ],
-  scripts: ["machines/run.ts", "machines/third-party.ts"],
+  scripts: ["machines/run.ts", "machines/sites.ts", "machines/third-party.ts"],
 };
 
 const planted = (row: string, part: Part): { precision: Counted; recall: Counted } => ({

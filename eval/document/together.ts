@@ -1,5 +1,5 @@
 /** The chapter on one verdict out of all inputs: aims, what was reached, what was missed, and what counts as right. */
-import { USUAL_COST } from "../../src/simulate/joint/draw-fault.ts";
+import { USUAL_COST } from "../joint/scenarios/draw-fault.ts";
 import { ACCEPTED } from "../joint/score.ts";
 import type { Chapter, Row } from "./chapter.ts";
 import type { Part } from "./part.ts";

@@ -88,6 +88,13 @@ export const TOPICS = {
       seeds: "none",
     },
   ],
+  "machine-sites": [
+    {
+      script: "machines/sites.ts",
+      title: "Machines of sites as they are",
+      quick: ["--faults", "12", "--steps", "15,30"],
+    },
+  ],
   mitigate: [
     {
       script: "mitigate/run.ts",
@@ -119,13 +126,6 @@ export const TOPIC_NAMES = Object.keys(TOPICS) as Topic[];
 export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   "generated-hangs": [
     { script: "generated-hangs.ts", title: "Generated hangs", quick: ["20000", "40"] },
-  ],
-  "machine-sites": [
-    {
-      script: "machines/sites.ts",
-      title: "Machines of sites as they are",
-      quick: ["--faults", "12", "--steps", "15,30"],
-    },
   ],
   probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
   fit: [

@@ -1,6 +1,6 @@
-/** Generated hangs (src/simulate/hang-cases), diagnosed and held against their truth. */
-import { writeCase } from "../../src/simulate/hang-cases/hang-case.ts";
-import { randomHangCase } from "../../src/simulate/hang-cases/random-case.ts";
+/** Generated hangs (./cases), diagnosed and held against their truth. */
+import { writeCase } from "./cases/hang-case.ts";
+import { randomHangCase } from "./cases/random-case.ts";
 import { diagnoseFiles } from "../../test/support/in-memory.ts";
 
 export interface Tally {

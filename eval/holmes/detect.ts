@@ -3,17 +3,17 @@
  * `node --import tsx eval/holmes/detect.ts`. Cuts of all methods are chosen on the validation jobs.
  */
 import { parseArgs } from "node:util";
-import type { Criterion } from "../../src/maths/forest-split.ts";
-import { importances, predictRows } from "../../src/maths/forest.ts";
-import { fitKnn, predictKnn } from "../../src/maths/knn.ts";
-import { fitSvm, scoreSvm } from "../../src/maths/linear-svm.ts";
+import type { Criterion } from "../maths/forest-split.ts";
+import { importances, predictRows } from "../maths/forest.ts";
+import { fitKnn, predictKnn } from "../maths/knn.ts";
+import { fitSvm, scoreSvm } from "../maths/linear-svm.ts";
 import {
   FEATURE_COUNT,
   FEATURES,
   firstColumns,
   PAPER_FEATURE_COUNT,
   Z,
-} from "../../src/methods/localize/holmes/features.ts";
+} from "./detector/features.ts";
 import {
   askedRows,
   balance,
@@ -23,7 +23,7 @@ import {
   trainDetector,
   type LabelledRows,
   type Score,
-} from "../../src/methods/localize/holmes/train.ts";
+} from "./detector/train.ts";
 import { driftTable } from "./drift.ts";
 import { drawJob, type JobSet } from "./jobs.ts";
 import { jobRows, joinRows } from "./rows.ts";

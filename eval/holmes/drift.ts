@@ -2,18 +2,14 @@
  * Distribution drift (Holmes §4.2.2, figure 14b, appendix E): a forest a job, as in the paper, on the paper's
  * features; then everything takes some per cent longer.
  */
-import { predictRows } from "../../src/maths/forest.ts";
-import {
-  featureLevels,
-  tuneForest,
-  type Statistic,
-} from "../../src/methods/localize/holmes/auto-tune.ts";
+import { predictRows } from "../maths/forest.ts";
+import { featureLevels, tuneForest, type Statistic } from "./detector/auto-tune.ts";
 import {
   FEATURE_COUNT,
   firstColumns,
   PAPER_FEATURE_COUNT,
   SCALE_FEATURES,
-} from "../../src/methods/localize/holmes/features.ts";
+} from "./detector/features.ts";
 import {
   askedRows,
   balance,
@@ -21,7 +17,7 @@ import {
   trainDetector,
   type LabelledRows,
   type Trained,
-} from "../../src/methods/localize/holmes/train.ts";
+} from "./detector/train.ts";
 import { drawSimilarJob, type JobSet } from "./jobs.ts";
 import { jobRows, joinRows, type JobRows } from "./rows.ts";
 

@@ -10,8 +10,8 @@ import {
   PATTERNS,
   type OperatorWindow,
   type PlaceFeatures,
-} from "../../src/methods/localize/holmes/features.ts";
-import type { LabelledRows } from "../../src/methods/localize/holmes/train.ts";
+} from "./detector/features.ts";
+import type { LabelledRows } from "./detector/train.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import * as P from "../../src/simulate/cluster/program.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";

@@ -1,17 +1,12 @@
 /**
  * Trains the detector that is shipped, on simulated jobs:
- * `node --import tsx eval/holmes/train.ts --out src/methods/localize/holmes/model.json`
+ * `node --import tsx eval/holmes/train.ts --out eval/holmes/detector/model.json`
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { forestToJson } from "../../src/maths/forest-json.ts";
-import type { DetectorJson } from "../../src/methods/localize/holmes/detector.ts";
-import {
-  askedRows,
-  balance,
-  FOREST_OPTIONS,
-  trainDetector,
-} from "../../src/methods/localize/holmes/train.ts";
+import { forestToJson } from "../maths/forest-json.ts";
+import type { DetectorJson } from "./detector/detector.ts";
+import { askedRows, balance, FOREST_OPTIONS, trainDetector } from "./detector/train.ts";
 import { drawJob, type JobSet } from "./jobs.ts";
 import { jobRows, joinRows } from "./rows.ts";
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { TrackedSeries } from "../../src/model/series.ts";
-import { readJob } from "../../src/pipeline.ts";
+import { readJob } from "../../src/pipeline/diagnose.ts";
 import { simulatedJob } from "./simulated.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };

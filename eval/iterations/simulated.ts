@@ -1,7 +1,7 @@
 /** A simulated job through our own writers and readers, without a disk. */
 import type { TrackedSeries } from "../../src/model/series.ts";
 import { DEFAULT_SPEC, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { jobOf } from "../../test/support/in-memory.ts";
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openFile } from "../../src/ingest/sources.ts";
 import type { TrackedSeries } from "../../src/model/series.ts";
-import { readJob } from "../../src/pipeline.ts";
+import { readJob } from "../../src/pipeline/diagnose.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };
 

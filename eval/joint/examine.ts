@@ -7,11 +7,12 @@ import type { Finding } from "../../src/model/finding.ts";
 import type { Suspect, Verdict } from "../../src/model/verdict.ts";
 import { buildJob } from "../../src/ingest/build-job.ts";
 import { ingest } from "../../src/ingest/ingest.ts";
-import { readJobFile, type JobFile } from "../../src/ingest/job-file.ts";
-import { withIterations, withLogReport } from "../../src/methods/methods.ts";
+import { type JobFile, readJobFile } from "../../src/ingest/job-file.ts";
+import { withIterations } from "../../src/methods/methods.ts";
+import { withLogReport } from "../../src/methods/logs/log-method.ts";
 import type { Job } from "../../src/model/job.ts";
 import type { Reading } from "../../src/model/reading.ts";
-import { ask } from "../../src/pipeline.ts";
+import { ask } from "../../src/pipeline/diagnose.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 import { hypotheses } from "../../src/verdict/hypotheses.ts";
 import { posteriorOf } from "../../src/verdict/posterior.ts";
@@ -21,8 +22,8 @@ import {
   type EvidenceKind,
   type Scenario,
   type Truth,
-} from "../../src/simulate/joint/scenario.ts";
-import { FOLDERS, writeScenario } from "../../src/simulate/joint/write-scenario.ts";
+} from "./scenarios/scenario.ts";
+import { FOLDERS, writeScenario } from "./scenarios/write-scenario.ts";
 import { scoreOf, type Score } from "./score.ts";
 
 const without = (kind: EvidenceKind): EvidenceKind[] =>
@@ -124,7 +125,7 @@ export async function read(
   return { readings, logDigest, jobFile: await readJobFile(join(folder, "job.json")) };
 }
 
-/** The same as pipeline.ts diagnose of the folders of these kinds (test/joint-scenarios.test.ts holds it to that). */
+/** The same as pipeline/diagnose.ts of the folders of these kinds (test/joint-scenarios.test.ts holds it to that). */
 export async function answer(
   { readings, logDigest, jobFile }: Read,
   kinds: readonly EvidenceKind[],

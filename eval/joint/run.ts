@@ -6,9 +6,9 @@
  */
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { drawScenario, type DrawOptions } from "../../src/simulate/joint/draw-scenario.ts";
-import { FAINT_COST } from "../../src/simulate/joint/draw-fault.ts";
-import type { Family, Misleading } from "../../src/simulate/joint/scenario.ts";
+import { drawScenario, type DrawOptions } from "./scenarios/draw-scenario.ts";
+import { FAINT_COST } from "./scenarios/draw-fault.ts";
+import type { Family, Misleading } from "./scenarios/scenario.ts";
 import { examine, INPUT_SETS, type Row } from "./examine.ts";
 import { failureText, printTables } from "./tables.ts";
 

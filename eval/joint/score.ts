@@ -6,7 +6,7 @@
  */
 import type { Cause } from "../../src/model/cause.ts";
 import type { Suspect, Verdict } from "../../src/model/verdict.ts";
-import type { EvidenceKind, Scenario, Truth } from "../../src/simulate/joint/scenario.ts";
+import type { EvidenceKind, Scenario, Truth } from "./scenarios/scenario.ts";
 
 export interface Score {
   /** The kind of verdict, the component, the machine that it is on, and the cause. */

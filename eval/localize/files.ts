@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { median } from "../../src/maths/robust.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { diagnoseFiles } from "../../test/support/in-memory.ts";
 import type { Verdict } from "../../src/model/verdict.ts";

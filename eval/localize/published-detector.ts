@@ -1,11 +1,7 @@
 /** Whether an operator of a rank is abnormal in an iteration: the paper's forest (§4.2.2), or the 3-sigma rule. */
-import { predictRow } from "../../src/maths/forest.ts";
-import type { Detector } from "../../src/methods/localize/holmes/detector.ts";
-import {
-  featureRows,
-  PATTERNS,
-  type PlaceFeatures,
-} from "../../src/methods/localize/holmes/features.ts";
+import { predictRow } from "../maths/forest.ts";
+import type { Detector } from "../holmes/detector/detector.ts";
+import { featureRows, PATTERNS, type PlaceFeatures } from "../holmes/detector/features.ts";
 import type { Simulation } from "../../src/simulate/cluster/times.ts";
 import { jobOperators } from "./job-operators.ts";
 import type { KeptJob } from "./kept-job.ts";

@@ -5,8 +5,8 @@
  * from runs of full size did no better on the development cases of published.ts (16 of 30 against 19, at 1,024 GPUs).
  */
 import { randomInt, seeded } from "../../src/base/random.ts";
-import type { Criterion } from "../../src/maths/forest-split.ts";
-import type { Detector } from "../../src/methods/localize/holmes/detector.ts";
+import type { Criterion } from "../maths/forest-split.ts";
+import type { Detector } from "../holmes/detector/detector.ts";
 import {
   FEATURE_COUNT,
   featureRows,
@@ -14,13 +14,13 @@ import {
   PAPER_FEATURE_COUNT,
   SHARE,
   type OperatorWindow,
-} from "../../src/methods/localize/holmes/features.ts";
+} from "../holmes/detector/features.ts";
 import {
   balance,
   FOREST_OPTIONS,
   trainDetector,
   type LabelledRows,
-} from "../../src/methods/localize/holmes/train.ts";
+} from "../holmes/detector/train.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { KINDS } from "./cases.ts";

@@ -7,7 +7,8 @@
  */
 import { LevelTracker } from "../../src/maths/level-tracker.ts";
 import { median } from "../../src/maths/robust.ts";
-import { randomInt, sample, seeded } from "../../src/base/random.ts";
+import { randomInt, seeded } from "../../src/base/random.ts";
+import { sample } from "../../test/support/sample.ts";
 import type { Answer } from "./answer.ts";
 import { drawCase, ITERATIONS, KINDS, NORMAL, SLOW, type Case, type Kind } from "./cases.ts";
 import { keepJob, type KeptJob } from "./kept-job.ts";

@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { UserError } from "../../src/base/errors.ts";
-import { shippedDetector } from "../../src/methods/localize/holmes/shipped.ts";
+import { shippedDetector } from "../holmes/detector/shipped.ts";
 import { driftMarkdown } from "../holmes/drift.ts";
 import { deltaTable } from "./table-delta.ts";
 import { dimensionsTable } from "./table-dimensions.ts";

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pick, randomInt, type Random } from "../../src/base/random.ts";
-import { digestOf, type TestLine } from "../../src/methods/logs/test-digest.ts";
+import { digestOf, type TestLine } from "../../test/support/methods/log-digest.ts";
 import type { LogDigest } from "../../src/model/log-digest.ts";
 import type { RawLine } from "./plant.ts";
 

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { testShape } from "../../src/methods/logs/test-digest.ts";
+import { testShape } from "../../test/support/methods/log-digest.ts";
 
 export interface HealthyScript {
   readonly name: string;

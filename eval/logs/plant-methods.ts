@@ -1,13 +1,14 @@
 /** Everybody who is asked about a planted job, on one footing: templates are the generator's own events for all. */
 import { shippedMatchers } from "../../src/library/shipped.ts";
-import { normalEvents, poolOf, type NormalPool } from "../../src/methods/logs/cross-job.ts";
-import { l4 } from "../../src/methods/logs/l4.ts";
+import { normalEvents, type NormalPool } from "../../src/methods/logs/cross-job.ts";
+import { poolOf } from "./text-pool.ts";
+import { l4 } from "./l4/l4.ts";
 import { nodesOf } from "../../src/methods/logs/nodes.ts";
 import { silencesOf } from "../../src/methods/logs/silence.ts";
 import { eventWeights } from "../../src/methods/logs/spatial-weights.ts";
 import { compareNodes } from "../../src/methods/logs/spatial.ts";
 import { compareIterations } from "../../src/methods/logs/temporal.ts";
-import { identityTemplates } from "../../src/methods/logs/test-digest.ts";
+import { identityTemplates } from "../../test/support/methods/log-digest.ts";
 import type { LogDigest } from "../../src/model/log-digest.ts";
 import { errorCount, errorTime, isKeyword } from "./baselines.ts";
 

@@ -4,7 +4,8 @@
  * that somebody is late or gone. Frames, advice, exits and teardown are not, nor are errors that the job lives with.
  * Seeds below 1000 are for development.
  */
-import { pick, randomInt, sample, seeded, type Random } from "../../src/base/random.ts";
+import { pick, randomInt, seeded, type Random } from "../../src/base/random.ts";
+import { sample } from "../../test/support/sample.ts";
 import type { FailureScript, HealthyScript, Material } from "./plant-material.ts";
 import { renderer, type LayoutKind, type PlantedLine } from "./plant-layout.ts";
 import {

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { testShape } from "../../src/methods/logs/test-digest.ts";
+import { testShape } from "../../test/support/methods/log-digest.ts";
 import { wilson } from "../localize/tally.ts";
 import { unpacked } from "../unpacked.ts";
 import { digestOfPlanted, writePlanted } from "./plant-layout.ts";

@@ -8,9 +8,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { logsFromFiles } from "../../src/logs-pipeline.ts";
+import { logsFromFiles } from "../../src/pipeline/logs.ts";
 import type { Env } from "../../src/model/job.ts";
-import { diagnose } from "../../src/pipeline.ts";
+import { diagnose } from "../../src/pipeline/diagnose.ts";
 import { wilson } from "../localize/tally.ts";
 
 interface Told {

@@ -3,8 +3,8 @@ import { findMachines } from "../../src/methods/machines/find-machines.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
 import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
-import { drawTask } from "../../src/simulate/fleet/draw-task.ts";
-import { fleetTask } from "../../src/simulate/fleet/fleet-task.ts";
+import { drawTask } from "./fleet/draw-task.ts";
+import { fleetTask } from "./fleet/fleet-task.ts";
 import { sized } from "./healthy-work.ts";
 
 export interface DeadInput {

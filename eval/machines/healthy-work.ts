@@ -1,8 +1,8 @@
 /** One call on a healthy task of a given size, for the rate of false alarms. */
 import { seeded } from "../../src/base/random.ts";
 import { findMachines } from "../../src/methods/machines/find-machines.ts";
-import { drawTask } from "../../src/simulate/fleet/draw-task.ts";
-import { fleetTask, type FleetTaskOptions } from "../../src/simulate/fleet/fleet-task.ts";
+import { drawTask } from "./fleet/draw-task.ts";
+import { fleetTask, type FleetTaskOptions } from "./fleet/fleet-task.ts";
 import { judgeAnswer, type JudgedAnswer } from "./judged-answer.ts";
 
 export interface HealthyInput {

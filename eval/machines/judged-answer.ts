@@ -1,7 +1,7 @@
 /** What an answer about a task is worth, by the definitions of Minder §6. */
 import type { Fleet } from "../../src/model/fleet.ts";
 import type { FaultyMachine } from "../../src/model/machine-report.ts";
-import type { FleetTruth } from "../../src/simulate/fleet/fleet-task.ts";
+import type { FleetTruth } from "./fleet/fleet-task.ts";
 
 export interface JudgedAnswer {
   /** Of the machine that is named first; in a healthy task whoever is named is wrong. */

@@ -10,7 +10,7 @@
 import { parseArgs } from "node:util";
 import { CONTINUITY_S } from "../../src/methods/machines/find-machines.ts";
 import { DEFAULT_OPTIONS } from "../../src/methods/machines/minder/options.ts";
-import { drawTask } from "../../src/simulate/fleet/draw-task.ts";
+import { drawTask } from "./fleet/draw-task.ts";
 import { alarmTable, deadTable, manyTable, nicTable, timeTable } from "./case-tables.ts";
 import { THRESHOLDS } from "./minder-sweep.ts";
 import { breakdowns, isVisible, mixTable, SIZES, strictTable, vaeWords } from "./mix-tables.ts";

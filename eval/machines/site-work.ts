@@ -4,13 +4,9 @@ import { parseJobFile } from "../../src/ingest/job-file.ts";
 import { MetricSetBuilder } from "../../src/ingest/metrics/metric-set-builder.ts";
 import { findMachines } from "../../src/methods/machines/find-machines.ts";
 import { jobFleet } from "../../src/methods/machines/job-fleet.ts";
-import { drawSite, type SiteChoice } from "../../src/simulate/fleet/draw-site.ts";
-import { taskScene } from "../../src/simulate/fleet/fleet-task.ts";
-import {
-  siteMachines,
-  siteSeries,
-  type SiteOptions,
-} from "../../src/simulate/fleet/site-samples.ts";
+import { drawSite, type SiteChoice } from "./fleet/draw-site.ts";
+import { taskScene } from "./fleet/fleet-task.ts";
+import { siteMachines, siteSeries, type SiteOptions } from "./fleet/site-samples.ts";
 import { judgeAnswer, type JudgedAnswer } from "./judged-answer.ts";
 
 export interface SiteInput {

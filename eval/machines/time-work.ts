@@ -4,7 +4,7 @@ import { findMachines } from "../../src/methods/machines/find-machines.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
 import { PAPER_ORDER } from "../../src/methods/machines/minder/options.ts";
-import { fleetTask } from "../../src/simulate/fleet/fleet-task.ts";
+import { fleetTask } from "./fleet/fleet-task.ts";
 
 export interface TimeInput {
   readonly seed: number;

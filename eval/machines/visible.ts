@@ -1,7 +1,7 @@
 /** Whether a fault can be seen at all in what the task's site records. */
 import type { Fleet } from "../../src/model/fleet.ts";
 import { catalogMetric } from "../../src/model/metric-catalog.ts";
-import type { FleetFault } from "../../src/simulate/fleet/faults.ts";
+import type { FleetFault } from "./fleet/faults.ts";
 
 /** In a job that halted nobody's NICs carry anything: there it shows by what is left. */
 const THROUGHPUT_IN_HALTS = ["tcp-throughput", "ecn-packet-rate", "cnp-packet-rate"];

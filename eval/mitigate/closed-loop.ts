@@ -6,12 +6,7 @@
 import { LevelTracker } from "../../src/maths/level-tracker.ts";
 import { median } from "../../src/maths/robust.ts";
 import { hash } from "../../src/simulate/cluster/noise.ts";
-import {
-  makeMitigator,
-  type Mitigator,
-  type Order,
-  type Trouble,
-} from "../../src/mitigate/mitigator.ts";
+import { makeMitigator, type Mitigator, type Order, type Trouble } from "./mitigator.ts";
 import type { RemedyOptions } from "../../src/mitigate/remedies.ts";
 import type { SlowLink } from "../../src/model/mitigation.ts";
 import type { Verdict } from "../../src/model/verdict.ts";

@@ -6,7 +6,7 @@
  */
 import { randomInt, seeded } from "../../src/base/random.ts";
 import { median } from "../../src/maths/robust.ts";
-import type { Trouble } from "../../src/mitigate/mitigator.ts";
+import type { Trouble } from "./mitigator.ts";
 import { remediesOf } from "../../src/mitigate/remedies.ts";
 import type { PlacedJob } from "../../src/model/mitigation.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";

@@ -1,6 +1,6 @@
 /** A simulated job as the mitigator sees it: what its parts took while it was healthy, and what they take now. */
 import { median } from "../../src/maths/robust.ts";
-import { evenCounts } from "../../src/mitigate/mitigator.ts";
+import { evenCounts } from "./mitigator.ts";
 import { identity, iterationMs } from "../../src/mitigate/topology/cost-model.ts";
 import type { PlacedJob } from "../../src/model/mitigation.ts";
 import type { Simulation } from "../../src/simulate/cluster/times.ts";

@@ -1,6 +1,6 @@
 /** The operators of the latest iterations, as the file that `faultline diagnose` would be given. */
 import { emitOperators } from "../../src/simulate/emit/operators.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { writeTruth } from "../../src/simulate/emit/truth.ts";
 import type { IterationTimes, Simulation } from "../../src/simulate/cluster/times.ts";
 

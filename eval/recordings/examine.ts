@@ -1,10 +1,10 @@
 /** One recording, diagnosed and held against its truth. */
 import type { RankDump } from "../../src/model/job.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { diagnose } from "../../src/pipeline.ts";
-import { judge, judgePart, type Judged, type PartJudged } from "./judge.ts";
+import { diagnose } from "../../src/pipeline/diagnose.ts";
+import { type Judged, type PartJudged, judge, judgePart } from "./judge.ts";
 import { tenLines } from "./ten-lines.ts";
-import { truthWords, type Truth } from "./truth.ts";
+import { type Truth, truthWords } from "./truth.ts";
 
 export const TABLE_HEAD = [
   "| recording | truth | verdict | suspect | cause | confidence | right |",

@@ -1,8 +1,8 @@
 /** Made-up jobs with one known fault, or two: whom does the what-if analysis accuse? */
 import { pick, randomInt, seeded, type Random } from "../../src/base/random.ts";
 import { suspectsOf, type Suspect } from "../../src/methods/localize/what-if/suspects.ts";
-import type { Pass } from "../../src/methods/localize/what-if/test-schedule.ts";
-import { testTrace } from "../../src/methods/localize/what-if/test-trace.ts";
+import type { Pass } from "./schedule.ts";
+import { testTrace } from "./trace.ts";
 import { whatIf } from "../../src/methods/localize/what-if/what-if.ts";
 
 interface Faults {

@@ -1,9 +1,9 @@
 """Puts fleets together of one machine's recording (record.py), in the words of dcgm-exporter and node_exporter.
 
-    fleet.py RECORDING OUT [--machines 6] [--before 300] [--after 360] [--gpu-every 10] [--node-every 15]
+    fleet.py RECORDING OUT [--machines 6] [--before 300] [--after 330] [--gpu-every 15] [--node-every 30]
 
-Every machine plays a stretch of the recording, to and fro, from a place of its own: counters go on by what they gained there,
-gauges are as they were. All are well at first; then one plays a phase of trouble, and the others what the recorded machine
+Every machine plays a phase of the recording, back and forth from places of its own: counters go on by what they gained
+there, gauges are as they were. All are well at first; then one plays a phase of trouble, and the others what the recorded machine
 showed while it was well and waited for a job of that pace. Exporters are asked at moments of their own, and call a machine
 by different names, as they do.
 """
@@ -17,28 +17,19 @@ import random
 import re
 
 BEGAN = 1794960000
+LEAST_PLAYED = 0.25
 WELL = ("healthy", "healthy-again")
 FLEETS = ("clock-low", "power-cap", "cpu-overload", "stray-gpu-process", "disk-and-memory", "halted")
 
-# dcgm-exporter's name: kind, what NVML calls it, factor.
+# dcgm-exporter's name: kind, what nvml.py calls it, factor.
 GPU = {
-    "DCGM_FI_DEV_SM_CLOCK": ("gauge", "sm_clock", 1), "DCGM_FI_DEV_MEM_CLOCK": ("gauge", "mem_clock", 1),
-    "DCGM_FI_DEV_GPU_TEMP": ("gauge", "temp", 1), "DCGM_FI_DEV_MEMORY_TEMP": ("gauge", "mem_temp", 1),
+    "DCGM_FI_DEV_SM_CLOCK": ("gauge", "sm_clock", 1), "DCGM_FI_DEV_GPU_TEMP": ("gauge", "temp", 1),
     "DCGM_FI_DEV_POWER_USAGE": ("gauge", "power_mw", 1e-3),
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": ("counter", "energy_mj", 1),
-    "DCGM_FI_DEV_GPU_UTIL": ("gauge", "util.0", 1), "DCGM_FI_DEV_MEM_COPY_UTIL": ("gauge", "util.1", 1),
-    "DCGM_FI_DEV_FB_USED": ("gauge", "memory.0", 2**-20), "DCGM_FI_DEV_FB_FREE": ("gauge", "memory.1", 2**-20),
-    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER": ("counter", "pcie_replays", 1),
-    "DCGM_FI_DEV_PCIE_LINK_GEN": ("gauge", "pcie_gen", 1), "DCGM_FI_DEV_PCIE_LINK_WIDTH": ("gauge", "pcie_width", 1),
+    "DCGM_FI_DEV_GPU_UTIL": ("gauge", "util.0", 1), "DCGM_FI_DEV_FB_USED": ("gauge", "memory.0", 2**-20),
+    "DCGM_FI_DEV_PCIE_LINK_WIDTH": ("gauge", "pcie_width", 1),
     "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": ("gauge", "throttle", 1),
-    "DCGM_FI_DEV_POWER_VIOLATION": ("counter", "power_violation_ns", 1),
-    "DCGM_FI_DEV_THERMAL_VIOLATION": ("counter", "thermal_violation_ns", 1),
-    "DCGM_FI_DEV_RELIABILITY_VIOLATION": ("counter", "reliability_violation_ns", 1),
     "DCGM_FI_DEV_XID_ERRORS": ("gauge", "xid", 1),
-    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": ("counter", "ecc_sbe", 1), "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": ("counter", "ecc_dbe", 1),
-    "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": ("counter", "remapped_rows.0", 1),
-    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": ("counter", "remapped_rows.1", 1),
-    "DCGM_FI_DEV_ROW_REMAP_FAILURE": ("gauge", "remapped_rows.3", 1),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("gauge", "profiling.graphics", 0.01),
     "DCGM_FI_PROF_SM_ACTIVE": ("gauge", "profiling.sm", 0.01),
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("gauge", "profiling.tensor", 0.01),
@@ -46,12 +37,10 @@ GPU = {
     "DCGM_FI_PROF_PCIE_TX_BYTES": ("gauge", "profiling.pcie_tx", 2**20),
     "DCGM_FI_PROF_PCIE_RX_BYTES": ("gauge", "profiling.pcie_rx", 2**20),
 }
-# Of node_exporter's 285 metrics, those that somebody may want to look at.
+# Of node_exporter's 285 metrics, those that somebody may want to compare machines by.
 NODE = re.compile(
-    r'node_(?:cpu_seconds_total\{cpu="\d+",mode="(?:idle|iowait)"|load1 |procs_(?:blocked|running) |vmstat_oom_kill |timex_offset'
-    r'|uname_info|boot_time_seconds |memory_Mem(?:Available|Total)_bytes |pressure_\w+_waiting_seconds_total '
-    r'|disk_(?:io_time_seconds|read_bytes|written_bytes)_total\{device="vda"'
-    r'|filesystem_(?:avail_bytes|size_bytes|readonly)\{|network_(?:transmit|receive)_bytes_total\{device="eth0")')
+    r'node_(?:cpu_seconds_total\{cpu="\d+",mode="idle"|procs_blocked |uname_info|memory_Mem(?:Available|Total)_bytes '
+    r'|disk_io_time_seconds_total\{device="vda"|filesystem_(?:avail|size)_bytes\{)')
 
 
 def fields(row):
@@ -82,33 +71,34 @@ class Track:
 
 
 class Part:
-    """A phase, played to and fro from a place in it."""
+    """A phase, played at its own speed from one place to another in it, back and forth, without a period."""
 
-    def __init__(self, phase, offset):
-        self.first, self.last, self.offset = phase["from"], phase["to"], offset
+    def __init__(self, phase, seconds, random_):
+        first, last = phase["from"], phase["to"]
+        self.moments, self.places = [0], [random_.uniform(first, last)]
+        while self.moments[-1] < seconds:
+            here, there = self.places[-1], random_.uniform(first, last)
+            if abs(there - here) > LEAST_PLAYED * (last - first):
+                self.moments.append(self.moments[-1] + abs(there - here))
+                self.places.append(there)
 
     def place(self, elapsed):
-        length = self.last - self.first
-        turns, rest = divmod(self.offset * length + elapsed, length)
-        return int(turns), self.first + rest if turns % 2 == 0 else self.last - rest
+        i = max(0, bisect.bisect_right(self.moments, elapsed) - 1)
+        here, gone = self.places[i], elapsed - self.moments[i]
+        return here + gone if i + 1 < len(self.places) and self.places[i + 1] > here else here - gone
 
     def gained(self, track, series, elapsed):
-        def since_start(seconds):
-            turns, place = self.place(seconds)
-            whole = track.at(series, self.last, True) - track.at(series, self.first, True)
-            now = track.at(series, place, True)
-            edge = track.at(series, self.first if turns % 2 == 0 else self.last, True)
-            return turns * whole + abs(now - edge)
-
-        return since_start(elapsed) - since_start(0)
+        turns = bisect.bisect_left(self.moments, elapsed)
+        values = [track.at(series, place, True) for place in (*self.places[:turns], self.place(elapsed))]
+        return sum(abs(after - before) for before, after in zip(values, values[1:]))
 
 
 def value(track, series, kind, script, time):
     """`script`: (moment, part), in order; `time` counts from the fleet's beginning."""
     if kind != "counter":
         moment, part = [entry for entry in script if entry[0] <= time][-1]
-        return track.at(series, part.place(time - moment)[1], False)
-    total = track.at(series, script[0][1].first, True)
+        return track.at(series, part.place(time - moment), False)
+    total = track.at(series, script[0][1].places[0], True)
     for i, (moment, part) in enumerate(script):
         if moment < time:
             end = script[i + 1][0] if i + 1 < len(script) else time
@@ -133,17 +123,20 @@ def read(folder):
 
 
 def text(number):
-    return f"{number:.4f}".rstrip("0").rstrip(".") if abs(number) < 1e5 else f"{number:.0f}"
+    """With as many digits as the exporters' own: counters of seconds have two, shares six."""
+    if abs(number) >= 1e5:
+        return f"{number:.0f}"
+    return f"{number:.{6 if abs(number) <= 1 else 2}f}".rstrip("0").rstrip(".")
 
 
-def scripts(phases, fault, culprit, machines, before, random_):
-    for machine in range(machines):
+def scripts(phases, fault, culprit, a, random_):
+    for machine in range(a.machines):
         well = phases[WELL[machine % len(WELL)]]
-        script = [(0, Part(well, (machine + random_.random()) / machines))]
         if fault:
-            name = fault if machine == culprit else f"waits-{fault}"
-            script.append((before, Part(phases[name], (machine + random_.random()) / machines)))
-        yield script
+            then = phases[fault if machine == culprit else f"waits-{fault}"]
+            yield [(0, Part(well, a.before, random_)), (a.before, Part(then, a.after, random_))]
+        else:
+            yield [(0, Part(well, a.before + a.after, random_))]
 
 
 def write(path, recording, plan, seconds, gpu_every, node_every, random_):
@@ -160,7 +153,7 @@ def write(path, recording, plan, seconds, gpu_every, node_every, random_):
                 for i in range(int((seconds - phase) / gpu_every) + 1):
                     time = phase + i * gpu_every
                     lines.setdefault((name, kind), []).append(
-                        f"{name}{{{labels}}} {text(factor * value(gpu, series, kind, script, time))} {BEGAN + time:.3f}")
+                        f"{name}{{{labels}}} {text(factor * value(gpu, series, kind, script, time))} {BEGAN + time:.1f}")
         phase = random_.random() * node_every
         for series in node.rows[0]:
             name, _, own = series.partition("{")
@@ -170,7 +163,7 @@ def write(path, recording, plan, seconds, gpu_every, node_every, random_):
             for i in range(int((seconds - phase) / node_every) + 1):
                 time = phase + i * node_every
                 lines.setdefault((name, kind), []).append(
-                    f"{name}{{{labels}}} {text(value(node, series, kind, script, time))} {BEGAN + time:.3f}")
+                    f"{name}{{{labels}}} {text(value(node, series, kind, script, time))} {BEGAN + time:.1f}")
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
         for (name, kind), samples in lines.items():
             family = name.removesuffix("_total") if kind == "counter" else name
@@ -183,7 +176,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("recording")
     parser.add_argument("out")
-    for name, default in (("machines", 6), ("before", 300), ("after", 360), ("gpu-every", 10), ("node-every", 15)):
+    for name, default in (("machines", 6), ("before", 300), ("after", 330), ("gpu-every", 15), ("node-every", 30)):
         parser.add_argument(f"--{name}", type=int, default=default)
     a = parser.parse_args()
     os.makedirs(a.out, exist_ok=True)
@@ -192,9 +185,15 @@ def main():
 
     def fleet(name, fault, culprit):
         random_ = random.Random(name)
-        plan = list(scripts(phases, fault, culprit, a.machines, a.before, random_))
+        plan = list(scripts(phases, fault, culprit, a, random_))
         write(f"{a.out}/{name}.prom.gz", recording, plan, seconds, a.gpu_every, a.node_every, random_)
-        truth[name] = {"machine": None if culprit is None else f"gpu-b2-n{culprit + 11}", "fromS": BEGAN + a.before}
+        pace = phases[fault or "healthy"].get("step_s")
+        truth[name] = {
+            "machine": None if culprit is None else f"gpu-b2-n{culprit + 11}",
+            "fromS": BEGAN + a.before,
+            # Of a step's time; nothing where the job stood.
+            "slowdown": pace and round(pace / phases["healthy"]["step_s"], 2),
+        }
 
     fleet("healthy", None, None)
     fleet("all-wait", "clock-low", None)

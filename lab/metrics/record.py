@@ -56,7 +56,7 @@ HOLD = "import mmap, time; m = mmap.mmap(-1, 24 << 30)\nfor i in range(0, 24 << 
 
 class Recorder:
     def __init__(self, out, exporter):
-        self.out, self.ends, self.lock = out, threading.Event(), threading.Lock()
+        self.out, self.ends = out, threading.Event()
         self.gpu = nvml.Gpu()
         port = "9100"
         self.url = f"http://127.0.0.1:{port}/metrics"
@@ -183,7 +183,6 @@ def end(processes):
 
 
 def troubles(a, phases, permitted, work):
-    control = phases.control
     limit = subprocess.run("nvidia-smi --query-gpu=power.default_limit --format=csv,noheader,nounits".split(),
                            capture_output=True, text=True).stdout.strip()
     try:

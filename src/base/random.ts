@@ -19,10 +19,3 @@ export function randomInt(random: Random, below: number): number {
 export function pick<T>(random: Random, from: readonly T[]): T {
   return from[randomInt(random, from.length)] as T;
 }
-
-/** Sorted sample of `count` distinct integers below `below`. */
-export function sample(random: Random, below: number, count: number): number[] {
-  const chosen = new Set<number>();
-  while (chosen.size < Math.min(count, below)) chosen.add(randomInt(random, below));
-  return [...chosen].sort((a, b) => a - b);
-}

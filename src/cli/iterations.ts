@@ -3,7 +3,7 @@ import { join } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
-import { readJob } from "../pipeline.ts";
+import { readJob } from "../pipeline/diagnose.ts";
 import { iterationsDocument } from "../report/iterations-document.ts";
 import { renderIterationsTerminal } from "../report/iterations-terminal.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";

@@ -5,23 +5,23 @@ import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import {
+  changeLogStore,
   learnt,
   merged,
   parseLogStore,
   readLogStore,
   storeText,
   voted,
-  changeLogStore,
 } from "../history/log-store-file.ts";
 import { parseRecords } from "../library/load.ts";
 import { FaultMatchers } from "../library/matcher.ts";
 import { shippedRecords } from "../library/shipped.ts";
-import { logsFromFiles, normalEvents, recordsOf } from "../logs-pipeline.ts";
+import { logsFromFiles, normalEvents, recordsOf } from "../pipeline/logs.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
 import { renderLogsTerminal } from "../report/logs-terminal.ts";
-import { recordOfReport, type PatternFlags } from "./logs-pattern.ts";
+import { type PatternFlags, recordOfReport } from "./logs-pattern.ts";
 import { FOUND_SOMETHING, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";

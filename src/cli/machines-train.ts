@@ -2,7 +2,8 @@
 import { appendFile, writeFile } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
-import { fleetFromFiles, trainModels } from "../machines-pipeline.ts";
+import { fleetFromFiles } from "../pipeline/machines.ts";
+import { trainModels } from "../methods/machines/minder/train-models.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
 

@@ -6,19 +6,16 @@ import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import {
+  type MachinesAnswer,
+  type MachinesOptions,
+  WatchedFleet,
   askFleet,
-  connect,
   fleetFromServer,
   jobOfFile,
   machinesFromFiles,
-  nowS,
-  readModels,
-  WatchedFleet,
-  type MachinesAnswer,
-  type MachinesOptions,
-  type Server,
-  type Way,
-} from "../machines-pipeline.ts";
+} from "../pipeline/machines.ts";
+import { type Server, type Way, connect, nowS } from "../ingest/prometheus/prometheus.ts";
+import { readModels } from "../methods/machines/minder/model-file.ts";
 import { renderExplanation } from "../report/machine-explanation.ts";
 import { machinesDocument, timeText } from "../report/machines-document.ts";
 import { renderMachinesTerminal } from "../report/machines-terminal.ts";

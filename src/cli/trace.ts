@@ -6,16 +6,13 @@ import { count, harmless } from "../base/text.ts";
 import { keyOf, keyWords } from "../history/baseline-store.ts";
 import { jsonBaselineStore } from "../history/json-baseline-store.ts";
 import type { RunProfile } from "../model/trace-profile.ts";
-import { traceDocument, type TraceReport } from "../report/trace-document.ts";
+import { type TraceReport, traceDocument } from "../report/trace-document.ts";
 import { renderTraceTerminal } from "../report/trace-terminal.ts";
-import {
-  judgeTraces,
-  kernelClocks,
-  rankedTraces,
-  readHealthyRuns,
-  readRun,
-  timelinePicture,
-} from "../trace-pipeline.ts";
+import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
+import { kernelClocks } from "../methods/traces/kernel-clocks.ts";
+import { ranked as rankedTraces } from "../methods/traces/profile-run.ts";
+import { readHealthyRuns, readRun } from "../pipeline/traces.ts";
+import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
 import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { perfettoWords, refuseInput, writePerfetto } from "./perfetto-file.ts";
 import { progressEnv } from "./progress.ts";

@@ -28,7 +28,7 @@ export class ClickHouseRefusal extends Error {
 
 const MOST_ANSWER_BYTES = 512 << 20;
 
-export interface ClickHouseAddress {
+interface ClickHouseAddress {
   readonly url: string;
   readonly username: string;
   readonly password: string;

@@ -27,7 +27,7 @@ import {
 } from "./stored-rows.ts";
 import { FIRST, firstWins, makeVersions } from "./versions.ts";
 
-export interface ClickHouseOptions {
+interface ClickHouseOptions {
   readonly nowMs?: () => number;
   /** After which a request is given up. */
   readonly timeoutMs?: number;

@@ -1,7 +1,7 @@
 /** The history in a file of DuckDB's: the default, for one service. */
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Incident } from "../model/incident.ts";
-import { type DuckDbOptions, openFile } from "./duckdb-file.ts";
+import { openFile, type DuckDbOptions } from "./duckdb-file.ts";
 import type { HighestByRun, Write } from "./duckdb-write.ts";
 import { groupWrites } from "./group-writes.ts";
 import type { AuditRow, History, IterationRows, JobRow, Offender } from "./history.ts";
@@ -15,7 +15,13 @@ import {
   storedIterations,
   storedJob,
 } from "./stored-rows.ts";
-import { turns } from "./turns.ts";
+
+/** At most so many at once; the others wait for their turn, in order. */
+interface Turns {
+  take<T>(work: () => Promise<T>): Promise<T>;
+  /** When nothing runs or waits. */
+  idle(): Promise<void>;
+}
 
 type Value = string | number;
 
@@ -163,4 +169,36 @@ export async function openDuckDbHistory(
 function columns(rows: readonly unknown[][]): IterationRows {
   const column = (at: number): Float64Array => Float64Array.from(rows, (row) => Number(row[at]));
   return { iteration: column(0), endMs: column(1), durationMs: column(2) };
+}
+
+function turns(atOnce: number): Turns {
+  const waiting: (() => void)[] = [];
+  const running = new Set<Promise<unknown>>();
+  let free = atOnce;
+
+  async function run<T>(work: () => Promise<T>): Promise<T> {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      // The turn is handed on, not given back: nobody can slip in between.
+      const next = waiting.shift();
+      if (next === undefined) free++;
+      else next();
+    }
+  }
+
+  return {
+    async take(work) {
+      const turn = run(work);
+      const settled = turn.catch(() => {});
+      running.add(settled);
+      void settled.then(() => running.delete(settled));
+      return await turn;
+    },
+    async idle() {
+      while (running.size > 0) await Promise.all(running);
+    },
+  };
 }

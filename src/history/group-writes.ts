@@ -4,14 +4,14 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 
-export interface GroupedWrites<T> {
+interface GroupedWrites<T> {
   /** Resolves when the item is stored. Items are stored in the order of the calls. */
   put(item: T): Promise<void>;
   /** Takes nothing more; resolves when all that was put is stored or refused. */
   close(): Promise<void>;
 }
 
-export interface GroupOptions {
+interface GroupOptions {
   readonly mostItems: number;
   /** Rest after each commit, for stores to which every commit is dear. */
   readonly pauseMs: number;

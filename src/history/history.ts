@@ -39,7 +39,7 @@ export interface IterationRows {
   readonly durationMs: Float64Array;
 }
 
-export interface IncidentQuery {
+interface IncidentQuery {
   readonly job?: string;
   /** Only those not resolved. */
   readonly open?: boolean;

@@ -1,5 +1,5 @@
 /** Numbers that say which of several rows with one key was put last, over several services with like clocks. */
-export interface Versions {
+interface Versions {
   /** Higher than all before. */
   next(): bigint;
   /** Higher with the time at which something was seen; among equals, higher than all before. */

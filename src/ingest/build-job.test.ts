@@ -4,7 +4,7 @@ import type { Reading } from "../model/reading.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
 import { clusterGroups } from "../simulate/cluster/groups.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
 import { readFiles } from "../../test/support/in-memory.ts";
 import { buildJob } from "./build-job.ts";

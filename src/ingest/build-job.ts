@@ -4,8 +4,7 @@
  */
 import { largest } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
-import { MAX_RANKS } from "../model/ids.ts";
-import type { Rank } from "../model/ids.ts";
+import { MAX_RANKS, type Rank } from "../model/ids.ts";
 import type { Group, Job, RankDump, RankInfo } from "../model/job.ts";
 import type { NcclProcess, RankLog } from "../model/log.ts";
 import type { FlightDump } from "../model/operators.ts";
@@ -16,7 +15,7 @@ import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
 import { dumpsOfOtherRuns } from "./other-runs.ts";
 import { joinRings } from "./probe-ring/join-rings.ts";
-import { withMembers } from "./probe-ring/kernel-groups.ts";
+import { withMembers } from "./probe-ring/kernels.ts";
 import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
 
 export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Job {

@@ -30,7 +30,7 @@ interface Dump {
   broken: boolean;
 }
 
-export interface FatalError {
+interface FatalError {
   readonly text: string;
   readonly line: number;
 }

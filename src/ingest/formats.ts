@@ -24,7 +24,7 @@ import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 import { validationReport } from "./validation-report.ts";
 import { xpuTimer } from "./xpu-timer.ts";
 
-export const READERS: readonly Reader[] = [
+const READERS: readonly Reader[] = [
   probeRing,
   cudaGdb,
   validationReport,

@@ -16,7 +16,7 @@ import type { FormReader } from "./logs/form-reader.ts";
 import { logForms } from "./log-engine.ts";
 import { findFiles, openFile, type FoundFile, type SourceFile } from "./sources.ts";
 
-export interface Ingested {
+interface Ingested {
   readonly readings: readonly Reading[];
   /** Paths of files that no reader recognised. */
   readonly unrecognised: readonly string[];
@@ -25,7 +25,7 @@ export interface Ingested {
 }
 
 /** What one thread has read. */
-export interface Share extends Omit<Ingested, "logDigest"> {
+interface Share extends Omit<Ingested, "logDigest"> {
   readonly digests: readonly FileDigest[];
 }
 

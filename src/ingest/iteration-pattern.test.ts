@@ -8,7 +8,7 @@ import { readersFor, recognise } from "./formats.ts";
 import { ingest } from "./ingest.ts";
 import { checkPattern } from "./iteration-pattern.ts";
 import { rankLogWith } from "./rank-log.ts";
-import { readAtAllSizes, readBytes } from "./reader-contract.ts";
+import { readAtAllSizes, readBytes } from "../../test/support/ingest/reader-contract.ts";
 
 const env: Env = { signal: new AbortController().signal, progress: () => {} };
 const TOOK = String.raw`it=(?<iteration>\d+) took (?<s>[\d.]+)s(?: bs (?<batch>\d+))?(?: by (?<rank>\d+))?`;

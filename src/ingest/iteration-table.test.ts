@@ -4,7 +4,12 @@ import type { Reading } from "../model/reading.ts";
 import { splitCsv } from "./iteration-table/csv-columns.ts";
 import { iterationTable } from "./iteration-table.ts";
 import { rankLog } from "./rank-log.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const read = (text: string, file = "table.csv"): Reading => readBytes(iterationTable, file, text);
 

@@ -8,7 +8,7 @@ import { findColumns, rowsFit } from "./iteration-table/csv-columns.ts";
 import { GoldenValuesSink, looksLikeGoldenValues } from "./iteration-table/golden-values.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
-export const TABLE_FORMAT: Reading["format"] = "iteration-table";
+const TABLE_FORMAT: Reading["format"] = "iteration-table";
 
 export const iterationTable: Reader = {
   format: TABLE_FORMAT,

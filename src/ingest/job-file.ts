@@ -19,13 +19,13 @@ export interface JobFile {
   stageOf(rank: Rank): number | null;
 }
 
-export interface RankPlace {
+interface RankPlace {
   readonly machine: string | null;
   readonly gpu: number | null;
   readonly nic: string | null;
 }
 
-const HINT = "see the job.json section of the README; every field is optional";
+const HINT = "see docs/inputs.md; every field is optional";
 
 export async function readJobFile(path: string): Promise<JobFile> {
   let root: unknown;

@@ -36,10 +36,6 @@ export class JsonObjects {
     return this.#depth > 0 || this.#inString;
   }
 
-  get line(): number {
-    return this.#line;
-  }
-
   push(chunk: Uint8Array): void {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     let start = this.#inside ? 0 : -1;

@@ -6,11 +6,16 @@ import { simulate } from "../simulate/cluster/engine.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
 import { emitKineto } from "../simulate/emit/kineto.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { recognise } from "./formats.ts";
 import { kineto, kinetoSink, rankOf, type KinetoLimits } from "./kineto.ts";
-import { event, HEADER, ONE_STEP, trace } from "./kineto/sample-traces.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import { event, HEADER, ONE_STEP, trace } from "../../test/support/ingest/kineto-traces.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const WHOLE = trace(ONE_STEP, HEADER);
 const read = (text: string, file = "kineto.rank5.json"): Reading => readBytes(kineto, file, text);

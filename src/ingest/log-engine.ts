@@ -7,7 +7,7 @@ import { LogEngine, MOST_FORMS } from "./logs/scanner.ts";
 import { isNoteworthy } from "./rank-log/noteworthy.ts";
 import type { LogOpening } from "./reader.ts";
 
-export type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
+type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
 
 /** Makes a reader of lines for each file: one that went on to the next would make its answer depend on what came before. */
 export function logForms(records: readonly FaultRecord[] = []): () => FormReader {

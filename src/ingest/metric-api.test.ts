@@ -2,7 +2,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { recognise } from "./formats.ts";
 import { metricApi } from "./metric-api.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const SERIES =
   '{"metric":{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"0","hostname":"node000"},"values":[[1794700801,"98"],[1794700802.25,"97"]]}';

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { Reading } from "../model/reading.ts";
 import { recognise } from "./formats.ts";
 import { metricParquet } from "./metric-parquet.ts";
-import * as samples from "./metric-table/sample-parquet.ts";
-import { readAtAllSizes, readBytes } from "./reader-contract.ts";
+import * as samples from "../../test/support/ingest/parquet.ts";
+import { readAtAllSizes, readBytes } from "../../test/support/ingest/reader-contract.ts";
 
 const read = (bytes: Buffer, file = "metrics.parquet"): Reading =>
   readBytes(metricParquet, file, bytes);

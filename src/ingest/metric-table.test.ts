@@ -4,7 +4,11 @@ import type { MetricSet } from "../model/metrics.ts";
 import type { Reading } from "../model/reading.ts";
 import { recognise } from "./formats.ts";
 import { metricTable } from "./metric-table.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+} from "../../test/support/ingest/reader-contract.ts";
 
 /** "node000 gpu0 gpu-power-draw" → [time, value][]. */
 function seriesOf(set: MetricSet): Record<string, [number, number][]> {

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ncclDebugLog } from "./nccl-debug-log.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 // Excerpts of our own recording oom2, rank 4.
 const OOM2 = `vm:2516:2516 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to lo

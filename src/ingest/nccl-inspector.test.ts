@@ -5,7 +5,12 @@ import type { OperatorLog } from "../model/operators.ts";
 import type { Reading } from "../model/reading.ts";
 import { recognise } from "./formats.ts";
 import { ncclInspector } from "./nccl-inspector.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const DUMP_US = 1_800_000_000_000_000;
 const WORLD = { id: "0xa1", comm_name: "default_pg", rank: 5, n_ranks: 8, nnodes: 2 };

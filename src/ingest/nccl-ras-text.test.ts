@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ncclRasText } from "./nccl-ras-text.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const HEAD = `NCCL version 2.28.9 compiled with CUDA 13.0
 CUDA runtime version 13000, driver version 13000

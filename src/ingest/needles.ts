@@ -6,7 +6,7 @@
  */
 const MASK = 0xffff;
 const WINDOW = 3;
-export const SHORTEST_NEEDLE = 6;
+const SHORTEST_NEEDLE = 6;
 const STEP = SHORTEST_NEEDLE - WINDOW + 1;
 
 /** Words of ordinary log lines. Windows that occur here would send every line to the second look. */

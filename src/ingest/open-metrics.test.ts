@@ -3,11 +3,17 @@ import { describe, expect, test } from "vitest";
 import type { Reading } from "../model/reading.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
 import { completeSpec } from "../simulate/cluster/spec.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
+import { alignFleet } from "../methods/machines/align.ts";
 import { emitMetrics } from "../simulate/emit/metrics.ts";
 import { recognise } from "./formats.ts";
 import { openMetrics } from "./open-metrics.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 const TEXT = `# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
@@ -176,7 +182,8 @@ describe("what the simulator writes", () => {
         const name = /^\w+/.exec(line)?.[0];
         if (name && !/mode="(?!idle)/.test(line)) lines.set(name, (lines.get(name) ?? 0) + 1);
       }
-      expect(metrics!.machines).toEqual(["node000", "node001"]);
+      expect(metrics!.machines).toEqual(["10.40.0.2", "10.40.0.3", "node000", "node001"]);
+      expect(alignFleet([metrics!]).machines).toEqual(["node000", "node001"]);
       let sum = 0;
       for (const { name, type, start, timeS, device } of metrics!.samples) {
         sum += timeS.length;

@@ -8,14 +8,20 @@ import type { Defect, Reading } from "../model/reading.ts";
 import { builderDefects } from "./metric-table/builder-defects.ts";
 import { ByteLines } from "./metric-table/byte-lines.ts";
 import { byteNumber, NO_NUMBER } from "./metric-table/byte-number.ts";
-import { Families } from "./metric-table/families.ts";
 import { machineFromName, timeFromName } from "./metric-table/file-words.ts";
 import { labelsOf } from "./metric-table/labels.ts";
-import { prefixEnd, skipBlanks, wordEnd } from "./metric-table/sample-line.ts";
 import { MAX_SERIES, SeriesIndex } from "./metric-table/series-index.ts";
 import { secondsOf } from "./metric-table/times.ts";
 import { machineOfLabels, MetricSetBuilder } from "./metrics/metric-set-builder.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
+import { isInfo } from "./metrics/metric-labels.ts";
+import { servedBy } from "../model/metric-catalog.ts";
+import type { MetricType } from "../model/metrics.ts";
+
+const [QUOTE, BACKSLASH, OPEN, CLOSE] = [34, 92, 123, 125] as const;
+
+const TYPE = /^#\s*TYPE\s+"?([^\s"]+)"?\s+([a-z]+)/;
+const MAX_NAMES = 1 << 17;
 
 const FORMAT = "open-metrics";
 const MAX_LINE_BYTES = 1 << 16;
@@ -212,4 +218,73 @@ class OpenMetricsSink implements Sink {
     }
     return [...defects, ...builderDefects(file, this.#builder.counts)];
   }
+}
+
+/** Which families of a scrape the catalog wants, and of what type they are said to be. */
+class Families {
+  readonly #types = new Map<string, MetricType>();
+  /** Name in the file → name in the catalog; null where nobody wants it. */
+  readonly #names = new Map<string, string | null>();
+  /** Names that nobody wants. */
+  unknown = 0;
+
+  /** A comment; gives back the names whose type it tells. */
+  comment(line: string): { readonly names: readonly string[]; readonly type: MetricType } | null {
+    const found = TYPE.exec(line);
+    if (!found) return null;
+    const family = found[1]!;
+    const type: MetricType = found[2] === "counter" || found[2] === "gauge" ? found[2] : "unknown";
+    // OpenMetrics names a counter's family without _total, the older format with it.
+    const names = found[2] === "counter" ? [family, `${family}_total`] : [family];
+    if (this.#types.size < MAX_NAMES) for (const name of names) this.#types.set(name, type);
+    return { names, type };
+  }
+
+  wanted(name: string): string | null {
+    const known = this.#names.get(name);
+    if (known !== undefined) return known;
+    // A client that writes OpenMetrics puts _total behind counters that are named without it in the older format.
+    const short = name.endsWith("_total") ? name.slice(0, -"_total".length) : name;
+    const wanted =
+      isInfo(name) || servedBy(name).length > 0 ? name : servedBy(short).length > 0 ? short : null;
+    if (wanted === null) this.unknown++;
+    if (this.#names.size < MAX_NAMES) this.#names.set(name, wanted);
+    return wanted;
+  }
+
+  type(name: string): MetricType {
+    return this.#types.get(name) ?? (name.endsWith("_total") ? "counter" : "unknown");
+  }
+}
+
+/**
+ * The parts of a line `name{labels} value time`, found in its bytes.
+ * Behind the name and the labels; -1 where they do not end.
+ */
+function prefixEnd(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && bytes[at] !== OPEN && bytes[at] !== SPACE && bytes[at] !== TAB) at++;
+  let brace = at;
+  while (brace < end && (bytes[brace] === SPACE || bytes[brace] === TAB)) brace++;
+  if (bytes[brace] !== OPEN || brace >= end) return at < end ? at : -1;
+  let isQuoted = false;
+  for (at = brace + 1; at < end; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) isQuoted = !isQuoted;
+    else if (byte === BACKSLASH && isQuoted) at++;
+    else if (byte === CLOSE && !isQuoted) return at + 1;
+  }
+  return -1;
+}
+
+function skipBlanks(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && (bytes[at] === SPACE || bytes[at] === TAB)) at++;
+  return at;
+}
+
+function wordEnd(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && bytes[at] !== SPACE && bytes[at] !== TAB) at++;
+  return at;
 }

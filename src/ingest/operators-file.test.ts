@@ -8,12 +8,12 @@ import { clusterGroups } from "../simulate/cluster/groups.ts";
 import { COMPUTE, RECV, SEND } from "../simulate/cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
 import type { IterationTimes } from "../simulate/cluster/times.ts";
-import { jobs } from "../simulate/cluster/test-jobs.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { jobs } from "../../test/support/simulate/jobs.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation, type Control } from "../simulate/run.ts";
 import { recognise } from "./formats.ts";
 import { operatorsFile, operatorsSink } from "./operators-file.ts";
-import { CHUNK_SIZES, readBytes, sniffs } from "./reader-contract.ts";
+import { CHUNK_SIZES, readBytes, sniffs } from "../../test/support/ingest/reader-contract.ts";
 
 const FILE = "operators/operators.flop";
 

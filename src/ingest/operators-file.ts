@@ -7,10 +7,35 @@
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { BlockReader, type Block } from "./operators-file/block-reader.ts";
-import { FIRST_CAPACITY, MAX_OPERATORS } from "./operators-file/growing-columns.ts";
-import { parseHeader, SCHEMA, type FlopHeader } from "./operators-file/header.ts";
-import { RankRows } from "./operators-file/rank-rows.ts";
+import {
+  FIRST_CAPACITY,
+  MAX_OPERATORS,
+  emptyRow,
+  GrowingColumns,
+} from "./operators-file/growing-columns.ts";
+import { parseHeader, SCHEMA, type FlopHeader, type FlopStage } from "./operators-file/header.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
+import {
+  COMPLETED,
+  SCHEDULED,
+  STARTED,
+  type OperatorLog,
+  type DumpGroup,
+} from "../model/operators.ts";
+import { groupNamed } from "./operators-file/role-groups.ts";
+
+interface RankCalls {
+  readonly rank: number;
+  /** By role of the stage. */
+  readonly groups: readonly DumpGroup[];
+  /** By call of the stage: as the flight recorder names it, "send 0->1" with ranks of the group. */
+  readonly names: readonly string[];
+  /** By call: group rank of the other side; -1 for collectives and where it is unknown. */
+  readonly peers: Int32Array;
+}
+
+/** Used for all operators of all ranks. */
+const row = emptyRow();
 
 const FORMAT = "operators";
 const NEWLINE = 10;
@@ -150,4 +175,111 @@ class OperatorsSink implements Sink {
 
 function kept(records: number): string {
   return `kept ${count(records, "operator")}`;
+}
+
+/** The operators of one rank, as blocks of operators.flop bring them. */
+class RankRows {
+  readonly #stage: FlopStage;
+  readonly #epochNs: bigint;
+  readonly #calls: RankCalls;
+  readonly #columns = new GrowingColumns();
+  /** By call. */
+  readonly #names: Int32Array;
+  /** By group: collectives and P2P operators so far, the way PyTorch counts them. */
+  readonly #seq: Int32Array;
+  readonly #p2pSeq: Int32Array;
+
+  constructor(header: FlopHeader, stage: number, lane: number) {
+    this.#stage = header.stages[stage]!;
+    this.#epochNs = header.epochNs;
+    this.#calls = rankCalls(header, stage, lane);
+    this.#names = Int32Array.from(this.#calls.names, (name) => this.#columns.name(name, "unknown"));
+    this.#seq = new Int32Array(this.#stage.roles.length);
+    this.#p2pSeq = new Int32Array(this.#stage.roles.length);
+  }
+
+  get count(): number {
+    return this.#columns.count;
+  }
+
+  add(block: Block, lane: number, room: number): { kept: number; left: number } {
+    const { call, calls, bytes } = this.#stage;
+    let kept = 0;
+    let left = 0;
+    for (let op = 0; op < call.length; op++) {
+      const index = call[op]!;
+      const at = op * block.lanes + lane;
+      // What the CPU never issued (Infinity), or what its replica leaves out (NaN), is not in any recording.
+      if (index < 0 || !Number.isFinite(block.issueNs[at])) continue;
+      if (kept === room) {
+        left++;
+        continue;
+      }
+      const { group, isP2p, isSend } = calls[index]!;
+      const start = finite(block.startNs[at]!);
+      const end = finite(block.endNs[at]!);
+      row.group = group;
+      row.name = this.#names[index]!;
+      row.seq = isP2p ? 0 : ++this.#seq[group]!;
+      row.p2pSeq = isP2p ? ++this.#p2pSeq[group]! : 0;
+      row.isP2p = isP2p;
+      row.isSend = isSend;
+      row.peer = this.#calls.peers[index]!;
+      row.createdNs = block.issueNs[at]!;
+      row.startedNs = start;
+      row.completedNs = end;
+      row.durationMs = (end - start) / 1e6;
+      row.state = Number.isNaN(end) ? (Number.isNaN(start) ? SCHEDULED : STARTED) : COMPLETED;
+      // Bytes: the file does not say of what type the elements are.
+      row.inputNumel = bytes[op]!;
+      this.#columns.add(row);
+      kept++;
+    }
+    return { kept, left };
+  }
+
+  build(file: string, format: string): OperatorLog {
+    const { rank, groups } = this.#calls;
+    const ops = this.#columns.build(false);
+    const epochNs = this.#epochNs;
+    // Every rank is recorded from its first operator on, so that counting gives members the same numbers.
+    const hasSequence = true;
+    return { file, format, rank, host: "", pid: null, groups, ops, epochNs, hasSequence };
+  }
+}
+
+/** Infinity is the simulator's "never". */
+function finite(ns: number): number {
+  return Number.isFinite(ns) ? ns : NaN;
+}
+
+/**
+ * What a stage's program means on one of its ranks: with whom it communicates, and what its calls are named.
+ */
+function rankCalls(header: FlopHeader, stage: number, lane: number): RankCalls {
+  const { lanes, groups: byRole } = header;
+  const { calls, roles } = header.stages[stage]!;
+  const rank = stage * lanes + lane;
+  const groups = roles.map((role) => {
+    const of = byRole.get(role);
+    return of?.groups[of.groupOf[rank]!] ?? groupNamed(role, role, null);
+  });
+  const peers = new Int32Array(calls.length).fill(-1);
+  const names = calls.map(({ kind, group, isP2p, isSend, peerStage }, index) => {
+    if (!isP2p) return kind;
+    // Where the group is not known a stage's number stands for its rank in the pipeline.
+    const isKnown = groups[group]!.ranks !== null;
+    const place = (of: number): number =>
+      isKnown ? placeBeside(header, roles[group]!, rank, of * lanes + lane) : of;
+    const peer = peerStage < 0 ? -1 : place(peerStage);
+    peers[index] = peer;
+    return peer < 0 ? kind : `${kind} ${place(stage)}${isSend ? "->" : "<-"}${peer}`;
+  });
+  return { rank, groups, names, peers };
+}
+
+/** The other rank's place in a rank's group of a role; -1 where it is in another. */
+function placeBeside({ groups }: FlopHeader, role: string, rank: number, other: number): number {
+  const { groupOf, placeOf } = groups.get(role)!;
+  return groupOf[other] === groupOf[rank] ? placeOf[other]! : -1;
 }

@@ -12,7 +12,7 @@ import { probeRing } from "./probe-ring.ts";
 import { CONNECTION, FLAG, HEADER, KIND, RECORD, RECORD_BYTES } from "./probe-ring/layout.ts";
 import { PAGE_BYTES } from "./probe-ring/ring-bytes.ts";
 import { RingWriter } from "./probe-ring/ring-writer.ts";
-import { readBytes, sniffs } from "./reader-contract.ts";
+import { readBytes, sniffs } from "../../test/support/ingest/reader-contract.ts";
 import { openFile, type SourceFile } from "./sources.ts";
 
 const MS = 1e6;

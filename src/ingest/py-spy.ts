@@ -14,7 +14,7 @@ export function isPySpyThread(line: string): boolean {
   return line.startsWith("Thread ") && THREAD.test(line);
 }
 
-export interface ProcessStacks {
+interface ProcessStacks {
   readonly pid: number | null;
   readonly threads: ThreadStack[];
 }

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { pythonStacks } from "./python-stacks.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 
 // From our own recording hang3, rank 3: asleep in the forward pass.
 const HANG3 = `Thread 0x00007f3a8515e6c0 (most recent call first):

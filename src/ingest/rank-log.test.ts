@@ -2,7 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Reading } from "../model/reading.ts";
 import { rankLog } from "./rank-log.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 import { processorMs } from "../../test/support/processor-time.ts";
 
 // Excerpts of our own recordings; rank 2 of hang3 waits for rank 3, which sleeps.

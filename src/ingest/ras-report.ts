@@ -22,7 +22,7 @@ export function commHash(hash: string): string {
   return hash.replace(/^0x/i, "").toLowerCase().padStart(16, "0");
 }
 
-export class RasTextComm {
+class RasTextComm {
   readonly group: number;
   readonly hash: string;
   readonly line: number;

@@ -6,7 +6,7 @@ const FIRST_CAPACITY = 16;
 /** Points of one file, all its series together; what comes after is counted, not kept. */
 export const MAX_POINTS = 1_000_000;
 
-export type SeriesIdentity = Pick<IterationSeries, "source" | "file" | "rank" | "basis">;
+type SeriesIdentity = Pick<IterationSeries, "source" | "file" | "rank" | "basis">;
 
 export class SeriesColumns {
   count = 0;

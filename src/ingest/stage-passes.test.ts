@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { recognise } from "./formats.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 import { stagePasses } from "./stage-passes.ts";
 
 const pass = (rank: number, what: string, from: number, to: number): string =>

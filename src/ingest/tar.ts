@@ -3,7 +3,7 @@
  * base 256, long names in 'L' members or pax 'x' records). Members must be read in order; what a
  * reader leaves unread is skipped.
  */
-export interface TarMember {
+interface TarMember {
   readonly name: string;
   readonly sizeBytes: number;
   readonly chunks: AsyncIterable<Uint8Array>;

@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { Reading } from "../model/reading.ts";
 import { CHECKPOINT, EVALUATION, START } from "../model/series.ts";
 import { rankLog } from "./rank-log.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere, sniffs } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+  sniffs,
+} from "../../test/support/ingest/reader-contract.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 
 const EPOCH_MS = Date.UTC(2026, 10, 15);

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { recognise } from "./formats.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+} from "../../test/support/ingest/reader-contract.ts";
 import { validationReport } from "./validation-report.ts";
 
 const REPORT = {

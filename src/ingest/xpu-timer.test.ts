@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { recognise } from "./formats.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere } from "./reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+} from "../../test/support/ingest/reader-contract.ts";
 import { xpuTimer } from "./xpu-timer.ts";
 
 const of = (rank: number, more = ""): string =>

@@ -38,8 +38,8 @@ export function checked(entry: unknown, where: string): FaultRecord {
   const fail = (field: string, what: string): never => {
     throw new UserError(`${name}: "${field}" ${what}`, HINT);
   };
-  const text = (field: string, from: Record<string, unknown> = given): string => {
-    const value = from[field];
+  const text = (field: string): string => {
+    const value = given[field];
     return typeof value === "string" && value.trim() !== "" ? value : fail(field, "must be text");
   };
   const oneOf = <T extends string>(field: string, words: readonly T[]): T => {

@@ -24,7 +24,6 @@ const GUESSES =
   /\b(?:potential|possible|common|likely) (?:root )?(?:causes?|reasons?)\b|\bpossibly caused by\b/i;
 
 export class FaultMatchers {
-  readonly records: readonly FaultRecord[];
   readonly #compiled: readonly Compiled[];
   /** The first literal of every record; by literal the records that begin with it. */
   readonly #anchors: Automaton;
@@ -33,7 +32,6 @@ export class FaultMatchers {
   readonly #shapeAnchors: Automaton;
 
   constructor(records: readonly FaultRecord[]) {
-    this.records = records;
     this.#compiled = records.map((record) => ({
       record,
       all: record.match.all.map(lower),

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seeded } from "../base/random.ts";
 import { Bocpd } from "./bocpd.ts";
-import { gaussian } from "./test-noise.ts";
+import { gaussian } from "../../test/support/noise.ts";
 
 const PRIOR = { mean: 0, kappa: 1, alpha: 1, beta: 1 };
 

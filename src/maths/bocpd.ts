@@ -7,7 +7,7 @@
  * alarm "P(r = 0) > 0.9" can never fire. What changes after a jump is P(r ≤ L) a few points later, and the most
  * likely r, which falls.
  */
-export interface NormalGamma {
+interface NormalGamma {
   readonly mean: number;
   /** Points that the prior mean is worth. */
   readonly kappa: number;
@@ -17,7 +17,7 @@ export interface NormalGamma {
   readonly beta: number;
 }
 
-export interface BocpdOptions {
+interface BocpdOptions {
   /** Expected points between changes: 1 / hazard. */
   readonly lambda: number;
   readonly prior: NormalGamma;

@@ -10,7 +10,7 @@ export type Neighbours = (
   isKnown: (node: number) => boolean,
 ) => Iterable<readonly [neighbour: number, ahead: number]>;
 
-export interface ClockOffset {
+interface ClockOffset {
   /** How far the clock is ahead of the typical one of its component, in the neighbours' unit. */
   readonly ahead: number;
   /** The node from which it was reached: clocks of different components cannot be compared. */

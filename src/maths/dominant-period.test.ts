@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seeded } from "../base/random.ts";
 import { dominantPeriod } from "./dominant-period.ts";
-import { gaussian } from "./test-noise.ts";
+import { gaussian } from "../../test/support/noise.ts";
 
 describe("the dominant period", () => {
   test("of a noisy rhythm is found to within 3 %, whole or not", () => {

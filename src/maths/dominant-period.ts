@@ -2,7 +2,7 @@
  * The period of a series, where it has one: the largest line of its spectrum (Holmes, appendix B), if it
  * stands out more than the largest line of noise would (Fisher's test).
  */
-export interface Dominant {
+interface Dominant {
   /** Points from one peak to the next. */
   readonly period: number;
   /** Share of all variation in that line. */

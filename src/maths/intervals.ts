@@ -5,8 +5,6 @@ export interface Intervals {
   readonly end: Float64Array;
 }
 
-export const NO_INTERVALS: Intervals = { start: new Float64Array(0), end: new Float64Array(0) };
-
 /** The union of intervals that are ascending by start; `passes` says which rows of the columns count. */
 export function unionOf(
   startNs: Float64Array,

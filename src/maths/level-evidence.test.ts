@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { seeded } from "../base/random.ts";
 import { LevelTracker } from "./level-tracker.ts";
-import { correlated, white, type Noise } from "./test-noise.ts";
+import { correlated, white, type Noise } from "../../test/support/noise.ts";
 
 /** How many of 40 series of 240 points, whose level rises in the middle, are found to rise. */
 function found(noise: (seed: number) => Noise, rise: number): number {

@@ -99,8 +99,8 @@ export function isOldLevel(
 }
 
 /** Noise of the last points before `to`. */
-export function noiseBefore(values: readonly number[], to: number, points = RECENT): number {
-  return Math.max(MIN_NOISE, spread(values.slice(Math.max(0, to - points), to)));
+export function noiseBefore(values: readonly number[], to: number): number {
+  return Math.max(MIN_NOISE, spread(values.slice(Math.max(0, to - RECENT), to)));
 }
 
 /** On at most `window` points on either side. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { seeded } from "../base/random.ts";
 import { LevelTracker, type LevelShift } from "./level-tracker.ts";
-import { bursty, correlated, spiky, white, type Noise } from "./test-noise.ts";
+import { bursty, correlated, spiky, white, type Noise } from "../../test/support/noise.ts";
 
 /** The shifts of `points` points whose level at i is `level(i)`. */
 function shifts(noise: Noise, points: number, level: (i: number) => number): LevelShift[] {

@@ -39,14 +39,14 @@ export interface LevelShift {
   readonly isRamp: boolean;
 }
 
-export interface LevelOptions {
+interface LevelOptions {
   /** Smallest change that counts, as a factor (Greyhound: 1.1). */
   readonly minRatio: number;
   /** Smallest change that counts of those that come slowly. */
   readonly driftRatio: number;
 }
 
-export const LEVEL_DEFAULTS: LevelOptions = { minRatio: 1.1, driftRatio: 1.15 };
+const LEVEL_DEFAULTS: LevelOptions = { minRatio: 1.1, driftRatio: 1.15 };
 
 /** Points before anything is said: level and noise are unknown before. */
 const LEARN_POINTS = 8;
@@ -98,11 +98,6 @@ export class LevelTracker {
   /** Typical value of the present level; NaN before it is known. */
   get level(): number {
     return Math.exp(this.#level.centre);
-  }
-
-  /** Robust relative variation within the level. */
-  get noise(): number {
-    return this.#level.noise;
   }
 
   /** The points from here on have nothing to do with those before: another batch size, another job. */

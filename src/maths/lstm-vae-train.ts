@@ -7,7 +7,7 @@ import { randomInt, seeded, type Random } from "../base/random.ts";
 import { VaePass } from "./lstm-vae-gradient.ts";
 import { freshVae, type LstmVae, type VaeShape } from "./lstm-vae.ts";
 
-export interface VaeTraining {
+interface VaeTraining {
   readonly shape: VaeShape;
   readonly seed: number;
   /** Batches that are learnt from. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seeded } from "../base/random.ts";
 import { eigen, whiten } from "./pca.ts";
-import { gaussian } from "./test-noise.ts";
+import { gaussian } from "../../test/support/noise.ts";
 
 describe("principal components", () => {
   it("are the eigenvectors of a symmetric matrix", () => {

@@ -1,6 +1,6 @@
 /** Principal components of a few features of many points, by Jacobi's rotations. */
 
-export interface Components {
+interface Components {
   /** Descending. */
   readonly variances: Float64Array;
   /** Component k's weight on feature f at k · features + f; each of length 1. */

@@ -30,11 +30,6 @@ export function rationalTanh(x: number): number {
   return (inside * ABOVE.reduce(horner, 0)) / BELOW.reduce(horner, 0);
 }
 
-/** sigmoid(x) = 1/2 + tanh(x/2)/2. */
-export function rationalSigmoid(x: number): number {
-  return 0.5 + 0.5 * rationalTanh(0.5 * x);
-}
-
 /** The same in vectors, of the vector in a local; `square` is a local to work with. Leaves the result on the stack. */
 export function tanhCode(local: number, square: number): Code {
   const horner = (coefficients: readonly number[]): Code =>

@@ -8,7 +8,7 @@
 export type Code = number | readonly Code[];
 
 /** Types of what the language's own library file does not know without a browser. */
-export interface SimdMemory {
+interface SimdMemory {
   readonly buffer: ArrayBuffer;
 }
 export type SimdFunction = (...numbers: number[]) => void;
@@ -32,7 +32,7 @@ const I32 = 0x7f;
 const V128 = 0x7b;
 
 /** Locals in this order: parameters (integers), further integers, vectors. */
-export interface SimdSource {
+interface SimdSource {
   readonly parameters: number;
   readonly integers: number;
   readonly vectors: number;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { seeded } from "../base/random.ts";
-import { bursty, white, type Noise } from "./test-noise.ts";
+import { bursty, white, type Noise } from "../../test/support/noise.ts";
 import { Trail } from "./trail.ts";
 import { transitionOf } from "./transition.ts";
 

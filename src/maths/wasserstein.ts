@@ -51,9 +51,3 @@ export function thinned(sorted: Float64Array, most: number): Float64Array {
     (_, i) => sorted[Math.floor(((i + 0.5) * sorted.length) / most)]!,
   );
 }
-
-/** Value at a quantile of ascending values: the nearest one. NaN of none. */
-export function quantile(sorted: ArrayLike<number>, q: number): number {
-  if (sorted.length === 0) return NaN;
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))]!;
-}

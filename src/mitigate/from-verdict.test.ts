@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
-import { memoryOutput } from "../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../simulate/run.ts";
 import { diagnoseFiles, jobOf } from "../../test/support/in-memory.ts";
 import type { Mitigation } from "../model/mitigation.ts";

@@ -12,7 +12,7 @@ import { mitigationOf } from "./mitigation.ts";
 import type { RemedyOptions } from "./remedies.ts";
 import { identity, iterationMs } from "./topology/cost-model.ts";
 
-export interface VerdictPlanOptions extends RemedyOptions {
+interface VerdictPlanOptions extends RemedyOptions {
   /** Micro-batches of a replica in an iteration. */
   readonly microBatches?: number;
 }

@@ -2,7 +2,7 @@
 import type { Job } from "../model/job.ts";
 import type { PlacesOfRanks } from "./layout.ts";
 
-export interface MicroBatchCount {
+interface MicroBatchCount {
   readonly microBatches: number;
   /** Counts must be multiples of this. */
   readonly multipleOf: number;

@@ -50,7 +50,7 @@ export interface RemedyPlan extends Remedy {
 }
 
 /** As things are, and everything that would be faster. */
-export interface Remedies {
+interface Remedies {
   readonly nowMs: number;
   readonly healthyMs: number;
   readonly plans: readonly RemedyPlan[];
@@ -199,7 +199,7 @@ function withCounts(tables: JobTables, { allocation }: MicroBatchPlan): JobTable
 }
 
 /** The same job with nothing wrong and counts as even as they can be. */
-export function healthyJob(job: PlacedJob): PlacedJob {
+function healthyJob(job: PlacedJob): PlacedJob {
   const total = job.microBatches.reduce((sum, count) => sum + count, 0);
   if (total < job.replicas)
     throw new UserError(

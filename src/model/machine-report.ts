@@ -57,7 +57,7 @@ export interface Follower {
   readonly machine: string;
   readonly metric: string;
   readonly sinceS: number;
-  /** The machine that was first. */
+  /** The machine whose fault explains it. */
   readonly after: string;
 }
 

@@ -138,8 +138,6 @@ const MINDER: readonly CatalogMetric[] = [
       rate("node_ethtool_transmitted_prio3_pause"),
       { names: ["rdma_roce_pfc_pause_frames_total"], how: "rate", match: { direction: "tx" } },
       rate("node_ethtool_transmitted_pause_ctrl_phy"),
-      // InfiniBand has no PFC; a port that has data and no credits is the same complaint.
-      rate(`${IB}port_transmit_wait_total`),
     ],
     {
       aliases: ["pfc", "pfctx", "pfctxpackets", "pfctxrate", "pfcpacketrate"],
@@ -430,8 +428,27 @@ const MINDER: readonly CatalogMetric[] = [
   ),
 ];
 
-/** What a machine waits for that cannot read or write: not Minder's, but every node_exporter has them. */
+/** What a machine waits for that cannot read, write or send: not Minder's, but every node_exporter has them. */
 const WAITING: readonly CatalogMetric[] = [
+  metric(
+    "port-transmit-wait",
+    "InfiniBand port's wait for credits (PortXmitWait)",
+    "ticks/s",
+    "throughput",
+    [rate(`${IB}port_transmit_wait_total`), rate("rdma_port_xmit_wait_total")],
+    {
+      // Back-pressure: ticks of the port's clock in which it had data to send and the other side gave no credits. PFC
+      // pauses are sent by who cannot receive; this is counted by who cannot send, so that the two are two metrics.
+      isMinder: false,
+      aliases: ["portxmitwait", "xmitwait", "porttransmitwait", "transmitwait"],
+      over: "sum",
+      perDevice: true,
+      bounds: [0, LARGEST],
+      offset: 100,
+      material: 4,
+      harm: "high",
+    },
+  ),
   metric(
     "disk-busy",
     "time that its disk was busy",

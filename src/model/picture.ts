@@ -1,6 +1,6 @@
 /**
  * What an incident is drawn from: small, worked out before anything is drawn, plain JSON. Made of a job and its verdict
- * (picture-pipeline.ts), kept by the service, drawn by report/parts on the page and in report.html alike.
+ * (pipeline/picture.ts), kept by the service, drawn by report/parts on the page and in report.html alike.
  */
 import type { Rank } from "./ids.ts";
 import type { MachinePicture } from "./machine-picture.ts";

@@ -3,7 +3,7 @@ import type { Mitigation, MitigationStep } from "../model/mitigation.ts";
 import type { WhatIf } from "../model/picture.ts";
 import { time } from "./mitigation-words.ts";
 
-export interface Gain {
+interface Gain {
   readonly nowMs: number;
   readonly thenMs: number;
   readonly healthyMs: number;

@@ -3,7 +3,7 @@ import type { TrackedSeries } from "../model/series.ts";
 
 const HOUR_MS = 3_600_000;
 
-export interface IterationsDocument {
+interface IterationsDocument {
   readonly schema: "faultline.iterations/1";
   readonly series: readonly Record<string, unknown>[];
   readonly missing: readonly string[];

@@ -55,9 +55,9 @@ export function renderMachinesTerminal(
   if (followers.length > 0) {
     lines.push("");
     line(
-      `followed, not to blame: ${followers
+      `not to blame: ${followers
         .slice(0, MOST_LESS)
-        .map(({ machine, after }) => `${machine} (after ${after})`)
+        .map(({ machine, after }) => `${machine} (because of ${after})`)
         .join(", ")}${followers.length > MOST_LESS ? ", …" : ""}`,
     );
   }

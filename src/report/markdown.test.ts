@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { reasonedSlowGpu } from "./html/synthetic-reasoning.ts";
+import { reasonedSlowGpu } from "../../test/support/report/reasoning.ts";
 import { incidentMarkdown, MOST_BYTES } from "./markdown.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
-import { slowGpu, standstill } from "./parts/sample-picture.ts";
+import { slowGpu, standstill } from "../../test/support/report/picture.ts";
 
 const bytes = (text: string): number => new TextEncoder().encode(text).length;
 

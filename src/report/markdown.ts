@@ -29,7 +29,7 @@ export const MOST_BYTES = 60_000;
 const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
 
-export interface IncidentExport {
+interface IncidentExport {
   /** What the job is called, where there is no incident that says so. */
   readonly job?: string | null;
   readonly incident?: Incident | null;

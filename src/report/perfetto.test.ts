@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { kernelClocks } from "../methods/traces/kernel-clocks.ts";
-import { testTrace } from "../methods/traces/test-trace.ts";
+import { testTrace } from "../../test/support/methods/kernel-trace.ts";
 import * as K from "../model/kernels.ts";
 import { perfettoPieces } from "./perfetto.ts";
 

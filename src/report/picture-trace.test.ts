@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { groupBy } from "../base/group-by.ts";
-import { slowGpu, standstill } from "./parts/sample-picture.ts";
+import { slowGpu, standstill } from "../../test/support/report/picture.ts";
 import { pictureTrace } from "./picture-trace.ts";
 
 interface Event {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { reasonedSlowGpu } from "./html/synthetic-reasoning.ts";
+import { reasonedSlowGpu } from "../../test/support/report/reasoning.ts";
 import {
   confidenceWords,
   decidingFindings,

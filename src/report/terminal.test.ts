@@ -1,7 +1,7 @@
 import pico from "picocolors";
 import { describe, expect, test } from "vitest";
-import { reasonedSlowGpu } from "./html/synthetic-reasoning.ts";
-import { slowGpu } from "./parts/sample-picture.ts";
+import { reasonedSlowGpu } from "../../test/support/report/reasoning.ts";
+import { slowGpu } from "../../test/support/report/picture.ts";
 import { renderTerminal } from "./terminal.ts";
 
 const plain = pico.createColors(false);

@@ -5,7 +5,6 @@
 import { count, cutText, harmless, ranges } from "../base/text.ts";
 import { planLines } from "./mitigation-words.ts";
 import { decidingFindings, inOrderOfWeight } from "./reasoning-words.ts";
-import type { Mitigation } from "../model/mitigation.ts";
 import type { Reasoning } from "../model/reasoning.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
 
@@ -149,61 +148,17 @@ function indented(text: string, width: number, most = 2): string[] {
   return [`  ${first}`, ...(rest.length > 0 ? [`    ${cutText(rest.join(" "), width - 2)}`] : [])];
 }
 
-/** Log lines, file names and group names must not drive the terminal. */
-function cleaned(verdict: Verdict): Verdict {
-  return {
-    ...verdict,
-    summary: harmless(verdict.summary),
-    suspects: verdict.suspects.map((suspect) => ({
-      ...suspect,
-      machine: suspect.machine === null ? null : harmless(suspect.machine),
-      why: harmless(suspect.why),
-    })),
-    actions: verdict.actions.map((action) => ({
-      do: harmless(action.do),
-      target: harmless(action.target),
-      why: harmless(action.why),
-    })),
-    mitigation: verdict.mitigation ? cleanedPlan(verdict.mitigation) : null,
-    findings: verdict.findings.map((finding) => ({
-      ...finding,
-      says: harmless(finding.says),
-      at: finding.at.map((place) => ({ ...place, file: harmless(place.file) })),
-    })),
-    ...(verdict.reasoning ? { reasoning: cleanedReasoning(verdict.reasoning) } : {}),
-    missing: verdict.missing.map(harmless),
-    wouldHelp: verdict.wouldHelp.map(harmless),
+/** Every text may quote a stranger's file; a finding's figures are not printed. */
+function cleaned<Value>(value: Value): Value {
+  const clean = (one: unknown): unknown => {
+    if (typeof one === "string") return harmless(one);
+    if (Array.isArray(one)) return one.map(clean);
+    if (typeof one !== "object" || one === null) return one;
+    return Object.fromEntries(
+      Object.entries(one).map(([key, part]) => [key, key === "data" ? part : clean(part)]),
+    );
   };
-}
-
-/** Machines are called what the inputs say, and reasons quote what was found. */
-function cleanedReasoning(reasoning: Reasoning): Reasoning {
-  return {
-    ...reasoning,
-    conflicts: reasoning.conflicts.map((conflict) => ({
-      ...conflict,
-      who: harmless(conflict.who),
-      findings: conflict.findings.map(harmless),
-      why: harmless(conflict.why),
-    })),
-    wouldChange: reasoning.wouldChange.map(harmless),
-  };
-}
-
-/** Nodes are called what the inputs say. */
-function cleanedPlan(plan: Mitigation): Mitigation {
-  return {
-    ...plan,
-    assumes: plan.assumes.map(harmless),
-    steps: plan.steps.map((step) => ({
-      ...step,
-      why: harmless(step.why),
-      ...(step.swaps
-        ? { swaps: step.swaps.map(([a, b]) => [harmless(a), harmless(b)] as const) }
-        : {}),
-      ...(step.exclude ? { exclude: step.exclude.map(harmless) } : {}),
-    })),
-  };
+  return clean(value) as Value;
 }
 
 function more(lines: string[], rest: number, what: string, dim: (text: string) => string): void {

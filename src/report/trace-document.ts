@@ -16,7 +16,7 @@ export interface TraceReport {
   readonly clocks?: readonly RankClock[];
 }
 
-export interface TraceDocument {
+interface TraceDocument {
   readonly schema: "faultline.trace/1";
   readonly ranks: readonly Record<string, unknown>[];
   readonly regressions: readonly Record<string, unknown>[];

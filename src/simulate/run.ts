@@ -9,7 +9,7 @@ import type { Emitter, Output } from "./emit/emitter.ts";
 import { EMITTERS } from "./emit/emitters.ts";
 import { writeTruth } from "./emit/truth.ts";
 
-export interface SimulationSummary {
+interface SimulationSummary {
   readonly iterations: number;
   readonly operators: number;
   /** Milliseconds an iteration; the last one is missing where the job stopped in it. */

@@ -6,7 +6,7 @@ import { withIterations } from "../../src/methods/methods.ts";
 import type { Job } from "../../src/model/job.ts";
 import type { Reading } from "../../src/model/reading.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { ask } from "../../src/pipeline.ts";
+import { ask } from "../../src/pipeline/diagnose.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 
 export const quietEnv = { signal: new AbortController().signal, progress: () => undefined };

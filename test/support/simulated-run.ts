@@ -1,9 +1,9 @@
 /** A simulated job's profiler traces, read back and profiled: what `faultline trace` sees of it, without a disk. */
-import { profileRun } from "../../src/methods/methods.ts";
+import { profileRun } from "../../src/methods/traces/profile-run.ts";
 import type { RunProfile } from "../../src/model/trace-profile.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
-import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
+import { type ClusterSpec, completeSpec } from "../../src/simulate/cluster/spec.ts";
 import { emitKineto } from "../../src/simulate/emit/kineto.ts";
 import { readFiles } from "./in-memory.ts";
 

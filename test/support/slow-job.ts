@@ -1,12 +1,12 @@
 /** Simulated slow jobs with their verdict, for tests of what is told about them. */
-import { quietEnv, jobOf } from "./in-memory.ts";
-import { accountsOf } from "../../src/methods/methods.ts";
+import { jobOf, quietEnv } from "./in-memory.ts";
+import { accountsOf } from "../../src/methods/localize/accounts.ts";
 import type { Job } from "../../src/model/job.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { ask } from "../../src/pipeline.ts";
+import { ask } from "../../src/pipeline/diagnose.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "./simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 import { MOST_BARS } from "../../src/verdict/story/fetched-ranks.ts";

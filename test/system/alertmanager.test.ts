@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Incident } from "../../src/model/incident.ts";
 import { makeAlerts } from "../../src/live/service/alerts/alerts.ts";
 import { LeaseLost } from "../../src/live/wire/transport.ts";
-import { testIncident, testVerdict } from "../../src/live/service/alerts/test-incident.ts";
-import { startReceiver, type TestReceiver } from "../../src/live/service/alerts/test-receiver.ts";
+import { testIncident, testVerdict } from "../support/live/incident.ts";
+import { startReceiver, type TestReceiver } from "../support/live/alert-receiver.ts";
 import type { Alerts } from "../../src/live/service/alerts/types.ts";
 import {
   type ActiveAlert,

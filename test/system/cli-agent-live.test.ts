@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KIND } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
-import { agoNs, TestRing } from "../../src/live/agent/test-ring.ts";
-import { hear, startService, type Heard, type TestService } from "../../src/live/wire/test-bus.ts";
+import { agoNs, TestRing } from "../support/live/ring.ts";
+import { hear, startService, type Heard, type TestService } from "../support/live/bus.ts";
 import { until } from "../support/until.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));

@@ -21,7 +21,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HEADER, KIND } from "../../src/ingest/probe-ring/layout.ts";
-import { agoNs, TestRing, writeRing } from "../../src/live/agent/test-ring.ts";
+import { agoNs, TestRing, writeRing } from "../support/live/ring.ts";
 
 const faultline = fileURLToPath(new URL("../../faultline", import.meta.url));
 let folder: string;

@@ -4,7 +4,7 @@ import { closedLoop } from "../../eval/mitigate/closed-loop.ts";
 import { compareWithSimulator } from "../../eval/mitigate/cost-model.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "../support/simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { planForVerdict } from "../../src/mitigate/from-verdict.ts";
 import type { Mitigation } from "../../src/model/mitigation.ts";

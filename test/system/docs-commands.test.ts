@@ -27,6 +27,8 @@ const guides = join(root, "docs/guides");
 const FILES = [
   join(root, "README.md"),
   join(root, "docs/README.md"),
+  join(root, "docs/commands.md"),
+  join(root, "docs/inputs.md"),
   ...readdirSync(guides).map((name) => join(guides, name)),
 ].filter((path) => path.endsWith(".md"));
 
@@ -43,8 +45,8 @@ const STAYS = /faultline (serve|agent --server|agent watch|agent run|simulate --
 const COMMAND = /^\s*(?:(?:\S*\/)?faultline|npm|npx|curl|kubectl|srun|openssl|torchrun) /m;
 /** test/system/cli-demo.test.ts does what this one says. */
 const ELSEWHERE_RUN = new Set(["docs/guides/demo.md"]);
-/** Where the README shows what other data gave. */
-const ELSEWHERE = new Set(["README.md"]);
+/** Where examples show what other data gave. */
+const ELSEWHERE = new Set(["README.md", "docs/commands.md"]);
 
 let metrics: MetricsServer;
 

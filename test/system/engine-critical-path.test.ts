@@ -13,7 +13,7 @@ import {
   run,
   type Part,
   type Run,
-} from "../../src/simulate/cluster/test-jobs.ts";
+} from "../support/simulate/jobs.ts";
 import * as P from "../../src/simulate/cluster/program.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";

@@ -7,12 +7,12 @@ import { answer, read } from "../../eval/joint/examine.ts";
 import { calibrationError, reliability, wilson } from "../../eval/joint/figures.ts";
 import { scoreOf } from "../../eval/joint/score.ts";
 import { folderOutput } from "../../src/cli/folder-output.ts";
-import { diagnose } from "../../src/pipeline.ts";
+import { diagnose } from "../../src/pipeline/diagnose.ts";
 import type { Suspect, Verdict } from "../../src/model/verdict.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
-import { drawScenario } from "../../src/simulate/joint/draw-scenario.ts";
-import { EVIDENCE_KINDS, FAMILIES, type Scenario } from "../../src/simulate/joint/scenario.ts";
-import { writeScenario } from "../../src/simulate/joint/write-scenario.ts";
+import { memoryOutput } from "../support/simulate/memory-output.ts";
+import { drawScenario } from "../../eval/joint/scenarios/draw-scenario.ts";
+import { EVIDENCE_KINDS, FAMILIES, type Scenario } from "../../eval/joint/scenarios/scenario.ts";
+import { writeScenario } from "../../eval/joint/scenarios/write-scenario.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-joint-test-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

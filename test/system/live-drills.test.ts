@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it, onTestFailed } from "vitest";
 import { writeFileSync } from "node:fs";
-import { startReceiver, type TestReceiver } from "../../src/live/service/alerts/test-receiver.ts";
+import { startReceiver, type TestReceiver } from "../support/live/alert-receiver.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { startAlertmanager, whyNoAlertmanager } from "../support/alertmanager-server.ts";
 import { startClickHouse, whyNoClickHouse } from "../support/clickhouse-server.ts";

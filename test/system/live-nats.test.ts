@@ -10,8 +10,8 @@ import { openAgentLink } from "../../src/live/wire/link.ts";
 import type { AgentReply } from "../../src/live/wire/messages.ts";
 import { connectNatsBus, type NatsBusOptions } from "../../src/live/wire/nats-bus.ts";
 import { fenceDocument, readDocument, store } from "../../src/live/wire/nats-documents.ts";
-import { type Heard, hear, helloOf, linkOptions } from "../../src/live/wire/test-bus.ts";
-import { beatOf, eventOf, jobOf, pointsOf } from "../../src/live/wire/test-messages.ts";
+import { type Heard, hear, helloOf, linkOptions } from "../support/live/bus.ts";
+import { beatOf, eventOf, jobOf, pointsOf } from "../support/live/messages.ts";
 import {
   type AgentBus,
   type AgentLink,

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
-import { memoryOutput } from "../../src/simulate/emit/memory-output.ts";
+import { memoryOutput } from "../support/simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { startPrometheus, type TestServer, whyNoPrometheus } from "../support/prometheus-server.ts";
 

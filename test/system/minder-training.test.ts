@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { modelOf, readModels } from "../../src/methods/machines/minder/model-file.ts";
-import { testFleet } from "../../src/methods/machines/minder/test-fleet.ts";
+import { testFleet } from "../support/methods/minder-fleet.ts";
 import { trainModels } from "../../src/methods/machines/minder/train-models.ts";
 
 const METRICS = ["cpu-usage", "gpu-power-draw"];

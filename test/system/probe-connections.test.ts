@@ -1,6 +1,7 @@
 /** Hangs inside a collective, made by proxies that obey NCCL's rules: the method must name where each begins. */
 import { describe, expect, it } from "vitest";
-import { pick, randomInt, sample, seeded, type Random } from "../../src/base/random.ts";
+import { pick, randomInt, seeded, type Random } from "../../src/base/random.ts";
+import { sample } from "../support/sample.ts";
 import { buildJob } from "../../src/ingest/build-job.ts";
 import { KIND } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
@@ -16,7 +17,7 @@ import {
   type ProxyFault,
   type Shape,
   type SimLine,
-} from "../../src/methods/hang/test-proxies.ts";
+} from "../support/methods/proxies.ts";
 import type { NewFinding } from "../../src/model/finding.ts";
 import type { Env, Job } from "../../src/model/job.ts";
 

@@ -12,7 +12,7 @@ import { RingFollower } from "../../src/live/agent/follow-ring.ts";
 import { thisMachine } from "../../src/live/agent/process-state.ts";
 import { inspectRing, type RingFile } from "../../src/live/agent/ring-file.ts";
 import { whole } from "../../src/live/agent/ring-header.ts";
-import { TestRing } from "../../src/live/agent/test-ring.ts";
+import { TestRing } from "../support/live/ring.ts";
 import { programPath, unlessThere } from "../support/lacking.ts";
 
 const source = fileURLToPath(new URL("./ring-writer.c", import.meta.url));

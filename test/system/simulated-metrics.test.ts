@@ -1,7 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { askFleet, connect, WatchedFleet } from "../../src/machines-pipeline.ts";
+import { WatchedFleet, askFleet } from "../../src/pipeline/machines.ts";
+import { connect } from "../../src/ingest/prometheus/prometheus.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
 import { SimulatedMetrics } from "../../src/live/fleet/simulated-metrics.ts";

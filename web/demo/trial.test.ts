@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { testIncident, testVerdict } from "../../src/live/service/alerts/test-incident.ts";
+import { testIncident, testVerdict } from "../../test/support/live/incident.ts";
 import type { DemoState, Incident } from "../live/api.ts";
 import { readTrial } from "./kept-trial.ts";
 import { judge, nextTrial } from "./trial.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { reasonedSlowGpu } from "../../src/report/html/synthetic-reasoning.ts";
-import { readTags } from "../../src/report/html/tag-check.ts";
+import { reasonedSlowGpu } from "../../test/support/report/reasoning.ts";
+import { readTags } from "../../test/support/report/tag-check.ts";
 import { markupOf } from "../../src/report/parts/markup-of.ts";
-import { slowGpu } from "../../src/report/parts/sample-picture.ts";
+import { slowGpu } from "../../test/support/report/picture.ts";
 import { Why } from "./sections.tsx";
 
 test("an incident's page says how its verdict came about, with buttons: addresses are routes there", () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { FlightDump } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
-import { readBytes } from "../reader-contract.ts";
+import { readBytes } from "../../../test/support/ingest/reader-contract.ts";
 import { flightRecorder } from "./reader.ts";
 import {
   closing,
@@ -12,7 +12,7 @@ import {
   dumpBytes,
   transfer,
   type Fields,
-} from "./test-entries.ts";
+} from "../../../test/support/ingest/flight-entries.ts";
 
 function read(entries: Fields[], status: Fields = {}, pp?: string): FlightDump {
   const members = pp === undefined ? {} : { pp };

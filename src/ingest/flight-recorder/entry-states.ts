@@ -18,7 +18,7 @@ export interface NameFacts {
   readonly closes: boolean;
 }
 
-export interface Settled {
+interface Settled {
   /** The rows that are operators, ascending; the others are a batch's closing entry, or a part of a collective. */
   readonly rows: Int32Array;
   /** Operators that count as completed although nothing says whether the last of them ended. */

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { COMPLETED, SCHEDULED } from "../../model/operators.ts";
-import { makeHangCase, writeCase } from "../../simulate/hang-cases/hang-case.ts";
+import { makeHangCase, writeCase } from "../../../eval/generated-hangs/cases/hang-case.ts";
 import { pickle } from "../../simulate/flight/pickle-writer.ts";
-import { readAtAllSizes, readBytes, sniffs } from "../reader-contract.ts";
+import { readAtAllSizes, readBytes, sniffs } from "../../../test/support/ingest/reader-contract.ts";
 import { flightRecorder } from "./reader.ts";
 
 const files = writeCase(

@@ -66,7 +66,7 @@ const ARG_KEYS: readonly (readonly [string, number])[] = [
 
 /** Keys that share length and first byte; nearly always one. */
 type Candidates = readonly { readonly bytes: Uint8Array; readonly key: number }[];
-export type KeyTable = readonly (Candidates | undefined)[];
+type KeyTable = readonly (Candidates | undefined)[];
 
 const MAX_KEY_BYTES = 32;
 

@@ -1,5 +1,5 @@
 /** Columns of a length not known beforehand. */
-export type Column = Float64Array | Int32Array | Uint32Array | Uint8Array;
+type Column = Float64Array | Int32Array | Uint32Array | Uint8Array;
 type Columns = Readonly<Record<string, Column>>;
 
 const FIRST_CAPACITY = 64;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { buildJob } from "../build-job.ts";
 import { kineto } from "../kineto.ts";
-import { readBytes } from "../reader-contract.ts";
-import { event, HEADER, ONE_STEP, trace } from "./sample-traces.ts";
+import { readBytes } from "../../../test/support/ingest/reader-contract.ts";
+import { event, HEADER, ONE_STEP, trace } from "../../../test/support/ingest/kineto-traces.ts";
 
 const read = (events: readonly string[], top = HEADER) =>
   readBytes(kineto, "kineto.rank5.json", trace(events, top));

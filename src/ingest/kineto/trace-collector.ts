@@ -3,8 +3,9 @@ import * as Kernels from "../../model/kernels.ts";
 import { EventFields, type Span } from "./event-fields.ts";
 import * as Kind from "./event-kinds.ts";
 import { InternedTexts } from "./interned-texts.ts";
-import { NumberedTuples } from "./numbered-tuples.ts";
 import { traceTables } from "./trace-tables.ts";
+
+interface Branch extends Map<number, Branch | number> {}
 
 const COMPLETE_EVENT = 88; // "X"
 const MAX_GROUPS = 1 << 16;
@@ -204,4 +205,35 @@ export class TraceCollector {
 
 function whole(value: number, otherwise: number): number {
   return Number.isFinite(value) ? value : otherwise;
+}
+
+/** Numbers for tuples of numbers: process groups (name, description, members), shapes (sizes, types). */
+class NumberedTuples {
+  readonly tuples: (readonly number[])[] = [];
+  readonly #most: number;
+  readonly #root: Branch = new Map();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** -1 where there are too many already. */
+  number(first: number, second: number, third: number): number {
+    const seconds = branch(this.#root, first);
+    const thirds = branch(seconds, second);
+    const known = thirds.get(third);
+    if (known !== undefined) return known as number;
+    if (this.tuples.length >= this.#most) return -1;
+    thirds.set(third, this.tuples.length);
+    return this.tuples.push([first, second, third]) - 1;
+  }
+}
+
+function branch(from: Branch, key: number): Branch {
+  let next = from.get(key) as Branch | undefined;
+  if (!next) {
+    next = new Map();
+    from.set(key, next);
+  }
+  return next;
 }

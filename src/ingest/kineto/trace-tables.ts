@@ -5,7 +5,7 @@ import { GrowingTable } from "./growing-table.ts";
  * What one trace may cost: 5 million GPU events and as many calls are 500 MB, of a trace of about 15 GB. The other
  * tables are small in any real trace.
  */
-export const MAX_ROWS = 5_000_000;
+const MAX_ROWS = 5_000_000;
 const MAX_HOST_ROWS = 2_000_000;
 
 export function traceTables(most = MAX_ROWS) {

@@ -1,6 +1,11 @@
 /** Blocks in the order of their lines; where they are too many, the middle of each stream's goes first. */
 import type { LogBlock } from "../../model/log-digest.ts";
-import { withoutMiddle } from "./without-middle.ts";
+
+/**
+ * Which rows stay where there are too many: of every stream the first eighth, where it is healthy, and the latter half,
+ * where it fails. Streams with few rows keep them all.
+ */
+const FEW = 16;
 
 export class BlockList {
   readonly #most: number;
@@ -23,4 +28,21 @@ export class BlockList {
     this.list = list.filter((_, row) => stays[row] === 1);
     this.dropped += list.length - this.list.length;
   }
+}
+
+/** 1 for rows that stay. `streamOf`: by row, in the order of time. */
+export function withoutMiddle(count: number, streamOf: (row: number) => number): Uint8Array {
+  const total = new Map<number, number>();
+  for (let row = 0; row < count; row++)
+    total.set(streamOf(row), (total.get(streamOf(row)) ?? 0) + 1);
+  const seen = new Map<number, number>();
+  const stays = new Uint8Array(count);
+  for (let row = 0; row < count; row++) {
+    const stream = streamOf(row);
+    const at = seen.get(stream) ?? 0;
+    seen.set(stream, at + 1);
+    const all = total.get(stream)!;
+    stays[row] = all < FEW || at < all / 8 || at >= all / 2 ? 1 : 0;
+  }
+  return stays;
 }

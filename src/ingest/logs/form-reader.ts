@@ -6,14 +6,13 @@
  * width from those of later ones; a reader that went from task to task would know other first lines whenever another
  * thread was quicker, and the same files would give another digest.
  */
-import { decimal, isBlank, wholeNumber } from "./byte-numbers.ts";
+import { decimal, isBlank, wholeNumber, KnownHeads } from "./known-heads.ts";
 import { coarseHash } from "./coarse-form.ts";
 import * as forms from "./form-table.ts";
 import { FormTable } from "./form-table.ts";
 import { findReport, type ReportPlace } from "./iteration-reports.ts";
-import { KnownHeads } from "./known-heads.ts";
 import { EXCEPTION, isPartKind, lineKind, PLAIN } from "./line-kind.ts";
-import { type Header, readWith } from "./prefix-header.ts";
+import { readWith, type Header } from "./prefix-header.ts";
 import { newPrefix, readPrefix } from "./prefix.ts";
 import { scanForm, scanned } from "./scan-bytes.ts";
 import { LEVELS, MOST_TEXT, ShapeTable } from "./shape-table.ts";

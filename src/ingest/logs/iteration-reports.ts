@@ -5,7 +5,7 @@
  */
 
 /** A better kind of report replaces what a stream had before. */
-export interface ReportForm {
+interface ReportForm {
   readonly worth: 1 | 2 | 3;
   readonly pattern: RegExp;
 }

@@ -2,16 +2,17 @@
 import { grown } from "./columns.ts";
 import { HashIndex } from "./hash-index.ts";
 import { REPORT_FORMS } from "./iteration-reports.ts";
-import { withoutMiddle } from "./without-middle.ts";
+import { withoutMiddle } from "./block-list.ts";
+import type { LogIterations } from "../../model/log-digest.ts";
 
-export const LONGEST_SEQUENCE = 256;
+const LONGEST_SEQUENCE = 256;
 const MOST_SEQUENCES = 20_000;
 /** Its end has not come yet; -1 where there were too many sequences to keep this one. */
 const OPEN = -2;
 /** Bars that count to ever more: after so many the stream's first counters are left as they are. */
 const MOST_RESTARTS = 16;
 
-export interface OfStream {
+interface OfStream {
   /** Index into REPORT_FORMS; -1 before the first report. */
   form: number;
   total: number;
@@ -65,10 +66,6 @@ export class IterationTable {
   wrote(stream: number, shape: number): void {
     const of = this.#of[stream];
     if (of) push(of.shapes, shape);
-  }
-
-  isFollowed(stream: number): boolean {
-    return this.#of[stream] !== undefined;
   }
 
   report(
@@ -217,4 +214,32 @@ function mapped(shapes: Iterable<number>, shapeOf: Int32Array): number[] {
   const list: number[] = [];
   for (const shape of shapes) push(list, shapeOf[shape]!);
   return list;
+}
+
+/** The rows of all streams, taken apart. */
+export function iterationsOf(table: IterationTable): LogIterations[] {
+  const { count, stream, iteration, line, timeMs, sequence } = table;
+  // Arrays by stream: a long job has millions of rows.
+  const rows: number[] = [];
+  for (let row = 0; row < count; row++) rows[stream[row]!] = (rows[stream[row]!] ?? 0) + 1;
+  const of: (LogIterations & { next: number })[] = [];
+  rows.forEach((length, key) => {
+    of[key] = {
+      stream: key,
+      iteration: new Float64Array(length),
+      line: new Uint32Array(length),
+      timeMs: new Float64Array(length),
+      sequence: new Int32Array(length),
+      next: 0,
+    };
+  });
+  for (let row = 0; row < count; row++) {
+    const to = of[stream[row]!]!;
+    const at = to.next++;
+    to.iteration[at] = iteration[row]!;
+    to.line[at] = line[row]!;
+    to.timeMs[at] = timeMs[row]!;
+    to.sequence[at] = sequence[row]!;
+  }
+  return of.filter(Boolean).map(({ next: _next, ...iterations }) => iterations);
 }

@@ -6,7 +6,7 @@ export const KEPT_TEXT = 1000;
 const FIRST = 24;
 const LAST = 8;
 
-export interface Kept {
+interface Kept {
   line: number;
   timeMs: number;
   text: string;

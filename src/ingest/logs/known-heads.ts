@@ -2,7 +2,9 @@
  * For logs in which nearly every line is new (samples of text, dumps): the heads of lines that were read before. A line
  * that begins with one of them, whatever its numbers, has its time, writer and message where that one has them.
  */
-import { isBlank } from "./byte-numbers.ts";
+import { NO_RANK } from "./stream-table.ts";
+
+const ZERO = 48;
 
 interface KnownHead {
   readonly form: number;
@@ -55,4 +57,37 @@ function isDigit(code: number): boolean {
 
 function isWord(code: number): boolean {
   return isDigit(code) || ((code | 32) >= 97 && (code | 32) <= 122) || code >= 128;
+}
+
+/** Numbers and blanks in bytes. */
+export function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
+}
+
+/** NO_RANK where it is none. */
+export function wholeNumber(buf: Uint8Array, from: number, to: number): number {
+  if (from < 0 || to <= from || to - from > 9) return NO_RANK;
+  let value = 0;
+  for (let i = from; i < to; i++) {
+    const digit = buf[i]! - ZERO;
+    if (digit < 0 || digit > 9) return NO_RANK;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/** "12", "0.02"; a comma ends it, because a list's begins with one. */
+export function decimal(buf: Uint8Array, from: number, to: number): number {
+  if (from < 0) return NaN;
+  let value = 0;
+  let scale = 0;
+  for (let i = from; i < to; i++) {
+    const c = buf[i]!;
+    if (c === 46 && scale === 0) scale = 1;
+    else if (c >= ZERO && c <= ZERO + 9) {
+      value = value * 10 + (c - ZERO);
+      scale *= 10;
+    } else break;
+  }
+  return scale > 1 ? value / scale : value;
 }

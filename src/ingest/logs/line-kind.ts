@@ -11,7 +11,7 @@ export const CHAIN = 4;
 export const FATAL_PYTHON = 5;
 export const THREAD = 6;
 export const NATIVE_HEAD = 7;
-export const NATIVE_FRAME = 8;
+const NATIVE_FRAME = 8;
 /** "  what():  …": what a C++ exception says. */
 export const NATIVE_WHAT = 9;
 export const KERNEL_HEAD = 10;

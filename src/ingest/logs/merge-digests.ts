@@ -1,21 +1,20 @@
 /** Adds up what was read of all files, in their order: the result is the same whoever read what and finished first. */
-import type { KeptLine, LogCells, LogDigest } from "../../model/log-digest.ts";
+import type { KeptLine, LogCells, LogDigest, LogFile } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { CellTable } from "./cell-table.ts";
-import { fileOf, missingWords } from "./digest-words.ts";
-import { foundGaps } from "./gaps.ts";
-import { IterationTable } from "./iteration-table.ts";
-import { iterationsOf } from "./iterations-of.ts";
-import { KeptLines } from "./kept-lines.ts";
-import type { FilePart, PartialDigest } from "./partial-digest.ts";
-import { LEVELS, ShapeTable, type ShapeColumns } from "./shape-table.ts";
 import {
+  foundGaps,
   MOST_GAPS,
   MOST_STREAMS,
   NO_RANK,
   StreamTable,
   type StreamColumns,
 } from "./stream-table.ts";
+import { IterationTable, iterationsOf } from "./iteration-table.ts";
+import { KeptLines } from "./kept-lines.ts";
+import type { FilePart, PartialDigest, LeftOut } from "./partial-digest.ts";
+import { LEVELS, ShapeTable, type ShapeColumns } from "./shape-table.ts";
+import { count, thousands } from "../../base/text.ts";
 
 const LIMITS = {
   shapes: 400_000,
@@ -26,7 +25,7 @@ const LIMITS = {
   iterations: 4_000_000,
 };
 const SHAPE_CHARS = 100e6;
-export type MergeLimits = typeof LIMITS;
+type MergeLimits = typeof LIMITS;
 
 export function mergeDigests(
   names: readonly string[],
@@ -249,4 +248,44 @@ class DigestMerger {
       reports: this.#iterations.dropped,
     });
   }
+}
+
+/** What is missing or wrong, in words. */
+function fileOf(name: string, part: FilePart): LogFile {
+  const { bytes, lines, cutLines, nulLines } = part;
+  const defects: string[] = [];
+  if (cutLines > 0)
+    defects.push(`${count(cutLines, "line")} longer than 8 KB: what is beyond was not looked at`);
+  if (nulLines > 0) defects.push(`NUL bytes in ${count(nulLines, "place")}`);
+  return { name, bytes, lines, defects };
+}
+
+function missingWords(left: LeftOut & { readonly reports: number }): string[] {
+  const missing: string[] = [];
+  if (left.lumped > 0)
+    missing.push(
+      `${count(left.lumped, "line")} came when there were too many different ones already, and were put together ` +
+        "with those that begin alike",
+    );
+  if (left.cells > 0)
+    missing.push(
+      `who wrote ${count(left.cells, "line")} was not counted: too many writers and messages`,
+    );
+  if (left.isThinned)
+    missing.push(
+      "too many lines may tell of a failure to keep them all: of those that repeat, fewer are kept",
+    );
+  if (left.blocks > 0)
+    missing.push(
+      `${count(left.blocks, "traceback or stack")} between the first and the last were left out`,
+    );
+  if (left.streams > 0)
+    missing.push(
+      `${count(left.streams, "line")} of writers after the first ${thousands(MOST_STREAMS)} were not told apart`,
+    );
+  if (left.reports > 0)
+    missing.push(
+      `${count(left.reports, "report")} of iterations between the first and the last were left out`,
+    );
+  return missing;
 }

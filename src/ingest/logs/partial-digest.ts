@@ -13,7 +13,6 @@ export interface FilePart {
   /** Lines too long to be kept whole, and lines with NUL bytes. */
   readonly cutLines: number;
   readonly nulLines: number;
-  readonly defects: readonly string[];
 }
 
 export interface PartialDigest {

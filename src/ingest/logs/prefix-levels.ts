@@ -29,7 +29,7 @@ const LOWER_COLON = sticky(`(${LOWER}):(?= )`);
 /** Where a level stands alone further in; what is before it may be fields of a header. */
 const AHEAD = new RegExp(`(?:^|[\\s|\\[<(])(${ANY})(?=[\\s|\\]>):]|$)`);
 
-export interface LevelField {
+interface LevelField {
   level: LogLevel;
   end: number;
   /** Whether its form alone shows that it is a field and no word of a sentence. */

@@ -5,7 +5,6 @@
  * that stays. Called once for every new form of a line, not for every line.
  */
 import type { LinePrefix, StampKind } from "./line-prefix.ts";
-import { readColoured } from "./prefix-colours.ts";
 import {
   componentAt,
   facilityAt,
@@ -21,6 +20,9 @@ import { levelAhead, levelAt, lowerLevelAt } from "./prefix-levels.ts";
 import { ascendAt, compoundAt, logfmtAt, readJson } from "./prefix-structured.ts";
 import { matchAt, note, stampAt, sticky } from "./prefix-stamps.ts";
 import { host, labelAt, ncclAt, rankAt } from "./prefix-writers.ts";
+
+// eslint-disable-next-line no-control-regex
+const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 
 /** tqdm's bar, to which a logger's header is glued when both write to one terminal. */
 const BAR = sticky(
@@ -262,4 +264,35 @@ function skipTo(line: string, at: number, stamp: number, out: LinePrefix): numbe
 /** Before the bracket, too, where the level stands in one. */
 function levelStart(line: string, level: number): number {
   return /[[<(]/.test(line[level - 1] ?? "") ? level - 1 : level;
+}
+
+/**
+ * Lines with a terminal's colours.
+ * Colours are taken out for reading, and every place is put back to where it stands in the line.
+ */
+function readColoured(
+  line: string,
+  out: LinePrefix,
+  read: (plain: string, out: LinePrefix) => void,
+): void {
+  const places: number[] = [];
+  let plain = "";
+  let from = 0;
+  for (const m of line.matchAll(ANSI)) {
+    for (let i = from; i < m.index; i++) places.push(i);
+    plain += line.slice(from, m.index);
+    from = m.index + m[0].length;
+  }
+  for (let i = from; i < line.length; i++) places.push(i);
+  plain += line.slice(from);
+  read(plain, out);
+  if (out.contentStart > 0 || places[0] !== 0)
+    out.contentStart = places[out.contentStart] ?? line.length;
+  out.hostFrom = places[out.hostFrom] ?? -1;
+  out.hostTo = (places[out.hostTo - 1] ?? -2) + 1;
+  out.rankFrom = places[out.rankFrom] ?? -1;
+  out.rankTo = (places[out.rankTo - 1] ?? -2) + 1;
+  out.writerFrom = places[out.writerFrom] ?? -1;
+  out.writerTo = (places[out.writerTo - 1] ?? -2) + 1;
+  out.stampFrom = places[out.stampFrom] ?? -1;
 }

@@ -46,7 +46,7 @@ const SHORTEST_DIGITLESS = 10;
 const SHORTEST_AFTER_HEX = 4;
 
 /** Runs beyond these are hashed and not remembered. */
-export const MOST_RUNS = 32;
+const MOST_RUNS = 32;
 
 /** Of the last scan: the numbers' places, in the order of the line. Shared, because a log has a billion lines. */
 export const runFrom = new Int32Array(MOST_RUNS);

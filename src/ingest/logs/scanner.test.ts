@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { type FileAbout, LogScanner, type ScanOptions } from "./scanner.ts";
+import { mergeDigests } from "./merge-digests.ts";
+import { type FileAbout, LogEngine, type ScanOptions } from "./scanner.ts";
 
 const NONE = (): boolean => false;
 
@@ -10,10 +11,12 @@ function scan(
   options: Partial<ScanOptions> & FileAbout & { readonly chunk?: number } = {},
 ): LogDigest {
   const { chunk = 1 << 20, ...rest } = options;
-  const scanner = new LogScanner("job.log", { isTelling: NONE, ...rest });
+  const engine = new LogEngine({ isTelling: NONE, ...rest });
+  engine.begin(0, rest);
   const bytes = typeof text === "string" ? Buffer.from(text) : text;
-  for (let i = 0; i < bytes.length; i += chunk) scanner.push(bytes.subarray(i, i + chunk));
-  return scanner.end();
+  for (let i = 0; i < bytes.length; i += chunk) engine.push(bytes.subarray(i, i + chunk));
+  engine.end();
+  return mergeDigests(["job.log"], [engine.digest()]);
 }
 
 /** A fresh copy of each line's bytes: the scanner must not keep what it is given. */

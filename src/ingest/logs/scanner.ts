@@ -2,7 +2,6 @@
  * Reads a log's bytes, chunk by chunk. A line whose form is known costs a scan and a few counters; one whose form is new
  * is decoded, its prefix read and its shape registered. See ARCHITECTURE.md, "Follow a line of a log".
  */
-import type { LogDigest } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { StreamBlocks } from "./blocks.ts";
 import { CellTable } from "./cell-table.ts";
@@ -13,7 +12,6 @@ import * as forms from "./form-table.ts";
 import { IterationTable } from "./iteration-table.ts";
 import { KEPT_TEXT, KeptLines } from "./kept-lines.ts";
 import { FRAME, HEADER, isPartKind, PLAIN, SEQUEL } from "./line-kind.ts";
-import { mergeDigests } from "./merge-digests.ts";
 import type { FilePart, PartialDigest } from "./partial-digest.ts";
 import { headerOfText } from "./prefix-header.ts";
 import { scanForm, scanned } from "./scan-bytes.ts";
@@ -23,7 +21,7 @@ import { unfolded } from "./unfolded.ts";
 import { wideEncoding, WideReader } from "./wide-text.ts";
 
 /** Where a file's times and its lines' header are looked for first. */
-export const HEAD_BYTES = 262_144;
+const HEAD_BYTES = 262_144;
 /** Below these a job's logs stay whole; the digest of all is bounded in merge-digests.ts. */
 export const MOST_FORMS = 100_000;
 const LIMITS = {
@@ -115,7 +113,7 @@ export class LogEngine {
   }
 
   /** Ends the file and its last line. */
-  end(defects: readonly string[] = []): void {
+  end(): void {
     const cutter = this.#cutter;
     if (this.#head) this.#first(Buffer.concat(this.#head));
     if (this.#wide) cutter.push(this.#wide.end());
@@ -128,7 +126,6 @@ export class LogEngine {
       lines: cutter.lines,
       cutLines: cutter.cutLines,
       nulLines: cutter.nulLines,
-      defects,
     });
   }
 
@@ -332,25 +329,4 @@ function hash(text: string, seed: number): number {
 
 function isBlank(code: number | undefined): boolean {
   return code === 32 || code === 9;
-}
-
-/** One log, in whatever chunks it comes. */
-export class LogScanner {
-  readonly #engine: LogEngine;
-  readonly #name: string;
-
-  constructor(name: string, options: ScanOptions & FileAbout) {
-    this.#name = name;
-    this.#engine = new LogEngine(options);
-    this.#engine.begin(0, options);
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#engine.push(chunk);
-  }
-
-  end(): LogDigest {
-    this.#engine.end();
-    return mergeDigests([this.#name], [this.#engine.digest()]);
-  }
 }

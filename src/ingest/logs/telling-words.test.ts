@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { hasTellingWord } from "./telling-words.ts";
-import { WordScreen } from "./word-screen.ts";
+import { hasTellingWord, WordScreen } from "./telling-words.ts";
 
 test.each([
   "disk FAILED",

@@ -1,6 +1,6 @@
 /** UTF-16, as PowerShell and some Windows tools write logs: told by its byte order mark, read as UTF-8. */
 
-export type WideEncoding = "utf-16le" | "utf-16be";
+type WideEncoding = "utf-16le" | "utf-16be";
 
 /** Null for anything else, UTF-32 with it. */
 export function wideEncoding(head: Uint8Array): WideEncoding | null {

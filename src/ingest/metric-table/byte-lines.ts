@@ -6,7 +6,7 @@ const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
 
 /** The bytes belong to the caller as long as the call lasts. `isWhole` is false for a last line without an end. */
-export type OnByteLine = (
+type OnByteLine = (
   bytes: Buffer,
   from: number,
   end: number,
@@ -28,10 +28,6 @@ export class ByteLines {
   constructor(onLine: OnByteLine, maxBytes: number) {
     this.#onLine = onLine;
     this.#maxBytes = maxBytes;
-  }
-
-  get lines(): number {
-    return this.#line;
   }
 
   push(chunk: Uint8Array): void {

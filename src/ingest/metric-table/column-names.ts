@@ -5,7 +5,7 @@ import { looksLikeMachine } from "./file-words.ts";
 import { labelsOf } from "./labels.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
 
-export interface SeriesColumn {
+interface SeriesColumn {
   readonly machine: string;
   readonly device: string;
   readonly metric: MetricWord;

@@ -5,15 +5,18 @@ import type { Sink } from "../reader.ts";
 import { ByteLines } from "./byte-lines.ts";
 import { byteNumber, NO_NUMBER } from "./byte-number.ts";
 import { decimalComma, isBlank, withUnit } from "./cells.ts";
-import { FieldText } from "./field-text.ts";
 import { delimiterOf, Fields, isPreamble, textsOf } from "./fields.ts";
 import { planTable, type TablePlan } from "./table-plan.ts";
 import { TableSamples } from "./table-samples.ts";
 import { parseStamp, secondsOf } from "./times.ts";
+import { SeriesIndex } from "./series-index.ts";
+
+/** Only hostile tables have more. */
+const MAX_TEXTS = 1 << 20;
 
 export const METRIC_TABLE = "metric-table";
 /** A header of a thousand machines' twenty metrics has this much. */
-export const MAX_LINE_BYTES = 1 << 23;
+const MAX_LINE_BYTES = 1 << 23;
 const PLANNED_ROWS = 64;
 const SAMPLE_CHARS = 80;
 
@@ -195,5 +198,24 @@ export class DelimitedSink implements Sink {
     if (this.#hasNoZone)
       defects.push({ file, what: "its times name no time zone; they are read as UTC" });
     return defects;
+  }
+}
+
+/**
+ * A column's texts, each made once: machines, devices and metrics come back in every other row.
+ */
+class FieldText {
+  readonly #index = new SeriesIndex();
+  readonly #texts: string[] = [];
+
+  of(bytes: Buffer, fields: Fields, column: number): string {
+    const from = fields.from[column]!;
+    const to = fields.to[column]!;
+    const known = this.#index.find(bytes, from, to);
+    if (known !== undefined) return this.#texts[known]!;
+    const raw = bytes.toString("utf8", from, to);
+    const text = raw.includes('""') ? raw.replaceAll('""', '"') : raw;
+    if (this.#texts.length < MAX_TEXTS) this.#index.put(this.#texts.push(text) - 1);
+    return text;
   }
 }

@@ -19,7 +19,7 @@ const GENERIC = new Set(
   ).split(" "),
 );
 
-export function baseName(file: string): string {
+function baseName(file: string): string {
   return file.slice(file.lastIndexOf("/") + 1);
 }
 

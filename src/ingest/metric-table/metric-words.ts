@@ -59,10 +59,6 @@ export function metricWord(given: string): MetricWord {
   return word;
 }
 
-export function isKnownMetric(text: string): boolean {
-  return metricWord(text).isKnown;
-}
-
 function ownWord(text: string): MetricWord {
   const type = text.endsWith("_total") ? "counter" : "unknown";
   return { name: text, type, isKnown: false, device: "", scale: 1, hasUnit: true, unit: "" };

@@ -6,7 +6,7 @@ import { NO_NUMBER, textNumber } from "./byte-number.ts";
 import { readPages } from "./parquet-pages.ts";
 import { parseStamp } from "./times.ts";
 
-export interface ParquetColumn {
+interface ParquetColumn {
   readonly name: string;
   /** Whether its values are times, which are then given as unix seconds. */
   readonly isTime: boolean;

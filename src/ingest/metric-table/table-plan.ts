@@ -1,11 +1,16 @@
 /** Which columns of a table of samples say what: by their names, and by the first rows where names are ambiguous. */
-import { areNumbers, areTimes, isDevice, type Rows } from "./column-kinds.ts";
 import { isHostName, seriesColumn } from "./column-names.ts";
 import { looksLikeMachine, machineFromName, stemOf } from "./file-words.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
-import { unitOfTimeName } from "./times.ts";
+import { unitOfTimeName, parseStamp } from "./times.ts";
+import { NO_NUMBER, textNumber } from "./byte-number.ts";
+import { decimalComma, isBlank, withUnit } from "./cells.ts";
 
-export interface ValueColumn {
+type Rows = readonly (readonly string[])[];
+
+const DEVICE_FIELD = /^(?:(?:gpu|nvidia|nic|cuda)[ :_-]?)?\d{1,2}$|^GPU-[0-9a-f-]{8,}$|^mlx5_\d+/i;
+
+interface ValueColumn {
   readonly column: number;
   readonly metric: MetricWord;
   /** null: the row's. */
@@ -175,4 +180,54 @@ function normal(name: string): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "_")
     .replaceAll(/^_+|_+$/g, "");
+}
+
+/**
+ * What a table's first rows say of a column: times, numbers, or the names of devices.
+ * "gpu" may be a number of a device or the utilisation; "index" may number the rows.
+ */
+function isDevice(
+  names: readonly string[],
+  name: string,
+  at: number,
+  time: number,
+  rows: Rows,
+): boolean {
+  const fields = rows.map((row) => (row[at] ?? "").trim()).filter((field) => field !== "");
+  if (name === "gpu") {
+    const others = names.some(
+      (other) => other !== "gpu" && /^gpu|util|power|temp|clock|sm_|^value$/.test(other),
+    );
+    const bare = names.some((other) => /^(?:cpu|memory|mem|disk)$/.test(other));
+    return fields.every((field) => DEVICE_FIELD.test(field)) && (others || !bare);
+  }
+  if (name !== "index") return true;
+  const times = rows.map((row) => row[time]);
+  const repeats = (list: readonly unknown[]): boolean => new Set(list).size < list.length;
+  return fields.every((field) => /^\d{1,2}$/.test(field)) && (repeats(fields) || repeats(times));
+}
+
+function areTimes(rows: Rows, at: number): boolean {
+  return share(rows, at, (field) => {
+    const number = textNumber(field);
+    return number === NO_NUMBER ? parseStamp(field) !== null : Number.isFinite(number);
+  });
+}
+
+function areNumbers(rows: Rows, at: number): boolean {
+  return share(rows, at, (field) => isNumber(field));
+}
+
+function isNumber(field: string): boolean {
+  return (
+    textNumber(field) !== NO_NUMBER ||
+    withUnit(field) !== null ||
+    !Number.isNaN(decimalComma(field))
+  );
+}
+
+/** Whether most fields that are not blank pass. */
+function share(rows: Rows, at: number, passes: (field: string) => boolean): boolean {
+  const fields = rows.map((row) => (row[at] ?? "").trim()).filter((field) => !isBlank(field));
+  return fields.filter(passes).length >= 0.6 * fields.length;
 }

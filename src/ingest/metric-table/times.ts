@@ -14,7 +14,7 @@ export function secondsOf(value: number): number {
 const STAMP =
   /^(\d{4})([-/.])(\d\d)\2(\d\d)(?:[T _](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?$/i;
 
-export interface Stamp {
+interface Stamp {
   readonly timeS: number;
   readonly hasZone: boolean;
 }

@@ -24,7 +24,7 @@ export { deviceOfLabels, isWanted, machineOfLabels } from "./metric-labels.ts";
  */
 const LEAST_BLANK = 1.4e14;
 const LEAST_INTEGER_BLANK = 9.2e18;
-export const MAX_SAMPLES = 120_000_000;
+const MAX_SAMPLES = 120_000_000;
 
 /** Of a machine: sixteen GPUs, their pods and some names. */
 const MOST_CLAIMS = 200;

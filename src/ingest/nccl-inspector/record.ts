@@ -5,7 +5,7 @@
  */
 export type Fields = Readonly<Record<string, unknown>>;
 
-export interface CallTimes {
+interface CallTimes {
   /** Microseconds since 1970; NaN where the line has none. */
   createdUs: number;
   startedUs: number;

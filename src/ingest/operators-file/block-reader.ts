@@ -18,7 +18,7 @@ export interface Block {
   readonly endNs: Float64Array;
 }
 
-export interface BlockVisitor {
+interface BlockVisitor {
   /** Asked at the head of each block, before its values: whether those of all lanes are wanted. */
   wantsAll(stage: number): boolean;
   /** The arrays are used again for the next block. */

@@ -12,7 +12,7 @@ export const FIRST_CAPACITY = 64;
 const MAX_NAMES = 1 << 18;
 
 /** One operator on its way into the columns; callers use the same object for all. */
-export interface OperatorRow {
+interface OperatorRow {
   group: number;
   name: number;
   seq: number;

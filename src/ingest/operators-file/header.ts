@@ -1,6 +1,6 @@
 /**
  * The first line of operators.flop (docs/formats/operators.md): the program that all ranks of a stage run in an
- * iteration, and the groups. What that makes of each rank is in rank-calls.ts.
+ * iteration, and the groups. What that makes of each rank is in ../operators-file.ts.
  */
 import { MAX_RANKS } from "../../model/ids.ts";
 import { roleGroups, type RoleGroups } from "./role-groups.ts";
@@ -30,7 +30,7 @@ export interface FlopStage {
 }
 
 /** What operators of a program have in common, whichever rank runs it. */
-export interface FlopCall {
+interface FlopCall {
   readonly kind: string;
   readonly group: number;
   readonly isP2p: boolean;

@@ -9,7 +9,7 @@ import { count, cutText, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import { ITERATION, type ProbeProcess } from "../../model/probe.ts";
 
-export interface ChosenRings {
+interface ChosenRings {
   /** Rank of each ring that is used, by file. */
   readonly rankOf: ReadonlyMap<string, Rank | null>;
 }

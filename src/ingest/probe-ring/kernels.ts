@@ -2,12 +2,14 @@
  * The ring's matrix products and operators as kernels of a trace (FLARE §4.1: selective tracing), so that FLOPS,
  * bandwidth and issue latencies are known without a profiler. Only what has ended and was timed by the GPU is in it.
  */
-import { LAUNCH, type RankKernels } from "../../model/kernels.ts";
+import { LAUNCH, type RankKernels, type TraceGroup } from "../../model/kernels.ts";
 import type { FlightDump } from "../../model/operators.ts";
 import { kernelRows, Kinds, type KernelRows } from "./kernel-rows.ts";
 import { ascendingOrder } from "./natural-order.ts";
 import type { Records } from "./records.ts";
 import type { RingBytes } from "./ring-bytes.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { RankDump } from "../../model/job.ts";
 
 type About = Pick<RankKernels, "rank" | "worldSize" | "host"> & { readonly gpu: number | null };
 
@@ -125,4 +127,22 @@ function picked<T extends Int32Array | Float64Array | Uint8Array>(
 ): T {
   for (let i = 0; i < order.length; i++) into[i] = column[order[i]!]!;
   return into;
+}
+
+/**
+ * The members of a ring's communicators, once build-job knows them, for whoever measures bandwidth.
+ */
+export function withMembers(kernels: RankKernels, dumps: ReadonlyMap<Rank, RankDump>): RankKernels {
+  const dump = kernels.rank === null ? undefined : dumps.get(kernels.rank)?.dump;
+  if (kernels.coverage !== "instrumented" || dump?.file !== kernels.file) return kernels;
+  const groups = kernels.groups.map((group, index): TraceGroup => {
+    const known = dump.groups[index];
+    const isWhole = known?.ranks && known.ranks.length === known.own?.size;
+    return isWhole ? { ...group, ranks: known.ranks } : group;
+  });
+  const { collectives } = kernels;
+  const peer = collectives.peer.map((place, row) =>
+    place < 0 ? place : (groups[collectives.group[row]!]?.ranks?.[place] ?? -1),
+  );
+  return { ...kernels, groups, collectives: { ...collectives, peer } };
 }

@@ -13,7 +13,7 @@ interface Seats {
   readonly ranks: Int32Array;
 }
 
-export interface OwnGroups {
+interface OwnGroups {
   readonly dumps: Map<Rank, FlightDump>;
   /** Name of a group → its members of whom nothing is known. */
   readonly unknown: ReadonlyMap<string, number>;

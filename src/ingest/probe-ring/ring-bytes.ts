@@ -17,7 +17,7 @@ export const MAX_RING_BYTES = 1024 ** 3 + 1024 ** 2;
 /** Files may be rounded up to a page; what goes on for longer than its header says was not left by a probe. */
 export const PAGE_BYTES = 4096;
 
-export interface Table {
+interface Table {
   readonly offset: number;
   /** Entries in use that lie inside the file. */
   readonly count: number;

@@ -40,7 +40,7 @@ export interface RecordToWrite {
   readonly endedNs?: number;
 }
 
-export interface ConnectionToWrite {
+interface ConnectionToWrite {
   readonly comm: number;
   readonly channel?: number;
   readonly isSend: boolean;

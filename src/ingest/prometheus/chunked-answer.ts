@@ -27,7 +27,6 @@ export class ChunkedAnswer {
   #end = 0;
   #field = 0;
   #value = 0;
-  #samples = 0;
   /** Chunks of native histograms, and damaged ones. */
   otherChunks = 0;
   badChunks = 0;
@@ -36,10 +35,6 @@ export class ChunkedAnswer {
     this.#series = series;
     this.#startMs = startMs;
     this.#endMs = endMs;
-  }
-
-  get samples(): number {
-    return this.#samples;
   }
 
   push(chunk: Uint8Array): void {
@@ -104,7 +99,6 @@ export class ChunkedAnswer {
         this.#chunk(this.#at, this.#end);
       }
     }
-    this.#samples += this.#columns.samples;
     this.#columns.flush(this.#series.builder, id ?? -1);
   }
 

@@ -9,13 +9,13 @@ import type { Server } from "./server.ts";
 const MOST_BYTES = 1 << 26;
 const LIMIT_MS = 10_000;
 
-export interface LabelledMachines {
+interface LabelledMachines {
   readonly machines: readonly string[];
   readonly claims: readonly (readonly NameClaim[])[];
   readonly links: readonly NameLink[];
 }
 
-export interface LabelledQuery {
+interface LabelledQuery {
   readonly match: string;
   readonly startS: number;
   readonly endS: number;

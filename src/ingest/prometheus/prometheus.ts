@@ -3,18 +3,24 @@
  * knows. A metric comes as a whole or not at all: half of its machines would look like dead ones.
  */
 import { UserError } from "../../base/errors.ts";
-import type { MetricSet } from "../../model/metrics.ts";
-import type { LabelledSeries } from "../metrics/labelled-series.ts";
-import { type BuilderCounts, MetricSetBuilder } from "../metrics/metric-set-builder.ts";
-import { catalogMatchers } from "./catalog-matchers.ts";
+import type { MetricSet, MetricType } from "../../model/metrics.ts";
+import { LabelledSeries } from "../metrics/labelled-series.ts";
+import { MetricSetBuilder, type BuilderCounts } from "../metrics/metric-set-builder.ts";
 import { ServerFailure, toUserError } from "./failure.ts";
-import { JoinedSeries } from "./joined-series.ts";
-import { metricNames, metricTypes } from "./lists.ts";
-import { parseMatchers } from "./matchers.ts";
-import { memoryOf } from "./server-memory.ts";
+import { parseMatchers, selector, type Matcher } from "./matchers.ts";
+import { memoryOf, once } from "./server-memory.ts";
 import { PARALLEL, type Server } from "./server.ts";
 import { TakeByTheBestWay } from "./take.ts";
 import type { Way } from "./ways.ts";
+import { servedBy } from "../../model/metric-catalog.ts";
+import { requestJson } from "./http.ts";
+
+/** A server has some thousand names; its metadata some hundred bytes for each. */
+const MOST_LIST_BYTES = 1 << 26;
+const NAMES_LIMIT_MS = 20_000;
+
+/** Types can be guessed from names: they are not worth a long wait. */
+const TYPES_LIMIT_MS = 10_000;
 
 export { latestValues, type LatestValue } from "./latest-values.ts";
 export { parseMatchers } from "./matchers.ts";
@@ -186,4 +192,104 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
       for (const item of left) await work(item);
     }),
   );
+}
+
+/**
+ * What the catalog wants of a name's labels, for the server to leave out the rest: seven of eight CPU modes.
+ * Only what all of the name's uses ask for: a series that one of them needs must come.
+ */
+function catalogMatchers(name: string): readonly Matcher[] {
+  const [first, ...others] = servedBy(name).map(({ source }) => source.match ?? {});
+  return Object.entries(first ?? {})
+    .filter(([label, value]) => others.every((match) => match[label] === value))
+    .map(([label, value]) => ({ label, op: "=", value }));
+}
+
+/**
+ * Series by their labels, however a way encodes them: where remote read breaks off and raw samples are taken instead,
+ * both must write into the same series, or every machine would seem to be scraped twice.
+ */
+class JoinedSeries extends LabelledSeries {
+  readonly #encoded = new Map<string, number>();
+
+  override ofJson(json: string): number | null {
+    return this.#encoded.get(json) ?? super.ofJson(json);
+  }
+
+  override ofLabels(key: string, labels: Map<string, string>): number {
+    const known = this.#encoded.get(key);
+    if (known !== undefined) return known;
+    const sorted = [...labels].sort(([a], [b]) => (a < b ? -1 : 1));
+    const id = super.ofLabels(JSON.stringify(sorted), labels);
+    this.#encoded.set(key, id);
+    return id;
+  }
+
+  override known(key: string): number | undefined {
+    return this.#encoded.get(key);
+  }
+}
+
+/**
+ * What a server has: names of metrics and their types. Each list is asked for once, and waited for once.
+ * The names of metrics that have series under the matchers; null where the server cannot list them.
+ */
+function metricNames(
+  server: Server,
+  matchers: readonly Matcher[],
+  startS: number,
+  endS: number,
+): Promise<ReadonlySet<string> | null> {
+  const memory = memoryOf(server);
+  return once(memory.names, keyOf(matchers, startS, endS), async () => {
+    if (memory.hasSlowNames) return null;
+    const query: [string, string][] = [
+      ["start", String(startS)],
+      ["end", String(endS)],
+    ];
+    if (matchers.length > 0) query.push(["match[]", selector("", matchers)]);
+    const asked = { path: "/api/v1/label/__name__/values", query, limitMs: NAMES_LIMIT_MS };
+    try {
+      const { json } = await requestJson(server.target, asked, MOST_LIST_BYTES);
+      const data = json["data"];
+      return Array.isArray(data) ? new Set(data.map(String)) : null;
+    } catch (failure) {
+      if (!(failure instanceof ServerFailure)) throw failure;
+      if (failure.kind === "bad-query" && !/non-empty matcher/.test(failure.message)) throw failure;
+      if (failure.kind === "unreachable" || failure.kind === "aborted") throw failure;
+      if (failure.kind === "timeout") memory.hasSlowNames = true;
+      return null;
+    }
+  });
+}
+
+/** Types as scraped exporters declare them, of the time of a call. Not all servers know: then all are unknown. */
+function metricTypes(
+  server: Server,
+  matchers: readonly Matcher[],
+  startS: number,
+  endS: number,
+): Promise<ReadonlyMap<string, MetricType>> {
+  const memory = memoryOf(server);
+  return once(memory.types, keyOf(matchers, startS, endS), async () => {
+    const types = new Map<string, MetricType>();
+    if (memory.hasSlowTypes) return types;
+    const query = [["limit_per_metric", "1"]] as const;
+    const asked = { path: "/api/v1/metadata", query, limitMs: TYPES_LIMIT_MS };
+    try {
+      const { json } = await requestJson(server.target, asked, MOST_LIST_BYTES);
+      for (const [name, entries] of Object.entries(json["data"] ?? {})) {
+        const type = (entries as readonly ({ type?: unknown } | null)[] | null)?.[0]?.type;
+        if (type === "counter" || type === "gauge") types.set(name, type);
+      }
+    } catch (failure) {
+      if (!(failure instanceof ServerFailure) || failure.kind === "aborted") throw failure;
+      if (failure.kind === "timeout") memory.hasSlowTypes = true;
+    }
+    return types;
+  });
+}
+
+function keyOf(matchers: readonly Matcher[], startS: number, endS: number): string {
+  return JSON.stringify([matchers, startS, endS]);
 }

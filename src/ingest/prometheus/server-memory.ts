@@ -17,7 +17,7 @@ const IMPATIENCE = 4;
 /** Each is of one time span: those of before are not asked for again. */
 const MOST_LISTS = 4;
 
-export class ServerMemory {
+class ServerMemory {
   /** By matchers and time. */
   readonly names = new Map<string, Promise<ReadonlySet<string> | null>>();
   readonly types = new Map<string, Promise<ReadonlyMap<string, MetricType>>>();

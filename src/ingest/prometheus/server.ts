@@ -1,8 +1,7 @@
 /** What a server is, what it has, and what its clock says. */
 import { UserError } from "../../base/errors.ts";
 import { ServerFailure, toUserError } from "./failure.ts";
-import { headersOf } from "./headers.ts";
-import { newAgent, requestJson, type Target } from "./http.ts";
+import { newAgent, requestJson, headerFault, type Target } from "./http.ts";
 
 export interface Server {
   /** As it may be shown: without credentials. */
@@ -99,4 +98,47 @@ function told(head: { dateMs: number; server: string }, asked: number): Omit<Hel
     // The header has whole seconds: half of one is its mean error.
     clockOffsetMs: Number.isNaN(head.dateMs) ? 0 : Math.round(head.dateMs + 500 - ours),
   };
+}
+
+/**
+ * The headers of all requests to a server.
+ * `base` loses its credentials: it may be shown.
+ */
+function headersOf(
+  base: URL,
+  given: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = { "user-agent": "faultline" };
+  for (const [name, value] of Object.entries(given)) {
+    check(name, value);
+    headers[name.toLowerCase()] = value;
+  }
+  if (base.username !== "") {
+    const login = `${decoded(base.username)}:${decoded(base.password)}`;
+    headers["authorization"] ??= `Basic ${Buffer.from(login).toString("base64")}`;
+    base.username = base.password = "";
+  }
+  return headers;
+}
+
+/** Shows the name only, on one line: the value may be a secret. */
+function check(name: string, value: string): void {
+  const hint = "Write it as --header 'Authorization: Bearer …', on one line.";
+  const fault = headerFault(name, value);
+  if (fault === "name") {
+    throw new UserError(`--header: ${JSON.stringify(name)} is no name of a header`, hint, 2);
+  }
+  if (fault === "value") {
+    const what = "a line break or another character that headers cannot have";
+    throw new UserError(`--header ${name}: its value has ${what}`, hint, 2);
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A plain percent sign: a password that nobody encoded.
+    return text;
+  }
 }

@@ -29,15 +29,10 @@ export interface Taken {
   readonly remarks: readonly string[];
 }
 
-export type Take = (
-  target: Target,
-  wanted: Wanted,
-  span: Span,
-  series: LabelledSeries,
-) => Promise<Taken>;
+type Take = (target: Target, wanted: Wanted, span: Span, series: LabelledSeries) => Promise<Taken>;
 
 /** More points than this in a series, and query_range refuses to answer. */
-export const MOST_POINTS = 11_000;
+const MOST_POINTS = 11_000;
 
 const STREAMED = "application/x-streamed-protobuf";
 

@@ -10,7 +10,7 @@ import { pauseOf, Pauses } from "./pauses.ts";
 import type { Stream } from "./stream.ts";
 
 /** What is known once all lines are read. */
-export interface Settled {
+interface Settled {
   readonly file: string;
   readonly streams: readonly Stream[];
   readonly rankOf: (stream: Stream) => number | null;

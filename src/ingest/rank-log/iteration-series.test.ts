@@ -4,7 +4,11 @@ import type { Reading } from "../../model/reading.ts";
 import { CHECKPOINT, EVALUATION, START } from "../../model/series.ts";
 import type { IterationSeries } from "../../model/series.ts";
 import { rankLog } from "../rank-log.ts";
-import { readAtAllSizes, readBytes, readCutEverywhere } from "../reader-contract.ts";
+import {
+  readAtAllSizes,
+  readBytes,
+  readCutEverywhere,
+} from "../../../test/support/ingest/reader-contract.ts";
 
 const read = (text: string, file = "train.log"): Reading => readBytes(rankLog, file, text);
 

@@ -136,7 +136,7 @@ export const EXIT_NEEDLES: readonly string[] = [
   "noticed that process rank",
 ];
 
-export interface Exit {
+interface Exit {
   readonly about: { readonly local: number } | { readonly rank: number };
   readonly class: FailureClass;
 }

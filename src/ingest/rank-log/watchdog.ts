@@ -4,9 +4,18 @@
  * (logPrefix, checkTimeout, watchdog and heartbeat messages) and TraceUtils.h (the desync report).
  */
 import type { Stamp } from "../log-time.ts";
-import { laggingRanks } from "./desync.ts";
-import type { Lagging } from "./desync.ts";
 import type { Stream } from "./stream.ts";
+
+const NOT_JOINED = /\[([\d, ]{1,2000})\] finished collective #(\d{1,15}), but didn't join/;
+const NOT_FINISHED = /\[([\d, ]{1,2000})\] joined but didn't finish collective #(\d{1,15})/;
+const NEVER_JOINED = /ranks \[([\d, ]{1,2000})\] are the lagging ranks that caused/;
+
+interface Lagging {
+  /** Within the process group that the report is about. */
+  readonly ranks: readonly number[];
+  readonly enqueued: number;
+  readonly completed: number;
+}
 
 /** "[PG ID 2 PG GUID 5(DATA_PARALLEL_0) Rank 1]"; until 2.4 "[PG 5 Rank 1]" and "[PG 5 (DATA_PARALLEL_0) Rank 1]". */
 const GROUP =
@@ -221,4 +230,17 @@ export class WatchdogLines {
 
 function isDefault(name: string, desc: string): boolean {
   return name === "0" || desc === "default_pg" || name === "default_pg";
+}
+
+/**
+ * The report that PyTorch adds to a timeout with TORCH_NCCL_DESYNC_DEBUG=1: which ranks lag, and how far they are.
+ * Defined in pytorch/pytorch: torch/csrc/distributed/c10d/TraceUtils.h (analyzeLaggingRanks, analyzeMissingRanks).
+ */
+function laggingRanks(body: string): Lagging | null {
+  if (!body.includes("collective #") && !body.includes("lagging ranks")) return null;
+  const m = NOT_JOINED.exec(body) ?? NOT_FINISHED.exec(body) ?? NEVER_JOINED.exec(body);
+  if (!m) return null;
+  const seq = m[2] === undefined ? 0 : Number(m[2]);
+  const completed = body.includes("didn't finish") ? Math.max(0, seq - 1) : seq;
+  return { ranks: (m[1] as string).split(",").map(Number), enqueued: seq, completed };
 }

@@ -4,10 +4,30 @@
  * called it: what counts as its duration begins, as in the timeline that the tool writes, when the last partner has.
  */
 import type { Reading } from "../../model/reading.ts";
-import type { StageOperations } from "../../model/stage-operations.ts";
+import { OPERATION_KINDS, type StageOperations } from "../../model/stage-operations.ts";
 import type { ParquetFile } from "../metric-table/parquet-columns.ts";
-import { KIND_OF, KINDS } from "./kinds.ts";
 import { MAX_OPERATIONS } from "./stage-columns.ts";
+
+/**
+ * Operations of stages by the names that ByteDance's StragglerAnalysis gives them (analyzer/metatypes.py).
+ */
+export const KINDS = [
+  ...OPERATION_KINDS,
+  // Written by the same tool for other jobs; nothing asks for them yet.
+  "data-load",
+  "data-sync",
+  "backward-wgrad-compute",
+  "forward-backward",
+  "forward-send-backward-recv",
+  "backward-send-forward-recv",
+  "grads-reduce-scatter-nonoverlapping",
+  "params-all-gather-nonoverlapping",
+  "optimizer-inner-step",
+  "tp-reducescatter",
+  "tp-allgather",
+  "tp-allreduce",
+] as const;
+export const KIND_OF: ReadonlyMap<unknown, number> = new Map(KINDS.map((name, i) => [name, i]));
 
 const FORMAT = "stage-parquet";
 const COLUMNS = ["dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id"];

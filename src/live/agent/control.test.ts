@@ -9,7 +9,7 @@ import { lastIteration } from "./last-iteration.ts";
 import { thisMachine } from "./process-state.ts";
 import { openRing } from "./ring-file.ts";
 import { ringsOf } from "./select-run.ts";
-import { TestRing } from "./test-ring.ts";
+import { TestRing } from "../../../test/support/live/ring.ts";
 
 let folder: string;
 const machine = thisMachine();

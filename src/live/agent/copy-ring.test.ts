@@ -8,8 +8,8 @@ import { discover, type FoundRing } from "./discover.ts";
 import { thisMachine } from "./process-state.ts";
 import type { RingFile } from "./ring-file.ts";
 import { ringsOf } from "./select-run.ts";
-import { IdleProcesses } from "./test-process.ts";
-import { TestRing } from "./test-ring.ts";
+import { IdleProcesses } from "../../../test/support/live/process.ts";
+import { TestRing } from "../../../test/support/live/ring.ts";
 
 let folder: string;
 const idle = new IdleProcesses();

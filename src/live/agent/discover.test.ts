@@ -19,8 +19,14 @@ import { discover, type FoundRing } from "./discover.ts";
 import { lastOperator } from "./last-operator.ts";
 import { openRing } from "./ring-file.ts";
 import { ringsOf, selectRuns } from "./select-run.ts";
-import { end, IdleProcesses } from "./test-process.ts";
-import { nowNs, olderMachine, startTicksOf, TestRing, writeRing } from "./test-ring.ts";
+import { end, IdleProcesses } from "../../../test/support/live/process.ts";
+import {
+  nowNs,
+  olderMachine,
+  startTicksOf,
+  TestRing,
+  writeRing,
+} from "../../../test/support/live/ring.ts";
 
 let folder: string;
 const idle = new IdleProcesses();

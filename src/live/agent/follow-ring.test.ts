@@ -9,7 +9,7 @@ import { RingFollower } from "./follow-ring.ts";
 import { thisMachine } from "./process-state.ts";
 import { inspectRing } from "./ring-file.ts";
 import { ringsOf } from "./select-run.ts";
-import { TestRing } from "./test-ring.ts";
+import { TestRing } from "../../../test/support/live/ring.ts";
 
 let folder: string;
 const machine = thisMachine();

@@ -12,8 +12,8 @@ import { discover, type FoundRing, type Run } from "./discover.ts";
 import type { Machine } from "./process-state.ts";
 import { ringNode } from "./ring-node.ts";
 import { ringsOf } from "./select-run.ts";
-import { end, IdleProcesses } from "./test-process.ts";
-import { startTicksOf, TestRing, type TestRingOptions } from "./test-ring.ts";
+import { end, IdleProcesses } from "../../../test/support/live/process.ts";
+import { startTicksOf, TestRing, type TestRingOptions } from "../../../test/support/live/ring.ts";
 import { RunWatcher } from "./run-watcher.ts";
 
 const S = 1_000_000_000n;

@@ -15,8 +15,8 @@ import type {
 import type { Node } from "./node.ts";
 import { ringNode, type RingNodeOptions } from "./ring-node.ts";
 import { inspectRing } from "./ring-file.ts";
-import { end, IdleProcesses } from "./test-process.ts";
-import { nowNs, olderMachine, TestRing } from "./test-ring.ts";
+import { end, IdleProcesses } from "../../../test/support/live/process.ts";
+import { nowNs, olderMachine, TestRing } from "../../../test/support/live/ring.ts";
 
 const MS = 1_000_000n;
 const ALL_REDUCE = 1;

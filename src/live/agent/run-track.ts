@@ -9,12 +9,11 @@ import {
 } from "../wire/messages.ts";
 import { hasFailed, silence, type WatchedRing } from "./run-health.ts";
 import { jobName, runName, RUN_WORDS } from "./names.ts";
-import { PointRows, type PointRow } from "./point-rows.ts";
+import { PointRows, type PointRow, RankTrack } from "./rank-track.ts";
 import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
 import { RunEvents } from "./run-events.ts";
-import { RankTrack } from "./rank-track.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 
 /** Without a ring that tells of communicators nothing better than the launcher's words will come. */

@@ -6,8 +6,8 @@ import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
 import { copyRing } from "./copy-ring.ts";
 import { discover, type FoundRing } from "./discover.ts";
 import { ringsOf } from "./select-run.ts";
-import { end, IdleProcesses } from "./test-process.ts";
-import { nowNs, olderMachine, TestRing, writeRing } from "./test-ring.ts";
+import { end, IdleProcesses } from "../../../test/support/live/process.ts";
+import { nowNs, olderMachine, TestRing, writeRing } from "../../../test/support/live/ring.ts";
 import { RunWatcher } from "./run-watcher.ts";
 
 let folder: string;

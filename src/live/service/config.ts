@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
-import type { Way } from "../../machines-pipeline.ts";
+import type { Way } from "../../ingest/prometheus/prometheus.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import type { AlertsConfig, WebhookTarget } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";

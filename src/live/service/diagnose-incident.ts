@@ -1,6 +1,6 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { join } from "node:path";
-import { diagnoseSlowDown } from "../../live-pipeline.ts";
+import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
 import { collectFromAgents, diagnoseFolder, removeOldFolders } from "./evidence-collector.ts";
 import type {
   CollectDecision,

@@ -1,7 +1,9 @@
 /** Operators from the agents of a running job, as a search asks for them: one request an agent and round. */
-import type { FetchedProgram, LiveJob, OperatorFetcher, Want } from "../../live-pipeline.ts";
+import type { FetchedProgram, OperatorFetcher } from "../../pipeline/live-slowdown.ts";
+import type { LiveJob } from "../../ingest/live-job.ts";
+import type { Want } from "../../methods/localize/progressive/remote-source.ts";
 import type { Rank } from "../../model/ids.ts";
-import { COMPLETED, SCHEDULED, type OperatorTable } from "../../model/operators.ts";
+import { COMPLETED, type OperatorTable, SCHEDULED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { AgentReply, AgentRequest, OperatorsReply, Pick } from "../wire/messages.ts";
 import type { JobRun } from "./job-run.ts";

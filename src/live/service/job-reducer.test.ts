@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Verdict } from "../../model/verdict.ts";
-import { eventOf, jobOf, pointsOf } from "../wire/test-messages.ts";
+import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
 import { newJobState, savedState, type JobState } from "./job-state.ts";
@@ -143,11 +143,11 @@ describe("reduceJob", () => {
     expect(play()).toEqual(play());
   });
 
-  it("ignores events that it does not know, points before the job, and ranks of another agent", () => {
+  it("ignores remarks of agents, points before the job, and ranks of another agent", () => {
     const job = new Driver();
     expect(job.send({ type: "points", agent: "a", report: pointsOf(2) })).toEqual([]);
     job.begin();
-    const report = { ...eventOf("job", "?"), what: "unknown" as const, ranks: [0, 1] };
+    const report = { ...eventOf("job", "?"), what: "trouble" as const, ranks: [0, 1] };
     const before = savedState(job.state);
     expect(job.send({ type: "event", agent: "a", report })).toEqual([]);
     expect(savedState(job.state)).toEqual(before);

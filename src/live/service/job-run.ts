@@ -1,5 +1,7 @@
 /** What agents have told of one run of a job: its ranks, who holds them, its iterations. */
-import { liveJob, IterationTracker, type JobFile, type LiveJob } from "../../live-pipeline.ts";
+import { type LiveJob, liveJob } from "../../ingest/live-job.ts";
+import { IterationTracker } from "../../methods/iterations/iteration-tracker.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { IterationSeries } from "../../model/series.ts";

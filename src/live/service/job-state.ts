@@ -1,6 +1,6 @@
 /** The state of one job, which job-reducer.ts changes, and what can be read from it. */
 import { count, rankWords } from "../../base/text.ts";
-import type { JobFile } from "../../live-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";

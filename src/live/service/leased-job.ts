@@ -1,6 +1,6 @@
 /** One job that this service holds the lease of: carries out what job-reducer.ts decides, and reports back to it. */
 import { errorText } from "../../base/errors.ts";
-import type { JobFile } from "../../live-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";

@@ -2,14 +2,14 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openDuckDbHistory } from "../../history/duckdb-history.ts";
 import type { History } from "../../history/history.ts";
-import { connect } from "../../machines-pipeline.ts";
+import { connect } from "../../ingest/prometheus/prometheus.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Coordinator, Lease } from "../wire/transport.ts";
 import { until } from "../../../test/support/until.ts";
 import { readServeConfig } from "./config.ts";
 import { embeddedCoordinator } from "./embedded-coordinator.ts";
 import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
-import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
+import { closeServers, prometheusOfTen } from "../../../test/support/live/prometheus.ts";
 
 const opened: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { connect } from "../../machines-pipeline.ts";
+import { connect } from "../../ingest/prometheus/prometheus.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import { MachineComparison } from "./machine-comparison.ts";
-import { closeServers, prometheusOfTen } from "./test-prometheus.ts";
+import { closeServers, prometheusOfTen } from "../../../test/support/live/prometheus.ts";
 
 afterEach(closeServers);
 

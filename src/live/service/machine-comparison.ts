@@ -4,15 +4,9 @@
  * own.
  */
 import { errorText } from "../../base/errors.ts";
-import {
-  machineVerdict,
-  nowS,
-  suspectPictures,
-  WatchedFleet,
-  type Server,
-  type Suspected,
-  type Way,
-} from "../../machines-pipeline.ts";
+import { WatchedFleet, machineVerdict, suspectPictures } from "../../pipeline/machines.ts";
+import { type Server, type Way, nowS } from "../../ingest/prometheus/prometheus.ts";
+import type { Suspected } from "../../verdict/story/plain-metrics.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";

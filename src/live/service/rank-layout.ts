@@ -1,6 +1,6 @@
 /** Who a run's ranks are and where they stand: worked out once after agents have told of them, not at each request. */
 import { createHash } from "node:crypto";
-import type { LiveJob } from "../../live-pipeline.ts";
+import type { LiveJob } from "../../ingest/live-job.ts";
 import type { Rank } from "../../model/ids.ts";
 import { coordinatesOf, type Coordinates } from "./coordinates.ts";
 import type { JobRun } from "./job-run.ts";

@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../live-pipeline.ts";
-import { shortName } from "../../machines-pipeline.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
+import { shortName } from "../../model/machine-names.ts";
 import type { Incident } from "../../model/incident.ts";
 import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { connect } from "../../machines-pipeline.ts";
+import { connect } from "../../ingest/prometheus/prometheus.ts";
 import type { RankLayout } from "./rank-layout.ts";
 import { Temperatures } from "./temperatures.ts";
 

@@ -3,12 +3,9 @@
  * that is away is no harm; it is said once, and values that grow old are forgotten.
  */
 import { errorText } from "../../base/errors.ts";
-import {
-  gpuTemperatures,
-  shortName,
-  type LatestValue,
-  type Server,
-} from "../../machines-pipeline.ts";
+import { gpuTemperatures } from "../../pipeline/machines.ts";
+import { shortName } from "../../model/machine-names.ts";
+import type { LatestValue, Server } from "../../ingest/prometheus/prometheus.ts";
 import type { RankLayout } from "./rank-layout.ts";
 
 export interface TemperatureSource {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { openAgentLink } from "./link.ts";
 import { natsAddress } from "./nats-connect.ts";
-import { linkOptions } from "./test-bus.ts";
+import { linkOptions } from "../../../test/support/live/bus.ts";
 import { agentUrl } from "./ws-agent.ts";
 
 describe("URLs of carriers", () => {

@@ -115,8 +115,7 @@ export interface EventReport {
   readonly kind: "event";
   readonly job: string;
   readonly run: string;
-  /** "unknown": an event that an older or newer agent sends and this version ignores. */
-  readonly what: "gone" | "stopped" | "continued" | "ended" | "log-failure" | "trouble" | "unknown";
+  readonly what: "gone" | "stopped" | "continued" | "ended" | "log-failure" | "trouble";
   readonly ranks: readonly Rank[];
   readonly atMs: number;
   /** One line. */

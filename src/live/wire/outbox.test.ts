@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeFrame } from "./codec.ts";
 import { createOutbox, type Outbox } from "./outbox.ts";
-import { beatOf, eventOf, pointsOf } from "./test-messages.ts";
+import { beatOf, eventOf, pointsOf } from "../../../test/support/live/messages.ts";
 
 function sequences(outbox: Outbox): number[] {
   const all: number[] = [];

@@ -188,13 +188,13 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
   };
 }
 
+/** Agents of other versions tell of things that this service has no word for (a "hang"): to it they are a remark. */
 function readEvent(head: Fields): EventReport {
   return {
     kind: "event",
     job: nameIn(head, "job"),
     run: nameIn(head, "run"),
-    // Agents are updated one by one: what another version sends must not cost it the connection.
-    what: EVENTS.find((word) => word === head["what"]) ?? "unknown",
+    what: EVENTS.find((word) => word === head["what"]) ?? "trouble",
     ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
     atMs: timeIn(head, "atMs"),
     says: textIn(head, "says"),

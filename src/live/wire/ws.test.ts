@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { encodeHello, encodeReport } from "./codec.ts";
 import { type AgentReply, LIMITS } from "./messages.ts";
-import { beatOf, eventOf, pointsOf } from "./test-messages.ts";
+import { beatOf, eventOf, pointsOf } from "../../../test/support/live/messages.ts";
 import {
   type Heard,
   hear,
@@ -13,7 +13,7 @@ import {
   linkOptions,
   startService,
   type TestService,
-} from "./test-bus.ts";
+} from "../../../test/support/live/bus.ts";
 import type { AgentBusHandlers, AgentLink, AgentLinkOptions } from "./transport.ts";
 import { openWebSocketLink } from "./ws-agent.ts";
 import type { ServeAgentsOptions } from "./ws-bus.ts";

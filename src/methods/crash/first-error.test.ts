@@ -5,7 +5,7 @@ import type { Env, Job } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
 import { START } from "../../model/series.ts";
 import { withLogReport } from "../logs/log-method.ts";
-import { digestOf } from "../logs/test-digest.ts";
+import { digestOf } from "../../../test/support/methods/log-digest.ts";
 import { firstError } from "./first-error.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };

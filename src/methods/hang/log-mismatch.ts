@@ -7,7 +7,7 @@ import { count, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { WatchdogReport } from "../../model/log.ts";
 
-export interface LogMismatch {
+interface LogMismatch {
   /** Who left the order; where the logs do not tell, all who disagree. */
   readonly ranks: readonly Rank[];
   readonly isDecided: boolean;

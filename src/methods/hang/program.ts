@@ -8,7 +8,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job, RankDump } from "../../model/job.ts";
 
 /** Two ranks compared from the first operator of a common group that both still have on record. */
-export interface Comparison {
+interface Comparison {
   readonly a: Rank;
   readonly b: Rank;
   /** Operators that agree before the first difference (or before one of them ends). */

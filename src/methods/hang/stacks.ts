@@ -17,7 +17,7 @@ import type { StackDump, ThreadStack } from "../../model/stacks.ts";
 import { runsBecause } from "./still-running.ts";
 import { ownLine } from "./words.ts";
 
-export type Whereabouts = "communicates" | "waits-for-gpu" | "elsewhere" | "unknown";
+type Whereabouts = "communicates" | "waits-for-gpu" | "elsewhere" | "unknown";
 
 interface Stood {
   readonly where: Whereabouts;
@@ -179,7 +179,7 @@ function mainThread(dump: StackDump): ThreadStack | null {
 }
 
 /** Only the inner part of the stack counts: every training step is below some trainer's frame. */
-export function whereabouts(frames: readonly Frame[]): Whereabouts {
+function whereabouts(frames: readonly Frame[]): Whereabouts {
   for (const { file, func } of frames.slice(0, INNER_FRAMES)) {
     if (
       /torch\/distributed\/(?!run|launch|elastic)|torch\/_C\/_distributed|deepspeed\/comm\/|\bc10d\b|mpi4py|horovod/.test(

@@ -7,7 +7,7 @@ import type { Job } from "../../model/job.ts";
 import { COMPLETED } from "../../model/operators.ts";
 
 /** stale: pending for so long that it hangs; fresh: it may be running; unknown: nothing tells. */
-export type Staleness = "stale" | "fresh" | "unknown";
+type Staleness = "stale" | "fresh" | "unknown";
 
 /** Whatever the timeout, nobody waits a minute in a healthy step. */
 const SURELY_STALE_MS = 60_000;

@@ -54,7 +54,7 @@ export function ownLine(frames: readonly Frame[]): string | null {
   return `${frame.file.slice(frame.file.lastIndexOf("/") + 1)}:${frame.line} in ${frame.func}`;
 }
 
-export function isLibrary(file: string): boolean {
+function isLibrary(file: string): boolean {
   return /site-packages|dist-packages|\/lib\/python\d|^<|\/torch\//.test(file);
 }
 

@@ -16,7 +16,7 @@ import {
   type ProbeProcess,
 } from "../../model/probe.ts";
 
-export const PURPOSES = [
+const PURPOSES = [
   "garbage-collection",
   "dataloader",
   "synchronization",
@@ -121,7 +121,7 @@ function longest(calls: HostCalls, durNs: Float64Array, isOf: (i: number) => boo
   return calls.names[name] ?? "";
 }
 
-export function byPurpose<T>(make: (purpose: CallPurpose) => T): Record<CallPurpose, T> {
+function byPurpose<T>(make: (purpose: CallPurpose) => T): Record<CallPurpose, T> {
   return Object.fromEntries(PURPOSES.map((purpose) => [purpose, make(purpose)])) as Record<
     CallPurpose,
     T

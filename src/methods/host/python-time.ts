@@ -2,17 +2,46 @@
  * host/python-time: what Python did instead of training. A slow-down has to be paid for somewhere: the rank in whose
  * iterations a kind of call grew by as much as the job's iterations did, while its peers' did not, is the one that
  * pays. Communication never accuses: in it a rank waits. Healthy jobs collect garbage and load data, so that without a
- * slow-down only a rank far outside its peers is named, or a share that is far too much for any job (common-habits.ts).
+ * slow-down only a rank far outside its peers is named, or a share that is far too much for any job.
  */
 import { largest } from "../../base/numbers.ts";
-import { rankWords } from "../../base/text.ts";
+import { rankWords, count } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Method } from "../../model/method.ts";
-import { commonHabits } from "./common-habits.ts";
 import { hostTimes, withCalls, type HostTimes } from "./host-times.ts";
-import { percent, round, shareOf, WORDS, type Blamed } from "./shares.ts";
-import { slowWindow, type SlowWindow } from "./slow-windows.ts";
+import type { CallPurpose } from "../../model/probe.ts";
+import type { Job } from "../../model/job.ts";
+import type { Episode, TrackedSeries } from "../../model/series.ts";
+
+interface SlowWindow {
+  readonly from: number;
+  readonly to: number;
+  /** How much longer an iteration takes in it, milliseconds. */
+  readonly extraMs: number;
+  readonly usualMs: number;
+  /** Whether an iteration is to be compared with: neither slow nor a pause. */
+  isUsual(iteration: number): boolean;
+}
+
+const LEAST_SLOW = 3;
+
+/** Communication is never to blame. */
+type Blamed = Exclude<CallPurpose, "communication">;
+
+const WORDS: Readonly<Record<Blamed, string>> = {
+  "garbage-collection": "garbage collection",
+  dataloader: "the data loader",
+  synchronization: "synchronisation that it did not do before",
+};
+
+/** Loaders are waited for a little in many jobs that nobody would call ill; collections hardly ever. */
+const TOO_MUCH = { "garbage-collection": 0.3, dataloader: 0.4 } as const;
+
+type Habit = keyof typeof TOO_MUCH;
+
+/** No peer and no earlier time to compare with. */
+const WEIGHT = 0.6;
 
 /** What can be to blame, in the order in which they are asked. */
 const BLAMED: readonly Blamed[] = ["garbage-collection", "dataloader", "synchronization"];
@@ -169,4 +198,108 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
 
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/**
+ * All ranks alike, and none slower than before: peers and history show nothing. But iterations that go to garbage
+ * collection or to waiting for data by such shares are no healthy job's, whoever its peers are.
+ */
+function* commonHabits(times: readonly HostTimes[]): Iterable<NewFinding> {
+  for (const habit of Object.keys(TOO_MUCH) as Habit[]) {
+    const shares = times.map((one) => lastingShare(one, habit));
+    const typical = median(shares);
+    if (typical >= TOO_MUCH[habit]) yield habitFinding(times, habit, shares, typical);
+  }
+}
+
+/** In both halves of what was seen: one long wait (a new epoch, a cold cache) is no habit. */
+function lastingShare(times: HostTimes, habit: Habit): number {
+  const middle = Math.ceil((times.durationMs.length + 1) / 2);
+  return Math.min(shareOf(times, habit, 1, middle), shareOf(times, habit, middle));
+}
+
+function habitFinding(
+  times: readonly HostTimes[],
+  habit: Habit,
+  shares: readonly number[],
+  typical: number,
+): NewFinding {
+  const concerned = times.filter((_, i) => shares[i]! >= TOO_MUCH[habit]);
+  const ranks = concerned.map(({ rank }) => rank);
+  const call = concerned[0]?.name[habit] ?? "";
+  const who = times.length === 1 ? `rank ${times[0]!.rank} spends` : "the ranks, all alike, spend";
+  const of = times.length === 1 ? "its" : "their";
+  const some =
+    ranks.length < times.length ? ` (${ranks.length} of ${count(times.length, "rank")})` : "";
+  const why = `${who} ${percent(typical)} of ${of} iterations in ${WORDS[habit]}${call === "" ? "" : ` (${call})`}${some}: a healthy job spends below ${percent(TOO_MUCH[habit])}`;
+  return {
+    says: why,
+    weight: WEIGHT,
+    at: concerned.slice(0, 4).map(({ file }) => ({ file })),
+    data: { fact: "python-time", purpose: habit, share: round(typical), ranks },
+    accuses: [
+      {
+        kind: "regression",
+        type: habit === "dataloader" ? "data" : "code",
+        ranks,
+        link: null,
+        cause: habit,
+        weight: WEIGHT,
+        why,
+      },
+    ],
+    clears: [],
+  };
+}
+
+/**
+ * What part of its iterations a rank spends in one kind of call, and how that is said.
+ * Of iterations `from` to `to` (exclusive); the first has the start of the job in it.
+ */
+function shareOf(times: HostTimes, blamed: Blamed, from = 1, to = Infinity): number {
+  const sum = (values: readonly number[]): number =>
+    values.slice(from, to).reduce((total, one) => total + one, 0);
+  const total = sum(times.durationMs);
+  return total > 0 ? sum(times.ms[blamed]) / total : 0;
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(0)} %`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}
+
+/**
+ * Which iterations of the job were slow, and which were as they should be, as the tracker saw them.
+ * The worst stretch that any series shows; null where all are even. Single spikes are nobody's habit.
+ */
+function slowWindow(job: Job): SlowWindow | null {
+  let worst: { tracked: TrackedSeries; episode: Episode } | null = null;
+  for (const tracked of job.iterations) {
+    for (const episode of tracked.episodes) {
+      if (episode.type === "spike" || episode.iterations < LEAST_SLOW) continue;
+      if (!worst || episode.wastedMs > worst.episode.wastedMs) worst = { tracked, episode };
+    }
+  }
+  if (!worst) return null;
+  const { tracked, episode } = worst;
+  const usualMs = tracked.medianMs;
+  const before = tracked.changePoints.find(
+    ({ direction, iteration }) => direction === "slower" && iteration <= episode.to,
+  );
+  const level = before?.beforeMs ?? usualMs;
+  const pauses = new Set(tracked.pauses.map(({ iteration }) => iteration));
+  return {
+    from: episode.from,
+    to: episode.isOpen ? Infinity : episode.to,
+    extraMs: level * (episode.ratio - 1),
+    usualMs: level,
+    isUsual: (iteration) =>
+      !pauses.has(iteration) &&
+      tracked.episodes.every(
+        ({ from, to, isOpen }) => iteration < from || (!isOpen && iteration > to),
+      ),
+  };
 }

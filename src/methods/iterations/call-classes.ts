@@ -30,7 +30,7 @@ export interface CallSequence {
 }
 
 /** Greyhound's artifact leaves smaller operators out: norms, losses, flags, barriers. */
-export const SMALL_ELEMENTS = 1024;
+const SMALL_ELEMENTS = 1024;
 
 export function isSmall({ elements }: CallClass): boolean {
   return elements < SMALL_ELEMENTS;

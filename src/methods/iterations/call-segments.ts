@@ -6,9 +6,23 @@
 import { findPeriod } from "../../maths/period.ts";
 import type { Level } from "../../maths/period-runs.ts";
 import { chooseAnchor, endsOf, type Anchor } from "./call-anchors.ts";
-import type { CallSequence } from "./call-classes.ts";
-import { isMoreThanRepetition } from "./call-levels.ts";
-import { mergeByPauses } from "./call-pauses.ts";
+import { isSmall, OTHER, REDUCES, type CallSequence, type CallClass } from "./call-classes.ts";
+import { median } from "../../maths/robust.ts";
+
+/** Times the usual repetition. */
+const LONG = 5;
+const FEWEST = 3;
+
+/** Share of the pauses that must come after the same number of repetitions. */
+const REGULAR = 0.8;
+
+interface Iterations {
+  readonly endings: readonly Ending[];
+  /** Repetitions of the pattern in an iteration. */
+  readonly repetitions: number;
+}
+
+const MOST_LAYER_CALLS = 4;
 
 export interface Ending {
   /** Index of the last call of the iteration. */
@@ -17,7 +31,7 @@ export interface Ending {
 }
 
 /** A stretch in which iterations look alike. */
-export interface Segment {
+interface Segment {
   readonly period: number;
   readonly pattern: Int32Array;
   readonly anchor: Anchor;
@@ -102,4 +116,79 @@ function makeSegment(
 function isPart(inner: Level, outer: Level): boolean {
   const known = new Set(outer.pattern);
   return inner.pattern.every((symbol) => known.has(symbol));
+}
+
+/**
+ * Which of the patterns that repeat inside each other is the iteration. Layers repeat in a pass, passes in a
+ * micro-batch, micro-batches in an iteration, iterations between two evaluations. An outer level is more
+ * than a repetition of an inner one when it
+ * - reduces in a group in which the inner one does not (gradients), or sends or receives where it does not
+ *   (backward passes); or adds any large call to an inner one that reduces nothing (a sharded model that
+ *   accumulates gradients). Large gathers and broadcasts beside an inner level that reduces are a checkpoint;
+ * - repeats the inner one's large calls a whole number of times, but in another order: a pipeline that fills
+ *   and drains. An evaluation adds forward passes only, and so is no whole number of repetitions;
+ * - adds any call to an inner level of a few calls of one size: those are a layer's activations.
+ * Small calls alone make no iteration: a loss is logged every ten, a norm taken every one. A sharded model
+ * that reduces in every micro-batch and marks its iterations only by the norm cannot be told from one that
+ * logs; the inner level is taken.
+ */
+function isMoreThanRepetition(
+  classes: readonly CallClass[],
+  inner: Int32Array,
+  outer: Int32Array,
+): boolean {
+  const known = new Set(inner);
+  const added = [...new Set(outer)].filter((symbol) => !known.has(symbol));
+  if (added.length > 0 && isLayer(classes, inner)) return true;
+  const large = (symbol: number): boolean => !isSmall(classes[symbol]!);
+  const roles = new Set([...known].filter(large).map((symbol) => classes[symbol]!.role));
+  const reduces = [...known].some((s) => large(s) && classes[s]!.kind === REDUCES);
+  for (const symbol of added) {
+    const call = classes[symbol]!;
+    if (!large(symbol)) continue;
+    if (call.kind === OTHER ? !reduces : !roles.has(call.role)) return true;
+  }
+  return isReordered(
+    inner.filter(large),
+    outer.filter((s) => large(s) && known.has(s)),
+  );
+}
+
+function isLayer(classes: readonly CallClass[], pattern: Int32Array): boolean {
+  const first = classes[pattern[0]!]!;
+  return (
+    pattern.length <= MOST_LAYER_CALLS &&
+    pattern.every((s) => !isSmall(classes[s]!) && classes[s]!.elements === first.elements)
+  );
+}
+
+/** Whether `outer` has the calls of a whole number of `inner`, but is not just that. */
+function isReordered(inner: Int32Array, outer: Int32Array): boolean {
+  const times = outer.length / inner.length;
+  if (inner.length === 0 || times < 2 || !Number.isInteger(times)) return false;
+  const left = new Map<number, number>();
+  for (const symbol of inner) left.set(symbol, (left.get(symbol) ?? 0) + times);
+  for (const symbol of outer) left.set(symbol, (left.get(symbol) ?? 0) - 1);
+  for (const count of left.values()) if (count !== 0) return false;
+  return outer.some((symbol, i) => symbol !== outer[(i + inner.length) % outer.length]);
+}
+
+/**
+ * Calls that are all alike repeat much faster than iterations: equal buckets of gradients, the all-reduces of
+ * tensor parallelism alone, a first stage that only sends and receives. What the sequence cannot tell the clock
+ * does: where every k-th repetition takes many times as long as the others, that is the iteration.
+ */
+function mergeByPauses({ timesNs }: CallSequence, endings: readonly Ending[]): Iterations {
+  const asTheyAre = { endings, repetitions: 1 };
+  const took: number[] = [];
+  for (let i = 0; i + 1 < endings.length; i++)
+    took.push(timesNs[endings[i + 1]!.call + 1]! - timesNs[endings[i]!.call + 1]!);
+  const usual = median(took);
+  const pauses = [...took.keys()].filter((i) => took[i]! > LONG * usual);
+  if (pauses.length < FEWEST || pauses.length > took.length / 2) return asTheyAre;
+  const distances = pauses.slice(1).map((at, k) => at - pauses[k]!);
+  const distance = median(distances);
+  const regular = distances.filter((each) => each === distance).length;
+  if (distance < 2 || regular < REGULAR * distances.length) return asTheyAre;
+  return { endings: pauses.map((i) => endings[i]!), repetitions: distance };
 }

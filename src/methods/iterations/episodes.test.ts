@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { makeSeries } from "./test-series.ts";
+import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
 /** Holmes' figures 5 to 7, as it describes them. */

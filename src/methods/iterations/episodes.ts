@@ -25,7 +25,7 @@ const APART = 4;
 /** Points of the window that an iteration is compared with. */
 const WINDOW = 96;
 
-export interface Irregularities {
+interface Irregularities {
   readonly episodes: readonly Episode[];
   readonly irregular: number;
   readonly wastedMs: number;

@@ -22,7 +22,7 @@ export interface PointShift {
   readonly isRamp: boolean;
 }
 
-export interface Point {
+interface Point {
   readonly iteration: number;
   readonly durationMs: number;
   /** Bits: CHECKPOINT, EVALUATION, START. */
@@ -32,7 +32,7 @@ export interface Point {
 }
 
 /** Hears what becomes of points, sometimes a few points late. */
-export interface Listener {
+interface Listener {
   readonly mark?: (index: number, role: Role) => void;
   readonly restarted?: (iteration: number) => void;
   /** From this point on nothing before is comparable. */

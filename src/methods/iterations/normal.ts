@@ -15,7 +15,7 @@ const LEFT = 1.25;
 const DIP_POINTS = 10;
 const SAME = 1.1;
 
-export interface Judged {
+interface Judged {
   readonly segment: Segment;
   /** Whether it is slow by what was normal, and that level; NaN where nothing was before. */
   readonly isSlow: boolean;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { memoryOutput } from "../../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { completeSpec, type ClusterSpec } from "../../simulate/cluster/spec.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { buildJob } from "../../ingest/build-job.ts";
 import { readFiles } from "../../../test/support/in-memory.ts";
 import { EVALUATION } from "../../model/series.ts";
-import { callTable, type Call } from "./call-test-table.ts";
+import { callTable, type Call } from "../../../test/support/methods/call-table.ts";
 import { operatorSeries, seriesOf, type OperatorSeries } from "./operator-series.ts";
 
 const tensor: Call = { group: 1, name: "all_reduce", elements: 131_072, ms: 1 };

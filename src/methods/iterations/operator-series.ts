@@ -6,10 +6,14 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import { EVALUATION, type IterationSeries } from "../../model/series.ts";
-import { callSequence, type CallSequence } from "./call-classes.ts";
-import { iterationAt } from "./call-numbers.ts";
-import { representatives } from "./call-ranks.ts";
+import { callSequence, P2P, type CallSequence } from "./call-classes.ts";
 import { findEndings, type Ending, type Endings } from "./call-segments.ts";
+
+/** Finding periods takes up to 0.1 s a rank; sixteen tell as much as sixteen thousand. */
+const MOST = 16;
+
+/** Groups with fewer calls an iteration may be off by the calls of the initialisation. */
+const LEAST_CALLS = 4;
 
 export interface OperatorSeries {
   readonly series: IterationSeries;
@@ -116,4 +120,116 @@ function iterationsIn({ symbols }: CallSequence, from: number, { call, segment }
   let markers = 0;
   for (let i = from; i <= call; i++) if (symbols[i] === marker) markers++;
   return Math.max(1, Math.round(markers / markersPerIteration));
+}
+
+/** Which number a training log gives to the iteration that a call ends; its first is 1. */
+function iterationAt(ops: OperatorTable, calls: CallSequence, { call, segment }: Ending): number {
+  const { symbols } = calls;
+  const { marker, markersPerIteration } = segment.anchor;
+  if (isWhole(ops)) {
+    let markers = 0;
+    for (let i = 0; i <= call; i++) if (symbols[i] === marker) markers++;
+    return Math.max(1, Math.round(markers / markersPerIteration));
+  }
+  return Math.max(1, fromSequenceNumbers(ops, calls, call, segment));
+}
+
+/** Whether the record begins where the job began, rather than where a ring was overwritten. */
+function isWhole(ops: OperatorTable): boolean {
+  const first = ops.recordId[0];
+  if (first !== undefined && !Number.isNaN(first) && first > 0) return false;
+  if (first === 0) return true;
+  // Transfers have no number of their group's.
+  const collective = ops.isP2p.indexOf(0);
+  return (collective < 0 ? ops.p2pSeq[0]! : ops.seq[collective]!) <= 1;
+}
+
+/**
+ * Sequence numbers count a group's calls since the job began, so at the end of iteration n they are n times
+ * the calls of one, and a few from the initialisation. The marker's group first, because an evaluation
+ * calls nothing in it; then the one with most calls, in which a few do not matter.
+ */
+function fromSequenceNumbers(
+  ops: OperatorTable,
+  calls: CallSequence,
+  end: number,
+  { pattern, anchor }: Ending["segment"],
+): number {
+  const perGroup = new Map<number, number>();
+  const p2pOnly = pattern.every((symbol) => isP2p(calls, symbol));
+  for (const symbol of pattern) {
+    if (isP2p(calls, symbol) !== p2pOnly) continue;
+    const { group } = calls.classes[symbol]!;
+    perGroup.set(group, (perGroup.get(group) ?? 0) + 1);
+  }
+  let group = calls.classes[anchor.marker]!.group;
+  if ((perGroup.get(group) ?? 0) < LEAST_CALLS) {
+    for (const [other, count] of perGroup) if (count > (perGroup.get(group) ?? 0)) group = other;
+  }
+  const each = perGroup.get(group)!;
+  for (let i = end; i >= 0; i--) {
+    const op = calls.ops[i]!;
+    if (ops.group[op] !== group || (ops.isP2p[op] === 1) !== p2pOnly) continue;
+    return Math.floor((p2pOnly ? ops.p2pSeq[op]! : ops.seq[op]!) / each);
+  }
+  return 1;
+}
+
+function isP2p(calls: CallSequence, symbol: number): boolean {
+  return calls.classes[symbol]!.kind === P2P;
+}
+
+/**
+ * Which ranks stand for the others.
+ * At most sixteen sources, spread over the programs that ranks run (pipeline stages differ, ranks of one stage
+ * do not), the lowest ranks of each first.
+ */
+function representatives<T extends { readonly rank: Rank | null; readonly ops: OperatorTable }>(
+  sources: readonly T[],
+): T[] {
+  if (sources.length <= MOST) return [...sources];
+  const programs = new Map<number, T[]>();
+  const order = [...sources].sort((a, b) => (a.rank ?? 2 ** 32) - (b.rank ?? 2 ** 32));
+  for (const source of order) {
+    const hash = programHash(source.ops);
+    const same = programs.get(hash);
+    if (same) same.push(source);
+    else programs.set(hash, [source]);
+  }
+  const chosen: T[] = [];
+  for (let turn = 0; chosen.length < MOST; turn++) {
+    for (const same of programs.values()) {
+      const source = same[turn];
+      if (source && chosen.length < MOST) chosen.push(source);
+    }
+  }
+  const taken = new Set(chosen);
+  return sources.filter((source) => taken.has(source));
+}
+
+/** The kinds of calls without their order, which differs with where a ring begins. */
+function programHash(ops: OperatorTable): number {
+  const names = ops.names.map(textHash);
+  const seen = new Set<number>();
+  let hash = 0;
+  for (let i = 0; i < ops.count; i++) {
+    let call = mix(names[ops.name[i]!]!, ops.group[i]!);
+    call = mix(call, ops.inputNumel[i]! | 0);
+    call = mix(call, ops.outputNumel[i]! | 0);
+    if (seen.has(call)) continue;
+    seen.add(call);
+    hash ^= mix(call, 1);
+  }
+  return hash;
+}
+
+function textHash(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = mix(hash, text.charCodeAt(i));
+  return hash;
+}
+
+function mix(hash: number, value: number): number {
+  const h = Math.imul(hash ^ value, 0x9e3779b1);
+  return h ^ (h >>> 15);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job } from "../../model/job.ts";
-import { callTable, type Call } from "./call-test-table.ts";
+import { callTable, type Call } from "../../../test/support/methods/call-table.ts";
 import { rankOperatorSource } from "./rank-operators.ts";
 
 const CALLS = 12;

@@ -3,7 +3,7 @@ import { factOf } from "../../model/facts.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
 import { slowDown } from "./slow-down-method.ts";
-import { makeSeries } from "./test-series.ts";
+import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
 async function findings(level: (i: number) => number): Promise<NewFinding[]> {

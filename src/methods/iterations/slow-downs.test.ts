@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { slowDowns } from "./slow-downs.ts";
-import { makeSeries } from "./test-series.ts";
+import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
 const even = (): number => 1000;

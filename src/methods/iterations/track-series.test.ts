@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CHECKPOINT, EVALUATION, START, type ChangePoint } from "../../model/series.ts";
-import { makeSeries } from "./test-series.ts";
+import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
 const steady = (): number => 1000;

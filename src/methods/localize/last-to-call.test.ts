@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { lostToLateCalls } from "./last-to-call.ts";
-import { testRanks, type TestJob } from "./test-ranks.ts";
+import { testRanks, type TestJob } from "../../../test/support/methods/ranks.ts";
 
 const even: TestJob = {
   ranks: 4,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { lateCalls } from "./late-calls.ts";
-import { testRanks } from "./test-ranks.ts";
+import { testRanks } from "../../../test/support/methods/ranks.ts";
 
 const SLOW_MS = 40;
 const isSlow = (n: number): boolean => n > 10;

@@ -10,7 +10,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import { farAhead } from "./clocks.ts";
 
-export interface LateCalls {
+interface LateCalls {
   /** 0..1: the part of the others' waiting that the rank's late calls explain in full. */
   readonly explained: number;
   /** How much later its first collective call of an iteration comes, milliseconds. */

@@ -18,7 +18,7 @@ import type { OperatorSource, Split } from "./progressive/source.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
-import { wiringOf } from "./wiring.ts";
+import { wiringOf } from "./progressive/wiring.ts";
 
 export interface LiveInput {
   readonly job: Job;

@@ -4,7 +4,7 @@ import { simulate } from "../../simulate/cluster/engine.ts";
 import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../simulate/cluster/spec.ts";
 import { emitKineto } from "../../simulate/emit/kineto.ts";
-import { memoryOutput } from "../../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { writeTruth } from "../../simulate/emit/truth.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";

@@ -9,7 +9,7 @@ import { WARM_UP, type Account } from "./accounts.ts";
 import type { KeptWaiting } from "./kept-waiting.ts";
 import { worstShift } from "./shift.ts";
 
-export type OwnTimeKind = "slower" | "spikes" | "always";
+type OwnTimeKind = "slower" | "spikes" | "always";
 
 export interface OwnTimeSuspect {
   readonly rank: Rank;

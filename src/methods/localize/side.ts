@@ -33,7 +33,7 @@ const FEWEST_GAPS = 3;
 const MOST_PEERS = 64;
 
 /** The other ranks, and how far their clocks are ahead. */
-export interface Peers {
+interface Peers {
   readonly accounts: ReadonlyMap<Rank, Account>;
   readonly cut: readonly RankOperators[];
   readonly clocks: ReadonlyMap<Rank, number>;
@@ -41,7 +41,7 @@ export interface Peers {
   readonly lost?: ReadonlyMap<Rank, Float64Array>;
 }
 
-export interface Side {
+interface Side {
   readonly cause: Cause;
   /** Milliseconds that the CPU's calls of an iteration span. */
   readonly issueMs: readonly [before: number, after: number];

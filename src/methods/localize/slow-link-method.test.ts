@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { factOf } from "../../model/facts.ts";
 import type { Env, Job } from "../../model/job.ts";
 import type { NewFinding } from "../../model/finding.ts";
-import { pipelinePasses, type PipelineSpec } from "./links/test-pipeline.ts";
+import { pipelinePasses, type PipelineSpec } from "../../../test/support/methods/pipeline-job.ts";
 import { buildJob } from "../../ingest/build-job.ts";
-import { ask } from "../../pipeline.ts";
+import { ask } from "../../pipeline/diagnose.ts";
 import { fuse } from "../../verdict/fuse.ts";
 import { withIterations } from "../methods.ts";
-import { makeSeries } from "../iterations/test-series.ts";
+import { makeSeries } from "../../../test/support/methods/series.ts";
 import { slowLink } from "./slow-link-method.ts";
 
 const SPEC: PipelineSpec = {

@@ -15,17 +15,24 @@ import { ownTimeSuspects } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
-import { attributeDevices } from "./attribute.ts";
+import { attributeDevices, type Attribution } from "./attribute.ts";
 import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
-import { fromDevices, withDevices } from "./device-findings.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
-import { fromOwnTimes, fromUnseenPeer } from "./slow-findings.ts";
+import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
-import { wiringOf } from "./wiring.ts";
+import { wiringOf } from "./progressive/wiring.ts";
+import type { DeviceScore } from "./attribution/accumulate.ts";
+
+/** Devices that are shown (the paper's K is 2). */
+const SHOWN = 5;
+
+/** Irregularities below which a ranking says nothing; and how far ahead another device must be to be a contradiction. */
+const FEWEST = 4;
+const AHEAD = 1.5;
 
 /** Periods take some milliseconds a rank; beyond this many only the first are looked at, and it is said. */
 const MOST_RANKS = 4096;
@@ -211,4 +218,42 @@ function lacksOf(
     );
   }
   return lacks;
+}
+
+/** The ranking of devices beside what the other witnesses say, and a word where they disagree. */
+function withDevices(finding: SlowFinding, { devices, searched }: Attribution): SlowFinding {
+  const shown = devices.slice(0, SHOWN).map(({ device, score, irregularities }) => ({
+    kind: device.kind,
+    name: device.name,
+    ranks: device.ranks.length <= 16 ? device.ranks : device.ranks.slice(0, 16),
+    score: Number(score.toPrecision(3)),
+    irregularities,
+  }));
+  return { ...finding, data: { ...finding.data, devices: shown, iterationsSearched: searched } };
+}
+
+/** null where the ranking agrees, or tells too little to disagree. */
+function fromDevices(
+  { devices, searched, irregularities }: Attribution,
+  found: readonly NewFinding[],
+  { lacks }: Witness,
+): NewFinding | null {
+  const [top] = devices;
+  const blamed = new Set(found.flatMap(({ accuses }) => accuses.flatMap(({ ranks }) => ranks)));
+  const serves = ({ device }: DeviceScore): boolean =>
+    device.ranks.some((rank) => blamed.has(rank));
+  if (!top || irregularities < FEWEST || 2 * top.irregularities < irregularities) return null;
+  if (serves(top)) return null;
+  const best = devices.find(serves);
+  if (best && top.score < AHEAD * best.score) return null;
+  const says = `slow iterations taken one by one speak for another device: ${top.device.name} (${top.irregularities} of ${irregularities} searches in ${searched} iterations)`;
+  return {
+    says,
+    weight: 0.2,
+    at: found[0]!.at,
+    data: { fact: "other-device", disagrees: true, speaksFor: top.device.name },
+    accuses: [],
+    clears: [],
+    lacks,
+  };
 }

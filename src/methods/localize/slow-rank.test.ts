@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../simulate/cluster/spec.ts";
-import { memoryOutput } from "../../simulate/emit/memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { diagnoseFiles } from "../../../test/support/in-memory.ts";
 import { few } from "../../../test/support/cases.ts";

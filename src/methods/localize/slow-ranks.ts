@@ -12,7 +12,7 @@ import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Culprit, Progress } from "./progressive/progressive.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 
-export interface SlowRank {
+interface SlowRank {
   readonly rank: Rank;
   /** Pivots whose search ended here; 0 where only own times tell. */
   readonly votes: number;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { testRanks, type TestJob } from "./test-ranks.ts";
+import { testRanks, type TestJob } from "../../../test/support/methods/ranks.ts";
 import { leadsOf } from "./waited-for.ts";
 
 /** The same every time, between -1 and 1. */

@@ -52,7 +52,7 @@ const FEWEST_SLOW = 7;
 const HOLDS = 0.7;
 const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
 
-export interface Leads {
+interface Leads {
   /** Ranks that are waited for, the largest lead first. */
   readonly suspects: readonly OwnTimeSuspect[];
   /** By iteration, what the others lose to a rank's late calls. */

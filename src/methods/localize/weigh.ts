@@ -22,7 +22,7 @@ import {
 } from "./slow-findings.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
-import { wiringOf } from "./wiring.ts";
+import { wiringOf } from "./progressive/wiring.ts";
 
 /** Iterations of each kind that are compared. */
 const MOST_COMPARED = 48;

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { seeded } from "../../base/random.ts";
 import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
-import type { Pass, TestJob } from "./what-if/test-schedule.ts";
-import { testTrace } from "./what-if/test-trace.ts";
+import type { Pass, TestJob } from "../../../eval/what-if/schedule.ts";
+import { testTrace } from "../../../eval/what-if/trace.ts";
 import { whatIfMethod } from "./what-if-method.ts";
 
 const LAYOUTS = fc.record({

@@ -3,7 +3,7 @@ import { FaultMatchers } from "../../library/matcher.ts";
 import { shippedMatchers } from "../../library/shipped.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import { analyseLogs } from "./analyse-logs.ts";
-import { digestOf, type TestLine } from "./test-digest.ts";
+import { digestOf, type TestLine } from "../../../test/support/methods/log-digest.ts";
 
 const nobody = { jobs: 0, has: () => false, hasRecord: () => false };
 const T0 = Date.UTC(2026, 10, 15);

@@ -36,14 +36,3 @@ export function hasRecordEvent(
 ): boolean {
   return texts.has(recordEvent(id, false)) || (isSettled && texts.has(recordEvent(id, true)));
 }
-
-/** A pool of texts at hand. */
-export function poolOf(jobs: readonly Iterable<string>[]): NormalPool {
-  const texts = new Set<string>();
-  for (const job of jobs) for (const text of job) texts.add(text);
-  return {
-    jobs: jobs.length,
-    has: (text) => texts.has(text),
-    hasRecord: (id, isSettled) => hasRecordEvent(texts, id, isSettled),
-  };
-}

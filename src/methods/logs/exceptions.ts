@@ -10,7 +10,7 @@ import type { ContextCause } from "./cause.ts";
 import { SETTLED } from "./signature-groups.ts";
 
 /** A record of an exception's class alone: it knows no more than that the program raised it. */
-export function isGeneric({ layer, component, category }: FaultRecord): boolean {
+function isGeneric({ layer, component, category }: FaultRecord): boolean {
   return layer === "python" && component === "training program" && category === "user.program";
 }
 
@@ -59,7 +59,7 @@ const MOST_WEIGHT = 0.75;
 const BESIDE_SPECIFIC = 0.5;
 const MOST_TITLE = 140;
 
-export interface Exceptions {
+interface Exceptions {
   readonly causes: readonly ContextCause[];
   /** Kept lines that they speak for; their records' groups say no more. */
   readonly spokenFor: ReadonlySet<number>;

@@ -5,7 +5,7 @@ const DONE =
   /\brun_stop\b.{0,400}["']status["']: ?["']success["']|\bafter training is done\b|\btraining (?:is |has )?(?:complete|completed|done|finished)\b|`Trainer\.fit` stopped|\bfinished training\b|\btrain_runtime\b|\bjob (?:is )?(?:done|completed successfully|finished successfully)\b|\bfinal (?:eval|test|val|acc|loss|score|result)\w*\b.{0,20}[:=]|\b\d+ passed\b.{0,60}\bin \d+(?:\.\d+)?s\b|\bexiting program at iteration\b|\bmax(?:imum)? (?:steps|epochs|iterations) reached\b/i;
 const NOT_DONE = /\b(?:not|before|until|error|fail\w*|abort\w*)\b/i;
 
-export interface Finish {
+interface Finish {
   readonly file: number;
   readonly line: number;
   /** NaN where it has no time. */

@@ -4,7 +4,7 @@ import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Env, Job, RankInfo } from "../../model/job.ts";
 import type { LogFailure } from "../../model/log.ts";
 import { logCause, withLogReport } from "./log-method.ts";
-import { digestOf, type TestLine } from "./test-digest.ts";
+import { digestOf, type TestLine } from "../../../test/support/methods/log-digest.ts";
 
 const ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
 const T0 = Date.UTC(2026, 10, 15);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { nodesOf, type NodeOptions } from "./nodes.ts";
-import { digestOf, type TestLine } from "./test-digest.ts";
+import { digestOf, type TestLine } from "../../../test/support/methods/log-digest.ts";
 
 /** Name of the node of every stream, in the order of first lines. */
 function named(

@@ -3,7 +3,7 @@ import { shippedMatchers } from "../../library/shipped.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import { knownLines } from "./known-lines.ts";
 import { resumed } from "./resumed.ts";
-import { digestOf, type TestLine } from "./test-digest.ts";
+import { digestOf, type TestLine } from "../../../test/support/methods/log-digest.ts";
 
 const NOBODY = { jobs: 0, has: () => false, hasRecord: () => false };
 const T0 = Date.UTC(2026, 10, 15);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { nodesOf } from "./nodes.ts";
 import { silencesOf, type SilenceResult } from "./silence.ts";
-import { digestOf, type TestLine } from "./test-digest.ts";
+import { digestOf, type TestLine } from "../../../test/support/methods/log-digest.ts";
 
 const START = Date.UTC(2026, 0, 1);
 const SECOND = 1000;

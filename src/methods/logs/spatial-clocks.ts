@@ -47,7 +47,7 @@ function byLine(matrix: EventMatrix, isOneFile: boolean): FirstOrder {
   };
 }
 
-export function clockOffsets(
+function clockOffsets(
   matrix: EventMatrix,
   isUsable: (template: number) => boolean,
 ): { readonly offsets: Float64Array; readonly left: number | null } {

@@ -1,5 +1,4 @@
 /** Which node wrote which event how often, from when to when: L4's log event vectors (§5.3.1), without their zeros. */
-import type { SparseRows } from "../../maths/isolation-forest.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogNodes } from "./nodes.ts";
 import { progressOf } from "./temporal-progress.ts";
@@ -14,6 +13,16 @@ export interface Peers {
   readonly count: number;
   /** By node. */
   readonly has: Uint8Array;
+}
+
+/** Rows of counts; what is not listed is 0. Columns ascend within a row. */
+export interface SparseRows {
+  readonly rows: number;
+  readonly columns: number;
+  /** rows + 1 places: entries of row r are start[r] to start[r + 1]. */
+  readonly start: Int32Array;
+  readonly column: Int32Array;
+  readonly value: Float64Array;
 }
 
 /** Rows are nodes, columns are templates. Columns beside `value` are by entry. */
@@ -186,22 +195,4 @@ function lastLines({ cells, streams }: LogDigest): Float64Array {
 function lower(a: number, b: number): number {
   if (Number.isNaN(a)) return b;
   return b < a ? b : a;
-}
-
-/** The same without some columns' entries, for methods that look at the rest only. */
-export function withoutEvents(data: SparseRows, isLeftOut: Uint8Array): SparseRows {
-  const kept = [...data.column.keys()].filter((entry) => isLeftOut[data.column[entry]!] === 0);
-  const start = new Int32Array(data.rows + 1);
-  let at = 0;
-  for (let row = 0; row < data.rows; row++) {
-    while (at < kept.length && kept[at]! < data.start[row + 1]!) at++;
-    start[row + 1] = at;
-  }
-  return {
-    rows: data.rows,
-    columns: data.columns,
-    start,
-    column: Int32Array.from(kept, (entry) => data.column[entry]!),
-    value: Float64Array.from(kept, (entry) => data.value[entry]!),
-  };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import { eventWeights } from "./spatial-weights.ts";
-import { digestOf, identityTemplates } from "./test-digest.ts";
+import { digestOf, identityTemplates } from "../../../test/support/methods/log-digest.ts";
 
 function weightOf(text: string, record: Partial<FaultRecord> | null = null): number {
   const digest = digestOf([{ file: "a.log", text }]);

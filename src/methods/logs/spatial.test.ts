@@ -3,7 +3,11 @@ import { seeded } from "../../base/random.ts";
 import { nodesOf } from "./nodes.ts";
 import { eventWeights } from "./spatial-weights.ts";
 import { compareNodes, type SpatialOptions, type SpatialResult } from "./spatial.ts";
-import { digestOf, identityTemplates, type TestLine } from "./test-digest.ts";
+import {
+  digestOf,
+  identityTemplates,
+  type TestLine,
+} from "../../../test/support/methods/log-digest.ts";
 import { processorMs } from "../../../test/support/processor-time.ts";
 
 const START = Date.UTC(2026, 0, 1);

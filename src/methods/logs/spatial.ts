@@ -1,6 +1,6 @@
 /**
  * Nodes of a training job do the same and write the same (L4 §4.2), so what one writes, lacks, or writes first is worth a
- * look. Event by event, where L4's isolation forest (./spatial-l4.ts) mixes all: rare events stay visible among thousands
+ * look. Event by event, where L4's isolation forest (eval/logs/l4/spatial.ts) mixes all: rare events stay visible among thousands
  * of counts, and every score says why.
  */
 import { median, spread } from "../../maths/robust.ts";

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { lastPlace, stageAt, stageRuleOf } from "./stages.ts";
-import { digestOf, identityTemplates, type TestLine } from "./test-digest.ts";
+import {
+  digestOf,
+  identityTemplates,
+  type TestLine,
+} from "../../../test/support/methods/log-digest.ts";
 
 const SCRIPT: readonly Omit<TestLine, "file">[] = [
   { text: "> initializing torch distributed ..." },

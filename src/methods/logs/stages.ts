@@ -55,7 +55,7 @@ export function stageRuleOf(
 }
 
 /** A place in the logs. */
-export interface LogPlace {
+interface LogPlace {
   readonly stream: number;
   readonly line: number;
   /** NaN where unknown. */

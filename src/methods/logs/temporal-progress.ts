@@ -4,7 +4,7 @@
  */
 import type { LogDigest, LogIterations } from "../../model/log-digest.ts";
 
-export interface Progress {
+interface Progress {
   /** Iterations of the stream that reports most; null where none does. */
   readonly reporter: LogIterations | null;
   /** Reports in all. */

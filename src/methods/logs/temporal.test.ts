@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { compareIterations, type TemporalResult } from "./temporal.ts";
-import { l4Temporal } from "./temporal-l4.ts";
-import { digestOf, identityTemplates, type TestLine } from "./test-digest.ts";
+import {
+  digestOf,
+  identityTemplates,
+  type TestLine,
+} from "../../../test/support/methods/log-digest.ts";
 
 const START = Date.UTC(2026, 0, 1);
 
@@ -86,28 +89,5 @@ describe("iterations that differ", () => {
     expect(texts[events[0]!.template]).toBe("gone");
     expect(events.length).toBeLessThan(20);
     expect(events[0]!.score).toBeGreaterThan(events.at(-1)!.score);
-  });
-});
-
-describe("iterations by L4's rule", () => {
-  const none = new Uint8Array(100);
-
-  it("finds the one whose events differ from the ten before", () => {
-    const digest = digestOf(run(40, (i) => (i === 33 ? ["notify wait failed", "retry"] : [])));
-    const odd = l4Temporal(digest, identityTemplates(digest), none);
-    expect(odd.map(({ iteration }) => iteration)).toContain(33);
-    expect(odd[0]!.similarity).toBeLessThan(0.7);
-  });
-
-  it("leaves out what the cross-job filter took", () => {
-    const digest = digestOf(run(40, (i) => (i === 33 ? ["known noise"] : [])));
-    const templates = identityTemplates(digest);
-    const isLeftOut = Uint8Array.from(templates.texts, (text) => Number(text === "known noise"));
-    expect(l4Temporal(digest, templates, isLeftOut)).toEqual([]);
-  });
-
-  it("is blind with few iterations, which is why ./temporal.ts is not", () => {
-    const digest = digestOf(run(5, (i) => (i === 5 ? ["link lost"] : [])));
-    expect(l4Temporal(digest, identityTemplates(digest), none)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Iterations of a training job repeat each other (L4 §4.2): an event that was never there before, one that is missing now,
- * an iteration that takes longer. Where L4 needs ten iterations before and a spread over many (./temporal-l4.ts), this
+ * an iteration that takes longer. Where L4 needs ten iterations before and a spread over many (eval/logs/l4/temporal.ts), this
  * needs two: what is new is new.
  */
 import { median, spread } from "../../maths/robust.ts";
@@ -9,9 +9,9 @@ import type { LogTemplates } from "./spatial-matrix.ts";
 import { progressOf } from "./temporal-progress.ts";
 
 /** new: never before. missing: always before. slow: took far longer. burst: far more often than before. */
-export type Change = "new" | "missing" | "slow" | "burst";
+type Change = "new" | "missing" | "slow" | "burst";
 
-export interface OddIteration {
+interface OddIteration {
   /** As the log numbers it. */
   readonly iteration: number;
   /** By order of reports, from 0. */
@@ -27,7 +27,7 @@ export interface OddIteration {
   readonly times: number;
 }
 
-export interface OddEvent {
+interface OddEvent {
   readonly template: number;
   readonly score: number;
   readonly kind: Change;

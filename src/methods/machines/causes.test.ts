@@ -7,7 +7,7 @@ import type { MachineReport } from "../../model/machine-report.ts";
 import { alignFleet } from "./align.ts";
 import { findMachines } from "./find-machines.ts";
 import { frozenSpans } from "./frozen.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 import { viewsOf } from "./views.ts";
 
 const SICK = 5;
@@ -67,7 +67,7 @@ describe("counters", () => {
       return [0, 1, 2, 3].map((m) => mean[(m + 1) * ticks - 1]!);
     };
     expect(last("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS")).toEqual([0, 0, 0, 0]);
-    expect(last("pfc-tx-packet-rate")).toEqual([5e4, 7e6, 5e4, 5e4]);
+    expect(last("port-transmit-wait")).toEqual([5e4, 7e6, 5e4, 5e4]);
   });
 
   it("of errors accuse the machine that alone has them when the job slows down", () => {

@@ -16,7 +16,13 @@ export interface Component extends Pick<Accusation, "type" | "ranks" | "link"> {
 }
 
 /** What a NIC's counters say, and what a GPU sends to its NIC over the bus. */
-const OF_NIC = ["tcp-rdma-throughput", "pfc-tx-packet-rate", "ecn-packet-rate", "cnp-packet-rate"];
+const OF_NIC = [
+  "tcp-rdma-throughput",
+  "pfc-tx-packet-rate",
+  "port-transmit-wait",
+  "ecn-packet-rate",
+  "cnp-packet-rate",
+];
 const OF_BUS = ["pcie-bandwidth", "pcie-usage"];
 /** Read at a moment of an iteration, so that by chance it differs for minutes: a part that is at fault shows more. */
 const OF_A_MOMENT = ["gpu-power-draw"];

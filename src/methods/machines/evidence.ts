@@ -32,6 +32,7 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "pcie-bandwidth": "network",
   "pcie-usage": "network",
   "pfc-tx-packet-rate": "congestion",
+  "port-transmit-wait": "congestion",
   "ecn-packet-rate": "congestion",
   "cnp-packet-rate": "congestion",
   // GPUs without work turn their links down: no state that would decide at once.
@@ -121,11 +122,11 @@ export function differs({ episode, deviation }: Evidence): boolean {
 }
 
 /**
- * Whether this share of its own samples are unlike the peers' middle. Two bursts make windows of minutes unlike, and so do
- * samples that are now like the peers' and now far from them; neither is a state that lasts.
+ * The share of its own samples that are unlike the peers' middle. A burst of one sample makes every window that holds it
+ * unlike, and so do samples that are now like the peers' and now far from them; neither is a state that lasts.
  */
-export function isUnlikeIn(share: number, { episode, fromS, toS, machine }: Evidence): boolean {
-  if (!episode) return true;
+export function unlikeShare({ episode, fromS, toS, machine }: Evidence): number {
+  if (!episode) return 1;
   const { grid, values, side, scale, peers } = episode.view;
   const { ticks, startS, stepS } = grid;
   const first = Math.max(0, Math.floor((fromS - startS) / stepS));
@@ -137,7 +138,7 @@ export function isUnlikeIn(share: number, { episode, fromS, toS, machine }: Evid
   const usual = scale.to(middle(peersOf(peers.role, machine, 40).flatMap(seen)));
   const own = seen(machine).map((value) => scale.to(value) - usual);
   const unlike = own.filter((off) => (side === "low" ? -off : off) >= scale.material / 2);
-  return unlike.length >= share * own.length;
+  return unlike.length / Math.max(1, own.length);
 }
 
 /** The machine's mean, its peers' and the device that stands out, between two times. */

@@ -9,9 +9,10 @@ import { deviationWords } from "./words.ts";
 /** What a congested machine does to others. */
 const SPREADS: readonly EvidenceKind[] = ["congestion", "network", "tcp"];
 /**
- * What a machine that waits for another may show as well: its processes poll, and what it cannot receive it pauses
- * (Minder §2.2). Beside a machine that shows what waiting does to nobody (a clock that fell, a NIC that carries less) it is
- * the lesser suspect.
+ * What a machine that waits for another may show as well: its processes poll, what it cannot receive it pauses (Minder
+ * §2.2), and it may be the one that writes the checkpoint. Beside a machine that shows what waiting does to nobody (a clock
+ * that fell, a NIC that carries less) it is the lesser suspect, and none where nothing is left of it without what the other
+ * did to the job.
  */
 const OF_WAITING: readonly EvidenceKind[] = ["cpu", "congestion", "tcp"];
 const LESSER = 0.7;
@@ -36,8 +37,16 @@ export function faultyMachines(
   const stepS = fleet.grids.reduce((step, grid) => Math.max(step, grid.stepS), 0);
   const byOnset = [...judged].sort((a, b) => a.fromS - b.fromS);
   const followers: Follower[] = [];
-  const culprits = byOnset.filter((one, place) => {
-    const source = byOnset.slice(0, place).find((first) => spreadTo(first, one, stepS));
+  const isLesser = (one: Judged, other: Judged): boolean =>
+    overlap(one, other) &&
+    // Whose samples alone are gone, in a job that runs, is no suspect that others wait for.
+    !goesOn(other, phases) &&
+    mayWait(one) &&
+    !mayWait(other);
+  const culprits = byOnset.filter((one) => {
+    const source = byOnset.find(
+      (other) => spreadTo(other, one, stepS) || (one.standsAlone === false && isLesser(one, other)),
+    );
     if (!source) return true;
     followers.push({
       machine: fleet.machines[one.machine]!,
@@ -53,14 +62,12 @@ export function faultyMachines(
     // Within one sampling interval nobody can tell who was first.
     if (one.fromS - lastS > stepS) order++;
     lastS = one.fromS;
-    // Whose samples alone are gone, in a job that runs, is no suspect that others wait for.
-    const isLesser = culprits.some(
+    const isBeside = culprits.some(
       (other) =>
-        overlap(one, other) &&
-        !goesOn(other, phases) &&
-        ((mayWait(one) && !mayWait(other)) || (isPhysical(other) && !isPhysical(one))),
+        isLesser(one, other) ||
+        (overlap(one, other) && !goesOn(other, phases) && isPhysical(other) && !isPhysical(one)),
     );
-    const told = isLesser ? { ...one, score: LESSER * one.score } : one;
+    const told = isBeside ? { ...one, score: LESSER * one.score } : one;
     return machineOf(fleet, told, order, goesOn(one, phases));
   });
   faulty.sort((a, b) => b.score - a.score || a.order - b.order);
@@ -134,8 +141,8 @@ function mayWait({ evidence }: Judged): boolean {
   const longestS = evidence.reduce((most, { fromS, toS }) => Math.max(most, toS - fromS), 0);
   // What lasts for a moment beside it says nothing.
   return evidence.every(
-    ({ kind, deviation, fromS, toS }) =>
-      (deviation.direction === "high" && OF_WAITING.includes(kind)) ||
+    ({ kind, deviation, fromS, toS, isBusier }) =>
+      (deviation.direction === "high" && (isBusier || OF_WAITING.includes(kind))) ||
       toS - fromS < MOMENT_SHARE * longestS,
   );
 }
@@ -145,7 +152,9 @@ const MOMENT_SHARE = 0.25;
 /** Whether the later one shows nothing but what the earlier one's trouble does to others. */
 function spreadTo(first: Judged, later: Judged, stepS: number): boolean {
   if (!later.kinds.every((kind) => SPREADS.includes(kind))) return false;
-  if (later.fromS - first.fromS <= LATER_STEPS * stepS) return false;
+  // Nobody else's trouble brings on what the first one shows beside it: it need not have been seen to be first.
+  const isSource = first.kinds.some((kind) => !SPREADS.includes(kind));
+  if (later.fromS - first.fromS <= (isSource ? -1 : 1) * LATER_STEPS * stepS) return false;
   // Only what is congested itself congests others, and while it is.
   if (!first.kinds.some((kind) => SPREADS.includes(kind)) || !overlap(first, later)) return false;
   if (later.fromS - first.fromS > SPREADS_WITHIN_S) return false;

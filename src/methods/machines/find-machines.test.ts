@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MetricGrid } from "../../model/fleet.ts";
 import { findMachines } from "./find-machines.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 import { few } from "../../../test/support/cases.ts";
 
 const names = (report: ReturnType<typeof findMachines>): string[] =>

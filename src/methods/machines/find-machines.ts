@@ -10,20 +10,20 @@ import { absences, gaps, lostDevices, silences, type Silence } from "./absence.t
 import { healthCounter } from "../../model/health-counters.ts";
 import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { coverageOf } from "./coverage.ts";
-import { episodesOf } from "./episodes.ts";
+import { episodesOf, type Episode } from "./episodes.ts";
 import {
   evidenceOf,
-  isUnlikeIn,
   kindOf,
   lossEvidence,
   silenceEvidence,
+  unlikeShare,
   type Evidence,
 } from "./evidence.ts";
 import { faultyMachines } from "./faulty.ts";
 import { haltCulprit } from "./halt-culprit.ts";
 import { cameWith } from "./halted.ts";
 import { jittersOf } from "./jitter.ts";
-import { judgeInDetail, withDetails, type Judged } from "./judge.ts";
+import { judgeInDetail, leastOf, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
@@ -74,12 +74,13 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
   const { phases } = activity;
   const pace = jobPace(activity);
   const pauses = phases.filter(({ what }) => what === "pause" || what === "warm-up");
-  const ended = phases.filter(({ what, toS: end }) => what === "halt" && end < toS);
+  const halts = phases.filter(({ what }) => what === "halt");
+  const ended = halts.filter(({ toS: end }) => end < toS);
   const views = fleet.grids
     .map((grid) => (isFine(grid) ? peaksOf(grid) : grid))
     .flatMap((grid) => viewsOf(fleet, grid, phases));
   missing.push(...crowdWords(views, continuityS));
-  const quick = views.flatMap((view) => episodeEvidence(view, phases, continuityS / 4));
+  const quick = episodeEvidence(views, phases, continuityS / 4);
   const evidence = [
     ...quick,
     ...slowEvidence(fleet, phases, continuityS, quick),
@@ -101,13 +102,17 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
     });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
-    if (found) judged.push(found);
+    // Whoever else explains why the job is held up leaves a halt that is one more pause.
+    const unheld = counted.map((one) => ({ ...one, isHeldUp: false }));
+    const alone = (): Judged | null =>
+      judgeInDetail(unheld, continuityS, [], [...pauses, ...halts]);
+    if (found) judged.push({ ...found, standsAlone: alone() !== null });
     const isUsed = (one: Evidence): boolean =>
       found !== null &&
       found.evidence.some((used) => used === one || (one.episode && used.episode === one.episode));
     rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
-  for (const halt of phases.filter(({ what }) => what === "halt")) {
+  for (const halt of halts) {
     // Who was unlike long before the halt did not bring it about.
     if (judged.some(({ evidence: own }) => own.some((one) => cameWith(one, halt)))) continue;
     const isBroken = (m: number, metric: string): boolean =>
@@ -230,8 +235,8 @@ function agreeAllAlong(one: Evidence, other: Evidence): boolean {
   return (
     one.deviation.direction === other.deviation.direction &&
     (isOf(one, other) || isOf(other, one)) &&
-    isUnlikeIn(ALL_ALONG, one) &&
-    isUnlikeIn(ALL_ALONG, other)
+    unlikeShare(one) >= ALL_ALONG &&
+    unlikeShare(other) >= ALL_ALONG
   );
 }
 
@@ -255,23 +260,23 @@ function slowEvidence(
     const key = keyOf(one);
     seenS.set(key, Math.max(seenS.get(key) ?? 0, one.toS - one.fromS));
   }
-  return fleet.grids
+  const views = fleet.grids
     .filter(({ ticks, stepS }) => ticks * stepS >= LEAST_SLOW_BLOCKS * SLOW_BLOCK_S)
     .flatMap((grid) =>
       grid.stepS < SELDOM_S
         ? viewsOf(fleet, grid, phases, SLOW_BLOCK_S)
         : viewsOf(fleet, grid, phases, grid.stepS, windowOf(grid.stepS)),
-    )
-    .flatMap((view) => episodeEvidence(view, phases, continuityS / 4))
-    .filter((one) => {
-      const lastsS = one.toS - one.fromS;
-      const { blockS, window } = one.episode!.view.peers.blocks;
-      // Half a block, or window, less is what its edges may add to it.
-      const surelyS = lastsS - (blockS * window) / 2;
-      const needS = window > 1 ? LEAST_SHARE_OF_IT * continuityS : continuityS;
-      if (one.isBusier && window > 1 && !isUnlikeIn(0.5, one)) return false;
-      return surelyS >= needS && lastsS > LONGER * (seenS.get(keyOf(one)) ?? 0);
-    });
+    );
+  return episodeEvidence(views, phases, continuityS / 4).filter((one) => {
+    const lastsS = one.toS - one.fromS;
+    if (lastsS <= LONGER * (seenS.get(keyOf(one)) ?? 0)) return false;
+    const { blockS, window } = one.episode!.view.peers.blocks;
+    // Half a block less is what its edges may add to it.
+    if (window === 1) return lastsS - blockS / 2 >= continuityS;
+    // A single sample makes every window that holds it unlike: only its own samples tell how long a machine was.
+    const needS = Math.max(LEAST_SHARE_OF_IT * continuityS, leastOf(one));
+    return unlikeShare(one) * lastsS >= needS;
+  });
 }
 
 function keyOf({ machine, deviation: { metric, direction } }: Evidence): string {
@@ -305,15 +310,30 @@ function crowdWords(views: readonly View[], continuityS: number): string[] {
   ];
 }
 
+/**
+ * Metrics of which nothing is known are judged together: machines that stray one after the other, each in another of them,
+ * do not do the same work, and tell no more of each other than if they strayed in the same one.
+ */
+function episodeEvidence(
+  views: readonly View[],
+  phases: readonly Phase[],
+  leastS: number,
+): Evidence[] {
+  const groups = groupBy(views, (view) => (view.metric.group === "other" ? "other" : view));
+  return [...groups.values()].flatMap((group) => {
+    const episodes = group.flatMap((view) => viewEpisodes(view, phases));
+    return extraordinary(episodes, group[0]!.peers.role.length, leastS).map(evidenceOf);
+  });
+}
+
 /** While the job pauses for a checkpoint, whoever writes it is busier than others; that is no fault. */
-function episodeEvidence(view: View, phases: readonly Phase[], leastS: number): Evidence[] {
+function viewEpisodes(view: View, phases: readonly Phase[]): Episode[] {
   const kind = kindOf(view.metric.id, view.metric.group);
   const isQuiet = kind === "state";
   const isBusy = view.side === "high" && ["cpu", "memory", "disk", "tcp"].includes(kind);
   const ignored = (atS: number): boolean =>
     !isQuiet && (isIn(phases, atS, "idle", "warm-up") || (isBusy && isIn(phases, atS, "pause")));
-  const episodes = episodesOf(view, ignored);
-  return extraordinary(episodes, view.peers.role.length, leastS).map(evidenceOf);
+  return episodesOf(view, ignored);
 }
 
 function absenceEvidence(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { frozenSpans } from "./frozen.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 import { viewsOf } from "./views.ts";
 
 function spansOf(changes: readonly Change[], machine: number) {

@@ -40,6 +40,11 @@ export function isFine(value: number): boolean {
   return value % 1 !== 0 || Math.abs(value) > FINE;
 }
 
+/** Next to nothing: an idle GPU may show the same 0.006 % for minutes. */
+export function isNothing({ scale }: View, value: number): boolean {
+  return scale.ratio !== null && scale.to(value) - scale.to(0) < scale.material / 4;
+}
+
 /**
  * Of one machine. A machine's lowest value is one device's now and another's then, so every device is followed by
  * itself, whenever it is its turn.
@@ -82,7 +87,8 @@ function standing(machine: number, view: View): FrozenSpan[] {
   const runs = new Map<number, Run>();
   const close = (run: Run): void => {
     const isLong = run.seen >= LEAST_SAMPLES && (run.to - run.from) * stepS >= LEAST_S;
-    if (isLong && isFine(run.value) && !isNew(view, machine, run))
+    const isOld = isFine(run.value) && !isNothing(view, run.value) && !isNew(view, machine, run);
+    if (isLong && isOld)
       spans.push({ fromS: startS + run.from * stepS, toS: startS + (run.to + 1) * stepS });
   };
   for (let t = 0; t < ticks; t++) {

@@ -6,7 +6,7 @@ import type { LogFailure, RankLog } from "../../model/log.ts";
 import type { Deviation, FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import { findMachines } from "./find-machines.ts";
 import { machineFindings } from "./machine-method.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 
 const STOP_S = 600;
 

@@ -45,6 +45,7 @@ export function atHalt(faulty: FaultyMachine, halt: Phase): FaultyMachine | null
 
 const OF_NETWORK = [
   "pfc-tx-packet-rate",
+  "port-transmit-wait",
   "ecn-packet-rate",
   "cnp-packet-rate",
   "tcp-rdma-throughput",

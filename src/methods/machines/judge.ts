@@ -26,6 +26,8 @@ export interface Judged {
   readonly kinds: readonly EvidenceKind[];
   /** 0..1 */
   readonly score: number;
+  /** Whether it would be accused though the job's slowdown and halt are another's doing. */
+  readonly standsAlone?: boolean;
 }
 
 /** Nothing but more input and output than others have harms nobody yet: it must last so many times as long. */
@@ -203,7 +205,7 @@ function endsHalt(one: Evidence, halts: readonly EndedHalt[]): boolean {
 }
 
 /** Processes do not end in the same second, and scrapes are an interval apart: one or two of them tell nothing. */
-function leastOf({ episode }: Evidence): number {
+export function leastOf({ episode }: Evidence): number {
   return LEAST_SAMPLES * (episode?.view.grid.stepS ?? 0);
 }
 

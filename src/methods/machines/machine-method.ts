@@ -168,7 +168,7 @@ export function causeOf({ deviations }: FaultyMachine): Cause {
     return counter?.decides === true && counter.harm === direction;
   });
   if (physical) return healthCounter(physical.metric)!.cause;
-  if (is("pfc-tx-packet-rate", "high")) return "network-slow";
+  if (is("pfc-tx-packet-rate", "high") || is("port-transmit-wait", "high")) return "network-slow";
   if (is("gpu-memory-used", "low") || (is("cpu-usage", "low") && is("memory-usage", "low")))
     return "process-gone";
   const isIdle = is("gpu-duty-cycle", "low") || is("gpu-graphics-engine-activity", "low");

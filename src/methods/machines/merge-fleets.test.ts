@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findMachines } from "./find-machines.ts";
 import { extendFleet, mergeMetrics } from "./merge-fleets.ts";
-import { EPOCH_S, testFleet, type TestFleet } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type TestFleet } from "../../../test/support/methods/fleet.ts";
 import type { Fleet } from "../../model/fleet.ts";
 
 const METRICS = ["cpu-usage", "gpu-duty-cycle", "gpu-power-draw", "gpu-tensor-core-activity"];

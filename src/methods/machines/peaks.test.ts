@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nicMilliseconds } from "../../simulate/fleet/nic-milliseconds.ts";
+import { nicMilliseconds } from "../../../eval/machines/fleet/nic-milliseconds.ts";
 import { findMachines } from "./find-machines.ts";
 
 describe("NICs by the millisecond (Minder §6.6)", () => {

@@ -7,7 +7,7 @@ import { alignFleet } from "./align.ts";
 import { explainMachine } from "./explain.ts";
 import { findMachines } from "./find-machines.ts";
 import { withoutWarmUp } from "./restarts.ts";
-import { EPOCH_S, testFleet, type Change } from "./test-fleet.ts";
+import { EPOCH_S, testFleet, type Change } from "../../../test/support/methods/fleet.ts";
 
 const everything = testFleet({ seconds: 60 }).grids.map(({ metric }) => metric);
 const names = ({ faulty }: MachineReport): string[] => faulty.map(({ machine }) => machine);
@@ -136,6 +136,50 @@ describe("samples of half a minute", () => {
     expect(
       names(findMachines(testFleet({ ...shape, metrics, changes: [...noisy, half] }))),
     ).toEqual(["node009"]);
+  });
+});
+
+it("samples of five minutes show no state that lasts where two of them are far off", () => {
+  const metrics = ["tcp-rdma-throughput"];
+  const accused = (samples: number): string[] => {
+    const toS = 30_000 + 300 * samples;
+    const change = { machine: 9, metric: metrics[0]!, fromS: 30_000, toS, to: () => 0 };
+    const fleet = testFleet({ seconds: 60_000, stepS: 300, metrics, changes: [change] });
+    return names(findMachines(fleet, { continuityS: 900 }));
+  };
+  expect(accused(2)).toEqual([]);
+  expect(accused(5)).toEqual(["node009"]);
+});
+
+describe("metrics of which nothing is known", () => {
+  const own = { "memory-usage": "queue_depth", "disk-usage": "requests", "gpu-clocks": "heap" };
+  const busy = (machine: number, metric: keyof typeof own, fromS: number): Change => ({
+    machine,
+    metric,
+    fromS,
+    toS: fromS + 600,
+    to: (x) => 2 * x,
+  });
+  const accused = (changes: readonly Change[]): string[] => {
+    const fleet = testFleet({ seconds: 6000, stepS: 30, metrics: Object.keys(own), changes });
+    const grids = fleet.grids.map((grid) => ({
+      ...grid,
+      metric: own[grid.metric as keyof typeof own],
+    }));
+    return names(findMachines({ ...fleet, grids }));
+  };
+
+  it("accuse the one machine that is unlike in them", () => {
+    expect(accused([busy(3, "memory-usage", 3000)])).toEqual(["node003"]);
+  });
+
+  it("accuse nobody where machines stray one after the other, each in another of them", () => {
+    const strays = [
+      busy(3, "memory-usage", 3000),
+      busy(5, "disk-usage", 4000),
+      busy(8, "gpu-clocks", 5000),
+    ];
+    expect(accused(strays)).toEqual([]);
   });
 });
 

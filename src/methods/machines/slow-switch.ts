@@ -18,6 +18,7 @@ const OF_NIC: readonly { readonly metric: string; readonly side: Side; readonly 
   [
     { metric: "tcp-rdma-throughput", side: "low", times: 1 / 1.35 },
     { metric: "pfc-tx-packet-rate", side: "high", times: 5 },
+    { metric: "port-transmit-wait", side: "high", times: 5 },
     { metric: "ecn-packet-rate", side: "high", times: 5 },
     { metric: "cnp-packet-rate", side: "high", times: 5 },
   ];

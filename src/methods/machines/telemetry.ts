@@ -7,7 +7,7 @@ import { largest, smallest } from "../../base/numbers.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
-import { frozenSpans, isAnalogue, isFine } from "./frozen.ts";
+import { frozenSpans, isAnalogue, isFine, isNothing } from "./frozen.ts";
 import { deviationBetween, type View } from "./views.ts";
 
 /** All of them fall when a GPU stops, and none of them alone. */
@@ -112,7 +112,9 @@ function frozenSensor(one: Evidence): string | null {
   const { deviation, episode } = one;
   if (!episode || !isAnalogue(deviation.metric)) return null;
   const constant = constantOf(one) ?? frozenDevice(one);
-  if (constant === null || constant === 0 || !stoodBefore(one, constant)) return null;
+  if (constant === null || isNothing(episode.view, constant) || !stoodBefore(one, constant)) {
+    return null;
+  }
   const { title, unit } = episode.view.metric;
   return `${title} has read exactly ${amount(constant, unit)} all the time, which no live GPU does: the exporter serves an old value`;
 }
@@ -133,8 +135,7 @@ function stoodBefore({ machine, fromS, episode }: Evidence, constant: number): b
   for (let t = Math.max(0, until - LOOK_BACK); t < until; t++) {
     if (!Number.isNaN(at(t))) before.push(at(t));
   }
-  if (isFine(constant)) return true;
-  if (before.length < LEAST_SAMPLES) return false;
+  if (before.length < LEAST_SAMPLES) return isFine(constant);
   // It may have stopped in any part of an iteration, so the range counts, not the middle.
   const slack = scale.material / 4;
   const old = scale.to(constant);

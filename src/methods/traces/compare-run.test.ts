@@ -6,7 +6,11 @@ import type { CollectTimes } from "./collect-time.ts";
 import { compareRun } from "./compare-run.ts";
 import { peerRegressions } from "./peer-regressions.ts";
 import { profileRun } from "./profile-run.ts";
-import { testTrace, type TestEvent, type TestKernel } from "./test-trace.ts";
+import {
+  testTrace,
+  type TestEvent,
+  type TestKernel,
+} from "../../../test/support/methods/kernel-trace.ts";
 
 interface Layer {
   /** Microseconds of one matrix kernel. */

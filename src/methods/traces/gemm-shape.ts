@@ -11,7 +11,7 @@ export interface Gemm {
 
 /**
  * null for what is no plain product. Convolutions and attention are not: stride, padding and masks, which decide
- * how much is computed, are no dims; their kernels are compared by duration instead (kernel-times.ts).
+ * how much is computed, are no dims; their kernels are compared by duration instead (profile-trace.ts).
  */
 export function gemmOf(operator: string, { dims, types }: InputShape): Gemm | null {
   const name = operator.replace(/^.*::/, "").replace(/_+$/, "");

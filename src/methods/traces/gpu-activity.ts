@@ -5,7 +5,7 @@ import { GPU_ACTIVITIES, type GpuActivity } from "../../model/trace-picture.ts";
 import { COLLECTIVE, MATRIX } from "./instrumented.ts";
 import type { Measured } from "./measured.ts";
 
-export type GpuActivities = Readonly<Record<GpuActivity, Intervals>>;
+type GpuActivities = Readonly<Record<GpuActivity, Intervals>>;
 
 /** Disjoint; together they cover the trace from its first step or event to its last. */
 export function gpuActivities({ trace, steps, classes }: Measured): GpuActivities {

@@ -13,7 +13,7 @@ const HALVES_FACTOR = 2;
 /** Of the step: what a distance of latencies must be at least where a single step leaves nothing to compare. */
 const UNKNOWN_DISTANCE = 0.25;
 
-export interface Level {
+interface Level {
   readonly centre: number;
   /** How far healthy runs (or halves, counted up) lie apart, the worst rank's. */
   readonly deviation: number;

@@ -7,7 +7,7 @@ import { GRAPH_LAUNCH } from "../../model/kernels.ts";
 import { COLLECTIVE, MINORITY } from "./instrumented.ts";
 import type { Measured } from "./measured.ts";
 
-export interface Latencies {
+interface Latencies {
   /** Nanoseconds and the step of each instrumented kernel, in the order of the trace. */
   readonly ns: Float64Array;
   readonly step: Int32Array;
@@ -40,6 +40,6 @@ export function issueLatencies({ trace, classes, step }: Measured): Latencies {
 }
 
 /** "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(…)" → "AllReduce". */
-export function collectiveOf(kernel: string): string {
+function collectiveOf(kernel: string): string {
   return /^nccl(?:Dev)?Kernel_([A-Za-z]+)/.exec(kernel)?.[1] ?? "communication";
 }

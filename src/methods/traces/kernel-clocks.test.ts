@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { RankKernels } from "../../model/kernels.ts";
 import { kernelClocks } from "./kernel-clocks.ts";
-import { testTrace, type TestKernel } from "./test-trace.ts";
+import { testTrace, type TestKernel } from "../../../test/support/methods/kernel-trace.ts";
 
 interface Options {
   readonly hasSeq?: boolean;

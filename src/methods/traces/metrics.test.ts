@@ -8,7 +8,11 @@ import { issueLatencies } from "./issue-latency.ts";
 import { measured } from "./measured.ts";
 import { stallsOf } from "./stalls.ts";
 import { stepsOf } from "./steps.ts";
-import { testTrace, type TestKernel, type TestTrace } from "./test-trace.ts";
+import {
+  testTrace,
+  type TestKernel,
+  type TestTrace,
+} from "../../../test/support/methods/kernel-trace.ts";
 import { voidShares } from "./void-share.ts";
 
 const stallsIn = (given: TestTrace) => {

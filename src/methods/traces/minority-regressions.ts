@@ -9,7 +9,7 @@ import type { Healthy } from "./healthy.ts";
 import type { SlowerKernel } from "./kernel-regressions.ts";
 import { growthOf, LEAST_SHARE } from "./stall-regressions.ts";
 
-export interface Growth {
+interface Growth {
   readonly share: number;
   readonly healthyShare: number;
   readonly growth: number;
@@ -74,7 +74,7 @@ function summed({ kernels, stepMs }: RankProfile): { share: number; perStep: num
   return { share, perStep, ms: share * median(stepMs) };
 }
 
-export interface MinorityGrowth {
+interface MinorityGrowth {
   readonly name: string;
   /** Shares of the step. */
   readonly share: number;
@@ -85,7 +85,7 @@ export interface MinorityGrowth {
 }
 
 /** Which minority kernels there are more of, and by how much; the largest growth first. */
-export function moreMinority(profile: RankProfile, healthy: Healthy): MinorityGrowth[] {
+function moreMinority(profile: RankProfile, healthy: Healthy): MinorityGrowth[] {
   const before = new Map<string, { share: number[]; perStep: number[] }>();
   const others = healthy.of(profile.rank);
   for (const { kernels } of others) {

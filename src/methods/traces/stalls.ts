@@ -10,7 +10,7 @@ import { STALL_CAUSES, type StallCause } from "../../model/trace-profile.ts";
 import type { Measured } from "./measured.ts";
 import { loaderCalls } from "./void-share.ts";
 
-export interface Stalls {
+interface Stalls {
   /** Nanoseconds by step. */
   readonly intra: Readonly<Record<StallCause, number[]>>;
   readonly inter: Readonly<Record<StallCause, number[]>>;

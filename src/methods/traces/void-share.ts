@@ -20,7 +20,7 @@ import { MINORITY } from "./instrumented.ts";
 import type { Measured } from "./measured.ts";
 import { stepAt } from "./steps.ts";
 
-export interface Voids {
+interface Voids {
   /** By step, 0..1. */
   readonly inter: readonly number[];
   readonly minority: readonly number[];

@@ -10,7 +10,7 @@ export const SLOWER = 1.1;
 /** Fewer tests say so, and of many ranks one is always the slowest: a gap has to lie between it and all others. */
 const APART = 1.2;
 
-export interface SlowGpus {
+interface SlowGpus {
   readonly slow: ReadonlyMap<Rank, readonly Slow<Rank>[]>;
   /** Slow at products of one type, as fast as its peers at the others. */
   readonly atOneType: readonly {

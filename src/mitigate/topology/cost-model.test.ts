@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { PlacedJob } from "../../model/mitigation.ts";
 import { Arrangement } from "./arrangement.ts";
 import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";
-import { anyJob, placedJob, sharedOut } from "./test-jobs.ts";
+import { anyJob, placedJob, sharedOut } from "../../../test/support/mitigate/placed-jobs.ts";
 
 const asIs = (job: PlacedJob): number => iterationMs(job, identity(job.slots.length));
 

@@ -15,10 +15,10 @@
 import type { PlacedJob } from "../../model/mitigation.ts";
 
 /** NVLink moves 450 GB/s each way on an H100, its NIC 50 GB/s; of both about 370 and 45 GB/s reach a collective. */
-export const NVLINK_SPEED = 8;
+const NVLINK_SPEED = 8;
 
 /** A backward pass computes two gradients (inputs, weights) where the forward pass computes one output. */
-export const BACKWARD_SHARE = 2 / 3;
+const BACKWARD_SHARE = 2 / 3;
 
 /**
  * Makespan of the replicas when micro-batches are shared out anew (S2): by replica the time of one micro-batch more, and
@@ -46,7 +46,7 @@ export interface JobTables {
   readonly slotsPerMachine: number;
 }
 
-export interface SlotLinks {
+interface SlotLinks {
   readonly a: Int32Array;
   readonly b: Int32Array;
   readonly factor: Float64Array;
@@ -59,7 +59,7 @@ export interface SlotLinks {
 export const rowWidth = (stages: number): number => stages + 2;
 
 /** How much slower than a healthy network two slots speak; below 1 within a machine. */
-export function wayFactor(job: JobTables, a: number, b: number): number {
+function wayFactor(job: JobTables, a: number, b: number): number {
   const { links, network, machine } = job;
   let factor = 1;
   for (let i = links.from[a]!; i < links.from[a + 1]!; i++) {
@@ -109,7 +109,7 @@ export function timeReplica(
  * Gradient exchange of a stage. Any ring or tree of the group may pass any two of its members (§5.2), so its slowest way
  * counts. A single replica has nobody to exchange with.
  */
-export function exchangeMs(
+function exchangeMs(
   job: JobTables,
   placeOf: Int32Array,
   slotAt: Int32Array,

@@ -11,7 +11,7 @@ import { healthyTables, type JobTables } from "./cost-model.ts";
 export const SAME = 1e-9;
 
 /** How to fill the places. */
-export interface Insertion {
+interface Insertion {
   /** All bad slots, hardest first. */
   readonly order: readonly number[];
   readonly ceilingMs: number;

@@ -1,13 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { UserError } from "../../base/errors.ts";
-import { randomInt, sample, seeded } from "../../base/random.ts";
+import { randomInt, seeded } from "../../base/random.ts";
+import { sample } from "../../../test/support/sample.ts";
 import type { PlacedJob, TopologyPlan } from "../../model/mitigation.ts";
 import { Arrangement } from "./arrangement.ts";
 import { healthyTables, identity, iterationMs, jobTables } from "./cost-model.ts";
 import { planTopology } from "./plan-topology.ts";
 import { search } from "./search.ts";
-import { anyJob, leastMs, placedJob, sharedOut } from "./test-jobs.ts";
+import {
+  anyJob,
+  leastMs,
+  placedJob,
+  sharedOut,
+} from "../../../test/support/mitigate/placed-jobs.ts";
 import { searchSteps } from "./work.ts";
 import { runs } from "../../../test/support/cases.ts";
 

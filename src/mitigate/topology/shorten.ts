@@ -17,7 +17,7 @@ const TIE_WORK = 20_000;
 /** Pairs of moved stragglers that may take each other's place instead. */
 const PAIR_WORK = 600;
 
-export interface Bounds {
+interface Bounds {
   readonly bad: readonly number[];
   readonly ceilingMs: number;
   readonly rebalance: Rebalance | undefined;
@@ -167,7 +167,7 @@ function splits(cycle: readonly number[]): Swap[] {
 }
 
 /** Slots that change places in a ring, each sitting where the next one came from. */
-export function cycles(placeOf: Int32Array): number[][] {
+function cycles(placeOf: Int32Array): number[][] {
   const isSeen = new Uint8Array(placeOf.length);
   const found: number[][] = [];
   for (let start = 0; start < placeOf.length; start++) {

@@ -15,7 +15,7 @@ const COMMAND = new RegExp(
   "g",
 );
 
-export interface Piece {
+interface Piece {
   readonly text: string;
   readonly isCommand: boolean;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { anchor, escapeText, html, join } from "./escape.ts";
-import { readTags } from "./tag-check.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 
 test("any text in a text or an attribute leaves the tags as they are", () => {
   fc.assert(

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Verdict } from "../../model/verdict.ts";
 import { html } from "./escape.ts";
 import { type EvidenceSection, placeEvidence } from "./evidence-order.ts";
-import { reasonedSlowGpu } from "./synthetic-reasoning.ts";
+import { reasonedSlowGpu } from "../../../test/support/report/reasoning.ts";
 
 const section = (id: string, ...shows: EvidenceSection["shows"]): EvidenceSection => ({
   id,

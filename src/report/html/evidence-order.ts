@@ -25,7 +25,7 @@ export interface PlacedSection extends EvidenceSection {
   readonly findings: readonly Finding[];
 }
 
-export interface PlacedEvidence {
+interface PlacedEvidence {
   /** In the order in which they matter. */
   readonly sections: readonly PlacedSection[];
   /** Of the story's own sections: what stands there. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { frontierTable } from "./frontier.ts";
-import { syntheticHang, syntheticWaits, type Shape } from "./synthetic-job.ts";
+import { syntheticHang, syntheticWaits, type Shape } from "../../../test/support/report/job.ts";
 
 const SHAPE: Shape = { tp: 2, dp: 4, pp: 2, culprit: 5, moreRoles: 1, silent: [7] };
 

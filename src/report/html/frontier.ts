@@ -8,7 +8,7 @@ import type { StuckOperator } from "../../model/facts.ts";
 
 export const COUNTERS = ["enqueued", "started", "completed"] as const;
 
-export interface Counter {
+interface Counter {
   /** Sequence number of the last operator; -1 where unknown. */
   readonly value: number;
   /** How many fewer than the farthest member of the group. */
@@ -30,14 +30,14 @@ export interface FrontierColumn {
   readonly hasLag: boolean;
 }
 
-export interface FrontierRow {
+interface FrontierRow {
   readonly rank: Rank;
   readonly isSuspect: boolean;
   /** null where the rank left no dump; a cell is null where the rank is in no such group. */
   readonly cells: readonly (FrontierCell | null)[] | null;
 }
 
-export interface FrontierTable {
+interface FrontierTable {
   readonly columns: readonly FrontierColumn[];
   readonly rows: readonly FrontierRow[];
   readonly leftOutRows: number;

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { Job } from "../../model/job.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { slowGpu, standstill } from "../parts/sample-picture.ts";
+import { slowGpu, standstill } from "../../../test/support/report/picture.ts";
 import { renderHtml } from "./html.ts";
-import { syntheticHang, type Shape } from "./synthetic-job.ts";
-import { reasonedSlowGpu } from "./synthetic-reasoning.ts";
-import { slowSeries } from "./synthetic-series.ts";
-import { readTags } from "./tag-check.ts";
+import { syntheticHang, type Shape } from "../../../test/support/report/job.ts";
+import { reasonedSlowGpu } from "../../../test/support/report/reasoning.ts";
+import { slowSeries } from "../../../test/support/report/series.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 import { few } from "../../../test/support/cases.ts";
 
 const SMALL: Shape = { tp: 2, dp: 2, pp: 2, culprit: 3, silent: [6] };

@@ -3,22 +3,34 @@
  * answered: the answer, why, who disagrees, what would change it, how it spread; then the evidence in the order in which
  * it matters for this verdict, down to file and line; then what to do, and what is missing.
  */
-import { cutText } from "../../base/text.ts";
+import { cutText, count } from "../../base/text.ts";
 import type { Job } from "../../model/job.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { FindingCards, MoreFindings, shownFindings } from "../parts/evidence.tsx";
 import { markupOf } from "../parts/markup-of.ts";
-import { html, type Markup } from "./escape.ts";
-import { type PlacedSection, placeEvidence } from "./evidence-order.ts";
+import { html, type Markup, type Part } from "./escape.ts";
+import { placeEvidence, type PlacedSection } from "./evidence-order.ts";
 import { evidenceSections, OTHER } from "./evidence-sections.ts";
-import { renderInputs, renderMissing } from "./inputs.ts";
 import type { MachineAnswer } from "./machines-section.ts";
-import { renderMitigation } from "./mitigation-section.ts";
 import { renderPage } from "./page.ts";
 import { storySections } from "./picture-section.ts";
 import type { TracePictures } from "./trace-section.ts";
-import { renderActions, renderHead, renderReasoning, renderSuspects } from "./verdict-section.ts";
+import type { Mitigation } from "../../model/mitigation.ts";
+import { stepHead, stepHow, stepWhen } from "../mitigation-words.ts";
+import { Actions, unplannedActions } from "../parts/actions.tsx";
+import { Reasoning, type ReasoningProps } from "../parts/reasoning.tsx";
+import { Suspects } from "../parts/suspects.tsx";
+import { FirstStep, VerdictHead } from "../parts/verdict-head.tsx";
+import { Lacks } from "../parts/lacks.tsx";
+import { renderAdvice } from "./commands.ts";
+
+const MAX_INPUTS = 1_000;
+const MAX_LINES = 200;
+const MAX_LINE_CHARS = 1_000;
+const MAX_PATH_CHARS = 400;
+
+const MOST_STEP = 120;
 
 interface Section {
   readonly id: string;
@@ -105,4 +117,120 @@ function renderEvidence({ findings, isOpen, folds, body }: PlacedSection): Marku
       <summary>${folds}</summary>
       ${body}
     </details>`;
+}
+
+/** "While it lasts": what can be done about a slow-down before it is mended, cheapest first. */
+function renderMitigation(plan: Mitigation): Markup {
+  return html`<p class="note">
+      Each step is due when it would have saved as much as it costs. However long the fault lasts,
+      that loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would have
+      lost.
+    </p>
+    <ol class="fl-actions">
+      ${plan.steps.map(
+        (step) =>
+          html`<li>
+            <b>${stepHead(step, plan)}</b>
+            <p>${stepWhen(step, plan)}</p>
+            ${stepHow(step).map((how) => html`<p><code>${how}</code></p>`)}
+          </li>`,
+      )}
+    </ol>
+    ${plan.assumes.length > 0 && html`<p class="note">Taken for granted: ${plan.assumes.join("; ")}.</p>`}`;
+}
+
+/**
+ * The report's first screen, of the parts that the page draws, too: the answer, who is suspected, why; and what to do.
+ * `step`: the section that says what to do, where there is one. It comes late; whoever is in a hurry goes there at once.
+ */
+function renderHead({ name, worldSize }: Job, verdict: Verdict, step: string | null): Markup {
+  const size = worldSize > 0 ? count(worldSize, "rank") : "";
+  const about = [name, size].filter((part) => part !== "").join(" · ");
+  const [first] =
+    step === "actions" ? unplannedActions(verdict) : (verdict.mitigation?.steps ?? []);
+  if (step === null || !first) return markupOf(VerdictHead, { verdict, about });
+  const target = "target" in first ? ` ${first.target}` : "";
+  const says = cutText(`${first.do}${target}`, MOST_STEP);
+  const facts = FirstStep({ section: step, says });
+  return markupOf(VerdictHead, { verdict, about, facts });
+}
+
+function renderSuspects(job: Job, verdict: Verdict): Markup {
+  return markupOf(Suspects, { verdict, placeOf: (rank) => job.ranks.get(rank) });
+}
+
+/** Nothing for a verdict that does not say how it came about. */
+function renderReasoning(
+  verdict: Verdict,
+  shownIn: NonNullable<ReasoningProps["shownIn"]>,
+): Markup {
+  return markupOf(Reasoning, { verdict, shownIn });
+}
+
+/** Nothing where the plan says it all. */
+function renderActions(job: Job, verdict: Verdict): Markup {
+  const actions = unplannedActions(verdict);
+  if (actions.length === 0) return html``;
+  const ranks = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
+  const pid = ranks.size === 1 ? (job.ranks.get([...ranks][0]!)?.pid ?? null) : null;
+  const { mitigation } = verdict;
+  return markupOf(Actions, { actions, mitigation: mitigation ?? null, pid });
+}
+
+/**
+ * What was read, what was missing or odd, and what would settle what is open.
+ * `undrawn`: what could not be drawn, and why. Nothing where nothing is missing.
+ */
+function renderMissing({ missing, wouldHelp }: Verdict, undrawn: readonly string[]): Markup {
+  return html`${
+    wouldHelp.length > 0 &&
+    html`<h3>What would help</h3>
+      ${list(wouldHelp, (text) => renderAdvice(text, null))}`
+  }
+  ${
+    missing.length > 0 &&
+    html`<h3>Missing or odd</h3>
+      ${list(missing, (text) => text)}`
+  }
+  ${markupOf(Lacks, { lacks: undrawn })}`;
+}
+
+function renderInputs({ inputs }: Verdict): Markup {
+  const rows = inputs.slice(0, MAX_INPUTS);
+  const rest = inputs.length - rows.length;
+  return html`<details>
+    <summary>${count(inputs.length, "file")} read</summary>
+    <div class="scroll" tabindex="0" role="group" aria-label="Input files, scrolls sideways">
+      <table class="inputs">
+        <thead>
+          <tr>
+            <th scope="col">Path</th>
+            <th scope="col">Format</th>
+            <th scope="col">Rank</th>
+            <th scope="col">Records</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ({ path, format, rank, records }) =>
+              html`<tr>
+                <td><code>${cutText(path, MAX_PATH_CHARS)}</code></td>
+                <td>${format}</td>
+                <td class="number">${rank ?? "–"}</td>
+                <td class="number">${records}</td>
+              </tr> `,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${rest > 0 && html`<p class="note">${count(rest, "more file")} in verdict.json.</p>`}
+  </details>`;
+}
+
+function list(lines: readonly string[], show: (line: string) => Part): Markup {
+  const rest = lines.length - MAX_LINES;
+  return html`<ul>
+      ${lines.slice(0, MAX_LINES).map((line) => html`<li>${show(cutText(line, MAX_LINE_CHARS))}</li>`)}
+    </ul>
+    ${rest > 0 && html`<p class="note">${rest} more in verdict.json.</p>`}`;
 }

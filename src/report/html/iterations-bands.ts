@@ -75,7 +75,7 @@ function hatch(left: number, width: number): string {
   return d;
 }
 
-export interface PlacedChange {
+interface PlacedChange {
   readonly change: ChangePoint;
   readonly at: number;
   /** Where a ramp came to rest; null where it has no place in the plot, or there is none. */

@@ -6,7 +6,7 @@
 import type { ChangePoint, Episode, IterationSeries, TrackedSeries } from "../../model/series.ts";
 
 /** Indices of points; null where no point fits. */
-export interface Places {
+interface Places {
   readonly changes: readonly (number | null)[];
   /** First and last point of each episode. */
   readonly episodes: readonly (readonly [number, number] | null)[];

@@ -3,8 +3,13 @@ import { describe, expect, test } from "vitest";
 import { seeded } from "../../base/random.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { renderIterationPlot } from "./iterations-plot.ts";
-import { changeAt, episodeOf, slowSeries, syntheticSeries } from "./synthetic-series.ts";
-import { readTags } from "./tag-check.ts";
+import {
+  changeAt,
+  episodeOf,
+  slowSeries,
+  syntheticSeries,
+} from "../../../test/support/report/series.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 
 /** The drawing, checked to be well formed and free of numbers that are none. */
 function draw(tracked: TrackedSeries): string {

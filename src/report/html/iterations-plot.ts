@@ -3,7 +3,7 @@
  * sees in it. The axis belongs to the iterations that count; longer ones are cut off at its top with an arrow.
  */
 import { count, cutText } from "../../base/text.ts";
-import type { TrackedSeries } from "../../model/series.ts";
+import type { TrackedSeries, Pause } from "../../model/series.ts";
 import { html, type Markup } from "./escape.ts";
 import {
   CHARACTER,
@@ -12,9 +12,8 @@ import {
   drawRestarts,
   type PlacedEpisode,
 } from "./iterations-bands.ts";
-import { drawPause, drawSpike } from "./iterations-marks.ts";
 import { placeAll } from "./iterations-places.ts";
-import { drawClipped, drawLevel, drawPoints, px } from "./iterations-points.ts";
+import { drawClipped, drawLevel, drawPoints, px, upArrow } from "./iterations-points.ts";
 import {
   BOTTOM,
   HEIGHT,
@@ -22,11 +21,23 @@ import {
   LEFT,
   makeScale,
   RIGHT,
-  type Scale,
   TOP,
   WIDTH,
+  isDuration,
+  type Scale,
 } from "./iterations-scale.ts";
-import { changeWords, durationWords, episodeWords, iterationCount } from "./iterations-words.ts";
+import {
+  changeWords,
+  durationWords,
+  episodeWords,
+  iterationCount,
+  iterationWords,
+} from "./iterations-words.ts";
+
+interface PlacedPause {
+  readonly pause: Pause;
+  readonly at: number;
+}
 
 const MAX_BANDS = 120;
 const MAX_CHANGES = 120;
@@ -158,4 +169,33 @@ function describe(tracked: TrackedSeries): string {
 function named(all: readonly string[], rest: string): string[] {
   const cut = all.length - MAX_NAMED;
   return cut > 0 ? [...all.slice(0, MAX_NAMED), count(cut, rest)] : [...all];
+}
+
+/** Single points that stand out: spikes, and pauses that are no slowness. */
+function drawSpike(
+  { episode, from, to }: PlacedEpisode,
+  durationMs: Float64Array,
+  scale: Scale,
+): Markup {
+  let peak = from;
+  for (let i = from; i <= to; i++) if (durationMs[i]! > (durationMs[peak] || 0)) peak = i;
+  const [x, y] = [scale.x(peak), scale.y(durationMs[peak] || 0)];
+  return html`<g class="spike">
+    <title>${episodeWords(episode)}: up to ${durationWords(durationMs[peak]!)}</title>
+    <path d="M${px(x)} ${px(y - 4.5)}l4.5 4.5l-4.5 4.5l-4.5 -4.5z" />
+  </g>`;
+}
+
+function drawPause({ pause, at }: PlacedPause, scale: Scale): Markup | null {
+  const { why, durationMs, iteration } = pause;
+  if (!isDuration(durationMs)) return null;
+  const x = scale.x(at);
+  const isBeyond = durationMs > scale.topMs;
+  const d = isBeyond
+    ? upArrow(x)
+    : `M${px(x - 3)} ${px(scale.y(durationMs))}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z`;
+  return html`<g class="pause">
+    <title>Iteration ${iterationWords(iteration)}: ${why}, ${durationWords(durationMs)}</title>
+    <path d="${d}" />
+  </g>`;
 }

@@ -20,7 +20,7 @@ const HIGHEST_OVER_LEVEL = 4;
 const ROOM = 1.1;
 const MIN_LABEL_GAP = 64;
 
-export interface Tick {
+interface Tick {
   /** Across or down, as the axis goes. */
   readonly at: number;
   readonly label: string;

@@ -1,8 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { renderIterationsPage } from "./iterations-page.ts";
 import { renderSeries } from "./iterations-section.ts";
-import { changeAt, episodeOf, slowSeries, syntheticSeries } from "./synthetic-series.ts";
-import { readTags } from "./tag-check.ts";
+import {
+  changeAt,
+  episodeOf,
+  slowSeries,
+  syntheticSeries,
+} from "../../../test/support/report/series.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 
 /** Words of the markup, one space between them. */
 function words(markup: string): string {

@@ -1,12 +1,32 @@
 /** Iteration times: a picture of each series, what changes in it, and what that cost. */
 import { count, cutText, rankWords, thousands } from "../../base/text.ts";
-import type { SeriesBasis, TrackedSeries } from "../../model/series.ts";
-import { html, join, type Markup } from "./escape.ts";
-import { groupSeries, type SeriesGroup } from "./iterations-groups.ts";
+import type { SeriesBasis, TrackedSeries, ChangePoint, Episode } from "../../model/series.ts";
+import { html, join, type Markup, type Part } from "./escape.ts";
 import { renderIterationPlot } from "./iterations-plot.ts";
 import { counts } from "./iterations-scale.ts";
-import { renderChangePoints, renderEpisodes } from "./iterations-tables.ts";
-import { durationWords, hoursWords, iterationCount } from "./iterations-words.ts";
+import {
+  durationWords,
+  hoursWords,
+  iterationCount,
+  iterationWords,
+  periodWords,
+  ratioWords,
+} from "./iterations-words.ts";
+import type { Rank } from "../../model/ids.ts";
+import { grouped, sameChanges } from "../same-changes.ts";
+
+const MAX_CHANGES = 30;
+const MAX_EPISODES = 20;
+
+/** The last moment that a Date can hold. */
+const LAST_MS = 8.64e15;
+
+interface SeriesGroup {
+  /** The one that lost most time. */
+  readonly shown: TrackedSeries;
+  /** Ranks of the others, ascending. */
+  readonly alike: readonly Rank[];
+}
 
 const MAX_PLOTS = 8;
 const MAX_NAMES = 10;
@@ -129,4 +149,106 @@ function renderLegend(): Markup {
         </li> `,
     )}
   </ul>`;
+}
+
+/**
+ * Ranks that wait for each other slow down together: series that say the same are drawn once.
+ * In the order in which the first of each group stands in the list.
+ */
+function groupSeries(tracked: readonly TrackedSeries[]): SeriesGroup[] {
+  return grouped(tracked, areAlike).map((members) => {
+    const shown = members.reduce((a, b) => (b.wastedMs > a.wastedMs ? b : a));
+    const others = members.filter((one) => one !== shown).map(({ series }) => series.rank!);
+    const alike = [...new Set(others)].sort((a, b) => a - b);
+    return { shown, alike };
+  });
+}
+
+/** Only ranks: the others are named by their numbers. */
+function areAlike(a: TrackedSeries, b: TrackedSeries): boolean {
+  return a.series.rank !== null && b.series.rank !== null && sameChanges(a, b);
+}
+
+/** What the picture shows, in numbers: change points and episodes. */
+function renderChangePoints(changes: readonly ChangePoint[]): Markup {
+  if (changes.length === 0) return html``;
+  const hasTimes = changes.some(({ atMs }) => atMs !== null);
+  const hasLines = changes.some(({ line }) => line > 0);
+  const head = ["Change at", "Known at", "Before", "After", "Ratio"];
+  if (hasTimes) head.push("When (UTC)");
+  if (hasLines) head.push("Line");
+  const rows = changes
+    .slice(0, MAX_CHANGES)
+    .map((change) => [
+      html`<b>${change.direction === "slower" ? "▲" : "▼"}</b> ${iterationWords(change.iteration)}
+        ${change.ramp && "slowly "}${change.direction}${change.ramp && ` until ${iterationWords(change.ramp.until)}`}`,
+      iterationWords(change.detectedAt),
+      durationWords(change.beforeMs),
+      durationWords(change.afterMs),
+      ratioWords(change.ratio),
+      ...(hasTimes ? [utc(change.atMs)] : []),
+      ...(hasLines ? [change.line > 0 ? iterationWords(change.line) : "–"] : []),
+    ]);
+  const rest = changes.length - rows.length;
+  return table(
+    "Change points",
+    head,
+    rows,
+    rest > 0 ? `${count(rest, "later change point")}.` : "",
+  );
+}
+
+/** The most wasteful first. */
+function renderEpisodes(episodes: readonly Episode[]): Markup {
+  if (episodes.length === 0) return html``;
+  const head = ["Type", "From–to", "Ratio", "Iterations", "Time wasted", "Period"];
+  const rows = episodes
+    .toSorted((a, b) => (b.wastedMs || 0) - (a.wastedMs || 0))
+    .slice(0, MAX_EPISODES)
+    .map(({ type, from, to, isOpen, ratio, iterations, wastedMs, period }) => [
+      type,
+      `${from === to ? iterationWords(from) : `${iterationWords(from)}–${iterationWords(to)}`}${isOpen ? ", up to the end" : ""}`,
+      ratioWords(ratio),
+      iterationWords(iterations),
+      durationWords(wastedMs),
+      period === null ? "–" : periodWords(period),
+    ]);
+  const rest = episodes.length - rows.length;
+  const words = `${count(rest, "more episode")} that wasted less.`;
+  return table("Episodes", head, rows, rest > 0 ? words : "");
+}
+
+function table(
+  caption: string,
+  head: readonly string[],
+  rows: readonly (readonly Part[])[],
+  rest: string,
+): Markup {
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="${caption}">
+      <table class="iteration-table">
+        <caption class="hidden">
+          ${caption}
+        </caption>
+        <thead>
+          <tr>
+            ${head.map((name) => html`<th scope="col">${name}</th> `)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            (cells) =>
+              html`<tr>
+                ${cells.map((cell) => html`<td>${cell}</td> `)}
+              </tr> `,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${rest !== "" && html`<p class="note">${rest}</p>`}`;
+}
+
+function utc(ms: number | null): Part {
+  if (ms === null || !(Math.abs(ms) <= LAST_MS)) return "–";
+  const iso = new Date(ms).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, -5).replace("T", " ")}</time>`;
 }

@@ -51,7 +51,7 @@ export function iterationCount(iterations: number): string {
 }
 
 /** "iterations 16–85", "iteration 7". */
-export function spanWords({ from, to }: Pick<Episode, "from" | "to">): string {
+function spanWords({ from, to }: Pick<Episode, "from" | "to">): string {
   if (from === to) return `iteration ${iterationWords(from)}`;
   return `iterations ${iterationWords(from)}–${iterationWords(to)}`;
 }

@@ -1,9 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { renderHtml } from "./html.ts";
 import { renderMachinesPage } from "./machines-page.ts";
-import { faultyMachine, machinePicture, machineReport, START_S } from "./synthetic-machines.ts";
-import { syntheticHang } from "./synthetic-job.ts";
-import { readTags } from "./tag-check.ts";
+import {
+  faultyMachine,
+  machinePicture,
+  machineReport,
+  START_S,
+} from "../../../test/support/report/machines.ts";
+import { syntheticHang } from "../../../test/support/report/job.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 
 const HOSTILE = [
   `<script>alert(1)</script>`,

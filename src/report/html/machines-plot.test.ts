@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import { renderMachinePlot, runsOf } from "./machines-plot.ts";
 import { amountAxis, BOTTOM, LEFT, RIGHT, timeAxis, TOP } from "./machines-scale.ts";
-import { machinePicture, START_S, STEP_S } from "./synthetic-machines.ts";
-import { readTags } from "./tag-check.ts";
+import { machinePicture, START_S, STEP_S } from "../../../test/support/report/machines.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 
 function draw(picture: MachinePicture): string {
   const { text } = renderMachinePlot(picture, timeAxis([picture]), "71 W, peers 500 W");

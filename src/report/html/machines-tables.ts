@@ -8,7 +8,7 @@ import { lastingWords, metricTitle, nameWords, utc } from "./machines-words.ts";
 const MOST = 200;
 const MOST_TEXT = 1_000;
 
-export interface MachinePart {
+interface MachinePart {
   readonly id: string;
   readonly name: string;
   readonly body: Markup;
@@ -20,7 +20,7 @@ export function machineParts(report: MachineReport): MachinePart[] {
   const parts: (MachinePart | false)[] = [
     followers.length > 0 && {
       id: "followers",
-      name: "Followed, not to blame",
+      name: "Not to blame",
       body: followed(report),
     },
     telemetry.length > 0 && { id: "telemetry", name: "Telemetry faults", body: misread(report) },
@@ -34,11 +34,11 @@ export function machineParts(report: MachineReport): MachinePart[] {
 
 function followed({ followers }: MachineReport): Markup {
   return html`<p class="note">
-      Unlike their peers only in what another machine's fault spreads, and only after it.
+      Unlike their peers only in what another machine's fault does to others.
     </p>
     ${table(
       "Followers",
-      ["Machine", "In", "Since (UTC)", "After"],
+      ["Machine", "In", "Since (UTC)", "Because of"],
       followers,
       ({ machine, metric, sinceS, after }) => [
         nameWords(machine),

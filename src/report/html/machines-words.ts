@@ -87,7 +87,7 @@ export function lastingWords(seconds: number): string {
 }
 
 /** A unit in which amounts up to `most` read well: what one of it is worth, and what follows the number. */
-export interface ShownUnit {
+interface ShownUnit {
   readonly worth: number;
   readonly suffix: string;
 }

@@ -22,7 +22,7 @@ const ON_LIGHT: ReadonlySet<GpuActivity> = new Set(["minority", "copy", "communi
 /** Narrower parts have no room for their figure. */
 const LEAST_LABEL = 44;
 
-export interface Bar {
+interface Bar {
   readonly stepMs: number;
   /** Milliseconds of a step, means over the steps. */
   readonly ms: Readonly<Record<GpuActivity, number>>;

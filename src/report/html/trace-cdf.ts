@@ -20,7 +20,7 @@ const MOST_LINES = 16;
 const SHOWN = 0.995;
 
 /** Where a share of the kernels has started: shares and milliseconds, both never falling. */
-export interface CdfPoint {
+interface CdfPoint {
   readonly ms: number;
   readonly share: number;
 }

@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { profileRun } from "../../methods/traces/profile-run.ts";
 import { timelinePicture } from "../../methods/traces/pictures/timeline.ts";
-import { testTrace, type TestKernel } from "../../methods/traces/test-trace.ts";
+import { testTrace, type TestKernel } from "../../../test/support/methods/kernel-trace.ts";
 import * as K from "../../model/kernels.ts";
 import type { Regression } from "../../model/regression.ts";
 import { barOf } from "./trace-breakdown.ts";
 import { cdfPoints } from "./trace-cdf.ts";
 import { renderTracePage } from "./trace-page.ts";
-import { stackRuns } from "./trace-stack.ts";
-import { readTags } from "./tag-check.ts";
+import { stackRuns } from "./trace-timeline.ts";
+import { readTags } from "../../../test/support/report/tag-check.ts";
 import { runs } from "../../../test/support/cases.ts";
 
 const HOSTILE = [

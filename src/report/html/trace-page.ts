@@ -14,7 +14,7 @@ const MOST_PLACES = 4;
 const MOST_NOTES = 60;
 const MOST_TEXT = 2_000;
 
-export interface TracePage {
+interface TracePage {
   readonly report: TraceReport;
   readonly healthy: readonly RunProfile[];
   readonly timeline: TimelinePicture | null;

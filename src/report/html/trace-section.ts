@@ -14,7 +14,7 @@ export interface TracePictures {
   readonly timeline: TimelinePicture | null;
 }
 
-export interface TraceSection {
+interface TraceSection {
   readonly id: string;
   /** In a list of sections. */
   readonly name: string;

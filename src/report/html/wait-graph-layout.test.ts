@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Rank } from "../../model/ids.ts";
-import { syntheticWaits } from "./synthetic-job.ts";
-import { type Layout, layOut } from "./wait-graph-layout.ts";
+import { syntheticWaits } from "../../../test/support/report/job.ts";
+import { layOut, type Layout } from "./wait-graph-layout.ts";
 import { buildGraph } from "./wait-graph-nodes.ts";
-import { waitGraphLayout } from "./wait-graph-section.ts";
+import { waitGraphLayout } from "./evidence-sections.ts";
 import type { StuckOperator } from "../../model/facts.ts";
 import { ABSENCES } from "../../model/wait-ops.ts";
 

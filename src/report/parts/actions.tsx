@@ -16,7 +16,7 @@ const MOST_ACTIONS = 40;
 
 type Plan = Mitigation | null | undefined;
 
-export interface ActionsProps {
+interface ActionsProps {
   readonly actions: readonly Action[];
   readonly mitigation?: Plan;
   readonly pid?: number | null;
@@ -60,7 +60,7 @@ const STATES: Readonly<Record<ActionState, readonly [words: string, tone: string
   "dry-run": ["tried without effect", "fl-open"],
 };
 
-export interface IncidentActionsProps {
+interface IncidentActionsProps {
   readonly actions: readonly IncidentAction[];
   readonly mitigation?: Plan;
   readonly whatIf?: WhatIf | null | undefined;

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { splitCommands } from "../html/commands.ts";
 
-export interface AdviceProps {
+interface AdviceProps {
   readonly text: string;
   /** Stands in for "<pid>" where it is known. */
   readonly pid?: number | null;

@@ -179,7 +179,7 @@ export function isOpen({ kind, bars }: StoryHop): boolean {
 }
 
 /** The drawing in words. */
-export function barsSentence({ title, says, bars }: StoryHop): string {
+function barsSentence({ title, says, bars }: StoryHop): string {
   const absent = bars.filter(({ role }) => role === "absent").length;
   const missing = absent === 0 ? "" : ` ${absent} of ${bars.length} never came.`;
   return `${title.slice(0, 200)}: ${says.slice(0, 600)}${missing}`;

@@ -11,7 +11,7 @@ const MOST_TITLE = 200;
 const MOST_SAYS = 600;
 const MOST_ROWS = 64;
 
-export interface StoryProps {
+interface StoryProps {
   readonly story: StoryPicture;
   /** Told where the pointer is on a hop, so that its ranks can be marked elsewhere; null: on none. */
   readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;

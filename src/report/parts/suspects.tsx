@@ -19,12 +19,12 @@ const MOST_EVIDENCE = 24;
 
 const TYPES: Readonly<Record<string, string>> = { gpu: "GPU", nic: "NIC" };
 
-export interface RankPlace {
+interface RankPlace {
   readonly gpu: number | null;
   readonly pid: number | null;
 }
 
-export interface SuspectsProps {
+interface SuspectsProps {
   readonly verdict: Pick<Verdict, "suspects" | "victims" | "findings" | "reasoning">;
   /** What is known of a rank besides. */
   readonly placeOf?: (rank: Rank) => RankPlace | null | undefined;
@@ -75,7 +75,7 @@ export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
   );
 }
 
-export function Victims({ victims }: { readonly victims: readonly Rank[] }): VNode | null {
+function Victims({ victims }: { readonly victims: readonly Rank[] }): VNode | null {
   if (victims.length === 0) return null;
   return (
     <p class="fl-p">

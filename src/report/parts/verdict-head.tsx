@@ -22,11 +22,11 @@ const TONES: Readonly<Record<Verdict["kind"], string>> = {
   undetermined: "fl-open",
 };
 
-export function toneOf(kind: string): string {
+function toneOf(kind: string): string {
   return Object.hasOwn(TONES, kind) ? TONES[kind as Verdict["kind"]] : "fl-open";
 }
 
-export interface HeadVerdict extends Pick<Verdict, "kind" | "summary" | "when" | "owner"> {
+interface HeadVerdict extends Pick<Verdict, "kind" | "summary" | "when" | "owner"> {
   /** null before there is a verdict. */
   readonly confidence: number | null;
 }
@@ -48,7 +48,7 @@ export function headOfIncident(incident: Incident): HeadVerdict {
   };
 }
 
-export interface VerdictHeadProps {
+interface VerdictHeadProps {
   readonly verdict: HeadVerdict;
   /** "llama-70b · 64 ranks" */
   readonly about?: ComponentChildren;

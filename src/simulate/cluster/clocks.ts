@@ -15,8 +15,3 @@ export function machineNs(spec: ClusterSpec, machine: number, jobNs: number): nu
   const drift = 2 * DRIFT * (uniform(spec.seed ^ STREAM.clock, machine, 1, 0) - 0.5);
   return jobNs + spec.noise * (offset + drift * jobNs);
 }
-
-/** Milliseconds since 1970 on a machine's clock. */
-export function machineMs(spec: ClusterSpec, machine: number, jobNs: number): number {
-  return Number(spec.epochNs / 1_000_000n) + machineNs(spec, machine, jobNs) / 1e6;
-}

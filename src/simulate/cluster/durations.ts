@@ -13,7 +13,7 @@ const COMMUNICATION_MINUTES = 24;
 const AT_SCALE_MINUTES = 72;
 const AT_SCALE_GPUS = 1024;
 
-export function meanMinutes(spec: ClusterSpec, fault: FaultSpec): number {
+function meanMinutes(spec: ClusterSpec, fault: FaultSpec): number {
   if (spec.gpus >= AT_SCALE_GPUS) return AT_SCALE_MINUTES;
   return fault.cause === "network-slow" ? COMMUNICATION_MINUTES : COMPUTATION_MINUTES;
 }

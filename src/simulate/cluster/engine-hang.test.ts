@@ -1,7 +1,7 @@
 /** What a hang looks like: who has issued, who has started, who has ended, and who is not touched at all. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jobs, operators, programOf, run, type Run } from "./test-jobs.ts";
+import { jobs, operators, programOf, run, type Run } from "../../../test/support/simulate/jobs.ts";
 import { parseFault } from "./fault-spec.ts";
 import * as P from "./program.ts";
 import { completeSpec } from "./spec.ts";

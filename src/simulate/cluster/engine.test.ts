@@ -1,7 +1,14 @@
 /** The laws of the simulated cluster, over random layouts, schedules, noise and faults. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jobs, operators, programOf, run, slowFault, type Run } from "./test-jobs.ts";
+import {
+  jobs,
+  operators,
+  programOf,
+  run,
+  slowFault,
+  type Run,
+} from "../../../test/support/simulate/jobs.ts";
 import * as P from "./program.ts";
 import { completeSpec } from "./spec.ts";
 import { parseFault } from "./fault-spec.ts";

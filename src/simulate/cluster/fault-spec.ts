@@ -2,7 +2,7 @@
 import { UserError } from "../../base/errors.ts";
 import { CAUSES, type Cause } from "../../model/cause.ts";
 
-export type FaultShape = "steady" | "spike" | "fluctuation" | "ramp";
+type FaultShape = "steady" | "spike" | "fluctuation" | "ramp";
 const SHAPES: readonly FaultShape[] = ["steady", "spike", "fluctuation", "ramp"];
 
 export interface FaultSpec {
@@ -55,7 +55,7 @@ export const SIMULATED_CAUSES: readonly Cause[] = [
  * micro-batch (Megatron's timers), collections now and then on each rank by itself, version checks of packages in
  * every layer, masks made by the loader, and which minority kernels nobody fused.
  */
-export const HOWS: Readonly<Partial<Record<Cause, readonly string[]>>> = {
+const HOWS: Readonly<Partial<Record<Cause, readonly string[]>>> = {
   synchronization: ["layer", "micro-batch"],
   "garbage-collection": ["now-and-then"],
   "user-program": ["package-check"],

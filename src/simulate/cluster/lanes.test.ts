@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { makeLanes, type LaneGroups } from "./lanes.ts";
 import { completeSpec } from "./spec.ts";
-import { jobs } from "./test-jobs.ts";
+import { jobs } from "../../../test/support/simulate/jobs.ts";
 
 const lists = ({ count, size, members }: LaneGroups): number[][] =>
   Array.from({ length: count }, (_, g) => [...members.subarray(g * size, (g + 1) * size)]);

@@ -34,7 +34,7 @@ export function uniform(a: number, b: number, c: number, d: number): number {
 }
 
 export const COMPUTE_JITTER = 0.012;
-export const NETWORK_JITTER = 0.03;
+const NETWORK_JITTER = 0.03;
 const CONGESTED_SHARE = 0.002;
 const CONGESTED_FACTOR = 3;
 const GC_SHARE = 0.02;

@@ -4,7 +4,7 @@ import { executionOrder } from "./order.ts";
 import { makePrograms } from "./program.ts";
 import { stagePasses } from "./schedule.ts";
 import { completeSpec, type ClusterSpec } from "./spec.ts";
-import { jobs } from "./test-jobs.ts";
+import { jobs } from "../../../test/support/simulate/jobs.ts";
 
 const specOf = (job: Partial<ClusterSpec>): ClusterSpec => completeSpec({ tp: 1, dp: 1, ...job });
 

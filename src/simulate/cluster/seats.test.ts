@@ -5,7 +5,7 @@ import { UserError } from "../../base/errors.ts";
 import { simulate } from "./engine.ts";
 import { parseFault } from "./fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "./spec.ts";
-import { jobs, run, type Run } from "./test-jobs.ts";
+import { jobs, run, type Run } from "../../../test/support/simulate/jobs.ts";
 import { makeTopology } from "./topology.ts";
 import { runs } from "../../../test/support/cases.ts";
 

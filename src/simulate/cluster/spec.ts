@@ -8,7 +8,7 @@ import type { FaultSpec } from "./fault-spec.ts";
 export type ScheduleName = "1f1b" | "interleaved" | "gpipe";
 
 /** What is trained: it decides which kernels a layer has. */
-export type ModelName = "llama" | "vision" | "recommendation";
+type ModelName = "llama" | "vision" | "recommendation";
 
 export interface ClusterSpec {
   readonly name: string;
@@ -45,7 +45,7 @@ export interface ClusterSpec {
   readonly launchQueue: number;
   /** The CPU waits for the GPU at each receive, as Megatron's batch_p2p_sync has it. */
   readonly p2pSync: boolean;
-  /** How much one run differs from the next because it got other machines: 0 not at all, 1 as assumed in placement.ts. */
+  /** How much one run differs from the next because it got other machines: 0 not at all, 1 as assumed in faults.ts. */
   readonly placement: number;
   /**
    * Attention and feed-forward take what their operations take, at any length of sequence; where not, 0.34 and 0.62 of

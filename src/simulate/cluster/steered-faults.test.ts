@@ -4,7 +4,7 @@ import { simulate } from "./engine.ts";
 import { parseFault } from "./fault-spec.ts";
 import { completeSpec } from "./spec.ts";
 import type { Steering } from "./steering.ts";
-import { run } from "./test-jobs.ts";
+import { run } from "../../../test/support/simulate/jobs.ts";
 
 const SMALL = {
   gpus: 32,

@@ -6,7 +6,7 @@ import { COMPUTE, FLOPS_PER_NS, GRADIENTS, lossNs, OPTIMIZER } from "./program.t
 import { stagePasses } from "./schedule.ts";
 import { runOf } from "./shares.ts";
 import { completeSpec, type ClusterSpec } from "./spec.ts";
-import { jobs, programOf, run, type Run } from "./test-jobs.ts";
+import { jobs, programOf, run, type Run } from "../../../test/support/simulate/jobs.ts";
 
 const QUIET = { noise: 0, iterations: 1, overlapGradients: false, layersPerStage: 2 } as const;
 

@@ -18,7 +18,7 @@ import { recordRank } from "../flight/record-rank.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { OperatorCounts } from "./operator-counts.ts";
 
-export interface FlightOptions {
+interface FlightOptions {
   /** TORCH_FR_BUFFER_SIZE; the default is PyTorch's. */
   readonly ringSize?: number;
   readonly timing?: boolean;

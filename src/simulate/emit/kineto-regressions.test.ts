@@ -7,7 +7,7 @@ import { simulate } from "../cluster/engine.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
 import { emitKineto } from "./kineto.ts";
-import { memoryOutput } from "./memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 
 const JOB: Partial<ClusterSpec> = {
   gpus: 8,

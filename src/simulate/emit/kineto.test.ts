@@ -7,8 +7,7 @@ import { parseFault } from "../cluster/fault-spec.ts";
 import { NO_GROUP, SEND } from "../cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
 import type { Output } from "./emitter.ts";
-import { emitKineto, type KinetoOptions } from "./kineto.ts";
-import { chooseRanks, chooseSteps } from "./kineto/choose.ts";
+import { emitKineto, chooseRanks, chooseSteps, type KinetoOptions } from "./kineto.ts";
 import { listText } from "./kineto/communication.ts";
 import { oddSize } from "./kineto/kernels.ts";
 

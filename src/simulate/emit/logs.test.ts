@@ -4,7 +4,7 @@ import { parseFault } from "../cluster/fault-spec.ts";
 import { TP } from "../cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
 import { emitLogs, type LogOptions } from "./logs.ts";
-import { memoryOutput } from "./memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 
 const SMALL: Partial<ClusterSpec> = { gpus: 16, tp: 2, pp: 2, iterations: 6, microBatches: 4 };
 

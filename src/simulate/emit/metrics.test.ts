@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { simulate } from "../cluster/engine.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../cluster/spec.ts";
-import { memoryOutput } from "./memory-output.ts";
+import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { emitMetrics, type MetricOptions } from "./metrics.ts";
 import { FAULT_TYPES, shownGroups } from "./metrics/minder-table.ts";
 
@@ -42,11 +42,16 @@ function seriesOf(text: string, name: string): Map<string, number[]> {
   return series;
 }
 
+/** How exporters are reached: by address. */
+function instanceOf(host: string): string {
+  return `instance="10.40.0.${2 + Number(host.slice("node".length))}:`;
+}
+
 /** Last value of a gauge on one GPU of a machine. */
 function lastOf(text: string, name: string, host: string, gpu: number): number {
   const found = [...seriesOf(text, name)].find(
     ([labels]) =>
-      labels.includes(`instance="${host}:`) &&
+      labels.includes(instanceOf(host)) &&
       (labels.includes(`gpu="${gpu}"`) ||
         labels.includes(`_${gpu}"`) ||
         labels.includes(`ens${gpu}np`)),
@@ -58,13 +63,32 @@ function lastOf(text: string, name: string, host: string, gpu: number): number {
 function lastGain(text: string, name: string, host: string, label = ""): number {
   let gain = 0;
   for (const [labels, values] of seriesOf(text, name)) {
-    if (labels.includes(`instance="${host}:`) && labels.includes(label))
+    if (labels.includes(instanceOf(host)) && labels.includes(label))
       gain += (values.at(-1)! - values.at(-9)!) / 8;
   }
   return gain;
 }
 
 describe("the text", () => {
+  it("gives a machine an address and, in other series, its name", () => {
+    const text = metricsOf([]);
+    expect([...seriesOf(text, "node_uname_info").keys()]).toEqual(
+      ["node000", "node001"].map((host) => expect.stringContaining(instanceOf(host))),
+    );
+    expect([...seriesOf(text, "node_uname_info").keys()][1]).toContain('nodename="node001"');
+    const clocks = [...seriesOf(text, "DCGM_FI_DEV_SM_CLOCK").keys()];
+    expect(clocks.at(-1)).toMatch(/hostname="node001",instance="10\.40\.0\.3:9400"/);
+  });
+
+  it("has a sample every 15 s of a job that lasts for ten minutes, and every second of a shorter one", () => {
+    const samples = (tailS: number): number[] =>
+      seriesOf(metricsOf(["gpu-hang:rank=3:from=2"], {}, { tailS }), "node_uname_info")
+        .values()
+        .next().value!;
+    expect(samples(630)).toHaveLength(42);
+    expect(samples(60).length).toBeGreaterThan(60);
+  });
+
   it("is OpenMetrics: families in one piece, counters named by their family, # EOF at the end", () => {
     const text = metricsOf([]);
     expect(text.endsWith("\n# EOF\n")).toBe(true);

@@ -6,7 +6,7 @@ import type { IterationTimes, Simulation } from "../cluster/times.ts";
 import { clusterGroups } from "../cluster/groups.ts";
 import type { Emitter, Output } from "./emitter.ts";
 
-export const OPERATORS_MAGIC = "faultline.operators/1";
+const OPERATORS_MAGIC = "faultline.operators/1";
 
 export function emitOperators(simulation: Simulation, output: Output): Emitter {
   const file = output.open("operators/operators.flop");

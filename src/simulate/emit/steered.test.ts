@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { flightRecorder } from "../../ingest/flight-recorder/reader.ts";
 import { operatorsFile } from "../../ingest/operators-file.ts";
-import { readBytes } from "../../ingest/reader-contract.ts";
+import { readBytes } from "../../../test/support/ingest/reader-contract.ts";
 import type { DumpGroup, OperatorTable } from "../../model/operators.ts";
 import { simulate } from "../cluster/engine.ts";
 import { parseFault } from "../cluster/fault-spec.ts";
@@ -12,7 +12,7 @@ import type { Emitter } from "./emitter.ts";
 import { emitFlightRecorder } from "./flight-recorder.ts";
 import { emitKineto } from "./kineto.ts";
 import { emitLogs } from "./logs.ts";
-import { memoryOutput, type MemoryOutput } from "./memory-output.ts";
+import { memoryOutput, type MemoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { emitMetrics } from "./metrics.ts";
 import { emitOperators } from "./operators.ts";
 
@@ -141,7 +141,7 @@ describe("metrics of a steered job", () => {
           (line) => line.startsWith("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{") && line.includes(host),
         )
         .map((line) => Number(line.split(" ").at(-2)));
-    const [first, second] = [active("node000:"), active("node001:")];
+    const [first, second] = [active("10.40.0.2:"), active("10.40.0.3:")];
     expect(first.length).toBeGreaterThan(6);
     expect(second[1]! / first[1]!).toBeGreaterThan(4);
     expect(first.at(-2)! / second.at(-2)!).toBeGreaterThan(4);

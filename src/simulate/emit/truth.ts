@@ -61,7 +61,7 @@ export function writeTruth(simulation: Simulation, output: Output): void {
 }
 
 /** What the whole job shows: the fault that ends it decides, else the earliest slow one. */
-export function kindOf(faults: readonly FaultSpec[]): string {
+function kindOf(faults: readonly FaultSpec[]): string {
   const ending = faults
     .filter((fault) => isEnding(fault, fault.from))
     .sort((a, b) => a.from - b.from)[0];

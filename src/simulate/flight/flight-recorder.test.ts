@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { DumpOptions } from "./flight-recorder.ts";
 import { FLIGHT_VERSIONS, flightDump } from "./flight-recorder.ts";
-import { flightJson } from "./flight-json.ts";
-import type { HangCase } from "../hang-cases/hang-case.ts";
-import { makeHangCase } from "../hang-cases/hang-case.ts";
+import { flightJson } from "../../../eval/generated-hangs/cases/flight-json.ts";
+import type { HangCase } from "../../../eval/generated-hangs/cases/hang-case.ts";
+import { makeHangCase } from "../../../eval/generated-hangs/cases/hang-case.ts";
 import type { PyRecord, PyTuple } from "./pickle-writer.ts";
 
 const hang = makeHangCase({

@@ -35,9 +35,6 @@ export function shapeOf(input: readonly number[], output = input): Shape {
   return { input, output, elements: Math.max(product(input), product(output)) };
 }
 
-/** `Op.hostWait`: the CPU waits for everything it issued before. */
-export const WAIT_ALL = -1;
-
 /** One communication operator in a rank's program order. */
 export interface Op {
   /** Index of the group in the job's list. */
@@ -49,7 +46,7 @@ export interface Op {
   readonly dtype: string;
   /** Later operators do not wait for it on the GPU; the CPU does at the end of the iteration. */
   readonly async: boolean;
-  /** How many operators back the CPU waits for before it issues this one; 0 for none, or WAIT_ALL. */
+  /** How many operators back the CPU waits for before it issues this one; 0 for none, -1 for all. */
   readonly hostWait: number;
   /** Mean time of the kernels in front of it on the compute stream. */
   readonly gapNs: number;
@@ -59,25 +56,4 @@ export interface Op {
 
 export function isP2p(op: Op): boolean {
   return op.peer >= 0;
-}
-
-const DTYPE_BYTES: Readonly<Record<string, number>> = { BFloat16: 2, Float: 4, Long: 8 };
-
-/** Bytes that a rank puts in or takes out, whichever is more. */
-export function opBytes(op: Op): number {
-  return op.shape.elements * (DTYPE_BYTES[op.dtype] ?? 2);
-}
-
-/**
- * Whether NCCL would finish the two as one collective: it pairs calls by their order in the group and
- * knows nothing of what they mean, so only kind and size have to agree.
- */
-export function pairs(a: Op, b: Op): boolean {
-  if (a.kind === "all_to_all" && b.kind === "all_to_all") return true;
-  return wireKind(a) === wireKind(b) && a.dtype === b.dtype && opBytes(a) === opBytes(b);
-}
-
-/** A barrier is an all_reduce of one element. */
-function wireKind(op: Op): Kind {
-  return op.kind === "all_reduce_barrier" ? "all_reduce" : op.kind;
 }

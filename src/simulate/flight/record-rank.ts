@@ -5,7 +5,7 @@ import type { Op } from "./op.ts";
 import { isP2p } from "./op.ts";
 
 /** What happened on one rank, NaN for what did not; or the last part of it. */
-export interface RankHistory {
+interface RankHistory {
   readonly ops: readonly Op[];
   readonly issued: number;
   readonly createdNs: Float64Array;
@@ -16,7 +16,7 @@ export interface RankHistory {
 }
 
 /** How a rank's process sees its own GPU. */
-export interface Observer {
+interface Observer {
   readonly seed: number;
   /** By how much the rank's clock is ahead of the job's. */
   readonly skewNs: number;

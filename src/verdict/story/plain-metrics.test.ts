@@ -7,7 +7,7 @@ import { plainMetrics } from "./plain-metrics.ts";
 const ALL = new Set(CATALOG.map(({ id }) => id));
 const ANY = "gpu-temperature gpu-power-draw gpu-duty-cycle";
 const NETWORK =
-  "tcp-rdma-throughput tcp-throughput pfc-tx-packet-rate ecn-packet-rate cnp-packet-rate infiniband-port-state";
+  "tcp-rdma-throughput tcp-throughput pfc-tx-packet-rate port-transmit-wait ecn-packet-rate cnp-packet-rate infiniband-port-state";
 const HOST = "cpu-usage memory-usage disk-usage";
 
 function shown(suspects: readonly (readonly [SuspectType, Cause])[], there = ALL): string {

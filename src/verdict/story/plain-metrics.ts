@@ -18,6 +18,7 @@ const NETWORK: readonly PlainMetric[] = [
   ["tcp-rdma-throughput", "low"],
   ["tcp-throughput", "low"],
   ["pfc-tx-packet-rate", "high"],
+  ["port-transmit-wait", "high"],
   ["ecn-packet-rate", "high"],
   ["cnp-packet-rate", "high"],
   ["infiniband-port-state", "low"],

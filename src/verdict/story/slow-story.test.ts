@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import { accountsOf } from "../../methods/methods.ts";
+import { accountsOf } from "../../methods/localize/accounts.ts";
 import type { OwnTime } from "./own-times.ts";
 import { slowStory } from "./slow-story.ts";
 import { slowJob, storyInput } from "../../../test/support/slow-job.ts";

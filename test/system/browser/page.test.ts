@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Incident } from "../../../src/model/incident.ts";
 import type { IncidentPicture } from "../../../src/model/picture.ts";
-import { HANG_PICTURE, SLOW_PICTURE } from "../../../src/report/parts/sample-picture.ts";
+import { HANG_PICTURE, SLOW_PICTURE } from "../../support/report/picture.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf, tabThrough } from "./accessibility.ts";
 import { startChromium, whyNoChromium } from "./chromium.ts";

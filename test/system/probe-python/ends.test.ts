@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { HEADER } from "../../../src/ingest/probe-ring/layout.ts";
 import { pythonStacks } from "../../../src/ingest/python-stacks.ts";
-import { readBytes } from "../../../src/ingest/reader-contract.ts";
+import { readBytes } from "../../support/ingest/reader-contract.ts";
 import {
   byEnvironment,
   callWords,

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import { testIncident, testVerdict } from "../alerts/test-incident.ts";
-import { startReceiver } from "../alerts/test-receiver.ts";
-import { openTestService, type TestService } from "./test-service.ts";
+import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
+import { startReceiver } from "../../../../test/support/live/alert-receiver.ts";
+import { openTestService, type TestService } from "../../../../test/support/live/action-service.ts";
 import type { ActionHook, ActionsConfig } from "./types.ts";
 import { until } from "../../../../test/support/until.ts";
 
@@ -368,7 +368,9 @@ describe("by itself", () => {
         },
       ],
     };
-    const source = fileURLToPath(new URL("./test-service.ts", import.meta.url));
+    const source = fileURLToPath(
+      new URL("../../../../test/support/live/action-service.ts", import.meta.url),
+    );
     const args = ["--import", "tsx", source, folder, JSON.stringify(config)];
     const process_ = spawn(process.execPath, args, { stdio: "inherit" });
     try {

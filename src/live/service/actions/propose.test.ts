@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Cause } from "../../../model/cause.ts";
 import type { Incident } from "../../../model/incident.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import { testIncident, testVerdict } from "../alerts/test-incident.ts";
+import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
 import { checkHooks, fits, planOf } from "./hooks.ts";
 import { isPlainHostName } from "./host-name.ts";
 import { machinesTaken } from "./limits.ts";

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Incident } from "../../../model/incident.ts";
-import { makeAlertBench, type AlertBench } from "./test-bench.ts";
-import { testIncident, testVerdict } from "./test-incident.ts";
-import { startReceiver, type TestReceiver } from "./test-receiver.ts";
+import { makeAlertBench, type AlertBench } from "../../../../test/support/live/alert-bench.ts";
+import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
+import { startReceiver, type TestReceiver } from "../../../../test/support/live/alert-receiver.ts";
 import type { Alerts, AlertsConfig } from "./types.ts";
 
 let bench: AlertBench;

@@ -23,7 +23,7 @@ export type Irregularity =
     };
 
 /** By kind of device, shares of what broke. */
-export type Prior = Readonly<Record<DeviceKind, number>>;
+type Prior = Readonly<Record<DeviceKind, number>>;
 
 /** Table 1 (appendix A): 74, 23, 12, 6 and 4 of 126 anomalous devices; the other 7 are of no kind. */
 export const TABLE_1: Prior = { gpu: 0.587, nic: 0.183, link: 0.095, switch: 0.048, cpu: 0.032 };
@@ -37,7 +37,7 @@ export interface AccumulateOptions {
   readonly decay: boolean;
 }
 
-export const ACCUMULATE_DEFAULTS: AccumulateOptions = { prior: TABLE_1, alpha: 1, decay: true };
+const ACCUMULATE_DEFAULTS: AccumulateOptions = { prior: TABLE_1, alpha: 1, decay: true };
 
 export interface DeviceScore {
   readonly device: Device;
@@ -97,11 +97,6 @@ export function accumulate(
     irregularities: count,
   }));
   return scores.sort((a, b) => b.score - a.score);
-}
-
-/** K = 2 by default, "given the low probability of concurrent failures in multiple devices" (§5.1). */
-export function topDevices(scores: readonly DeviceScore[], k = 2): readonly DeviceScore[] {
-  return scores.slice(0, Math.max(0, k));
 }
 
 function used(irregularity: Irregularity, devices: Devices): readonly Device[] {

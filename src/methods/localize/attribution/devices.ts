@@ -38,7 +38,7 @@ export interface Devices {
   readonly among: (ranks: readonly Rank[]) => readonly Device[];
 }
 
-export interface DevicesOptions {
+interface DevicesOptions {
   /**
    * Which of them a flow takes is a hash that no log holds, so all lie on every way between two leaves. One node by
    * default: named ones would only share its place in the ranking.

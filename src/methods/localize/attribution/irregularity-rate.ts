@@ -5,7 +5,7 @@
  */
 
 /** Holmes §5.1, "System configuration". */
-export const RATE_WINDOW_ITERATIONS = 100;
+const RATE_WINDOW_ITERATIONS = 100;
 /** Two points lie on a line whatever they are. */
 const LEAST_ITERATIONS = 3;
 /** Of the mean square: rounding leaves a constant series a variance of this order, and no constant correlates. */

@@ -2,7 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { StageOperations } from "../../../model/stage-operations.ts";
 import { slowLinks, type LinkFinding } from "./slow-links.ts";
-import { pipelinePasses, type PipelineSpec } from "./test-pipeline.ts";
+import {
+  pipelinePasses,
+  type PipelineSpec,
+} from "../../../../test/support/methods/pipeline-job.ts";
 
 const RUNS = { numRuns: 100, seed: 7 };
 const ITERATIONS = 14;

@@ -45,7 +45,7 @@ export interface Progress {
 const SIGMAS = 4;
 const MATTERS = 0.01;
 
-export interface ProgressiveOptions extends Partial<SearchOptions> {
+interface ProgressiveOptions extends Partial<SearchOptions> {
   /** Look at the communication of every group and link: for jobs small enough to read whole. */
   readonly isWhole?: boolean;
 }

@@ -15,7 +15,7 @@ import {
 } from "./source.ts";
 
 /** Which operators of a rank: at places of its iteration, or the nth of a group. */
-export type Selection =
+type Selection =
   | { readonly places: readonly number[] }
   | { readonly group: number; readonly nth: readonly number[] };
 

@@ -24,7 +24,7 @@ export function sums(durations: Durations, places: number, of?: readonly number[
 }
 
 /** The median normal iteration's, and the median slow one's. */
-export function levels(series: Float64Array, split: Split): readonly [number, number] {
+function levels(series: Float64Array, split: Split): readonly [number, number] {
   const [usual, slow] = parts(series, split);
   return [median(usual), median(slow)];
 }

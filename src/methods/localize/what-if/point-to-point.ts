@@ -12,7 +12,7 @@ const TOLERANCE_MS = 0.05;
 const DIRECTIONS = ["forward", "backward"] as const;
 const ENDS = ["send", "recv"] as const;
 
-export interface PointToPoint {
+interface PointToPoint {
   /** Pairs [op, op] that wait for each other. */
   readonly pairs: readonly (readonly [number, number])[];
   /** [before, after]: what in-rank order follows. */

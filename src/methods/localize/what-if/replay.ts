@@ -5,7 +5,7 @@
 import type { Dependencies } from "./dependencies.ts";
 import type { Grid } from "./grid.ts";
 
-export interface Plan {
+interface Plan {
   readonly grid: Grid;
   /** Groups in an order in which they can be worked off. */
   readonly groups: readonly (readonly number[])[];

@@ -4,7 +4,7 @@ import { mean } from "./durations.ts";
 import type { WhatIf, Worker } from "./what-if.ts";
 
 /** Below this nobody is blamed. */
-export const SLOW = 1.05;
+const SLOW = 1.05;
 /** A share of the slow-down that makes a worker or a stage the cause (§5.1, §5.2). */
 const MOST = 0.5;
 /** Correlation of forward and backward passes from which on lengths of sequences make the difference (§5.3). */
@@ -37,7 +37,7 @@ export function suspectsOf(result: WhatIf): Suspect[] {
 }
 
 /** By how much replayed steps differ from recorded ones, as a share: what ranks do that was not traced. */
-export function misfit({ recordedMs, actualMs }: WhatIf): number {
+function misfit({ recordedMs, actualMs }: WhatIf): number {
   return Math.abs(mean(actualMs) / mean(recordedMs) - 1);
 }
 

@@ -6,8 +6,8 @@ import { dependenciesOf } from "./dependencies.ts";
 import { idealDurations, mean, ownDurations } from "./durations.ts";
 import { gridOf } from "./grid.ts";
 import { planOf, replay } from "./replay.ts";
-import type { TestJob } from "./test-schedule.ts";
-import { testTrace } from "./test-trace.ts";
+import type { TestJob } from "../../../../eval/what-if/schedule.ts";
+import { testTrace } from "../../../../eval/what-if/trace.ts";
 import { whatIf, type WhatIf } from "./what-if.ts";
 import { runs } from "../../../../test/support/cases.ts";
 

@@ -38,7 +38,7 @@ export function isTelling(word: string): boolean {
 const PERSON = /^(?:user|username|account|login)$/i;
 
 /** For every form the form that it became; forms that are equal have been unified before. */
-export interface Merged {
+interface Merged {
   readonly forms: Int32Array[];
   readonly of: Int32Array;
 }

@@ -7,7 +7,7 @@ import { maskText } from "./masks.ts";
 import { mergeSiblings, type SiblingOptions } from "./siblings.ts";
 import { keyOf, splitTokens, tokensOf, VARIABLE, Vocabulary } from "./tokens.ts";
 
-export interface Templates {
+interface Templates {
   /** The template of every shape. */
   readonly of: Int32Array;
   /** With named masks. */
@@ -19,7 +19,7 @@ export interface Templates {
   readonly ids: string[];
 }
 
-export const DEFAULTS: SiblingOptions = {
+const DEFAULTS: SiblingOptions = {
   leastWords: 5,
   leastNames: 3,
   leastNamed: 2,
@@ -29,7 +29,6 @@ export const DEFAULTS: SiblingOptions = {
 
 export function templatesOf(
   shapes: readonly { readonly text: string; readonly count: number }[],
-  options: Partial<SiblingOptions> = {},
 ): Templates {
   const vocabulary = new Vocabulary();
   const formOf = new Int32Array(shapes.length);
@@ -51,7 +50,7 @@ export function templatesOf(
     lines[form]! += shape.count;
     formOf[i] = form;
   });
-  const merged = mergeSiblings(forms, lines, vocabulary, { ...DEFAULTS, ...options });
+  const merged = mergeSiblings(forms, lines, vocabulary, DEFAULTS);
   const first = new Int32Array(merged.forms.length).fill(-1);
   const wild: Set<number>[] = merged.forms.map(() => new Set<number>());
   for (let form = 0; form < forms.length; form++) {
@@ -98,7 +97,7 @@ function render(text: string, wild: ReadonlySet<number>, vocabulary: Vocabulary)
 }
 
 /** 48 bits of FNV-1a, twice seeded. */
-export function hash(text: string): string {
+function hash(text: string): string {
   let a = 0x811c9dc5;
   let b = 0x1000193;
   for (let i = 0; i < text.length; i++) {

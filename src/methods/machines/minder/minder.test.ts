@@ -5,7 +5,7 @@ import { runMinder } from "./minder.ts";
 import { readModels } from "./model-file.ts";
 import { shippedModels } from "./models.ts";
 import { PAPER_ORDER, VARIANTS, type MinderOptions } from "./options.ts";
-import { testFleet, type TestFleet } from "./test-fleet.ts";
+import { testFleet, type TestFleet } from "../../../../test/support/methods/minder-fleet.ts";
 
 const models = shippedModels();
 const SICK = 11;

@@ -32,7 +32,7 @@ export interface MinderOptions {
   readonly limits: "task" | "model" | "catalog";
 }
 
-/** Figure 7, from the root: until a site's own labelled data say otherwise (prioritise.ts). */
+/** Figure 7, from the root: until a site's own labelled data say otherwise (eval/machines/prioritise.ts). */
 export const PAPER_ORDER: readonly string[] = [
   "pfc-tx-packet-rate",
   "cpu-usage",

@@ -3,7 +3,7 @@ import * as K from "../../../model/kernels.ts";
 import type { Regression } from "../../../model/regression.ts";
 import { GPU_ACTIVITIES } from "../../../model/trace-picture.ts";
 import { profileRun } from "../profile-run.ts";
-import { testTrace, type TestKernel } from "../test-trace.ts";
+import { testTrace, type TestKernel } from "../../../../test/support/methods/kernel-trace.ts";
 import { timelinePicture } from "./timeline.ts";
 
 const PRODUCT = [

@@ -20,7 +20,7 @@ export interface KernelFault {
   readonly severity: number;
 }
 
-export interface Stretch {
+interface Stretch {
   readonly program: StageProgram;
   readonly op: number;
   readonly ns: number;

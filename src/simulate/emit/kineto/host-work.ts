@@ -6,7 +6,7 @@
 import type { HostWork } from "../../cluster/host-sites.ts";
 import type { Call, RankEvents } from "./rank-events.ts";
 
-export const DEVICE_SYNC: Call = { cat: "cuda_runtime", name: "cudaDeviceSynchronize", cbid: 165 };
+const DEVICE_SYNC: Call = { cat: "cuda_runtime", name: "cudaDeviceSynchronize", cbid: 165 };
 export const STREAM_SYNC: Call = { cat: "cuda_runtime", name: "cudaStreamSynchronize", cbid: 131 };
 const MALLOC: Call = { cat: "cuda_runtime", name: "cudaMalloc", cbid: 20 };
 const FREE: Call = { cat: "cuda_runtime", name: "cudaFree", cbid: 22 };
@@ -20,7 +20,7 @@ export const TAIL_NS = 4_000;
 /** A call that finds nothing to wait for. */
 const CALL_NS = 3_000;
 
-export interface BeforeIssue {
+interface BeforeIssue {
   readonly tid: number;
   /** When the CPU is done with the operator before, and when it begins to issue this one. */
   readonly fromNs: number;

@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /** What a launch put on the GPU. */
-export interface OnGpu {
+interface OnGpu {
   readonly cat: "kernel" | "gpu_memcpy";
   readonly name: string;
   readonly stream: number;

@@ -23,7 +23,7 @@ import { RankEvents, type Call } from "./rank-events.ts";
 import { workNs } from "./work-ns.ts";
 
 /** Streams as torch numbers them: compute and what it waits for, gradients, receives, sends from there on. */
-export const COMPUTE_STREAM = 7;
+const COMPUTE_STREAM = 7;
 const GRADIENT_STREAM = 24;
 const RECV_STREAM = 28;
 const FIRST_SEND_STREAM = 32;
@@ -304,7 +304,7 @@ export class RankTrace {
 }
 
 /** Which of the faults that only lengthen kernels acts on a rank; null for none or for a slow GPU. */
-export function kernelFault(
+function kernelFault(
   { spec }: Simulation,
   rank: number,
   { iteration, topology }: IterationTimes,

@@ -8,7 +8,7 @@ import type { Writer } from "../emitter.ts";
 const QUARTER_NS = 7_889_238_000_000_000n;
 const CHUNK = 1 << 16;
 
-export interface TraceHeader {
+interface TraceHeader {
   readonly rank: number;
   readonly gpus: number;
   readonly traceId: string;
@@ -20,7 +20,7 @@ export interface TraceHeader {
 }
 
 /** Args of an event, already as JSON: `"External id": 7, "Ev Idx": 3`. */
-export type Args = string;
+type Args = string;
 
 export class TraceFile {
   readonly #writer: Writer;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { simulate } from "../../cluster/engine.ts";
 import { COMPUTE, RECV, SEND } from "../../cluster/program.ts";
-import { jobs, slowFault } from "../../cluster/test-jobs.ts";
+import { jobs, slowFault } from "../../../../test/support/simulate/jobs.ts";
 import { workNs } from "./work-ns.ts";
 
 test("is what the engine added between the moment the GPU was free and the operator's start", () => {

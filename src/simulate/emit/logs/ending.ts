@@ -32,7 +32,7 @@ const STUCK: readonly string[] = ["gpu-hang", "network-hang", "cpu-stall"];
 /** kWatchdogThreadSleepMillis. */
 const POLL_NS = 1e8;
 
-export interface Ending {
+interface Ending {
   readonly fault: FaultSpec;
   readonly ranks: readonly number[];
 }

@@ -20,7 +20,7 @@ export interface Pending {
 }
 
 /** Counters of a group in which nothing is pending. */
-export interface Counters {
+interface Counters {
   enqueued: number;
   completed: number;
 }

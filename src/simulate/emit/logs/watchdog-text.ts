@@ -57,7 +57,7 @@ function siteOf({ role, kind, phase }: StageProgram, op: number): Site {
 }
 
 /** "WorkNCCL(SeqNum=241, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000)". */
-export function workText(
+function workText(
   { programs, lanes }: Simulation,
   rank: number,
   { op, seq, role }: Pending,
@@ -73,7 +73,7 @@ export function workText(
 }
 
 /** An operator that a group's watchdog gives up. */
-export interface Failed {
+interface Failed {
   readonly membership: Membership;
   readonly pending: Pending;
   readonly atNs: number;

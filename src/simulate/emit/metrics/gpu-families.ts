@@ -3,7 +3,7 @@ import type { GpuFamily, GpuSight } from "./families.ts";
 import type { GpuLevel } from "./levels.ts";
 import { NO_SPREAD, type Scale, type Spread } from "./spread.ts";
 
-export const MEMORY_MIB = 81_559;
+const MEMORY_MIB = 81_559;
 const POWER_IDLE_W = 72;
 const SHARE: Scale = { least: 0, most: 1, quantum: 0 };
 const ANY: Scale = { least: 0, most: Infinity, quantum: 0 };

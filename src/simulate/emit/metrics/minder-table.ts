@@ -37,7 +37,7 @@ export const FAULT_TYPES: Readonly<Record<string, Row>> = {
 };
 
 /** Minder's name for a fault of ours; null where the simulation itself says what the metrics do. */
-export function faultType({ signature, cause }: FaultSpec): string | null {
+function faultType({ signature, cause }: FaultSpec): string | null {
   if (signature !== "") return signature;
   if (cause === "gpu-error") return "cuda-execution";
   // Appendix A: "page-fault, out-of-memory, and other incorrect processing leading to GPU hang".

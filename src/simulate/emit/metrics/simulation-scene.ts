@@ -7,7 +7,7 @@ import { delay, exporterOf, type Exporter, type NodeRow, type Scene } from "./sc
 import { noiseLevels, type NoiseLevels } from "./spread.ts";
 
 /** Prometheus loses a scrape now and then (assumed). */
-export const LOST_SHARE = 0.0005;
+const LOST_SHARE = 0.0005;
 
 export class SimulationScene implements Scene {
   readonly seed: number;

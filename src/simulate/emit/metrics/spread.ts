@@ -135,7 +135,7 @@ export function bursts(
 }
 
 /** What disturbs one series, by tick; the machine's parts are shared by its devices. */
-export interface Disturbance {
+interface Disturbance {
   readonly spread: Spread;
   readonly levels: NoiseLevels;
   readonly offset: number;

@@ -1,0 +1,308 @@
+/** A running job's slow-down on one screen: what agents told → operators fetched as the search asks → verdict. */
+import type { LiveJob } from "../ingest/live-job.ts";
+import { liveLocalizer } from "../methods/localize/live.ts";
+import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
+import { withIterations } from "../methods/methods.ts";
+import type { RankIteration } from "../methods/localize/progressive/source.ts";
+import type { Finding, NewFinding } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Env, Group, Job } from "../model/job.ts";
+import type { LivePoints } from "../model/live-points.ts";
+import type { IncidentPicture } from "../model/picture.ts";
+import type { RankOperators } from "../model/rank-operators.ts";
+import type { IterationSeries } from "../model/series.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { pictureOfSlowDown } from "./picture.ts";
+import { ask, withMitigation } from "./diagnose.ts";
+import { fuse } from "../verdict/fuse.ts";
+
+export interface SlowDownFacts {
+  readonly live: LiveJob;
+  /** Ranks whose agents can be asked. */
+  readonly reachable: readonly Rank[];
+  /** Of the iterations that are to be compared: some before, some since. */
+  readonly points: LivePoints;
+  /** The first slow iteration, as the tracker saw it. */
+  readonly slowFrom: number;
+  /** Milliseconds an iteration. */
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** The whole job's iterations. */
+  readonly series: IterationSeries;
+  /** Machine → incidents it had of late. */
+  readonly incidents?: ReadonlyMap<string, number>;
+}
+
+/** What one rank runs, as its agent tells: groups by index in the rank's own list. */
+export interface FetchedProgram {
+  readonly op: Uint8Array;
+  readonly group: Int32Array;
+  readonly peer: Int32Array;
+}
+
+/** Who gets operators from agents. */
+export interface OperatorFetcher {
+  /** All of one round at once, in their order; null where the agent does not answer. */
+  fetch(wants: readonly Want[]): Promise<readonly (FetchedProgram | Float64Array | null)[]>;
+  /** One rank's operators in the iterations of the points, an entry for each of those, empty where it has none. */
+  operators(rank: Rank): Promise<RankOperators | null>;
+}
+
+export interface LiveDiagnosis {
+  readonly verdict: Verdict;
+  readonly rounds: number;
+  /** Records that the search read × 40 bytes, and what all ranks' records of the same iterations take. */
+  readonly readBytes: number;
+  readonly totalBytes: number;
+  /** Comes after the verdict, which does not wait for it; never rejects. */
+  readonly picture: Promise<IncidentPicture>;
+}
+
+/** A search of 64 hops would take as many; more is a circle. */
+const MOST_ROUNDS = 200;
+/** Ranks whose program tells which groups carry transfers. */
+const SAMPLED_PROGRAMS = 32;
+/** Operators in the compared iterations of all ranks, up to which all are fetched: some 80 MB. */
+const MOST_WHOLE = 1_000_000;
+/** Ranks up to which a plan to live with it is made at once: for more it takes seconds (faultline plan makes it). */
+const MOST_PLANNED = 1024;
+/** Ranks whose operators are fetched at the same time. */
+const AT_ONCE = 32;
+
+export async function diagnoseSlowDown(
+  facts: SlowDownFacts,
+  fetcher: OperatorFetcher,
+  env: Env,
+): Promise<LiveDiagnosis> {
+  const { live, reachable, points, series } = facts;
+  const source = new RemoteSource(reachable, live.job.worldSize);
+  const fetched = new Fetched(source, live, fetcher);
+  const step = Math.max(1, Math.ceil(reachable.length / SAMPLED_PROGRAMS));
+  source.wantPrograms(reachable.filter((_, k) => k % step === 0));
+  await fetched.round();
+  const groups = withCarriers(live.job.groups, fetched.carriers);
+  const watched = new Set(reachable);
+  const incidents = facts.incidents?.size ? { incidents: facts.incidents } : {};
+  const job = withIterations({ ...live.job, groups, watched, series: [series], ...incidents });
+  const all = fetched.meanOperators * reachable.length * points.iterations.length;
+  // A job that is small enough is read whole, and answered by the very methods that answer for folders of files.
+  const isWhole = all > 0 && all <= MOST_WHOLE;
+  const whole = isWhole ? await withOperators(job, reachable, fetcher) : null;
+  const answered = await ask(whole ?? job, env);
+  const search = isWhole
+    ? { findings: [], rounds: 1, didNotRun: [] }
+    : await searched(facts, job, source, fetched, env);
+  const found = [
+    { ...slowDownFinding(facts), method: "iterations/live" as const },
+    ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
+    ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
+  ];
+  const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
+  const verdict = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
+  const totalBytes = all * RECORD_BYTES;
+  const picture = pictureOfSlowDown({
+    job,
+    verdict,
+    points,
+    slowFrom: facts.slowFrom,
+    reachable,
+    async operatorsOf(rank) {
+      if (whole) return whole.rankOperators.fetch(rank);
+      const operators = fetched.known(rank) ?? (await fetcher.operators(rank));
+      return operators && operators.ops.count > 0 ? held(operators) : null;
+    },
+  });
+  return {
+    verdict: job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict,
+    rounds: search.rounds,
+    readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
+    totalBytes,
+    picture,
+  };
+}
+
+/** The service has seen it come, a few iterations after it began; a look at the whole series would not yet. */
+function slowDownFinding({ slowFrom, beforeMs, afterMs, series }: SlowDownFacts): NewFinding {
+  const at = series.iteration.indexOf(slowFrom);
+  const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
+  const ratio = afterMs / beforeMs;
+  return {
+    says: `iterations take ${ratio.toFixed(2)} times as long since iteration ${slowFrom} (${beforeMs.toFixed(0)} ms → ${afterMs.toFixed(0)} ms)`,
+    weight: 0.9,
+    at: [{ file: series.file }],
+    data: {
+      fact: "slow-down",
+      slowDown: true,
+      iteration: slowFrom,
+      until: null,
+      detectedAt: series.iteration.at(-1) ?? slowFrom,
+      beforeMs,
+      afterMs,
+      ratio,
+      wastedHours: 0,
+      from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : null,
+      to: null,
+      series: series.source,
+    },
+    accuses: [],
+    clears: [],
+  };
+}
+
+/** What a record takes (methods/localize/progressive/source.ts). */
+const RECORD_BYTES = 40;
+
+async function withOperators(
+  job: Job,
+  reachable: readonly Rank[],
+  fetcher: OperatorFetcher,
+): Promise<Job> {
+  const known = new Map<Rank, RankOperators>();
+  for (let from = 0; from < reachable.length; from += AT_ONCE)
+    await Promise.all(
+      reachable.slice(from, from + AT_ONCE).map(async (rank) => {
+        const operators = await fetcher.operators(rank);
+        if (operators && operators.ops.count > 0) known.set(rank, held(operators));
+      }),
+    );
+  const ranks = reachable.filter((rank) => known.has(rank));
+  return { ...job, rankOperators: { ranks, fetch: (rank) => known.get(rank) ?? null } };
+}
+
+/** Only the iterations that the agent has. */
+function held(operators: RankOperators): RankOperators {
+  const { iteration, from, to, startMs, durationMs } = operators;
+  const kept = [...iteration.keys()].filter((i) => to[i]! > from[i]! && durationMs[i]! > 0);
+  if (kept.length === iteration.length) return operators;
+  const doubles = (column: Float64Array): Float64Array =>
+    Float64Array.from(kept, (i) => column[i]!);
+  return {
+    ...operators,
+    iteration: doubles(iteration),
+    from: Int32Array.from(kept, (i) => from[i]!),
+    to: Int32Array.from(kept, (i) => to[i]!),
+    startMs: doubles(startMs),
+    durationMs: doubles(durationMs),
+  };
+}
+
+async function searched(
+  { points, slowFrom }: SlowDownFacts,
+  job: Job,
+  source: RemoteSource,
+  fetched: Fetched,
+  env: Env,
+): Promise<{ findings: NewFinding[]; rounds: number; didNotRun: string[] }> {
+  const operatorsOf = (rank: Rank): RankOperators | null => fetched.operatorsOf(rank);
+  const attempt = liveLocalizer({ job, points, slowFrom, source, operatorsOf });
+  try {
+    let findings = attempt();
+    let rounds = 1;
+    for (; fetched.isWanting && rounds < MOST_ROUNDS; rounds++) {
+      env.signal.throwIfAborted();
+      await fetched.round();
+      findings = attempt();
+    }
+    return { findings, rounds, didNotRun: [] };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { findings: [], rounds: 0, didNotRun: [`localize/live did not run: ${why}`] };
+  }
+}
+
+/** What was fetched so far, between a search that asks at once and agents that answer later. */
+class Fetched {
+  /** The job's groups that transfers were seen in. */
+  readonly carriers = new Set<number>();
+  readonly #source: RemoteSource;
+  readonly #live: LiveJob;
+  readonly #fetcher: OperatorFetcher;
+  readonly #whole = new Map<Rank, RankOperators | null>();
+  readonly #wanted = new Set<Rank>();
+  readonly #lengths: number[] = [];
+  #wants: Want[] = [];
+
+  constructor(source: RemoteSource, live: LiveJob, fetcher: OperatorFetcher) {
+    this.#source = source;
+    this.#live = live;
+    this.#fetcher = fetcher;
+  }
+
+  operatorsOf(rank: Rank): RankOperators | null {
+    const known = this.#whole.get(rank);
+    if (known !== undefined) return known;
+    this.#wanted.add(rank);
+    return null;
+  }
+
+  /** What the search has fetched of it. */
+  known(rank: Rank): RankOperators | null {
+    return this.#whole.get(rank) ?? null;
+  }
+
+  /** Operators of an iteration; 0 where nobody answered. */
+  get meanOperators(): number {
+    return (
+      this.#lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, this.#lengths.length)
+    );
+  }
+
+  get wholeOperators(): number {
+    return [...this.#whole.values()].reduce((sum, one) => sum + (one?.ops.count ?? 0), 0);
+  }
+
+  /** Whether the last attempt asked for something that is not there. */
+  get isWanting(): boolean {
+    this.#wants = [...this.#wants, ...this.#source.takeWants()];
+    return this.#wants.length > 0 || this.#wanted.size > 0;
+  }
+
+  /** Fetches all that was asked for since the last time. */
+  async round(): Promise<void> {
+    const wants = [...this.#wants, ...this.#source.takeWants()];
+    this.#wants = [];
+    const ranks = [...this.#wanted];
+    this.#wanted.clear();
+    const [answers, whole] = await Promise.all([
+      this.#fetcher.fetch(wants),
+      Promise.all(ranks.map((rank) => this.#fetcher.operators(rank))),
+    ]);
+    for (const [k, rank] of ranks.entries()) this.#whole.set(rank, whole[k]!);
+    for (const [k, want] of wants.entries()) {
+      const answer = answers[k] ?? null;
+      if (answer === null) this.#source.giveUp(want.rank);
+      else if (want.what === "durations") {
+        if (answer instanceof Float64Array) this.#source.giveDurations(want.key, answer);
+        else this.#source.giveUp(want.rank);
+      } else if (answer instanceof Float64Array) this.#source.giveUp(want.rank);
+      else this.#source.giveProgram(want.rank, this.#translated(want.rank, answer));
+    }
+  }
+
+  #translated(rank: Rank, { op, group, peer }: FetchedProgram): RankIteration {
+    this.#lengths.push(op.length);
+    const ids = this.#live.groupIds.get(rank) ?? new Int32Array(0);
+    const own = Int32Array.from(group, (index) => ids[index] ?? -1);
+    const { groups } = this.#live.job;
+    // An agent that does not know who the other side is says where it sits in the group (wire/messages.ts).
+    const peers = peer.map((one, place) =>
+      one < -1 ? (groups[own[place]!]?.ranks[-2 - one] ?? -1) : one,
+    );
+    for (const [place, kind] of op.entries())
+      if (kind !== COLLECTIVE) {
+        if (own[place]! >= 0) this.carriers.add(own[place]!);
+        own[place] = -1;
+      }
+    return { kind: op, group: own, peer: peers };
+  }
+}
+
+const COLLECTIVE = 0;
+
+/** Groups in which transfers were seen, and those of the same role. */
+function withCarriers(groups: readonly Group[], carriers: ReadonlySet<number>): Group[] {
+  const roles = new Set([...carriers].map((id) => groups[id]?.role));
+  return groups.map((group) =>
+    group.carriesP2p || !roles.has(group.role) ? group : { ...group, carriesP2p: true },
+  );
+}

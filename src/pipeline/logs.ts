@@ -1,0 +1,92 @@
+/** From paths to the answer about logs, and what is learnt from healthy ones. */
+import { UserError } from "../base/errors.ts";
+import { unreadable } from "../ingest/logs/files.ts";
+import { FaultMatchers } from "../library/matcher.ts";
+import { shippedRecords } from "../library/shipped.ts";
+import { healthyEvents } from "../methods/logs/analyse-logs.ts";
+import { normalPool } from "../methods/logs/normal-pool.ts";
+import { type LogKnowledge, withLogReport } from "../methods/logs/log-method.ts";
+import { ask, readJob } from "./diagnose.ts";
+import { agreed } from "../verdict/log-cause.ts";
+import { fuse } from "../verdict/fuse.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
+import type { Env, Job } from "../model/job.ts";
+import type { LogDigest } from "../model/log-digest.ts";
+import type { LogReport } from "../model/log-report.ts";
+import { EMPTY_STORE, type LogStore, withVotes } from "../model/log-store.ts";
+
+export interface LogsOptions {
+  /** Logs of healthy jobs, to compare with. */
+  readonly baseline?: readonly string[];
+  readonly store?: LogStore;
+  readonly workers?: number;
+}
+
+export async function logsFromFiles(
+  paths: readonly string[],
+  options: LogsOptions,
+  env: Env,
+): Promise<LogReport> {
+  const store = options.store ?? EMPTY_STORE;
+  const { job, digest } = await jobOfLogs(paths, store.records, options.workers, env);
+  const known = await logKnowledge(options, env);
+  const judged = withLogReport({ ...job, logDigest: digest }, known);
+  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
+  const { findings, didNotRun } = await ask(judged, env);
+  return agreed(judged.logReport!, fuse(judged, findings, didNotRun), digest);
+}
+
+/** What a site knows: its records with people's votes, and what healthy jobs say. */
+export async function logKnowledge(options: LogsOptions, env: Env): Promise<LogKnowledge> {
+  const { store = EMPTY_STORE, baseline = [], workers } = options;
+  const matchers = new FaultMatchers(recordsOf(store));
+  const healthy: string[][] = [];
+  for (const path of baseline) {
+    const sound = await jobOfLogs([path], store.records, workers, env);
+    healthy.push(healthyEvents(sound.digest, matchers));
+  }
+  return { matchers, pool: normalPool(store, healthy) };
+}
+
+/** The logs under the paths, read once: what their lines say, and what single ranks tell in them. */
+async function jobOfLogs(
+  paths: readonly string[],
+  records: readonly FaultRecord[],
+  workers: number | undefined,
+  env: Env,
+): Promise<{ job: Job; digest: LogDigest }> {
+  const { job, unrecognised } = await readJob(
+    { paths, isOfLogs: true, records, ...(workers === undefined ? {} : { workers }) },
+    env,
+  ).catch((error: unknown) => {
+    // What `diagnose` would read is no help to whoever asks about logs.
+    if (error instanceof UserError && error.exitCode === 3)
+      throw noLogs(`no line could be read in ${paths.join(" ")} (${error.message})`);
+    throw error;
+  });
+  const { logDigest } = job;
+  if (!logDigest || logDigest.files.every(({ lines }) => lines === 0))
+    throw noLogs(`no line could be read in ${paths.join(" ")}`);
+  const unread = unrecognised.map((path) => `${path}: it is not text: skipped`);
+  const missing = [...job.missing, ...unread, ...(await unreadable(paths)), ...logDigest.missing];
+  return { job, digest: { ...logDigest, missing } };
+}
+
+function noLogs(what: string): UserError {
+  const hint =
+    "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders";
+  return new UserError(what, hint, 3);
+}
+
+/** The shipped records and the site's own, as sure as people found them to be. */
+export function recordsOf(store: LogStore): FaultRecord[] {
+  const own = new Set(store.records.map(({ id }) => id));
+  const all = [...shippedRecords().filter(({ id }) => !own.has(id)), ...store.records];
+  return all.map((record) => withVotes(record, store.votes[record.id]));
+}
+
+/** What a healthy job says. */
+export async function normalEvents(path: string, store: LogStore, env: Env): Promise<string[]> {
+  const { digest } = await jobOfLogs([path], store.records, undefined, env);
+  return healthyEvents(digest, new FaultMatchers(recordsOf(store)));
+}
