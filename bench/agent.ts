@@ -15,7 +15,7 @@ import { dump } from "../src/live/agent/dump.ts";
 import { thisMachine } from "../src/live/agent/process-state.ts";
 import { ringsOf } from "../src/live/agent/select-run.ts";
 import { TestRing } from "../test/support/live/ring.ts";
-import { JobWatcher } from "../src/live/agent/watch-jobs.ts";
+import { RunWatcher } from "../src/live/agent/run-watcher.ts";
 
 const RINGS = 16;
 const RECORDS = 65_536;
@@ -108,7 +108,7 @@ async function copies(where: string, out: string): Promise<void> {
 async function follows(where: string): Promise<void> {
   const machine = thisMachine();
   const options = { keepNs: 600e9, mostRecords: 1 << 19, hangNs: 30e9, machine };
-  const watcher = new JobWatcher(where, options);
+  const watcher = new RunWatcher(where, options);
   watcher.tick();
   const first = watcher.followers.reduce((sum, one) => sum + one.records, 0);
   const [cpu, start] = [process.cpuUsage(), performance.now()];

@@ -40,7 +40,7 @@ const shape = { gpus, agents, seed };
 
 /** Bytes of an operator in a log (methods/localize/progressive/source.ts). */
 const OPERATOR_BYTES = 40;
-/** The fewest that a search compares: 16 healthy ones and the first three slow ones (service/run-state.ts). */
+/** The fewest that a search compares: 16 healthy ones and the first three slow ones (service/job-run.ts). */
 const COMPARED_ITERATIONS = 19;
 const FAULT_ITERATIONS = 10;
 /** Healthy ones between two faults. */

@@ -19,3 +19,8 @@ export class UserError extends Error {
 export function assert(condition: unknown, what: string): asserts condition {
   if (!condition) throw new Error(`internal error: ${what}`);
 }
+
+/** What went wrong, as one text, whatever was thrown. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

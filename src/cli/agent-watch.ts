@@ -5,7 +5,7 @@ import { count, harmless } from "../base/text.ts";
 import { defaultFolder, discover } from "../live/agent/discover.ts";
 import { dump } from "../live/agent/dump.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
-import { JobWatcher, type Incident } from "../live/agent/watch-jobs.ts";
+import { RunWatcher, type RunProblem } from "../live/agent/run-watcher.ts";
 import { summary } from "./agent-dump.ts";
 import type { Io } from "./io.ts";
 
@@ -39,7 +39,7 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
   const out = flags.out ?? "faultline-incidents";
   const machine = thisMachine();
   const stop = stopOnSignal(flags.for);
-  const watcher = new JobWatcher(folder, {
+  const watcher = new RunWatcher(folder, {
     keepNs: (flags.keep ?? KEEP_S) * 1e9,
     hangNs: (flags.hang ?? HANG_S) * 1e9,
     mostRecords: recordsOf(flags.memory ?? MEMORY_MB, ringsIn(folder, machine)),
@@ -52,7 +52,7 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
       try {
         const tick = watcher.tick();
         for (const line of tick.troubles) say(io, flags, { event: "trouble", line }, line);
-        for (const incident of tick.incidents) {
+        for (const incident of tick.problems) {
           incidents++;
           say(
             io,
@@ -85,7 +85,7 @@ export async function runAgentWatch(io: Io, flags: WatchFlags): Promise<number> 
   }
   return 0;
 
-  async function dumpOf({ kind, run }: Incident): Promise<void> {
+  async function dumpOf({ kind, run }: RunProblem): Promise<void> {
     const time = new Date().toISOString().replace(/[:.]/g, "-");
     const report = await dump({
       rings: run.rings,

@@ -92,7 +92,7 @@ export async function rehearse(
       ...options,
     });
     service.attach(bus);
-    service.listen((event) => {
+    service.publisher.listen((event) => {
       if (event.type === "incident") told.push(event.incident);
     });
     for (const job of await service.options.coordinator.list()) service.handlers.announced(job);
@@ -116,7 +116,7 @@ export async function rehearse(
           for (const report of node.tick(nowMs))
             await rehearsal.service.handlers.report(hello(machine), report);
         rehearsal.service.tick();
-        for (const { watch } of rehearsal.service.held.values()) await watch.idle();
+        for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;
       }
       return false;

@@ -148,14 +148,14 @@ describe("the live service", () => {
       worldSize: 32,
       ranks: [{ rank: 9, gpu: 1, pid: 1, nic: null, leaf: null, stage: null, groups: [] }],
     });
-    expect(service.held.get("sim")!.watch.run!.ranks.get(9)!.agent).toBe("agent1");
+    expect(service.jobs.get("sim")!.run!.ranks.get(9)!.agent).toBe("agent1");
   });
 
   it("tells of each job about once a second while it runs, and of every iteration once", async () => {
     const rehearsal = await rehearse(SMALL);
     await rehearsal.run(10);
     const heard: LiveEvent[] = [];
-    const stop = rehearsal.service.listen((event) => void heard.push(event));
+    const stop = rehearsal.service.publisher.listen((event) => void heard.push(event));
     await rehearsal.run(30);
     const jobs = heard.flatMap((event) => (event.type === "job" ? [event.job] : []));
     expect(jobs.length).toBeGreaterThanOrEqual(25);

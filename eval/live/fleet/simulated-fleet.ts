@@ -2,7 +2,7 @@
 import type { ClusterSpec } from "../../../src/simulate/cluster/spec.ts";
 import type { IterationTimes } from "../../../src/simulate/cluster/times.ts";
 import { fateOf, type Fate } from "../../../src/live/fleet/fault-board.ts";
-import { HeldIterations } from "./held-iterations.ts";
+import { IterationBuffer } from "./iteration-buffer.ts";
 import { PlayedJob } from "../../../src/live/fleet/played-job.ts";
 import { rankGroups, type RankGroup } from "../../../src/live/fleet/rank-groups.ts";
 import { stageOperators, type StageOperators } from "../../../src/live/fleet/stage-operators.ts";
@@ -22,7 +22,7 @@ export class SimulatedFleet {
   readonly job: string;
   readonly run: string;
   readonly played: PlayedJob;
-  readonly held: HeldIterations;
+  readonly held: IterationBuffer;
   readonly stages: readonly StageOperators[];
 
   constructor({ spec, job, run, everyMs, startMs, keep = 64 }: SimulatedFleetOptions) {
@@ -31,7 +31,7 @@ export class SimulatedFleet {
     this.played = new PlayedJob({ spec, everyMs, startMs });
     const { simulation } = this.played;
     this.stages = simulation.programs.map((_, stage) => stageOperators(simulation, stage));
-    this.held = new HeldIterations(simulation, this.stages, keep, startMs);
+    this.held = new IterationBuffer(simulation, this.stages, keep, startMs);
   }
 
   /** Computes what has begun by now; cheap where nothing has. */

@@ -4,7 +4,7 @@ import { constants, createReadStream, createWriteStream, rmSync, type WriteStrea
 import { mkdir, open, readdir, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { createGzip, type Gzip } from "node:zlib";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 
 export interface DumpTarget {
   add(name: string, bytes: Buffer): Promise<void>;
@@ -31,7 +31,7 @@ export async function openTarget(out: string): Promise<DumpTarget> {
 }
 
 export function cannotWrite(out: string, error: unknown): UserError {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   return new UserError(`${out}: the dump cannot be written: ${why}`, "give --out another place");
 }
 

@@ -1,7 +1,7 @@
 /** A job of which only logs are known: no probe runs in it, and the user has named it. */
 import { LIMITS, type BeatReport, type JobReport, type Report } from "../wire/messages.ts";
-import type { LogFailure, LogRow } from "./log-watch.ts";
-import { PointRows } from "./point-rows.ts";
+import type { LogFailure, LogRow } from "./log-follower.ts";
+import { PointRows } from "./rank-track.ts";
 
 /** Starts cannot be told apart by a log; iterations that begin anew can. */
 const RUN = "log";

@@ -1,7 +1,7 @@
 /** Whose lines are whose: a log names a rank, and the runs on this machine know which ranks are theirs. */
 import { cutText, harmless } from "../../base/text.ts";
-import type { LogFailure, LogRow } from "./log-watch.ts";
-import type { PointRow } from "./point-rows.ts";
+import type { LogFailure, LogRow } from "./log-follower.ts";
+import type { PointRow } from "./rank-track.ts";
 import type { RunTrack } from "./run-track.ts";
 
 export interface Routed {

@@ -14,7 +14,7 @@ import { ringNode } from "./ring-node.ts";
 import { ringsOf } from "./select-run.ts";
 import { end, IdleProcesses } from "../../../test/support/live/process.ts";
 import { startTicksOf, TestRing, type TestRingOptions } from "../../../test/support/live/ring.ts";
-import { JobWatcher } from "./watch-jobs.ts";
+import { RunWatcher } from "./run-watcher.ts";
 
 const S = 1_000_000_000n;
 const HOUR = 3600n * S;
@@ -72,12 +72,12 @@ const only = (machine: Machine): FoundRing => ringsOf(runs(machine))[0]!;
 /** What a reader of its copy is told of the process. */
 const copied = (machine: Machine): ProbeProcess =>
   readRing("a", copyRing(only(machine), machine).bytes).probes![0]!;
-const watch = (machine: Machine): JobWatcher =>
-  new JobWatcher(folder, { keepNs: 6e11, mostRecords: 64, hangNs: 30e9, machine });
-const told = (watcher: JobWatcher): string[] => watcher.tick().incidents.map(({ says }) => says);
+const watch = (machine: Machine): RunWatcher =>
+  new RunWatcher(folder, { keepNs: 6e11, mostRecords: 64, hangNs: 30e9, machine });
+const told = (watcher: RunWatcher): string[] => watcher.tick().problems.map(({ says }) => says);
 
 /** Ticks once a second for a minute; all that was told. */
-function minute(watcher: JobWatcher, machine: HandMachine, each = (): void => {}): string[] {
+function minute(watcher: RunWatcher, machine: HandMachine, each = (): void => {}): string[] {
   const all: string[] = [];
   for (let second = 0; second < 60; second++) {
     each();

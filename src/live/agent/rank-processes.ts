@@ -1,13 +1,13 @@
 /** Which process is a rank: of all that carry its number, the one that trains. */
 import { LIMITS } from "../wire/messages.ts";
-import type { Watched } from "./judge-run.ts";
+import type { WatchedRing } from "./run-health.ts";
 
 /** A process and its rings. */
 export interface RankProcess {
   readonly pid: number;
   readonly startTicks: number;
-  python: Watched | null;
-  native: Watched | null;
+  python: WatchedRing | null;
+  native: WatchedRing | null;
 }
 
 /**
@@ -15,7 +15,7 @@ export interface RankProcess {
  * `rankOf` is asked for those that do not say theirs.
  */
 export function rankProcesses(
-  watched: readonly Watched[],
+  watched: readonly WatchedRing[],
   known: ReadonlyMap<number, RankProcess>,
   rankOf: (one: RankProcess) => number,
 ): Map<number, RankProcess> {
@@ -40,7 +40,7 @@ export function rankProcesses(
   return chosen;
 }
 
-function processesOf(watched: readonly Watched[]): RankProcess[] {
+function processesOf(watched: readonly WatchedRing[]): RankProcess[] {
   const byRank = new Map<string, RankProcess>();
   const byProcess = new Map<string, RankProcess>();
   // A ring that does not know its rank comes last, and goes with the other one of its process.
@@ -56,16 +56,16 @@ function processesOf(watched: readonly Watched[]): RankProcess[] {
   return [...new Set([...byRank.values(), ...byProcess.values()])];
 }
 
-export function isOver({ state }: Watched): boolean {
+export function isOver({ state }: WatchedRing): boolean {
   return state === "X" || state === "Z";
 }
 
-export function isStopped({ state }: Watched): boolean {
+export function isStopped({ state }: WatchedRing): boolean {
   return state === "T" || state === "t";
 }
 
 /** Ascending, those that are known. */
-export function ranksIn(watched: readonly Watched[]): number[] {
+export function ranksIn(watched: readonly WatchedRing[]): number[] {
   const ranks = new Set(watched.map(({ ring }) => ring.header.rank));
   return [...ranks].filter((rank) => rank >= 0).sort((a, b) => a - b);
 }

@@ -2,6 +2,7 @@
  * A ring on this machine, read and asked by file. Node has no mmap; read(2) and write(2) on a shared memory file work on
  * the same pages that the writer has mapped, so each sees what the other wrote.
  */
+import { errorText } from "../../base/errors.ts";
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { basename } from "node:path";
 import { HEADER_BYTES } from "../../ingest/probe-ring/layout.ts";
@@ -48,7 +49,7 @@ export function inspectRing(path: string): RingFile | string {
       progress: readProgress(bytes),
     };
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorText(error);
   } finally {
     closeSync(fd);
   }
@@ -60,7 +61,7 @@ export function openingError(error: unknown): string {
   if (code === "EACCES" || code === "EPERM")
     return "may not be read by this user; run as the job's user or as root";
   if (code === "ENOENT") return "is no longer there";
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 export function openRing(ring: Pick<RingFile, "path">): number {

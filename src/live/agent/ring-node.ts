@@ -1,31 +1,31 @@
 /** The ranks of this machine in front of an agent: the rings of their probes, their processes, and their logs. */
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { cutText, harmless } from "../../base/text.ts";
 import {
-  LIMITS,
   type AgentReply,
   type AgentRequest,
   type EvidenceRequest,
+  LIMITS,
   type Report,
 } from "../wire/messages.ts";
 import {
   answerDurations,
   answerOperators,
   answerProgram,
+  type MemberOf,
   refused,
   type TrackOf,
 } from "./answer-operators.ts";
 import { collectEvidence } from "./evidence.ts";
-import { membersOf } from "./group-members.ts";
+import { LogFollower } from "./log-follower.ts";
 import { LogJob } from "./log-job.ts";
 import { ranksOf, routeLogs, saysOf } from "./log-routes.ts";
-import { LogWatch } from "./log-watch.ts";
-import { MemoryShare } from "./memory-share.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
 import { RunTrack } from "./run-track.ts";
+import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
-import { JobWatcher, type Incident } from "./watch-jobs.ts";
 
 const HANG_NS = 30e9;
 /** Runs that are over and whose rings may still be asked for. */
@@ -54,7 +54,7 @@ export interface RingNodeOptions {
 }
 
 interface Past {
-  readonly watcher: JobWatcher;
+  readonly watcher: RunWatcher;
   readonly key: string;
   readonly job: string;
   readonly run: string;
@@ -66,31 +66,29 @@ export function ringNode(options: RingNodeOptions): Node {
 
 class RingNode implements Node {
   readonly #options: RingNodeOptions;
-  readonly #watchers = new Map<string, JobWatcher>();
+  readonly #watchers = new Map<string, RunWatcher>();
   /** By folder and the watcher's key. */
-  readonly #tracks = new Map<string, { readonly watcher: JobWatcher; readonly track: RunTrack }>();
+  readonly #tracks = new Map<string, { readonly watcher: RunWatcher; readonly track: RunTrack }>();
   #past: Past[] = [];
-  readonly #logs: LogWatch;
+  readonly #logs: LogFollower;
   readonly #logJob: LogJob | null;
-  readonly #memory: MemoryShare;
+  readonly #memory: MemoryBudget;
   readonly #told = new Set<string>();
   #asked = 0;
   #evidence: Promise<unknown> = Promise.resolve();
 
   constructor(options: RingNodeOptions) {
     this.#options = options;
-    this.#logs = new LogWatch(options.logs);
+    this.#logs = new LogFollower(options.logs);
     this.#logJob = options.job === null ? null : new LogJob(options.job);
-    this.#memory = new MemoryShare(options.memoryBytes);
+    this.#memory = new MemoryBudget(options.memoryBytes);
   }
 
   tick(nowMs: number): readonly Report[] {
     try {
       return this.#tick(nowMs);
     } catch (error) {
-      this.#say(
-        `cannot read this machine: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#say(`cannot read this machine: ${errorText(error)}`);
       return [];
     }
   }
@@ -134,28 +132,28 @@ class RingNode implements Node {
     for (const line of troubles) this.#say(line);
     const reports: Report[] = [];
     const present = new Set<string>();
-    const due: { key: string; incidents: readonly Incident[] }[] = [];
+    const due: { key: string; problems: readonly RunProblem[] }[] = [];
     for (const folder of this.#options.folders()) {
       const watcher = this.#watcherOf(folder);
-      const incidents = this.#watch(watcher, folder);
+      const problems = this.#watch(watcher, folder);
       for (const watched of watcher.watchedRuns) {
         const key = `${folder} ${watched.key}`;
         present.add(key);
         if (!this.#tracks.has(key))
           this.#tracks.set(key, { watcher, track: this.#newTrack(watched) });
-        due.push({ key, incidents: incidents.filter((one) => one.key === watched.key) });
+        due.push({ key, problems: problems.filter((one) => one.key === watched.key) });
         this.#tracks.get(key)!.track.meet(watched);
       }
     }
     this.#forget(present);
     const tracks = [...this.#tracks.values()].map(({ track }) => track);
     const routed = routeLogs(rows, failures, tracks);
-    for (const { key, incidents } of due) {
+    for (const { key, problems } of due) {
       const { track } = this.#tracks.get(key)!;
       const own = routed.get(track);
       for (const failure of own?.failures ?? [])
         track.events.tell("log-failure", ranksOf(failure, track), nowMs, saysOf(failure));
-      reports.push(...track.tick(incidents, nowMs, own?.rows ?? []));
+      reports.push(...track.tick(problems, nowMs, own?.rows ?? []));
     }
     if (this.#logJob !== null) {
       const rest = routed.get(null);
@@ -182,11 +180,11 @@ class RingNode implements Node {
     });
   }
 
-  #watcherOf(folder: string): JobWatcher {
+  #watcherOf(folder: string): RunWatcher {
     const known = this.#watchers.get(folder);
     if (known) return known;
     const memory = this.#memory;
-    const watcher = new JobWatcher(folder, {
+    const watcher = new RunWatcher(folder, {
       keepNs: this.#options.keepNs,
       hangNs: HANG_NS,
       machine: this.#options.machine,
@@ -200,11 +198,11 @@ class RingNode implements Node {
     return watcher;
   }
 
-  #watch(watcher: JobWatcher, folder: string): readonly Incident[] {
+  #watch(watcher: RunWatcher, folder: string): readonly RunProblem[] {
     try {
-      const { incidents, troubles } = watcher.tick();
+      const { problems, troubles } = watcher.tick();
       for (const line of troubles) this.#say(line);
-      return incidents;
+      return problems;
     } catch (error) {
       // A folder that is not there yet comes with the first job.
       this.#say(error instanceof UserError ? error.message : `${folder}: ${String(error)}`);
@@ -248,7 +246,7 @@ class RingNode implements Node {
     try {
       return await work;
     } catch (error) {
-      return refused(cutText(error instanceof Error ? error.message : String(error), SAYS));
+      return refused(cutText(errorText(error), SAYS));
     } finally {
       this.#asked--;
     }
@@ -268,4 +266,19 @@ function pastRings({ watcher, key }: Past, ranks: readonly number[] | null) {
   return ringsOf([run])
     .filter(({ header }) => ranks === null || ranks.includes(header.rank))
     .slice(0, 2 * LIMITS.ranksPerAgent);
+}
+
+/** Who is who in the groups of a run, as far as this machine's ranks tell. */
+function membersOf(track: RunTrack): MemberOf {
+  const members = new Map<string, number>();
+  const whole = new Set<string>();
+  for (const { rank, groups } of track.ranks.values())
+    for (const { key, groupRank, size } of groups.list) {
+      members.set(`${key} ${groupRank}`, rank);
+      // In the group of all, everybody's place is his rank, unless one of ours is elsewhere.
+      if (size === track.worldSize && groupRank === rank) whole.add(key);
+    }
+  for (const { rank, groups } of track.ranks.values())
+    for (const { key, groupRank } of groups.list) if (groupRank !== rank) whole.delete(key);
+  return (key, place) => members.get(`${key} ${place}`) ?? (whole.has(key) ? place : -1);
 }

@@ -1,9 +1,9 @@
 /** What happens to a run, each thing told once; kept until the run has a name to tell it under. */
 import { cutText, harmless, rankWords } from "../../base/text.ts";
 import type { EventReport } from "../wire/messages.ts";
-import { hasFailed } from "./judge-run.ts";
+import { hasFailed } from "./run-health.ts";
 import { isOver, isStopped, ranksIn } from "./rank-processes.ts";
-import type { Incident, WatchedRun } from "./watch-jobs.ts";
+import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 
 const SAYS = 400;
 const MOST_HELD = 256;
@@ -36,9 +36,9 @@ export class RunEvents {
     return this.#held.splice(0).map((event) => ({ ...event, run }));
   }
 
-  /** A hang is no event: beats tell how long nothing went on. */
-  judge({ watched, run }: WatchedRun, incidents: readonly Incident[], nowMs: number): void {
-    for (const { kind, ranks, says } of incidents) {
+  judge({ watched, run }: WatchedRun, problems: readonly RunProblem[], nowMs: number): void {
+    for (const { kind, ranks, says } of problems) {
+      // Beats say how long a run has been silent, and the service decides what is a hang of the whole job.
       if (kind === "hang") continue;
       this.tell(kind, ranks, nowMs, says);
       if (kind === "stopped") this.#stopped = [...new Set([...this.#stopped, ...ranks])];

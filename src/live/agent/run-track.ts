@@ -7,15 +7,14 @@ import {
   type RankReport,
   type Report,
 } from "../wire/messages.ts";
-import { hasFailed, silence, type Watched } from "./judge-run.ts";
+import { hasFailed, silence, type WatchedRing } from "./run-health.ts";
 import { jobName, runName, RUN_WORDS } from "./names.ts";
-import { PointRows, type PointRow } from "./point-rows.ts";
+import { PointRows, type PointRow, RankTrack } from "./rank-track.ts";
 import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
 import { RunEvents } from "./run-events.ts";
-import { RankTrack } from "./rank-track.ts";
-import type { Incident, WatchedRun } from "./watch-jobs.ts";
+import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 
 /** Without a ring that tells of communicators nothing better than the launcher's words will come. */
 const ALONE_MS = 10_000;
@@ -75,7 +74,7 @@ export class RunTrack {
 
   /** What is new of it; `rowsOfLogs` are those of its ranks that logs told. */
   tick(
-    incidents: readonly Incident[],
+    problems: readonly RunProblem[],
     nowMs: number,
     rowsOfLogs: readonly PointRow[] = [],
   ): Report[] {
@@ -86,7 +85,7 @@ export class RunTrack {
       this.#rows.add(row);
       track.lastIteration = row.iteration;
     }
-    this.events.judge(this.#of, incidents, nowMs);
+    this.events.judge(this.#of, problems, nowMs);
     this.#missIterations(nowMs);
     this.#run ??= this.#name(nowMs, rowsOfLogs.length > 0);
     // Before it has a name nobody can be told; what little happens until then is kept.
@@ -137,7 +136,7 @@ export class RunTrack {
   }
 
   /** Its rings on this machine, of some ranks or of all, those of forked children left out. */
-  ringsOf(ranks: readonly number[] | null): Watched[] {
+  ringsOf(ranks: readonly number[] | null): WatchedRing[] {
     return [...this.#processes]
       .filter(([rank]) => ranks === null || ranks.includes(rank))
       .flatMap(([, { python, native }]) => [native, python].filter((one) => one !== null));
@@ -206,7 +205,7 @@ export class RunTrack {
   }
 
   #name(nowMs: number, hasRows: boolean): string | null {
-    const { run, watched, key } = this.#of;
+    const { run, watched, key, isHung } = this.#of;
     const tracks = [...this.ranks.values()];
     const world = this.worldSize;
     const hasNative = watched.some(({ ring }) => ring.header.writer === "native");
@@ -221,11 +220,16 @@ export class RunTrack {
       firstProcess: key,
       machine: this.#context.machine,
       environment: this.#environment(watched[0]!),
-      isLate: isAlone || hasRows || !this.events.isEmpty || tracks.some(({ hasMarks }) => hasMarks),
+      isLate:
+        isAlone ||
+        hasRows ||
+        isHung ||
+        !this.events.isEmpty ||
+        tracks.some(({ hasMarks }) => hasMarks),
     });
   }
 
-  #environment({ ring }: Watched): ReadonlyMap<string, string> | null {
+  #environment({ ring }: WatchedRing): ReadonlyMap<string, string> | null {
     const { pid } = ring.process;
     if (pid <= 0) return null;
     let known = this.#environments.get(pid);

@@ -9,12 +9,12 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import type { JobShape } from "./allocation.ts";
 import { type JobChange, type Jobs, makeJobs, Refusal } from "./jobs.ts";
-import { listenOn } from "./listen.ts";
 import { iterationOf, nameOf, reportOf, runOf } from "./requests.ts";
 
 export interface ControllerOptions {
@@ -188,4 +188,24 @@ function send(response: ServerResponse, status: number, value: unknown): void {
 function sameText(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
+}
+
+/** The port in the end: with 0 the system chooses one. */
+async function listenOn(server: Server, host: string, port: number): Promise<number> {
+  if (!(Number.isInteger(port) && port >= 0 && port <= 65_535))
+    throw new UserError(`there is no port ${port}`, "give a --port of 0 to 65535", 2);
+  server.listen(port, host);
+  await once(server, "listening").catch((error: unknown) => {
+    const why = errorText(error);
+    throw new UserError(`cannot listen on ${host}, port ${port}: ${why}`, remedyOf(error));
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+function remedyOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") return "give another --port";
+  if (code === "EACCES") return "give a --port from 1024";
+  // No such name, or an address of another machine.
+  return "give a --host of this machine, such as 127.0.0.1 or 0.0.0.0";
 }

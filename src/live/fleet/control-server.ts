@@ -1,7 +1,7 @@
 /** Faults over HTTP, on this machine only: for scripts that rehearse, and for measurements. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
 import type { BoardFault } from "./fault-board.ts";
 
@@ -109,7 +109,7 @@ async function jsonOf(request: IncomingMessage): Promise<object> {
 function problem(error: unknown): [status: number, body: unknown] {
   if (error instanceof UserError)
     return [400, { error: harmless(error.message), hint: harmless(error.hint) }];
-  return [500, { error: harmless(error instanceof Error ? error.message : String(error)) }];
+  return [500, { error: harmless(errorText(error)) }];
 }
 
 function reply(response: ServerResponse, status: number, body: unknown): void {

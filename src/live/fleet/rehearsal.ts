@@ -1,5 +1,5 @@
 /** A rehearsed job: played in real time, steered by words, started anew when asked. */
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { cutText, harmless } from "../../base/text.ts";
 import type { BoardFault } from "./fault-board.ts";
 import { LiveRun, type LiveRunOptions } from "./live-run.ts";
@@ -131,7 +131,7 @@ export class Rehearsal {
     } catch (error) {
       if (error instanceof UserError)
         return cutText(harmless(`${error.message}; ${error.hint}`), 600);
-      return harmless(error instanceof Error ? error.message : String(error));
+      return harmless(errorText(error));
     }
   }
 
@@ -165,7 +165,7 @@ export class Rehearsal {
     } catch (error) {
       // A full disk, or somebody removed the folders.
       this.#stop();
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       this.#options.say(`rings can no longer be written, the job stands still: ${harmless(why)}`);
       return;
     }

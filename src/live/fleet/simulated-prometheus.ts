@@ -2,6 +2,7 @@
  * As much of Prometheus' HTTP API as our client and a page ask for: names, types, samples of one name by labels, raw,
  * at a moment or by steps. No expressions: whoever sends one is told.
  */
+import { errorText } from "../../base/errors.ts";
 import type { MetricSeries, SimulatedMetrics } from "./simulated-metrics.ts";
 
 export interface MetricsServer {
@@ -34,7 +35,7 @@ export function metricsServer(metrics: SimulatedMetrics, nowMs: () => number): M
         if (path === "/api/v1/query_range") return success(ranged(metrics, query, nowMs()));
         return { status: 404, body: { status: "error", error: "there is no such path" } };
       } catch (error) {
-        const said = error instanceof Error ? error.message : String(error);
+        const said = errorText(error);
         return { status: 400, body: { status: "error", errorType: "bad_data", error: said } };
       }
     },

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import type { Token } from "./http/authorize.ts";
 
 export interface SecretSource {
@@ -94,7 +94,7 @@ export function readText(path: string, whose: string): string {
     size = found.size;
     if (size <= MOST_BYTES) return readFileSync(path, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new UserError(`${whose}: ${path} cannot be read: ${why}`, "check path and rights", 2);
   }
   throw new UserError(`${whose}: ${path} has ${size} bytes`, `${MOST_BYTES} are the most`, 2);

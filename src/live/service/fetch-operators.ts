@@ -6,9 +6,13 @@ import type { Rank } from "../../model/ids.ts";
 import { COMPLETED, type OperatorTable, SCHEDULED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { AgentReply, AgentRequest, OperatorsReply, Pick } from "../wire/messages.ts";
-import type { RunState } from "./run-state.ts";
+import type { JobRun } from "./job-run.ts";
 
-export type Ask = (agent: string, request: AgentRequest, timeoutMs: number) => Promise<AgentReply>;
+export type AskAgent = (
+  agent: string,
+  request: AgentRequest,
+  timeoutMs: number,
+) => Promise<AgentReply>;
 
 /** An agent answers from memory: one that takes longer is as good as gone. */
 const PATIENCE_MS = 5000;
@@ -19,10 +23,10 @@ type DurationsWant = Extract<Want, { what: "durations" }>;
 type Answer = FetchedProgram | Float64Array | null;
 
 export function operatorFetcher(
-  run: RunState,
+  run: JobRun,
   live: LiveJob,
   iterations: Float64Array,
-  askAgent: Ask,
+  askAgent: AskAgent,
 ): OperatorFetcher {
   const ask = async (
     rank: Rank,
@@ -89,7 +93,7 @@ interface Placed {
 }
 
 /** By agent and by which iterations are asked for. */
-function batchesOf(run: RunState, wants: readonly Want[]): Placed[][] {
+function batchesOf(run: JobRun, wants: readonly Want[]): Placed[][] {
   const open = new Map<string, Placed[]>();
   const batches: Placed[][] = [];
   const words = new Map<readonly number[], string>();

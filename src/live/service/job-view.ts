@@ -1,37 +1,63 @@
-/** One job as people see it: how it is, how fast, what it has lost. */
-import type { HeldJob } from "./held-job.ts";
+/** One job as people see it: its health, its pace, what it has lost. */
+import type { LeasedJob } from "./leased-job.ts";
 import type { Service } from "./service.ts";
 import type { JobView } from "./view.ts";
 
-export function jobView(held: HeldJob, service: Service): JobView {
-  const { watch, job } = held;
-  const { memory, run } = watch;
-  const { seenMs } = watch;
-  const levelMs = run && run.levelMs > 0 ? run.levelMs : null;
+export function jobView(leased: LeasedJob, service: Service): JobView {
+  const { job, run, seenMs, saved } = leased;
+  const { nowMs, silentMs } = service.options;
   return {
     job,
-    run: memory.run,
-    startedMs: memory.startedMs,
+    run: saved.run,
+    startedMs: saved.startedMs,
     seenMs,
-    worldSize: memory.worldSize,
+    worldSize: saved.worldSize,
     ranks: run?.ranks.size ?? 0,
     machines: run?.machines ?? 0,
-    health: healthOf(held, service.options.nowMs() - seenMs > service.options.silentMs),
-    lastIteration: Number.isFinite(memory.lastIteration) ? memory.lastIteration : -1,
-    levelMs,
-    baselineMs: memory.baselineMs,
-    incident: watch.open[0]?.id ?? null,
-    wastedGpuMs: watch.wastedGpuMs,
-    lacks: watch.lacks((agent) => service.isThere(agent)),
+    health: healthOf(leased, nowMs() - seenMs > silentMs),
+    lastIteration: Number.isFinite(saved.lastIteration) ? saved.lastIteration : -1,
+    levelMs: run && run.levelMs > 0 ? run.levelMs : null,
+    baselineMs: saved.baselineMs,
+    incident: leased.open[0]?.id ?? null,
+    wastedGpuMs: leased.wastedGpuMs,
+    lacks: leased.missing(service.agents),
   };
 }
 
-function healthOf({ watch }: HeldJob, isSilent: boolean): JobView["health"] {
-  const [worst] = watch.open;
+function healthOf({ open, hasEnded, run }: LeasedJob, isSilent: boolean): JobView["health"] {
+  const [worst] = open;
   if (worst?.kind === "crash") return "failed";
   if (worst?.kind === "hang") return "hung";
-  if (watch.hasEnded) return "ended";
+  if (hasEnded) return "ended";
   if (isSilent) return "silent";
   if (worst) return "slow";
-  return watch.run && watch.run.levelMs > 0 ? "healthy" : "learning";
+  return run && run.levelMs > 0 ? "healthy" : "learning";
+}
+
+const EVERY_MS = 1000;
+/** That a job was reported again is news only now and then. */
+const SEEN_MS = 5000;
+
+/** Lets an update of each job through about once a second while something changes, and none otherwise. */
+export class JobUpdateThrottle {
+  readonly #sent = new WeakMap<
+    LeasedJob,
+    { readonly atMs: number; readonly seenMs: number; readonly rest: string }
+  >();
+
+  /** Whether it is time to look at the job at all. */
+  isDue(job: LeasedJob, nowMs: number): boolean {
+    const sent = this.#sent.get(job);
+    // A clock that is set back must not silence a job.
+    return !sent || nowMs - sent.atMs >= EVERY_MS || nowMs < sent.atMs;
+  }
+
+  hasChanged(job: LeasedJob, view: JobView, nowMs: number): boolean {
+    const { seenMs, ...others } = view;
+    const rest = JSON.stringify(others);
+    const sent = this.#sent.get(job);
+    const hasChanged = sent?.rest !== rest || seenMs - sent.seenMs >= SEEN_MS;
+    this.#sent.set(job, { atMs: nowMs, seenMs: hasChanged ? seenMs : sent.seenMs, rest });
+    return hasChanged;
+  }
 }

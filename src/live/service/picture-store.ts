@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { errorText } from "../../base/errors.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import { bounded, isPicture, NO_PICTURE } from "./bounded-picture.ts";
@@ -14,7 +15,7 @@ const MOST_FILES = 500;
 const REPORT_BYTES = 16 << 20;
 /** What our own file may hold: a picture is smaller. */
 const FILE_BYTES = 4 << 20;
-/** Names of evidence folders are made by us (investigate.ts); no dot first, so none leads elsewhere. */
+/** Names of evidence folders are made by us (diagnose-incident.ts); no dot first, so none leads elsewhere. */
 const FOLDER = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 
 interface Kept {
@@ -35,6 +36,8 @@ export class PictureStore {
   readonly #evidence: string;
   readonly #trouble: (line: string) => void;
   readonly #held = new Map<string, Kept>();
+  /** Pictures that are being drawn, by incident. */
+  readonly #drawing = new Map<string, Promise<IncidentPicture>>();
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve();
 
@@ -58,6 +61,19 @@ export class PictureStore {
         picture: kept ?? known?.picture ?? null,
       };
     });
+  }
+
+  /** One that is still being drawn: of two the later counts, whichever is drawn first. */
+  async putLater(id: string, picture: Promise<IncidentPicture>): Promise<void> {
+    this.#drawing.set(id, picture);
+    try {
+      const drawn = await picture;
+      if (this.#drawing.get(id) === picture) this.put(id, drawn);
+    } catch (error) {
+      this.#trouble(`incident ${id} has no picture: ${errorText(error)}`);
+    } finally {
+      if (this.#drawing.get(id) === picture) this.#drawing.delete(id);
+    }
   }
 
   /** What monitoring shows of the suspects' machines, which is known later than the verdict. */
@@ -119,7 +135,7 @@ export class PictureStore {
         this.#hold(kept);
         await this.#write(kept);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         this.#trouble(`the picture of incident ${id} is not kept: ${why}`);
       }
     });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GroupReport, JobReport, PointsReport } from "../wire/messages.ts";
 import { rankColumns } from "./rank-columns.ts";
-import { RunState } from "./run-state.ts";
+import { JobRun } from "./job-run.ts";
 
 const group = (key: string, desc: string, groupRank: number, ranks: number[]): GroupReport => ({
   key,
@@ -55,20 +55,15 @@ function points(
   };
 }
 
-function started(): RunState {
-  const run = new RunState(report(0), null);
+function started(): JobRun {
+  const run = new JobRun(report(0), null);
   for (const machine of [0, 1])
-    run.take(`a${machine}`, `node${machine}`, report(machine), () => true);
+    run.take(`a${machine}`, `node${machine}`, report(machine), { has: () => true });
   return run;
 }
 
 /** Everybody takes 100 ms; `own`: of which by rank outside of communication. */
-function iterate(
-  run: RunState,
-  iteration: number,
-  own: (rank: number) => number,
-  leave = -1,
-): void {
+function iterate(run: JobRun, iteration: number, own: (rank: number) => number, leave = -1): void {
   for (const machine of [0, 1]) {
     const ranks = [0, 1, 2, 3].map((k) => 4 * machine + k).filter((rank) => rank !== leave);
     const rows = ranks.map((rank) => ({ rank, iteration, ms: 100, inside: 99 - own(rank) }));
@@ -79,8 +74,8 @@ function iterate(
 
 const NO_TEMPERATURE = ({ rank }: { rank: readonly number[] }): Float32Array =>
   new Float32Array(rank.length).fill(NaN);
-const columnsOf = (run: RunState, isThere: (agent: string) => boolean = () => true) =>
-  rankColumns(run, isThere, NO_TEMPERATURE);
+const columnsOf = (run: JobRun, connected: { has(agent: string): boolean } = { has: () => true }) =>
+  rankColumns(run, connected, NO_TEMPERATURE);
 
 describe("rankColumns", () => {
   it("says how late each rank is beside those of its own stage", () => {
@@ -133,7 +128,7 @@ describe("rankColumns", () => {
     const run = started();
     const first = columnsOf(run);
     iterate(run, 1, () => 30);
-    run.take("a1", "node1", report(1), () => true);
+    run.take("a1", "node1", report(1), { has: () => true });
     await new Promise((resolve) => setTimeout(resolve, 5));
     const layout = async (): Promise<string> => {
       for (let wait = 0; wait < 40; wait++) {
@@ -149,7 +144,7 @@ describe("rankColumns", () => {
       "a1",
       "node1",
       report(1, () => 7),
-      () => true,
+      { has: () => true },
     );
     expect(await layout()).not.toBe(first.layout);
     expect(columnsOf(run).gpu[7]).toBe(7);
@@ -158,7 +153,7 @@ describe("rankColumns", () => {
   it("names groups, and says of whom the agent is away", () => {
     const run = started();
     run.ranks.get(2)!.state = "stopped";
-    const { groups, state } = columnsOf(run, (agent) => agent === "a0");
+    const { groups, state } = columnsOf(run, new Set(["a0"]));
     expect(groups[0]).toEqual({
       name: "PIPELINE_PARALLEL_0",
       role: "PIPELINE_PARALLEL",

@@ -1,6 +1,7 @@
 /** The latest complete iteration of every rank, as columns. Asked for each second, of ten thousand ranks. */
 import { rankLayout, type RankLayout } from "./rank-layout.ts";
-import type { RunState } from "./run-state.ts";
+import type { ConnectedAgents } from "./job-events.ts";
+import type { JobRun } from "./job-run.ts";
 import type { RankColumns } from "./view.ts";
 
 /** Degrees of the GPUs of a layout's ranks; NaN where nobody knows. */
@@ -8,8 +9,8 @@ export type TemperaturesOf = (layout: RankLayout) => Float32Array;
 
 /** A job that stands still keeps the values of its last iteration. */
 export function rankColumns(
-  run: RunState,
-  isThere: (agent: string) => boolean,
+  run: JobRun,
+  connected: ConnectedAgents,
   temperaturesOf: TemperaturesOf,
 ): RankColumns {
   const layout = rankLayout(run);
@@ -56,7 +57,7 @@ export function rankColumns(
     state: rank.map((one) => {
       const held = run.ranks.get(one);
       if (!held) return "silent";
-      return held.state === "running" && !isThere(held.agent) ? "silent" : held.state;
+      return held.state === "running" && !connected.has(held.agent) ? "silent" : held.state;
     }),
   };
 }

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { LiveJob } from "../../ingest/live-job.ts";
 import type { Rank } from "../../model/ids.ts";
-import { type Coordinates, coordinatesOf } from "./coordinates.ts";
-import type { RunState } from "./run-state.ts";
+import { coordinatesOf, type Coordinates } from "./coordinates.ts";
+import type { JobRun } from "./job-run.ts";
 import type { GroupView } from "./view.ts";
 
 export interface RankLayout extends Coordinates {
@@ -33,10 +33,10 @@ interface Made {
   readonly untilMs: number;
 }
 
-const known = new WeakMap<RunState, Made>();
+const known = new WeakMap<JobRun, Made>();
 
 /** As of a moment ago while ranks come and go; else as it is. */
-export function rankLayout(run: RunState): RankLayout {
+export function rankLayout(run: JobRun): RankLayout {
   const startMs = performance.now();
   const found = known.get(run);
   if (found && (found.revision === run.revision || startMs < found.untilMs)) return found.layout;
@@ -47,7 +47,7 @@ export function rankLayout(run: RunState): RankLayout {
   return layout;
 }
 
-function makeLayout(run: RunState, { job }: LiveJob): RankLayout {
+function makeLayout(run: JobRun, { job }: LiveJob): RankLayout {
   const held = [...run.ranks.values()].sort((a, b) => a.report.rank - b.report.rank);
   const rank = held.map(({ report }) => report.rank);
   const stageOf = (one: Rank): number | null => job.ranks.get(one)?.stage ?? null;

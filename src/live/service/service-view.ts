@@ -1,4 +1,5 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
+import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Service } from "./service.ts";
@@ -19,14 +20,14 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
 
   /** From memory where it is looked after here: the store may lag behind, or be down. */
   const known = (id: string): Incident | null => {
-    for (const { watch } of service.held.values()) {
-      const found = watch.shown.find((one) => one.id === id);
+    for (const { shown } of service.jobs.values()) {
+      const found = shown.find((one) => one.id === id);
       if (found) return found;
     }
     return service.machines?.open.find((one) => one.id === id) ?? null;
   };
   const openOnes = (): Incident[] => [
-    ...[...service.held.values()].flatMap(({ watch }) => watch.open),
+    ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
   ];
   const incident = async (id: string): Promise<Incident | null> =>
@@ -34,24 +35,22 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
 
   return {
     jobs: () =>
-      [...service.held.values()]
-        .map((held) => jobView(held, service))
+      [...service.jobs.values()]
+        .map((leased) => jobView(leased, service))
         .sort((a, b) => b.seenMs - a.seenMs || (a.job < b.job ? -1 : 1)),
     job(job) {
-      const held = service.held.get(job);
-      return held ? jobView(held, service) : null;
+      const leased = service.jobs.get(job);
+      return leased ? jobView(leased, service) : null;
     },
     ranks(job) {
-      const run = service.held.get(job)?.watch.run;
+      const run = service.jobs.get(job)?.run;
       if (!run) return null;
-      const isThere = (agent: string): boolean => service.isThere(agent);
-      return rankColumns(run, isThere, (layout) => service.temperatures.of(layout));
+      return rankColumns(run, service.agents, (layout) => service.temperatures.of(layout));
     },
     async iterations(job, { fromMs = -Infinity, toMs = Infinity, most }) {
-      const run = service.held.get(job)?.watch.run;
-      const memory = service.held.get(job)?.watch.memory;
-      if (!memory) return null;
-      const series = run?.series();
+      const leased = service.jobs.get(job);
+      if (!leased) return null;
+      const series = leased.run?.series();
       if (series && (series.endMs[0] ?? Infinity) <= fromMs)
         return thinned(series, fromMs, toMs, most);
       const range = {
@@ -59,7 +58,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         ...(toMs < Infinity ? { toMs } : {}),
       };
       const stored = await history
-        .iterations(job, memory.run, { ...range, most })
+        .iterations(job, leased.saved.run, { ...range, most })
         .catch(() => NOTHING);
       const recent = series ? thinned(series, fromMs, toMs, most) : NOTHING;
       return stored.iteration.length > recent.iteration.length
@@ -98,7 +97,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const found = await incident(id);
       if (!found) throw new Refusal(404, "there is no such incident");
       if (!known(id))
-        throw new Refusal(409, "the incident is over, or another service looks after its job");
+        throw new Refusal(409, "the incident is over, or another service watches its job");
       const done = service.actions.act(found, action, verb, who, dryRun);
       // A command may take minutes: whoever approved sees it running, and its end in the record.
       const late = new Promise<null>((resolve) => {
@@ -106,18 +105,20 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       });
       const first = await Promise.race([done, late]);
       if (first) return first;
-      done.catch((error: unknown) => service.trouble(`an action of ${id}: ${String(error)}`));
+      done.catch((error: unknown) =>
+        service.publisher.trouble(`an action of ${id}: ${String(error)}`),
+      );
       return known(id) ?? found;
     },
-    listen: (listener) => service.listen(listener),
+    listen: (listener) => service.publisher.listen(listener),
     stats() {
-      const { figures, bus, held } = service;
-      const jobs = [...held.values()];
+      const { figures, bus } = service;
+      const jobs = [...service.jobs.values()];
       return {
         startedMs,
-        agents: service.agents,
+        agents: service.agents.size,
         jobs: jobs.length,
-        ranks: jobs.reduce((sum, { watch }) => sum + (watch.run?.ranks.size ?? 0), 0),
+        ranks: jobs.reduce((sum, { run }) => sum + (run?.ranks.size ?? 0), 0),
         openIncidents: openOnes().length,
         incidentsTotal: figures.incidents,
         points: figures.points,
@@ -129,10 +130,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         verdictSeconds: figures.verdictSeconds,
         droppedPoints: figures.droppedPoints,
         historyPending:
-          (history.pending ?? 0) + jobs.reduce((sum, { keeper }) => sum + keeper.unsaved, 0),
+          (history.pending ?? 0) + jobs.reduce((sum, { writer }) => sum + writer.unsaved, 0),
         historyFailures: history.failures ?? 0,
-        alertsSent: jobs.reduce((sum, { keeper }) => sum + keeper.alerts.sent, 0),
-        alertFailures: jobs.reduce((sum, { keeper }) => sum + keeper.alerts.failures, 0),
+        alertsSent: jobs.reduce((sum, { writer }) => sum + writer.alerts.sent, 0),
+        alertFailures: jobs.reduce((sum, { writer }) => sum + writer.alerts.failures, 0),
         leases: jobs.length,
       };
     },
@@ -143,7 +144,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         await history.ping();
         return null;
       } catch (error) {
-        service.trouble(`the history: ${error instanceof Error ? error.message : String(error)}`);
+        service.publisher.trouble(`the history: ${errorText(error)}`);
         return "the history cannot be reached; see the service's log";
       }
     },

@@ -2,6 +2,7 @@
  * How hot the GPUs of running jobs are, from the site's Prometheus: one small query every quarter of a minute. A server
  * that is away is no harm; it is said once, and values that grow old are forgotten.
  */
+import { errorText } from "../../base/errors.ts";
 import { gpuTemperatures } from "../../pipeline/machines.ts";
 import { shortName } from "../../model/machine-names.ts";
 import type { LatestValue, Server } from "../../ingest/prometheus/prometheus.ts";
@@ -58,7 +59,7 @@ export class Temperatures {
       this.#take(await gpuTemperatures(this.#server, source.match));
       this.#isDown = false;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       if (!this.#isDown) this.#trouble(`temperatures of GPUs are not known: ${why}`);
       this.#isDown = true;
     } finally {

@@ -1,6 +1,6 @@
 /** A request answered on the agent's side, whatever happens: as the frames that go back. */
 import { harmless } from "../../base/text.ts";
-import { decodeFrame, encodeParts, encodeReply, FrameError } from "./codec.ts";
+import { encodeParts, encodeReply, replyDefect } from "./codec.ts";
 import type { AgentReply, AgentRequest } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
 
@@ -16,12 +16,13 @@ export function createAnswerer(answer: (request: AgentRequest) => Promise<AgentR
     if (busy >= MOST_AT_ONCE) return refusal(id, "the agent has too many requests at once");
     busy++;
     try {
-      const frame = encodeReply(id, await answer(request));
+      const reply = await answer(request);
+      const defect = replyDefect(reply);
+      if (defect !== null) return refusal(id, `the answer is broken: ${defect}`);
+      const frame = encodeReply(id, reply);
       if (frame.length > LIMITS.replyBytes) {
         return refusal(id, `the answer is larger than ${LIMITS.replyBytes} bytes`);
       }
-      const read = decodeFrame(frame);
-      if (read instanceof FrameError) return refusal(id, `the answer is broken: ${read.message}`);
       return encodeParts(id, frame);
     } catch (error) {
       return refusal(id, error instanceof Error ? error.message : "the agent could not answer");

@@ -11,6 +11,8 @@ import {
   type Frame,
   FrameError,
   PART_BYTES,
+  replyDefect,
+  reportDefect,
 } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
 import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
@@ -19,6 +21,7 @@ import {
   anyReply,
   anyReport,
   anyRequest,
+  beatOf,
   eventOf,
   pointsOf,
 } from "../../../test/support/live/messages.ts";
@@ -71,6 +74,37 @@ describe("frames", () => {
       }),
     );
     expect(decoded(encodeAck(7))).toEqual({ type: "ack", sequence: 7 });
+  });
+
+  it("are checked before they are encoded as they are when decoded", () => {
+    fc.assert(fc.property(anyReport, (report) => reportDefect(report) === null));
+    fc.assert(fc.property(anyReply, (reply) => replyDefect(reply) === null));
+    const points = pointsOf(2);
+    const wrong = [
+      { ...points, job: "no name" },
+      { ...points, sendMs: new Float32Array(3) },
+      { ...points, rank: Uint32Array.of(0, LIMITS.worldSize) },
+      { ...points, iteration: Float64Array.of(0, 0.5) },
+      { ...points, endMs: Float64Array.of(0, NaN) },
+      { ...points, durationMs: Float32Array.of(0, -1) },
+      { ...eventOf("j", "x"), atMs: NaN },
+      { ...eventOf("j", "x"), ranks: [-1] },
+      { ...beatOf("j", 1), jobs: [{ ...beatOf("j", 1).jobs[0]!, run: "" }] },
+    ];
+    for (const report of wrong) {
+      expect(reportDefect(report)).not.toBeNull();
+      expect(decodeFrame(encodeReport(1, report))).toBeInstanceOf(FrameError);
+    }
+    const file = { name: "a", bytes: new Uint8Array(1) };
+    const evidence = { kind: "evidence" as const, troubles: [] };
+    const replies: AgentReply[] = [
+      { ...evidence, files: [file, file] },
+      { ...evidence, files: [{ ...file, name: "../a" }] },
+    ];
+    for (const reply of replies) {
+      expect(replyDefect(reply)).not.toBeNull();
+      expect(decodeFrame(encodeReply(1, reply))).toBeInstanceOf(FrameError);
+    }
   });
 
   it("are read where they lie when aligned", () => {

@@ -3,8 +3,8 @@ import { integerIn, nameIn, textIn, type Fields } from "./fields.ts";
 import { FRAME, FrameError, readFrame, type RawFrame, writeFrame } from "./frame.ts";
 import type { AgentHello, AgentReply, AgentRequest, Report } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
-import { readReply, replyColumns, replyHead } from "./reply-frame.ts";
-import { readReport, reportColumns, reportHead } from "./report-frame.ts";
+import { checkReply, readReply, replyColumns, replyHead } from "./reply-frame.ts";
+import { checkReport, readReport, reportColumns, reportHead } from "./report-frame.ts";
 import { readRequest } from "./request-frame.ts";
 
 export { FrameError } from "./frame.ts";
@@ -84,6 +84,19 @@ export function encodeParts(id: number, reply: Uint8Array): readonly Uint8Array[
     const bytes = reply.subarray(index * PART_BYTES, (index + 1) * PART_BYTES);
     return writeFrame(FRAME.part, { id, index, parts, length: bytes.length }, [bytes]);
   });
+}
+
+/** Why no service would take it; null where one would. A wrong one would be refused again and again. */
+export const reportDefect = (report: Report): string | null => defectOf(() => checkReport(report));
+export const replyDefect = (reply: AgentReply): string | null => defectOf(() => checkReply(reply));
+
+function defectOf(check: () => void): string | null {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    return error instanceof FrameError ? error.message : "a message that cannot be read";
+  }
 }
 
 /** Never throws. Typed arrays of the result are views into `bytes` where these are aligned. */

@@ -101,7 +101,7 @@ export interface BeatReport {
     readonly alive: number;
     readonly stopped: readonly Rank[];
     readonly gone: readonly Rank[];
-    /** How long nothing went on though something should (agent/judge-run.ts, silence); 0 while it does. */
+    /** How long nothing went on though something should (agent/run-health.ts, silence); 0 while it does. */
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
@@ -110,7 +110,7 @@ export interface BeatReport {
   readonly dropped: { readonly reports: number; readonly points: number };
 }
 
-/** Something happened: told once. */
+/** Something happened: sent once. */
 export interface EventReport {
   readonly kind: "event";
   readonly job: string;

@@ -7,14 +7,19 @@ import type { JetStreamClient } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { createAnswerer } from "./answer.ts";
 import { decodeFrame, encodeHello, encodeParts, encodeReply, FrameError } from "./codec.ts";
-import type { Report } from "./messages.ts";
-import { createNatsJobs } from "./nats-agent-jobs.ts";
-import { connectNats, messageOf, natsAddress } from "./nats-connect.ts";
-import { loadNats, requireNats } from "./nats-modules.ts";
-import { SAY_AGAIN_MS, subjects } from "./nats-subjects.ts";
+import { NAME, type Report } from "./messages.ts";
+import {
+  loadNats,
+  requireNats,
+  SAY_AGAIN_MS,
+  subjects,
+  connectNats,
+  messageOf,
+  natsAddress,
+} from "./nats-connect.ts";
 import { createOutbox, type OutboxEntry } from "./outbox.ts";
 import type { AgentLink, AgentLinkOptions } from "./transport.ts";
-import { createTeller, safely } from "./trouble.ts";
+import { createTroubleReporter, safely } from "./trouble.ts";
 
 const PUBLISH_MS = 2000;
 const CLOSING_MS = 1000;
@@ -31,7 +36,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   requireNats();
   const { hello } = options;
   const outbox = createOutbox(options.bufferBytes, hello);
-  const trouble = createTeller(options.onTrouble);
+  const trouble = createTroubleReporter(options.onTrouble);
   const answer = createAnswerer(options.answer);
   const ending = new AbortController();
   let connection: NatsConnection | null = null;
@@ -56,11 +61,15 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       if (part.length > 1 << 16) await nc.flush();
     }
   };
-  const jobs = createNatsJobs((nc, message) => {
-    respond(nc, message).catch((error: unknown) =>
-      trouble.tell(`no answer sent: ${messageOf(error)}`),
-    );
-  });
+  /** Jobs with ranks on this machine: announced while they run. */
+  const jobs = new Set<string>();
+  const note = (report: Report): void => {
+    if (report.kind === "beat") {
+      const named = new Set(report.jobs.map(({ job }) => job));
+      for (const job of jobs) if (!named.has(job)) jobs.delete(job);
+      for (const job of named) if (NAME.test(job)) jobs.add(job);
+    } else if (report.kind === "job" && NAME.test(report.job)) jobs.add(report.job);
+  };
 
   const publish = async (entry: OutboxEntry): Promise<void> => {
     if (entry.bytes === null) return;
@@ -76,13 +85,13 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         i++;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        if (isUp) trouble.tell(`JetStream takes no reports: ${messageOf(error)}`);
+        if (isUp) trouble.report(`JetStream takes no reports: ${messageOf(error)}`);
         await wait(retryMs * (0.5 + Math.random() / 2));
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
     }
     if (ending.signal.aborted) return;
-    if (entry.bytes !== null) trouble.over();
+    if (entry.bytes !== null) trouble.clear();
     outbox.taken(entry);
   };
   const pump = async (): Promise<void> => {
@@ -98,7 +107,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
 
   const arrive = (): void => {
     isUp = true;
-    trouble.over();
+    trouble.clear();
     say();
     introducedAt = performance.now();
     safely(options.onConnected);
@@ -106,14 +115,17 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   const say = (): void => {
     if (!isUp || connection === null) return;
     connection.publish(subjects.present(hello.agent), encodeHello(hello));
-    for (const job of jobs.names()) connection.publish(subjects.announce(job));
+    for (const job of jobs) connection.publish(subjects.announce(job));
   };
   const saying = setInterval(() => safely(say), SAY_AGAIN_MS);
 
   const serve = async (nc: NatsConnection): Promise<void> => {
     nc.subscribe(subjects.ask(hello.agent), {
       callback: (error, message) => {
-        if (error === null) jobs.respond(nc, message);
+        if (error !== null) return;
+        respond(nc, message).catch((failure: unknown) =>
+          trouble.report(`no answer sent: ${messageOf(failure)}`),
+        );
       },
     });
     nc.subscribe(subjects.follow("*"), {
@@ -124,12 +136,11 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         safely(options.onConnected);
       },
     });
-    jobs.attach(nc);
     arrive();
     for await (const { type } of nc.status()) {
       if (type === "disconnect") {
         isUp = false;
-        trouble.tell("the connection to NATS is lost");
+        trouble.report("the connection to NATS is lost");
       } else if (type === "reconnect") arrive();
     }
   };
@@ -149,20 +160,19 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         attempt = 0;
         await serve(nc);
       } catch (error) {
-        trouble.tell(`NATS cannot be reached: ${messageOf(error)}`);
+        trouble.report(`NATS cannot be reached: ${messageOf(error)}`);
       }
       isUp = false;
       js = null;
-      jobs.detach();
       const longest = Math.min(LONGEST_CONNECT_MS, FIRST_CONNECT_MS * 2 ** Math.min(attempt, 10));
       await wait(longest * (0.5 + Math.random() / 2));
     }
   };
-  const running = run().catch((error: unknown) => trouble.tell(messageOf(error)));
+  const running = run().catch((error: unknown) => trouble.report(messageOf(error)));
 
   const push = (report: Report, job: string): void => {
     const why = outbox.push(report, job);
-    if (why !== null) trouble.tell(`a report was not sent: ${why}`);
+    if (why !== null) trouble.report(`a report was not sent: ${why}`);
   };
   return {
     get isConnected() {
@@ -176,7 +186,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
     },
     send(report) {
       if (ending.signal.aborted) return;
-      safely(() => jobs.note(report));
+      note(report);
       // Whoever follows a job hears of that job only.
       if (report.kind === "beat") {
         for (const one of report.jobs) push({ ...report, jobs: [one] }, one.job);

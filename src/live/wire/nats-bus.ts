@@ -2,18 +2,22 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { UserError } from "../../base/errors.ts";
 import { decodeFrame, encodeRequest, FrameError } from "./codec.ts";
-import { LIMITS, NAME } from "./messages.ts";
-import { connectNats, messageOf, natsAddress } from "./nats-connect.ts";
+import { type AgentHello, LIMITS, NAME } from "./messages.ts";
+import {
+  connectNats,
+  loadNats,
+  messageOf,
+  natsAddress,
+  QUEUE,
+  SAY_AGAIN_MS,
+  subjects,
+} from "./nats-connect.ts";
 import { createNatsCoordinator } from "./nats-coordinator.ts";
-import { followJob, type Follower } from "./nats-follow.ts";
-import { loadNats } from "./nats-modules.ts";
-import { createPresence } from "./nats-presence.ts";
+import { type Follower, followJob, createReportIntake } from "./nats-intake.ts";
 import { DEFAULT_STREAM_BYTES, ensureStream, replicasOf } from "./nats-stream.ts";
-import { QUEUE, subjects } from "./nats-subjects.ts";
-import { createTaker } from "./nats-take.ts";
 import { createPendingReplies } from "./replies.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator } from "./transport.ts";
-import { createTeller, safely } from "./trouble.ts";
+import { createTroubleReporter, safely } from "./trouble.ts";
 
 export interface NatsBusOptions {
   /** nats:// or tls://, several brokers with commas. */
@@ -49,7 +53,7 @@ export async function connectNatsBus(
       );
     },
   );
-  const trouble = createTeller(handlers.onTrouble);
+  const trouble = createTroubleReporter(handlers.onTrouble);
   try {
     const js = modules.jetstream.jetstream(nc);
     const jsm = await modules.jetstream.jetstreamManager(nc, { checkAPI: false });
@@ -58,7 +62,7 @@ export async function connectNatsBus(
     const coordinator = await createNatsCoordinator(modules, nc, {
       replicas,
       server,
-      tell: trouble.tell,
+      tell: trouble.report,
     });
 
     const traffic = { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 };
@@ -71,8 +75,8 @@ export async function connectNatsBus(
         if (error === null && NAME.test(job)) safely(() => handlers.announced(job));
       },
     });
-    void watch(nc, trouble.tell, () => {
-      trouble.over();
+    void watch(nc, trouble.report, () => {
+      trouble.clear();
       presence.renew();
     });
 
@@ -87,8 +91,8 @@ export async function connectNatsBus(
         const follower = followJob(js, {
           job,
           fromMs: nowMs() - replayMs,
-          take: createTaker(job, handlers, nowMs, traffic),
-          onTrouble: trouble.tell,
+          take: createReportIntake(job, handlers, nowMs, traffic),
+          onTrouble: trouble.report,
         });
         followers.set(job, follower);
         await follower.started;
@@ -157,4 +161,55 @@ async function watch(
     if (type === "disconnect") tell("the connection to NATS is lost");
     else if (type === "reconnect") reconnected();
   }
+}
+
+const GONE_MS = 5 * SAY_AGAIN_MS;
+const MOST_AGENTS = 65_536;
+
+interface Presence {
+  agents(): readonly AgentHello[];
+  /** Nobody could be heard for a while: nobody is gone because of that. */
+  renew(): void;
+  close(): void;
+}
+
+/** Which agents are there: each says so every few seconds, and whoever falls silent is gone. */
+function createPresence(nc: NatsConnection, handlers: AgentBusHandlers): Presence {
+  const present = new Map<string, { hello: AgentHello; heardAt: number }>();
+  const subscription = nc.subscribe(subjects.present("*"), {
+    callback: (error, { subject, data }) => {
+      if (error !== null) return;
+      const frame = decodeFrame(data);
+      if (frame instanceof FrameError || frame.type !== "hello") return;
+      const { hello } = frame;
+      if (!subject.endsWith(`.${hello.agent}`)) return;
+      const before = present.get(hello.agent);
+      if (before === undefined && present.size >= MOST_AGENTS) return;
+      present.set(hello.agent, { hello, heardAt: performance.now() });
+      if (before?.hello.boot === hello.boot) return;
+      if (before !== undefined) safely(() => handlers.gone(hello.agent));
+      safely(() => handlers.connected(hello));
+    },
+  });
+  const sweep = setInterval(() => {
+    if (nc.isClosed()) return;
+    const now = performance.now();
+    for (const [agent, { heardAt }] of present) {
+      if (now - heardAt < GONE_MS) continue;
+      present.delete(agent);
+      safely(() => handlers.gone(agent));
+    }
+  }, SAY_AGAIN_MS / 2);
+  sweep.unref();
+  return {
+    agents: () => [...present.values()].map(({ hello }) => hello),
+    renew() {
+      const now = performance.now();
+      for (const one of present.values()) one.heardAt = now;
+    },
+    close() {
+      clearInterval(sweep);
+      if (!nc.isClosed()) subscription.unsubscribe();
+    },
+  };
 }

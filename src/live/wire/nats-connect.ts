@@ -1,7 +1,10 @@
 /** A connection to a NATS cluster that comes back by itself. */
+import { createRequire } from "node:module";
+import type * as JetStream from "@nats-io/jetstream";
+import type * as KeyValue from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { UserError } from "../../base/errors.ts";
-import type { NatsModules } from "./nats-modules.ts";
+import type * as Transport from "@nats-io/transport-node";
+import { errorText, UserError } from "../../base/errors.ts";
 
 export interface NatsAddress {
   readonly servers: readonly string[];
@@ -82,5 +85,63 @@ export async function connectNats(
 }
 
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
+}
+
+/** Where messages go in NATS. Names of jobs and agents fit a subject's token (NAME), so nothing is escaped. */
+const ROOT = "faultline.v1";
+
+export const STREAM = "FAULTLINE";
+export const LEASES = "FAULTLINE_LEASES";
+export const JOBS = "FAULTLINE_JOBS";
+/** Services that share what only one of them has to hear. */
+export const QUEUE = "faultline";
+
+export const subjects = {
+  allReports: `${ROOT}.report.>`,
+  report: (job: string, agent: string): string => `${ROOT}.report.${job}.${agent}`,
+  reportsOf: (job: string): string => `${ROOT}.report.${job}.*`,
+  announce: (job: string): string => `${ROOT}.announce.${job}`,
+  /** An agent is there: its hello, every few seconds. */
+  present: (agent: string): string => `${ROOT}.present.${agent}`,
+  /** A service begins with a job: its agents introduce themselves. */
+  follow: (job: string): string => `${ROOT}.follow.${job}`,
+  ask: (agent: string): string => `${ROOT}.ask.${agent}`,
+} as const;
+
+/** Seconds between what is said again and again, in milliseconds. */
+export const SAY_AGAIN_MS = 2000;
+
+/** NATS' client is there only where somebody wants it: loaded when asked for. */
+export interface NatsModules {
+  readonly transport: typeof Transport;
+  readonly jetstream: typeof JetStream;
+  readonly kv: typeof KeyValue;
+}
+
+const PACKAGES = ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/kv"] as const;
+
+/** Throws UserError where a package is missing, before anything is started. */
+export function requireNats(): void {
+  const { resolve } = createRequire(import.meta.url);
+  for (const name of PACKAGES) {
+    try {
+      resolve(name);
+    } catch {
+      throw new UserError(
+        `the package ${name} is not installed`,
+        `nats:// needs it: npm install ${PACKAGES.join(" ")}`,
+      );
+    }
+  }
+}
+
+export async function loadNats(): Promise<NatsModules> {
+  requireNats();
+  const [transport, jetstream, kv] = await Promise.all([
+    import("@nats-io/transport-node"),
+    import("@nats-io/jetstream"),
+    import("@nats-io/kv"),
+  ]);
+  return { transport, jetstream, kv };
 }

@@ -4,9 +4,7 @@ import type { JetStreamClient, JetStreamManager, StreamConfig } from "@nats-io/j
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { UserError } from "../../base/errors.ts";
-import { messageOf } from "./nats-connect.ts";
-import type { NatsModules } from "./nats-modules.ts";
-import { STREAM, subjects } from "./nats-subjects.ts";
+import { type NatsModules, STREAM, subjects, messageOf } from "./nats-connect.ts";
 
 const NANOS = 1_000_000;
 const MAX_AGE_MS = 30 * 60_000;

@@ -2,8 +2,8 @@
  * Reports that nobody has taken yet, encoded, within a bound. When it is full the oldest points go first, then the
  * oldest of the rest; both are counted. Of beats only the newest is worth anything: it replaces the one before, uncounted.
  */
-import { decodeFrame, encodeReport, FrameError } from "./codec.ts";
-import type { AgentHello, Report } from "./messages.ts";
+import { encodeReport, reportDefect } from "./codec.ts";
+import { LIMITS, type AgentHello, type Report } from "./messages.ts";
 
 export interface OutboxEntry {
   readonly sequence: number;
@@ -86,13 +86,14 @@ export function createOutbox(bufferBytes: number, from: AgentHello | null): Outb
     dropped,
     push(report, job) {
       const points = report.kind === "points" ? report.rank.length : 0;
+      // The service would close the connection on a wrong report, again and again: it never gets into the buffer.
+      let why = reportDefect(report);
       const frame = encodeReport(++sequence, report, from);
-      // The service would hang up on a frame that is not right, again and again: it never gets into the buffer.
-      const read = decodeFrame(frame);
-      if (read instanceof FrameError) {
+      if (frame.length > LIMITS.reportBytes) why ??= `more than ${LIMITS.reportBytes} bytes`;
+      if (why !== null) {
         dropped.reports++;
         dropped.points += points;
-        return read.message;
+        return why;
       }
       const entry: OutboxEntry = { sequence, job, points, bytes: frame };
       if (report.kind === "beat") {

@@ -1,8 +1,17 @@
 /** Answers as frames: columns for numbers, whole files for evidence. */
 import { cutText } from "../../base/text.ts";
-import { columnsOf, type Layout, lengthsOf, readColumns } from "./columns.ts";
 import { type Fields, fieldsOf, integerIn, listIn, textIn, timeIn, wordIn } from "./fields.ts";
-import { FrameError, padded, type RawFrame } from "./frame.ts";
+import {
+  checkLengths,
+  type Columns,
+  columnsOf,
+  type Layout,
+  lengthsOf,
+  readColumns,
+  FrameError,
+  padded,
+  type RawFrame,
+} from "./frame.ts";
 import type { AgentReply, AgentRequest, EvidenceReply } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
 import { durationsOf } from "./request-frame.ts";
@@ -29,6 +38,8 @@ const OPERATORS = {
   startedNs: { kind: "f64", table: 1 },
   completedNs: { kind: "f64", table: 1 },
 } as const satisfies Layout;
+
+const LAYOUTS = { program: PROGRAM, durations: DURATIONS, operators: OPERATORS } as const;
 
 const KINDS = [
   "program",
@@ -75,6 +86,21 @@ export function replyColumns(reply: AgentReply): ArrayBufferView[] {
   }
 }
 
+/** Throws FrameError where no service would take it, before anything is encoded. */
+export function checkReply(reply: AgentReply): void {
+  if (reply.kind === "refused") return;
+  if (reply.kind === "evidence") {
+    const head = replyHead(reply);
+    listIn(head, "troubles", MOST_FILES, String);
+    listIn(head, "files", MOST_FILES, nameOfFile(new Set()));
+    return;
+  }
+  checkLengths(LAYOUTS[reply.kind], replyHead(reply)["lengths"], MOST_ROWS);
+  if (reply.kind !== "operators") return;
+  timeIn({ ...reply }, "epochMs");
+  checkBounds(reply);
+}
+
 /** Throws FrameError. */
 export function readReply(head: Fields, payload: RawFrame["payload"]): AgentReply {
   const kind = wordIn(head, "kind", KINDS);
@@ -97,26 +123,29 @@ export function readReply(head: Fields, payload: RawFrame["payload"]): AgentRepl
 
 function readOperators(head: Fields, payload: Uint8Array): AgentReply {
   const columns = readColumns(OPERATORS, head["lengths"], payload, MOST_ROWS);
-  const { from, to, op } = columns;
-  // Whoever reads a stretch trusts its bounds.
+  checkBounds(columns);
+  return { kind: "operators", epochMs: timeIn(head, "epochMs"), ...columns };
+}
+
+/** Whoever reads an iteration's operators trusts its bounds. */
+function checkBounds({
+  from,
+  to,
+  op,
+}: Columns<Pick<typeof OPERATORS, "from" | "to" | "op">>): void {
   for (let i = 0; i < from.length; i++) {
     if (from[i]! < 0 || to[i]! < from[i]! || to[i]! > op.length) {
       throw new FrameError("an iteration whose operators are not there");
     }
   }
-  return { kind: "operators", epochMs: timeIn(head, "epochMs"), ...columns };
 }
 
 function readEvidence(head: Fields, payload: Uint8Array): EvidenceReply {
   let at = 0;
-  const names = new Set<string>();
+  const nameOf = nameOfFile(new Set());
   const files = listIn(head, "files", MOST_FILES, (value) => {
-    const fields = fieldsOf(value, "a file");
-    const name = textIn(fields, "name", NAME_LENGTH);
-    const length = integerIn(fields, "length", 0, payload.length - at);
-    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
-    if (names.has(name)) throw new FrameError("two files of one name");
-    names.add(name);
+    const name = nameOf(value);
+    const length = integerIn(value as Fields, "length", 0, payload.length - at);
     const bytes = payload.subarray(at, at + length);
     at += padded(length);
     if (at > payload.length) throw new FrameError("a payload that is not as long as its files");
@@ -126,6 +155,16 @@ function readEvidence(head: Fields, payload: Uint8Array): EvidenceReply {
   const troubles = listIn(head, "troubles", MOST_FILES, (line) => textIn({ line }, "line"));
   return { kind: "evidence", files, troubles };
 }
+
+const nameOfFile =
+  (names: Set<string>) =>
+  (value: unknown): string => {
+    const name = textIn(fieldsOf(value, "a file"), "name", NAME_LENGTH);
+    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
+    if (names.has(name)) throw new FrameError("two files of one name");
+    names.add(name);
+    return name;
+  };
 
 /** A relative path that stays inside the folder it is put in, on every system. */
 function isSafePath(name: string): boolean {

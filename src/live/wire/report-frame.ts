@@ -1,6 +1,5 @@
 /** Reports as frames. Points are hot: their columns are checked where they lie, and no row becomes an object. */
 import { cutText } from "../../base/text.ts";
-import { type Columns, columnsOf, lengthsOf, readColumns } from "./columns.ts";
 import {
   type Fields,
   fieldsOf,
@@ -15,7 +14,15 @@ import {
   timeIn,
   wordIn,
 } from "./fields.ts";
-import { FrameError, type RawFrame } from "./frame.ts";
+import {
+  checkLengths,
+  type Columns,
+  columnsOf,
+  lengthsOf,
+  readColumns,
+  FrameError,
+  type RawFrame,
+} from "./frame.ts";
 import type {
   BeatReport,
   EventReport,
@@ -39,14 +46,14 @@ const POINTS = {
 } as const;
 
 const KINDS = ["job", "points", "beat", "event"] as const;
-const EVENTS = [
+const EVENTS: readonly EventReport["what"][] = [
   "gone",
   "stopped",
   "continued",
   "ended",
   "log-failure",
   "trouble",
-] as const satisfies readonly EventReport["what"][];
+];
 const KEY_LENGTH = 512;
 const PIDS = 2 ** 31;
 
@@ -59,6 +66,17 @@ export function reportHead(report: Report): Fields {
 
 export function reportColumns(report: Report): ArrayBufferView[] {
   return report.kind === "points" ? columnsOf(POINTS, report) : [];
+}
+
+/** Throws FrameError where no service would take it, before anything is encoded. */
+export function checkReport(report: Report): void {
+  if (report.kind !== "points") {
+    readReport(reportHead(report), new Uint8Array(0));
+    return;
+  }
+  for (const key of ["job", "run"]) nameIn({ ...report }, key);
+  checkLengths(POINTS, lengthsOf(POINTS, report), LIMITS.pointsPerFrame);
+  checkPoints(report);
 }
 
 /** Throws FrameError. */

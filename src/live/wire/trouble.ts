@@ -1,37 +1,37 @@
-/** Lines for people, told once: the same trouble comes back with every try. */
+/** Trouble reported to people once: the same line comes back with every retry. */
 import { cutText, harmless } from "../../base/text.ts";
 import { LIMITS, type Report } from "./messages.ts";
 
-/** Tells a line when it is another than the last; `over` lets the same one be told again. */
-export interface Teller {
-  tell(this: void, line: string): void;
-  over(this: void): void;
+/** Reports a line that differs from the last one; after `clear` the same line is reported again. */
+export interface TroubleReporter {
+  report(this: void, line: string): void;
+  clear(this: void): void;
 }
 
-export function createTeller(onTrouble: (line: string) => void): Teller {
+export function createTroubleReporter(onTrouble: (line: string) => void): TroubleReporter {
   let last = "";
   return {
-    tell(line) {
+    report(line) {
       const clean = harmless(cutText(line, 500));
       if (clean === last) return;
       last = clean;
       safely(() => onTrouble(clean));
     },
-    over() {
+    clear() {
       last = "";
     },
   };
 }
 
-/** Tells one line a key, and forgets keys beyond a bound so that strangers cannot fill the memory with names. */
-export function createTellerByKey(
+/** Reports one line per key; keys beyond a bound are forgotten, so that strangers cannot fill the memory with names. */
+export function createTroubleReporterByKey(
   onTrouble: (line: string) => void,
 ): (key: string, line: string) => void {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (key, line) => {
-    if (told.has(key)) return;
-    if (told.size >= 10_000) told.clear();
-    told.add(key);
+    if (reported.has(key)) return;
+    if (reported.size >= 10_000) reported.clear();
+    reported.add(key);
     safely(() => onTrouble(harmless(cutText(line, 500))));
   };
 }

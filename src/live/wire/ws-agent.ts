@@ -6,7 +6,7 @@ import { decodeFrame, encodeHello, type Frame, FrameError } from "./codec.ts";
 import { LIMITS } from "./messages.ts";
 import { createOutbox } from "./outbox.ts";
 import type { AgentLink, AgentLinkOptions } from "./transport.ts";
-import { createTeller, safely } from "./trouble.ts";
+import { createTroubleReporter, safely } from "./trouble.ts";
 import { CLOSE } from "./ws-close.ts";
 
 export interface LinkTiming {
@@ -68,7 +68,7 @@ export function openWebSocketLink(
   };
   const url = agentUrl(options.url);
   const outbox = createOutbox(options.bufferBytes, null);
-  const trouble = createTeller(options.onTrouble);
+  const trouble = createTroubleReporter(options.onTrouble);
   const answer = createAnswerer(options.answer);
   let socket: WebSocket | null = null;
   let welcomedAt = 0;
@@ -99,7 +99,7 @@ export function openWebSocketLink(
   };
   const welcome = (sequence: number): void => {
     welcomedAt = performance.now();
-    trouble.over();
+    trouble.clear();
     outbox.takenThrough(sequence);
     // What was hung up on would be hung up on again: it is the first that the service has not had.
     if (wasMalformed) outbox.dropFirst();
@@ -111,7 +111,7 @@ export function openWebSocketLink(
 
   const receive = (at: WebSocket, frame: Frame | FrameError): void => {
     if (frame instanceof FrameError) {
-      trouble.tell(`the service sent ${frame.message}`);
+      trouble.report(`the service sent ${frame.message}`);
     } else if (frame.type === "ack") {
       if (welcomedAt === 0) welcome(frame.sequence);
       else outbox.takenThrough(frame.sequence);
@@ -165,7 +165,7 @@ export function openWebSocketLink(
       // 1009 is what `ws` says of a message beyond every bound.
       wasMalformed = (code === CLOSE.malformed || code === 1009) && lasted > 0;
       if (lasted > GOOD_MS) attempts = 0;
-      trouble.tell(
+      trouble.report(
         `the service at ${url} is not there: ${why || reason.toString() || `closed (${code})`}`,
       );
       const longest = Math.min(longestBackoffMs, firstBackoffMs * 2 ** Math.min(attempts++, 30));
@@ -187,7 +187,7 @@ export function openWebSocketLink(
     send(report) {
       if (isClosed) return;
       const why = outbox.push(report, "");
-      if (why !== null) trouble.tell(`a report was not sent: ${why}`);
+      if (why !== null) trouble.report(`a report was not sent: ${why}`);
       pump();
     },
     async flush(withinMs) {

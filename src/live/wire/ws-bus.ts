@@ -7,7 +7,7 @@ import { encodeAck, encodeRequest, type Frame, type ReportFrame } from "./codec.
 import { type AgentHello, LIMITS, NAME, PROTOCOL, type Report } from "./messages.ts";
 import { createPendingReplies, type PendingReplies } from "./replies.ts";
 import type { AgentBus, AgentBusHandlers } from "./transport.ts";
-import { createTellerByKey, isAhead, safely } from "./trouble.ts";
+import { createTroubleReporterByKey, isAhead, safely } from "./trouble.ts";
 import { CLOSE } from "./ws-close.ts";
 import { type Connection, createConnection } from "./ws-connection.ts";
 import { type Authorization, pathOf, refuseUpgrade } from "./ws-upgrade.ts";
@@ -81,7 +81,7 @@ export function serveAgents(
   }>();
   const due = new Map<Connection, number>();
   const announcedAt = new Map<string, number>();
-  const tellOf = createTellerByKey(handlers.onTrouble);
+  const tellOf = createTroubleReporterByKey(handlers.onTrouble);
   const sockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,

@@ -2,6 +2,7 @@
  * The life of actions: proposed, approved by somebody (or by configuration), run once, remembered. Incident.actions is
  * the only state; what was running when the service died has an unknown outcome, and is not run again by itself.
  */
+import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import { type ActionVerb, Refusal } from "../view.ts";
@@ -177,7 +178,7 @@ export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
         try {
           await act(incident, action.id, "approve", "service", false);
         } catch (error) {
-          const why = error instanceof Error ? error.message : String(error);
+          const why = errorText(error);
           env.log(
             `actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`,
           );

@@ -6,7 +6,7 @@ import type { Incident } from "../../../model/incident.ts";
 import { backoffMs, channelKey, type Channel, type ChannelMeans } from "./channel.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { originOf, post } from "./post.ts";
-import { annotationsOf, bounded, pageOf } from "./words.ts";
+import { annotationsOf, bounded, pageOf } from "./alert-text.ts";
 
 const MOST_IN_REQUEST = 64;
 const DEFAULT_REPEAT_SECONDS = 60;

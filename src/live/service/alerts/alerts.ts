@@ -1,8 +1,9 @@
 /** Incidents told to people: Alertmanagers, webhooks, Slack. Each state once, whoever restarts in between. */
+import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { makeAlertmanagerChannel } from "./alertmanager.ts";
-import { makeAnnouncer } from "./announcer.ts";
+import { makeNotifier } from "./notifier.ts";
 import type { Channel, ChannelMeans } from "./channel.ts";
 import { makeLedger, type LedgerEntry } from "./ledger.ts";
 import {
@@ -12,7 +13,7 @@ import {
   TIMINGS,
   type WebhookTarget,
 } from "./types.ts";
-import { bounded, slackBody, webhookBody } from "./words.ts";
+import { bounded, slackBody, webhookBody } from "./alert-text.ts";
 
 const DEFAULT_HOLD_SECONDS = 30;
 const MOST_HOLD_MS = 600_000;
@@ -112,7 +113,7 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
         follow(incident);
       } catch (error) {
         counters.failures++;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         env.log(`alerts: ${harmless(incident.id)} could not be told: ${harmless(why)}`);
       }
     },
@@ -137,7 +138,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
   return [
     ...[...new Set(config.alertmanager)].map((url) => makeAlertmanagerChannel(url, means)),
     ...distinct(config.webhooks).map((target) =>
-      makeAnnouncer(
+      makeNotifier(
         {
           kind: "webhook",
           url: target.url,
@@ -148,7 +149,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
       ),
     ),
     ...distinct(config.slack).map(({ url }) =>
-      makeAnnouncer(
+      makeNotifier(
         {
           kind: "slack",
           url,

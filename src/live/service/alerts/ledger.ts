@@ -4,7 +4,7 @@
  */
 import { LeaseLost } from "../../wire/transport.ts";
 import type { Incident } from "../../../model/incident.ts";
-import { bounded, labelsOf } from "./words.ts";
+import { bounded, labelsOf } from "./alert-text.ts";
 import type { AlertsEnv } from "./types.ts";
 
 const MOST_ENTRIES = 500;

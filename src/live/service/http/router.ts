@@ -1,4 +1,6 @@
 /** The table of routes behind a router: authorization, the view's answer, refusals as JSON. */
+import { errorText } from "../../../base/errors.ts";
+import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
@@ -6,7 +8,6 @@ import { groupBy } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
-import { readBody } from "./body.ts";
 import { squeezed } from "./encoding.ts";
 import { EVENT_HEADERS, type EventStreams } from "./events.ts";
 import { jsonText } from "./json.ts";
@@ -188,7 +189,7 @@ function parsed(body: string): unknown {
 
 function refuse(error: unknown, served: Served, hasBody: boolean): Response {
   if (error instanceof Refusal) return errorAnswer(error, hasBody);
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   served.log(`a request failed: ${harmless(why).slice(0, 500)}`);
   return errorAnswer(new Refusal(500, "internal error"), hasBody);
 }
@@ -216,4 +217,35 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Not an async iteration: leaving one destroys the socket, and the refusal would never be read. */
+function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    const stop = (): void => {
+      clearTimeout(late);
+      request.off("data", take).off("end", whole).off("error", cut).off("close", cut);
+    };
+    const refuse = (status: number, why: string): void => {
+      stop();
+      request.on("error", () => undefined);
+      reject(new Refusal(status, why));
+    };
+    const take = (part: Buffer): void => {
+      bytes += part.length;
+      if (bytes > limits.bodyBytes) tooLarge();
+      else parts.push(part);
+    };
+    const whole = (): void => {
+      stop();
+      resolve(Buffer.concat(parts).toString("utf8"));
+    };
+    const cut = (): void => refuse(400, "the body was cut off");
+    const tooLarge = (): void => refuse(413, `the body is larger than ${limits.bodyBytes} bytes`);
+    const late = setTimeout(() => refuse(408, "the body took too long"), limits.bodyMs);
+    request.on("data", take).once("end", whole).once("error", cut).once("close", cut);
+    if (Number(request.headers["content-length"] ?? 0) > limits.bodyBytes) tooLarge();
+  });
 }

@@ -1,14 +1,21 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
+import { UserError } from "../../../base/errors.ts";
 import { NAME } from "../../wire/messages.ts";
-import { Refusal, type ServiceView } from "../view.ts";
+import {
+  type DemoControl,
+  type DemoState,
+  type RankColumns,
+  Refusal,
+  type ServiceView,
+} from "../view.ts";
 import type { Caller, Need } from "./authorize.ts";
-import { column } from "./json.ts";
+import { JsonBytes } from "./json-bytes.ts";
+import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
-import { rankColumns, rankValues } from "./rank-answer.ts";
-import { actionBody, type SchemaName } from "./schemas.ts";
+import { actionBody, demoFault, type SchemaName } from "./schemas.ts";
 
-export interface Ask {
+export interface AskAgent {
   readonly view: ServiceView;
   readonly request: IncomingMessage;
   readonly caller: Caller;
@@ -33,7 +40,7 @@ export interface Route {
   /** Statuses of errors besides those that every route has. */
   readonly errors: readonly number[];
   /** A value, or bytes that are JSON already. null for routes that the server answers itself, for they are no JSON of the view. */
-  readonly answer: ((ask: Ask) => unknown) | null;
+  readonly answer: ((ask: AskAgent) => unknown) | null;
 }
 
 const MOST_ROWS = 10_000;
@@ -60,7 +67,7 @@ const OFFENDERS_QUERY = { days: whole("over so many days; 30 by default", 3650),
 const AUDIT_QUERY = { incident: text("of this incident"), most };
 
 /** Nobody has to know why: a name that cannot be is not there either. */
-function jobOf({ param }: Ask): string {
+function jobOf({ param }: AskAgent): string {
   const job = param("job");
   if (!NAME.test(job)) throw new Refusal(404, "there is no such job");
   return job;
@@ -76,7 +83,7 @@ const get = (
   schema: SchemaName,
   summary: string,
   query: Parameters,
-  answer: (ask: Ask) => unknown,
+  answer: (ask: AskAgent) => unknown,
 ): Route => ({
   method: "get",
   path: `/api/v1${path}`,
@@ -238,3 +245,96 @@ export const ROUTES: readonly Route[] = [
     },
   },
 ];
+
+/** What changes with every iteration. */
+function rankValues(columns: RankColumns): Buffer {
+  return written(columns).text("}").done();
+}
+
+function rankColumns(columns: RankColumns): Buffer {
+  const { groups, rank, machine, gpu, stage, pipeline, data, tensor } = columns;
+  const places = jsonText({ groups, rank, machine, gpu, stage, pipeline, data, tensor });
+  return written(columns)
+    .text(`,${places.slice(1)}`)
+    .done();
+}
+
+function written(columns: RankColumns): JsonBytes {
+  const { iteration, durationMs, ownMs, waitMs, lateMs, temperature, state } = columns;
+  const bytes = new JsonBytes().text(`{"layout":${jsonText(columns.layout)}`);
+  for (const [name, values] of Object.entries({
+    iteration,
+    durationMs,
+    ownMs,
+    waitMs,
+    lateMs,
+    temperature,
+  }))
+    bytes.text(`,"${name}":`).numbers(values);
+  return bytes.text(`,"state":`).words(state);
+}
+
+const PATH = "/api/v1/demo";
+const WITH_BODY = [408, 409, 413, 415];
+
+/** The ways to a job that can be broken on purpose: there in a demonstration only. */
+export function demoRoutes(demo: DemoControl): readonly Route[] {
+  const shared = { query: {}, answers: { schema: "DemoState" } } as const;
+  return [
+    {
+      ...shared,
+      method: "get",
+      path: PATH,
+      needs: "read",
+      summary: "The demonstration: what is broken now",
+      errors: [],
+      answer: () => demo.state(),
+    },
+    {
+      ...shared,
+      method: "post",
+      path: PATH,
+      needs: "act",
+      summary: "Break something",
+      body: "DemoFault",
+      errors: WITH_BODY,
+      answer: async ({ body }: AskAgent) => {
+        const parsed = demoFault.safeParse(await body());
+        if (!parsed.success)
+          throw new Refusal(
+            400,
+            'the body must be {"kind": "gpu", "link", "nic", "data-loader" or "machine"}, with a "rank" or without',
+          );
+        return await orRefused(() => demo.breakIt(parsed.data));
+      },
+    },
+    {
+      ...shared,
+      method: "delete",
+      path: PATH,
+      needs: "act",
+      summary: "Mend all that is broken",
+      errors: WITH_BODY,
+      answer: () => orRefused(() => demo.mend()),
+    },
+    {
+      ...shared,
+      method: "post",
+      path: `${PATH}/restart`,
+      needs: "act",
+      summary: "Start the job again, healthy",
+      errors: WITH_BODY,
+      answer: () => orRefused(() => demo.restart()),
+    },
+  ];
+}
+
+/** What the user can do otherwise is said; anything else is an error of ours. */
+async function orRefused(work: () => DemoState | Promise<DemoState>): Promise<DemoState> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof UserError) throw new Refusal(409, error.message);
+    throw error;
+  }
+}

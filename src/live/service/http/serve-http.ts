@@ -9,11 +9,11 @@ import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
-import { UserError } from "../../../base/errors.ts";
+import { errorText, UserError } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { DemoControl, ServiceView } from "../view.ts";
 import type { Authorizer, Denial } from "./authorize.ts";
-import { demoRoutes } from "./demo-routes.ts";
+import { demoRoutes, ROUTES } from "./routes.ts";
 import { openEventStreams } from "./events.ts";
 import { turnAway } from "./gate.ts";
 import { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
@@ -21,7 +21,6 @@ import { jsonText } from "./json.ts";
 import { countRequests } from "./metrics.ts";
 import { BARE_POLICY, readPage, WEB_FOLDER } from "./page.ts";
 import { makeRouter } from "./router.ts";
-import { ROUTES } from "./routes.ts";
 
 export interface ServeHttpOptions {
   readonly view: ServiceView;
@@ -154,7 +153,7 @@ function secureServer(
     server.on("tlsClientError", (_, socket) => socket.destroy());
     return server;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new UserError(
       `the certificate and its key cannot be used: ${why}`,
       "tls.cert and tls.key are files in PEM, and belong together",
@@ -169,7 +168,7 @@ async function listen(server: http.Server, host: string, port: number): Promise<
     server.listen(port, host);
     await listening;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new UserError(`cannot listen on ${host} port ${port}: ${why}`, "give another --port", 2);
   }
   return (server.address() as AddressInfo).port;

@@ -1,0 +1,245 @@
+/** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
+import type { Incident } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import {
+  accusesSame,
+  confirmed,
+  isOpen,
+  relapsed,
+  resolved,
+  suspected,
+  withWaste,
+} from "./incident-lifecycle.ts";
+import type {
+  CollectDecision,
+  Diagnosis,
+  JobDecision,
+  JobStep,
+  LocalizeDecision,
+  SaveDecision,
+} from "./job-events.ts";
+import type { JobRun } from "./job-run.ts";
+import { runName, withWasteNow, type JobState } from "./job-state.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { standstillVerdict } from "./standstill-verdict.ts";
+
+/** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
+const SURE = 0.5;
+const SURE_LATER = 0.4;
+const PATIENT = 5;
+/** A second verdict that is surer by less says nothing new. */
+const SURER = 0.1;
+const MOST_EARLIER = 4;
+
+/** One event being reduced. */
+export interface Turn {
+  readonly state: { -readonly [K in keyof JobState]: JobState[K] };
+  readonly nowMs: number;
+  readonly decisions: JobDecision[];
+}
+
+/** Performs the steps whose turn has come. */
+export function advance(turn: Turn): void {
+  const { state } = turn;
+  while (!state.isBusy && state.steps.length > 0) {
+    const [first, ...rest] = state.steps;
+    state.steps = rest;
+    perform(turn, first!);
+  }
+}
+
+/** The slowdown of this run that was resolved a short while ago. */
+export function recentSlowdown({ state, nowMs }: Turn): Incident | null {
+  const { recent, run, options } = state;
+  if (recent?.kind !== "fail-slow" || recent.run !== run?.run) return null;
+  return nowMs - (recent.resolvedMs ?? -Infinity) < options.relapseMs ? recent : null;
+}
+
+export function onLocalized(
+  turn: Turn,
+  search: LocalizeDecision,
+  diagnosis: Diagnosis | null,
+): void {
+  const { state, nowMs } = turn;
+  const { run, suspicion: slowdown, slow: slowIterations, isAgain, isLast } = search;
+  const now = state.slowdowns.suspicion;
+  if (!diagnosis || now?.slowFrom !== slowdown.slowFrom) return;
+  const { verdict } = diagnosis;
+  const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
+  const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
+  // A later search that finds no suspect takes nothing back.
+  if (isAgain && !isSure) return;
+  if (!isSure && (!isLast || now.isTentative)) return;
+  state.slowdowns.settle();
+  // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
+  if (state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
+  const old = recentSlowdown(turn);
+  if (!state.slow && old && accusesSame(old.verdict, verdict)) {
+    const again = relapsed(old, verdict, slowdown.slowFrom, nowMs);
+    // What it lost the first time is part of it again.
+    state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
+    const wasted = old.wastedGpuMs + lostSince(state, run, slowdown);
+    store(turn, "slow", withWaste(again, wasted), publish(again, diagnosis));
+    return;
+  }
+  const confirm: JobStep = { step: "confirm", diagnosis, atMs: nowMs };
+  perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
+}
+
+/** A second verdict that names the same suspects, no surer. */
+function addsNothing(first: Verdict, second: Verdict): boolean {
+  const key = ({ suspects }: Verdict): string =>
+    suspects.map(({ type, cause, ranks }) => `${type} ${cause} ${ranks.join()}`).join(";");
+  return key(first) === key(second) && second.confidence < first.confidence + SURER;
+}
+
+/** GPU-milliseconds lost by the iterations that were slow before the slowdown was noticed. */
+function lostSince(
+  { healthySince }: JobState,
+  run: JobRun,
+  { slowFrom, beforeMs }: SuspectedSlowdown,
+): number {
+  return run.lostMs(slowFrom, healthySince, beforeMs) * run.gpus;
+}
+
+/** Whatever the evidence is good for, the incident is confirmed: nothing goes on. */
+export function onCollected(
+  turn: Turn,
+  evidence: CollectDecision,
+  diagnosis: Diagnosis | null,
+): void {
+  const { state, nowMs } = turn;
+  const { run, id, kind, ranks, says } = evidence;
+  // The job may have gone on meanwhile.
+  if (state.still?.id !== id) return;
+  const verdict = standstillVerdict(run, kind, ranks, says, diagnosis?.verdict ?? null);
+  const still = withWasteNow(state, "still", state.still, nowMs);
+  const next = diagnosis && publish(still, { ...diagnosis, verdict });
+  store(turn, "still", confirmed(still, verdict, nowMs), next);
+}
+
+/** Actions are saved at once: they follow from a record whose own step is still under way. */
+export function onActions({ state, decisions }: Turn, incident: Incident): void {
+  if (state.slow?.id === incident.id) state.slow = incident;
+  else if (state.still?.id === incident.id) state.still = incident;
+  else if (state.recent?.id === incident.id) state.recent = incident;
+  else return;
+  decisions.push(saveDecision(state, incident, false, null));
+}
+
+export function onSaved({ state }: Turn, { incident, shown, isStep, next }: SaveDecision): void {
+  // What follows from a record (its actions) may have been saved meanwhile.
+  const known = Object.values(state.shown).find((one: Incident | null) => one?.id === incident.id);
+  if (!known || known.revision < incident.revision) state.shown = shown;
+  if (!isStep) return;
+  state.isBusy = false;
+  if (next) state.steps = [next, ...state.steps];
+}
+
+function perform(turn: Turn, step: JobStep): void {
+  const { state, nowMs, decisions } = turn;
+  switch (step.step) {
+    case "save":
+      save(turn, step.incident, null);
+      break;
+    case "suspect":
+      if (!state.slow) store(turn, "slow", suspectedSlowdown(turn, step), step.next);
+      break;
+    case "confirm": {
+      if (!state.slow) break;
+      const incident = confirmed(state.slow, step.diagnosis.verdict, step.atMs);
+      store(turn, "slow", incident, publish(incident, step.diagnosis));
+      break;
+    }
+    case "resolve": {
+      const incident = state[step.which];
+      if (!incident) break;
+      const now = withWasteNow(state, step.which, incident, nowMs);
+      store(turn, step.which, resolved(now, nowMs, step.why), null);
+      break;
+    }
+    case "decide":
+      decide(turn, step.decision);
+      break;
+    case "publish":
+      decisions.push(step.decision);
+  }
+}
+
+function decide(
+  { state, decisions }: Turn,
+  decision: Extract<JobStep, { step: "decide" }>["decision"],
+): void {
+  if (decision.do === "collect") {
+    // The job may have gone on while this waited.
+    if (state.still?.id !== decision.id) return;
+    decisions.push(decision);
+  } else {
+    // Over, settled, or overtaken by another slowdown while this waited.
+    const { slowdowns, healthySince: since } = state;
+    if (slowdowns.suspicion?.slowFrom !== decision.suspicion.slowFrom) return;
+    if (slowdowns.isSettled && !decision.isAgain) return;
+    decisions.push({ ...decision, since });
+  }
+  state.isBusy = true;
+}
+
+function suspectedSlowdown(
+  { state, nowMs }: Turn,
+  { run, slowdown }: Extract<JobStep, { step: "suspect" }>,
+): Incident {
+  const { slowFrom, fromMs, beforeMs, afterMs } = slowdown;
+  const ratio = (afterMs / beforeMs).toFixed(2);
+  const record = suspected({
+    job: state.job,
+    run: run.run,
+    kind: "fail-slow",
+    summary: `iterations take ${ratio} times as long since iteration ${slowFrom}; searching for the root cause`,
+    onsetMs: fromMs,
+    nowMs,
+    fromIteration: slowFrom,
+  });
+  return withWaste(record, lostSince(state, run, slowdown));
+}
+
+function store(
+  turn: Turn,
+  which: "slow" | "still",
+  incident: Incident,
+  next: JobStep | null,
+): void {
+  const { state } = turn;
+  state[which] = isOpen(incident) ? incident : null;
+  if (!isOpen(incident)) {
+    if (incident.run === runName(state)) state.wastedBefore += incident.wastedGpuMs;
+    if (state.recent) state.earlier = [state.recent, ...state.earlier].slice(0, MOST_EARLIER);
+    state.recent = incident;
+  }
+  save(turn, incident, next);
+}
+
+function save({ state, decisions }: Turn, incident: Incident, next: JobStep | null): void {
+  decisions.push(saveDecision(state, incident, true, next));
+  state.isBusy = true;
+}
+
+function saveDecision(
+  { slow, still, recent }: JobState,
+  incident: Incident,
+  isStep: boolean,
+  next: JobStep | null,
+): SaveDecision {
+  return { do: "save", incident, shown: { slow, still, recent }, isStep, next };
+}
+
+function publish(incident: Incident, diagnosis: Diagnosis): JobStep {
+  return { step: "publish", decision: { do: "publish", incident, diagnosis } };
+}
+
+export function enqueue(state: Turn["state"], step: JobStep): void {
+  state.steps = [...state.steps, step];
+}
+
+export function enqueueDecision(state: Turn["state"], decision: CollectDecision): void {
+  enqueue(state, { step: "decide", decision });
+}

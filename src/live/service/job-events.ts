@@ -1,0 +1,106 @@
+/** What happens to a job, and what is to be done about it: the events and decisions of job-reducer.ts. */
+import type { Rank } from "../../model/ids.ts";
+import type { Incident } from "../../model/incident.ts";
+import type { IncidentPicture } from "../../model/picture.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
+import type { JobIteration, JobRun } from "./job-run.ts";
+import type { SlowdownDecision, SuspectedSlowdown } from "./slowdown-detector.ts";
+
+/** Agents that are connected now. */
+export type ConnectedAgents = Pick<ReadonlySet<string>, "has">;
+
+export interface Incidents {
+  /** The open ones: the job is slow; it stands still. */
+  readonly slow: Incident | null;
+  readonly still: Incident | null;
+  /** The one resolved last. */
+  readonly recent: Incident | null;
+}
+
+/** What a search, or the evidence of a job that stands still, came to. */
+export interface Diagnosis {
+  readonly verdict: Verdict;
+  /** May come after the verdict, which does not wait for it. */
+  readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
+  /** Where the evidence lies. */
+  readonly folder?: string;
+}
+
+export type JobEvent = Readonly<{ nowMs: number } & JobEventKind>;
+type JobEventKind =
+  | {
+      type: "job";
+      agent: string;
+      machine: string;
+      report: JobReport;
+      connected: ConnectedAgents;
+    }
+  | { type: "points"; agent: string; report: PointsReport }
+  | { type: "beat"; agent: string; beat: BeatReport["jobs"][number] }
+  | { type: "event"; agent: string; report: EventReport }
+  | { type: "agent-gone"; agent: string }
+  | { type: "tick" }
+  /** The actions of an incident changed: its record has a later revision. */
+  | { type: "actions"; incident: Incident }
+  | { type: "saved"; save: SaveDecision }
+  | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
+  | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
+  /** A decision could not be carried out. */
+  | { type: "failed" };
+
+export interface SaveDecision {
+  readonly do: "save";
+  readonly incident: Incident;
+  /** The incidents to show once the record is safe. */
+  readonly shown: Incidents;
+  /** Whether the steps wait for it, and the one that follows at once. */
+  readonly isStep: boolean;
+  readonly next: JobStep | null;
+}
+
+export interface LocalizeDecision extends Omit<
+  Extract<SlowdownDecision, { do: "localize" }>,
+  "do"
+> {
+  readonly do: "localize";
+  readonly run: JobRun;
+  /** Iterations of the whole job before this one (JobRun.pushes) belong to another slowdown. */
+  readonly since: number;
+}
+
+export interface CollectDecision {
+  readonly do: "collect";
+  readonly run: JobRun;
+  /** Of the incident. */
+  readonly id: string;
+  readonly kind: "hang" | "crash";
+  readonly ranks: readonly Rank[];
+  readonly says: string;
+}
+
+export interface PublishDecision {
+  readonly do: "publish";
+  readonly incident: Incident;
+  readonly diagnosis: Diagnosis;
+}
+
+export type JobDecision =
+  | SaveDecision
+  | LocalizeDecision
+  | CollectDecision
+  /** The incident's record is saved, and this is what it was made of. */
+  | PublishDecision
+  | Readonly<{ do: "record-iterations"; run: JobRun; iterations: readonly JobIteration[] }>
+  /** The report names ranks of another agent: which, and how many rows. */
+  | Readonly<{ do: "refuse"; ranks: readonly Rank[]; rows: number }>;
+
+/** A change of incidents, made when its turn comes: something else may be under way. */
+export type JobStep = Readonly<
+  | { step: "save"; incident: Incident }
+  | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown; next: JobStep | null }
+  | { step: "confirm"; diagnosis: Diagnosis; atMs: number }
+  | { step: "resolve"; which: "slow" | "still"; why: string }
+  | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
+  | { step: "publish"; decision: PublishDecision }
+>;

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest";
+import type { Verdict } from "../../model/verdict.ts";
+import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
+import type { JobDecision, JobEvent } from "./job-events.ts";
+import { reduceJob } from "./job-reducer.ts";
+import { newJobState, savedState, type JobState } from "./job-state.ts";
+
+const ALL = { has: () => true };
+const VERDICT: Verdict = {
+  schema: "faultline.verdict/1",
+  kind: "fail-slow",
+  summary: "rank 1 is slow",
+  confidence: 0.9,
+  when: { iteration: null, from: null, to: null },
+  suspects: [
+    {
+      type: "rank",
+      ranks: [1],
+      machine: "m",
+      link: null,
+      name: null,
+      cause: "gpu-slow",
+      score: 0.9,
+      why: "",
+      evidence: [],
+    },
+  ],
+  victims: [],
+  owner: null,
+  actions: [],
+  findings: [],
+  inputs: [],
+  missing: [],
+  wouldHelp: [],
+};
+
+type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
+
+/** A job of two ranks and one agent, whose decisions nobody carries out but the test. */
+class Driver {
+  state: JobState = newJobState("job", null, null, { hangMs: 30_000, relapseMs: 600_000 });
+  nowMs = 1_000_000;
+  readonly decisions: JobDecision[] = [];
+
+  send(event: Without<JobEvent>): string[] {
+    const { state, decisions } = reduceJob(this.state, { ...event, nowMs: this.nowMs });
+    this.state = state;
+    this.decisions.push(...decisions);
+    return decisions.map((decision) => decision.do);
+  }
+
+  begin(): void {
+    const report = jobOf("job", [0, 1]);
+    this.send({ type: "job", agent: "a", machine: "m", report, connected: ALL });
+  }
+
+  iterate(from: number, count: number, ms: number): string[] {
+    const all: string[] = [];
+    for (let iteration = from; iteration < from + count; iteration++) {
+      this.nowMs += ms;
+      const report = {
+        ...pointsOf(2),
+        iteration: Float64Array.of(iteration, iteration),
+        endMs: Float64Array.of(this.nowMs, this.nowMs),
+        durationMs: Float32Array.of(ms, ms),
+      };
+      this.send({ type: "points", agent: "a", report });
+      all.push(...this.send({ type: "tick" }).filter((what) => what !== "record-iterations"));
+    }
+    return all;
+  }
+
+  last<K extends JobDecision["do"]>(what: K): Extract<JobDecision, { do: K }> {
+    return this.decisions.findLast((one) => one.do === what) as Extract<JobDecision, { do: K }>;
+  }
+}
+
+describe("reduceJob", () => {
+  it("decides one thing at a time: save, then search, then save what was found, then publish it", () => {
+    const job = new Driver();
+    job.begin();
+    expect(job.iterate(1, 40, 1000)).toEqual([]);
+    // Seen by its size alone: a search first, and nothing to show unless it finds a suspect.
+    expect(job.iterate(41, 3, 2000)).toEqual(["localize"]);
+    expect(job.iterate(44, 3, 2000)).toEqual([]);
+    const search = job.last("localize");
+    const diagnosis = { verdict: VERDICT };
+    expect(job.send({ type: "localized", search, diagnosis })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "suspected", fromIteration: 41 });
+    expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", verdict: VERDICT });
+    expect(job.send({ type: "saved", save: job.last("save") })).toContain("publish");
+    expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
+  });
+
+  it("shows an incident only once it is saved, and goes on when a save fails", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    job.send({
+      type: "event",
+      agent: "a",
+      report: { ...eventOf("job", "gone"), what: "gone", ranks: [1] },
+    });
+    job.nowMs += 3000;
+    expect(job.send({ type: "tick" })).toEqual(["save"]);
+    expect(job.state.still).toMatchObject({ kind: "crash", ranks: [1] });
+    expect(job.state.shown.still).toBeNull();
+    expect(job.send({ type: "failed" })).toEqual(["collect"]);
+    const evidence = job.last("collect");
+    expect(job.send({ type: "collected", evidence, diagnosis: null })).toEqual(["save"]);
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.shown.still).toMatchObject({ state: "confirmed" });
+  });
+
+  it("leaves the state before an event as it was, but for the run and its detectors", () => {
+    const job = new Driver();
+    job.begin();
+    const before = job.state;
+    const { run, slowdowns, standstills, ...rest } = before;
+    const copy = structuredClone({ ...rest, shown: before.shown });
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 10, 2000);
+    const { run: _r, slowdowns: _s, standstills: _t, ...after } = before;
+    expect(after).toEqual(copy);
+    expect(run).toBe(job.state.run);
+    expect([slowdowns, standstills]).toEqual([job.state.slowdowns, job.state.standstills]);
+  });
+
+  it("decides the same on the same events", () => {
+    const play = (): unknown => {
+      const job = new Driver();
+      job.begin();
+      job.iterate(1, 40, 1000);
+      job.iterate(41, 4, 2000);
+      job.send({
+        type: "localized",
+        search: job.last("localize"),
+        diagnosis: { verdict: VERDICT },
+      });
+      return [job.decisions.map((one) => one.do), savedState(job.state)];
+    };
+    expect(play()).toEqual(play());
+  });
+
+  it("ignores remarks of agents, points before the job, and ranks of another agent", () => {
+    const job = new Driver();
+    expect(job.send({ type: "points", agent: "a", report: pointsOf(2) })).toEqual([]);
+    job.begin();
+    const report = { ...eventOf("job", "?"), what: "trouble" as const, ranks: [0, 1] };
+    const before = savedState(job.state);
+    expect(job.send({ type: "event", agent: "a", report })).toEqual([]);
+    expect(savedState(job.state)).toEqual(before);
+    expect([...job.state.run!.ranks.values()].map(({ state }) => state)).toEqual([
+      "running",
+      "running",
+    ]);
+    job.send({ type: "points", agent: "b", report: pointsOf(2) });
+    expect(job.last("refuse")).toMatchObject({ rows: 2 });
+  });
+});

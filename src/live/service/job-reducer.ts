@@ -1,0 +1,286 @@
+/**
+ * One job as a state machine: what agents report and what searches find comes in as events, what has to be done goes out
+ * as decisions. No I/O, no clock, no timer: the time comes with the event, and leased-job.ts carries the decisions out.
+ */
+import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
+import { suspected, withWaste } from "./incident-lifecycle.ts";
+import {
+  advance,
+  enqueue,
+  enqueueDecision,
+  onActions,
+  onCollected,
+  onLocalized,
+  onSaved,
+  recentSlowdown,
+  type Turn,
+} from "./incident-steps.ts";
+import type { JobDecision, JobEvent } from "./job-events.ts";
+import { JobRun, type JobIteration } from "./job-run.ts";
+import { hasEnded, type JobState } from "./job-state.ts";
+import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
+import { StandstillDetector } from "./standstill-detector.ts";
+
+/** Points that a known level stands for. */
+const KNOWN_LEVEL = 12;
+/** How slow it was is not remembered; only when it is as before matters. */
+const RESUMED_RATIO = 1.25;
+const MOST_CLAIMS = 16;
+/** Ranks of a run report at least so often while it runs. */
+const QUIET_MS = 5000;
+/** Clocks of machines are apart by less. */
+const CLOCKS_MS = 30_000;
+
+export function reduceJob(
+  before: JobState,
+  event: JobEvent,
+): { readonly state: JobState; readonly decisions: readonly JobDecision[] } {
+  const turn: Turn = { state: { ...before }, nowMs: event.nowMs, decisions: [] };
+  const { state } = turn;
+  switch (event.type) {
+    case "job":
+      onJob(turn, event);
+      break;
+    case "points":
+      onPoints(turn, event.agent, event.report);
+      break;
+    case "beat":
+      onBeat(turn, event.agent, event.beat);
+      break;
+    case "event":
+      onEvent(turn, event.agent, event.report);
+      break;
+    case "agent-gone":
+      state.standstills.forget(event.agent);
+      break;
+    case "tick":
+      onTick(turn);
+      break;
+    case "actions":
+      onActions(turn, event.incident);
+      break;
+    case "saved":
+      onSaved(turn, event.save);
+      break;
+    case "localized":
+      state.isBusy = false;
+      onLocalized(turn, event.search, event.diagnosis);
+      break;
+    case "collected":
+      state.isBusy = false;
+      onCollected(turn, event.evidence, event.diagnosis);
+      break;
+    case "failed":
+      state.isBusy = false;
+  }
+  advance(turn);
+  return { state, decisions: turn.decisions };
+}
+
+function onJob(
+  turn: Turn,
+  { agent, machine, report, connected }: Extract<JobEvent, { type: "job" }>,
+): void {
+  const { state, nowMs } = turn;
+  if (state.pastRuns.has(report.run)) return;
+  state.seenMs = nowMs;
+  const { run } = state;
+  if (!run) beginRun(turn, report);
+  else if (report.run !== run.run && !run.mayBe(agent, report)) {
+    // Machines notice a restart one after the other; reports of the old run are ignored from then on. Most ranks must
+    // report the new run where it looks old (a clock that is behind), and while ranks of the old one still report: that is
+    // another job of the same name, or a false report.
+    const isQuiet = !(nowMs - state.standstills.movedMs <= QUIET_MS);
+    const isLater = report.startedMs >= run.startedMs && isQuiet;
+    if (!isClaimed(turn, report, run) && !isLater) return;
+    const agentRuns = [...run.ranks.values()].map(({ agentRun }) => agentRun);
+    state.pastRuns = new Set([...state.pastRuns, run.run, ...agentRuns]);
+    endRun(turn, report.run);
+    beginRun(turn, report);
+  }
+  const ranks = state.run!.take(agent, machine, report, connected);
+  if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
+}
+
+function isClaimed({ state }: Turn, { run: name, ranks }: JobReport, run: JobRun): boolean {
+  const { claims } = state;
+  const claimed = new Set([...(claims.get(name) ?? []), ...ranks.map(({ rank }) => rank)]);
+  if (claims.size < MOST_CLAIMS || claims.has(name))
+    state.claims = new Map(claims).set(name, claimed);
+  return [...claimed].filter((rank) => run.ranks.has(rank)).length > run.ranks.size / 2;
+}
+
+function beginRun({ state }: Turn, report: JobReport): void {
+  const run = new JobRun(report, state.jobFile);
+  state.run = run;
+  state.healthySince = 0;
+  state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  state.slowdowns = new SlowdownDetector();
+  state.standstills = new StandstillDetector(state.options.hangMs);
+  const { saved } = state;
+  state.saved = null;
+  if (saved?.run !== report.run) state.wastedBefore = 0;
+  if (!saved) return;
+  // The service was restarted in the middle of this run, or another run has begun meanwhile.
+  if (report.run !== saved.run && report.startedMs > saved.startedMs) {
+    endRun({ state }, report.run);
+    return;
+  }
+  const { slow, still, baselineMs } = saved;
+  state.countedBefore = { iteration: saved.lastIteration, untilMs: saved.seenMs };
+  if (still) {
+    state.standstills.resume();
+    const { id, ranks, summary: says } = still;
+    const kind = still.kind === "crash" ? "crash" : "hang";
+    // The service was killed before there was a verdict.
+    if (still.verdict === null)
+      enqueueDecision(state, { do: "collect", run, id, kind, ranks, says });
+  }
+  // The baseline is known: a slowdown that began while no service ran is one.
+  if (!slow && baselineMs !== null && baselineMs > 0)
+    run.calm(Array.from({ length: KNOWN_LEVEL }, () => baselineMs));
+  if (slow && baselineMs !== null)
+    state.slowdowns.resume(
+      {
+        slowFrom: slow.fromIteration ?? 0,
+        fromMs: slow.onsetMs,
+        beforeMs: baselineMs,
+        afterMs: baselineMs * RESUMED_RATIO,
+        isTentative: false,
+      },
+      slow.verdict !== null,
+    );
+}
+
+function endRun({ state }: Pick<Turn, "state">, next: string): void {
+  const why = `restarted as run ${next}`;
+  enqueue(state, { step: "resolve", which: "slow", why });
+  enqueue(state, { step: "resolve", which: "still", why });
+  state.ended = new Set();
+  state.claims = new Map();
+}
+
+function onPoints(turn: Turn, agent: string, report: PointsReport): void {
+  const { state, nowMs } = turn;
+  const { run } = state;
+  // An agent that has not introduced itself to this service yet: it will.
+  if (!run) return;
+  const { epoch } = run;
+  const { own, foreign } = run.addPoints(agent, report, nowMs);
+  if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
+  if (own === 0) return;
+  state.seenMs = nowMs;
+  if (state.ended.has(agent))
+    state.ended = new Set([...state.ended].filter((one) => one !== agent));
+  state.standstills.moved(nowMs);
+  if (run.epoch !== epoch) {
+    state.slowdowns.rebase();
+    state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  }
+}
+
+function onBeat({ state, nowMs }: Turn, agent: string, beat: BeatReport["jobs"][number]): void {
+  const { run } = state;
+  if (!run?.isOf(agent, beat.run)) return;
+  state.seenMs = nowMs;
+  const gone = new Set(beat.gone);
+  const stopped = new Set(beat.stopped);
+  for (const [rank, one] of run.ranksOf(agent))
+    one.state = gone.has(rank) ? "gone" : stopped.has(rank) ? "stopped" : "running";
+  state.standstills.heard(agent, beat);
+}
+
+function onEvent({ state, nowMs }: Turn, agent: string, event: EventReport): void {
+  const { run, standstills } = state;
+  const { what, says } = event;
+  if (!run?.isOf(agent, event.run)) return;
+  const ranks = event.ranks.filter((rank) => run.ranks.get(rank)?.agent === agent);
+  if (ranks.length === 0 && what !== "ended") return;
+  if (what === "gone") standstills.lost(ranks, says, nowMs);
+  else if (what === "ended") state.ended = new Set([...state.ended, agent]);
+  else if (what === "log-failure") standstills.failed(ranks, says);
+  for (const rank of ranks) {
+    const one = run.ranks.get(rank)!;
+    if (what === "gone" || what === "stopped") one.state = what;
+    else if (what === "continued") one.state = "running";
+  }
+}
+
+function onTick(turn: Turn): void {
+  const { state, nowMs } = turn;
+  const { run, job } = state;
+  if (!run) return;
+  countIterations(turn, run);
+  if (hasEnded(state) && state.slow)
+    enqueue(state, { step: "resolve", which: "slow", why: "the job has ended" });
+  if (state.still) return;
+  const seen = state.standstills.look(nowMs, run.longestMs, hasEnded(state));
+  if (!seen) return;
+  const { kind, ranks, says, sinceMs } = seen;
+  const fromIteration = run.lastIteration >= 0 ? run.lastIteration + 1 : null;
+  const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
+  const still = { ...suspected(about), ranks };
+  state.still = still;
+  state.stillEpoch = run.epoch;
+  enqueue(state, { step: "save", incident: still });
+  enqueueDecision(state, { do: "collect", run, id: still.id, kind, ranks, says });
+}
+
+function countIterations(turn: Turn, run: JobRun): void {
+  const { state, decisions, nowMs } = turn;
+  const iterations = run.count(nowMs);
+  if (iterations.length === 0) return;
+  for (const one of iterations) {
+    // Agents report again what the previous service has seen and closed: nothing new.
+    const isNew = state.slow !== null || isUncounted(state, one);
+    for (const decision of state.slowdowns.push(one))
+      if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
+    const isHealthy = !state.slowdowns.suspicion && !state.slow && one.levelMs > 0;
+    if (isHealthy && isUncounted(state, one)) state.baselineMs = one.levelMs;
+    // While the job stands still, that is what costs.
+    if (state.slow && !state.still && state.baselineMs !== null && isUncounted(state, one)) {
+      const lostMs = Math.max(0, one.durationMs - state.baselineMs);
+      state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
+    }
+  }
+  // After a restart agents report again iterations from before.
+  const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
+  const isNew = run.epoch !== state.stillEpoch;
+  const after = iterations.filter(
+    ({ iteration, endMs }) =>
+      isNew || iteration >= (fromIteration ?? -Infinity) || endMs > openedMs + CLOCKS_MS,
+  ).length;
+  if (state.standstills.goesOn(after) && state.still) {
+    const why = `over: iterations complete again, the last is ${run.lastIteration}`;
+    enqueue(state, { step: "resolve", which: "still", why });
+  }
+  decisions.push({ do: "record-iterations", run, iterations });
+}
+
+/** Not counted by the previous service: a higher number, or later, where the job went back to a checkpoint. */
+function isUncounted({ countedBefore }: JobState, { iteration, endMs }: JobIteration): boolean {
+  return iteration > countedBefore.iteration || endMs > countedBefore.untilMs + CLOCKS_MS;
+}
+
+function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
+  const { state } = turn;
+  const { suspicion: slowdown } = decision;
+  switch (decision.do) {
+    case "suspect":
+      // One that was over a short while ago may come back: the verdict will tell.
+      if (!state.slow && !recentSlowdown(turn))
+        enqueue(state, { step: "suspect", run, slowdown, next: null });
+      break;
+    case "localize":
+      enqueue(state, { step: "decide", decision: { ...decision, run } });
+      break;
+    case "recovered":
+      state.healthySince = run.pushes;
+      run.calm(state.slowdowns.healthy);
+      if (state.slow)
+        enqueue(state, { step: "resolve", which: "slow", why: `over: ${state.slow.summary}` });
+      break;
+    case "forget":
+      break;
+  }
+}

@@ -1,0 +1,210 @@
+/** The state of one job, which job-reducer.ts changes, and what can be read from it. */
+import { count, rankWords } from "../../base/text.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { Incident } from "../../model/incident.ts";
+import { withWaste } from "./incident-lifecycle.ts";
+import type { ConnectedAgents, Incidents, JobStep } from "./job-events.ts";
+import type { JobRun } from "./job-run.ts";
+import { SlowdownDetector } from "./slowdown-detector.ts";
+import { StandstillDetector } from "./standstill-detector.ts";
+
+export interface DetectionOptions {
+  readonly hangMs: number;
+  /** A resolved incident that comes back within this time with the same suspects is the same incident. */
+  readonly relapseMs: number;
+}
+
+/**
+ * Replaced by every event, except for `run` and the two detectors: those belong to the state and change in place, because
+ * the iterations of 10,000 ranks take 20 MB.
+ */
+export interface JobState extends Incidents {
+  readonly job: string;
+  readonly jobFile: JobFile | null;
+  readonly options: DetectionOptions;
+  readonly run: JobRun | null;
+  readonly slowdowns: SlowdownDetector;
+  readonly standstills: StandstillDetector;
+  readonly earlier: readonly Incident[];
+  /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
+  readonly shown: Incidents;
+  readonly baselineMs: number | null;
+  /** GPU-milliseconds lost in this run by resolved incidents. */
+  readonly wastedBefore: number;
+  /** What the previous service left; null once an agent has reported the job. */
+  readonly saved: SavedJobState | null;
+  /** Agents that have reported the job's end on their machine. */
+  readonly ended: ReadonlySet<string>;
+  /** Milliseconds since 1970 when an agent last reported the job. */
+  readonly seenMs: number;
+  /** Other runs that ranks claim to be in: by name, which ranks. */
+  readonly claims: ReadonlyMap<string, ReadonlySet<Rank>>;
+  readonly pastRuns: ReadonlySet<string>;
+  /** Iterations of the run (JobRun.pushes) when the last slowdown was over. */
+  readonly healthySince: number;
+  /** JobRun.epoch when the job came to a standstill. */
+  readonly stillEpoch: number;
+  /** The last iteration that the previous service counted in this run, and when it did. */
+  readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
+  /** Incidents change one step after the other; a step waits while a decision is being carried out. */
+  readonly steps: readonly JobStep[];
+  readonly isBusy: boolean;
+}
+
+export function newJobState(
+  job: string,
+  jobFile: JobFile | null,
+  saved: SavedJobState | null,
+  options: DetectionOptions,
+): JobState {
+  const { slow = null, still = null, recent = null } = saved ?? {};
+  return {
+    job,
+    jobFile,
+    options,
+    run: null,
+    slowdowns: new SlowdownDetector(),
+    standstills: new StandstillDetector(options.hangMs),
+    slow,
+    still,
+    recent,
+    earlier: saved?.earlier ?? [],
+    shown: { slow, still, recent },
+    baselineMs: saved?.baselineMs ?? null,
+    wastedBefore: saved?.wastedGpuMs ?? 0,
+    saved,
+    ended: new Set(),
+    seenMs: saved?.seenMs ?? 0,
+    claims: new Map(),
+    pastRuns: new Set(),
+    healthySince: 0,
+    stillEpoch: 0,
+    countedBefore: { iteration: -Infinity, untilMs: 0 },
+    steps: [],
+    isBusy: false,
+  };
+}
+
+/** All machines have reported the end, and no process died. */
+export function hasEnded({ run, saved, ended, standstills }: JobState): boolean {
+  if (!run) return saved?.hasEnded ?? false;
+  if (ended.size === 0 || standstills.hasLost) return false;
+  return run.agents.every((agent) => ended.has(agent));
+}
+
+/** As of the last save, the worst first. */
+export function openIncidents(state: JobState, nowMs: number): readonly Incident[] {
+  const { still, slow } = state.shown;
+  return [
+    still && withWasteNow(state, "still", still, nowMs),
+    slow && withWasteNow(state, "slow", slow, nowMs),
+  ].filter((one) => one !== null);
+}
+
+/**
+ * With what is lost by now, which is in no revision: one per iteration would drown the history. A job that stands still
+ * wastes all its GPUs.
+ */
+export function withWasteNow(
+  { slow, run, saved }: JobState,
+  which: "slow" | "still",
+  incident: Incident,
+  nowMs: number,
+): Incident {
+  if (which === "slow")
+    return slow?.id === incident.id ? withWaste(incident, slow.wastedGpuMs) : incident;
+  const gpus = run?.gpus ?? saved?.worldSize ?? 0;
+  return withWaste(incident, Math.max(0, nowMs - incident.onsetMs) * gpus);
+}
+
+/** GPU-milliseconds lost in this run so far, by all its incidents. */
+export function wastedGpuMs(state: JobState, nowMs: number): number {
+  const name = runName(state);
+  const open = openIncidents(state, nowMs).filter(({ run }) => run === name);
+  return open.reduce((sum, one) => sum + one.wastedGpuMs, state.wastedBefore);
+}
+
+export function runName({ run, saved }: JobState): string {
+  return run?.run ?? saved?.run ?? "";
+}
+
+export function savedState(state: JobState): SavedJobState {
+  const { run, saved, baselineMs, wastedBefore, slow, still, recent, earlier, seenMs } = state;
+  return {
+    run: runName(state),
+    startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
+    worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
+    baselineMs,
+    wastedGpuMs: wastedBefore,
+    slow,
+    still,
+    recent,
+    earlier,
+    lastIteration: run ? run.lastIteration : (saved?.lastIteration ?? -1),
+    seenMs,
+    hasEnded: hasEnded(state),
+  };
+}
+
+/** What is missing to watch the whole job, a sentence each. */
+export function missingParts({ run, claims }: JobState, connected: ConnectedAgents): string[] {
+  if (!run) return ["no agent has reported this job since the service started"];
+  const missing: string[] = [];
+  const silent = [...run.ranks.values()].filter(({ agent }) => !connected.has(agent));
+  if (silent.length > 0)
+    missing.push(
+      `${rankWords(silent.map(({ report }) => report.rank))}: the agent is not connected`,
+    );
+  for (const [name, ranks] of claims)
+    missing.push(
+      `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,
+    );
+  const without = run.worldSize - run.ranks.size;
+  if (without > 0) missing.push(`${count(without, "rank")} of ${run.worldSize} have no agent`);
+  return missing;
+}
+
+/** What must survive kill -9 of the service, a document a job; read back from a store that others may have written. */
+export interface SavedJobState {
+  readonly run: string;
+  readonly startedMs: number;
+  readonly worldSize: number;
+  readonly baselineMs: number | null;
+  readonly slow: Incident | null;
+  readonly still: Incident | null;
+  readonly recent: Incident | null;
+  /** Those resolved before it: alerts about them may still be due. */
+  readonly earlier: readonly Incident[];
+  /** GPU-milliseconds lost in this run by resolved incidents; absent in documents of older services. */
+  readonly wastedGpuMs?: number;
+  readonly lastIteration: number;
+  /** When an agent last reported the job, and whether all agents have reported its end. */
+  readonly seenMs: number;
+  readonly hasEnded: boolean;
+}
+
+interface JobDocument extends SavedJobState {
+  readonly schema: 1;
+  readonly job: string;
+  readonly savedMs: number;
+  /** Revisions that the history has not confirmed yet. */
+  readonly unsaved: readonly Incident[];
+  /** Which alerts were sent (alerts/ledger.ts). */
+  readonly alerts: unknown;
+}
+
+/** null where it is none of ours: written by another version, or damaged. */
+export function documentOf(value: unknown): JobDocument | null {
+  if (typeof value !== "object" || value === null) return null;
+  const document = value as Partial<JobDocument>;
+  const isOurs =
+    document.schema === 1 &&
+    typeof document.job === "string" &&
+    typeof document.run === "string" &&
+    Array.isArray(document.unsaved) &&
+    [document.slow, document.still, document.recent].every(
+      (one) => one === null || typeof one?.id === "string",
+    );
+  return isOurs ? (document as JobDocument) : null;
+}

@@ -1,0 +1,275 @@
+/** One job that this service holds the lease of: carries out what job-reducer.ts decides, and reports back to it. */
+import { errorText } from "../../base/errors.ts";
+import type { JobFile } from "../../ingest/job-file.ts";
+import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
+import type { Actions } from "./actions/actions.ts";
+import { isOpen, withActions } from "./incident-lifecycle.ts";
+import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts";
+import {
+  documentOf,
+  type SavedJobState,
+  hasEnded,
+  missingParts,
+  newJobState,
+  openIncidents,
+  savedState,
+  wastedGpuMs,
+  type DetectionOptions,
+  type JobState,
+} from "./job-state.ts";
+import type {
+  CollectDecision,
+  ConnectedAgents,
+  Diagnosis,
+  JobDecision,
+  JobEvent,
+  LocalizeDecision,
+  SaveDecision,
+} from "./job-events.ts";
+import { reduceJob } from "./job-reducer.ts";
+import type { JobIteration, JobRun } from "./job-run.ts";
+
+/** What a job needs from the service. */
+export interface JobEffects {
+  nowMs(this: void): number;
+  localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
+  collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
+  /** The incident's record is saved, and this is what it was made of. */
+  publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
+  recordIterations(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
+  trouble(this: void, line: string): void;
+}
+
+export interface LeasedJobOptions extends Omit<
+  IncidentWriterOptions,
+  "state" | "unsaved" | "sentAlerts"
+> {
+  readonly document: unknown;
+  readonly jobFile: JobFile | null;
+  readonly actions: Actions;
+  readonly detection: DetectionOptions;
+  readonly effects: JobEffects;
+}
+
+type EventOf<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
+
+export class LeasedJob {
+  readonly job: string;
+  readonly writer: IncidentWriter;
+  readonly #options: LeasedJobOptions;
+  #state: JobState;
+  /** The step that is being carried out. */
+  #step: Promise<void> = Promise.resolve();
+  /** Changes of a record that leave its verdict alone propose nothing new. */
+  #proposedFor: Verdict | null = null;
+
+  constructor(options: LeasedJobOptions) {
+    this.#options = options;
+    this.job = options.lease.job;
+    const document = documentOf(options.document);
+    this.#state = newJobState(this.job, options.jobFile, document, options.detection);
+    this.writer = new IncidentWriter({
+      ...options,
+      unsaved: document?.unsaved ?? [],
+      sentAlerts: document?.alerts ?? null,
+      state: () => this.saved,
+    });
+  }
+
+  get run(): JobRun | null {
+    return this.#state.run;
+  }
+
+  get seenMs(): number {
+    return this.#state.seenMs;
+  }
+
+  get hasEnded(): boolean {
+    return hasEnded(this.#state);
+  }
+
+  get saved(): SavedJobState {
+    return savedState(this.#state);
+  }
+
+  /** Open incidents that are saved, the worst first. */
+  get open(): readonly Incident[] {
+    return openIncidents(this.#state, this.#options.effects.nowMs());
+  }
+
+  /** The same, and the one that was resolved last. */
+  get shown(): readonly Incident[] {
+    const { recent } = this.#state.shown;
+    return recent ? [...this.open, recent] : this.open;
+  }
+
+  get wastedGpuMs(): number {
+    return wastedGpuMs(this.#state, this.#options.effects.nowMs());
+  }
+
+  missing(connected: ConnectedAgents): readonly string[] {
+    return missingParts(this.#state, connected);
+  }
+
+  /** What of the report was refused, because another agent has those ranks; null for nothing. */
+  report(
+    { agent, machine }: AgentHello,
+    report: Exclude<Report, BeatReport>,
+    connected: ConnectedAgents,
+  ): Extract<JobDecision, { do: "refuse" }> | null {
+    const decisions =
+      report.kind === "job"
+        ? this.#dispatch({ type: "job", agent, machine, report, connected })
+        : report.kind === "points"
+          ? this.#dispatch({ type: "points", agent, report })
+          : this.#dispatch({ type: "event", agent, report });
+    return decisions.find((decision) => decision.do === "refuse") ?? null;
+  }
+
+  beat(agent: string, beat: BeatReport["jobs"][number]): void {
+    this.#dispatch({ type: "beat", agent, beat });
+  }
+
+  agentGone(agent: string): void {
+    this.#dispatch({ type: "agent-gone", agent });
+  }
+
+  tick(): void {
+    this.#dispatch({ type: "tick" });
+  }
+
+  /** Waits for what is being carried out. */
+  async idle(): Promise<void> {
+    let last: Promise<void> | null = null;
+    while (last !== this.#step) await (last = this.#step);
+  }
+
+  /** What was left undone when the last service that held it ended. */
+  async recover(): Promise<void> {
+    this.writer.flush();
+    for (const incident of this.#records()) {
+      const recovered = await this.#options.actions.recover(incident);
+      this.writer.alerts.notify(recovered);
+      void this.#options.actions.runAutomatic(recovered);
+    }
+  }
+
+  /** Puts an action into the latest record; null where it has no such incident. */
+  async putAction(id: string, action: IncidentAction): Promise<Incident | null> {
+    const known = this.#latest(id);
+    if (!known) return null;
+    return await this.#putActions(known, [
+      ...known.actions.filter((one) => one.id !== action.id),
+      action,
+    ]);
+  }
+
+  /** Long over: its document goes, what the history has stays. */
+  async forget(): Promise<void> {
+    await this.idle();
+    await this.#options.lease.write(null);
+    await this.writer.drop();
+    await this.#options.lease.release();
+  }
+
+  async close(): Promise<void> {
+    await this.idle();
+    await this.writer.close();
+  }
+
+  #dispatch(event: EventOf<JobEvent>): readonly JobDecision[] {
+    const nowMs = this.#options.effects.nowMs();
+    const { state, decisions } = reduceJob(this.#state, { ...event, nowMs });
+    this.#state = state;
+    for (const decision of decisions) this.#carryOut(decision);
+    return decisions;
+  }
+
+  #carryOut(decision: JobDecision): void {
+    const { effects } = this.#options;
+    switch (decision.do) {
+      case "save":
+        // Actions are saved by whoever changes them.
+        if (decision.isStep) this.#step = this.#attempt(() => this.#save(decision));
+        break;
+      case "localize":
+        this.#step = this.#attempt(async () => {
+          const diagnosis = await effects.localize(decision);
+          this.#dispatch({ type: "localized", search: decision, diagnosis });
+        });
+        break;
+      case "collect":
+        this.#step = this.#collect(decision);
+        break;
+      case "publish":
+        effects.publish(decision.incident, decision.diagnosis);
+        break;
+      case "record-iterations":
+        effects.recordIterations(decision.run, decision.iterations);
+        break;
+      case "refuse":
+    }
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#trouble(error);
+      this.#dispatch({ type: "failed" });
+    }
+  }
+
+  /** Evidence that cannot be had is no reason to leave the incident unconfirmed. */
+  async #collect(evidence: CollectDecision): Promise<void> {
+    let diagnosis: Diagnosis | null = null;
+    try {
+      diagnosis = await this.#options.effects.collect(evidence);
+    } catch (error) {
+      this.#trouble(error);
+    }
+    this.#dispatch({ type: "collected", evidence, diagnosis });
+  }
+
+  async #save(save: SaveDecision): Promise<void> {
+    const { incident } = save;
+    await this.writer.save(incident);
+    if (incident.verdict !== null && incident.verdict !== this.#proposedFor && isOpen(incident)) {
+      this.#proposedFor = incident.verdict;
+      await this.#propose(incident);
+    }
+    this.#dispatch({ type: "saved", save });
+  }
+
+  async #propose(incident: Incident): Promise<void> {
+    const { actions } = this.#options;
+    const proposed = await actions.propose(incident);
+    const now = this.#latest(incident.id);
+    if (proposed.length === 0 || !now || !isOpen(now)) return;
+    const latest = await this.#putActions(now, proposed);
+    // Not waited for: a command may take minutes.
+    void actions.runAutomatic(latest);
+  }
+
+  async #putActions(known: Incident, actions: readonly IncidentAction[]): Promise<Incident> {
+    const incident = withActions(known, actions, this.#options.effects.nowMs());
+    for (const decision of this.#dispatch({ type: "actions", incident }))
+      if (decision.do === "save" && !decision.isStep) await this.#save(decision);
+    return incident;
+  }
+
+  #records(): Incident[] {
+    const { slow, still, recent, earlier } = this.#state;
+    return [slow, still, recent, ...earlier].filter((one) => one !== null);
+  }
+
+  #latest(id: string): Incident | undefined {
+    return this.#records().find((one) => one.id === id);
+  }
+
+  #trouble(error: unknown): void {
+    this.#options.effects.trouble(`job ${this.job}: ${errorText(error)}`);
+  }
+}

@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import { seeded } from "../../base/random.ts";
+import { IterationTracker } from "../../methods/iterations/iteration-tracker.ts";
+import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
+
+/** Durations as the service would count them, with the tracker beside; what was decided, with the iteration. */
+function watch(
+  durations: readonly number[],
+  slowWatch = new SlowdownDetector(),
+): (SlowdownDecision & { at: number })[] {
+  const tracker = new IterationTracker();
+  const ends: number[] = [];
+  let endMs = 0;
+  return durations.flatMap((durationMs, i) => {
+    endMs += durationMs;
+    ends.push(endMs);
+    const found = tracker.push({ iteration: i, durationMs, between: 0, batch: NaN });
+    const shift = found && {
+      fromIteration: found.start,
+      fromMs: ends[found.start]! - durations[found.start]!,
+      beforeMs: found.before,
+      afterMs: found.after,
+    };
+    const decisions = slowWatch.push({
+      iteration: i,
+      durationMs,
+      endMs,
+      levelMs: tracker.level,
+      shift,
+    });
+    return decisions.map((decision) => ({ ...decision, at: i }));
+  });
+}
+
+function noisy(
+  levels: readonly (readonly [count: number, ms: number])[],
+  noise: number,
+  seed = 1,
+): number[] {
+  const random = seeded(seed);
+  return levels.flatMap(([count, ms]) =>
+    Array.from({ length: count }, () => ms * (1 + noise * gaussian(random))),
+  );
+}
+
+/** Nearly normal: the sum of twelve. */
+function gaussian(random: () => number): number {
+  return Array.from({ length: 12 }, random).reduce((sum, value) => sum + value, -6);
+}
+
+describe("SlowdownDetector", () => {
+  it("looks into a plain jump three iterations after it began, before the tracker speaks", () => {
+    const decisions = watch(
+      noisy(
+        [
+          [40, 1000],
+          [20, 1500],
+        ],
+        0.01,
+      ),
+    );
+    expect(decisions[0]).toMatchObject({ do: "localize", at: 42, slow: 3 });
+    expect(decisions[0]!.suspicion).toMatchObject({ slowFrom: 40, isTentative: true });
+    expect(decisions.find((one) => one.do === "suspect")!.suspicion.slowFrom).toBe(40);
+  });
+
+  it("says nothing of noise, of single spikes, and of changes that do not matter", () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const durations = noisy(
+        [
+          [300, 1000],
+          [300, 1030],
+        ],
+        0.03,
+        seed,
+      );
+      for (let i = 50; i < 600; i += 37) durations[i]! *= 3;
+      expect(
+        watch(durations).filter(
+          (one) => one.do !== "forget" && !(one.do === "localize" && one.suspicion.isTentative),
+        ),
+      ).toEqual([]);
+    }
+  });
+
+  it("sees the end, and a second slow-down after it", () => {
+    const decisions = watch(
+      noisy(
+        [
+          [40, 1000],
+          [15, 1600],
+          [30, 1000],
+          [15, 1600],
+          [20, 1000],
+        ],
+        0.01,
+      ),
+    );
+    const recovered = decisions.filter((one) => one.do === "recovered");
+    expect(recovered.length).toBeGreaterThanOrEqual(1);
+    expect(recovered[0]!.at).toBeLessThan(60);
+  });
+
+  it("forgets a jump that only it saw and that nobody could explain", () => {
+    const slowWatch = new SlowdownDetector();
+    const push = (iteration: number, durationMs: number): SlowdownDecision[] =>
+      slowWatch.push({
+        iteration,
+        durationMs,
+        endMs: iteration * 1000,
+        levelMs: 1000,
+        shift: null,
+      });
+    for (let i = 0; i < 30; i++) push(i, 1000 + (i % 3));
+    const decisions = Array.from({ length: 20 }, (_, k) => push(30 + k, 1500)).flat();
+    expect(decisions.at(-1)!.do).not.toBe("suspect");
+    expect(decisions.some((one) => one.do === "forget")).toBe(true);
+    expect(decisions.every((one) => one.do !== "suspect")).toBe(true);
+  });
+
+  it("goes on with an incident of before a restart, and counts only what is slow", () => {
+    const slowWatch = new SlowdownDetector();
+    const suspicion = {
+      slowFrom: 100,
+      fromMs: 0,
+      beforeMs: 1000,
+      afterMs: 1500,
+      isTentative: false,
+    };
+    slowWatch.resume(suspicion, false);
+    const push = (iteration: number, durationMs: number): SlowdownDecision[] =>
+      slowWatch.push({
+        iteration,
+        durationMs,
+        endMs: iteration * 1000,
+        levelMs: 1000,
+        shift: null,
+      });
+    // Told again by the agents: healthy ones from before, which are no recovery.
+    for (let i = 90; i < 100; i++) expect(push(i, 1000)).toEqual([]);
+    expect(push(100, 1500)).toEqual([]);
+    expect(push(101, 1500)).toEqual([]);
+    expect(push(102, 1500)).toMatchObject([{ do: "localize", slow: 3 }]);
+    slowWatch.settle();
+    const after = [103, 104, 105, 106, 107, 108].flatMap((i) => push(i, 1000));
+    expect(after.map((one) => one.do)).toContain("recovered");
+  });
+});

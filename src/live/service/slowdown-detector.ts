@@ -1,0 +1,201 @@
+/**
+ * When a running job is slow, since when, and when it is over. The tracker of iteration times decides (Greyhound §4.1,
+ * Holmes §3); where the jump is plain it is looked into three iterations after it began, and told of only if somebody is
+ * found to be at fault. All of it is numbers in, decisions out.
+ */
+import { median, spread } from "../../maths/robust.ts";
+import type { JobIteration } from "./job-run.ts";
+
+export interface SuspectedSlowdown {
+  readonly slowFrom: number;
+  /** When its first slow iteration began, milliseconds since 1970. */
+  readonly fromMs: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** Seen by its size alone; the tracker has not spoken. */
+  readonly isTentative: boolean;
+}
+
+export type SlowdownDecision =
+  | { readonly do: "suspect"; readonly suspicion: SuspectedSlowdown }
+  /** Enough iterations to look for who is at fault, or to look again; `isLast`: whatever comes out is told. */
+  | {
+      readonly do: "localize";
+      readonly suspicion: SuspectedSlowdown;
+      /** Slow iterations so far. */
+      readonly slow: number;
+      /** Somebody was found already. */
+      readonly isAgain: boolean;
+      readonly isLast: boolean;
+    }
+  | { readonly do: "recovered"; readonly suspicion: SuspectedSlowdown }
+  | { readonly do: "forget"; readonly suspicion: SuspectedSlowdown };
+
+/** A jump that needs no test: so much of the level, and so many deviations, three times in a row. */
+const PLAIN = 1.1;
+const PLAIN_SIGMAS = 5;
+const PLAIN_ITERATIONS = 3;
+/** Healthy iterations that tell the deviation. */
+const NOISE_ITERATIONS = 30;
+const LEAST_NOISE = 0.005;
+/** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
+const ATTEMPTS = [3, 4, 5, 7, 10, 14];
+/** Where somebody was found, once more soon, and then now and then: another may be slow by now. */
+const SECOND_LOOK = 7;
+const LOOK_EVERY = 40;
+/** Back: the middle of the last ones is nearer to before than to after by this much of the way. */
+const BACK = 0.3;
+const BACK_LEAST = 0.03;
+const BACK_ITERATIONS = 4;
+/** A change of the level by less is none of ours. */
+const MATTERS = 1.05;
+
+export class SlowdownDetector {
+  #suspicion: SuspectedSlowdown | null = null;
+  #slow = 0;
+  #attempts = 0;
+  #isSettled = false;
+  readonly #healthy: number[] = [];
+  readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
+    [];
+
+  /** The last iterations that were healthy, oldest first: what the tracker begins with after an incident. */
+  get healthy(): readonly number[] {
+    return this.#healthy;
+  }
+
+  get suspicion(): SuspectedSlowdown | null {
+    return this.#suspicion;
+  }
+
+  /** After a restart of the service an incident that was open goes on; `isSettled`: it is known who is at fault. */
+  resume(suspicion: SuspectedSlowdown, isSettled: boolean): void {
+    this.#suspicion = suspicion;
+    this.#slow = isSettled ? SECOND_LOOK + 1 : 0;
+    this.#isSettled = isSettled;
+  }
+
+  /** The numbers went back: what is open goes on from here. */
+  rebase(): void {
+    this.#last.length = 0;
+    if (this.#suspicion) this.#suspicion = { ...this.#suspicion, slowFrom: -1 };
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** Somebody was found: one more look, to be surer. */
+  settle(): void {
+    this.#isSettled = true;
+  }
+
+  push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {
+    // After a restart agents tell again of what was before: another story, but what was healthy is of use.
+    if (this.#suspicion && iteration < this.#suspicion.slowFrom) {
+      if (durationMs < MATTERS * this.#suspicion.beforeMs) this.#remember(durationMs);
+      return [];
+    }
+    this.#last.push({ iteration, startMs: endMs - durationMs, ms: durationMs });
+    if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
+    const decisions: SlowdownDecision[] = [];
+    if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
+      const known = this.#suspicion;
+      const suspicion: SuspectedSlowdown = {
+        slowFrom: shift.fromIteration,
+        fromMs: shift.fromMs,
+        // Slower once more: healthy is what it was before the first time.
+        beforeMs: known ? Math.min(known.beforeMs, shift.beforeMs) : shift.beforeMs,
+        afterMs: shift.afterMs,
+        isTentative: false,
+      };
+      const isSame =
+        known !== null && Math.abs(known.slowFrom - suspicion.slowFrom) <= PLAIN_ITERATIONS;
+      if (isSame) {
+        this.#suspicion = { ...known, afterMs: shift.afterMs, isTentative: false };
+        this.#slow++;
+      } else this.#begin(suspicion, shift.fromIteration);
+      // What was found before the tracker spoke stands.
+      if (!isSame || known.isTentative)
+        decisions.push({ do: "suspect", suspicion: this.#suspicion! });
+    } else if (!this.#suspicion && this.#isPlain(levelMs)) {
+      const first = this.#last.at(-PLAIN_ITERATIONS)!;
+      this.#begin(
+        {
+          slowFrom: first.iteration,
+          fromMs: first.startMs,
+          beforeMs: levelMs,
+          afterMs: median(this.#last.slice(-PLAIN_ITERATIONS).map(({ ms }) => ms)),
+          isTentative: true,
+        },
+        first.iteration,
+      );
+    } else if (this.#suspicion) this.#slow++;
+    if (!this.#suspicion) {
+      if (levelMs > 0) this.#remember(durationMs);
+      return decisions;
+    }
+    return [...decisions, ...this.#follow(this.#suspicion)];
+  }
+
+  #remember(ms: number): void {
+    this.#healthy.push(ms);
+    if (this.#healthy.length > NOISE_ITERATIONS) this.#healthy.shift();
+  }
+
+  #begin(suspicion: SuspectedSlowdown, from: number): void {
+    this.#suspicion = suspicion;
+    // Those that turned out slow were taken for healthy.
+    const late = this.#last.filter(({ iteration }) => iteration >= from).length - 1;
+    if (late > 0) this.#healthy.splice(Math.max(0, this.#healthy.length - late), late);
+    this.#slow = this.#last.filter(({ iteration }) => iteration >= from).length;
+    this.#attempts = 0;
+    this.#isSettled = false;
+  }
+
+  #follow(suspicion: SuspectedSlowdown): SlowdownDecision[] {
+    const { beforeMs, afterMs } = suspicion;
+    const back = beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
+    const since = this.#last.filter(({ iteration }) => iteration >= suspicion.slowFrom);
+    if (
+      since.length > BACK_ITERATIONS &&
+      median(since.slice(-BACK_ITERATIONS).map(({ ms }) => ms)) < back
+    ) {
+      this.#suspicion = null;
+      for (const { ms } of since.slice(-BACK_ITERATIONS)) if (ms < back) this.#remember(ms);
+      return [{ do: "recovered", suspicion }];
+    }
+    if (this.#isSettled) {
+      const isDue = this.#slow === SECOND_LOOK || this.#slow % LOOK_EVERY === 0;
+      if (!isDue) return [];
+      return [{ do: "localize", suspicion, slow: this.#slow, isAgain: true, isLast: false }];
+    }
+    const due = ATTEMPTS[this.#attempts];
+    if (due === undefined) {
+      if (!suspicion.isTentative) return [];
+      this.#suspicion = null;
+      return [{ do: "forget", suspicion }];
+    }
+    if (this.#slow < due) return [];
+    while (this.#attempts < ATTEMPTS.length && ATTEMPTS[this.#attempts]! <= this.#slow)
+      this.#attempts++;
+    const isLast = this.#attempts === ATTEMPTS.length;
+    return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast }];
+  }
+
+  #isPlain(levelMs: number): boolean {
+    // The last ones are those in question.
+    const healthy = this.#healthy.slice(0, 1 - PLAIN_ITERATIONS);
+    if (!(levelMs > 0) || healthy.length < NOISE_ITERATIONS / 3) return false;
+    const noise = Math.max(LEAST_NOISE * levelMs, stepNoise(healthy));
+    const least = Math.max(PLAIN * levelMs, levelMs + PLAIN_SIGMAS * noise);
+    const last = this.#last.slice(-PLAIN_ITERATIONS);
+    return last.length === PLAIN_ITERATIONS && last.every(({ ms }) => ms > least);
+  }
+}
+
+/** From one iteration to the next: a level that moved a little in between, or a slow stretch nobody saw, is no noise. */
+function stepNoise(ms: readonly number[]): number {
+  const steps = ms.slice(1).map((one, i) => one - ms[i]!);
+  return spread(steps, 0) / Math.SQRT2;
+}
