@@ -171,7 +171,7 @@ describe("faultline trace says what is wrong in one line", () => {
       "a store that has nothing like it",
       [firstRank("reg-none"), "--store", join(folder, "empty.json")],
       3,
-      /no healthy run like this one .*trace learn/,
+      /no healthy run of this kind .*trace learn/,
     ],
     ["a path that is not there", [join(folder, "nowhere")], 3, /nowhere/],
     ["learning without a store", ["learn", firstRank("reg-none")], 2, /--store FILE/],
