@@ -368,7 +368,7 @@ describe("faultline agent", () => {
     const onFile = await agent("dump", "--job", "a", "--out", join(folder, "full"));
     expect(onFile.status).toBe(2);
     expect((await agent("stacks", "--job", "a", "--rank", "9")).stderr).toContain(
-      "no process that lives",
+      "no live process",
     );
     expect((await agent("profile", "--job", "a", "--steps", "1")).stderr).toContain(
       "no ring of the Python probe",
