@@ -85,7 +85,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         i++;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        if (isUp) trouble.report(`JetStream takes no reports: ${messageOf(error)}`);
+        if (isUp) trouble.report(`JetStream accepts no reports: ${messageOf(error)}`);
         await wait(retryMs * (0.5 + Math.random() / 2));
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
@@ -124,7 +124,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       callback: (error, message) => {
         if (error !== null) return;
         respond(nc, message).catch((failure: unknown) =>
-          trouble.report(`no answer sent: ${messageOf(failure)}`),
+          trouble.report(`an answer was not sent: ${messageOf(failure)}`),
         );
       },
     });
