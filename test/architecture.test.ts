@@ -35,8 +35,9 @@ describe("ARCHITECTURE.md", () => {
   });
 
   it("walks from a dump to the sentence in 15 files, and from an iteration to an incident in 20", () => {
-    expect(WALKS.map(({ name }) => name)).toEqual(["dump"]);
+    expect(WALKS.map(({ name }) => name)).toEqual(["dump", "live"]);
     expect(WALKS[0]!.files.length).toBeLessThanOrEqual(15);
+    expect(WALKS[1]!.files.length).toBeLessThanOrEqual(20);
   });
 
   it.each(WALKS)("walks by imports: $name", ({ files }) => {
@@ -44,7 +45,8 @@ describe("ARCHITECTURE.md", () => {
     const imported = new Set(importsOf(files[0]!));
     const strangers: string[] = [];
     for (const file of files.slice(1)) {
-      if (!imported.has(file)) strangers.push(file);
+      // A command begins a process of its own, which the one before reaches over the network.
+      if (!imported.has(file) && !file.startsWith("src/cli/")) strangers.push(file);
       for (const next of importsOf(file)) imported.add(next);
     }
     expect(strangers).toEqual([]);

@@ -121,7 +121,7 @@ describe("a wrong call", () => {
 
 describe("faultline serve", () => {
   it.each([
-    ["unset", {}, /there is no home folder to keep data in.*--data FOLDER/],
+    ["unset", {}, /there is no home folder for the data.*--data FOLDER/],
     ["no place to write to", { HOME: "/dev/null" }, /cannot create .*--data FOLDER/],
   ])("with a home folder that is %s says so in one line", async (_, env, line) => {
     const { status, stderr } = await faultlineIn({ env }, "serve", "--port", "0");

@@ -3,7 +3,7 @@ import type { Rank } from "./ids.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * suspected: something is off, who is at fault is being searched. confirmed: it lasts, and there is a verdict.
+ * suspected: something is wrong, and the service searches for the root cause. confirmed: it lasts, and there is a verdict.
  * resolved: it is over. relapsed: it was over and came back; confirmed again.
  */
 export type IncidentState = "suspected" | "confirmed" | "resolved" | "relapsed";

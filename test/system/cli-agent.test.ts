@@ -160,7 +160,7 @@ describe("faultline agent", () => {
     expect(readFileSync(join(out, "flight-recorder/nccl_trace_rank_0"), "utf8")).toBe(
       "the dump of rank 0",
     );
-    expect(report["troubles"]).toEqual([expect.stringMatching(/pipe_1\.pipe: nobody listens/)]);
+    expect(report["troubles"]).toEqual([expect.stringMatching(/pipe_1\.pipe: nothing listens/)]);
   });
 
   it("asks RAS, as JSON and as text, past a process that is silent", async () => {
@@ -201,7 +201,7 @@ describe("faultline agent", () => {
     ]);
     expect(readdirSync(join(out, "rings"))).toHaveLength(3);
     const gone = await asked("dump", "--out", join(folder, "b"), "--ras", "127.0.0.1:1");
-    expect(gone["troubles"]).toEqual([expect.stringContaining("nobody listens there")]);
+    expect(gone["troubles"]).toEqual([expect.stringContaining("nothing listens there")]);
   });
 
   it("takes stacks and what else lies beside the rings", async () => {
@@ -321,7 +321,7 @@ describe("faultline agent", () => {
     truncateSync(ring.path, 2 ** 40);
     const dumped = await agent("dump", "--out", join(folder, "x.tar.gz"));
     expect(dumped.status).toBe(3);
-    expect(dumped.stderr).toMatch(/^faultline: .*it goes on behind the .* bytes that its header/);
+    expect(dumped.stderr).toMatch(/^faultline: .*it continues beyond the .* bytes in its header/);
     const read = await run("diagnose", ring.path);
     expect(read.status).toBe(3);
     expect(read.stderr).toMatch(/goes on behind the .* bytes that its header promises: damaged/);

@@ -192,8 +192,8 @@ describe("who may do what", () => {
         nowMs: () => 0,
         ...changed,
       }).says.join("\n");
-    expect(says({})).toMatch(/whoever is on this machine may read, send and act/);
-    expect(says({ host: "0.0.0.0", insecure: true })).toMatch(/whoever reaches this address/);
+    expect(says({})).toMatch(/every user of this machine may read, send and act/);
+    expect(says({ host: "0.0.0.0", insecure: true })).toMatch(/anyone who reaches this address/);
     expect(says({ host: "0.0.0.0", tokens: TOKENS })).toMatch(/without TLS tokens can be read/);
     expect(says({ host: "0.0.0.0", tokens: TOKENS, tls: true })).toBe(
       "3 tokens (agent 1, read 1, act 1)",

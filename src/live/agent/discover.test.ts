@@ -109,7 +109,7 @@ describe("rings on a machine", () => {
         "is a link; links are not followed",
         "is not a ring",
         "has a damaged header: a head of 18446744073709551615 records",
-        `is damaged: it goes on behind the ${thousands(promised)} bytes that its header promises`,
+        `is damaged: it continues beyond the ${thousands(promised)} bytes in its header`,
         "is larger than 1 GiB: no probe makes such a ring",
       ].join("\n"),
     );

@@ -180,7 +180,7 @@ async function rasAnswer(
     const { code, message } = error as NodeJS.ErrnoException;
     const why =
       code === "ECONNREFUSED"
-        ? "nobody listens there (NCCL 2.24 and later, NCCL_RAS_ENABLE=1)"
+        ? "nothing listens there (NCCL 2.24 and later, NCCL_RAS_ENABLE=1)"
         : message;
     troubles.push(`RAS at ${words}: ${why}`);
     return null;

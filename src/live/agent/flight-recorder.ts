@@ -54,7 +54,7 @@ export function findRecorders(
     const environment = environmentOf(pid, proc);
     if (environment === null) {
       if (pids.length > 0 && prefix === undefined)
-        troubles.push(`process ${pid}: its environment cannot be read, so its pipe is not known`);
+        troubles.push(`process ${pid}: its environment cannot be read, so its pipe is unknown`);
       continue;
     }
     const stem = PIPES.map((name) => environment.get(name)).find((value) => value) ?? "";
@@ -154,7 +154,7 @@ function trigger(pipe: string): string | null {
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENXIO") return "nobody listens; its process is gone or runs on another machine";
+    if (code === "ENXIO") return "nothing listens; its process is gone or runs on another machine";
     // Full: requests lie there that nobody took; the dump comes when it does.
     return code === "EAGAIN" ? null : message;
   }

@@ -40,7 +40,7 @@ export class MemoryBudget {
   readonly refuse = (ring: RingFile): string | null => {
     const bytes = baseBytes(ring);
     if (this.#base + bytes > this.#half)
-      return "there are more rings than fit into the memory: those found last are not followed (--memory)";
+      return "more rings than fit into the memory: those found last are not followed (--memory)";
     this.#base += bytes;
     this.#rings++;
     return null;

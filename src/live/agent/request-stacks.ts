@@ -21,7 +21,7 @@ export async function requestStacks(
     );
   const { asked, troubles } = ask(answering, stacksRequest);
   for (const { ring, why } of troubles)
-    lines.push(`${nameOf(ring)}: stacks cannot be asked for: ${why}`);
+    lines.push(`${nameOf(ring)}: stacks cannot be requested: ${why}`);
   for (const { ring } of await answers(asked, stacksRequest, limitMs))
     lines.push(
       `${nameOf(ring)} did not write its stacks within ${limitMs / 1000} s; try py-spy dump --pid ${ring.header.pid}`,

@@ -104,7 +104,7 @@ export function headerDefect(bytes: Buffer, fileBytes: number): string | null {
   }
   if (last > MAX_RING_BYTES) return "is larger than 1 GiB: no probe makes such a ring";
   if (fileBytes > last + PAGE_BYTES)
-    return `is damaged: it goes on behind the ${thousands(last)} bytes that its header promises`;
+    return `is damaged: it continues beyond the ${thousands(last)} bytes in its header`;
   return null;
 }
 

@@ -491,7 +491,7 @@ describe("runs", () => {
     node.tick(Date.now());
     node.tick(Date.now() + 20_000);
     expect(troubles).toEqual([
-      "there are more rings than fit into the memory: those found last are not followed (--memory)",
+      "more rings than fit into the memory: those found last are not followed (--memory)",
     ]);
     const { ranks } = node.introduce()[0] as JobReport;
     // Half of 1 MiB in rings of 64 records, each read twice.

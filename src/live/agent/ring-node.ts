@@ -18,8 +18,7 @@ import {
 } from "./answer-operators.ts";
 import { collectEvidence } from "./evidence.ts";
 import { LogFollower } from "./log-follower.ts";
-import { LogJob } from "./log-job.ts";
-import { ranksOf, routeLogs, saysOf } from "./log-routes.ts";
+import { ranksOf, routeLogs, saysOf, LogJob } from "./log-job.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
@@ -227,7 +226,7 @@ class RingNode implements Node {
     const own =
       track === null ? past : [...this.#tracks.values()].find((one) => one.track === track);
     if (own === undefined) return refused(`no run ${request.run} of ${request.job} here`);
-    if (this.#asked >= MOST_ASKED) return refused("too much evidence is asked for at once");
+    if (this.#asked >= MOST_ASKED) return refused("too many requests for evidence at once");
     this.#asked++;
     const turn = this.#evidence;
     const work = turn.then(() => {

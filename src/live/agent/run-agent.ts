@@ -91,7 +91,7 @@ export function startAgent(node: Node, options: AgentOptions): RunningAgent {
     try {
       look();
     } catch (error) {
-      onSay({ event: "trouble", line: `a look at this machine failed: ${String(error)}` });
+      onSay({ event: "trouble", line: `looking at this machine failed: ${String(error)}` });
     }
     if (isStopped) return;
     // After a pause of the whole machine there is one look, not one for each that was missed.

@@ -47,7 +47,7 @@ export class RunEvents {
     const over = new Set(ranksIn(watched.filter(isOver)));
     const onAgain = this.#stopped.filter((rank) => !stopped.has(rank) && !over.has(rank));
     if (onAgain.length > 0)
-      this.tell("continued", onAgain, nowMs, `${run.job}: ${rankWords(onAgain)} no longer stopped`);
+      this.tell("continued", onAgain, nowMs, `${run.job}: ${rankWords(onAgain)} running again`);
     this.#stopped = this.#stopped.filter((rank) => stopped.has(rank));
     const hasEnded = watched.every(isOver);
     if (hasEnded && !this.#hasEnded) {

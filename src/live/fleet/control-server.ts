@@ -37,7 +37,7 @@ export async function startControl(port: number, what: Controlled): Promise<Cont
     server.once("error", (error: NodeJS.ErrnoException) =>
       reject(
         new UserError(
-          `port ${port} cannot be listened on: ${error.code ?? error.message}`,
+          `port ${port} cannot be opened: ${error.code ?? error.message}`,
           "give --control another port, or 0 for any",
           1,
         ),

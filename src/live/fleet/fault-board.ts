@@ -83,7 +83,7 @@ export class FaultBoard {
     const asked = parseFault(text);
     if (asked.cost > 0 || asked.drawn)
       throw new UserError(
-        `--fault ${text}: costs and drawn ends cannot be worked out while the job runs`,
+        `--fault ${text}: costs and random ends cannot be computed while the job runs`,
         "give severity= and to=",
         2,
       );

@@ -64,7 +64,7 @@ export function readTokens(entries: readonly TokenEntry[], source: SecretSource)
       wrong(".agent: only a token with the scope agent can be bound to an agent");
     const isPlain = !isReference(entry.token) && !entry.token.startsWith("sha256:");
     if (isPlain && !plain)
-      wrong('.token: must be sha256:…, file:… or env:…; a plain token needs "plain": true');
+      wrong('.token: must be sha256:…, file:… or env:…; a token in plain text needs "plain": true');
     const text = secret(entry.token, `tokens[${i}].token`, source);
     const sha256 = hashOf(text) ?? wrong(`.token: sha256: is followed by 64 hexadecimal digits`);
     if (!text.startsWith("sha256:") && text.length < LEAST_TOKEN)
@@ -95,7 +95,11 @@ export function readText(path: string, whose: string): string {
     if (size <= MOST_BYTES) return readFileSync(path, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
     const why = errorText(error);
-    throw new UserError(`${whose}: ${path} cannot be read: ${why}`, "check path and rights", 2);
+    throw new UserError(
+      `${whose}: ${path} cannot be read: ${why}`,
+      "check the path and its permissions",
+      2,
+    );
   }
   throw new UserError(`${whose}: ${path} has ${size} bytes`, `${MOST_BYTES} are the most`, 2);
 }

@@ -251,7 +251,7 @@ describe("tokens of the configuration", () => {
       ]);
     const plain = read(one({ token: SECRET, plain: true }));
     expect(plain.tokens[0]!.sha256).toBe(sha256(SECRET));
-    expect(plain.notes[0]).toMatch(/"a" stands in plain text/);
+    expect(plain.notes[0]).toMatch(/"a" is in plain text/);
   });
 
   it("that are weak, ambiguous or missing are refused", () => {

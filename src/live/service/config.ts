@@ -183,7 +183,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     actions: actionsOf(said.actions, source),
     detection,
     jobs: said.jobs.map(({ name, jobFile }) => ({ name, jobFile: at(jobFile) })),
-    notes: plain.map((name) => `the token "${name}" stands in plain text in ${source.file}`),
+    notes: plain.map((name) => `the token "${name}" is in plain text in ${source.file}`),
   };
 }
 
@@ -192,7 +192,7 @@ function defaultData(env: Environment): string {
   // The specification says that relative ones are to be ignored.
   if (data.startsWith("/")) return join(data, "faultline");
   if (home !== "") return join(home, ".local", "share", "faultline");
-  throw new UserError("there is no home folder to keep data in", "say --data FOLDER", 2);
+  throw new UserError("there is no home folder for the data", "give --data FOLDER", 2);
 }
 
 const HINT = "docs/guides/serve.md has an example with every key";
@@ -207,7 +207,7 @@ function natsOf(nats: NonNullable<ServeFile["nats"]>, source: SecretSource): Nat
     wrong("url: must be nats://HOST:PORT, several with commas");
   const { token = env(source, "FAULTLINE_NATS_TOKEN") } = nats;
   if (nats.token !== undefined && !isReference(nats.token) && !nats.plain)
-    wrong('token: must be file:… or env:…; a plain token needs "plain": true');
+    wrong('token: must be file:… or env:…; a token in plain text needs "plain": true');
   return {
     url: urls.join(","),
     token: token === undefined ? null : secret(token, "nats.token", source),
@@ -296,5 +296,5 @@ function secretValues(
 function webUrl(text: string, where: string, source: SecretSource): string {
   const url = secret(text, where, source);
   if (isUrl(url, ["http", "https"])) return url;
-  throw new UserError(`${source.file}: ${where}: what it names is no http:// URL`, HINT, 2);
+  throw new UserError(`${source.file}: ${where}: it does not refer to an http:// URL`, HINT, 2);
 }

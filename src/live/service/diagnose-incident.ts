@@ -1,14 +1,22 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
-import { join } from "node:path";
+import { execFile } from "node:child_process";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { errorText } from "../../base/errors.ts";
+import type { IncidentPicture } from "../../model/picture.ts";
+import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
-import { collectFromAgents, diagnoseFolder, removeOldFolders } from "./evidence-collector.ts";
+import type { EvidenceReply } from "../wire/messages.ts";
+import { isPicture } from "./bounded-picture.ts";
+import { type AskAgent, operatorFetcher } from "./fetch-operators.ts";
 import type {
   CollectDecision,
   ConnectedAgents,
   Diagnosis,
   LocalizeDecision,
 } from "./job-events.ts";
-import { operatorFetcher, type AskAgent } from "./fetch-operators.ts";
+import type { JobRun } from "./job-run.ts";
 
 export interface DiagnosisEnv {
   readonly ask: AskAgent;
@@ -79,4 +87,152 @@ export async function diagnoseStandstill(
   const { verdict, picture } = await diagnoseFolder(evidence.folder);
   await removeOldFolders(parent);
   return { verdict, picture, folder: evidence.folder };
+}
+
+/** Stacks take two seconds, disks of a sick machine longer. */
+const PATIENCE_MS = 15_000;
+/** Bytes of all rings' last records together, and of one log's end. */
+const RECORDS_BYTES = 256 << 20;
+const RECORD_BYTES = 64;
+const MOST_RECORDS = 8192;
+const LEAST_RECORDS = 64;
+const LOG_BYTES = 256 << 10;
+const ALL_LOG_BYTES = 512 << 20;
+const DIAGNOSE_MS = 120_000;
+const VERDICT_BYTES = 64 << 20;
+/** Folders of incidents that are kept; the oldest go first. */
+const MOST_FOLDERS = 200;
+
+interface Evidence {
+  readonly folder: string;
+  readonly files: number;
+  readonly troubles: readonly string[];
+}
+
+/**
+ * A job that stands still, or died: its agents hand over what is left (rings cut to their last records, stacks, ends of
+ * logs), it is kept in a folder of the incident, and `faultline diagnose` reads that folder in a process of its own: what
+ * broken machines write must not take the service down, nor keep it from listening.
+ */
+async function collectFromAgents(
+  run: JobRun,
+  folder: string,
+  agents: readonly string[],
+  ask: AskAgent,
+  incidents: ReadonlyMap<string, number>,
+): Promise<Evidence> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const ranks = Math.max(1, run.ranks.size);
+  const records = Math.max(
+    LEAST_RECORDS,
+    Math.min(MOST_RECORDS, 2 ** Math.floor(Math.log2(RECORDS_BYTES / RECORD_BYTES / ranks / 2))),
+  );
+  const logBytes = Math.min(LOG_BYTES, Math.floor(ALL_LOG_BYTES / ranks));
+  const troubles: string[] = [];
+  let files = 0;
+  await Promise.all(
+    agents.map(async (agent) => {
+      const [first] = run.ranksOf(agent).values();
+      const agentRun = first?.agentRun;
+      if (agentRun === undefined) return;
+      try {
+        const reply = await ask(
+          agent,
+          {
+            ask: "evidence",
+            job: run.job,
+            run: agentRun,
+            ranks: null,
+            records,
+            stacks: true,
+            logBytes,
+          },
+          PATIENCE_MS,
+        );
+        if (reply.kind === "evidence") {
+          files += await write(join(folder, agent), reply);
+          troubles.push(...reply.troubles.slice(0, 16).map((line) => `${agent}: ${line}`));
+        } else if (reply.kind === "refused") troubles.push(`${agent}: ${reply.why}`);
+      } catch (error) {
+        troubles.push(`${agent}: ${errorText(error)}`);
+      }
+    }),
+  );
+  await writeFile(join(folder, "job.json"), JSON.stringify(jobFileOf(run, incidents)));
+  return { folder, files, troubles };
+}
+
+/** Names come from agents: only the last part of each, of plain letters, in the agent's own folder. */
+async function write(folder: string, { files }: EvidenceReply): Promise<number> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  let written = 0;
+  for (const { name, bytes } of files) {
+    const plain = basename(name)
+      .replace(/[^A-Za-z0-9._-]/g, "_")
+      .slice(-200);
+    if (plain === "" || /^\.*$/.test(plain)) continue;
+    await writeFile(join(folder, plain), bytes, { mode: 0o600 });
+    written++;
+  }
+  return written;
+}
+
+function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {
+  return {
+    name: run.job,
+    ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),
+    ...(incidents.size > 0 ? { incidents: Object.fromEntries(incidents) } : {}),
+    ranks: [...run.ranks.values()].map(({ report: { rank, gpu, nic }, machine }) => ({
+      rank,
+      machine,
+      ...(gpu === null ? {} : { gpu }),
+      ...(nic === null ? {} : { nic }),
+    })),
+  };
+}
+
+const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
+
+/** What `diagnose --out` leaves beside the evidence. */
+const REPORT = "report";
+const PICTURE_BYTES = 8 << 20;
+
+async function diagnoseFolder(
+  folder: string,
+): Promise<{ readonly verdict: Verdict; readonly picture: IncidentPicture | null }> {
+  const report = join(folder, REPORT);
+  const args = ["diagnose", folder, "--json", "--quiet", "--out", report];
+  const options = {
+    timeout: DIAGNOSE_MS,
+    maxBuffer: VERDICT_BYTES,
+    killSignal: "SIGKILL",
+  } as const;
+  const text = await new Promise<string>((resolve, reject) => {
+    execFile(FAULTLINE, args, options, (error, stdout, stderr) => {
+      if (error)
+        reject(new Error(`diagnose: ${stderr.trim().split("\n").at(-1) || error.message}`));
+      else resolve(stdout);
+    });
+  });
+  return { verdict: JSON.parse(text) as Verdict, picture: await pictureOf(report) };
+}
+
+/** null where there is none: the verdict stands without it. */
+async function pictureOf(report: string): Promise<IncidentPicture | null> {
+  try {
+    const path = join(report, "picture.json");
+    if ((await stat(path)).size > PICTURE_BYTES) return null;
+    const picture: unknown = JSON.parse(await readFile(path, "utf8"));
+    return isPicture(picture) ? picture : null;
+  } catch {
+    return null;
+  }
+}
+
+async function removeOldFolders(parent: string): Promise<void> {
+  const names = (await readdir(parent).catch(() => [] as string[])).toSorted((a, b) =>
+    a < b ? -1 : 1,
+  );
+  for (const name of names.slice(0, Math.max(0, names.length - MOST_FOLDERS)))
+    await rm(join(parent, name), { recursive: true, force: true });
 }

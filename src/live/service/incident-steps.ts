@@ -1,6 +1,8 @@
 /** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
+import { rankWords } from "../../base/text.ts";
+import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
-import type { Verdict } from "../../model/verdict.ts";
+import type { Suspect, Verdict } from "../../model/verdict.ts";
 import {
   accusesSame,
   confirmed,
@@ -13,15 +15,14 @@ import {
 import type {
   CollectDecision,
   Diagnosis,
+  EventOf,
   JobDecision,
   JobStep,
-  LocalizeDecision,
   SaveDecision,
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
-import { runName, withWasteNow, type JobState } from "./job-state.ts";
+import { type JobState, runName, withWasteNow } from "./job-state.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
-import { standstillVerdict } from "./standstill-verdict.ts";
 
 /** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
 const SURE = 0.5;
@@ -55,12 +56,9 @@ export function recentSlowdown({ state, nowMs }: Turn): Incident | null {
   return nowMs - (recent.resolvedMs ?? -Infinity) < options.relapseMs ? recent : null;
 }
 
-export function onLocalized(
-  turn: Turn,
-  search: LocalizeDecision,
-  diagnosis: Diagnosis | null,
-): void {
+export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
   const { state, nowMs } = turn;
+  state.isBusy = false;
   const { run, suspicion: slowdown, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
   if (!diagnosis || now?.slowFrom !== slowdown.slowFrom) return;
@@ -103,12 +101,9 @@ function lostSince(
 }
 
 /** Whatever the evidence is good for, the incident is confirmed: nothing goes on. */
-export function onCollected(
-  turn: Turn,
-  evidence: CollectDecision,
-  diagnosis: Diagnosis | null,
-): void {
+export function onCollected(turn: Turn, { evidence, diagnosis }: EventOf<"collected">): void {
   const { state, nowMs } = turn;
+  state.isBusy = false;
   const { run, id, kind, ranks, says } = evidence;
   // The job may have gone on meanwhile.
   if (state.still?.id !== id) return;
@@ -119,7 +114,7 @@ export function onCollected(
 }
 
 /** Actions are saved at once: they follow from a record whose own step is still under way. */
-export function onActions({ state, decisions }: Turn, incident: Incident): void {
+export function onActions({ state, decisions }: Turn, { incident }: EventOf<"actions">): void {
   if (state.slow?.id === incident.id) state.slow = incident;
   else if (state.still?.id === incident.id) state.still = incident;
   else if (state.recent?.id === incident.id) state.recent = incident;
@@ -127,7 +122,8 @@ export function onActions({ state, decisions }: Turn, incident: Incident): void 
   decisions.push(saveDecision(state, incident, false, null));
 }
 
-export function onSaved({ state }: Turn, { incident, shown, isStep, next }: SaveDecision): void {
+export function onSaved({ state }: Turn, { save }: EventOf<"saved">): void {
+  const { incident, shown, isStep, next } = save;
   // What follows from a record (its actions) may have been saved meanwhile.
   const known = Object.values(state.shown).find((one: Incident | null) => one?.id === incident.id);
   if (!known || known.revision < incident.revision) state.shown = shown;
@@ -242,4 +238,66 @@ export function enqueue(state: Turn["state"], step: JobStep): void {
 
 export function enqueueDecision(state: Turn["state"], decision: CollectDecision): void {
   enqueue(state, { step: "decide", decision });
+}
+
+const SURE_OF_PROCESSES = 0.6;
+const UNSURE_OF_PROCESSES = 0.3;
+const MOST_SUSPECTS = 64;
+
+/**
+ * The verdict of a standstill: that of the evidence, or, where the evidence says no more, what the service itself knows of
+ * ranks that are gone or stopped. `diagnosed`: the verdict on the evidence, where there is one.
+ */
+function standstillVerdict(
+  run: JobRun,
+  kind: "hang" | "crash",
+  ranks: readonly Rank[],
+  says: string,
+  diagnosed: Verdict | null,
+): Verdict {
+  if (diagnosed && (diagnosed.suspects.length > 0 || diagnosed.kind === kind)) return diagnosed;
+  const blamed = ranks.slice(0, MOST_SUSPECTS);
+  const cause = kind === "crash" ? "process-gone" : "process-stopped";
+  const suspects = blamed.map((rank): Suspect => ({
+    type: "rank",
+    ranks: [rank],
+    machine: run.ranks.get(rank)?.machine ?? null,
+    link: null,
+    name: null,
+    cause,
+    score: Math.floor((1000 * SURE_OF_PROCESSES) / Math.max(1, blamed.length)) / 1000,
+    why: says,
+    evidence: ["f1"],
+  }));
+  const who =
+    suspects.length > 0
+      ? `${rankWords(ranks)} ${kind === "crash" ? "died" : "stopped"}, which stops the job`
+      : says;
+  const finding = {
+    id: "f1",
+    method: "live/processes" as const,
+    says,
+    weight: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
+    at: [],
+    data: { fact: "remark" } as const,
+  };
+  return {
+    schema: "faultline.verdict/1",
+    kind,
+    summary: `${who}. ${diagnosed ? "The collected evidence shows no more." : "No evidence could be collected."}`,
+    confidence: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
+    when: {
+      iteration: run.lastIteration >= 0 ? run.lastIteration + 1 : null,
+      from: null,
+      to: null,
+    },
+    suspects,
+    victims: [],
+    owner: null,
+    actions: [],
+    findings: [finding],
+    inputs: diagnosed?.inputs ?? [],
+    missing: diagnosed?.missing ?? [],
+    wouldHelp: diagnosed?.wouldHelp ?? [],
+  };
 }

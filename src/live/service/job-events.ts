@@ -49,6 +49,8 @@ type JobEventKind =
   /** A decision could not be carried out. */
   | { type: "failed" };
 
+export type EventOf<T extends JobEvent["type"]> = Extract<JobEvent, { readonly type: T }>;
+
 export interface SaveDecision {
   readonly do: "save";
   readonly incident: Incident;

@@ -2,7 +2,7 @@
  * One job as a state machine: what agents report and what searches find comes in as events, what has to be done goes out
  * as decisions. No I/O, no clock, no timer: the time comes with the event, and leased-job.ts carries the decisions out.
  */
-import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
+import type { JobReport } from "../wire/messages.ts";
 import { suspected, withWaste } from "./incident-lifecycle.ts";
 import {
   advance,
@@ -15,7 +15,7 @@ import {
   recentSlowdown,
   type Turn,
 } from "./incident-steps.ts";
-import type { JobDecision, JobEvent } from "./job-events.ts";
+import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState } from "./job-state.ts";
 import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
@@ -36,51 +36,26 @@ export function reduceJob(
   event: JobEvent,
 ): { readonly state: JobState; readonly decisions: readonly JobDecision[] } {
   const turn: Turn = { state: { ...before }, nowMs: event.nowMs, decisions: [] };
-  const { state } = turn;
-  switch (event.type) {
-    case "job":
-      onJob(turn, event);
-      break;
-    case "points":
-      onPoints(turn, event.agent, event.report);
-      break;
-    case "beat":
-      onBeat(turn, event.agent, event.beat);
-      break;
-    case "event":
-      onEvent(turn, event.agent, event.report);
-      break;
-    case "agent-gone":
-      state.standstills.forget(event.agent);
-      break;
-    case "tick":
-      onTick(turn);
-      break;
-    case "actions":
-      onActions(turn, event.incident);
-      break;
-    case "saved":
-      onSaved(turn, event.save);
-      break;
-    case "localized":
-      state.isBusy = false;
-      onLocalized(turn, event.search, event.diagnosis);
-      break;
-    case "collected":
-      state.isBusy = false;
-      onCollected(turn, event.evidence, event.diagnosis);
-      break;
-    case "failed":
-      state.isBusy = false;
-  }
+  (HANDLERS[event.type] as (turn: Turn, event: JobEvent) => void)(turn, event);
   advance(turn);
-  return { state, decisions: turn.decisions };
+  return turn;
 }
 
-function onJob(
-  turn: Turn,
-  { agent, machine, report, connected }: Extract<JobEvent, { type: "job" }>,
-): void {
+const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<T>) => void } = {
+  job: onJob,
+  points: onPoints,
+  beat: onBeat,
+  event: onEvent,
+  "agent-gone": ({ state }, { agent }) => state.standstills.forget(agent),
+  tick: onTick,
+  actions: onActions,
+  saved: onSaved,
+  localized: onLocalized,
+  collected: onCollected,
+  failed: ({ state }) => void (state.isBusy = false),
+};
+
+function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">): void {
   const { state, nowMs } = turn;
   if (state.pastRuns.has(report.run)) return;
   state.seenMs = nowMs;
@@ -160,7 +135,7 @@ function endRun({ state }: Pick<Turn, "state">, next: string): void {
   state.claims = new Map();
 }
 
-function onPoints(turn: Turn, agent: string, report: PointsReport): void {
+function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   const { state, nowMs } = turn;
   const { run } = state;
   // An agent that has not introduced itself to this service yet: it will.
@@ -179,7 +154,7 @@ function onPoints(turn: Turn, agent: string, report: PointsReport): void {
   }
 }
 
-function onBeat({ state, nowMs }: Turn, agent: string, beat: BeatReport["jobs"][number]): void {
+function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void {
   const { run } = state;
   if (!run?.isOf(agent, beat.run)) return;
   state.seenMs = nowMs;
@@ -190,11 +165,11 @@ function onBeat({ state, nowMs }: Turn, agent: string, beat: BeatReport["jobs"][
   state.standstills.heard(agent, beat);
 }
 
-function onEvent({ state, nowMs }: Turn, agent: string, event: EventReport): void {
+function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): void {
   const { run, standstills } = state;
-  const { what, says } = event;
-  if (!run?.isOf(agent, event.run)) return;
-  const ranks = event.ranks.filter((rank) => run.ranks.get(rank)?.agent === agent);
+  const { what, says } = report;
+  if (!run?.isOf(agent, report.run)) return;
+  const ranks = report.ranks.filter((rank) => run.ranks.get(rank)?.agent === agent);
   if (ranks.length === 0 && what !== "ended") return;
   if (what === "gone") standstills.lost(ranks, says, nowMs);
   else if (what === "ended") state.ended = new Set([...state.ended, agent]);

@@ -116,7 +116,7 @@ export class StandstillDetector {
     return {
       kind: "hang",
       ranks: stopped,
-      says: `no iteration has ended for ${Math.round(silentMs / 1000)} s${who}; who is at fault is being searched`,
+      says: `no iteration has completed for ${Math.round(silentMs / 1000)} s${who}; searching for the root cause`,
       sinceMs: this.#movedMs,
     };
   }

@@ -64,7 +64,7 @@ export interface JobReport {
   /** One start of the job; another start is another run. */
   readonly run: string;
   readonly startedMs: number;
-  /** 0 where nobody knows. */
+  /** 0 where unknown. */
   readonly worldSize: number;
   readonly ranks: readonly RankReport[];
 }

@@ -7,7 +7,8 @@ import type { JetStreamClient } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { createAnswerer } from "./answer.ts";
 import { decodeFrame, encodeHello, encodeParts, encodeReply, FrameError } from "./codec.ts";
-import { NAME, type Report } from "./messages.ts";
+import type { Report } from "./messages.ts";
+import { createNatsJobs } from "./nats-agent-jobs.ts";
 import {
   loadNats,
   requireNats,
@@ -61,15 +62,11 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       if (part.length > 1 << 16) await nc.flush();
     }
   };
-  /** Jobs with ranks on this machine: announced while they run. */
-  const jobs = new Set<string>();
-  const note = (report: Report): void => {
-    if (report.kind === "beat") {
-      const named = new Set(report.jobs.map(({ job }) => job));
-      for (const job of jobs) if (!named.has(job)) jobs.delete(job);
-      for (const job of named) if (NAME.test(job)) jobs.add(job);
-    } else if (report.kind === "job" && NAME.test(report.job)) jobs.add(report.job);
-  };
+  const jobs = createNatsJobs((nc, message) => {
+    respond(nc, message).catch((error: unknown) =>
+      trouble.report(`an answer was not sent: ${messageOf(error)}`),
+    );
+  });
 
   const publish = async (entry: OutboxEntry): Promise<void> => {
     if (entry.bytes === null) return;
@@ -85,7 +82,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         i++;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        if (isUp) trouble.report(`JetStream takes no reports: ${messageOf(error)}`);
+        if (isUp) trouble.report(`JetStream accepts no reports: ${messageOf(error)}`);
         await wait(retryMs * (0.5 + Math.random() / 2));
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
@@ -115,17 +112,14 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   const say = (): void => {
     if (!isUp || connection === null) return;
     connection.publish(subjects.present(hello.agent), encodeHello(hello));
-    for (const job of jobs) connection.publish(subjects.announce(job));
+    for (const job of jobs.names()) connection.publish(subjects.announce(job));
   };
   const saying = setInterval(() => safely(say), SAY_AGAIN_MS);
 
   const serve = async (nc: NatsConnection): Promise<void> => {
     nc.subscribe(subjects.ask(hello.agent), {
       callback: (error, message) => {
-        if (error !== null) return;
-        respond(nc, message).catch((failure: unknown) =>
-          trouble.report(`no answer sent: ${messageOf(failure)}`),
-        );
+        if (error === null) jobs.respond(nc, message);
       },
     });
     nc.subscribe(subjects.follow("*"), {
@@ -136,6 +130,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         safely(options.onConnected);
       },
     });
+    jobs.attach(nc);
     arrive();
     for await (const { type } of nc.status()) {
       if (type === "disconnect") {
@@ -164,6 +159,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       }
       isUp = false;
       js = null;
+      jobs.detach();
       const longest = Math.min(LONGEST_CONNECT_MS, FIRST_CONNECT_MS * 2 ** Math.min(attempt, 10));
       await wait(longest * (0.5 + Math.random() / 2));
     }
@@ -186,7 +182,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
     },
     send(report) {
       if (ending.signal.aborted) return;
-      note(report);
+      safely(() => jobs.note(report));
       // Whoever follows a job hears of that job only.
       if (report.kind === "beat") {
         for (const one of report.jobs) push({ ...report, jobs: [one] }, one.job);

@@ -107,6 +107,8 @@ export const subjects = {
   /** A service begins with a job: its agents introduce themselves. */
   follow: (job: string): string => `${ROOT}.follow.${job}`,
   ask: (agent: string): string => `${ROOT}.ask.${agent}`,
+  /** Any client of the cluster may ask the agent that has the rank. */
+  askRank: (job: string, rank: number): string => `${ROOT}.ask.${job}.${rank}`,
 } as const;
 
 /** Seconds between what is said again and again, in milliseconds. */

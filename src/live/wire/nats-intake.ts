@@ -33,16 +33,16 @@ export function createReportIntake(
 
   const refuse = (agent: string, why: string): void => {
     traffic.refused++;
-    tellOf(agent, `agent ${agent}: a report was not taken, ${why}`);
+    tellOf(agent, `agent ${agent}: a report was refused: ${why}`);
   };
   const hand = async (agent: string, { from, sequence, report }: ReportFrame): Promise<void> => {
-    if (from?.agent !== agent) return refuse(agent, "it came under another name");
-    if (!isOf(job, report)) return refuse(agent, "it came under another job");
+    if (from?.agent !== agent) return refuse(agent, "it was sent under another name");
+    if (!isOf(job, report)) return refuse(agent, "it was sent under another job");
     const sender = `${agent} ${from.boot}`;
     if (sequence <= (taken.get(sender) ?? 0)) return;
     if (taken.size > MOST_SENDERS) taken.clear();
     taken.set(sender, sequence);
-    if (isAhead(report, nowMs())) return refuse(agent, "its times lie in the future");
+    if (isAhead(report, nowMs())) return refuse(agent, "its timestamps are in the future");
     for (let tries = 1; ; tries++) {
       try {
         await handlers.report(from, report);
@@ -81,7 +81,7 @@ export function createReportIntake(
     }
     traffic.reports++;
     if (frame instanceof FrameError) refuse(agent, frame.message);
-    else if (frame.type !== "report") refuse(agent, "it is none");
+    else if (frame.type !== "report") refuse(agent, "it is not a report");
     else await hand(agent, frame);
   };
 }

@@ -135,7 +135,7 @@ function checkBounds({
 }: Columns<Pick<typeof OPERATORS, "from" | "to" | "op">>): void {
   for (let i = 0; i < from.length; i++) {
     if (from[i]! < 0 || to[i]! < from[i]! || to[i]! > op.length) {
-      throw new FrameError("an iteration whose operators are not there");
+      throw new FrameError("an iteration whose operators are missing");
     }
   }
 }
@@ -160,7 +160,7 @@ const nameOfFile =
   (names: Set<string>) =>
   (value: unknown): string => {
     const name = textIn(fieldsOf(value, "a file"), "name", NAME_LENGTH);
-    if (!isSafePath(name)) throw new FrameError("a file whose name leads elsewhere");
+    if (!isSafePath(name)) throw new FrameError("a file whose name leaves its folder");
     if (names.has(name)) throw new FrameError("two files of one name");
     names.add(name);
     return name;

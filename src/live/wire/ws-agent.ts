@@ -166,7 +166,7 @@ export function openWebSocketLink(
       wasMalformed = (code === CLOSE.malformed || code === 1009) && lasted > 0;
       if (lasted > GOOD_MS) attempts = 0;
       trouble.report(
-        `the service at ${url} is not there: ${why || reason.toString() || `closed (${code})`}`,
+        `the service at ${url} is unreachable: ${why || reason.toString() || `closed (${code})`}`,
       );
       const longest = Math.min(longestBackoffMs, firstBackoffMs * 2 ** Math.min(attempts++, 30));
       retry = setTimeout(connect, longest * (0.5 + random() / 2));
@@ -226,8 +226,8 @@ export function bytesOf(data: RawData): Uint8Array {
 
 function reasonOf(error: Error): string {
   const status = /Unexpected server response: (\d+)/.exec(error.message)?.[1];
-  if (status === "401") return "it does not know our token";
-  if (status === "403") return "our token does not let agents in";
+  if (status === "401") return "it does not accept our token";
+  if (status === "403") return "our token is not for agents";
   if (status !== undefined) return `it answered with HTTP status ${status}`;
   // Several addresses were tried: the whole has no message of its own.
   const { code } = error as NodeJS.ErrnoException;

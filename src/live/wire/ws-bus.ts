@@ -186,14 +186,14 @@ export function serveAgents(
       traffic.refused++;
       tellOf(
         `${hello.agent} clock`,
-        `agent ${hello.agent}: its times lie in the future, so its reports are not taken`,
+        `agent ${hello.agent}: its timestamps are in the future, so its reports are refused`,
       );
       return done();
     }
     const failed = (error: unknown): void => {
       tellOf(
         `${hello.agent} report`,
-        `agent ${hello.agent}: a report was not taken: ${String(error)}`,
+        `agent ${hello.agent}: a report could not be processed: ${String(error)}`,
       );
       // Tried again on the next connection; a report that fails every time must not stop those behind it.
       if (++one.failures >= MOST_TRIES) done();

@@ -343,7 +343,7 @@ describe("strangers", () => {
     const troubles: string[] = [];
     const other = link(url, { token: "bad", onTrouble: (line) => void troubles.push(line) });
     await until(() => troubles.length > 0, "told");
-    expect(troubles[0]).toContain("does not know our token");
+    expect(troubles[0]).toContain("does not accept our token");
     expect(other.isConnected).toBe(false);
   });
 

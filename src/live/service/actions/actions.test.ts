@@ -261,7 +261,7 @@ describe("approval", () => {
     const service = open({ command: [program(), "{machine}"] });
     const { actions } = await service.confirm();
     const other = service.save({ ...suspectOn("node007"), actions });
-    await expect(approve(service, other)).rejects.toThrow(/does not say for sure, or no longer/);
+    await expect(approve(service, other)).rejects.toThrow(/does not, or no longer, name it/);
     const unsure = testIncident({ actions, verdict: testVerdict({ confidence: 0.5 }) });
     await expect(approve(service, service.save(unsure))).rejects.toMatchObject({ status: 409 });
     expect(said()).toEqual([]);

@@ -86,7 +86,7 @@ export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
     const action = incident.actions.find((one) => one.id === id);
     if (!action) throw new Refusal(404, "the incident has no such action");
     const key = keyOf(incident, id);
-    if (inHand.has(key)) throw new Refusal(409, "somebody is at it already");
+    if (inHand.has(key)) throw new Refusal(409, "the action is already running");
     inHand.add(key);
     try {
       return verb === "dismiss"

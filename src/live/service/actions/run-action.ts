@@ -47,7 +47,7 @@ export async function runAction(
     const plan = planOf(action, incident, hook);
     if (plan.kind === "refused") return await refuse(plan.why);
     if (!stillFollows(action, incident, config))
-      return await refuse("the verdict does not say for sure, or no longer, that it is at fault");
+      return await refuse("the verdict does not, or no longer, name it with enough confidence");
     const limit = await overLimit(action, incident, config, env);
     if (limit !== null) return await refuse(limit);
     if (config.dryRun) {
@@ -89,7 +89,7 @@ async function overLimit(
 ): Promise<string | null> {
   const { machine } = action.data as { machine?: unknown };
   if (!TAKE_OUT.includes(action.do)) return null;
-  if (typeof machine !== "string") return "no machine is at fault";
+  if (typeof machine !== "string") return "the verdict names no machine";
   const taken = await env.taken(incident.job, env.nowMs() - DAY_MS);
   return limitWords(machine, taken, incident.job, config);
 }

@@ -170,7 +170,7 @@ describe("webhooks", () => {
       await bench.until(() => alerts.failures > before || alerts.pending === 0, `try ${i}`);
     }
     expect(hook.received).toHaveLength(3 + 20);
-    expect(bench.lines.at(-1)).toMatch(/answered 500; the message of llama.* is given up/);
+    expect(bench.lines.at(-1)).toMatch(/answered 500; the message about llama.* is dropped/);
   });
 
   it("that want to be left alone for a while are", async () => {
@@ -234,7 +234,7 @@ describe("webhooks", () => {
     await bench.advance(5000);
     await bench.until(() => hook.received.length === 2, "told without the store");
     expect(bench.lines).toEqual([
-      "alerts: what was told could not be stored; a restart may repeat it",
+      "alerts: the record of sent alerts could not be stored; a restart may send them again",
     ]);
     bench.storeFails = "lost";
     const late = open({ webhooks: [{ url: hook.url }], slack: [{ url: `${hook.url}/slack` }] });
@@ -258,7 +258,7 @@ describe("webhooks", () => {
     circle["self"] = circle;
     alerts.notify({ ...confirmed, id: "circle", verdict: circle as never });
     expect(alerts.failures).toBe(1);
-    expect(bench.lines.at(-1)).toMatch(/circle could not be told/);
+    expect(bench.lines.at(-1)).toMatch(/circle could not be reported/);
   });
 });
 
@@ -294,7 +294,7 @@ describe("Slack", () => {
     // The process dies here: another starts from what is stored.
     const stored = bench.stored;
     await bench.until(() => alerts.pending === 0, "given up");
-    expect(bench.lines.at(-1)).toMatch(/no answer .* given up/);
+    expect(bench.lines.at(-1)).toMatch(/no answer .* is dropped/);
     bench.stored = stored;
     bench.requestMs = 30_000;
     const next = open(config);

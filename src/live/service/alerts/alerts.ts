@@ -114,7 +114,7 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
       } catch (error) {
         counters.failures++;
         const why = errorText(error);
-        env.log(`alerts: ${harmless(incident.id)} could not be told: ${harmless(why)}`);
+        env.log(`alerts: ${harmless(incident.id)} could not be reported: ${harmless(why)}`);
       }
     },
     async close() {

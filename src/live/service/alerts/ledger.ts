@@ -59,7 +59,10 @@ export function makeLedger(env: AlertsEnv, waitMs: number): Ledger {
         isLost = true;
         return "lost";
       }
-      if (!isFailing) env.log("alerts: what was told could not be stored; a restart may repeat it");
+      if (!isFailing)
+        env.log(
+          "alerts: the record of sent alerts could not be stored; a restart may send them again",
+        );
       isFailing = true;
       return "failed";
     }

@@ -48,7 +48,9 @@ export function makeNotifier(options: NotifierOptions, means: ChannelMeans): Cha
     if (isClosed || mark === null || mark.upTo >= order) return;
     if (queue.some((message) => message.incident === entry.id && message.order === order)) return;
     if (mark.sending === order && kind === "slack") {
-      env.log(`${where}: a restart came while a message was on its way; it is not sent again`);
+      env.log(
+        `${where}: the service restarted while a message was being sent; it is not sent again`,
+      );
       mark.upTo = order;
       mark.sending = null;
       return;
@@ -121,7 +123,7 @@ export function makeNotifier(options: NotifierOptions, means: ChannelMeans): Cha
       message.failures >= timings.tries ||
       message.silences >= mostSilences;
     if (isEnd) {
-      env.log(`${where} ${result.why}; the message of ${message.incident} is given up`);
+      env.log(`${where} ${result.why}; the message about ${message.incident} is dropped`);
       await settle(message);
       return;
     }
@@ -145,7 +147,9 @@ export function makeNotifier(options: NotifierOptions, means: ChannelMeans): Cha
     if (!dropped) return;
     dropped.mark.upTo = Math.max(dropped.mark.upTo, dropped.order);
     counters.failures++;
-    env.log(`${where}: too many messages wait; the one of ${dropped.incident} is given up`);
+    env.log(
+      `${where}: too many messages are waiting; the one about ${dropped.incident} is dropped`,
+    );
   }
 
   async function pause(ms: number): Promise<void> {

@@ -142,10 +142,10 @@ function sentences(options: AuthorizerOptions, isLocal: boolean): readonly strin
   const { tokens, publicRead, insecure, tls } = options;
   const said: string[] = [];
   if (tokens.length === 0 && isLocal)
-    said.push("no tokens are configured: whoever is on this machine may read, send and act");
+    said.push("no tokens are configured: every user of this machine may read, send and act");
   if (tokens.length === 0 && !isLocal && insecure)
     said.push(
-      "--insecure without tokens: whoever reaches this address may read everything and send reports of any agent; actions are refused",
+      "--insecure without tokens: anyone who reaches this address may read everything and send reports as any agent; actions are refused",
     );
   if (tokens.length > 0) {
     const can = SCOPES.map((scope) => {

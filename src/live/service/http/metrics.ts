@@ -60,7 +60,7 @@ export function metricsText(
   add("build_info", "gauge", "Which version runs; always 1.", [[{ version: own.version }, 1]]);
   gauge("start_time_seconds", "When the service began, since 1970.", stats.startedMs / 1000);
   gauge("agents", "Agents that are connected.", stats.agents);
-  gauge("jobs", "Jobs that are looked after here.", stats.jobs);
+  gauge("jobs", "Jobs that this service watches.", stats.jobs);
   gauge("ranks", "Ranks of those jobs that have reported.", stats.ranks);
   gauge("leases", "Jobs whose lease this service holds.", stats.leases);
   gauge("open_incidents", "Incidents that are not resolved.", stats.openIncidents);
@@ -71,14 +71,14 @@ export function metricsText(
   counter("refused_reports", "Reports that were malformed or not allowed.", stats.refusedReports);
   counter("dropped_points", "Points that agents could not keep.", stats.droppedPoints);
   counter("fetched_bytes", "Bytes of operators fetched from agents.", stats.fetchedBytes);
-  counter("localizations", "Searches for who is at fault.", stats.localizations);
+  counter("localizations", "Searches for the root cause of slowdowns.", stats.localizations);
   add(
     "verdict_seconds",
     "summary",
     "From onset to verdict, over the last localizations.",
     quantiles(stats.verdictSeconds),
   );
-  gauge("history_pending", "Writes that the history has not taken yet.", stats.historyPending);
+  gauge("history_pending", "Writes that the history has not confirmed yet.", stats.historyPending);
   counter("history_failures", "Writes to the history that failed.", stats.historyFailures);
   counter("alerts_sent", "Alerts delivered.", stats.alertsSent);
   counter("alert_failures", "Deliveries of alerts that failed.", stats.alertFailures);

@@ -142,7 +142,7 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
     },
     "/healthz": async () => {
       const trouble = await inTime(view.trouble(), HEALTH_MS).catch((error: unknown) =>
-        error instanceof Refusal ? error.message : "the service cannot tell how it is",
+        error instanceof Refusal ? error.message : "the service cannot determine its health",
       );
       if (trouble !== null) return errorAnswer(new Refusal(503, trouble), false);
       return new Response(jsonText({ status: "ok" }), { headers: JSON_TYPE });

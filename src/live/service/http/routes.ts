@@ -119,7 +119,7 @@ export const ROUTES: readonly Route[] = [
     "/api/v1/events",
     "read",
     { type: "text/event-stream" },
-    "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader goes on where it was",
+    "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader continues where it stopped",
     [503],
   ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),

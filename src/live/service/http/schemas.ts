@@ -18,7 +18,7 @@ export const jobView: z.ZodType<JobView> = z.object({
   run: z.string().describe("one start of the job"),
   startedMs: ms,
   seenMs: ms,
-  worldSize: z.number().describe("0 where nobody knows"),
+  worldSize: z.number().describe("0 where unknown"),
   ranks: z.number().describe("ranks that have reported"),
   machines: z.number(),
   health: z.enum(["learning", "healthy", "slow", "hung", "failed", "silent", "ended"]),
