@@ -87,16 +87,22 @@ function workBytes({ path, sizeBytes }: FoundFile): number {
   return /\.t?gz$/.test(path) ? UNPACKS_TO * sizeBytes : sizeBytes;
 }
 
+/** Fields that say something of the file and hold nothing of the job. */
+const OF_THE_FILE: ReadonlySet<string> = new Set([
+  "file",
+  "format",
+  "rank",
+  "records",
+  "defects",
+  "worldSize",
+  "logGroups",
+] satisfies (keyof Reading)[]);
+
+/** Whether any kind of data is in it, kinds that will be added later among them. */
 function holdsSomething(reading: Reading): boolean {
-  const { dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses } = reading;
-  const { series, operators, stageOperations, kernels, probes, validations } = reading;
-  const isIn = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
-  return (
-    reading.ras !== undefined ||
-    [dumps, stacks, failures, watchdog, torchrun, rankLogs, ncclProcesses].some(isIn) ||
-    reading.xpuTimer !== undefined ||
-    reading.metrics !== undefined ||
-    [series, operators, stageOperations, kernels, probes, validations].some(isIn)
+  return Object.entries(reading).some(
+    ([key, value]: [string, unknown]) =>
+      !OF_THE_FILE.has(key) && (Array.isArray(value) ? value.length > 0 : value !== undefined),
   );
 }
 
