@@ -74,7 +74,7 @@ async function jobOfLogs(
 
 function noLogs(what: string): UserError {
   const hint =
-    "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders";
+    "give it text logs (one file per rank, or merged), dmesg output, .gz of them, or folders";
   return new UserError(what, hint, 3);
 }
 

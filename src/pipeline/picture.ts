@@ -107,7 +107,7 @@ async function slowParts(
   const { story, lacks, iterations } = await slowStory(input);
   if (replayed || !iterations) return { story, whatIf: replayed, lacks };
   const whatIf = slowWhatIf(input.verdict, iterations, ownTimes());
-  const why = "No what-if: what the suspect costs cannot be told apart from what the others do.";
+  const why = "No what-if: the suspect's cost cannot be separated from the others'.";
   return { story, whatIf, lacks: whatIf ? lacks : [...lacks, why] };
 }
 

@@ -13,7 +13,7 @@ import { slowDownOf } from "./slow-down.ts";
 const ENDS: Partial<Record<VerdictKind, string>> = {
   crash: "ended the job",
   "fail-slow": "slows the job down",
-  regression: "makes the job slower than it need be",
+  regression: "makes the job slower than necessary",
 };
 
 /** Below this the sentence says "probably". */

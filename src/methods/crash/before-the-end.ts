@@ -53,7 +53,7 @@ function byClock({ series }: Job, failures: readonly LogFailure[]): BeforeTheEnd
   const at = [{ file: last.file, line: last.line.at(-1)! }];
   const iteration = last.iteration.at(-1)!;
   if (stillMs <= pauseMs + CLOCK_TOLERANCE_MS)
-    return { did: "run", says: `iterations went on until ${iteration}`, at, sinceMs };
+    return { did: "run", says: `iterations continued until ${iteration}`, at, sinceMs };
   const announced = reports.reduce((bits, { after = 0 }) => bits | after, 0);
   const leastMs = Math.max(LEAST_MS, PAUSES * pauseMs, announced === 0 ? 0 : ANNOUNCED_MS);
   const isZone =

@@ -181,7 +181,7 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
   if (!ending && failures.some(isWatchdogTimeout)) return;
   const end = ending ? ` before it was ended (${cutText(ending.text, 120)})` : "";
   yield {
-    says: `the job stood still${end}: ${before.says}`,
+    says: `the job hung${end}: ${before.says}`,
     weight: 0.3,
     at: [...before.at, ...(ending ? [placeOf(ending)] : [])],
     data: {
@@ -238,8 +238,8 @@ function silentFinding(
   const logged = ranks.every((rank) => job.logs.has(rank));
   const leaving = ranks.length === 1 ? lastWords(job, ranks[0]!) : null;
   if (leaving) return leaving;
-  const what = logged ? "ends without a word" : "is missing";
-  const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
+  const what = logged ? "ends without an error" : "is missing";
+  const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that their peer closed the connection: the process died without reporting an error`;
   const places = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size;
   const few = places === 1 ? 0.85 : places <= 3 ? 0.6 : 0.3;
   // One rank may die alone; several on one machine died of the same thing, if they are all of it.
@@ -271,7 +271,7 @@ const LEFT_WEIGHT = 0.6;
 function lastWords(job: Job, rank: Rank): NewFinding | null {
   const log = job.logs.get(rank);
   if (!log || !LEAVES.test(log.lastText)) return null;
-  const why = `rank ${rank} left by itself while the others went on, after it had said: ${cutText(log.lastText, 160)}`;
+  const why = `rank ${rank} exited on its own while the others continued; its last line was: ${cutText(log.lastText, 160)}`;
   return {
     says: why,
     weight: LEFT_WEIGHT,
@@ -410,15 +410,15 @@ function torchrunFinding(job: Job, isEnded: boolean): NewFinding | null {
   const weight = roots.length === 1 ? 0.6 : 0.4;
   const accuses = roots.slice(0, 4).map((failure) => {
     const end = failure.signal
-      ? `ended by ${failure.signal}`
-      : `left with exit code ${failure.exitCode}`;
+      ? `was ended by ${failure.signal}`
+      : `exited with code ${failure.exitCode}`;
     const cause = failure.signal ? "process-gone" : "user-program";
     return accuse(
       "rank",
       [failure.rank],
       cause,
       weight,
-      `the process of rank ${failure.rank} was ${end}, by torchrun's report`,
+      `the process of rank ${failure.rank} ${end}, as torchrun reports`,
     );
   });
   return {

@@ -69,7 +69,7 @@ export function idleAndBehind(
       const outOfStep = findOutOfStep(job, [state.rank], false);
       if (outOfStep) return [mismatchFinding(job, outOfStep)];
       const last = lastOperator(job, state.rank);
-      const reason = `it has nothing pending, and yet rank ${ahead} issued more operators of ${group.desc || group.name}`;
+      const reason = `it has nothing pending, but rank ${ahead} has issued more operators of ${group.desc || group.name}`;
       return [
         accusing(job, state.rank, "cpu-stall", 0.85, reason, {
           fact: "stopped-rank",
@@ -149,7 +149,7 @@ function lostDumps(job: Job, graph: WaitGraph, lost: readonly Rank[]): NewFindin
   return (across.length > 0 ? across : all).map((op) => {
     const absent = op.absent.map(({ rank }) => rank).sort((a, b) => a - b);
     const ranks = [...op.arrived, ...absent].sort((a, b) => a - b);
-    const why = `${describeOp(job, op)} completes on none of its members; ${rankWords(absent)} left no dump, but ${absent.length === 1 ? "its stack waits" : "their stacks wait"} as the others' do`;
+    const why = `${describeOp(job, op)} does not complete on any of its members; ${rankWords(absent)} left no dump, but ${absent.length === 1 ? "its stack waits" : "their stacks wait"} like the others'`;
     return {
       says: why,
       weight: LOST_DUMP_WEIGHT,

@@ -40,7 +40,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   // Of a dump that was cut off only counters are left, and those of a running job lag; if nobody waits, they prove nothing.
   if (job.dumps.get(rank)?.dump.isCut && !waiters)
     return {
-      says: `rank ${rank}'s dump was cut off: whether its last operators were completed is open, and nobody waits for it`,
+      says: `rank ${rank}'s dump was cut off: it is unknown whether its last operators completed, and no rank waits for it`,
       weight: 0.1,
       at: [{ file: job.dumps.get(rank)!.dump.file }],
       data: { fact: "remark" },
@@ -75,7 +75,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   }
   if (graph.states.get(rank)?.waitsUnseen)
     return {
-      says: `rank ${rank} waits in an operator with a rank that left nothing`,
+      says: `rank ${rank} waits in an operator with a rank that left no record`,
       weight: 0.4,
       at: placesOf(job, [rank]),
       data: { fact: "stopped-rank", side: "unknown" },
@@ -86,7 +86,7 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
   if (outOfStep) return mismatchFinding(job, outOfStep);
   const last = lastOperator(job, rank);
   const after = last.last ? ` after ${last.last}` : "";
-  const reason = `its CPU issued nothing more${after}: all it had issued is complete, and ${waiting}`;
+  const reason = `its CPU issued nothing more${after}: everything it issued has completed, and ${waiting}`;
   return accusing(job, rank, "cpu-stall", 0.92, reason, {
     fact: "stopped-rank",
     side: "cpu",
@@ -108,7 +108,7 @@ function leftInTheMiddle(
   silent: readonly Rank[],
   reason: string,
 ): NewFinding {
-  const why = `${rankWords(silent)} left no dump: rank ${rank} was left in the middle of an operator (${reason}), as by a process that stopped in it`;
+  const why = `${rankWords(silent)} left no dump: rank ${rank} is stuck in the middle of an operator (${reason}), as if a peer's process had stopped in it`;
   const weight = 0.6 / silent.length;
   return {
     says: why,
@@ -132,7 +132,7 @@ function leftInTheMiddle(
 function wireFinding(job: Job, from: Rank, to: Rank, reason: string): NewFinding {
   const ranks = [from, to].sort((a, b) => a - b);
   const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
-  const why = `rank ${to}: ${reason}, and its proxy waits for data that rank ${from} has given to the wire`;
+  const why = `rank ${to}: ${reason}, and its proxy waits for data that rank ${from} has sent`;
   return {
     says: why,
     weight: 0.85,
@@ -162,8 +162,8 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
   const ranks = op.arrived.toSorted((a, b) => a - b);
   const what = describeOp(job, op);
   const why = timing
-    ? `${what} runs on the GPUs of all its members and completes on none`
-    : `${what} was issued by all its members and completes on none; without operator timing a stuck GPU and a stuck network look the same`;
+    ? `${what} runs on the GPUs of all its members and does not complete on any`
+    : `${what} was issued by all its members and does not complete on any; without operator timing a stuck GPU and a stuck network look the same`;
   const accusation = timing
     ? stuckLink(ranks, unseen ? 0.5 : 0.8, why)
     : stuckTogether(job, ranks, 0.5, why);
@@ -179,9 +179,9 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
 
 /** Whoever is known has entered; whether the others have, nothing says. */
 function unknownMembers(job: Job, op: StuckOp, unknown: number): NewFinding {
-  const members = `${unknown} ${unknown === 1 ? "member that" : "members that"} left nothing`;
+  const members = `${unknown} ${unknown === 1 ? "member that" : "members that"} left no record`;
   return {
-    says: `${describeOp(job, op)} was issued by all its known members and completes on none; it may wait for ${members}`,
+    says: `${describeOp(job, op)} was issued by all its known members and does not complete on any; it may wait for ${members}`,
     weight: 0.3,
     at: placesOf(job, op.arrived),
     data: { fact: "stopped-rank", side: "unknown", unknownMembers: unknown },
@@ -211,7 +211,7 @@ function cycleFinding(
   }
   const unlikeItself = findUnlikeItself(job, cycle.ranks);
   if (unlikeItself) return mismatchFinding(job, unlikeItself);
-  const why = `ranks ${ranges(cycle.ranks)} wait for each other in a circle: the order of their operators differs, but the records do not show whose is wrong`;
+  const why = `ranks ${ranges(cycle.ranks)} wait for each other in a circle: the order of their operators differs, but the records do not show which one is wrong`;
   return {
     says: why,
     weight: 0.5,
@@ -273,7 +273,7 @@ function findOddCounter(job: Job, graph: WaitGraph, group: number): Mismatch | n
   const { own, usual } = odd[0]!;
   return {
     ranks: odd.map(({ rank }) => rank).sort((a, b) => a - b),
-    why: `issued ${own} operators of ${role} where ranks that are equally far in all other groups issued ${usual}`,
+    why: `issued ${own} operators of ${role} while ranks at the same point in all other groups issued ${usual}`,
     weight: 0.6,
     ops: odd.map(() => -1),
   };

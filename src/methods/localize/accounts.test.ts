@@ -10,7 +10,7 @@ const ITERATIONS = 6;
 const NOISE = [3, -4, 1, -2, 4, -3];
 
 /**
- * A rank whose tensor group and sends last as long as told, of 1,000 ms an iteration. By chance the noise of its sends
+ * A rank whose tensor group and sends last as long as told, of 1,000 ms per iteration. By chance the noise of its sends
  * goes with the other's or against it: a few iterations tell nothing of what belongs together.
  */
 function inside(tensorMs: number, sendMs: number, sendNoise: number): Inside {

@@ -117,6 +117,6 @@ function lacksOf(absent: readonly Rank[], silent: number): string[] {
     lacks.push(
       `${rankWords(absent)} ${absent.length === 1 ? "has" : "have"} no agent that answers`,
     );
-  if (silent > 0) lacks.push(`${count(silent, "rank")} did not tell of the slow iterations`);
+  if (silent > 0) lacks.push(`${count(silent, "rank")} did not report the slow iterations`);
   return lacks;
 }

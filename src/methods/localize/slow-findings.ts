@@ -66,8 +66,8 @@ export function* fromSearch(
     const longer = `its own time is ${growthMs.toFixed(1)} ms longer in slow iterations`;
     const says =
       votes > 0
-        ? `the waiting leads to rank ${rank}: from ${votes} of ${searched} ranks, and ${longer}`
-        : `of rank ${rank}, too, ${longer}`;
+        ? `the waiting of ${votes} of ${searched} ranks leads to rank ${rank}, and ${longer}`
+        : `the same holds for rank ${rank}: ${longer}`;
     yield findingOf(suspect ?? { ...base, ...times }, says, certainty, blamed, witness);
   }
 }
@@ -82,7 +82,7 @@ export function* fromOwnTimes(
     const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
     const says = {
       slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
-      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all iterations at hand`,
+      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all recorded iterations`,
       spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
     }[kind];
     const certainty = Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * habitOf(suspect);
@@ -111,8 +111,8 @@ function findingOf(
   const how =
     side.cause === "gpu-slow"
       ? side.isToldApart
-        ? "its CPU's calls do not come late by what the others wait, so it is the GPU"
-        : "its calls come late by what the others wait: a CPU that waits for a slow GPU does that, and so may a slow CPU"
+        ? "its CPU does not issue calls as late as the others wait, so the GPU is slow"
+        : "its CPU issues calls as late as the others wait: the CPU is slow, or it waits for a slow GPU"
       : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
   const weight = certainty * side.certainty * sureness(witness);
   const { cause } = side;
@@ -152,7 +152,7 @@ export function fromNetwork(
   slow: SlowIterations,
   witness: Witness,
 ): SlowFinding {
-  const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last to come stays longer, ${growthMs.toFixed(1)} ms an iteration`;
+  const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last rank to arrive stays longer, by ${growthMs.toFixed(1)} ms per iteration`;
   return networkFinding(device!, says, 0.85 + 0.1 * (votes / pivots), slow, growthMs, witness);
 }
 
@@ -161,7 +161,7 @@ export function fromPeers(
   { device, ratio, growthMs }: { device: Device; ratio: number; growthMs: number },
   witness: Witness,
 ): SlowFinding {
-  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, in all iterations at hand`;
+  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as in groups that do the same work, in all recorded iterations`;
   const always = { isSlow: () => true, from: null, until: null, isLasting: true };
   return networkFinding(device, says, surenessOfRatio(ratio), always, growthMs, witness);
 }
@@ -248,7 +248,7 @@ export function fromUnseen(
   witness: Witness,
 ): SlowFinding {
   const { cut, accounts, lacks } = witness;
-  const says = `the waiting leads to ${rankWords(ranks)}, which left no operators: from ${votes} of ${pivots} ranks, ${growthMs.toFixed(1)} ms an iteration`;
+  const says = `the waiting of ${votes} of ${pivots} ranks leads to ${rankWords(ranks)}, which left no operator records: ${growthMs.toFixed(1)} ms per iteration`;
   const weight = 0.6 / ranks.length;
   const facts = { kind: "fail-slow", type: "rank", link: null, cause: "unknown" } as const;
   return {
@@ -264,7 +264,7 @@ export function fromUnseen(
     clears: [...accounts.keys()],
     lacks: [
       ...lacks,
-      `${rankWords(ranks)} left no operators, so whether it computes or communicates slowly is open`,
+      `${rankWords(ranks)} left no operator records, so it is unknown whether computation or communication is slow there`,
     ],
   };
 }
@@ -281,7 +281,7 @@ export function fromUnseenPeer(
   witness: Witness,
 ): SlowFinding {
   const { cut, accounts, lacks } = witness;
-  const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operators: they stay ${growthMs.toFixed(1)} ms of an iteration longer in what they share with it than groups that do as much`;
+  const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operator records: their operators with it take ${growthMs.toFixed(1)} ms per iteration longer than those of groups that do the same work`;
   const weight = isThroughout ? BY_EXCLUSION : 0.2;
   const operators = cut.find((one) => waiting.includes(one.rank)) ?? cut[0]!;
   return {
@@ -302,14 +302,14 @@ export function fromUnseenPeer(
             link: null,
             cause: "gpu-slow",
             weight,
-            why: `${says}, in most of their operators, as for a device that computes slowly`,
+            why: `${says}, in most of their operators, as with a device that computes slowly`,
           },
         ]
       : [],
     clears: isThroughout ? [...accounts.keys()] : [],
     lacks: [
       ...lacks,
-      `rank ${rank} left no operators: what keeps its peers waiting is a guess from how they wait`,
+      `rank ${rank} left no operator records: the cause is inferred from how its peers wait`,
     ],
   };
 }

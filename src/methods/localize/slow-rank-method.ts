@@ -136,7 +136,7 @@ function nobodyAhead(
   lacks: readonly string[],
 ): NewFinding {
   return {
-    says: `no rank keeps the others waiting: in ${count(iterations, "iteration")} of ${count(cut.length, "rank")} all spend about as long inside communication`,
+    says: `no rank keeps the others waiting: over ${count(iterations, "iteration")} all ${count(cut.length, "rank")} spend about the same time in communication`,
     weight: 0.2,
     at: [{ file: cut[0]!.file }],
     data: { fact: "even-ranks", evenRanks: cut.length, comparedIterations: iterations },
@@ -148,7 +148,7 @@ function nobodyAhead(
 
 /** Said where it matters: the job became slow, and the record does not reach back to before that. */
 function tooShort(iterations: number, file: string, lacks: readonly string[]): NewFinding {
-  const says = `the operators at hand cover ${count(iterations, "iteration")}, and not three before and three during the slow-down: who causes it cannot be told by comparison`;
+  const says = `the recorded operators cover ${count(iterations, "iteration")}, but not three before and three during the slowdown: too few to find the cause by comparison`;
   return {
     says,
     weight: 0.1,
@@ -201,7 +201,7 @@ function lacksOf(
   clocks: ReadonlyMap<Rank, number>,
 ): string[] {
   const lacks: string[] = [];
-  if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were looked at`);
+  if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were analyzed`);
   else if (cut < ranks)
     lacks.push(
       `the operators of ${count(ranks - cut, "rank")} of ${ranks} show no iterations or carry no durations`,
@@ -214,7 +214,7 @@ function lacksOf(
   if (off.length > 0) {
     const [rank, ms] = off.reduce((a, b) => (Math.abs(b[1]) > Math.abs(a[1]) ? b : a));
     lacks.push(
-      `clocks are apart: ${rankWords(off.map(([each]) => each))} by up to ${(ms / 1000).toFixed(1)} s (rank ${rank}), told from when operators ended; times are corrected for it`,
+      `clocks differ: ${rankWords(off.map(([each]) => each))} by up to ${(ms / 1000).toFixed(1)} s (rank ${rank}), measured from when operators ended; times are corrected for it`,
     );
   }
   return lacks;
@@ -246,7 +246,7 @@ function fromDevices(
   if (serves(top)) return null;
   const best = devices.find(serves);
   if (best && top.score < AHEAD * best.score) return null;
-  const says = `slow iterations taken one by one speak for another device: ${top.device.name} (${top.irregularities} of ${irregularities} searches in ${searched} iterations)`;
+  const says = `single slow iterations point to another device: ${top.device.name} (${top.irregularities} of ${irregularities} searches in ${searched} iterations)`;
   return {
     says,
     weight: 0.2,

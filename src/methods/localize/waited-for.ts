@@ -351,7 +351,7 @@ function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): Growth {
   };
 }
 
-/** The rank leads in all iterations at hand, by comparison with ranks that run the same program. */
+/** The rank leads in all recorded iterations, by comparison with ranks that run the same program. */
 function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
   const settled = leads.map(({ ms }) => [...ms].filter((one) => !Number.isNaN(one)));
   const levels = settled.map((values) => median(values));

@@ -290,14 +290,14 @@ function missingOf(digest: LogDigest, { names }: LogNodes, pool: NormalPool): st
   const missing: string[] = [];
   if (pool.jobs === 0)
     missing.push(
-      "no healthy job to compare with: give --baseline, or --store with what faultline logs learn keeps",
+      "no healthy job to compare with: add --baseline, or --store with what faultline logs learn saved",
     );
   if (names.length < 2)
     missing.push("lines of one node only: nodes cannot be compared with each other");
   if (digest.streams.every(({ firstMs }) => Number.isNaN(firstMs)))
     missing.push("no line has a time: order is known within a file only");
   if (digest.iterations.length === 0)
-    missing.push("no reports of iterations: iterations cannot be compared with each other");
+    missing.push("no iteration reports: iterations cannot be compared with each other");
   for (const { name, defects } of digest.files)
     for (const defect of defects.slice(0, 2)) missing.push(`${name}: ${defect}`);
   return missing;

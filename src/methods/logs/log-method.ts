@@ -191,11 +191,11 @@ function outsideCommunication(job: Job, on: readonly Rank[]): AccusedRanks {
   if (left.length === 0)
     return {
       ranks: [],
-      because: "but all ranks there wait in communication, as others do",
+      because: "but all ranks there wait in communication, like the others",
       isNobody: true,
     };
   return {
     ranks: left,
-    because: `no operator of ${rankWords(left)} timed out, as others' there did`,
+    because: `no operator of ${rankWords(left)} timed out, unlike the others' there`,
   };
 }

@@ -185,7 +185,7 @@ describe("actions", () => {
   test("say what they are expected to bring where the plan knows", () => {
     const { actions, mitigation } = slow.verdict;
     const text = words(markupOf(Actions, { actions, mitigation: mitigation ?? null }).text);
-    expect(text).toContain("Expected: 497 ms → 262 ms an iteration, 47 % less");
+    expect(text).toContain("Expected: 497 ms → 262 ms per iteration, 47 % less");
     expect(text.match(/Expected/g)).toHaveLength(1);
   });
 

@@ -31,7 +31,7 @@ describe("the story of a slow-down", () => {
     const last = hops.at(-1)!;
     expect(last).toMatchObject({ kind: "own", from: rank, to: rank });
     expect(last.bars.toSorted((a, b) => b.ms! - a.ms!)[0]!.rank).toBe(rank);
-    expect(ends).toContain(`Rank ${rank} (node00${Math.floor(rank / 4)}) waits for nobody`);
+    expect(ends).toContain(`Rank ${rank} (node00${Math.floor(rank / 4)}) waits for no other rank`);
     expect(new Set(hops.map(({ from }) => from)).size).toBe(hops.length);
   });
 
@@ -125,7 +125,9 @@ describe("what an iteration would take without a slow link", () => {
       ["before", 100],
       ["without the link between ranks 2 and 10", ms],
     ]);
-    expect(told.says).toContain(`an iteration took 100 ms before; ${says}. All else`);
+    expect(told.says).toContain(
+      `an iteration took 100 ms before; ${says}. The rest of the added time`,
+    );
     expect(told.says).toContain(`about ${ms} ms instead of 300 ms`);
   });
 });

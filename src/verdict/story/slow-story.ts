@@ -133,8 +133,8 @@ function endWords(job: Job, { end }: Walk): string {
 
 function lackOf(elsewhere: readonly string[]): string {
   const ends = [...new Set(elsewhere.filter((one) => one !== ""))];
-  const tried = `${count(elsewhere.length, "walk")} along the waiting in slow iterations`;
+  const tried = `${count(elsewhere.length, "wait chain")} of slow iterations`;
   if (ends.length === 0)
-    return `No story: ${tried} came to no end, so the verdict rests on the findings alone.`;
-  return `No story: ${tried} led ${ends.slice(0, 3).join(", ")} and not to the suspect. Single iterations tell less than the findings, which compare many.`;
+    return `No story: ${tried} led to no cause, so the verdict rests on the findings alone.`;
+  return `No story: ${tried} led ${ends.slice(0, 3).join(", ")} and not to the suspect. Single iterations are weaker evidence than the findings, which compare many.`;
 }

@@ -25,12 +25,12 @@ export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
     ...(share > 0
       ? [{ label: `without ${suspectWords(first!)}`, ms: without, kind: "without" as const }]
       : []),
-    { label: "if all did alike", ms: ideal, kind: "without" },
+    { label: "if all ranks took equal time", ms: ideal, kind: "without" },
   ];
   const gain =
     share > 0 ? ` Without ${suspectWords(first!)} it would take ${msWords(without)}.` : "";
   return {
-    says: `Worked out by running ${count(replayed.steps || 1, "traced step")} again with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all did alike.${gain}`,
+    says: `Estimated by replaying ${count(replayed.steps || 1, "traced step")} with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all ranks took equal time.${gain}`,
     bars,
   };
 }
@@ -95,12 +95,12 @@ export function slowWhatIf(
     : slowMs - Math.min(slowMs, Math.max(0, cost - next.ms));
   const whom = suspectWords(lead, [...blamed]);
   const what = network
-    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} of an iteration more than that of groups which do as much`
+    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} per iteration more than in groups that do the same work`
     : `${whom} ${blamed.size === 1 ? "needs" : "need"} up to ${msWords(cost)} more ${isCalling ? "to issue operators" : "outside communication"} than ${hasBefore ? "before" : "ranks that do the same"}`;
   const others =
     next.ms > 0 ? `; of the others rank ${next.rank} needs most, ${msWords(next.ms)} more` : "";
   return {
-    says: `Worked out from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. ${gainWords(without, slowMs)}`,
+    says: `Estimated from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. ${gainWords(without, slowMs)}`,
     bars: barsOf(iterations, whom, without),
   };
 }
@@ -126,7 +126,7 @@ function networkWhatIf(
       ? `outside communication rank ${rank} needs most, ${msWords(ms)} more than before`
       : "outside communication no rank needs more than before";
   return {
-    says: `Worked out from slow and healthy iterations: an iteration took ${msWords(healthyMs)} before; ${alone}. All else that was added is put down to communication over ${whom}${part}. ${gainWords(without, slowMs)}`,
+    says: `Estimated from slow and healthy iterations: an iteration took ${msWords(healthyMs)} before; ${alone}. The rest of the added time is attributed to communication over ${whom}${part}. ${gainWords(without, slowMs)}`,
     bars: barsOf(iterations, whom, without),
   };
 }

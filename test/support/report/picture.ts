@@ -194,7 +194,7 @@ function slowVerdict(text: Texts): Verdict {
         cause: "gpu-slow",
         score: 0.91,
         why: text(
-          "Rank 17 computes 412 ms an iteration, its peers 184 ms; its GPU runs at 780 MHz.",
+          "Rank 17 computes 412 ms per iteration, its peers 184 ms; its GPU runs at 780 MHz.",
         ),
         evidence: ["f1", "f2"],
       },
