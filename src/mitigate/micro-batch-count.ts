@@ -29,12 +29,12 @@ export function microBatchesOf(
   }
   if (counted.sends > 0 && !counted.wraps) {
     const assumes = [
-      `${counted.sends} micro-batches a replica, as many as its first stage sends on`,
+      `${counted.sends} micro-batches per replica, as many as its first stage sends`,
     ];
     return { microBatches: counted.sends, multipleOf, assumes };
   }
   const microBatches = Math.ceil(USUAL / multipleOf) * multipleOf;
-  const asked = `${microBatches} micro-batches a replica (--micro-batches says how many)`;
+  const asked = `${microBatches} micro-batches per replica (--micro-batches sets the number)`;
   return { microBatches, multipleOf, assumes: [asked, ...rounds] };
 }
 

@@ -127,7 +127,7 @@ function restarted(
     why:
       exclude.length === 0
         ? "no machine is known to be at fault"
-        : `restart without ${exclude.join(", ")}${lacking > 0 ? `, with ${left} machines where ${machines} were` : ""}`,
+        : `restart without ${exclude.join(", ")}${lacking > 0 ? `, with ${left} machines instead of ${machines}` : ""}`,
     exclude,
   };
 }

@@ -51,12 +51,12 @@ export interface StoryBar {
   readonly machine: string | null;
   /**
    * Milliseconds from coming to the end of the operator, which is the same moment for all: the shortest bar came last.
-   * Of "own": milliseconds outside communication. null where it never came, or where nobody knows how long it waits.
+   * Of "own": milliseconds outside communication. null where it never arrived, or where nobody knows how long it waits.
    */
   readonly ms: number | null;
   /** Of "own": the same before it became slow; else null. */
   readonly beforeMs: number | null;
-  /** late: the others wait for it; absent: it never came; waits: it only waits. */
+  /** late: the others wait for it; absent: it never arrived; waits: it only waits. */
   readonly role: "late" | "absent" | "waits";
 }
 

@@ -52,5 +52,5 @@ function isOf({ do: what, target }: Named, step: MitigationStep): boolean {
 export function gainWords({ nowMs, thenMs, healthyMs }: Gain): string {
   const less = Math.round(100 * (1 - thenMs / nowMs));
   const healthy = healthyMs > 0 ? ` (healthy ${time(healthyMs)})` : "";
-  return `${time(nowMs)} → ${time(thenMs)} an iteration, ${less} % less${healthy}`;
+  return `${time(nowMs)} → ${time(thenMs)} per iteration, ${less} % less${healthy}`;
 }

@@ -37,7 +37,7 @@ function headline(
     return `${bold(red(count(regressions.length, "regression").toUpperCase()))}${against}`;
   if (run.ranks.every(({ isCut }) => isCut)) return bold("NOT COMPARED: every trace is cut off");
   if (baseline.length > 0) return `${bold(green("NO REGRESSION"))}${against}`;
-  return `${bold("METRICS")}  ${dim("no baseline given: only what one rank shows among its peers could be judged (--baseline PATH)")}`;
+  return `${bold("METRICS")}  ${dim("no baseline given: ranks could only be compared with each other (--baseline PATH)")}`;
 }
 
 function regressionLines(one: Regression, all: number, colours: Colours, width: number): string[] {

@@ -75,7 +75,7 @@ export function renderHtml(
     { id: "actions", name: "What to do", body: renderActions(job, verdict) },
     {
       id: "mitigation",
-      name: "While it lasts",
+      name: "Until it is fixed",
       body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
     },
     {
@@ -119,7 +119,7 @@ function renderEvidence({ findings, isOpen, folds, body }: PlacedSection): Marku
     </details>`;
 }
 
-/** "While it lasts": what can be done about a slow-down before it is mended, cheapest first. */
+/** "Until it is fixed": what can be done about a slow-down before it is mended, cheapest first. */
 function renderMitigation(plan: Mitigation): Markup {
   return html`<p class="note">
       Each step is due when it would have saved as much as it costs. However long the fault lasts,

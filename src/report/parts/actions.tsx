@@ -96,7 +96,7 @@ export function IncidentActions({
             </p>
             <Expected action={action} mitigation={mitigation} whatIf={whatIf} />
             {action.state === "proposed" && !action.canRun && (
-              <p class="fl-note">No hook is configured that could do it: do it by hand.</p>
+              <p class="fl-note">No hook is configured for this: do it by hand.</p>
             )}
             {action.outcome !== "" && (
               <pre class="fl-outcome">{cutText(action.outcome, MOST_OUTCOME)}</pre>

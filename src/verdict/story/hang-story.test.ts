@@ -64,7 +64,7 @@ const op = (
 });
 
 describe("the story of a hang", () => {
-  it("goes from the farthest rank that waits to the one that never came", () => {
+  it("goes from the farthest rank that waits to the one that never arrived", () => {
     const { story } = hangStory(
       job,
       verdictOf([

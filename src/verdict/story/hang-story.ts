@@ -1,5 +1,5 @@
 /**
- * The story of a job that stands still: from a rank that waits, operator by operator, to the one that never came. The
+ * The story of a job that stands still: from a rank that waits, operator by operator, to the one that never arrived. The
  * wait graph has been followed already (methods/hang); this picks its longest way to a suspect.
  */
 import { cutText, harmless, rankWords, capital } from "../../base/text.ts";
