@@ -52,7 +52,7 @@ export function Announcer(): VNode {
 }
 
 const STATE = {
-  suspected: "Something is off",
+  suspected: "Something is wrong",
   confirmed: "New incident",
   relapsed: "It came back",
   resolved: "Resolved",
