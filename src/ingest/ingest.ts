@@ -52,7 +52,7 @@ export async function ingest(
   const readings = parts.flatMap((part) => part.readings);
   const unrecognised = parts.flatMap((part) => part.unrecognised);
   if (files.length === 0) {
-    throw new UserError(`${paths.join(", ")}: there is no file in it`, WHAT_WE_READ, 3);
+    throw new UserError(`${paths.join(", ")}: contains no file`, WHAT_WE_READ, 3);
   }
   if (readings.length === 0) {
     const what =
@@ -65,7 +65,7 @@ export async function ingest(
     const defect = readings.flatMap((reading) => reading.defects)[0];
     const what = defect
       ? `${defect.file}: ${defect.what}`
-      : `${readings[0]!.file}: nothing of use in it`;
+      : `${readings[0]!.file}: contains nothing that Faultline uses`;
     throw new UserError(what, WHAT_WE_READ, 3);
   }
   return {

@@ -65,13 +65,11 @@ class MetricApiSink implements Sink {
     const metrics = this.#builder.finish();
     const { nameless, unwanted } = this.#series;
     if (nameless > 0) {
-      told.push(
-        `${nameless} of its series have no name: ask for metrics, not for expressions of them`,
-      );
+      told.push(`${nameless} of its series have no name: query metrics, not expressions`);
     }
     if (records === 0 && unwanted > 0) {
       told.push(
-        "none of its series is one that machines are compared by, with a label that names the machine",
+        "none of its series is a metric that Faultline compares, with a label that names the machine",
       );
     }
     const defects: Defect[] = [

@@ -42,7 +42,7 @@ const MAX_NESTING = 4;
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
   const cannot = (path: string, error: NodeJS.ErrnoException): UserError => {
-    const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
+    const why = error.code === "ENOENT" ? "no such file or folder" : error.message;
     return new UserError(`${path}: ${why}`, "give files or folders of a job that can be read", 3);
   };
   const visit = async (path: string, isGiven: boolean): Promise<void> => {
@@ -118,7 +118,7 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
   const { head, chunks } = await peek(bytes, defect);
   const isGzip = head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b;
   if ((isGzip || looksLikeTar(head)) && nesting >= MAX_NESTING) {
-    defect("is packed more often than anybody packs a log; not read");
+    defect("is compressed too many times over; not read");
   } else if (isGzip) {
     const inner = gunzip(chunks, onDisk, defect);
     await unwrap({ ...wrapping, path: path.replace(/\.gz$/, ""), nesting: nesting + 1 }, inner);

@@ -108,7 +108,7 @@ class StageTimelineSink implements Sink {
       this.#firstBad ??= {
         file: this.#file,
         line,
-        what: `is no operation of a stage: ${text.slice(0, SAMPLE_CHARS)}`,
+        what: `is not an operation of a stage: ${text.slice(0, SAMPLE_CHARS)}`,
       };
     } else if (this.#columns.count < MAX_OPERATIONS) this.#columns.add(this.#row);
     else this.#dropped++;
@@ -125,7 +125,7 @@ class StageTimelineSink implements Sink {
   #defects(isGuess: boolean): Defect[] {
     const file = this.#file;
     const defects: Defect[] = this.#firstBad ? [this.#firstBad] : [];
-    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} events are no operations` });
+    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} events are not operations` });
     if (this.#objects.unfinished) {
       defects.push({ file, what: "is cut: its last operations are missing" });
     }

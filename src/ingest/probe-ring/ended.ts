@@ -49,7 +49,7 @@ function exited(status: number, writer: Ended["writer"]): Told | null {
   if (writer === "native" && code === UNCAUGHT) return null;
   if (SENT.has(code - BY_SIGNAL)) return signalled(code - BY_SIGNAL);
   const left: FailureClass = { signature: "exit-code", role: "own", cause: "user-program" };
-  return { text: `left with exit code ${code}`, at: null, class: left };
+  return { text: `exited with code ${code}`, at: null, class: left };
 }
 
 function raisedBy(words: string): Told {

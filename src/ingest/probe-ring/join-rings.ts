@@ -96,8 +96,8 @@ function oneSource(readings: readonly Reading[], missing: string[]): readonly Re
     (ringRanks.size === recorded.size && (ringTiming || !recordedTiming));
   missing.push(
     ringsWin
-      ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are the rings'`
-      : `${recorded.size} ranks left flight-recorder dumps, ${ringRanks.size} rings: operators are the flight recorder's`,
+      ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are taken from the rings`
+      : `${recorded.size} ranks left flight-recorder dumps, ${ringRanks.size} rings: operators are taken from the flight recorder`,
   );
   return readings.map((reading) => {
     if (!reading.dumps || isRing(reading) === ringsWin) return reading;

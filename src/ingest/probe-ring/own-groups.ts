@@ -40,7 +40,7 @@ export function resolveOwnGroups(
       return `${empty} of ${ranks.length} in ${desc || name}`;
     });
     missing.push(
-      `members of ${count(unknown.size, "communicator")} left no ring, and which ranks they are cannot be told: ${cutText(words.join(", "), 200)}`,
+      `members of ${count(unknown.size, "communicator")} left no ring, and their ranks are unknown: ${cutText(words.join(", "), 200)}`,
     );
   }
   const members = new Map([...seats].map(([name, { ranks }]) => [name, seated(ranks)]));

@@ -161,12 +161,15 @@ function tell(
   say: (what: string) => void,
 ): void {
   if (records.torn > 0)
-    say(`${count(records.torn, "record")} left out: being written, or damaged, when it was copied`);
+    say(
+      `${count(records.torn, "record")} left out: being written or damaged when the ring was copied`,
+    );
   if (dropped > 0)
-    say(`${count(dropped, "record")} dropped by the probe: the ring was too small for its pace`);
+    say(
+      `${count(dropped, "record")} dropped by the probe: the ring was too small for the rate of records`,
+    );
   const full = view.getUint32(HEADER.tablesFull, true);
-  if (full > 0)
-    say(`${full} ${full === 1 ? "entry" : "entries"} of the ring's tables found no room`);
+  if (full > 0) say(`${full} ${full === 1 ? "entry" : "entries"} of the ring's tables did not fit`);
 }
 
 /**

@@ -48,7 +48,7 @@ function severityOf(spec: ClusterSpec, fault: FaultSpec): number {
   const least = costAt(LEAST);
   if (least > fault.cost * (1 + TOLERANCE)) {
     throw new UserError(
-      `--fault ${fault.cause}: costs ${(100 * least).toFixed(2)} % of a step at least in this job`,
+      `--fault ${fault.cause}: costs ${(100 * least).toFixed(2)} % of a step or more in this job`,
       `${(100 * fault.cost).toFixed(2)} % were asked for; choose another form (how=) or larger layers`,
       2,
     );
