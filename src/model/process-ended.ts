@@ -2,7 +2,7 @@ import { CLOCK_TOLERANCE_MS, connectionsClosedFirst, isEnding } from "./connecti
 import type { Job } from "./job.ts";
 import type { LogFailure } from "./log.ts";
 import { START } from "./series.ts";
-import { failuresOf } from "./told-failures.ts";
+import { failuresOf } from "./cause-failures.ts";
 
 const UNKNOWN_ITERATION_MS = 30_000;
 /** A dying process may print its error several times: by its logger, by the interpreter, by the launcher. */

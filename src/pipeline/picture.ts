@@ -1,7 +1,7 @@
 /** What an incident is drawn from: a job and its verdict → story, what-if, metrics, log lines, kernels. Never throws. */
-import { accountsOf } from "../methods/localize/accounts.ts";
+import { timeBreakdowns } from "../methods/localize/time-breakdown.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
-import { liveAccounts } from "../methods/localize/live-accounts.ts";
+import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
 import { machinesOfJob } from "./machines.ts";
@@ -18,7 +18,7 @@ import { hangStory } from "../verdict/story/hang-story.ts";
 import { logExcerpts } from "../verdict/story/log-excerpts.ts";
 import type { OwnTime } from "../verdict/story/own-times.ts";
 import { type StoryInput, slowStory } from "../verdict/story/slow-story.ts";
-import { slowSpan } from "../verdict/story/told-iterations.ts";
+import { slowSpan } from "../verdict/story/story-iterations.ts";
 import { replayedWhatIf, slowWhatIf } from "../verdict/story/what-if.ts";
 
 const MOST_METRICS = 12;
@@ -86,13 +86,13 @@ async function storyOf(job: Job, verdict: Verdict): Promise<Told> {
       span: slowSpan(verdict),
       ranks,
       operatorsOf: (wanted) => Promise.resolve(wanted.map((rank) => rankOperators.fetch(rank))),
-      ownTimesOf: (some) => accountsOf(some, job.groups),
+      ownTimesOf: (some) => timeBreakdowns(some, job.groups),
       mostRanks: Infinity,
       mostMembers: MOST_BARS,
     },
     replayed,
     () =>
-      accountsOf(
+      timeBreakdowns(
         ranks.slice(0, MOST_COMPARED).flatMap((rank) => rankOperators.fetch(rank) ?? []),
         job.groups,
       ),
@@ -143,12 +143,12 @@ export async function pictureOfSlowDown({
         found.push(...(await Promise.all(ranks.slice(from, from + AT_ONCE).map(operatorsOf))));
       return found.map((one) => (one && one.ops.count <= MOST_OPERATORS ? one : null));
     },
-    ownTimesOf: (ranks) => accountsOf(ranks, job.groups),
+    ownTimesOf: (ranks) => timeBreakdowns(ranks, job.groups),
     mostRanks: MOST_FETCHED,
     mostMembers: MOST_MEMBERS,
   };
   const told = await parts.part("the story", NO_STORY, () =>
-    slowParts(input, null, () => liveAccounts(points, slowFrom)),
+    slowParts(input, null, () => liveTimeBreakdowns(points, slowFrom)),
   );
   parts.lack(told.lacks);
   const { story, whatIf } = told;

@@ -25,7 +25,7 @@ import type { Job } from "../../model/job.ts";
 import type { LogCause } from "../../model/log-report.ts";
 import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
-import { failuresOf } from "../../model/told-failures.ts";
+import { failuresOf } from "../../model/cause-failures.ts";
 import { beforeTheEnd, type BeforeTheEnd } from "./before-the-end.ts";
 import { kernelSawGpuOf } from "./kernel-xid.ts";
 

@@ -10,7 +10,7 @@ import type { Method } from "../../model/method.ts";
 import { isMoving } from "../../model/moving.ts";
 import { COMPLETED, SCHEDULED } from "../../model/operators.ts";
 import * as P from "../../model/probe.ts";
-import { originsOf, type Origin } from "./connection-ends.ts";
+import { originsOf, type Origin } from "./connection-origins.ts";
 import { wirings, type Line, type Wiring } from "./connection-lines.ts";
 import { placesOf } from "./accuse.ts";
 import { isHalted } from "./process-state.ts";

@@ -7,13 +7,13 @@
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
-import type { Account } from "./accounts.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
 
 /** `leastMs` of an iteration: less is no waiting. */
 export type KeptWaiting = (rank: Rank, leastMs: number) => boolean;
 
 export function keptWaiting(
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   groups: readonly Group[],
 ): KeptWaiting {
   const largest = groups.reduce((most, { ranks }) => Math.max(most, ranks.length), 0);

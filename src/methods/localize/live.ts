@@ -10,7 +10,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { liveAccounts } from "./live-accounts.ts";
+import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
 import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { SEARCH_DEFAULTS } from "./progressive/search.ts";
@@ -49,7 +49,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
   };
   const split = liveSplit(input, slow);
   if (!split) return () => [];
-  const accounts = liveAccounts(input.points, slowFrom);
+  const accounts = liveTimeBreakdowns(input.points, slowFrom);
   const own = ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always");
   const growthMs = median(split.slowMs) - median(split.normalMs);
   const wiring = wiringOf(job);

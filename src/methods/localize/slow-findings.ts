@@ -6,11 +6,11 @@ import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Device } from "./progressive/narrow.ts";
 import type { Culprit } from "./progressive/progressive.ts";
-import { sideOf } from "./side.ts";
+import { cpuOrGpu } from "./cpu-or-gpu.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
 import type { UnseenPeer } from "./unseen-peer.ts";
@@ -21,7 +21,7 @@ export type SlowFinding = NewFinding<SlowRank | SlowDevice>;
 export interface Witness {
   readonly job: Job;
   readonly cut: readonly RankOperators[];
-  readonly accounts: ReadonlyMap<Rank, Account>;
+  readonly accounts: ReadonlyMap<Rank, TimeBreakdown>;
   /** Share of the ranks that left operators with durations. */
   readonly seen: number;
   /** What was not there and makes the answer less sure, a sentence each. */
@@ -54,7 +54,7 @@ export function* fromSearch(
   own: readonly OwnTimeSuspect[],
   witness: Witness,
 ): Iterable<SlowFinding> {
-  const slowNumbers = (account: Account): number[] =>
+  const slowNumbers = (account: TimeBreakdown): number[] =>
     [...account.iteration.keys()].filter((i) => slow.isSlow(account.iteration[i]!));
   const blamed = located.ranks.map(({ rank }) => rank);
   for (const { rank, votes, searched, growthMs } of located.ranks) {
@@ -106,7 +106,7 @@ function findingOf(
   const { cut, accounts, lacks } = witness;
   const { rank, iteration, until } = suspect;
   const operators = cut.find((other) => other.rank === rank)!;
-  const side = sideOf(suspect, accounts.get(rank)!, operators, witness);
+  const side = cpuOrGpu(suspect, accounts.get(rank)!, operators, witness);
   const [issueBefore, issueAfter] = side.issueMs;
   const how =
     side.cause === "gpu-slow"
@@ -135,7 +135,7 @@ function findingOf(
 }
 
 /** A rank's time outside communication, usually and in its slow iterations: how much slower it became. */
-function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: Account): [number, number] {
+function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: TimeBreakdown): [number, number] {
   const isSlow = new Set(slow);
   const of = (wanted: boolean): number =>
     median([...ownMs].filter((_, i) => iteration[i]! > WARM_UP && isSlow.has(i) === wanted));

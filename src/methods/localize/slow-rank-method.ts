@@ -9,7 +9,7 @@ import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
-import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
+import { timeBreakdowns, WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import { keptWaiting } from "./kept-waiting.ts";
 import { ownTimeSuspects } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
@@ -53,7 +53,7 @@ export const slowRank: Method = {
       const operators = job.rankOperators.fetch(rank);
       if (operators) cut.push(operators);
     }
-    const accounts = accountsOf(cut, job.groups);
+    const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
     const leads = leadsOf(cut, accounts, clocks);
@@ -179,11 +179,11 @@ function standsStill({ dumps }: Job): boolean {
 }
 
 /** Iterations, and how long they took, of the rank whose record goes back furthest. */
-function reference(accounts: ReadonlyMap<Rank, Account>): {
+function reference(accounts: ReadonlyMap<Rank, TimeBreakdown>): {
   iterations: number[];
   totalMs: number[];
 } {
-  let longest: Account | null = null;
+  let longest: TimeBreakdown | null = null;
   for (const account of accounts.values())
     if (!longest || account.iteration.length > longest.iteration.length) longest = account;
   const all = [...longest!.iteration.keys()].filter((i) => longest!.iteration[i]! > WARM_UP);

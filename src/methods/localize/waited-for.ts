@@ -9,7 +9,7 @@
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import { lostToLateCalls } from "./last-to-call.ts";
 import { lastingRise, worstShift, type Shift } from "./shift.ts";
@@ -65,14 +65,14 @@ interface Leads {
 
 interface Lead {
   readonly rank: Rank;
-  readonly account: Account;
+  readonly account: TimeBreakdown;
   /** By iteration, milliseconds; NaN while it warms up. */
   readonly ms: Float64Array;
 }
 
 export function leadsOf(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   clocks: ReadonlyMap<Rank, number> = new Map(),
 ): Leads {
   const cut = ranks.filter(({ rank }) => accounts.has(rank));
@@ -117,7 +117,7 @@ function suspectsAmong(leads: readonly Lead[], iterationMs: number): readonly Ow
  */
 function lateCaller(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   lost: readonly Float64Array[],
   iterationMs: number,
 ): readonly OwnTimeSuspect[] {
@@ -139,7 +139,7 @@ function lateCaller(
 
 function leadsOfRanks(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
 ): Lead[] {
   const inside = ranks.map(insideMs);
   const usual = usualMs(ranks, inside);
@@ -255,7 +255,7 @@ function standsOut(leadMs: number, iterationMs: number): number {
 
 /** The worst rise of a lead, or of its opposite. */
 function shiftOf(
-  { iteration }: Account,
+  { iteration }: TimeBreakdown,
   ms: Float64Array,
   iterationMs: number,
   sign: 1 | -1,
@@ -293,7 +293,7 @@ function beyondChance(
 }
 
 /** How much a shift says: a few odd iterations shift a median as far as many do, but not for as long. */
-function sizeOf(shift: Shift | null, { iteration }: Account): number {
+function sizeOf(shift: Shift | null, { iteration }: TimeBreakdown): number {
   if (!shift) return 0;
   const settled = iteration.filter((number) => number > WARM_UP).length;
   const within = iteration.filter((number, i) => i >= shift.from && number <= shift.to).length;
@@ -430,7 +430,7 @@ function holds(
 
 /** In words of own time, which is what grows when a lead does. */
 function ownLevels(
-  { ownMs, iteration }: Account,
+  { ownMs, iteration }: TimeBreakdown,
   slow: ReadonlySet<number>,
   growthMs: number,
 ): { beforeMs: number; afterMs: number } {

@@ -5,7 +5,7 @@
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { median } from "../../maths/robust.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import { deviceOf } from "./progressive/narrow.ts";
 import { areFloorsCalm, comparedWithPeers, type FloorSeries } from "./progressive/observe-all.ts";
@@ -99,7 +99,7 @@ function isUnsupported({ job, iterations }: Witness): boolean {
 }
 
 /** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
-function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
+function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: TimeBreakdown): number {
   const isSlow = new Set(slow);
   const calls = (wanted: boolean): number =>
     median([...issueMs].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted));

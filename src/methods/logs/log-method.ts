@@ -11,7 +11,7 @@ import type { LogCause, LogReport } from "../../model/log-report.ts";
 import { isLogsAlone } from "../../model/logs-alone.ts";
 import type { Method } from "../../model/method.ts";
 import { processEnded } from "../../model/process-ended.ts";
-import { failuresOf } from "../../model/told-failures.ts";
+import { failuresOf } from "../../model/cause-failures.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import type { NormalPool } from "./cross-job.ts";
 import { EXCEPTION } from "./known-lines.ts";

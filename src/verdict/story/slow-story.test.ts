@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import { accountsOf } from "../../methods/localize/accounts.ts";
+import { timeBreakdowns } from "../../methods/localize/time-breakdown.ts";
 import type { OwnTime } from "./own-times.ts";
 import { slowStory } from "./slow-story.ts";
 import { slowJob, storyInput } from "../../../test/support/slow-job.ts";
@@ -145,7 +145,7 @@ async function whatIf(fault: string, only: Rank | null): Promise<number[]> {
     .filter(({ ranks }) => only === null || ranks.includes(only))
     .map((suspect) => (only === null ? suspect : { ...suspect, ranks: [only] }));
   const all = job.rankOperators.ranks.flatMap((rank) => job.rankOperators.fetch(rank) ?? []);
-  const told = slowWhatIf({ ...verdict, suspects }, iterations!, accountsOf(all, job.groups));
+  const told = slowWhatIf({ ...verdict, suspects }, iterations!, timeBreakdowns(all, job.groups));
   expect(told!.bars.map(({ kind }) => kind)).toEqual(["now", "before", "without"]);
   return told!.bars.map(({ ms }) => ms);
 }

@@ -18,8 +18,8 @@ import {
 } from "./fetched-ranks.ts";
 import type { RankCalls } from "./rank-calls.ts";
 import { isNetwork, who } from "./story-words.ts";
-import { storyOf } from "./tell-walk.ts";
-import { toldIterations, type SlowSpan, type ToldIterations } from "./told-iterations.ts";
+import { storyOf } from "./walk-story.ts";
+import { storyIterations, type SlowSpan, type StoryIterations } from "./story-iterations.ts";
 import { walk, type Walk, type Walker } from "./walk.ts";
 
 export interface StoryInput extends OperatorsAsked {
@@ -33,7 +33,7 @@ export interface StoryInput extends OperatorsAsked {
 export interface ToldStory {
   readonly story: Story | null;
   readonly lacks: readonly string[];
-  readonly iterations: ToldIterations | null;
+  readonly iterations: StoryIterations | null;
 }
 
 /** Ranks that are looked at for how long they wait, and those of them that a walk is begun at. */
@@ -56,7 +56,7 @@ export async function slowStory(input: StoryInput): Promise<ToldStory> {
   const seen = (await known.fetch([...blamed.slice(0, MOST_BARS), ...candidates])).filter(
     (one) => one !== null,
   );
-  const iterations = toldIterations(seen, span);
+  const iterations = storyIterations(seen, span);
   if (iterations.told.length === 0)
     return nothing("No story: the operators at hand hold no slow iteration that most ranks share.");
   const walker = walkerOf(job, known, blamed, iterations.healthy, input.mostMembers);

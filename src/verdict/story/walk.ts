@@ -206,7 +206,7 @@ async function toSender(
   return { hop, network, calls: sender, before: other };
 }
 
-/** How long operators take once all are there (progressive/floors.ts): how much more, and which shows it best. */
+/** How long operators take once all are there (progressive/minimum-durations.ts): how much more, and which shows it best. */
 function floors(
   sides: readonly ((iteration: number) => readonly number[])[],
   iteration: number,

@@ -8,8 +8,8 @@ import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { middle } from "./middle.ts";
 import { ownExcess, usualOwn, type OwnTime } from "./own-times.ts";
 import { deviceWords, isNetwork, msWords, named } from "./story-words.ts";
-import { issuing } from "./tell-walk.ts";
-import type { ToldIterations } from "./told-iterations.ts";
+import { issuing } from "./walk-story.ts";
+import type { StoryIterations } from "./story-iterations.ts";
 
 /** From localize/what-if, which has replayed traced passes (methods/localize/what-if). */
 export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
@@ -58,7 +58,7 @@ interface Latest {
  */
 export function slowWhatIf(
   verdict: Verdict,
-  iterations: ToldIterations,
+  iterations: StoryIterations,
   own: ReadonlyMap<Rank, OwnTime>,
 ): WhatIf | null {
   const { slow, healthy, slowMs, healthyMs } = iterations;
@@ -113,7 +113,7 @@ export function slowWhatIf(
 function networkWhatIf(
   verdict: Verdict,
   lead: Suspect,
-  iterations: ToldIterations,
+  iterations: StoryIterations,
   { rank, ms }: Latest,
 ): WhatIf {
   const { slowMs, healthyMs } = iterations;
@@ -136,7 +136,7 @@ function gainWords(without: number, slowMs: number): string {
 }
 
 function barsOf(
-  { slowMs, healthyMs, healthy }: ToldIterations,
+  { slowMs, healthyMs, healthy }: StoryIterations,
   whom: string,
   without: number,
 ): WhatIf["bars"] {

@@ -5,7 +5,7 @@
 import { median } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
-import { Floors } from "./floors.ts";
+import { MinimumDurations } from "./minimum-durations.ts";
 import { deviceOf, narrow, type Device } from "./narrow.ts";
 import type { Wiring } from "./wiring.ts";
 import { allFloors, observed } from "./observe-all.ts";
@@ -114,7 +114,7 @@ function lookAtSome(
   wiring: Wiring,
   searcher: Searcher,
 ): Looked {
-  const floors = new Floors(source, split);
+  const floors = new MinimumDurations(source, split);
   const calm = calmOperators(searcher.read, groups);
   const slow = slowestGroup(floors, groups, calm, wiring);
   const narrowed = (ranks: readonly Rank[]): Device => narrow(floors, groups, calm, ranks, wiring);

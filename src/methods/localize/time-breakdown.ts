@@ -13,7 +13,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 
-export interface Account {
+export interface TimeBreakdown {
   /** Number of each iteration. */
   readonly iteration: Float64Array;
   readonly totalMs: Float64Array;
@@ -41,10 +41,10 @@ export const WARM_UP = 2;
 const QUIETER = 0.9;
 
 /** Ranks whose operators carry no duration (no TORCH_NCCL_ENABLE_TIMING) have no account. */
-export function accountsOf(
+export function timeBreakdowns(
   ranks: readonly RankOperators[],
   groups: readonly Group[],
-): Map<Rank, Account> {
+): Map<Rank, TimeBreakdown> {
   const all = ranks.flatMap((rank) => insideOf(rank, groups) ?? []);
   const beside = classesBeside(all);
   return new Map(all.map((inside) => [inside.rank.rank, accountOf(inside, beside)]));
@@ -145,7 +145,7 @@ export function ownTimes(
   return own;
 }
 
-function accountOf(inside: InsideOfRank, beside: ReadonlySet<string>): Account {
+function accountOf(inside: InsideOfRank, beside: ReadonlySet<string>): TimeBreakdown {
   const { iteration, durationMs, from, to, ops } = inside.rank;
   const issueMs = Float64Array.from(
     from,

@@ -4,7 +4,7 @@ const GOES_ON =
 const OVER =
   /\b(?:link (?:is )?up|port active|recovered|reconnected|restored|opened again|back online|back to normal|succeeded after|on retry|is healthy again)\b/i;
 
-export function saysGoesOn(text: string): boolean {
+export function saysContinues(text: string): boolean {
   return GOES_ON.test(text);
 }
 

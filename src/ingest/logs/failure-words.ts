@@ -207,7 +207,7 @@ const SCREEN = new WordScreen([
   "inf",
 ]);
 
-export function hasTellingWord(text: string): boolean {
+export function hasFailureWord(text: string): boolean {
   if (!SCREEN.has(text)) return false;
   const rest = text.includes("skipped") || text.includes("nan") ? text.replace(ROUTINE, " ") : text;
   return WORDS.test(rest) || NOT_FINITE.test(rest);

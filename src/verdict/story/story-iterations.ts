@@ -4,7 +4,7 @@ import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { middle } from "./middle.ts";
 
-export interface ToldIterations {
+export interface StoryIterations {
   /** Slow ones that most ranks hold, the one to tell of first. */
   readonly told: readonly number[];
   /** Slow ones for comparing, at most a dozen. */
@@ -41,10 +41,10 @@ export function slowSpan({ findings, suspects, when }: Verdict): SlowSpan {
   return { from: times.iteration, until: times.until };
 }
 
-export function toldIterations(
+export function storyIterations(
   ranks: readonly RankOperators[],
   { from, until }: SlowSpan,
-): ToldIterations {
+): StoryIterations {
   const times = new Map<number, number[]>();
   for (const { iteration, durationMs } of ranks)
     for (const [place, number] of iteration.entries()) {

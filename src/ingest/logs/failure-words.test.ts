@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hasTellingWord, WordScreen } from "./telling-words.ts";
+import { hasFailureWord, WordScreen } from "./failure-words.ts";
 
 test.each([
   "disk FAILED",
@@ -11,13 +11,13 @@ test.each([
   "link down",
   "an OOM killer",
 ])("tells: %s", (text) => {
-  expect(hasTellingWord(text)).toBe(true);
+  expect(hasFailureWord(text)).toBe(true);
 });
 
 test.each(["all is well", "a room for a tenant", "number of skipped iterations: 3", "information"])(
   "tells nothing: %s",
   (text) => {
-    expect(hasTellingWord(text)).toBe(false);
+    expect(hasFailureWord(text)).toBe(false);
   },
 );
 

@@ -33,7 +33,7 @@ const TRANSFERS: readonly number[] = [1, 4];
 /** Members that stand for a group at first; one of them may come last. */
 const WITNESSES = 3;
 
-export class Floors {
+export class MinimumDurations {
   readonly #source: OperatorSource;
   readonly #split: Split;
   readonly #iterations: readonly number[];

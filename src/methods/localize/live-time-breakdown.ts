@@ -2,7 +2,7 @@
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { LivePoints } from "../../model/live-points.ts";
-import { classesBeside, ownTimes, type Account, type Inside } from "./accounts.ts";
+import { classesBeside, ownTimes, type TimeBreakdown, type Inside } from "./time-breakdown.ts";
 import { spreadPivots } from "./progressive/progressive.ts";
 
 /** Ranks whose own time rose most, and others to compare them with: telling each of 10,000 takes too long. */
@@ -12,7 +12,7 @@ const PEERS = 448;
 const TOLD = 0.9;
 
 /** `slowFrom`: the first slow iteration. Ranks that do not tell what they spend inside operators have no account. */
-export function liveAccounts(points: LivePoints, slowFrom: number): Map<Rank, Account> {
+export function liveTimeBreakdowns(points: LivePoints, slowFrom: number): Map<Rank, TimeBreakdown> {
   const inside = new Map<Rank, Inside & { readonly at: number }>();
   for (const [k, rank] of points.ranks.entries()) {
     const one = insideOf(points, k);
@@ -22,7 +22,7 @@ export function liveAccounts(points: LivePoints, slowFrom: number): Map<Rank, Ac
   const own = new Map([...inside].map(([rank, one]) => [rank, ownTimes(one, beside)]));
   const chosen = chosenOf(own, points.iterations, slowFrom);
   return new Map(
-    chosen.map((rank): [Rank, Account] => {
+    chosen.map((rank): [Rank, TimeBreakdown] => {
       const { at, durationMs } = inside.get(rank)!;
       return [
         rank,

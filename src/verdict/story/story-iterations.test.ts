@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { toldIterations, type SlowSpan, type ToldIterations } from "./told-iterations.ts";
+import { storyIterations, type SlowSpan, type StoryIterations } from "./story-iterations.ts";
 
 /** From iteration 3 on; all ranks take the same. */
-function told(ms: readonly number[], span: SlowSpan): ToldIterations {
+function told(ms: readonly number[], span: SlowSpan): StoryIterations {
   const durationMs = Float64Array.from(ms);
   const iteration = durationMs.map((_, i) => i + 3);
   const rank = { iteration, durationMs } as unknown as RankOperators;
-  return toldIterations([rank, rank, rank], span);
+  return storyIterations([rank, rank, rank], span);
 }
 
 /** As rank 0 of the recording slow-gpu2-tp4 had them from iteration 3: slow from 31 on, with hiccups on both sides. */

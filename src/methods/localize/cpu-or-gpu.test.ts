@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { median } from "../../maths/robust.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { Account } from "./accounts.ts";
-import { sideOf } from "./side.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
+import { cpuOrGpu } from "./cpu-or-gpu.ts";
 
 const ITERATIONS = 5;
 const CALLS = 40;
@@ -40,7 +40,7 @@ function side(calls: Calls) {
   const accounts = new Map(
     cut.map(({ rank, iteration, startMs, ops, to }) => {
       const issueMs = startMs.map((ms, i) => ops.createdNs[to[i]! - 1]! / 1e6 - ms);
-      return [rank, { iteration, issueMs, program: 1 } as Partial<Account> as Account];
+      return [rank, { iteration, issueMs, program: 1 } as Partial<TimeBreakdown> as TimeBreakdown];
     }),
   );
   const suspect = {
@@ -53,7 +53,7 @@ function side(calls: Calls) {
     sigmas: 20,
     slow: [0, 1, 2, 3, 4],
   };
-  return sideOf(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map() });
+  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map() });
 }
 
 describe("a rank that was slow since its record began", () => {

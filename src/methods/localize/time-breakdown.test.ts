@@ -3,7 +3,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { accountsOf, classesBeside, type Inside } from "./accounts.ts";
+import { timeBreakdowns, classesBeside, type Inside } from "./time-breakdown.ts";
 
 const ITERATIONS = 6;
 /** Milliseconds. */
@@ -48,7 +48,7 @@ describe("a record of six iterations, all of them slow", () => {
 describe("a rank's program", () => {
   const calls = [5, 5, 7, 9, 5, 11];
   const programOf = (list: readonly number[]): number =>
-    accountsOf([operators(list)], [group]).get(0)!.program;
+    timeBreakdowns([operators(list)], [group]).get(0)!.program;
   const group: Group = {
     id: 0,
     name: "0",

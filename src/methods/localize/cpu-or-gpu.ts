@@ -7,7 +7,7 @@ import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { Account } from "./accounts.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
 import { lateCalls } from "./late-calls.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 
@@ -34,7 +34,7 @@ const MOST_PEERS = 64;
 
 /** The other ranks, and how far their clocks are ahead. */
 interface Peers {
-  readonly accounts: ReadonlyMap<Rank, Account>;
+  readonly accounts: ReadonlyMap<Rank, TimeBreakdown>;
   readonly cut: readonly RankOperators[];
   readonly clocks: ReadonlyMap<Rank, number>;
   /** By iteration, what the others lose to a rank's late calls (last-to-call.ts), where it is known. */
@@ -51,9 +51,9 @@ interface Side {
   readonly isToldApart: boolean;
 }
 
-export function sideOf(
+export function cpuOrGpu(
   suspect: OwnTimeSuspect,
-  account: Account,
+  account: TimeBreakdown,
   operators: RankOperators,
   { accounts, cut, clocks, lost }: Peers,
 ): Side {
@@ -124,8 +124,8 @@ export function sideOf(
 /** What is lost to the late calls of another rank, the largest, in the slow iterations. */
 function lostToOthers(
   { rank, slow }: OwnTimeSuspect,
-  { iteration }: Account,
-  accounts: ReadonlyMap<Rank, Account>,
+  { iteration }: TimeBreakdown,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   lost: ReadonlyMap<Rank, Float64Array>,
 ): number {
   const numbers = new Set(slow.map((i) => iteration[i]!));
@@ -141,9 +141,9 @@ function lostToOthers(
 /** How much longer the other ranks' calls of an iteration span in these iterations, usually; never less than nothing. */
 function commonGrowth(
   rank: Rank,
-  { iteration }: Account,
+  { iteration }: TimeBreakdown,
   slow: ReadonlySet<number>,
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
 ): number {
   const numbers = new Set([...slow].map((i) => iteration[i]!));
   const growth = [...accounts]
