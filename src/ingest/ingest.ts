@@ -82,7 +82,7 @@ function order(a: { readonly file: string }, b: { readonly file: string }): numb
 /** Traces and dumps shrink to an eighth and less. */
 const UNPACKS_TO = 8;
 
-/** What there is to read, as far as it can be told from outside; an ending decides nothing else. */
+/** What there is to read, as far as it shows from outside; a file's extension decides nothing else. */
 function workBytes({ path, sizeBytes }: FoundFile): number {
   return /\.t?gz$/.test(path) ? UNPACKS_TO * sizeBytes : sizeBytes;
 }

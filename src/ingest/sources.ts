@@ -23,7 +23,7 @@ export interface FoundFile {
   readonly isGiven: boolean;
 }
 
-/** A stream of bytes whose format is to be told. */
+/** A stream of bytes whose format is to be found. */
 export interface SourceFile {
   readonly path: string;
   readonly head: Head;
@@ -186,7 +186,7 @@ async function peek(
         yield chunk;
       }
     } finally {
-      // Whoever has enough closes what it comes from.
+      // A reader that has enough closes its source.
       await iterator.return?.();
     }
   }

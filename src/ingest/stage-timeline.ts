@@ -1,7 +1,7 @@
 /**
  * What pipeline stages did, pass by pass: the Chrome trace that ByteDance's StragglerAnalysis writes
  * (analyzer/to_timeline.py: an array of complete events with args step, model_chunk, mb_id, seq_id; what pid and
- * tid mean is told at stageOfThread). Communication begins there when its last partner has arrived,
+ * tid mean is explained at stageOfThread). Communication begins there when its last partner has arrived,
  * and its duration can be slightly negative, because clocks of machines differ.
  */
 import type { Defect, Reading } from "../model/reading.ts";

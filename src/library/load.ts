@@ -1,4 +1,4 @@
-/** Reads and checks records. A wrong one is the user's to mend, so its file, place and field are named. */
+/** Reads and checks records. The user has to fix a wrong one, so the error names its file, place and field. */
 import { UserError } from "../base/errors.ts";
 import { CAUSES } from "../model/cause.ts";
 import {

@@ -83,7 +83,7 @@ function troubleOf(
   );
   const network = suspects.filter(({ cause }) => cause === "network-slow");
   const links = network.flatMap((suspect) => linksOf(suspect, job, places));
-  // Several machines are a group of which some way is slow; whose NIC, or which way, is not told.
+  // Several machines are a group of which some way is slow; which NIC or link is unknown.
   const isOneMachine = ({ ranks }: Suspect): boolean =>
     new Set(ranks.map((rank) => machineOf(job, rank))).size === 1;
   const alone = network.filter((suspect) => !suspect.link && isOneMachine(suspect));

@@ -23,7 +23,7 @@ export interface Overheads {
   readonly restartMs: number;
 }
 
-/** Orders of magnitude of §7.4 and §5.1; whoever has measured his own gives them. */
+/** Orders of magnitude of §7.4 and §5.1; a site that has measured its own gives them. */
 export const USUAL_OVERHEADS: Overheads = {
   microBatchesMs: 1_000,
   topologyMs: 60_000,

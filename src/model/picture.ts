@@ -21,7 +21,7 @@ export interface IncidentPicture {
 
 /** The way from a rank that waits to the one that all wait for, operator by operator (Holmes §4.2). */
 export interface Story {
-  /** The iteration that is told; null for a job that stands still. */
+  /** The iteration of the story; null for a job that hangs. */
   readonly iteration: number | null;
   /** From the symptom to the culprit; at most 8. */
   readonly hops: readonly StoryHop[];

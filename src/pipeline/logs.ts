@@ -59,7 +59,7 @@ async function jobOfLogs(
     { paths, isOfLogs: true, records, ...(workers === undefined ? {} : { workers }) },
     env,
   ).catch((error: unknown) => {
-    // What `diagnose` would read is no help to whoever asks about logs.
+    // What `diagnose` would read does not help a user who asks about logs.
     if (error instanceof UserError && error.exitCode === 3)
       throw noLogs(`no line could be read in ${paths.join(" ")} (${error.message})`);
     throw error;

@@ -45,8 +45,8 @@ export async function pictureOfJob(
 ): Promise<IncidentPicture> {
   env.progress("drawing", 0, 1);
   const parts = new Parts();
-  const told = await parts.part("the story", NO_STORY, () => storyOf(job, verdict));
-  parts.lack(told.lacks);
+  const made = await parts.part("the story", NO_STORY, () => storyOf(job, verdict));
+  parts.lack(made.lacks);
   const metrics = await parts.part("metrics", [], async () =>
     firstOf(verdict, drawn.machines ?? (await machinesOf(job))),
   );
@@ -55,24 +55,24 @@ export async function pictureOfJob(
     drawn.timeline === undefined ? timelineOf(job) : drawn.timeline,
   );
   env.progress("drawing", 1, 1);
-  const { story, whatIf } = told;
+  const { story, whatIf } = made;
   return { schema: SCHEMA, story, whatIf, metrics, logs, timeline, lacks: parts.lacks };
 }
 
 const SCHEMA = "faultline.picture/1";
 
-interface Told {
+interface StoryResult {
   readonly story: Story | null;
   readonly whatIf: WhatIf | null;
   readonly lacks: readonly string[];
 }
 
-const NO_STORY: Told = { story: null, whatIf: null, lacks: [] };
+const NO_STORY: StoryResult = { story: null, whatIf: null, lacks: [] };
 
-async function storyOf(job: Job, verdict: Verdict): Promise<Told> {
+async function storyOf(job: Job, verdict: Verdict): Promise<StoryResult> {
   if (verdict.kind === "hang" || verdict.kind === "crash") {
     const { story, lacks } = hangStory(job, verdict);
-    // A process that died tells more than who waited for it: no loss where it cannot be told.
+    // A process that died says more than the ranks that waited for it: no loss where there is no story.
     return { story, whatIf: null, lacks: verdict.kind === "hang" ? lacks : [] };
   }
   const replayed = replayedWhatIf(verdict);
@@ -103,7 +103,7 @@ async function slowParts(
   input: StoryInput,
   replayed: WhatIf | null,
   ownTimes: () => ReadonlyMap<Rank, OwnTime>,
-): Promise<Told> {
+): Promise<StoryResult> {
   const { story, lacks, iterations } = await slowStory(input);
   if (replayed || !iterations) return { story, whatIf: replayed, lacks };
   const whatIf = slowWhatIf(input.verdict, iterations, ownTimes());
@@ -147,11 +147,11 @@ export async function pictureOfSlowDown({
     mostRanks: MOST_FETCHED,
     mostMembers: MOST_MEMBERS,
   };
-  const told = await parts.part("the story", NO_STORY, () =>
+  const made = await parts.part("the story", NO_STORY, () =>
     slowParts(input, null, () => liveTimeBreakdowns(points, slowFrom)),
   );
-  parts.lack(told.lacks);
-  const { story, whatIf } = told;
+  parts.lack(made.lacks);
+  const { story, whatIf } = made;
   const { lacks } = parts;
   return { schema: SCHEMA, story, whatIf, metrics: [], logs: [], timeline: null, lacks };
 }

@@ -17,7 +17,7 @@ import { plain } from "./parts/plain.ts";
 import { amount } from "./parts/story-bars.tsx";
 import { revived } from "./parts/timeline.tsx";
 
-/** Between two operators, and before the kernels, so that they can be told apart. */
+/** Between two operators, and before the kernels, so that they can be distinguished. */
 const GAP_SHARE = 0.05;
 const MOST_NAME = 200;
 

@@ -73,7 +73,7 @@ function table(
   width: number,
 ): string[] {
   const blamed = new Set(regressions.flatMap(({ ranks }) => ranks));
-  // Whoever is accused comes into the table first where not all fit, and ranks stay in order.
+  // Suspects come into the table first where not all ranks fit, and ranks stay in order.
   const shown = run.ranks
     .toSorted((a, b) => Number(blamed.has(b.rank)) - Number(blamed.has(a.rank)) || a.rank - b.rank)
     .slice(0, MAX_RANKS)

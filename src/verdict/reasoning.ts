@@ -27,7 +27,7 @@ export function reasoningOf(
   lead: Hypothesis | undefined,
   posterior: Posterior,
 ): Reasoning {
-  // Who was accused loudly and is cleared belongs here too: if whoever clears is wrong, it is them.
+  // A strongly accused rank that was cleared belongs here too: if the clearing evidence is wrong, it is the suspect.
   const rivals = posterior.rivals
     .filter(
       ({ probability, hypothesis }) =>

@@ -8,7 +8,7 @@ import { line } from "../live/store.ts";
 import { kept, oneOf } from "../shell/kept.ts";
 import { links } from "../shell/route.ts";
 import { spanWords } from "../shell/words.ts";
-import { breakIt, demo, followDemo, mend, refusal, trial } from "./demo-state.ts";
+import { breakIt, demo, followDemo, fixIt, refusal, trial } from "./demo-state.ts";
 import { Guide, guideAt, useLearning } from "./guide.tsx";
 import { GUIDE } from "./guide-steps.ts";
 import type { Trial } from "./trial.ts";
@@ -119,7 +119,7 @@ function Result({ state }: { readonly state: DemoState }): VNode | null {
         </dd>
       </dl>
       {state.faults.length > 0 && (
-        <button type="button" class="demo-mend" onClick={() => void mend()}>
+        <button type="button" class="demo-mend" onClick={() => void fixIt()}>
           {state.isHung ? "Fix and restart the job" : "Fix"}
         </button>
       )}

@@ -1,5 +1,5 @@
 /**
- * Words with which programs tell of trouble, whoever wrote them. What the library does not know is found by these; they
+ * Words with which any program reports a problem. They find what the library does not know; they
  * make a line worth keeping, not a failure.
  */
 

@@ -66,7 +66,7 @@ export class FormReader {
   stamp = 0;
   flags = 0;
   report = forms.NO_REPORT;
-  /** Whether whoever follows single ranks wants to see the line. */
+  /** Whether the readers that follow single ranks want to see the line. */
   noted = false;
   rank = NO_RANK;
   idA = 0;

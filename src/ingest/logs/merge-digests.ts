@@ -1,4 +1,4 @@
-/** Adds up what was read of all files, in their order: the result is the same whoever read what and finished first. */
+/** Adds up what was read of all files, in their order: the result is the same whichever worker read what and finished first. */
 import type { KeptLine, LogCells, LogDigest, LogFile } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { CellTable } from "./cell-table.ts";

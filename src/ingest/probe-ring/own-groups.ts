@@ -1,5 +1,5 @@
 /**
- * The members of groups whose writers know only their own place in them (probe rings): whoever names the same
+ * The members of groups whose writers know only their own place in them (probe rings): all that name the same
  * communicator is a member. Seats of ranks that left no ring are filled where only one rank fits.
  */
 import { count, cutText } from "../../base/text.ts";

@@ -54,9 +54,9 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
   tell(ring, records, process, say);
 
   const { rank, worldSize, epochNs, host, gpu } = process;
-  const told = readOperators({ ring, records, communicators, kept });
+  const recorded = readOperators({ ring, records, communicators, kept });
   const dump: FlightDump = {
-    ...told,
+    ...recorded,
     file,
     version: headerText(bytes, "source"),
     library: process.library.replace(/^NCCL /, ""),
@@ -71,7 +71,8 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
   const kernels = readKernels(ring, records, names, dump, { rank, worldSize, host, gpu });
   const failure = failureOf(process);
   // A Python ring knows no operators; a native one that has none yet says so by its communicators.
-  const hasDump = told.ops.count > 0 || (process.writer === "native" && communicators.length > 0);
+  const hasDump =
+    recorded.ops.count > 0 || (process.writer === "native" && communicators.length > 0);
   return {
     file,
     format: FORMAT,

@@ -74,19 +74,19 @@ function judgedCause({ logReport }: Job): LogCause | null | undefined {
 /** The first own failure of each rank; a rank dies once. */
 function ownFailures(job: Job, judged: LogCause | null | undefined): LogFailure[] {
   const first = new Map<string, LogFailure>();
-  const told = new Set(judged ? failuresOf(job, judged) : []);
+  const named = new Set(judged ? failuresOf(job, judged) : []);
   // What a probe saw in a process is not the logs' to judge.
   const read = new Set(judged === undefined ? [] : job.logDigest?.files.map(({ name }) => name));
   const isAfterEnd = followsOn(job.failures.filter(isEnding));
   const isAfterTimeout = followsOn(job.failures.filter(isTimeout));
   for (const failure of job.failures) {
     if (failure.role !== "own" || isEnding(failure)) continue;
-    if (read.has(failure.file) && !told.has(failure)) continue;
-    // What the logs' judgement names is no aftermath. Else: processes that are told to end fail in many ways, and
+    if (read.has(failure.file) && !named.has(failure)) continue;
+    // What the logs' judgement names is no aftermath. Otherwise: processes that are asked to end fail in many ways, and
     // signals that follow a time-out are how a hang ends.
     const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
     const isSequel = isAfterEnd(failure) || (isSignal && isAfterTimeout(failure));
-    if (!told.has(failure) && (isSequel || isAftermath(job, failure))) continue;
+    if (!named.has(failure) && (isSequel || isAftermath(job, failure))) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
     if (!known || specificity(job, failure) > specificity(job, known)) first.set(key, failure);
@@ -130,8 +130,8 @@ function chooseRoot(
     return silentFinding(job, silent, echoes, judged);
   }
   if (candidates.length > 0) {
-    const told = new Set(judged ? failuresOf(job, judged) : []);
-    const by = candidates.every((failure) => told.has(failure)) ? judged : null;
+    const named = new Set(judged ? failuresOf(job, judged) : []);
+    const by = candidates.every((failure) => named.has(failure)) ? judged : null;
     return ownFinding(job, withRank(job, candidates, heard), by);
   }
   // Others than the processes themselves say what broke: how they ended then says no more.
@@ -198,10 +198,10 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
  * Ranks whose log simply ends (no error, no echo, no answer to a call for dumps) while others report
  * a closed connection before any operator timed out: killed from outside.
  */
-function silentDeaths(job: Job, told: readonly LogFailure[]): Rank[] {
+function silentDeaths(job: Job, named: readonly LogFailure[]): Rank[] {
   if (connectionsClosedFirst(job) !== true) return [];
   const heard = new Set<Rank>();
-  for (const failure of told) if (failure.rank !== null) heard.add(failure.rank);
+  for (const failure of named) if (failure.rank !== null) heard.add(failure.rank);
   for (const report of job.watchdog) if (report.rank !== null) heard.add(report.rank);
   const ended = [...job.logs.values()]
     .filter(

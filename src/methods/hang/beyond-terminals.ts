@@ -91,7 +91,7 @@ function idleStates(job: Job, graph: WaitGraph): RankState[] {
 }
 
 /**
- * A rank with nothing pending in a job that hangs: whoever waits for it left no dump, but a rank that
+ * A rank with nothing pending in a job that hangs: the ranks that wait for it left no dump, but a rank that
  * waits itself has something pending.
  */
 export function idleRanks(job: Job, graph: WaitGraph): NewFinding[] {

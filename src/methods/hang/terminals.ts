@@ -177,7 +177,7 @@ function opFinding(job: Job, graph: WaitGraph, op: StuckOp): NewFinding {
   };
 }
 
-/** Whoever is known has entered; whether the others have, nothing says. */
+/** All known members have entered; whether the others have is unknown. */
 function unknownMembers(job: Job, op: StuckOp, unknown: number): NewFinding {
   const members = `${unknown} ${unknown === 1 ? "member that" : "members that"} left no record`;
   return {

@@ -44,15 +44,15 @@ export const waitGraph: Method = {
     const certain = findings.some((finding) => finding.weight >= 0.5);
     if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
     const halted = haltedRanks(job);
-    const told = findings.map((finding) => aroundHalted(halted, finding));
-    const accused = new Set(told.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
+    const adjusted = findings.map((finding) => aroundHalted(halted, finding));
+    const accused = new Set(adjusted.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
     // Who was about to exchange something with a process that is gone only waits.
     const waiting = [...graph.stuckIn.keys()].filter(
       (rank) => !accused.has(rank) && !halted.has(rank),
     );
     const doubt = doubtOf(job, findings);
     yield weakened(overview(job, graph, waiting, accused), doubt);
-    for (const finding of told) yield weakened(finding, doubt);
+    for (const finding of adjusted) yield weakened(finding, doubt);
   },
 };
 

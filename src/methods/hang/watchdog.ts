@@ -84,7 +84,7 @@ function outOfOrder(job: Job, reports: readonly WatchdogReport[]): Accusation[] 
   return accuses.length > 0 ? accuses : null;
 }
 
-/** Records of a rank that is told to dump or to end. */
+/** Records of a rank that is asked to dump or to end. */
 const ENDING =
   /^torch\.watchdog\.(?:last-work|dump|after-dump|inconsistency|taking-down|global-abort)/;
 

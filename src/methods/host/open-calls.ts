@@ -1,6 +1,6 @@
 /**
- * host/open-calls: in which traced call each rank stands when the job stands still. Whoever is inside a collective
- * waits; so does whoever waits for its GPU. A rank that is in the data loader, or in no call of communication while
+ * host/open-calls: in which traced call each rank is when the job hangs. A rank inside a collective
+ * waits; so does one that waits for its GPU. A rank that is in the data loader, or in no call of communication while
  * its peers are in one that blocks, is what they wait for.
  */
 import { largest } from "../../base/numbers.ts";

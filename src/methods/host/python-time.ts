@@ -198,7 +198,7 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
 
 /**
  * All ranks alike, and none slower than before: peers and history show nothing. But iterations that go to garbage
- * collection or to waiting for data by such shares are no healthy job's, whoever its peers are.
+ * collection or to waiting for data by such shares are no healthy job's, whatever its peers do.
  */
 function* commonHabits(times: readonly HostTimes[]): Iterable<NewFinding> {
   for (const habit of Object.keys(TOO_MUCH) as Habit[]) {

@@ -130,7 +130,7 @@ function riseOf({ durationMs }: IterationSeries): number {
   return median(known.subarray(known.length - third)) / median(known.subarray(0, third));
 }
 
-/** Spikes and fluctuations are told, and blamed on nobody. */
+/** Spikes and fluctuations are reported, and accuse no rank. */
 function* irregularOnes(job: Job): Iterable<NewFinding> {
   const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
   const episodes = longest.episodes.filter(({ type }) => type !== "degradation");

@@ -1,7 +1,7 @@
 /**
  * Whether a rank's own time grew on its CPU or on its GPU. A slow GPU leaves the CPU's calls as they were, far
  * ahead of it; a slow CPU spreads them out. What it does in front of its first call (the first batch is fetched there)
- * no span of calls shows: whoever runs the same program calls earlier by that much.
+ * no span of calls shows: ranks that run the same program call earlier by that much.
  */
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
@@ -80,7 +80,7 @@ export function cpuOrGpu(
   const later = Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
   const growth = suspect.afterMs - suspect.beforeMs;
   const calls = lateCalls(operators, cut, at(true), hasBefore ? at(false) : [], growth, clocks);
-  // Whoever waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
+  // A CPU that waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
   const isSpread =
     spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
   const lostMs = lost?.get(suspect.rank);
@@ -91,7 +91,7 @@ export function cpuOrGpu(
     lostNow >= MUCH * of(account.totalMs, true) &&
     (!hasBefore ||
       lostNow >= NEARLY_ALL * (of(account.totalMs, true) - of(account.totalMs, false))) &&
-    // In pipelines whose CPUs wait for what they receive many call late, whoever is slow.
+    // In pipelines whose CPUs wait for what they receive many call late, whichever rank is slow.
     lostToOthers(suspect, account, accounts, lost!) <= EXPLAINS * lostNow;
   const isLateAtFirst = isLateCaller || (calls !== null && calls.firstMs >= EXPLAINS * growth);
   const firstMs = isLateCaller ? lostNow : (calls?.firstMs ?? 0);
@@ -214,8 +214,8 @@ function gapsOf(
 }
 
 /**
- * Share of the places in an iteration at which most of the CPU's delay arises; null where it cannot be told. The gap in
- * front of the first call holds the end of the iteration before as well, so that being late is told by the peers.
+ * Share of the places in an iteration at which most of the CPU's delay arises; null where it is unknown. The gap in
+ * front of the first call holds the end of the iteration before as well, so that the peers show whether it is late.
  */
 function placesOfDelay(
   usual: readonly number[] | null,

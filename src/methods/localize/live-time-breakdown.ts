@@ -8,8 +8,8 @@ import { spreadPivots } from "./progressive/progressive.ts";
 /** Ranks whose own time rose most, and others to compare them with: telling each of 10,000 takes too long. */
 const MOST_RISEN = 64;
 const PEERS = 448;
-/** Share of the iterations that a rank must have told. */
-const TOLD = 0.9;
+/** Share of the iterations that a rank must have reported. */
+const REPORTED = 0.9;
 
 /** `slowFrom`: the first slow iteration. Ranks that do not tell what they spend inside operators have no account. */
 export function liveTimeBreakdowns(points: LivePoints, slowFrom: number): Map<Rank, TimeBreakdown> {
@@ -43,8 +43,8 @@ export function liveTimeBreakdowns(points: LivePoints, slowFrom: number): Map<Ra
 function insideOf(points: LivePoints, k: number): Inside | null {
   const durationMs = columnOf(points.durationMs, points, k);
   const collective = columnOf(points.collectiveMs, points, k);
-  const told = durationMs.filter((ms, i) => ms > 0 && collective[i]! >= 0).length;
-  if (told < TOLD * durationMs.length) return null;
+  const reported = durationMs.filter((ms, i) => ms > 0 && collective[i]! >= 0).length;
+  if (reported < REPORTED * durationMs.length) return null;
   const byClass = new Map([
     ["collective", collective],
     ["transfer send", columnOf(points.sendMs, points, k)],

@@ -36,7 +36,7 @@ const PIVOTS = 5;
 const MOST_WHOLE = 8;
 
 /**
- * What can be told, or nothing. The function that is handed back is called again with more operators fetched, until the
+ * The answer that is possible so far, or nothing. The returned function is called again with more operators fetched, until the
  * search wants no more; what needs no operators is worked out once.
  */
 export function liveLocalizer(input: LiveInput): () => NewFinding[] {
@@ -63,7 +63,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const ended = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
     const cut = wholeOnes(input, ended, suspects, pivots);
     if (cut.length === 0) return [];
-    // Of whom there are no operators (yet), it cannot be told what is slow in it.
+    // Without operators of a rank (yet), it is unknown what is slow in it.
     const isThere = ({ rank }: { readonly rank: Rank }): boolean =>
       cut.some((one) => one.rank === rank);
     const located = { ...ended, ranks: ended.ranks.filter(isThere) };
@@ -89,7 +89,7 @@ function liveSplit({ points }: LiveInput, slow: SlowIterations): Split | null {
   return splitOf([...iterations], totalMs, slow);
 }
 
-/** Of whoever may be named; for a network one of its ends, so that the finding has a place. */
+/** Of any rank that may be named; for a network one of its ends, so that the finding has a place. */
 function wholeOnes(
   { operatorsOf }: LiveInput,
   { ranks, network, unseen }: Located,
@@ -103,7 +103,7 @@ function wholeOnes(
   return [...new Set(wanted)].flatMap((rank) => operatorsOf(rank) ?? []);
 }
 
-/** Ranks that told of one of the slow iterations. */
+/** Ranks that reported one of the slow iterations. */
 function tellingOf({ points, slowFrom }: LiveInput): number {
   const { iterations, ranks, durationMs } = points;
   const first = iterations.findIndex((number) => number >= slowFrom);

@@ -44,10 +44,10 @@ const ALWAYS_RATIO = 1.05;
 const ALWAYS_SIGMAS = 8;
 const ALWAYS_SHARE = 0.02;
 const APART = 1.5;
-/** Own times of whoever works beside a slow rank differ a little, too. */
+/** Own times of ranks that work beside a slow rank differ a little, too. */
 const OF_WORST = 0.5;
 const MIN_PEERS = 3;
-/** Whoever waits for another so much more than its peers do, as a share of what its own time is above theirs, only waits. */
+/** A rank that waits for another so much more than its peers do, as a share of what its own time is above theirs, only waits. */
 const WAITS = 0.3;
 /** A spike: so many deviations, and so much of an iteration, above the rank's own median; how many make a habit. */
 const SPIKE_SIGMAS = 10;
@@ -216,7 +216,7 @@ function atLeast(count: number, mean: number): number {
   return Math.max(0, 1 - below);
 }
 
-/** Of each account, its spikes; of those that jump in the same iteration only whoever jumps highest has one. */
+/** The spikes of each rank; of ranks that jump in the same iteration only the highest has one. */
 function ownSpikes(all: readonly TimeBreakdown[]): number[][] {
   const highest = new Map<number, number>();
   const jumps = all.map((account) => jumpsOf(account));

@@ -36,7 +36,7 @@ export interface Witness {
 
 /** Records with gaps and contradictions: what is left of the certainty. */
 const WITH_GAPS = 0.9;
-/** Who left nothing may be the one that all wait for, and whoever waits for it a little less looks guilty. */
+/** A rank that left no record may be the one that all wait for, and a rank that waits a little less for it looks suspect. */
 const SOME_UNSEEN = 0.7;
 /** A handful of iterations may all be odd. */
 const FEW_ITERATIONS = 8;
@@ -174,7 +174,7 @@ function surenessOfRatio(ratio: number): number {
   return SUREST - (SUREST - SURE_AT_TWICE) * Math.min(1, 2 / ratio);
 }
 
-/** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
+/** A rank that is not seen may be what the last one to arrive waits for, and fewer groups show less of what is usual. */
 const UNSEEN = 0.5;
 
 function networkFinding(
@@ -274,7 +274,7 @@ const BY_EXCLUSION = 0.5;
 
 /**
  * The one of a group whose record is missing, and whom all the others of it wait for. If they wait in a few operators
- * only, it may itself wait for data or for a link: that is told, and nobody is accused.
+ * only, it may itself wait for data or for a link: the finding says so and accuses no rank.
  */
 export function fromUnseenPeer(
   { rank, waiting, growthMs, isThroughout }: UnseenPeer,

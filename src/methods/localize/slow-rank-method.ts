@@ -78,7 +78,7 @@ export const slowRank: Method = {
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
       const growthMs = median(split.slowMs) - median(split.normalMs);
       const waitsFor = waiting(source, job, split, Infinity);
-      // Own times of whoever works beside a slow rank grow a little, too; they cannot accuse while it is not seen.
+      // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
       suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
       located = locate(progress, suspects, accounts, slow, growthMs, waitsFor, (rank) => {
@@ -93,16 +93,16 @@ export const slowRank: Method = {
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
     const isAlways = leads.suspects.some(({ kind }) => kind === "always");
-    const told = isAlways
+    const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
       : weighed(located, slow, suspects, floors, totalMs, witness);
     const away =
-      told.length > 0 || !isWhole
+      accused.length > 0 || !isWhole
         ? null
         : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
     // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
     const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
-    const found = isPlain ? [fromUnseenPeer(away, witness)] : told;
+    const found = isPlain ? [fromUnseenPeer(away, witness)] : accused;
     if (found.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
     if (found.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);

@@ -27,7 +27,7 @@ export interface Located {
   readonly agreement: number;
   /** What is slow in the network; beside ranks only where both are. */
   readonly network: Culprit | null;
-  /** Whether communication between machines shows it, whoever waits for whom. */
+  /** Whether communication between machines shows it, whichever rank waits. */
   readonly isPlain: boolean;
   /** Ranks without operators that the others wait for. */
   readonly unseen: Culprit | null;
@@ -89,7 +89,7 @@ export function locate(
       !waitsFor(rank, found)
     )
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
-  // Of iterations picked for their length all that communicates is longer, whoever is at fault.
+  // Of iterations picked for their length all that communicates is longer, whichever rank is at fault.
   const slowed = counted.filter(({ cause }) => cause === "network");
   const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
   const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);

@@ -1,5 +1,5 @@
 /**
- * Where the time of a rank's iterations goes. A collective ends for all its members at once, so whoever is late
+ * Where the time of a rank's iterations goes. A collective ends for all its members at once, so a late rank
  * makes the others stay longer in it: time inside communication is mostly waiting for others, and time outside
  * is the rank's own. Of a job in which one rank computes slowly, only that rank's own time grows (Holmes §4.3:
  * the member whose operator is normal is the one that the others wait for). Durations of operators are the

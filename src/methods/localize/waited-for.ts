@@ -1,9 +1,9 @@
 /**
  * Whom the others wait for. All ranks of a synchronous job share their iterations, and a collective ends for all members at
- * once, so that whoever spends less time inside communication than the median rank is waited for by that much: its *lead*,
+ * once, so that a rank that spends less time inside communication than the median rank is waited for by that much: its *lead*,
  * an iteration at a time. What all have in common (a noisy network, a pause, a machine that others use, too) is in
  * everybody's time and cancels out, and so does what overlaps with kernels alike: leads are quiet to a percent where
- * iteration times vary by a third. It is the simplest question that can be asked of a dump; whoever is accused otherwise
+ * iteration times vary by a third. It is the simplest question that can be asked of a dump; a rank that is accused otherwise
  * has to pass it (`isWaitedFor`).
  */
 import { median, spread } from "../../maths/robust.ts";
@@ -35,7 +35,7 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
-/** Whoever leads by less than this part of the largest lead works beside a slow rank. */
+/** A rank that leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
 const BY_CHANCE = 0.6;

@@ -26,7 +26,7 @@ import { wiringOf } from "./progressive/wiring.ts";
 
 /** Iterations of each kind that are compared. */
 const MOST_COMPARED = 48;
-/** Share of the slow-down that whoever waits for the culprit waits. */
+/** Share of the slowdown that a rank which waits for the suspect waits. */
 const WAITS = 0.3;
 /** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
 const PREVAILS = 2;
@@ -82,7 +82,7 @@ export function weighed(
   }
   if (compute.length > 0) return compute;
   if (network) return isUnsupported(witness) ? [] : [network];
-  // Iterations that were picked one by one, or that are over, all wait for somebody: whoever is not seen.
+  // Iterations that were picked one by one, or that are over, all wait for some rank: one that is not seen.
   if (located?.unseen && slow!.isLasting && slow!.until === null)
     return [fromUnseen(located.unseen, slow!, witness)];
   if (own.length > 0) return [...fromOwnTimes(own, witness)];

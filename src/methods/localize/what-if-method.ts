@@ -9,7 +9,7 @@ import type { StageOperations } from "../../model/stage-operations.ts";
 import { suspectsOf, type Suspect } from "./what-if/suspects.ts";
 import { whatIf, type WhatIf } from "./what-if/what-if.ts";
 
-/** Chosen by judgement: the paper's three causes are told apart by shares, not by error rates. */
+/** Chosen by judgement: the paper's three causes are distinguished by shares, not by error rates. */
 const WORKER_WEIGHT = 0.8;
 const LEAD_WEIGHT = 0.7;
 const SECOND_WEIGHT = 0.45;

@@ -145,7 +145,7 @@ export function analyseLogs(
 
 /**
  * What a healthy job says, for the pool of normal events: its templates, and the records that it met. What was settled
- * there (a port that came back, an exception that was only told of) is normal only where it is settled again.
+ * there (a port that came back, an exception that was only reported) is normal only where it is settled again.
  */
 export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): string[] {
   const known = knownLines(digest, matchers);
@@ -241,7 +241,7 @@ function suspectNodes(
     }));
 }
 
-/** Whoever wrote the root, and few did, stands out by that more than by any comparison. */
+/** A node that wrote the root, if few did, stands out by that more than by any comparison. */
 function withCause(
   suspects: readonly SuspectNode[],
   cause: LogCause | null,

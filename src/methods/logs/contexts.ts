@@ -30,7 +30,7 @@ export function contextCauses(
     (about.stage === "launch" || about.stage === "load") &&
     digest.iterations.every(({ iteration }) => iteration.length === 0);
   const behind = ranksBehind(digest, known);
-  // Whoever has issued many collectives is past the preparation, whether or not iterations are reported.
+  // A rank that has issued many collectives is past the preparation, whether or not iterations are reported.
   const isStarted = mostIssued(known) >= STARTED_COLLECTIVES;
   const isStuck = !hasRoot && isStuckTogether(digest, known);
   if (isStuck) {
@@ -152,10 +152,11 @@ function isStuckTogether(digest: LogDigest, known: readonly (FaultMatch | null)[
   const issued = new Set<string>();
   const ranks = new Set<number>();
   for (const [i, match] of known.entries()) {
-    const told = match && WAITED.test(match.record.id) ? PROGRESS.exec(digest.kept[i]!.text) : null;
-    if (!told) continue;
-    if (Number(told[2]) > 0) return false;
-    issued.add(told[1]!);
+    const progress =
+      match && WAITED.test(match.record.id) ? PROGRESS.exec(digest.kept[i]!.text) : null;
+    if (!progress) continue;
+    if (Number(progress[2]) > 0) return false;
+    issued.add(progress[1]!);
     const { stream, text } = digest.kept[i]!;
     for (const rank of ranksIn(text, digest.streams[stream]!.rank)) ranks.add(rank);
   }

@@ -51,7 +51,7 @@ const REFUSAL: Blamed = {
   weight: 0.45,
   says: "The framework refused what the program asked of it.",
 };
-/** Raised by so many writers, or so often where they are not told apart, it is the program's. */
+/** Raised by so many writers, or so often where writers are not known, it is the program's. */
 const MANY = 3;
 const MANY_BONUS = 0.12;
 const MOST_WEIGHT = 0.75;

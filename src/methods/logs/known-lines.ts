@@ -152,7 +152,7 @@ export const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;
 
 /**
  * By kept line: whether it is an exception that came without a traceback and after which its writer went on with
- * ordinary lines: then it was told of, not died of.
+ * ordinary lines: then the program reported it and did not die of it.
  */
 export function mentioned(digest: LogDigest): Uint8Array {
   const { kept, shapes, cells, blocks } = digest;

@@ -213,7 +213,7 @@ function networkRegressions(run: RunProfile, healthy: Healthy): Regression[] {
   return [...byGroup.values()].map((list) => networkWords(list, healthy));
 }
 
-/** Only where nothing else explains the longer step: whoever is held up makes others wait in their collectives. */
+/** Only where nothing else explains the longer step: a rank that is blocked makes others wait in their collectives. */
 function untracedRegressions(run: RunProfile, healthy: Healthy): Regression[] {
   const found = slowUntraced(run.ranks, healthy, LEAST_SHARE, ({ stepMs }) => median(stepMs));
   return found.length === 0 ? [] : [untracedWords(found)];

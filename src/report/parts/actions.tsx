@@ -23,7 +23,7 @@ interface ActionsProps {
   readonly onCopy?: ((command: string) => void) | undefined;
 }
 
-/** Advice that the plan says in full elsewhere is not said twice: for whoever shows both. */
+/** Advice that the plan gives in full elsewhere is not repeated, for pages that show both. */
 export function unplannedActions({
   actions,
   mitigation,

@@ -13,7 +13,7 @@ const MOST_ROWS = 64;
 
 interface StoryProps {
   readonly story: StoryPicture;
-  /** Told where the pointer is on a hop, so that its ranks can be marked elsewhere; null: on none. */
+  /** Called when the pointer is on a hop, so that its ranks can be marked elsewhere; null: on none. */
   readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;
 }
 

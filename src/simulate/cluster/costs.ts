@@ -1,5 +1,5 @@
 /**
- * Faults that are told by what they cost (`cost=0.0266`: a step takes 2.66 % longer) instead of by how
+ * Faults that are given by what they cost (`cost=0.0266`: a step takes 2.66 % longer) instead of by how
  * strong they are. Papers report costs; how strong a fault must be for one depends on the layout, on how
  * far CPUs run ahead and on what overlaps, so it is found by trying, without noise.
  */

@@ -28,7 +28,7 @@ export interface FaultSpec {
   readonly signature: string;
 }
 
-/** What the simulator can break, and what each needs to be told. */
+/** What the simulator can break, and what each needs. */
 export const SIMULATED_CAUSES: readonly Cause[] = [
   "gpu-slow",
   "cpu-stall",

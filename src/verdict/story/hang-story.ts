@@ -146,7 +146,7 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
 
 /**
  * How long a rank has been in its first operator that has not ended, as it tells itself. The flight recorder does not
- * say when it was written; whoever's watchdog fired has waited for the timeout at least.
+ * say when it was written; a rank whose watchdog fired has waited for the timeout at least.
  */
 function waitedMs(job: Job, rank: Rank): number | null {
   const dump = job.dumps.get(rank)?.dump;

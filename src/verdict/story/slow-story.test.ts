@@ -118,7 +118,7 @@ describe("what an iteration would take without a slow link", () => {
     const own = new Map(
       [1, 2, 3, 10].map((rank) => [rank, ownTime((late as Record<number, number>)[rank] ?? 0)]),
     );
-    const iterations = { told: [3], slow: [3, 4], healthy: [1, 2], slowMs: 300, healthyMs: 100 };
+    const iterations = { shown: [3], slow: [3, 4], healthy: [1, 2], slowMs: 300, healthyMs: 100 };
     const told = slowWhatIf(verdict, iterations, own)!;
     expect(told.bars.map((bar) => [bar.label, bar.ms])).toEqual([
       ["now", 300],

@@ -57,13 +57,13 @@ export async function slowStory(input: StoryInput): Promise<ToldStory> {
     (one) => one !== null,
   );
   const iterations = storyIterations(seen, span);
-  if (iterations.told.length === 0)
+  if (iterations.shown.length === 0)
     return nothing("No story: the operators at hand hold no slow iteration that most ranks share.");
   const walker = walkerOf(job, known, blamed, iterations.healthy, input.mostMembers);
   const walks: { readonly walked: Walk; readonly suspect: Suspect }[] = [];
   const elsewhere: string[] = [];
   const isEnough = (): boolean => walks.some(({ walked }) => walked.hops.length >= ENOUGH_HOPS);
-  for (const iteration of iterations.told) {
+  for (const iteration of iterations.shown) {
     if (isEnough()) break;
     for (const victim of await victimsOf(walker, candidates, near, iteration)) {
       const walked = await walk(walker, victim, iteration);

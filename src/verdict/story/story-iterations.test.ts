@@ -27,18 +27,18 @@ describe("the iterations that a slow-down is told of", () => {
 
   it("begin with one that shows it well and is no hiccup", () => {
     const span = { from: 31, until: null };
-    const lengths = told(HICCUPS, span).told.map((number) => HICCUPS[number - 3]);
+    const lengths = told(HICCUPS, span).shown.map((number) => HICCUPS[number - 3]);
     expect(lengths[0]).toBe(210);
     expect(Math.max(...lengths.map((ms) => ms!))).toBe(210);
-    expect(told([...calm(8), 150, 151, 152], { from: 11, until: null }).told[0]).toBe(12);
-    expect(told([...calm(8), 150], { from: 11, until: null }).told).toEqual([11]);
+    expect(told([...calm(8), 150, 151, 152], { from: 11, until: null }).shown[0]).toBe(12);
+    expect(told([...calm(8), 150], { from: 11, until: null }).shown).toEqual([11]);
   });
 
   it("are slow ones alone where they come now and then, whatever one of them takes", () => {
     const ms = [...calm(40)];
     for (const [at, took] of [12, 18, 24, 30].map((n, k) => [n, [170, 165, 900, 175][k]!] as const))
       ms[at - 3] = took;
-    const { slow, slowMs, told: first } = told(ms, { from: 12, until: 30 });
+    const { slow, slowMs, shown: first } = told(ms, { from: 12, until: 30 });
     expect(slow).toEqual([12, 18, 24, 30]);
     expect(slowMs).toBe(172.5);
     expect(first[0]).toBe(30);
@@ -53,7 +53,7 @@ describe("the iterations that a slow-down is told of", () => {
   });
 
   it("are typical ones where it was slow from the start", () => {
-    const { told: first, healthyMs } = told([...calm(9), 500], { from: null, until: null });
+    const { shown: first, healthyMs } = told([...calm(9), 500], { from: null, until: null });
     expect(healthyMs).toBeNaN();
     expect(first).not.toContain(12);
   });

@@ -1,4 +1,4 @@
-/** Which iterations a story is told of, and which ones they are compared with. */
+/** Which iterations a story covers, and which ones they are compared with. */
 import { slowTimesOf } from "../../model/facts.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { Verdict } from "../../model/verdict.ts";
@@ -6,7 +6,7 @@ import { middle } from "./middle.ts";
 
 export interface StoryIterations {
   /** Slow ones that most ranks hold, the one to tell of first. */
-  readonly told: readonly number[];
+  readonly shown: readonly number[];
   /** Slow ones for comparing, at most a dozen. */
   readonly slow: readonly number[];
   /** The last before it became slow, at most a dozen; empty where it was slow from the start. */
@@ -27,7 +27,7 @@ const MOST_HEALTHY = 12;
 const MOST_TOLD = 4;
 /** Of the way from a healthy iteration to a long one: below, an iteration between slow ones is none itself. */
 const SLOWISH = 0.4;
-/** Longer ones are told last: so long they are by chance, and what made them so is not what lasts. */
+/** Longer ones come last: their length is chance, not the lasting cause. */
 const USUAL = 0.9;
 
 /** What the suspects' evidence says of the time; else what any finding says. */
@@ -69,7 +69,7 @@ export function storyIterations(
   const order = (ms: number): number =>
     Number.isNaN(healthyMs) ? Math.abs(ms - usual) : ms < most ? -ms : ms;
   return {
-    told: spread(slow.toSorted((a, b) => order(a.ms) - order(b.ms)).map(({ number }) => number)),
+    shown: spread(slow.toSorted((a, b) => order(a.ms) - order(b.ms)).map(({ number }) => number)),
     slow: slow.slice(0, MOST_HEALTHY).map(({ number }) => number),
     healthy: outside.slice(-MOST_HEALTHY).map(({ number }) => number),
     slowMs: middle(slow.map(({ ms }) => ms)),

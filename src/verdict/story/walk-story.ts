@@ -28,7 +28,7 @@ export async function storyOf(
   { iteration, hops, end }: Walk,
 ): Promise<Story> {
   const hasBefore = healthy.length > 0;
-  const told = hops.map((hop): StoryHop => ({
+  const shown = hops.map((hop): StoryHop => ({
     kind: hop.kind,
     title: hopTitle(job, hop),
     says: hopSays(job, hop, hasBefore),
@@ -40,7 +40,7 @@ export async function storyOf(
     leftOut: hop.leftOut,
   }));
   if (end.by === "network")
-    return { iteration, hops: told, ends: networkEnds(suspect, end.floorMs) };
+    return { iteration, hops: shown, ends: networkEnds(suspect, end.floorMs) };
   const { rank } = end;
   const isTransfer = hops.at(-1)!.kind === "transfer";
   const peers = isTransfer ? groupOf(job, rank, end.peers) : end.peers;
@@ -53,7 +53,7 @@ export async function storyOf(
     : ownExcess(own, rank, iteration, healthy);
   const ends = ownEnds(job, rank, ms, excess, hasBefore, suspect, issuing(verdict, suspect));
   const last = ownHop(job, rank, peers, iteration, own, healthy);
-  return { iteration, hops: [...told.slice(0, MOST_HOPS - 1), last], ends };
+  return { iteration, hops: [...shown.slice(0, MOST_HOPS - 1), last], ends };
 }
 
 /** Behind a transfer stand two ranks of different stages: peers are those that share the most with the rank. */

@@ -75,7 +75,7 @@ export function slowWhatIf(
   if (hasBefore && !(grew > 0)) return null;
   const next = latest((rank) => !blamed.has(rank));
   const network = isNetwork(lead);
-  // Whoever is slow at the ends of a link stays so when the link is mended.
+  // A rank that is slow at the end of a link stays slow when the link is fixed.
   if (network && hasBefore)
     return networkWhatIf(
       verdict,

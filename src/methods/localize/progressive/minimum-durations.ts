@@ -1,6 +1,6 @@
 /**
  * How long communication takes once all are there: the least duration among an operator's members is that of the
- * one that came last and waited for nobody. Its change tells of the network alone, whoever else is late.
+ * one that arrived last and waited for no other rank. Its change shows the network alone, whichever ranks are late.
  */
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";

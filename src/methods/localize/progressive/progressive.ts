@@ -32,7 +32,7 @@ export interface Progress {
   readonly culprit: Culprit | null;
   /** Where the searches came to, the best supported first. */
   readonly ends: readonly Culprit[];
-  /** Communication that got slow, whoever waits for whom; null where none did. */
+  /** Communication that got slow, whichever rank waits; null where none did. */
   readonly network: Culprit | null;
   readonly arrivals: readonly Arrival[];
   /** Ranks whose logs were read nearly whole. */
@@ -167,7 +167,7 @@ function combined(arrivals: readonly Arrival[], split: Split): End[] {
       group < 0 || cause === "unseen" ? `${cause} ${ranks.join()}` : `${cause} of ${group}`;
     const stands = isSignificant(arrival, split);
     const known = ends.get(key);
-    // A pivot that waits for nobody has no evidence; whoever came to it from elsewhere has.
+    // A pivot that waits for no other rank has no evidence; walks that came to it from elsewhere have.
     if (!known) ends.set(key, { arrival, votes: 1, stands });
     else {
       const better = stands && !known.stands ? arrival : known.arrival;
