@@ -90,14 +90,14 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
   for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
     const probe = probed.get(rank);
-    const given = jobFile?.ranks.get(rank);
+    const place = jobFile?.ranks.get(rank);
     ranks.set(rank, {
       rank,
-      machine: given?.machine ?? process?.hostId ?? (probe?.host || null),
-      gpu: given?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
+      machine: place?.machine ?? process?.hostId ?? (probe?.host || null),
+      gpu: place?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
       pid: process?.pid ?? probe?.pid ?? null,
-      nic: given?.nic ?? null,
-      leaf: jobFile?.leaves.get(given?.nic ?? "") ?? null,
+      nic: place?.nic ?? null,
+      leaf: jobFile?.leaves.get(place?.nic ?? "") ?? null,
       stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
     });
   }

@@ -90,7 +90,7 @@ function* laggards(job: Job, report: RasReport): Iterable<NewFinding> {
   }
   const ranks = [...behind.keys()].filter((rank) => !ahead.has(rank)).sort((a, b) => a - b);
   if (ranks.length === 0 || ranks.length > MAX_LAGGARDS) return;
-  const why = `${rankWords(ranks)} launched fewer collectives than their peers, by NCCL's own counters`;
+  const why = `${rankWords(ranks)} launched fewer collectives than other ranks, by NCCL's own counters`;
   yield {
     says: why,
     weight: 0.4,
