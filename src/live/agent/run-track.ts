@@ -13,6 +13,7 @@ import { PointRows, type PointRow, RankTrack } from "./rank-track.ts";
 import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
+import { RunIterations } from "./run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 
@@ -36,6 +37,7 @@ export class RunTrack {
   readonly #context: RunContext;
   #of: WatchedRun;
   readonly #rows = new PointRows();
+  readonly #iterations = new RunIterations();
   #run: string | null = null;
   #told = "";
   #processes = new Map<number, RankProcess>();
@@ -78,6 +80,7 @@ export class RunTrack {
     nowMs: number,
     rowsOfLogs: readonly PointRow[] = [],
   ): Report[] {
+    this.#iterations.tick([...this.ranks.values()], nowMs);
     for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row));
     for (const row of rowsOfLogs) {
       const track = this.ranks.get(row.rank);
