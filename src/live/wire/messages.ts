@@ -105,6 +105,8 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
+    readonly pause?: string;
   }[];
   /** What did not reach the service because the buffer was full, since the start of the agent. */
   readonly dropped: { readonly reports: number; readonly points: number };
