@@ -50,7 +50,9 @@ export async function openService(
   const auth = makeAuthorizer({ ...config, tls: config.tls !== null, nowMs: Date.now });
   const jobFiles = new Map(
     await Promise.all(
-      config.jobs.map(async ({ name, jobFile }) => [name, await readJobFile(jobFile)] as const),
+      config.jobs.flatMap(({ name, jobFile }) =>
+        jobFile === null ? [] : [readJobFile(jobFile).then((read) => [name, read] as const)],
+      ),
     ),
   );
   const machines = machinesOf(config);
@@ -87,6 +89,8 @@ export async function openService(
     alerts: config.alerts,
     actions: config.actions,
     hangMs,
+    pauseMs: 1000 * config.detection.pauseSeconds,
+    thresholds: thresholdsOf(config),
     relapseMs: RELAPSE_MS,
     silentMs: 1000 * config.detection.silentSeconds,
     jobFiles,
@@ -143,6 +147,18 @@ async function openHistory(config: ServeConfig, log: (line: string) => void): Pr
   }
   await mkdir(dirname(config.history.path), { recursive: true, mode: 0o700 });
   return await openDuckDbHistory(config.history.path);
+}
+
+function thresholdsOf({ jobs }: ServeConfig): ServiceOptions["thresholds"] {
+  return new Map(
+    jobs.map(({ name, hangSeconds, pauseSeconds }) => [
+      name,
+      {
+        ...(hangSeconds === null ? {} : { hangMs: 1000 * hangSeconds }),
+        ...(pauseSeconds === null ? {} : { pauseMs: 1000 * pauseSeconds }),
+      },
+    ]),
+  );
 }
 
 function machinesOf({ prometheus }: ServeConfig): ServiceOptions["machines"] {

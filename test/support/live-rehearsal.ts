@@ -80,6 +80,8 @@ export async function rehearse(
       alerts: { alertmanager: [], webhooks: [], slack: [] },
       actions: { dryRun: true, approval: "required", hooks: [] },
       hangMs: 30_000,
+      pauseMs: 900_000,
+      thresholds: new Map(),
       relapseMs: 30 * 60_000,
       silentMs: 60_000,
       jobFiles: new Map(),

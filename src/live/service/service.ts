@@ -24,6 +24,7 @@ import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
+import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import { Refusal } from "./view.ts";
 
@@ -35,6 +36,9 @@ export interface ServiceOptions {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly hangMs: number;
+  readonly pauseMs: number;
+  /** Of jobs that have thresholds of their own. */
+  readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
@@ -240,14 +244,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, relapseMs, folder } = this.options;
+    const { nowMs, jobFiles, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
       jobFile: jobFiles.get(lease.job) ?? null,
       actions: this.actions,
-      detection: { hangMs, relapseMs },
+      detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,
