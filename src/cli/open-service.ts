@@ -15,6 +15,7 @@ import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
 import { authorizeAgent, makeAuthorizer } from "../live/service/http/authorize.ts";
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
+import { steadyClock } from "../live/service/steady-clock.ts";
 import { Service, type ServiceOptions } from "../live/service/service.ts";
 import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
@@ -65,6 +66,11 @@ export async function openService(
     );
   });
   const history = await openHistory(config, log);
+  const nowMs = steadyClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    onStep: log,
+  });
   // Without NATS documents lie on this machine, wherever the history is: incidents must not wait for a database.
   const isLocal = config.history.kind === "duckdb" || config.nats !== null;
   const documents = isLocal
@@ -95,7 +101,7 @@ export async function openService(
     silentMs: 1000 * config.detection.silentSeconds,
     jobFiles,
     machines,
-    nowMs: Date.now,
+    nowMs,
     newId: randomUUID,
     fetch: (url, init) => fetch(url, init),
     environment: io.env,
@@ -103,7 +109,7 @@ export async function openService(
   };
   const opened = new Service(options);
   service = opened;
-  const view = serviceView(opened, Date.now());
+  const view = serviceView(opened, nowMs());
   const http = await serveHttp({
     ...config,
     view,
@@ -116,7 +122,7 @@ export async function openService(
   const authorize = (
     request: Parameters<typeof authorizeAgent>[1],
   ): ReturnType<typeof authorizeAgent> => authorizeAgent(auth, request);
-  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers, nowMs: Date.now });
+  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers });
   opened.attach(bus);
   try {
     await opened.start();

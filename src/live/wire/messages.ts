@@ -19,8 +19,6 @@ export const LIMITS = {
   reportBytes: 4 << 20,
   replyBytes: 64 << 20,
   textLength: 4096,
-  /** Milliseconds that a time may lie ahead of the service's clock. */
-  futureMs: 60_000,
 } as const;
 
 /** Who an agent is; the first it says. */
