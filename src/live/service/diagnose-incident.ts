@@ -92,10 +92,10 @@ export async function diagnoseStandstill(
 /** Stacks take two seconds, disks of a sick machine longer. */
 const PATIENCE_MS = 15_000;
 /** Bytes of all rings' last records together, and of one log's end. */
-const RECORDS_BYTES = 256 << 20;
+const RECORDS_BYTES = 64 << 20;
 const RECORD_BYTES = 64;
 const MOST_RECORDS = 8192;
-const LEAST_RECORDS = 64;
+const LEAST_RECORDS = 128;
 const LOG_BYTES = 1 << 20;
 const ALL_LOG_BYTES = 512 << 20;
 const DIAGNOSE_MS = 120_000;

@@ -11,9 +11,11 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
+import type { FactOf } from "../../model/facts.ts";
 import { isMoving } from "../../model/moving.ts";
 import type { Frame } from "../../model/operators.ts";
 import type { StackDump, ThreadStack } from "../../model/stacks.ts";
+import { pauseOf } from "./pause-frames.ts";
 import { runsBecause } from "./still-running.ts";
 import { ownLine } from "./words.ts";
 
@@ -46,7 +48,7 @@ export const stacks: Method = {
         says,
         weight: 0.4,
         at,
-        data: { fact: "python-stacks", waiting },
+        data: { fact: "python-stacks", waiting, ...pausesOf(places) },
         accuses: [],
         clears: [],
       };
@@ -64,7 +66,12 @@ export const stacks: Method = {
       says: `${rankWords(ranks)} ${ranks.length === 1 ? "is" : "are"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
       weight,
       at,
-      data: { fact: "python-stacks", outside: Object.fromEntries(lines), waiting },
+      data: {
+        fact: "python-stacks",
+        outside: Object.fromEntries(lines),
+        waiting,
+        ...pausesOf(places),
+      },
       accuses: outside.map(([rank, { thread }]) => ({
         kind: "hang",
         type: "rank",
@@ -96,6 +103,16 @@ export function waitingByStack(job: Job): ReadonlySet<Rank> {
       .filter(([, { where }]) => where === "communicates" || where === "waits-for-gpu")
       .map(([rank]) => rank),
   );
+}
+
+const MOST_PAUSES = 8;
+
+function pausesOf(places: ReadonlyMap<Rank, Stood>): Pick<FactOf<"python-stacks">, "pauses"> {
+  const pauses = [...places].flatMap(([rank, { thread }]) => {
+    const found = thread && pauseOf(thread.frames);
+    return found ? [[rank, `${found.pause} (${lineOf(found.frame)})`] as const] : [];
+  });
+  return pauses.length === 0 ? {} : { pauses: Object.fromEntries(pauses.slice(0, MOST_PAUSES)) };
 }
 
 /** Of the ranks, and so many at least: they did not come to the same line by chance. */
