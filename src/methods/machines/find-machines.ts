@@ -30,6 +30,8 @@ import { withoutOutsiders, workersOnly } from "./outsiders.ts";
 import { notJoinedWords } from "./names/not-joined.ts";
 import { jobPace, type JobPace } from "./job-pace.ts";
 import { withoutWarmUp } from "./restarts.ts";
+import { isExplained, slowCulprit, slowdownOf } from "./slow-culprit.ts";
+import { withStrayProcess } from "./stray-process.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -111,15 +113,22 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       found.evidence.some((used) => used === one || (one.episode && used.episode === one.episode));
     rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
+  const isBroken = (m: number, metric: string): boolean =>
+    telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
   for (const halt of halts) {
     // Who was unlike long before the halt did not bring it about.
     if (judged.some(({ evidence: own }) => own.some((one) => cameWith(one, halt)))) continue;
-    const isBroken = (m: number, metric: string): boolean =>
-      telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
     const culprit = haltCulprit(halt, ended.includes(halt), views, isBroken);
     if (culprit) judged.push(withDetails(culprit));
   }
-  const changed = withoutUnchanged(fleet, judged, missing);
+  const slowdown = slowdownOf(activity, continuityS);
+  if (slowdown && !isExplained(slowdown, judged)) {
+    const culprit = slowCulprit(slowdown, views, isBroken);
+    if (culprit) judged.push(culprit);
+  }
+  const changed = withoutUnchanged(fleet, judged, missing).map((one) =>
+    withStrayProcess(one, views),
+  );
   const { faulty, followers } = faultyMachines(fleet, changed, missing, phases);
   const jitters = jittersOf(fleet, rest, MOST_JITTERS);
   const returned = gapJitters(fleet, continuityS, missing);
@@ -226,7 +235,11 @@ function withoutLoneMoments(evidence: readonly Evidence[], pace: JobPace): Evide
     if (one.episode!.view.grid.stepS < COARSE_S) return true;
     // An energy counter adds up all that was drawn.
     if (one.episode!.view.grid.source.includes("ENERGY")) return true;
-    if (BUSY.includes(one.deviation.metric) && pace.heldUp(one.fromS, one.toS) === true)
+    const isHeldUp = pace.heldUp(one.fromS, one.toS) === true;
+    if (BUSY.includes(one.deviation.metric) && isHeldUp) return true;
+    // Whoever works on, in every sample, while the others wait.
+    const isPower = one.deviation.metric === "gpu-power-draw";
+    if (isPower && one.deviation.direction === "high" && isHeldUp && unlikeShare(one) >= ALL_ALONG)
       return true;
     const agrees = (other: Evidence): boolean =>
       other.decides && overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS);
