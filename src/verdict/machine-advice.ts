@@ -47,6 +47,14 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
       TAKE_OUT,
     ],
   },
+  platform: {
+    owner: "operations",
+    is: "shares a GPU with another process",
+    actions: [
+      ["check-gpu", "nvidia-smi pmon -c 1 and fuser -v /dev/nvidia* on it: whose process is it?"],
+      ["restart-job", "end that process, or give the job another machine"],
+    ],
+  },
   "host-memory": {
     owner: "user",
     is: ["uses far more memory than its peers", "use far more memory than their peers"],
