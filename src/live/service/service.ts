@@ -5,7 +5,6 @@
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
-import { shortName } from "../../model/machine-names.ts";
 import type { Incident } from "../../model/incident.ts";
 import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
@@ -17,6 +16,7 @@ import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagn
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
+import { placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -119,6 +119,8 @@ export class Service {
           const incident = await leased.putAction(id, action);
           if (incident) return incident;
         }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
@@ -278,22 +280,17 @@ export class Service {
     everyMs,
     ...query
   }: NonNullable<ServiceOptions["machines"]>): LeasedMachineComparison {
-    const { coordinator, nowMs } = this.options;
+    const { coordinator, nowMs, relapseMs } = this.options;
     return new LeasedMachineComparison({
       coordinator,
       everyMs,
       comparison: {
         ...query,
-        nowMs,
-        ranksOn: (machine) =>
-          [...this.jobs.values()].flatMap(({ run }) =>
-            [...(run?.ranks.values() ?? [])]
-              .filter((one) => shortName(one.machine) === shortName(machine))
-              .map(({ report }) => report.rank),
-          ),
+        jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
         pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: this.publisher.trouble,
       },
+      incidents: { nowMs, relapseMs, actions: this.actions },
       writing: this.#writing(),
     });
   }
