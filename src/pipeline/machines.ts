@@ -1,7 +1,7 @@
 /** From paths, or from a monitoring server, to the answer about machines. */
 import { UserError } from "../base/errors.ts";
 import { buildJob } from "../ingest/build-job.ts";
-import { type JobFile, readJobFile } from "../ingest/job-file.ts";
+import { NO_JOB_FILE, readJobFile } from "../ingest/job-file.ts";
 import {
   type LatestValue,
   type PullOptions,
@@ -206,17 +206,6 @@ export async function gpuTemperatures(server: Server, match: string): Promise<La
   const names = catalogMetric("gpu-temperature")?.sources.flatMap((source) => source.names) ?? [];
   return await latestValues(server, names, match);
 }
-
-const NO_JOB_FILE: JobFile = {
-  name: "",
-  worldSize: null,
-  ranks: new Map(),
-  leaves: new Map(),
-  microBatches: null,
-  incidents: null,
-  machineNames: null,
-  stageOf: () => null,
-};
 
 export interface ServerQuery extends Pick<PullOptions, "match" | "startS" | "endS" | "via"> {
   /** Where machines stand in the job. */

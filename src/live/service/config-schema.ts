@@ -130,6 +130,7 @@ export const serveSchema = z.strictObject({
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
+  fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(z.strictObject({ name: named("a job's name"), jobFile: path }))
     .max(10_000)

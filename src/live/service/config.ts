@@ -33,6 +33,8 @@ export interface ServeConfig {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
+  /** Paths of files that say where machines hang in the network. */
+  readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
   /** Sentences for the start, where something deserves a second look. */
   readonly notes: readonly string[];
@@ -182,6 +184,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     alerts: alertsOf(said.alerts, source),
     actions: actionsOf(said.actions, source),
     detection,
+    fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile }) => ({ name, jobFile: at(jobFile) })),
     notes: plain.map((name) => `the token "${name}" is in plain text in ${source.file}`),
   };

@@ -4,7 +4,8 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../ingest/job-file.ts";
+import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
+import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
@@ -39,6 +40,8 @@ export interface ServiceOptions {
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
+  /** Where the site's machines hang in the network. */
+  readonly fabric: readonly FabricPort[];
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
     | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
@@ -242,12 +245,12 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, relapseMs, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
-      jobFile: jobFiles.get(lease.job) ?? null,
+      jobFile: this.#jobFile(lease.job),
       actions: this.actions,
       detection: { hangMs, relapseMs },
       lost,
@@ -293,6 +296,13 @@ export class Service {
       incidents: { nowMs, relapseMs, actions: this.actions },
       writing: this.#writing(),
     });
+  }
+
+  /** What is known of a job beside its agents. */
+  #jobFile(job: string): JobFile | null {
+    const { jobFiles, fabric } = this.options;
+    const given = jobFiles.get(job) ?? null;
+    return fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric };
   }
 
   /** What writing incidents down needs. */
