@@ -11,6 +11,7 @@ import type { FlightDump } from "../model/operators.ts";
 import type { ProbeProcess } from "../model/probe.ts";
 import type { Reading } from "../model/reading.ts";
 import type { StackDump } from "../model/stacks.ts";
+import { placeOnFabric } from "./fabric/place-ranks.ts";
 import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
 import { dumpsOfOtherRuns } from "./other-runs.ts";
@@ -101,6 +102,8 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
       stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
     });
   }
+  const fabric = readings.flatMap((reading) => reading.fabric ?? []);
+  placeOnFabric(ranks, [...fabric, ...(jobFile?.fabric ?? [])], missing);
   const isRings =
     probes.length > 0 &&
     !readings.some(({ dumps, format }) => dumps && format === "flight-recorder");

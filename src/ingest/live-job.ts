@@ -59,6 +59,7 @@ export function liveJob(
     microBatches: jobFile?.microBatches ?? null,
     incidents: jobFile?.incidents ?? null,
     machineNames: jobFile?.machineNames ?? null,
+    ...(jobFile?.fabric ? { fabric: jobFile.fabric } : {}),
     stageOf: (rank) => jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
   };
   const built = buildJob(ranks.map(readingOf), known);

@@ -128,6 +128,9 @@ function wireClause(job: Job, { type, cause, ranks, name }: Suspect): string | n
     return `the link between ${at(ranks[0]!)} and ${at(ranks[1]!)} is slow`;
   if (type === "nic" && ranks.length > 0)
     return `the NIC ${name === null ? "" : `${name} `}of ${rankWords(ranks)} is slow`;
+  // A rack or a rail stands for its switch where nobody knows the switch's name.
+  if (type === "switch" && name !== null)
+    return `${/^(?:rack|rail) /.test(name) ? `the switch of ${name}` : `switch ${name}`}, which ${rankWords(ranks)} hang on, is slow`;
   return null;
 }
 

@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { errorText } from "../../base/errors.ts";
+import { groupBy } from "../../base/group-by.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
@@ -178,6 +179,13 @@ async function write(folder: string, { files }: EvidenceReply): Promise<number> 
 }
 
 function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {
+  const places = run.known().job.ranks;
+  const leaves = groupBy(
+    [...places.values()].flatMap(({ nic, leaf }) =>
+      nic === null || leaf === null ? [] : [{ nic, leaf }],
+    ),
+    ({ leaf }) => leaf,
+  );
   return {
     name: run.job,
     ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),
@@ -186,8 +194,17 @@ function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object 
       rank,
       machine,
       ...(gpu === null ? {} : { gpu }),
-      ...(nic === null ? {} : { nic }),
+      ...((places.get(rank)?.nic ?? nic) ? { nic: places.get(rank)?.nic ?? nic } : {}),
     })),
+    ...(leaves.size > 0
+      ? {
+          network: {
+            leaves: Object.fromEntries(
+              [...leaves].map(([leaf, list]) => [leaf, list.map(({ nic }) => nic)]),
+            ),
+          },
+        }
+      : {}),
   };
 }
 
