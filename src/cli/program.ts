@@ -1,5 +1,6 @@
 /** The command line: arguments in, exit status out. Only main.ts knows the process. */
 import { Command, CommanderError } from "commander";
+import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
@@ -14,7 +15,6 @@ import { addServe } from "./serve-command.ts";
 import { addSimulate } from "./simulate-command.ts";
 import { addTrace } from "./trace-command.ts";
 
-const VERSION = "0.1.0";
 const USAGE_ERROR = 2;
 
 /** In the order of the help. Each file holds options and help; what the command does is imported when it is called. */
@@ -37,7 +37,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     .description(
       "Finds which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
     )
-    .version(VERSION)
+    .version(BUILT.version)
     .option("--debug", "print the stack trace of an error")
     .configureOutput({
       writeOut: (text) => io.out.write(text),

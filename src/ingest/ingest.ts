@@ -250,6 +250,8 @@ async function readInWorkers(
             }
           });
           worker.on("error", reject);
+          // Nothing more comes of a thread that was ended early.
+          worker.on("exit", () => reject(new Error("reading was ended early")));
           env.signal.addEventListener("abort", () => void worker.terminate(), { once: true });
         }),
     ),
