@@ -4,6 +4,7 @@ import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
+import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
 import type { Io } from "./io.ts";
@@ -13,6 +14,7 @@ import { addMachines } from "./machines-command.ts";
 import { addPlan } from "./plan-command.ts";
 import { addServe } from "./serve-command.ts";
 import { addSimulate } from "./simulate-command.ts";
+import { applySettings } from "./settings.ts";
 import { addTrace } from "./trace-command.ts";
 
 const USAGE_ERROR = 2;
@@ -29,6 +31,7 @@ const COMMANDS = [
   addDemo,
   addAgent,
   addSimulate,
+  addCompletion,
 ];
 
 export async function main(argv: readonly string[], io: Io): Promise<number> {
@@ -37,7 +40,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     .description(
       "Finds which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
     )
-    .version(BUILT.version)
+    .version(BUILT.version, "-V, --version", "version, commit and the formats it reads")
     .option("--debug", "print the stack trace of an error")
     .configureOutput({
       writeOut: (text) => io.out.write(text),
@@ -52,6 +55,12 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     return USAGE_ERROR;
   }
   try {
+    if (argv[0] === "--version" || argv[0] === "-V") {
+      const { printVersion } = await import("./version.ts");
+      printVersion(io, argv.includes("--json"));
+      return 0;
+    }
+    applySettings(program, io.env);
     await program.parseAsync([...argv], { from: "user" });
     return status;
   } catch (error) {

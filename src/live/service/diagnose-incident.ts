@@ -204,6 +204,8 @@ async function diagnoseFolder(
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,
     killSignal: "SIGKILL",
+    // What a user set for his own calls is not meant for these.
+    env: { ...process.env, FAULTLINE_CONFIG: "" },
   } as const;
   const text = await new Promise<string>((resolve, reject) => {
     const [program, ...words] = ownProgram();
