@@ -21,6 +21,7 @@ const { build } = await import("vite");
 await build({ configFile: `${root}web/vite.config.ts` });
 // Data files that the compiler does not know of.
 cpSync(`${root}src/library/records`, `${root}dist/library/records`, { recursive: true });
+cpSync(`${root}src/cli/collect-hang.sh`, `${root}dist/cli/collect-hang.sh`);
 writeLicenses([...packages, "uplot"], `${root}dist/THIRD-PARTY-LICENSES.txt`);
 writeFileSync(`${root}dist/.built`, started.toISOString());
 utimesSync(`${root}dist/.built`, started, started);

@@ -4,6 +4,7 @@ import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
+import { addCollect } from "./collect-command.ts";
 import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
@@ -27,6 +28,7 @@ const COMMANDS = [
   addMachines,
   addLogs,
   addPlan,
+  addCollect,
   addServe,
   addDemo,
   addAgent,
