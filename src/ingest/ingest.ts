@@ -45,9 +45,14 @@ export async function ingest(
   const worth = Math.floor(totalBytes / BYTES_WORTH_A_WORKER);
   const usual = Math.min(availableParallelism(), MAX_WORKERS, worth);
   const workers = Math.min(options.workers ?? usual, files.length);
+  // What comes through a pipe is read here: threads have no standard input of their own.
+  const [pipes, others] = [files.filter(isPipe), files.filter((file) => !isPipe(file))];
   const parts =
     workers > 1 && isCompiled
-      ? await readInWorkers(files, workers, env, options)
+      ? [
+          ...(pipes.length > 0 ? [await readHere(pipes, env, options)] : []),
+          ...(await readInWorkers(others, workers, env, options)),
+        ]
       : [await readHere(files, env, options)];
   const readings = parts.flatMap((part) => part.readings);
   const unrecognised = parts.flatMap((part) => part.unrecognised);
@@ -73,6 +78,10 @@ export async function ingest(
     unrecognised: unrecognised.sort(),
     ...(digests.length > 0 ? { logDigest: digestOf(digests) } : {}),
   };
+}
+
+function isPipe(file: FoundFile): boolean {
+  return file.isPipe === true;
 }
 
 function order(a: { readonly file: string }, b: { readonly file: string }): number {
@@ -250,6 +259,8 @@ async function readInWorkers(
             }
           });
           worker.on("error", reject);
+          // Nothing more comes of a thread that was ended early.
+          worker.on("exit", () => reject(new Error("reading was ended early")));
           env.signal.addEventListener("abort", () => void worker.terminate(), { once: true });
         }),
     ),

@@ -2,7 +2,7 @@
  * From paths to streams of bytes: folders are walked, .gz is unpacked, .tar members become files of
  * their own. Recognised by content, never by ending. Everything streams; nothing is unpacked to disk.
  */
-import { createReadStream } from "node:fs";
+import { createReadStream, fstatSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -13,7 +13,10 @@ import { isRing, PAGE_BYTES, promisedBytes } from "./probe-ring/ring-bytes.ts";
 import { HEAD_BYTES, type Head } from "./reader.ts";
 import { looksLikeTar, tarMembers } from "./tar.ts";
 
-/** A file on disk that was found under the paths the user gave. */
+/** Standard input, where a path is wanted. */
+export const STDIN = "-";
+
+/** A file on disk that was found under the paths the user gave, or a pipe that is one of them. */
 export interface FoundFile {
   readonly path: string;
   readonly sizeBytes: number;
@@ -21,6 +24,8 @@ export interface FoundFile {
   readonly modifiedMs: number;
   /** Whether the user named it, and not a folder that it lies in. */
   readonly isGiven: boolean;
+  /** Its bytes come once, and nobody knows how many: standard input, a named pipe, `<(…)` of a shell. */
+  readonly isPipe?: boolean;
 }
 
 /** A stream of bytes whose format is to be found. */
@@ -38,7 +43,10 @@ const MAX_EXPANSION = 300;
 const EXPANSION_FREE_BYTES = 1024 ** 3;
 const MAX_NESTING = 4;
 
-/** Every plain file under the paths, sorted, each once. Links to files are followed, to folders not. */
+/**
+ * Every plain file under the paths, sorted, each once, and the pipes among the paths themselves: those inside a folder are
+ * somebody else's. Links to files are followed, to folders not.
+ */
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
   const cannot = (path: string, error: NodeJS.ErrnoException): UserError => {
@@ -46,6 +54,11 @@ export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> 
     return new UserError(`${path}: ${why}`, "give files or folders of a job that can be read", 3);
   };
   const visit = async (path: string, isGiven: boolean): Promise<void> => {
+    if (isGiven && path === STDIN) {
+      const { mtimeMs } = fstatSync(0);
+      found.set(path, { path, sizeBytes: 0, modifiedMs: mtimeMs, isGiven, isPipe: true });
+      return;
+    }
     const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
       if (isGiven) throw cannot(path, error);
       return null;
@@ -67,6 +80,9 @@ export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> 
       const key = resolve(path);
       if (!found.has(key))
         found.set(key, { path, sizeBytes: info.size, modifiedMs: info.mtimeMs, isGiven });
+    } else if (isGiven && info?.isFIFO()) {
+      const { mtimeMs: modifiedMs } = info;
+      found.set(resolve(path), { path, sizeBytes: 0, modifiedMs, isGiven, isPipe: true });
     } else if (isGiven) {
       throw new UserError(
         `${path}: neither a file nor a folder`,
@@ -93,7 +109,9 @@ export async function openFile(
   onDefect: (defect: Defect) => void,
 ): Promise<void> {
   const onDisk = { bytes: 0 };
-  const stream = createReadStream(path, { highWaterMark: 1 << 18 });
+  // Node's own stream of standard input also copes with one that does not block.
+  const stream =
+    path === STDIN ? process.stdin : createReadStream(path, { highWaterMark: 1 << 18 });
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     for await (const chunk of stream) {
       onDisk.bytes += (chunk as Buffer).length;

@@ -2,9 +2,9 @@
 import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { errorText } from "../../base/errors.ts";
 import { groupBy } from "../../base/group-by.ts";
+import { ownProgram } from "../../base/own-program.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
@@ -208,8 +208,6 @@ function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object 
   };
 }
 
-const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
-
 /** What `diagnose --out` leaves beside the evidence. */
 const REPORT = "report";
 const PICTURE_BYTES = 8 << 20;
@@ -223,9 +221,12 @@ async function diagnoseFolder(
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,
     killSignal: "SIGKILL",
+    // What a user set for his own calls is not meant for these.
+    env: { ...process.env, FAULTLINE_CONFIG: "" },
   } as const;
   const text = await new Promise<string>((resolve, reject) => {
-    execFile(FAULTLINE, args, options, (error, stdout, stderr) => {
+    const [program, ...words] = ownProgram();
+    execFile(program, [...words, ...args], options, (error, stdout, stderr) => {
       if (error)
         reject(new Error(`diagnose: ${stderr.trim().split("\n").at(-1) || error.message}`));
       else resolve(stdout);
