@@ -19,6 +19,8 @@ export interface Answer {
   readonly waiting: string | null;
   /** Where else to find it, a word or two each: "rank 13", "pid 705", "NIC mlx5_5", "switch leaf3". */
   readonly where: readonly string[];
+  /** The GPU as monitoring calls it ("gpu5"), where the answer is about one; else null. */
+  readonly device: string | null;
 }
 
 /** One sentence: who, and what is wrong with it. */

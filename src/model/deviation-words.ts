@@ -43,6 +43,12 @@ function figureWords({ metric, direction, value, peers }: Measured): string {
   return `${title}${frozen} ${amount(value, unit)}, peers ${amount(peers, unit)}`;
 }
 
+export interface Physical {
+  readonly what: string;
+  readonly device: string | null;
+  readonly isThrottled: boolean;
+}
+
 const MOST_FIGURES = 2;
 /** What a GPU does when it waits, whoever is at fault: no reader learns the cause by it. */
 const SYMPTOMS: ReadonlySet<string> = new Set(["gpu-duty-cycle", "gpu-power-draw"]);
@@ -54,7 +60,7 @@ const SYMPTOMS: ReadonlySet<string> = new Set(["gpu-duty-cycle", "gpu-power-draw
 export function physicalWords(
   metrics: readonly Measured[],
   device: string | null,
-): { readonly what: string; readonly device: string | null } | null {
+): Physical | null {
   const own = metrics.filter(
     (one) => device === null || one.device === null || one.device === device,
   );
@@ -66,12 +72,13 @@ export function physicalWords(
     return {
       what: `is throttled: ${amount(value, "MHz")}${hot}, peers ${amount(peers, "MHz")}`,
       device: clock.device,
+      isThrottled: true,
     };
   }
   const telling = own.filter(({ metric }) => !SYMPTOMS.has(metric));
   const named = telling.filter(isHealthCounter);
   const shown = (named.length > 0 ? named : telling).slice(0, MOST_FIGURES);
   if (shown.length === 0) return null;
-  const device0 = shown[0]!.device;
-  return { what: `stands out: ${shown.map(measuredWords).join("; ")}`, device: device0 };
+  const what = `stands out: ${shown.map(measuredWords).join("; ")}`;
+  return { what, device: shown[0]!.device, isThrottled: false };
 }

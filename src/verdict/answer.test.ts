@@ -86,6 +86,7 @@ it("metrics say what is physically wrong with the device", async () => {
   expect(physicalWords([clock, heat], "gpu5")).toEqual({
     what: "is throttled: 645 MHz at 90 °C, peers 1,890 MHz",
     device: "gpu5",
+    isThrottled: true,
   });
   expect(physicalWords([clock, heat], "gpu4")).toBeNull();
   expect(

@@ -49,6 +49,7 @@ export function answerOf(
     slower: slowerWords(kind, first, findings),
     waiting: waitingWords(kind, victims, suspects, job.worldSize),
     where: isAlone ? whereWords(job, first) : [],
+    device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
   };
 }
 
@@ -60,6 +61,12 @@ export function measuredGpu(
   findings: readonly Finding[],
 ): number | null {
   return gpuIndex(seenOf(job, kind, suspect, findings)?.device ?? null);
+}
+
+/** As monitoring calls it. */
+function deviceOf(job: Job, { ranks }: Suspect, seen: Seen | null): string | null {
+  const index = job.ranks.get(ranks[0]!)?.gpu ?? null;
+  return index === null ? (seen?.device ?? null) : `gpu${index}`;
 }
 
 function gpuIndex(device: string | null): number | null {

@@ -51,12 +51,13 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
 }
 
 /** What else is known of the one rank that is meant, a word or two each. */
-export function whereWords(job: Job, { ranks, type }: Suspect): string[] {
+export function whereWords(job: Job, suspect: Suspect): string[] {
+  const { ranks, type } = suspect;
   const info = ranks.length === 1 ? job.ranks.get(ranks[0]!) : undefined;
   if (!info) return [];
   const { gpu, pid, nic, leaf, stage } = info;
   return [
-    gpu === null ? "" : `GPU ${gpu}`,
+    gpu === null || isGpu(suspect) ? "" : `GPU ${gpu}`,
     pid === null ? "" : `pid ${pid}`,
     nic === null || type === "nic" ? "" : `NIC ${deviceOf(nic)}`,
     leaf === null ? "" : `switch ${leaf}`,

@@ -78,6 +78,7 @@ const answer: z.ZodType<Answer> = z.object({
   slower: z.string().nullable(),
   waiting: z.string().nullable(),
   where: texts,
+  device: z.string().nullable(),
 });
 
 export const verdict: z.ZodType<Verdict> = z.object({
