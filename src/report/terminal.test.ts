@@ -44,7 +44,7 @@ describe("the answer on the terminal", () => {
       id: `f${k}`,
       says: `rank ${k} waits in the same all_reduce`,
     }));
-    const { reasoning: _, ...rest } = { ...verdict, findings };
+    const { reasoning: _, ...rest } = { ...verdict, findings, suspects: [] };
     const told = linesOf(rest).filter((line) => line.includes("all_reduce"));
     expect(told).toEqual(["  rank 0 waits in the same all_reduce (and 29 alike)"]);
   });

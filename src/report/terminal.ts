@@ -130,10 +130,16 @@ function logLines(
 
 /** What methods found: alike as one line, those that decided first. */
 function proofLines(verdict: Verdict, width: number, { cyan, dim }: Colours): string[] {
-  const said = verdict.suspects[0]?.why ?? "";
-  const groups = evidenceGroups(verdict).filter(({ first }) => first.says !== said);
+  // The suspect's reason is made of these, and stands above: only their places are new.
+  const said = new Set(verdict.suspects[0]?.evidence);
+  const places = verdict.findings
+    .filter(({ id }) => said.has(id))
+    .flatMap(({ at }) => at.slice(0, 1))
+    .map(({ file, line }) => (line ? `${file}:${line}` : file));
+  const groups = evidenceGroups(verdict).filter(({ first }) => !said.has(first.id));
   const shown = groups.slice(0, MAX_PROOFS);
   return [
+    ...[...new Set(places)].map((place) => `    ${cyan(cutText(place, width - 4))}`),
     ...shown.flatMap(({ first: { says, at }, alike }) => {
       const count = alike.length === 0 ? "" : ` (and ${alike.length} alike)`;
       const [head = "", ...rest] = wrap(`${says}${count}`, width - 4);
