@@ -68,11 +68,11 @@ function measuredOf(picture: MachinePicture): Measured[] {
 /** What to do first, and what then: what the plan says in full elsewhere is not repeated. */
 export function stepsOf({ actions, mitigation }: Pick<Verdict, "actions" | "mitigation">): {
   first: Action | null;
-  then: readonly Action[];
+  next: readonly Action[];
 } {
   const planned = new Set(mitigation?.steps.map((step) => step.do));
-  const [first = null, ...then] = actions.filter((action) => !planned.has(action.do));
-  return { first, then };
+  const [first = null, ...next] = actions.filter((action) => !planned.has(action.do));
+  return { first, next };
 }
 
 const SURENESS: readonly (readonly [least: number, words: string])[] = [

@@ -219,7 +219,7 @@ function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
     const run = command === undefined ? "" : ` ${markdownCode(command, MOST_LINE)}`;
     return `**${markdownText(what, 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${run}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
   };
-  const { first, then } = stepsOf(verdict);
+  const { first, next } = stepsOf(verdict);
   const steps = (plan?.steps ?? []).map((step) =>
     [stepHead(step, plan!), stepWhen(step, plan!), ...stepHow(step)]
       .map((one) => markdownText(one, MOST_SENTENCE))
@@ -231,7 +231,7 @@ function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
   });
   return [
     ...listBlock("Do first", first ? [words(first)] : [], 1),
-    ...listBlock("Then", then.map(words), 12),
+    ...listBlock("Then", next.map(words), 12),
     ...listBlock("Until it is fixed", steps, 6),
     ...listBlock("Proposed actions", proposals, 20),
   ];

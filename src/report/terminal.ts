@@ -64,7 +64,7 @@ export function renderTerminal(
   };
   const owner = verdict.owner ? ` (${verdict.owner})` : "";
   section(`do first${owner}`, steps.first ? stepLines(steps.first) : []);
-  section("then", steps.then.flatMap(stepLines));
+  section("then", steps.next.flatMap(stepLines));
 
   if (verdict.mitigation && verdict.mitigation.steps.length > 0) {
     const { assumes } = verdict.mitigation;

@@ -60,7 +60,7 @@ export function WhatToDo({
   // Only what a hook can do has buttons; the rest is advice.
   const able = incident.actions.filter(({ canRun, state }) => canRun || state !== "proposed");
   const proposed = new Set(able.map((action) => action.do));
-  const { first, then } = stepsOf({
+  const { first, next } = stepsOf({
     ...verdict,
     actions: verdict.actions.filter((action) => !proposed.has(action.do)),
   });
@@ -91,10 +91,10 @@ export function WhatToDo({
             onCopy={copy}
           />
         )}
-        {then.length > 0 && (
+        {next.length > 0 && (
           <details class="fl-details">
             <summary>Then</summary>
-            <Actions actions={then} mitigation={verdict.mitigation} onCopy={copy} />
+            <Actions actions={next} mitigation={verdict.mitigation} onCopy={copy} />
           </details>
         )}
       </div>

@@ -93,7 +93,7 @@ export function renderHtml(
     {
       id: "actions",
       name: "Then",
-      body: html`${markupOf(Actions, { actions: steps.then, mitigation: plan })}`,
+      body: html`${markupOf(Actions, { actions: steps.next, mitigation: plan })}`,
     },
     {
       id: "mitigation",
