@@ -9,6 +9,7 @@ const DOING: Readonly<Record<Incident["kind"], string>> = {
     "Processes died. What they left behind is being collected from their machines and compared.",
   "fail-slow":
     "Iterations take longer than they did. Single operators are being fetched from the ranks, to see who comes late and why.",
+  regression: "Iterations are longer than healthy ones, on most machines for the same reason.",
   "faulty-machine": "A machine is unlike its peers. It is being watched a while longer.",
   undetermined: "Something is off. More is being collected.",
 };

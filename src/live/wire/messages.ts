@@ -4,6 +4,7 @@
  * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
  */
 import type { Rank } from "../../model/ids.ts";
+import type { WorkSummary } from "../../model/work-summary.ts";
 
 export const PROTOCOL = 1;
 
@@ -105,6 +106,11 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /**
+     * What iterations of the last interval were spent on; repeated until the next is there, so that a beat that is lost
+     * costs nothing. Older agents do not say it, older services do not read it.
+     */
+    readonly work?: WorkSummary;
   }[];
   /** What did not reach the service because the buffer was full, since the start of the agent. */
   readonly dropped: { readonly reports: number; readonly points: number };
