@@ -288,7 +288,7 @@ const NAMES_AT_ONCE = 4;
 function nothingThere(server: Server, { match }: ServerQuery): UserError {
   const under = match.trim() === "" ? "" : ` under ${match}`;
   return new UserError(
-    `${server.url} has none of the metrics that machines are compared by${under} at this time`,
+    `${server.url} has none of the metrics that Faultline compares${under} at this time`,
     "check --match and the time; dcgm-exporter and node_exporter give these metrics",
     3,
   );

@@ -13,7 +13,7 @@ import { slowDownOf } from "./slow-down.ts";
 const ENDS: Partial<Record<VerdictKind, string>> = {
   crash: "ended the job",
   "fail-slow": "slows the job down",
-  regression: "makes the job slower than it need be",
+  regression: "makes the job slower than necessary",
 };
 
 /** Below this the sentence says "probably". */
@@ -117,7 +117,7 @@ function clause(
   return `${who} ${typeof is === "string" ? is : is[sorted.length > 1 ? 1 : 0]}`;
 }
 
-/** What lies between ranks is not the ranks: who sends them a technician should be told of the wire. */
+/** What lies between ranks is not the ranks: the sentence names the link, so that the technician checks it. */
 function wireClause(job: Job, { type, cause, ranks, name }: Suspect): string | null {
   if (cause !== "network-slow") return null;
   const at = (rank: Rank): string => {

@@ -16,7 +16,7 @@ export const KIND: Readonly<
 export const STATE: Readonly<
   Record<Incident["state"], { readonly says: string; readonly tone: string }>
 > = {
-  suspected: { says: "being searched", tone: "wait" },
+  suspected: { says: "searching for the cause", tone: "wait" },
   confirmed: { says: "confirmed", tone: "bad" },
   relapsed: { says: "came back", tone: "bad" },
   resolved: { says: "resolved", tone: "good" },

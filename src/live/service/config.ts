@@ -63,6 +63,8 @@ export interface PrometheusConfig {
 export interface DetectionConfig {
   /** Nothing goes on for so long though something should: a hang. */
   readonly hangSeconds: number;
+  /** A pause that explains itself (a checkpoint, an evaluation) may last so long. */
+  readonly pauseSeconds: number;
   /** Nobody has said anything of a job for so long: it is silent. */
   readonly silentSeconds: number;
 }
@@ -70,7 +72,10 @@ export interface DetectionConfig {
 export interface JobConfig {
   readonly name: string;
   /** Path of its job.json. */
-  readonly jobFile: string;
+  readonly jobFile: string | null;
+  /** Where they differ from those of all jobs. */
+  readonly hangSeconds: number | null;
+  readonly pauseSeconds: number | null;
 }
 
 /** Words of the command line; each goes over what the file says. */
@@ -185,7 +190,12 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     actions: actionsOf(said.actions, source),
     detection,
     fabric: said.fabric.map(at),
-    jobs: said.jobs.map(({ name, jobFile }) => ({ name, jobFile: at(jobFile) })),
+    jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
+      name,
+      jobFile: jobFile === undefined ? null : at(jobFile),
+      hangSeconds,
+      pauseSeconds,
+    })),
     notes: plain.map((name) => `the token "${name}" is in plain text in ${source.file}`),
   };
 }

@@ -7,11 +7,12 @@ import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
-import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
+import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
+import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -25,6 +26,7 @@ import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
+import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import { Refusal } from "./view.ts";
 
@@ -36,6 +38,9 @@ export interface ServiceOptions {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly hangMs: number;
+  readonly pauseMs: number;
+  /** Of jobs that have thresholds of their own. */
+  readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
@@ -73,6 +78,7 @@ export class Service {
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
+  readonly clocks = new AgentClocks();
   readonly figures = {
     points: 0,
     refusedReports: 0,
@@ -138,6 +144,7 @@ export class Service {
       },
       gone: (agent) => {
         this.#agents.delete(agent);
+        this.clocks.forget(agent);
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
@@ -204,7 +211,10 @@ export class Service {
 
   async #report(from: AgentHello, report: Report): Promise<void> {
     const { agent } = from;
+    const nowMs = this.options.nowMs();
     if (report.kind === "beat") {
+      const clock = this.clocks.heard(agent, report.nowMs, nowMs);
+      if (clock !== null) this.publisher.trouble(clock);
       for (const beat of report.jobs) this.jobs.get(beat.job)?.beat(agent, beat);
       this.#countDropped(agent, report.dropped.points);
       return;
@@ -216,12 +226,8 @@ export class Service {
     if (report.kind === "event" && report.what === "trouble")
       this.publisher.trouble(`${agent}: ${report.says}`);
     if (!leased) return;
-    const latestMs = this.options.nowMs() + LIMITS.futureMs;
-    if (report.kind === "job" && report.startedMs > latestMs)
-      return this.#refuse(`${agent} reports that job ${job} starts in the future`);
-    if (report.kind === "points" && report.endMs.some((ms) => ms > latestMs))
-      return this.#refuse(`${agent} reports iterations in the future; its clock is wrong`);
-    const refused = leased.report(from, report, this.#agents);
+    const corrected = this.clocks.corrected(agent, report, nowMs);
+    const refused = leased.report(from, corrected, this.#agents);
     if (report.kind === "points") this.figures.points += report.rank.length - (refused?.rows ?? 0);
     if (!refused) return;
     if (refused.ranks.length > 0)
@@ -245,14 +251,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, hangMs, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
       jobFile: this.#jobFile(lease.job),
       actions: this.actions,
-      detection: { hangMs, relapseMs },
+      detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,

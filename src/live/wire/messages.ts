@@ -20,8 +20,6 @@ export const LIMITS = {
   reportBytes: 4 << 20,
   replyBytes: 64 << 20,
   textLength: 4096,
-  /** Milliseconds that a time may lie ahead of the service's clock. */
-  futureMs: 60_000,
 } as const;
 
 /** Who an agent is; the first it says. */
@@ -111,6 +109,8 @@ export interface BeatReport {
      * costs nothing. Older agents do not say it, older services do not read it.
      */
     readonly work?: WorkSummary;
+    /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
+    readonly pause?: string;
   }[];
   /** What did not reach the service because the buffer was full, since the start of the agent. */
   readonly dropped: { readonly reports: number; readonly points: number };

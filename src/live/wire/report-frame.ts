@@ -194,6 +194,7 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
     openOperators: integerIn(fields, "openOperators", 0, Number.MAX_SAFE_INTEGER),
     lastIteration: integerIn(fields, "lastIteration", -1, Number.MAX_SAFE_INTEGER),
     ...workIn(fields["work"]),
+    ...(fields["pause"] === undefined ? {} : { pause: textIn(fields, "pause") }),
   };
 }
 

@@ -38,6 +38,16 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   // GPUs without work turn their links down: no state that would decide at once.
   "pcie-link-generation": "link",
   "pcie-link-width": "link",
+  // Idle GPUs of some kinds lower it.
+  "gpu-memory-clock": "link",
+  "gpu-thermal-violation": "thermal",
+  "gpu-power-violation": "thermal",
+  "pfc-rx-packet-rate": "congestion",
+  load: "cpu",
+  "cpu-pressure": "cpu",
+  "io-pressure": "disk",
+  "memory-pressure": "memory",
+  swapping: "memory",
   "gpu-memory-used": "gpu-memory",
   "gpu-temperature": "thermal",
   "gpu-clocks": "thermal",

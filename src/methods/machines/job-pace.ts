@@ -17,6 +17,8 @@ const HELD_UP = 0.07;
 const UNHINDERED = 0.03;
 
 export interface JobPace {
+  /** Whether any metric tells how fast the job goes. */
+  readonly isKnown: boolean;
   /** Whether all were slower between these times than before; null where it cannot be told. */
   heldUp(this: void, fromS: number, toS: number): boolean | null;
   /** Whether all were as fast as before; null where it cannot be told. */
@@ -26,7 +28,7 @@ export interface JobPace {
 /** `level` of the activity is the middle machine's. */
 export function jobPace({ level, grid, phases }: Activity): JobPace {
   const cannotTell = (): null => null;
-  if (!level || !grid) return { heldUp: cannotTell, unhindered: cannotTell };
+  if (!level || !grid) return { isKnown: false, heldUp: cannotTell, unhindered: cannotTell };
   const { startS, stepS, ticks } = grid;
   const isWork = Uint8Array.from({ length: ticks }, (_, t) =>
     isIn(phases, startS + (t + 0.5) * stepS, "pause", "idle", "warm-up") ? 0 : 1,
@@ -52,6 +54,7 @@ export function jobPace({ level, grid, phases }: Activity): JobPace {
       return Number.isFinite(share) ? is(share) : null;
     };
   return {
+    isKnown: true,
     heldUp: asked((share) => share >= HELD_UP),
     unhindered: asked((share) => share < UNHINDERED),
   };
