@@ -178,6 +178,7 @@ export class LeasedJob {
   /** What was left undone when the last service that held it ended. */
   async recover(): Promise<void> {
     this.writer.flush();
+    if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
     for (const incident of this.#records()) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);

@@ -70,10 +70,8 @@ export class RegressionWatch {
 
   #of(run: JobRun, nowMs: number): RegressionDetector {
     if (this.#detector?.run === run) return this.#detector.of;
-    if (this.#detector) {
-      this.#baseline = this.#detector.of.baseline;
-      this.#resolve(nowMs, "the job was started again");
-    }
+    this.#baseline = this.#detector?.of.baseline ?? this.#baseline;
+    if (this.#open && this.#open.run !== run.run) this.#resolve(nowMs, "the job was started again");
     const key = `${run.worldSize} ranks on ${run.machines} machines`;
     const isOpen = this.#open?.run === run.run;
     const of = new RegressionDetector(key, this.#baseline, isOpen);

@@ -225,7 +225,7 @@ function histogramIn(value: unknown): Histogram | null {
     return null;
   const isCount = (one: unknown): boolean => Number.isSafeInteger(one) && (one as number) > 0;
   const isSound = bucket.length <= MOST_BUCKETS && bucket.every(isBucket) && count.every(isCount);
-  return isSound ? { bucket: bucket as number[], count: count as number[] } : null;
+  return isSound ? { bucket, count: count as number[] } : null;
 }
 
 function amountIn(value: unknown): number {
