@@ -8,6 +8,9 @@ import type { Verdict } from "./verdict.ts";
  */
 export type IncidentState = "suspected" | "confirmed" | "resolved" | "relapsed";
 
+/** The job of an incident that is about a machine of no one job. No job is called that. */
+export const NO_ONE_JOB = "machines-of-the-site";
+
 export interface Incident {
   /** Made of job, run and what the incident began with: the same on whichever service sees it. */
   readonly id: string;

@@ -29,9 +29,7 @@ export async function readRun(paths: readonly string[], env: Env): Promise<ReadR
     missing.push(`${file}: no GPU events in it, so nothing of its timeline is known`);
   const stray = kernels.filter(({ rank, gpu }) => rank === null && gpu.count > 0);
   if (stray.length > 0)
-    missing.push(
-      `${stray[0]!.file}: which rank wrote it cannot be told; it was given the first free number`,
-    );
+    missing.push(`${stray[0]!.file}: its rank is unknown; it got the first free number`);
   for (const { rank, files } of run.ranks)
     if (files.length > 1)
       missing.push(
@@ -96,4 +94,4 @@ function noTraces(
 }
 
 const HOW_TO_TRACE =
-  "give it traces of torch.profiler with CUDA activities (export_chrome_trace), one file a rank, .json or .json.gz";
+  "give it traces of torch.profiler with CUDA activities (export_chrome_trace), one file per rank, .json or .json.gz";

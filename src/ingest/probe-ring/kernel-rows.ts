@@ -95,7 +95,7 @@ function addProducts(
   kinds: Kinds,
 ): void {
   const { view } = ring;
-  // The name says to whoever measures FLOPS that it is a plain product.
+  // The name tells the FLOPS metric that it is a plain product.
   const productNames = apis.map((api) => kinds.name(`${api}::mm`));
   const otherNames = apis.map((api) => kinds.name(api));
   const unnamed = kinds.name("gemm::mm");

@@ -130,7 +130,7 @@ function picked<T extends Int32Array | Float64Array | Uint8Array>(
 }
 
 /**
- * The members of a ring's communicators, once build-job knows them, for whoever measures bandwidth.
+ * The members of a ring's communicators, once build-job knows them, for the bandwidth metric.
  */
 export function withMembers(kernels: RankKernels, dumps: ReadonlyMap<Rank, RankDump>): RankKernels {
   const dump = kernels.rank === null ? undefined : dumps.get(kernels.rank)?.dump;

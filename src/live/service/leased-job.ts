@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
 import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
 import { isOpen, withActions } from "./incident-lifecycle.ts";
@@ -28,6 +29,7 @@ import type {
   LocalizeDecision,
   SaveDecision,
 } from "./job-events.ts";
+import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 
@@ -74,12 +76,20 @@ export class LeasedJob {
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => this.saved,
+      state: () => ({ ...this.saved, machines: this.#machines() }),
     });
   }
 
   get run(): JobRun | null {
     return this.#state.run;
+  }
+
+  /** Where it runs; null where it is over, or no agent has reported it since `heardMs`. */
+  placed(heardMs: number): PlacedJob | null {
+    const { run, job } = this;
+    if (!run) return placedJobOf(this.#options.document, heardMs);
+    if (this.hasEnded || this.seenMs < heardMs) return null;
+    return { job, run: run.run, startedMs: run.startedMs, machines: machinesOf(run) };
   }
 
   get seenMs(): number {
@@ -267,6 +277,13 @@ export class LeasedJob {
 
   #latest(id: string): Incident | undefined {
     return this.#records().find((one) => one.id === id);
+  }
+
+  /** For whichever service compares the site's machines. */
+  #machines(): SavedMachines {
+    const { run } = this;
+    const machines = run ? machinesOf(run) : placedJobOf(this.#options.document, 0)?.machines;
+    return savedMachines(machines ?? new Map());
   }
 
   #trouble(error: unknown): void {

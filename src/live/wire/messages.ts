@@ -19,8 +19,6 @@ export const LIMITS = {
   reportBytes: 4 << 20,
   replyBytes: 64 << 20,
   textLength: 4096,
-  /** Milliseconds that a time may lie ahead of the service's clock. */
-  futureMs: 60_000,
 } as const;
 
 /** Who an agent is; the first it says. */
@@ -105,6 +103,8 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
+    readonly pause?: string;
   }[];
   /** What did not reach the service because the buffer was full, since the start of the agent. */
   readonly dropped: { readonly reports: number; readonly points: number };

@@ -185,6 +185,7 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
     silentMs: timeIn(fields, "silentMs"),
     openOperators: integerIn(fields, "openOperators", 0, Number.MAX_SAFE_INTEGER),
     lastIteration: integerIn(fields, "lastIteration", -1, Number.MAX_SAFE_INTEGER),
+    ...(fields["pause"] === undefined ? {} : { pause: textIn(fields, "pause") }),
   };
 }
 
