@@ -19,7 +19,7 @@ export interface Incident {
   /** Counts changes, from 1: a record with a higher one replaces the others. */
   readonly revision: number;
   readonly state: IncidentState;
-  readonly kind: "hang" | "crash" | "fail-slow" | "faulty-machine" | "undetermined";
+  readonly kind: "hang" | "crash" | "fail-slow" | "regression" | "faulty-machine" | "undetermined";
   /** One sentence. */
   readonly summary: string;
   /** Milliseconds since 1970: when it began as far as is known, when the service knew, and when it ended. */

@@ -31,6 +31,7 @@ import type {
 } from "./job-events.ts";
 import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
+import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 
 /** What a job needs from the service. */
@@ -61,6 +62,7 @@ export class LeasedJob {
   readonly job: string;
   readonly writer: IncidentWriter;
   readonly #options: LeasedJobOptions;
+  readonly #regressions: RegressionWatch;
   #state: JobState;
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
@@ -71,12 +73,23 @@ export class LeasedJob {
     this.#options = options;
     this.job = options.lease.job;
     const document = documentOf(options.document);
+    this.#regressions = new RegressionWatch(
+      {
+        save: (incident) => this.writer.save(incident),
+        trouble: (error) => this.#trouble(error),
+      },
+      savedRegressions(options.document),
+    );
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => ({ ...this.saved, machines: this.#machines() }),
+      state: () => ({
+        ...this.saved,
+        machines: this.#machines(),
+        regressions: this.#regressions.state,
+      }),
     });
   }
 
@@ -106,7 +119,8 @@ export class LeasedJob {
 
   /** Open incidents that are saved, the worst first. */
   get open(): readonly Incident[] {
-    return openIncidents(this.#state, this.#options.effects.nowMs());
+    const { open } = this.#regressions;
+    return [...openIncidents(this.#state, this.#options.effects.nowMs()), ...(open ? [open] : [])];
   }
 
   /** The same, and the one that was resolved last. */
@@ -140,6 +154,9 @@ export class LeasedJob {
 
   beat(agent: string, beat: BeatReport["jobs"][number]): void {
     this.#dispatch({ type: "beat", agent, beat });
+    const { run } = this;
+    if (beat.work && run?.isOf(agent, beat.run))
+      this.#regressions.take(agent, run, beat.work, this.#options.effects.nowMs());
   }
 
   agentGone(agent: string): void {
@@ -148,12 +165,14 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
+    if (this.run) this.#regressions.tick(this.run, this.#options.effects.nowMs());
   }
 
   /** Waits for what is being carried out. */
   async idle(): Promise<void> {
     let last: Promise<void> | null = null;
     while (last !== this.#step) await (last = this.#step);
+    await this.#regressions.idle();
   }
 
   /** What was left undone when the last service that held it ended. */
