@@ -21,6 +21,7 @@ import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
+import { readFabric } from "../pipeline/fabric.ts";
 import type { Io } from "./io.ts";
 
 export interface OpenServiceOptions {
@@ -56,6 +57,8 @@ export async function openService(
       ),
     ),
   );
+  const env = { signal: new AbortController().signal, progress: () => undefined };
+  const fabric = await readFabric(config.fabric, env);
   const machines = machinesOf(config);
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
@@ -100,6 +103,7 @@ export async function openService(
     relapseMs: RELAPSE_MS,
     silentMs: 1000 * config.detection.silentSeconds,
     jobFiles,
+    fabric,
     machines,
     nowMs,
     newId: randomUUID,

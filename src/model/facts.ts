@@ -94,7 +94,7 @@ export interface WaitingRanks {
   readonly since?: string | null;
 }
 
-/** Where the waiting ends: whoever waits for nobody, and which side of it stopped. */
+/** Where the waiting ends: a rank that waits for no other, and which side of it stopped. */
 export interface StoppedRank {
   readonly fact: "stopped-rank";
   readonly side:

@@ -99,6 +99,7 @@ export async function rehearse(
       relapseMs: 30 * 60_000,
       silentMs: 60_000,
       jobFiles: new Map(),
+      fabric: [],
       machines: null,
       nowMs: now,
       newId: () => String(nowMs),

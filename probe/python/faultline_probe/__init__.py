@@ -1,6 +1,7 @@
 """Faultline's probe inside a training process: see docs/guides/probe.md.
 
     python -m faultline_probe train.py …            one process
+    FAULTLINE_PROBE=1 torchrun … train.py           where the package is installed (pip)
     PYTHONPATH=…/probe/python/site:…/probe/python FAULTLINE_PROBE=1 torchrun … train.py
 
 It writes what Python does (calls, garbage collections, iterations, how it ended) into a ring in shared memory
@@ -24,6 +25,11 @@ def start(is_trainer=True):
 
         if settings.is_off("FAULTLINE"):
             return
+        refusal = settings.why_not_here()
+        if refusal:
+            settings.say(f"{refusal}; the job goes on without the probe")
+            return
+        _name_plugin()
         from .probe import Probe
 
         _probe = Probe(is_trainer)
@@ -67,6 +73,17 @@ def _change_phase(change):
             change(_probe)
     except Exception as error:
         _say(error)
+
+
+def _name_plugin():
+    """NCCL loads our library when it starts, unless the job has named a plug-in of its own. NCCL before 2.23 looks for none."""
+    import os
+
+    from . import settings
+
+    library = settings.library_path()
+    if library is not None:
+        os.environ.setdefault("NCCL_PROFILER_PLUGIN", library)
 
 
 def _say(error):

@@ -14,6 +14,7 @@ import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
 import { readProgress } from "./ring-header.ts";
+import { RunIterations } from "./run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 import { StorageIo } from "./storage-io.ts";
@@ -38,6 +39,7 @@ export class RunTrack {
   readonly #context: RunContext;
   #of: WatchedRun;
   readonly #rows = new PointRows();
+  readonly #iterations = new RunIterations();
   #run: string | null = null;
   #told = "";
   #processes = new Map<number, RankProcess>();
@@ -82,6 +84,7 @@ export class RunTrack {
     nowMs: number,
     rowsOfLogs: readonly PointRow[] = [],
   ): Report[] {
+    this.#iterations.tick([...this.ranks.values()], nowMs);
     for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row));
     for (const row of rowsOfLogs) {
       const track = this.ranks.get(row.rank);

@@ -131,6 +131,7 @@ export const serveSchema = z.strictObject({
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
+  fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(
       z.strictObject({

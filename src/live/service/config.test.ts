@@ -71,6 +71,7 @@ describe("the configuration of the service", () => {
         mostMachinesPerDay: 2,
       },
       detection: { hangSeconds: 30, pauseSeconds: 900, silentSeconds: 60 },
+      fabric: [],
       jobs: [],
       notes: [],
     });

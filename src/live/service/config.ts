@@ -33,6 +33,8 @@ export interface ServeConfig {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
+  /** Paths of files that say where machines hang in the network. */
+  readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
   /** Sentences for the start, where something deserves a second look. */
   readonly notes: readonly string[];
@@ -187,6 +189,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     alerts: alertsOf(said.alerts, source),
     actions: actionsOf(said.actions, source),
     detection,
+    fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
       name,
       jobFile: jobFile === undefined ? null : at(jobFile),

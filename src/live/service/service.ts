@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../ingest/job-file.ts";
-import { shortName } from "../../model/machine-names.ts";
+import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
+import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
@@ -19,6 +19,7 @@ import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagn
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
+import { placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -45,6 +46,8 @@ export interface ServiceOptions {
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
+  /** Where the site's machines hang in the network. */
+  readonly fabric: readonly FabricPort[];
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
     | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
@@ -128,6 +131,8 @@ export class Service {
           const incident = await leased.putAction(id, action);
           if (incident) return incident;
         }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
@@ -252,12 +257,12 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
-      jobFile: jobFiles.get(lease.job) ?? null,
+      jobFile: this.#jobFile(lease.job),
       actions: this.actions,
       detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
       lost,
@@ -290,24 +295,26 @@ export class Service {
     everyMs,
     ...query
   }: NonNullable<ServiceOptions["machines"]>): LeasedMachineComparison {
-    const { coordinator, nowMs } = this.options;
+    const { coordinator, nowMs, relapseMs } = this.options;
     return new LeasedMachineComparison({
       coordinator,
       everyMs,
       comparison: {
         ...query,
-        nowMs,
-        ranksOn: (machine) =>
-          [...this.jobs.values()].flatMap(({ run }) =>
-            [...(run?.ranks.values() ?? [])]
-              .filter((one) => shortName(one.machine) === shortName(machine))
-              .map(({ report }) => report.rank),
-          ),
+        jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
         pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: this.publisher.trouble,
       },
+      incidents: { nowMs, relapseMs, actions: this.actions },
       writing: this.#writing(),
     });
+  }
+
+  /** What is known of a job beside its agents. */
+  #jobFile(job: string): JobFile | null {
+    const { jobFiles, fabric } = this.options;
+    const given = jobFiles.get(job) ?? null;
+    return fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric };
   }
 
   /** What writing incidents down needs. */

@@ -4,6 +4,7 @@
  * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
  */
 import type { Rank } from "../../model/ids.ts";
+import type { WorkSummary } from "../../model/work-summary.ts";
 
 export const PROTOCOL = 1;
 
@@ -103,6 +104,11 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /**
+     * What iterations of the last interval were spent on; repeated until the next is there, so that a beat that is lost
+     * costs nothing. Older agents do not say it, older services do not read it.
+     */
+    readonly work?: WorkSummary;
     /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
     readonly pause?: string;
   }[];

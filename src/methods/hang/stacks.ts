@@ -42,8 +42,8 @@ export const stacks: Method = {
     if (outside.length === 0 || waiting.length === 0) {
       const says =
         waiting.length > 0
-          ? `the stacks of all ${count(waiting.length, "rank")} stand in a communication function or wait for the GPU: no CPU is the culprit`
-          : "the stacks do not show who waits";
+          ? `the stacks of all ${count(waiting.length, "rank")} are in a communication call or wait for the GPU: no CPU is the root cause`
+          : "the stacks do not show which ranks wait";
       yield {
         says,
         weight: 0.4,
@@ -63,7 +63,7 @@ export const stacks: Method = {
     const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
     const lines = new Map(outside.map(([rank, { thread }]) => [rank, ownLine(thread!.frames)]));
     yield {
-      says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
+      says: `${rankWords(ranks)} ${ranks.length === 1 ? "is" : "are"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
       weight,
       at,
       data: {
@@ -79,7 +79,7 @@ export const stacks: Method = {
         link: null,
         cause: causeOf(thread!.frames),
         weight,
-        why: `rank ${rank}'s Python stands at ${lines.get(rank) ?? "an unknown line"}, outside communication`,
+        why: `rank ${rank}'s Python is at ${lines.get(rank) ?? "an unknown line"}, outside communication`,
       })),
       clears: [],
     } satisfies NewFinding;
@@ -173,7 +173,7 @@ function ofMoment(
   const isFew = held.length * 4 <= known;
   const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
   return {
-    says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication, but ${because}: the stacks show one moment of a job that runs`,
+    says: `${rankWords(ranks)} ${ranks.length === 1 ? "is" : "are"} outside communication, but ${because}: the stacks are a snapshot of a running job`,
     weight: MOMENT_WEIGHT,
     at: [...at],
     data: { fact: "python-stacks", isRunning: true },
@@ -184,7 +184,7 @@ function ofMoment(
       link: null,
       cause,
       weight: MOMENT_WEIGHT,
-      why: `rank ${rank}'s Python stood at ${ownLine(frames) ?? "an unknown line"} when it was looked at`,
+      why: `rank ${rank}'s Python was at ${ownLine(frames) ?? "an unknown line"} when its stack was taken`,
     })),
     clears: [],
   };
