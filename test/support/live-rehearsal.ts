@@ -30,6 +30,8 @@ export interface Rehearsal {
   hello(machine: number): AgentHello;
   /** Machines whose agents are connected and report nothing, nor answer. */
   readonly silent: Set<number>;
+  /** By how much reports of machines are late, milliseconds. */
+  readonly late: Map<number, number>;
   /** By how much clocks of machines are off, milliseconds. */
   readonly clocks: Map<number, number>;
 }
@@ -69,6 +71,8 @@ export async function rehearse(
   });
   const silent = new Set<number>();
   const clocks = new Map<number, number>();
+  const late = new Map<number, number>();
+  const under: { readonly machine: number; readonly report: Report; readonly dueMs: number }[] = [];
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
     agents: [],
@@ -124,16 +128,22 @@ export async function rehearse(
     hello,
     silent,
     clocks,
+    late,
     async run(seconds, until = () => false) {
       for (let half = 0; half < 2 * seconds; half++) {
         nowMs += 500;
         for (const [machine, node] of nodes.entries())
           for (const report of node.tick(nowMs))
             if (!silent.has(machine))
-              await rehearsal.service.handlers.report(
-                hello(machine),
-                byClock(report, clocks.get(machine) ?? 0),
-              );
+              under.push({
+                machine,
+                report: byClock(report, clocks.get(machine) ?? 0),
+                dueMs: nowMs + (late.get(machine) ?? 0),
+              });
+        const waiting = under.splice(0);
+        under.push(...waiting.filter(({ dueMs }) => dueMs > nowMs));
+        for (const { machine, report, dueMs } of waiting)
+          if (dueMs <= nowMs) await rehearsal.service.handlers.report(hello(machine), report);
         rehearsal.service.tick();
         for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;

@@ -22,6 +22,7 @@ import type {
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { type JobState, runName, withWasteNow } from "./job-state.ts";
+import { unheardOf, withUnheard } from "./partial-view.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 
@@ -63,7 +64,7 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   const { run, suspicion: slowdown, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
   if (!diagnosis || now?.slowFrom !== slowdown.slowFrom) return;
-  const { verdict } = diagnosis;
+  const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
   const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
@@ -78,10 +79,15 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     // What it lost the first time is part of it again.
     state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
     const wasted = old.wastedGpuMs + lostSince(state, run, slowdown);
-    store(turn, "slow", withWaste(again, wasted), publish(again, diagnosis));
+    store(turn, "slow", withWaste(again, wasted), publish(again, { ...diagnosis, verdict }));
     return;
   }
-  const confirm: JobStep = { step: "confirm", which: "slow", diagnosis, atMs: nowMs };
+  const confirm: JobStep = {
+    step: "confirm",
+    which: "slow",
+    diagnosis: { ...diagnosis, verdict },
+    atMs: nowMs,
+  };
   perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
 }
 
@@ -102,9 +108,14 @@ function lostSince(
 }
 
 /** Whatever the evidence is good for, an incident is confirmed: nothing goes on. A suspicion needs proof. */
-export function onCollected(turn: Turn, { evidence, diagnosis }: EventOf<"collected">): void {
+export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
+  const { evidence } = event;
+  const diagnosis = event.diagnosis && {
+    ...event.diagnosis,
+    verdict: withUnheard(event.diagnosis.verdict, unheardOf(evidence.run, null, nowMs)),
+  };
   const { run, id, kind, ranks, says } = evidence;
   const { suspicion } = state;
   if (suspicion?.incident.id === id) {

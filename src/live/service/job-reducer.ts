@@ -46,7 +46,10 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   points: onPoints,
   beat: onBeat,
   event: onEvent,
-  "agent-gone": ({ state }, { agent }) => state.standstills.forget(agent),
+  "agent-gone": ({ state }, { agent }) => {
+    state.standstills.forget(agent);
+    state.run?.heardMs.set(agent, -Infinity);
+  },
   tick: onTick,
   actions: onActions,
   saved: onSaved,
@@ -73,6 +76,7 @@ function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">
     endRun(turn, report.run);
     beginRun(turn, report);
   }
+  state.run!.heardMs.set(agent, nowMs);
   const ranks = state.run!.take(agent, machine, report, connected);
   if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
 }
@@ -141,6 +145,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   const { run } = state;
   // An agent that has not introduced itself to this service yet: it will.
   if (!run) return;
+  run.heardMs.set(agent, nowMs);
   const { epoch } = run;
   const { own, foreign } = run.addPoints(agent, report, nowMs);
   if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
@@ -160,6 +165,7 @@ function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void 
   const { run } = state;
   if (!run?.isOf(agent, beat.run)) return;
   state.seenMs = nowMs;
+  run.heardMs.set(agent, nowMs);
   const gone = new Set(beat.gone);
   const stopped = new Set(beat.stopped);
   for (const [rank, one] of run.ranksOf(agent))

@@ -65,6 +65,8 @@ export class JobRun {
   /** The same by agent: each says every two seconds how its own are. */
   readonly #byAgent = new Map<string, Map<Rank, RunRank>>();
   readonly points = new PointTable();
+  /** When each agent was last heard. */
+  readonly heardMs = new Map<string, number>();
   readonly pauses = new Set<number>();
   worldSize = 0;
   /** How often its numbers went back: it was started from a checkpoint within the run. */

@@ -6,6 +6,7 @@ import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";
 import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
+import { unheardOf, unheardWords } from "./partial-view.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
 import { StandstillDetector, type StandstillOptions } from "./standstill-detector.ts";
 
@@ -161,14 +162,16 @@ export function savedState(state: JobState): SavedJobState {
 }
 
 /** What is missing to watch the whole job, a sentence each. */
-export function missingParts({ run, claims }: JobState, connected: ConnectedAgents): string[] {
+export function missingParts(
+  { run, claims, suspicion }: JobState,
+  connected: ConnectedAgents,
+  nowMs: number,
+): string[] {
   if (!run) return ["no agent has reported this job since the service started"];
   const missing: string[] = [];
-  const silent = [...run.ranks.values()].filter(({ agent }) => !connected.has(agent));
-  if (silent.length > 0)
-    missing.push(
-      `${rankWords(silent.map(({ report }) => report.rank))}: the agent is not connected`,
-    );
+  if (suspicion) missing.push(`suspected, and no incident yet: ${suspicion.incident.summary}`);
+  const unheard = unheardWords(unheardOf(run, connected, nowMs));
+  if (unheard !== null) missing.push(unheard);
   for (const [name, ranks] of claims)
     missing.push(
       `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,

@@ -134,7 +134,7 @@ export class LeasedJob {
   }
 
   missing(connected: ConnectedAgents): readonly string[] {
-    return missingParts(this.#state, connected);
+    return missingParts(this.#state, connected, this.#options.effects.nowMs());
   }
 
   /** What of the report was refused, because another agent has those ranks; null for nothing. */

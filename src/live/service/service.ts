@@ -14,6 +14,7 @@ import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import { DataFolder } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
@@ -64,6 +65,7 @@ const TICK_MS = 250;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
+const ROOM_MS = 10_000;
 const PRUNE_MS = 24 * 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
@@ -79,6 +81,7 @@ export class Service {
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
   readonly clocks = new AgentClocks();
+  readonly data: DataFolder;
   readonly figures = {
     points: 0,
     refusedReports: 0,
@@ -133,6 +136,8 @@ export class Service {
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
+    const evidence = join(options.folder, "incidents");
+    this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
     this.temperatures = new Temperatures(options.machines, nowMs, trouble);
     this.machines = options.machines ? this.#compareMachines(options.machines) : null;
@@ -182,6 +187,7 @@ export class Service {
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
     every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    every(ROOM_MS, () => void this.data.look());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -327,6 +333,7 @@ export class Service {
         },
       },
       changed: (incident: Incident) => this.#changed(incident),
+      hasNoRoom: (error: unknown) => this.#hasNoRoom(error),
     };
   }
 
@@ -337,9 +344,18 @@ export class Service {
     connected: this.#agents,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),
   };
+
+  #hasNoRoom(error: unknown): boolean {
+    const before = this.data.says;
+    const isFull = this.data.failed(error);
+    const { says } = this.data;
+    if (says !== null && before === null) this.publisher.trouble(says);
+    return isFull;
+  }
 
   /** Pictures come after the verdict, which does not wait for them. */
   #diagnosed({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {

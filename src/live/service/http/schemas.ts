@@ -183,7 +183,13 @@ export const SCHEMAS = {
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
   DemoState: demoState,
-  Health: z.object({ status: z.literal("ok") }),
+  Health: z.object({
+    status: z.literal("ok"),
+    degraded: z
+      .string()
+      .exactOptional()
+      .describe("what the service does without, such as a full disk"),
+  }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;
 
