@@ -89,6 +89,13 @@ export async function openService(
     hangMs,
     relapseMs: RELAPSE_MS,
     silentMs: 1000 * config.detection.silentSeconds,
+    validation: config.validation.enabled
+      ? {
+          mostRanks: config.validation.mostRanks,
+          everyMs: 1000 * config.validation.everySeconds,
+          limitMs: 1000 * config.validation.limitSeconds,
+        }
+      : null,
     jobFiles,
     machines,
     nowMs: Date.now,

@@ -15,6 +15,7 @@ import {
   MOST_CHANGES,
   MOST_CONFLICTS,
   MOST_DECIDING,
+  rankingWords,
   sentence,
   timesWords,
   unsaid,
@@ -28,6 +29,7 @@ import { changeWords } from "./parts/what-if.tsx";
 export const MOST_BYTES = 60_000;
 const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
+const MOST_DEVICES = 5;
 
 interface IncidentExport {
   /** What the job is called, where there is no incident that says so. */
@@ -144,6 +146,9 @@ function reasoningBlocks(verdict: Verdict): string[] {
   });
   return [
     ...listBlock("Why", decided, MOST_DECIDING),
+    ...(verdict.ranking
+      ? [`Devices: ${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
+      : []),
     ...listBlock("Who else is accused", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
   ];

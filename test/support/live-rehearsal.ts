@@ -10,7 +10,7 @@ import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
 import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
-import type { AgentHello } from "../../src/live/wire/messages.ts";
+import { ASKS, type AgentHello } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
@@ -62,6 +62,7 @@ export async function rehearse(
     machine: `node${String(machine).padStart(3, "0")}`,
     boot: "boot",
     version: "0",
+    asks: ASKS,
   });
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
@@ -81,6 +82,7 @@ export async function rehearse(
       actions: { dryRun: true, approval: "required", hooks: [] },
       hangMs: 30_000,
       relapseMs: 30 * 60_000,
+      validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
       jobFiles: new Map(),
       machines: null,
@@ -115,6 +117,8 @@ export async function rehearse(
         for (const [machine, node] of nodes.entries())
           for (const report of node.tick(nowMs))
             await rehearsal.service.handlers.report(hello(machine), report);
+        // Answers that came with this half second.
+        await new Promise((resolve) => setImmediate(resolve));
         rehearsal.service.tick();
         for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;

@@ -97,7 +97,7 @@ class Files {
 }
 
 /** Never a link: whoever may write beside the rings could send us anywhere. */
-function readSmall(path: string): Buffer {
+export function readSmall(path: string): Buffer {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const info = fstatSync(fd);

@@ -130,6 +130,14 @@ export const serveSchema = z.strictObject({
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
+  validation: z
+    .strictObject({
+      enabled: z.boolean().default(true),
+      mostRanks: z.int().min(2).max(4096).default(256),
+      everySeconds: seconds.min(60).default(1800),
+      limitSeconds: seconds.min(1).max(120).default(10),
+    })
+    .prefault({}),
   jobs: z
     .array(z.strictObject({ name: named("a job's name"), jobFile: path }))
     .max(10_000)

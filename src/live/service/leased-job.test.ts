@@ -77,7 +77,7 @@ class Stage {
         setTimer: () => () => undefined,
       },
       actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
-      detection: { hangMs: 30_000, relapseMs: 600_000 },
+      detection: { hangMs: 30_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
       effects: {
@@ -92,6 +92,7 @@ class Stage {
           return verdict && { verdict };
         },
         publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
+        validate: () => Promise.reject(new Error("nobody is asked")),
         recordIterations: () => undefined,
         trouble: () => undefined,
       },

@@ -25,6 +25,8 @@ import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
 import { Temperatures } from "./temperatures.ts";
+import type { ValidationOptions } from "./job-state.ts";
+import { validateGroup } from "./validate-group.ts";
 import { Refusal } from "./view.ts";
 
 export interface ServiceOptions {
@@ -36,6 +38,8 @@ export interface ServiceOptions {
   readonly actions: ActionsConfig;
   readonly hangMs: number;
   readonly relapseMs: number;
+  /** Tests of GPUs and links that it asks for by itself; null: never. */
+  readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
@@ -75,6 +79,7 @@ export class Service {
     refusedReports: 0,
     fetchedBytes: 0,
     localizations: 0,
+    validations: 0,
     incidents: 0,
     droppedPoints: 0,
     verdictSeconds: [] as number[],
@@ -82,7 +87,7 @@ export class Service {
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
-  readonly #agents = new Map<string, { dropped: number }>();
+  readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
   #bus: AgentBus | null = null;
@@ -127,8 +132,8 @@ export class Service {
     this.machines = options.machines ? this.#compareMachines(options.machines) : null;
     this.handlers = {
       report: (agent, report) => this.#report(agent, report),
-      connected: ({ agent }) => {
-        this.#agents.set(agent, { dropped: 0 });
+      connected: ({ agent, asks = [] }) => {
+        this.#agents.set(agent, { dropped: 0, asks });
         this.publisher.publish({ type: "agent", agent, connected: true });
       },
       gone: (agent) => {
@@ -240,14 +245,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, relapseMs, folder } = this.options;
+    const { nowMs, jobFiles, hangMs, relapseMs, validation, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
       jobFile: jobFiles.get(lease.job) ?? null,
       actions: this.actions,
-      detection: { hangMs, relapseMs },
+      detection: { hangMs, relapseMs, validation },
       lost,
       effects: {
         nowMs,
@@ -259,6 +264,12 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        validate: async (tests) => {
+          const found = await validateGroup(tests, this.#diagnosisEnv);
+          this.figures.validations++;
+          this.options.log(`job ${tests.run.job}: tests: ${found.validation.outcome}`);
+          return found;
+        },
         publish: (incident, diagnosis) => this.#diagnosed(incident, diagnosis),
         recordIterations: (run, iterations) => {
           const rows = {
@@ -322,6 +333,7 @@ export class Service {
       this.#bus?.ask(agent, request, timeoutMs) ??
       Promise.reject(new Error("no agents are connected")),
     connected: this.#agents,
+    canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
     log: (line) => this.options.log(line),
