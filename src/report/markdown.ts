@@ -19,6 +19,7 @@ import {
   sentence,
   timesWords,
   unsaid,
+  validationWords,
 } from "./reasoning-words.ts";
 import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
@@ -85,6 +86,7 @@ function headBlocks(
     incident && incident.wastedGpuMs > 0
       ? `Lost so far: ${Number((incident.wastedGpuMs / 3_600_000).toPrecision(3))} GPU-hours`
       : "",
+    incident?.validation ? `Tests: ${said(validationWords(incident.validation))}` : "",
     // Ours, but addresses with a bracket or a space would end the link.
     link !== null && /^https?:\/\/[^\s<>]+$/.test(link) ? `Page: <${link}>` : "",
   ].filter((fact) => fact !== "");

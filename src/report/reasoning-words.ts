@@ -1,5 +1,6 @@
 /** What terminal, Markdown and HTML say of how a verdict came about: the same words, worked out once. */
 import { count, percent } from "../base/text.ts";
+import type { IncidentValidation } from "../model/incident.ts";
 import type { Verdict } from "../model/verdict.ts";
 
 type Findings = Pick<Verdict, "findings" | "reasoning" | "suspects">;
@@ -92,4 +93,15 @@ export function rankingWords(
 ): string {
   const named = devices.slice(0, most).map(({ name, score }) => `${name} ${percent(score)}`);
   return `${named.join(", ")} (posterior over ${count(iterations, "slow iteration")} searched one by one)`;
+}
+
+/** "8 ranks after iteration 47 held the job for 0.3 s: transfers between …" */
+export function validationWords({
+  ranks,
+  atIteration,
+  tookMs,
+  outcome,
+}: IncidentValidation): string {
+  const held = tookMs === null ? "" : ` held the job for ${(tookMs / 1000).toFixed(2)} s`;
+  return `${count(ranks.length, "rank")} after iteration ${atIteration}${held}: ${outcome}`;
 }

@@ -35,6 +35,8 @@ export const START_MS = 1_800_000_000_000;
 export async function rehearse(
   spec: Partial<ClusterSpec>,
   options: Partial<ServiceOptions> = {},
+  /** What its agents say that they can be asked; null: they are older than that word. */
+  asks: readonly string[] | null = ASKS,
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -62,7 +64,7 @@ export async function rehearse(
     machine: `node${String(machine).padStart(3, "0")}`,
     boot: "boot",
     version: "0",
-    asks: ASKS,
+    ...(asks ? { asks } : {}),
   });
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },

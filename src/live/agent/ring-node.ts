@@ -104,6 +104,8 @@ class RingNode implements Node {
 
   async answer(request: AgentRequest): Promise<AgentReply> {
     const track = this.#named.find(({ job, run }) => job === request.job && run === request.run);
+    if (request.ask === "unknown")
+      return refused(`this agent does not know how to answer "${harmless(request.word)}"`);
     if (request.ask === "evidence") return this.#collect(request, track ?? null);
     if (track === undefined) return refused(`no run ${request.run} of ${request.job} here`);
     if (request.ask === "validate" || request.ask === "profile") return this.#test(request, track);
@@ -116,8 +118,6 @@ class RingNode implements Node {
         return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
-      case "unknown":
-        return refused(`this agent does not know how to answer "${harmless(request.word)}"`);
     }
   }
 

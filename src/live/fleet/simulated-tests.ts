@@ -113,3 +113,21 @@ function treePasses(size: number): Pair[][] {
   }
   return passes;
 }
+
+/** The request in a ring's header (probe/RING.md); null where it is none. */
+export function parsedTests(text: string): SimulatedTests | null {
+  try {
+    const { ranks, ...tests } = JSON.parse(text) as Omit<SimulatedTests, "group"> & {
+      readonly ranks?: string;
+    };
+    const group = (ranks ?? "").split(",").flatMap((run) => {
+      const [, first, last = first, step = "1"] = /^(\d+)(?:-(\d+)\/(\d+))?$/.exec(run) ?? [];
+      if (first === undefined) return [];
+      const count = Math.floor((Number(last) - Number(first)) / Number(step)) + 1;
+      return Array.from({ length: count }, (_, i) => Number(first) + i * Number(step));
+    });
+    return { ...tests, group };
+  } catch {
+    return null;
+  }
+}

@@ -14,6 +14,10 @@ const IRREGULAR = 1.05;
 const QUIET_ITERATIONS = 30;
 const QUIET_GAPS = 4;
 
+/** Of the last so many, or of all since the first slow one: where more are slow, they are not slow now and then. */
+const LATELY = 10;
+const MOST_SLOW = 0.6;
+
 /** Iterations that are slow now and then, and how long a regular and a slow one takes. */
 export interface Intermittent {
   /** Numbers of the slow iterations, ascending. */
@@ -58,6 +62,7 @@ export class IntermittentWindow {
     const numbers = new Set(irregularIterations(trackSeries(seriesOf(kept))));
     if (!numbers.has(newest.iteration)) return null;
     const slow = kept.filter(({ iteration }) => numbers.has(iteration));
+    if (isLasting(kept, numbers, kept.indexOf(slow[0]!))) return null;
     const regular = kept.filter(({ iteration }) => !numbers.has(iteration));
     return {
       slow: slow.map(({ iteration }) => iteration),
@@ -76,6 +81,14 @@ export class IntermittentWindow {
     const gap = gaps.length > 0 ? median(gaps) : 0;
     return since >= Math.max(QUIET_ITERATIONS, QUIET_GAPS * gap);
   }
+}
+
+/** Whether most iterations are slow, since the first slow one or of late: that is for the tracker of levels. */
+function isLasting(kept: readonly Kept[], slow: ReadonlySet<number>, first: number): boolean {
+  return [first, Math.max(0, kept.length - LATELY)].some((from) => {
+    const since = kept.slice(from);
+    return since.filter(({ iteration }) => slow.has(iteration)).length > MOST_SLOW * since.length;
+  });
 }
 
 function seriesOf(kept: readonly Kept[]): Parameters<typeof trackSeries>[0] {
