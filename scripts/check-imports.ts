@@ -22,8 +22,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mitigate: ["model", "base"],
   // What agents and the service say to each other, and what carries it.
   "live/wire": ["model", "base"],
-  // The agent reads what the probes write, and shares the layout with their reader. It runs no method, opens no store.
-  "live/agent": ["live/wire", "ingest", "model", "base"],
+  // The agent reads what the probes write, and shares the layout with their reader. It opens no store, and runs no method
+  // but the period finder: iterations are cut where the calls are.
+  "live/agent": [
+    "live/wire",
+    "ingest",
+    "methods/iterations/call-classes.ts",
+    "methods/iterations/call-segments.ts",
+    "model",
+    "base",
+  ],
   "live/controller": ["mitigate", "model", "base"],
   // A rehearsal: simulated machines in front of real agents.
   "live/fleet": ["live/agent", "live/wire", "simulate", "ingest", "model", "base"],
@@ -53,6 +61,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "model",
     "base",
   ],
+  // Faultline as a library.
+  api: ["pipeline", "model", "base"],
   cli: [
     "pipeline",
     "ingest/job-file.ts",
@@ -86,7 +96,7 @@ const PAGE_MAY_IMPORT = ["report", "model", "base"];
 const PAGE_MAY_TYPE = ["live/service", "history"];
 
 /** Where a user comes in. Worker threads are found through the module that starts them. */
-const ENTRIES = ["src/cli/main.ts", "web/main.tsx"];
+const ENTRIES = ["src/cli/main.ts", "src/api/index.ts", "web/main.tsx"];
 
 function allowed(from: string, to: string): boolean {
   const folder = folderOf(to);
@@ -115,7 +125,7 @@ const reached = reachable(modules, ENTRIES);
 for (const { path } of modules.values())
   if (path.startsWith("src/") && !reached.has(path))
     problems.push(
-      `${path}: neither the command line nor the page reaches it; what evaluations need belongs in eval/, what tests need in test/support/`,
+      `${path}: neither the command line, the library nor the page reaches it; what evaluations need belongs in eval/, what tests need in test/support/`,
     );
 
 function checkProduct({ path, imports, outside, passesOnAll }: Module): void {

@@ -41,10 +41,15 @@ describe("faultline diagnose", () => {
     expect(verdict.suspects.flatMap((s) => s.evidence).every((id) => ids.has(id))).toBe(true);
   });
 
-  it("uses no colour in a pipe, whatever the surroundings say, and no escape sequence of a file's", async () => {
-    const env = { ...process.env, CI: "true", FORCE_COLOR: "1" };
-    const { stdout } = await faultlineIn({ env }, "diagnose", hang3);
-    expect(stdout).not.toContain("\u001b");
+  it("uses colour in a pipe with FORCE_COLOR alone, and never with NO_COLOR", async () => {
+    const coloured = async (more: Readonly<Record<string, string>>): Promise<boolean> => {
+      const env = { ...process.env, CI: "true", NO_COLOR: "", FORCE_COLOR: "", ...more };
+      return (await faultlineIn({ env }, "diagnose", hang3)).stdout.includes("\u001b");
+    };
+    expect(await coloured({})).toBe(false);
+    expect(await coloured({ FORCE_COLOR: "1" })).toBe(true);
+    expect(await coloured({ FORCE_COLOR: "0" })).toBe(false);
+    expect(await coloured({ FORCE_COLOR: "1", NO_COLOR: "1" })).toBe(false);
   });
 
   it("gives the same answer twice", async () => {

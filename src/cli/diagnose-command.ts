@@ -10,7 +10,7 @@ export function addDiagnose(io: Io, program: Command, setStatus: (status: number
     .description("one verdict from any mix of files and folders of a job")
     .argument(
       "<path...>",
-      "files and folders: flight-recorder dumps, rank logs, Python stacks, ncclras output, NCCL_DEBUG logs; also .gz, .tar, .tar.gz",
+      "files and folders: flight-recorder dumps, rank logs, Python stacks, ncclras output, NCCL_DEBUG logs; also .gz, .tar, .tar.gz, pipes, and - for standard input",
     )
     .option(
       "--baseline <path...>",
@@ -50,6 +50,7 @@ Examples:
   faultline diagnose /shared/job-1234/             everything that a job left behind
   faultline diagnose dumps/ logs/ --out report     plus report.html to share and ticket.md to paste
   faultline diagnose new/ --baseline healthy/      is the code slower than in a healthy run? (profiler traces)
+  ssh node7 tar cz /dumps | faultline diagnose -   from another machine, an archive or a single file
   faultline diagnose incident.tar.gz --json | jq .suspects
 
 Exit status: 0 the analysis ran, 10 with --exit-code when something is wrong,

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** The process around the command line: its streams, its arguments, its exit status. */
 import { main } from "./program.ts";
 

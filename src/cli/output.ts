@@ -11,8 +11,10 @@ export const FOUND_SOMETHING = 10;
 
 export function wantsColour(io: Io): boolean {
   // A plain false, not undefined: picocolors takes that as leave to look for itself.
-  if (!io.out.isTTY) return false;
-  return !io.env["NO_COLOR"] && io.env["TERM"] !== "dumb";
+  if (io.env["NO_COLOR"]) return false;
+  const forced = io.env["FORCE_COLOR"];
+  if (forced) return forced !== "0" && forced !== "false";
+  return io.out.isTTY === true && io.env["TERM"] !== "dumb";
 }
 
 export function screenWidth(io: Io): number {

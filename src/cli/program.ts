@@ -1,8 +1,11 @@
 /** The command line: arguments in, exit status out. Only main.ts knows the process. */
 import { Command, CommanderError } from "commander";
+import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
+import { addCollect } from "./collect-command.ts";
+import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
 import type { Io } from "./io.ts";
@@ -12,9 +15,9 @@ import { addMachines } from "./machines-command.ts";
 import { addPlan } from "./plan-command.ts";
 import { addServe } from "./serve-command.ts";
 import { addSimulate } from "./simulate-command.ts";
+import { applySettings } from "./settings.ts";
 import { addTrace } from "./trace-command.ts";
 
-const VERSION = "0.1.0";
 const USAGE_ERROR = 2;
 
 /** In the order of the help. Each file holds options and help; what the command does is imported when it is called. */
@@ -25,10 +28,12 @@ const COMMANDS = [
   addMachines,
   addLogs,
   addPlan,
+  addCollect,
   addServe,
   addDemo,
   addAgent,
   addSimulate,
+  addCompletion,
 ];
 
 export async function main(argv: readonly string[], io: Io): Promise<number> {
@@ -37,7 +42,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     .description(
       "Finds which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
     )
-    .version(VERSION)
+    .version(BUILT.version, "-V, --version", "version, commit and the formats it reads")
     .option("--debug", "print the stack trace of an error")
     .configureOutput({
       writeOut: (text) => io.out.write(text),
@@ -52,6 +57,12 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     return USAGE_ERROR;
   }
   try {
+    if (argv[0] === "--version" || argv[0] === "-V") {
+      const { printVersion } = await import("./version.ts");
+      printVersion(io, argv.includes("--json"));
+      return 0;
+    }
+    applySettings(program, io.env);
     await program.parseAsync([...argv], { from: "user" });
     return status;
   } catch (error) {

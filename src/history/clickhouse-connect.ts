@@ -4,7 +4,6 @@ import type { ClickHouseClient } from "@clickhouse/client";
 import { UserError } from "../base/errors.ts";
 import { cutText, harmless } from "../base/text.ts";
 import { RowReader } from "./row-binary.ts";
-import { optionalPackage } from "./stored-rows.ts";
 
 export interface ClickHouseConnection {
   /** For errors; without the password. */
@@ -79,10 +78,7 @@ export async function connectClickHouse(
   timeoutMs: number,
 ): Promise<ClickHouseConnection> {
   const { name } = address;
-  const { createClient, ClickHouseLogLevel } = await optionalPackage(
-    "@clickhouse/client",
-    async () => await import("@clickhouse/client"),
-  );
+  const { createClient, ClickHouseLogLevel } = await import("@clickhouse/client");
   const client: ClickHouseClient = createClient({
     url: address.url,
     username: address.username,

@@ -45,14 +45,19 @@ export async function ingest(
   const worth = Math.floor(totalBytes / BYTES_WORTH_A_WORKER);
   const usual = Math.min(availableParallelism(), MAX_WORKERS, worth);
   const workers = Math.min(options.workers ?? usual, files.length);
+  // What comes through a pipe is read here: threads have no standard input of their own.
+  const [pipes, others] = [files.filter(isPipe), files.filter((file) => !isPipe(file))];
   const parts =
     workers > 1 && isCompiled
-      ? await readInWorkers(files, workers, env, options)
+      ? [
+          ...(pipes.length > 0 ? [await readHere(pipes, env, options)] : []),
+          ...(await readInWorkers(others, workers, env, options)),
+        ]
       : [await readHere(files, env, options)];
   const readings = parts.flatMap((part) => part.readings);
   const unrecognised = parts.flatMap((part) => part.unrecognised);
   if (files.length === 0) {
-    throw new UserError(`${paths.join(", ")}: there is no file in it`, WHAT_WE_READ, 3);
+    throw new UserError(`${paths.join(", ")}: contains no file`, WHAT_WE_READ, 3);
   }
   if (readings.length === 0) {
     const what =
@@ -65,7 +70,7 @@ export async function ingest(
     const defect = readings.flatMap((reading) => reading.defects)[0];
     const what = defect
       ? `${defect.file}: ${defect.what}`
-      : `${readings[0]!.file}: nothing of use in it`;
+      : `${readings[0]!.file}: contains nothing that Faultline uses`;
     throw new UserError(what, WHAT_WE_READ, 3);
   }
   return {
@@ -75,6 +80,10 @@ export async function ingest(
   };
 }
 
+function isPipe(file: FoundFile): boolean {
+  return file.isPipe === true;
+}
+
 function order(a: { readonly file: string }, b: { readonly file: string }): number {
   return a.file < b.file ? -1 : a.file > b.file ? 1 : 0;
 }
@@ -82,7 +91,7 @@ function order(a: { readonly file: string }, b: { readonly file: string }): numb
 /** Traces and dumps shrink to an eighth and less. */
 const UNPACKS_TO = 8;
 
-/** What there is to read, as far as it can be told from outside; an ending decides nothing else. */
+/** What there is to read, as far as it shows from outside; a file's extension decides nothing else. */
 function workBytes({ path, sizeBytes }: FoundFile): number {
   return /\.t?gz$/.test(path) ? UNPACKS_TO * sizeBytes : sizeBytes;
 }
@@ -250,6 +259,8 @@ async function readInWorkers(
             }
           });
           worker.on("error", reject);
+          // Nothing more comes of a thread that was ended early.
+          worker.on("exit", () => reject(new Error("reading was ended early")));
           env.signal.addEventListener("abort", () => void worker.terminate(), { once: true });
         }),
     ),

@@ -2,7 +2,7 @@
  * From paths to streams of bytes: folders are walked, .gz is unpacked, .tar members become files of
  * their own. Recognised by content, never by ending. Everything streams; nothing is unpacked to disk.
  */
-import { createReadStream } from "node:fs";
+import { createReadStream, fstatSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -13,7 +13,10 @@ import { isRing, PAGE_BYTES, promisedBytes } from "./probe-ring/ring-bytes.ts";
 import { HEAD_BYTES, type Head } from "./reader.ts";
 import { looksLikeTar, tarMembers } from "./tar.ts";
 
-/** A file on disk that was found under the paths the user gave. */
+/** Standard input, where a path is wanted. */
+export const STDIN = "-";
+
+/** A file on disk that was found under the paths the user gave, or a pipe that is one of them. */
 export interface FoundFile {
   readonly path: string;
   readonly sizeBytes: number;
@@ -21,9 +24,11 @@ export interface FoundFile {
   readonly modifiedMs: number;
   /** Whether the user named it, and not a folder that it lies in. */
   readonly isGiven: boolean;
+  /** Its bytes come once, and nobody knows how many: standard input, a named pipe, `<(…)` of a shell. */
+  readonly isPipe?: boolean;
 }
 
-/** A stream of bytes whose format is to be told. */
+/** A stream of bytes whose format is to be found. */
 export interface SourceFile {
   readonly path: string;
   readonly head: Head;
@@ -38,14 +43,22 @@ const MAX_EXPANSION = 300;
 const EXPANSION_FREE_BYTES = 1024 ** 3;
 const MAX_NESTING = 4;
 
-/** Every plain file under the paths, sorted, each once. Links to files are followed, to folders not. */
+/**
+ * Every plain file under the paths, sorted, each once, and the pipes among the paths themselves: those inside a folder are
+ * somebody else's. Links to files are followed, to folders not.
+ */
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
   const cannot = (path: string, error: NodeJS.ErrnoException): UserError => {
-    const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
+    const why = error.code === "ENOENT" ? "no such file or folder" : error.message;
     return new UserError(`${path}: ${why}`, "give files or folders of a job that can be read", 3);
   };
   const visit = async (path: string, isGiven: boolean): Promise<void> => {
+    if (isGiven && path === STDIN) {
+      const { mtimeMs } = fstatSync(0);
+      found.set(path, { path, sizeBytes: 0, modifiedMs: mtimeMs, isGiven, isPipe: true });
+      return;
+    }
     const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
       if (isGiven) throw cannot(path, error);
       return null;
@@ -67,6 +80,9 @@ export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> 
       const key = resolve(path);
       if (!found.has(key))
         found.set(key, { path, sizeBytes: info.size, modifiedMs: info.mtimeMs, isGiven });
+    } else if (isGiven && info?.isFIFO()) {
+      const { mtimeMs: modifiedMs } = info;
+      found.set(resolve(path), { path, sizeBytes: 0, modifiedMs, isGiven, isPipe: true });
     } else if (isGiven) {
       throw new UserError(
         `${path}: neither a file nor a folder`,
@@ -93,7 +109,9 @@ export async function openFile(
   onDefect: (defect: Defect) => void,
 ): Promise<void> {
   const onDisk = { bytes: 0 };
-  const stream = createReadStream(path, { highWaterMark: 1 << 18 });
+  // Node's own stream of standard input also copes with one that does not block.
+  const stream =
+    path === STDIN ? process.stdin : createReadStream(path, { highWaterMark: 1 << 18 });
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     for await (const chunk of stream) {
       onDisk.bytes += (chunk as Buffer).length;
@@ -118,7 +136,7 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
   const { head, chunks } = await peek(bytes, defect);
   const isGzip = head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b;
   if ((isGzip || looksLikeTar(head)) && nesting >= MAX_NESTING) {
-    defect("is packed more often than anybody packs a log; not read");
+    defect("is compressed too many times over; not read");
   } else if (isGzip) {
     const inner = gunzip(chunks, onDisk, defect);
     await unwrap({ ...wrapping, path: path.replace(/\.gz$/, ""), nesting: nesting + 1 }, inner);
@@ -186,7 +204,7 @@ async function peek(
         yield chunk;
       }
     } finally {
-      // Whoever has enough closes what it comes from.
+      // A reader that has enough closes its source.
       await iterator.return?.();
     }
   }

@@ -1,9 +1,9 @@
-/** A running job's slow-down on one screen: what agents told → operators fetched as the search asks → verdict. */
+/** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
+import { validationReport } from "../ingest/validation-report.ts";
 import { intermittentWords } from "../base/text.ts";
-import { median } from "../maths/robust.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
-import type { SlowIterations } from "../methods/localize/slow-iterations.ts";
+import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
 import { withIterations } from "../methods/methods.ts";
 import { validationTests } from "../methods/validation/validation-method.ts";
@@ -68,7 +68,11 @@ export interface LiveDiagnosis {
   readonly tests: {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
-    verdictWith(this: void, reports: readonly ValidationReport[]): Promise<Verdict>;
+    /** `files`: what the ranks wrote. */
+    verdictWith(
+      this: void,
+      files: readonly { readonly name: string; readonly bytes: Uint8Array }[],
+    ): Promise<{ readonly verdict: Verdict; readonly reports: readonly ValidationReport[] }>;
   } | null;
   /** Comes after the verdict, which does not wait for it; never rejects. */
   readonly picture: Promise<IncidentPicture>;
@@ -162,7 +166,12 @@ function testsOf(job: Job, verdict: Verdict, findings: readonly Finding[]): Live
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
-    async verdictWith(validations) {
+    async verdictWith(files) {
+      const validations = files.flatMap(({ name, bytes }) => {
+        const sink = validationReport.open(name);
+        sink.push(bytes);
+        return sink.end().validations ?? [];
+      });
       const tested = await ask({ ...job, validations, series: [], iterations: [] }, NO_ENV, [
         validationTests,
       ]);
@@ -170,7 +179,7 @@ function testsOf(job: Job, verdict: Verdict, findings: readonly Finding[]): Live
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return fuse(job, all, tested.didNotRun);
+      return { verdict: fuse(job, all, tested.didNotRun), reports: validations };
     },
   };
 }
@@ -206,12 +215,11 @@ function ofCulprit(facts: SlowDownFacts, [first]: readonly NewFinding[]): SlowDo
   const { intermittent, points, series } = facts;
   const slow = (first && factOf(first, "slow-rank", "slow-device")?.slowIterations) ?? [];
   if (!intermittent || slow.length === 0) return facts;
-  const took = slow.map((number) => series.durationMs[series.iteration.lastIndexOf(number)]!);
   const looked = series.iteration.at(-1)! - points.iterations[0]! + 1;
   return {
     ...facts,
     slowFrom: slow[0]!,
-    afterMs: median(took.filter((ms) => ms > 0)) || facts.afterMs,
+    afterMs: typicalMs(series, slow) || facts.afterMs,
     intermittent: { slow, of: Math.min(looked, intermittent.of) },
   };
 }

@@ -10,7 +10,7 @@ import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
 import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
-import { ASKS, type AgentHello } from "../../src/live/wire/messages.ts";
+import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
@@ -28,6 +28,10 @@ export interface Rehearsal {
   /** kill -9 of the service, and another on the same history. */
   restart(): Promise<void>;
   hello(machine: number): AgentHello;
+  /** Machines whose agents are connected and report nothing, nor answer. */
+  readonly silent: Set<number>;
+  /** By how much clocks of machines are off, milliseconds. */
+  readonly clocks: Map<number, number>;
 }
 
 export const START_MS = 1_800_000_000_000;
@@ -66,13 +70,19 @@ export async function rehearse(
     version: "0",
     ...(asks ? { asks } : {}),
   });
+  const silent = new Set<number>();
+  const clocks = new Map<number, number>();
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
     agents: [],
     follow: () => Promise.resolve(),
     unfollow: () => Promise.resolve(),
     close: () => Promise.resolve(),
-    ask: (agent, request) => nodes[Number(agent.slice("agent".length))]!.answer(request),
+    ask: (agent, request) => {
+      const machine = Number(agent.slice("agent".length));
+      if (silent.has(machine)) return Promise.reject(new Error("it does not answer"));
+      return nodes[machine]!.answer(request);
+    },
   };
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
   const make = async (): Promise<Service> => {
@@ -83,10 +93,13 @@ export async function rehearse(
       alerts: { alertmanager: [], webhooks: [], slack: [] },
       actions: { dryRun: true, approval: "required", hooks: [] },
       hangMs: 30_000,
+      pauseMs: 900_000,
+      thresholds: new Map(),
       relapseMs: 30 * 60_000,
       validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
       jobFiles: new Map(),
+      fabric: [],
       machines: null,
       nowMs: now,
       newId: () => String(nowMs),
@@ -113,12 +126,18 @@ export async function rehearse(
     told,
     nowMs: now,
     hello,
+    silent,
+    clocks,
     async run(seconds, until = () => false) {
       for (let half = 0; half < 2 * seconds; half++) {
         nowMs += 500;
         for (const [machine, node] of nodes.entries())
           for (const report of node.tick(nowMs))
-            await rehearsal.service.handlers.report(hello(machine), report);
+            if (!silent.has(machine))
+              await rehearsal.service.handlers.report(
+                hello(machine),
+                byClock(report, clocks.get(machine) ?? 0),
+              );
         // Answers that came with this half second.
         await new Promise((resolve) => setImmediate(resolve));
         rehearsal.service.tick();
@@ -133,6 +152,19 @@ export async function rehearse(
     },
   };
   return rehearsal;
+}
+
+function byClock(report: Report, offMs: number): Report {
+  switch (report.kind) {
+    case "points":
+      return { ...report, endMs: report.endMs.map((ms) => ms + offMs) };
+    case "beat":
+      return { ...report, nowMs: report.nowMs + offMs };
+    case "event":
+      return { ...report, atMs: report.atMs + offMs };
+    case "job":
+      return { ...report, startedMs: report.startedMs + offMs };
+  }
 }
 
 export function viewOf({ service }: Rehearsal): ReturnType<typeof serviceView> {

@@ -1,13 +1,14 @@
 """Faultline's probe inside a training process: see docs/guides/probe.md.
 
     python -m faultline_probe train.py …            one process
+    FAULTLINE_PROBE=1 torchrun … train.py           where the package is installed (pip)
     PYTHONPATH=…/probe/python/site:…/probe/python FAULTLINE_PROBE=1 torchrun … train.py
 
 It writes what Python does (calls, garbage collections, iterations, how it ended) into a ring in shared memory
 (probe/RING.md) and harms nothing: whatever fails, the job goes on without it. Standard library only.
 """
 
-__all__ = ["iteration", "start"]
+__all__ = ["iteration", "phase", "start"]
 
 _probe = None
 _has_started = False
@@ -24,6 +25,11 @@ def start(is_trainer=True):
 
         if settings.is_off("FAULTLINE"):
             return
+        refusal = settings.why_not_here()
+        if refusal:
+            settings.say(f"{refusal}; the job goes on without the probe")
+            return
+        _name_plugin()
         from .probe import Probe
 
         _probe = Probe(is_trainer)
@@ -39,6 +45,45 @@ def iteration(number=None):
             _probe.iteration(number)
     except Exception as error:
         _say(error)
+
+
+class phase:
+    """The job does something other than training, and takes its time: no hang.
+
+        with faultline_probe.phase("checkpoint"):
+            save(model)
+
+    Phases may lie within each other. Without a probe it does nothing."""
+
+    def __init__(self, name):
+        self._name = str(name)
+
+    def __enter__(self):
+        _change_phase(lambda probe: probe.enter_phase(self._name))
+        return self
+
+    def __exit__(self, *_):
+        _change_phase(lambda probe: probe.leave_phase())
+        return False
+
+
+def _change_phase(change):
+    try:
+        if _probe is not None:
+            change(_probe)
+    except Exception as error:
+        _say(error)
+
+
+def _name_plugin():
+    """NCCL loads our library when it starts, unless the job has named a plug-in of its own. NCCL before 2.23 looks for none."""
+    import os
+
+    from . import settings
+
+    library = settings.library_path()
+    if library is not None:
+        os.environ.setdefault("NCCL_PROFILER_PLUGIN", library)
 
 
 def _say(error):

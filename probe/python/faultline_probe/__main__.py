@@ -1,6 +1,7 @@
 """python -m faultline_probe [--trace WHAT] [--dir FOLDER] [--job NAME] train.py args…
 python -m faultline_probe [options] -m module args…
 python -m faultline_probe [options] -c code args…
+python -m faultline_probe --library              prints the path of the native library, for LD_PRELOAD
 
 Starts Python anew in this very process, with the probe switched on by the environment: what runs then is python train.py,
 with its own sys.argv, sys.path, __main__, tracebacks and exit status.
@@ -55,11 +56,20 @@ def main():
     if not program or program[0] in ("-h", "--help"):
         print(__doc__.strip())
         sys.exit(0 if program else 2)
+    if program == ["--library"]:
+        from . import settings
+
+        print(settings.library_path() or sys.exit("faultline_probe: there is no native library in this installation"))
+        return
     if program[0].startswith("-") and program[0] not in ("-m", "-c", "-"):
         sys.exit(f"faultline_probe: unknown option {program[0]} (Python's own go before -m faultline_probe)")
+    os.environ.update(variables, FAULTLINE_PROBE=f"main:{os.getpid()}")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [os.path.join(package, "site"), package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ.update(variables, PYTHONPATH=os.pathsep.join(paths), FAULTLINE_PROBE=f"main:{os.getpid()}")
+    site = os.path.join(package, "site", "sitecustomize.py")
+    if os.path.exists(site):
+        # A checkout. Where the package is installed, Python finds its .pth file by itself.
+        paths = [os.path.dirname(site), package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     flags = _interpreter_flags()
     if {"-I", "-E", "-S"} & set(flags):
         print("faultline: Python's options -I, -E and -S keep the probe out; the job goes on without it", file=sys.stderr)

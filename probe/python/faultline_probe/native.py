@@ -1,10 +1,10 @@
 """The C library beside the Python probe (probe/nccl/pyhook.c): cheaper hooks, exit codes and fatal signals."""
 
 import ctypes
-import os
+
+from . import settings
 
 ABI = 3
-_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _Interpreter(ctypes.Structure):
@@ -84,16 +84,12 @@ class Native:
 
 def load():
     """The library, or None where it is not built, of another version, or not for this machine."""
-    said = os.environ.get("FAULTLINE_LIBRARY")
-    beside = (os.path.join(_HERE, "libfaultline.so"), os.path.join(_HERE, "..", "..", "nccl", "build", "libfaultline.so"))
-    for place in (said,) if said else beside:
-        if not os.path.exists(place):
-            continue
-        try:
-            # PyDLL: the GIL is kept, for these calls touch Python's objects.
-            library = ctypes.PyDLL(os.path.abspath(place))
-            if library.fl_py_abi() == ABI:
-                return Native(library)
-        except (OSError, AttributeError):
-            continue
-    return None
+    place = settings.library_path()
+    if place is None:
+        return None
+    try:
+        # PyDLL: the GIL is kept, for these calls touch Python's objects.
+        library = ctypes.PyDLL(place)
+        return Native(library) if library.fl_py_abi() == ABI else None
+    except (OSError, AttributeError):
+        return None

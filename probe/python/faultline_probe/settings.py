@@ -34,6 +34,19 @@ def is_off(name):
     return os.environ.get(name) == "0"
 
 
+def why_not_here():
+    """Why the probe does not start on this Python; None where it does."""
+    if sys.platform != "linux":
+        return f"the probe works on Linux, not on {sys.platform}"
+    if sys.version_info < (3, 8):
+        return f"the probe needs Python 3.8 or newer, this is {sys.version.split()[0]}"
+    if sys.implementation.name != "cpython":
+        return f"the probe works in CPython, not in {sys.implementation.name}"
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return "the probe does not know Pythons without a GIL"
+    return None
+
+
 def job_name():
     job = next((os.environ[name] for name in _JOB if os.environ.get(name)), "job")
     return re.sub(r"[^A-Za-z0-9_-]", "_", job)[:48]
@@ -67,6 +80,14 @@ def host():
 
 def folder():
     return os.environ.get("FAULTLINE_DIR") or f"/dev/shm/faultline-{os.geteuid()}"
+
+
+def library_path():
+    """Where the native library is; None where there is none. FAULTLINE_LIBRARY names another, or one that is not there."""
+    said = os.environ.get("FAULTLINE_LIBRARY")
+    here = os.path.dirname(os.path.abspath(__file__))
+    beside = (os.path.join(here, "libfaultline.so"), os.path.join(here, "..", "..", "nccl", "build", "libfaultline.so"))
+    return next((os.path.abspath(place) for place in ((said,) if said else beside) if os.path.exists(place)), None)
 
 
 def record_count():

@@ -59,7 +59,7 @@ function rankRuns(ranks: readonly number[]): string {
   for (let i = 0; i < sorted.length;) {
     const step = (sorted[i + 1] ?? NaN) - sorted[i]!;
     let end = i;
-    while (sorted[end + 1]! - sorted[end]! === step) end++;
+    while ((sorted[end + 1] ?? NaN) - (sorted[end] ?? NaN) === step) end++;
     if (end - i >= 2) {
       runs.push(`${sorted[i]}-${sorted[end]}/${step}`);
       i = end + 1;

@@ -127,6 +127,7 @@ export const serveSchema = z.strictObject({
   detection: z
     .strictObject({
       hangSeconds: seconds.min(1).max(86_400).default(30),
+      pauseSeconds: seconds.min(1).max(86_400).default(900),
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
@@ -138,8 +139,16 @@ export const serveSchema = z.strictObject({
       limitSeconds: seconds.min(1).max(120).default(10),
     })
     .prefault({}),
+  fabric: z.array(path).max(256).default([]),
   jobs: z
-    .array(z.strictObject({ name: named("a job's name"), jobFile: path }))
+    .array(
+      z.strictObject({
+        name: named("a job's name"),
+        jobFile: path.optional(),
+        hangSeconds: seconds.min(1).max(86_400).optional(),
+        pauseSeconds: seconds.min(1).max(86_400).optional(),
+      }),
+    )
     .max(10_000)
     .default([]),
 });

@@ -70,8 +70,9 @@ describe("the configuration of the service", () => {
         leastConfidence: 0.8,
         mostMachinesPerDay: 2,
       },
-      detection: { hangSeconds: 30, silentSeconds: 60 },
+      detection: { hangSeconds: 30, pauseSeconds: 900, silentSeconds: 60 },
       validation: { enabled: true, mostRanks: 256, everySeconds: 1800, limitSeconds: 10 },
+      fabric: [],
       jobs: [],
       notes: [],
     });

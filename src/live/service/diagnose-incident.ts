@@ -2,8 +2,9 @@
 import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { errorText } from "../../base/errors.ts";
+import { groupBy } from "../../base/group-by.ts";
+import { ownProgram } from "../../base/own-program.ts";
 import { median } from "../../maths/robust.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
@@ -117,11 +118,11 @@ export async function diagnoseStandstill(
 /** Stacks take two seconds, disks of a sick machine longer. */
 const PATIENCE_MS = 15_000;
 /** Bytes of all rings' last records together, and of one log's end. */
-const RECORDS_BYTES = 256 << 20;
+const RECORDS_BYTES = 64 << 20;
 const RECORD_BYTES = 64;
 const MOST_RECORDS = 8192;
-const LEAST_RECORDS = 64;
-const LOG_BYTES = 256 << 10;
+const LEAST_RECORDS = 128;
+const LOG_BYTES = 1 << 20;
 const ALL_LOG_BYTES = 512 << 20;
 const DIAGNOSE_MS = 120_000;
 const VERDICT_BYTES = 64 << 20;
@@ -203,6 +204,13 @@ async function write(folder: string, { files }: EvidenceReply): Promise<number> 
 }
 
 function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {
+  const places = run.known().job.ranks;
+  const leaves = groupBy(
+    [...places.values()].flatMap(({ nic, leaf }) =>
+      nic === null || leaf === null ? [] : [{ nic, leaf }],
+    ),
+    ({ leaf }) => leaf,
+  );
   return {
     name: run.job,
     ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),
@@ -211,12 +219,19 @@ function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object 
       rank,
       machine,
       ...(gpu === null ? {} : { gpu }),
-      ...(nic === null ? {} : { nic }),
+      ...((places.get(rank)?.nic ?? nic) ? { nic: places.get(rank)?.nic ?? nic } : {}),
     })),
+    ...(leaves.size > 0
+      ? {
+          network: {
+            leaves: Object.fromEntries(
+              [...leaves].map(([leaf, list]) => [leaf, list.map(({ nic }) => nic)]),
+            ),
+          },
+        }
+      : {}),
   };
 }
-
-const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
 
 /** What `diagnose --out` leaves beside the evidence. */
 const REPORT = "report";
@@ -231,9 +246,12 @@ async function diagnoseFolder(
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,
     killSignal: "SIGKILL",
+    // What a user set for his own calls is not meant for these.
+    env: { ...process.env, FAULTLINE_CONFIG: "" },
   } as const;
   const text = await new Promise<string>((resolve, reject) => {
-    execFile(FAULTLINE, args, options, (error, stdout, stderr) => {
+    const [program, ...words] = ownProgram();
+    execFile(program, [...words, ...args], options, (error, stdout, stderr) => {
       if (error)
         reject(new Error(`diagnose: ${stderr.trim().split("\n").at(-1) || error.message}`));
       else resolve(stdout);

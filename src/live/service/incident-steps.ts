@@ -25,6 +25,7 @@ import type {
 import type { JobRun } from "./job-run.ts";
 import { type JobState, runName, withWasteNow } from "./job-state.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 
 /** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
 const SURE = 0.5;
@@ -96,7 +97,7 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     store(turn, "slow", record, publish(again, diagnosis));
     return;
   }
-  const confirm: JobStep = { step: "confirm", diagnosis, slowdown, atMs: nowMs };
+  const confirm: JobStep = { step: "confirm", which: "slow", diagnosis, slowdown, atMs: nowMs };
   perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
 }
 
@@ -112,17 +113,43 @@ function lostSince({ healthySince }: JobState, run: JobRun, slowdown: SuspectedS
   return run.lostMs(slowdown, healthySince) * run.gpus;
 }
 
-/** Whatever the evidence is good for, the incident is confirmed: nothing goes on. */
+/** Whatever the evidence is good for, an incident is confirmed: nothing goes on. A suspicion needs proof. */
 export function onCollected(turn: Turn, { evidence, diagnosis }: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
   const { run, id, kind, ranks, says } = evidence;
+  const { suspicion } = state;
+  if (suspicion?.incident.id === id) {
+    state.suspicion = {
+      ...suspicion,
+      diagnosis: diagnosis ?? suspicion.diagnosis,
+      isCollecting: false,
+    };
+    const pause = diagnosis && explainedPause(diagnosis.verdict);
+    if (pause !== null) state.standstills.explain(pause);
+    const isProven = diagnosis !== null && provesStandstill(diagnosis.verdict);
+    if (!isProven && !suspicion.isCertain) return;
+    state.suspicion = null;
+    state.still = suspicion.incident;
+    state.stillEpoch = run.epoch;
+    state.standstills.proven();
+  }
   // The job may have gone on meanwhile.
   if (state.still?.id !== id) return;
   const verdict = standstillVerdict(run, kind, ranks, says, diagnosis?.verdict ?? null);
+  const found = diagnosis && { ...diagnosis, verdict };
+  if (state.still === suspicion?.incident) {
+    const confirm: JobStep = {
+      step: "confirm",
+      which: "still",
+      diagnosis: found ?? { verdict },
+      atMs: nowMs,
+    };
+    store(turn, "still", state.still, confirm);
+    return;
+  }
   const still = withWasteNow(state, "still", state.still, nowMs);
-  const next = diagnosis && publish(still, { ...diagnosis, verdict });
-  store(turn, "still", confirmed(still, verdict, nowMs), next);
+  store(turn, "still", confirmed(still, verdict, nowMs), found && publish(still, found));
 }
 
 /** Actions are saved at once: they follow from a record whose own step is still under way. */
@@ -154,10 +181,15 @@ function perform(turn: Turn, step: JobStep): void {
       if (!state.slow) store(turn, "slow", suspectedSlowdown(turn, step), step.next);
       break;
     case "confirm": {
-      if (!state.slow) break;
-      const known = withIntermittent(state.slow, step.slowdown);
-      const incident = confirmed(known, step.diagnosis.verdict, step.atMs);
-      store(turn, "slow", incident, publish(incident, step.diagnosis));
+      const now = state[step.which];
+      if (!now) break;
+      const known = step.slowdown ? withIntermittent(now, step.slowdown) : now;
+      const incident = confirmed(
+        withWasteNow(state, step.which, known, nowMs),
+        step.diagnosis.verdict,
+        step.atMs,
+      );
+      store(turn, step.which, incident, publish(incident, step.diagnosis));
       break;
     }
     case "resolve": {
@@ -212,7 +244,7 @@ function decide(
 ): void {
   if (decision.do === "collect") {
     // The job may have gone on while this waited.
-    if (state.still?.id !== decision.id) return;
+    if (![state.still?.id, state.suspicion?.incident.id].includes(decision.id)) return;
     decisions.push(decision);
   } else {
     // Over, settled, or overtaken by another slowdown while this waited.

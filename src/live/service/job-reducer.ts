@@ -92,8 +92,9 @@ function beginRun({ state }: Turn, report: JobReport): void {
   state.run = run;
   state.healthySince = 0;
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  state.suspicion = null;
   state.slowdowns = new SlowdownDetector();
-  state.standstills = new StandstillDetector(state.options.hangMs);
+  state.standstills = new StandstillDetector(state.options);
   const { saved } = state;
   state.saved = null;
   if (saved?.run !== report.run) state.wastedBefore = 0;
@@ -153,6 +154,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   if (state.ended.has(agent))
     state.ended = new Set([...state.ended].filter((one) => one !== agent));
   state.standstills.moved(nowMs);
+  state.suspicion = null;
   if (run.epoch !== epoch) {
     state.slowdowns.rebase();
     state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
@@ -167,7 +169,7 @@ function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void 
   const stopped = new Set(beat.stopped);
   for (const [rank, one] of run.ranksOf(agent))
     one.state = gone.has(rank) ? "gone" : stopped.has(rank) ? "stopped" : "running";
-  state.standstills.heard(agent, beat);
+  state.standstills.heard(agent, beat, nowMs);
 }
 
 function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): void {
@@ -194,16 +196,34 @@ function onTick(turn: Turn): void {
   if (hasEnded(state) && state.slow)
     enqueue(state, { step: "resolve", which: "slow", why: "the job has ended" });
   if (state.still) return;
-  const seen = state.standstills.look(nowMs, run.longestMs, hasEnded(state));
+  const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
   if (!seen) return;
-  const { kind, ranks, says, sinceMs } = seen;
+  const { kind, ranks, says, sinceMs, isSuspicion } = seen;
   const fromIteration = run.lastIteration >= 0 ? run.lastIteration + 1 : null;
   const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
   const still = { ...suspected(about), ranks };
-  state.still = still;
+  const collect = { do: "collect", run, id: still.id, kind, ranks, says } as const;
+  const before = state.suspicion?.incident.id === still.id ? state.suspicion : null;
+  if (isSuspicion) {
+    if (before?.isCollecting) return;
+    const { incident, diagnosis } = before ?? { incident: still, diagnosis: null };
+    state.suspicion = { incident, diagnosis, isCollecting: true, isCertain: false };
+    enqueueDecision(state, collect);
+    return;
+  }
+  if (before?.isCollecting) {
+    state.suspicion = { ...before, isCertain: true };
+    return;
+  }
+  state.still = before ? { ...still, openedMs: before.incident.openedMs } : still;
+  state.suspicion = null;
   state.stillEpoch = run.epoch;
-  enqueue(state, { step: "save", incident: still });
-  enqueueDecision(state, { do: "collect", run, id: still.id, kind, ranks, says });
+  enqueue(state, { step: "save", incident: state.still });
+  // Nothing has moved since it was suspected: the evidence from then is the evidence.
+  const diagnosis = before?.diagnosis;
+  if (diagnosis && diagnosis.verdict.suspects.length > 0)
+    enqueue(state, { step: "confirm", which: "still", diagnosis, atMs: nowMs });
+  else enqueueDecision(state, collect);
 }
 
 function countIterations(turn: Turn, run: JobRun): void {

@@ -4,13 +4,12 @@ import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";
-import type { ConnectedAgents, Incidents, JobStep } from "./job-events.ts";
+import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
-import { StandstillDetector } from "./standstill-detector.ts";
+import { StandstillDetector, type StandstillOptions } from "./standstill-detector.ts";
 
-export interface DetectionOptions {
-  readonly hangMs: number;
+export interface DetectionOptions extends StandstillOptions {
   /** A resolved incident that comes back within this time with the same suspects is the same incident. */
   readonly relapseMs: number;
   /** Tests of GPUs and links that the service asks for by itself; null: never. */
@@ -54,6 +53,8 @@ export interface JobState extends Incidents {
   readonly pastRuns: ReadonlySet<string>;
   /** Iterations of the run (JobRun.pushes) when the last slowdown was over. */
   readonly healthySince: number;
+  /** The job may stand still: agents are asked for evidence, and people hear of it when that proves it. */
+  readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
@@ -63,6 +64,17 @@ export interface JobState extends Incidents {
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
+}
+
+/** A standstill that is not proven. */
+export interface SuspectedStandstill {
+  /** As the incident will be, once it is one. */
+  readonly incident: Incident;
+  /** What the evidence came to so far. */
+  readonly diagnosis: Diagnosis | null;
+  readonly isCollecting: boolean;
+  /** It has lasted so long that it is an incident once the evidence is there, whatever that shows. */
+  readonly isCertain: boolean;
 }
 
 export function newJobState(
@@ -78,7 +90,7 @@ export function newJobState(
     options,
     run: null,
     slowdowns: new SlowdownDetector(),
-    standstills: new StandstillDetector(options.hangMs),
+    standstills: new StandstillDetector(options),
     slow,
     still,
     recent,
@@ -92,6 +104,7 @@ export function newJobState(
     claims: new Map(),
     pastRuns: new Set(),
     healthySince: 0,
+    suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
     testedMs: -Infinity,

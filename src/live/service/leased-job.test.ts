@@ -77,7 +77,7 @@ class Stage {
         setTimer: () => () => undefined,
       },
       actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
-      detection: { hangMs: 30_000, relapseMs: 600_000, validation: null },
+      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
       effects: {
@@ -187,8 +187,9 @@ class Stage {
   }
 
   async hang(): Promise<void> {
-    for (const machine of [0, 1]) this.beat(machine, { silentMs: 20_000, openOperators: 3 });
-    await this.wait(40_000);
+    this.nowMs += 39_000;
+    for (const machine of [0, 1]) this.beat(machine, { silentMs: 39_000, openOperators: 3 });
+    await this.wait(1000);
   }
 
   get states(): string[] {
@@ -238,8 +239,8 @@ describe("LeasedJob", () => {
     stage.start();
     await stage.iterations(1, 20);
     stage.collect = () => new Promise(() => undefined);
-    for (const machine of [0, 1]) stage.beat(machine, { silentMs: 20_000, openOperators: 3 });
     stage.nowMs += 40_000;
+    for (const machine of [0, 1]) stage.beat(machine, { silentMs: 40_000, openOperators: 3 });
     stage.leased.tick();
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(stage.states).toEqual(["suspected"]);

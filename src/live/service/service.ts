@@ -4,19 +4,21 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../ingest/job-file.ts";
-import { shortName } from "../../model/machine-names.ts";
+import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
+import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
-import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
+import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
+import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
+import { placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -24,6 +26,7 @@ import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
+import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
 import { validateGroup } from "./validate-group.ts";
@@ -37,12 +40,17 @@ export interface ServiceOptions {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly hangMs: number;
+  readonly pauseMs: number;
+  /** Of jobs that have thresholds of their own. */
+  readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
   /** Tests of GPUs and links that it asks for by itself; null: never. */
   readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
+  /** Where the site's machines hang in the network. */
+  readonly fabric: readonly FabricPort[];
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
     | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
@@ -74,6 +82,7 @@ export class Service {
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
+  readonly clocks = new AgentClocks();
   readonly figures = {
     points: 0,
     refusedReports: 0,
@@ -124,6 +133,8 @@ export class Service {
           const incident = await leased.putAction(id, action);
           if (incident) return incident;
         }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
@@ -138,6 +149,7 @@ export class Service {
       },
       gone: (agent) => {
         this.#agents.delete(agent);
+        this.clocks.forget(agent);
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
@@ -204,7 +216,10 @@ export class Service {
 
   async #report(from: AgentHello, report: Report): Promise<void> {
     const { agent } = from;
+    const nowMs = this.options.nowMs();
     if (report.kind === "beat") {
+      const clock = this.clocks.heard(agent, report.nowMs, nowMs);
+      if (clock !== null) this.publisher.trouble(clock);
       for (const beat of report.jobs) this.jobs.get(beat.job)?.beat(agent, beat);
       this.#countDropped(agent, report.dropped.points);
       return;
@@ -216,12 +231,8 @@ export class Service {
     if (report.kind === "event" && report.what === "trouble")
       this.publisher.trouble(`${agent}: ${report.says}`);
     if (!leased) return;
-    const latestMs = this.options.nowMs() + LIMITS.futureMs;
-    if (report.kind === "job" && report.startedMs > latestMs)
-      return this.#refuse(`${agent} reports that job ${job} starts in the future`);
-    if (report.kind === "points" && report.endMs.some((ms) => ms > latestMs))
-      return this.#refuse(`${agent} reports iterations in the future; its clock is wrong`);
-    const refused = leased.report(from, report, this.#agents);
+    const corrected = this.clocks.corrected(agent, report, nowMs);
+    const refused = leased.report(from, corrected, this.#agents);
     if (report.kind === "points") this.figures.points += report.rank.length - (refused?.rows ?? 0);
     if (!refused) return;
     if (refused.ranks.length > 0)
@@ -245,14 +256,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, relapseMs, validation, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, validation, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
-      jobFile: jobFiles.get(lease.job) ?? null,
+      jobFile: this.#jobFile(lease.job),
       actions: this.actions,
-      detection: { hangMs, relapseMs, validation },
+      detection: { hangMs, pauseMs, relapseMs, validation, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,
@@ -289,24 +300,26 @@ export class Service {
     everyMs,
     ...query
   }: NonNullable<ServiceOptions["machines"]>): LeasedMachineComparison {
-    const { coordinator, nowMs } = this.options;
+    const { coordinator, nowMs, relapseMs } = this.options;
     return new LeasedMachineComparison({
       coordinator,
       everyMs,
       comparison: {
         ...query,
-        nowMs,
-        ranksOn: (machine) =>
-          [...this.jobs.values()].flatMap(({ run }) =>
-            [...(run?.ranks.values() ?? [])]
-              .filter((one) => shortName(one.machine) === shortName(machine))
-              .map(({ report }) => report.rank),
-          ),
+        jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
         pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: this.publisher.trouble,
       },
+      incidents: { nowMs, relapseMs, actions: this.actions },
       writing: this.#writing(),
     });
+  }
+
+  /** What is known of a job beside its agents. */
+  #jobFile(job: string): JobFile | null {
+    const { jobFiles, fabric } = this.options;
+    const given = jobFiles.get(job) ?? null;
+    return fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric };
   }
 
   /** What writing incidents down needs. */

@@ -205,6 +205,26 @@ describe("SlowdownDetector", () => {
       expect(decisions.slice(0, 3)).toEqual(["localize", "localize", "recovered"]);
     });
 
+    it("does not take an incident that is over for the first of several", () => {
+      const detector = new SlowdownDetector();
+      const push = (iteration: number, durationMs: number): SlowdownDecision[] => {
+        const decisions = detector.push({
+          iteration,
+          durationMs,
+          endMs: iteration * 1000,
+          levelMs: 1000,
+          shift: null,
+        });
+        if (decisions.some((one) => one.do === "localize")) detector.settle();
+        return decisions;
+      };
+      for (let i = 0; i < 40; i++) push(i, 1000 + (i % 3));
+      for (let i = 40; i < 50; i++) push(i, 1500);
+      const over = Array.from({ length: 40 }, (_, k) => push(50 + k, 1000 + (k % 3))).flat();
+      expect(over.map((one) => one.do)).toEqual(["recovered"]);
+      expect(push(90, 1500)).toEqual([]);
+    });
+
     it("takes short stretches that come back for one pattern, and a long one for a jump", () => {
       const durations = noisy([[100, 1000]], 0.01);
       for (const from of [40, 50, 60]) for (let k = 0; k < 3; k++) durations[from + k]! *= 1.5;

@@ -238,6 +238,9 @@ export class SlowdownDetector {
       median(since.slice(-BACK_ITERATIONS).map(({ ms }) => ms)) < back
     ) {
       this.#suspicion = null;
+      // A short jump that nobody was found for may be one of several; an incident that is over is another story.
+      if (this.#isSettled || !suspicion.isTentative)
+        this.#window.drop((iteration) => iteration >= suspicion.slowFrom);
       for (const { ms } of since.slice(-BACK_ITERATIONS)) if (ms < back) this.#remember(ms);
       return [{ do: "recovered", suspicion }];
     }

@@ -4,11 +4,9 @@
  */
 import { errorText } from "../../base/errors.ts";
 import { count } from "../../base/text.ts";
-import { validationReport } from "../../ingest/validation-report.ts";
 import { factOf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { IncidentValidation } from "../../model/incident.ts";
-import type { ValidationReport } from "../../model/validation.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { AgentReply } from "../wire/messages.ts";
 import type { DiagnosisEnv } from "./diagnose-incident.ts";
@@ -74,12 +72,12 @@ export async function validateGroup(
       }
     }),
   );
-  const reports = replies.flatMap(reportsOf);
+  const files = replies.flatMap((reply) => (reply.kind === "evidence" ? reply.files : []));
+  const { verdict, reports } = await tests.verdictWith(files);
   if (reports.length === 0) {
     const why = replies.flatMap((reply) => (reply.kind === "refused" ? [reply.why] : []));
     return nothing(`the tests left no report${why.length > 0 ? `: ${why[0]}` : ""}`);
   }
-  const verdict = await tests.verdictWith(reports);
   const slow = verdict.findings.filter((finding) => factOf(finding, "tested-slow"));
   const other = verdict.findings.find((one) => factOf(one, "tested-different", "tested-alike"));
   const took = reports.flatMap(({ tookMs }) => tookMs ?? []);
@@ -98,14 +96,4 @@ export async function validateGroup(
     },
     verdict: slow.length > 0 ? verdict : null,
   };
-}
-
-function reportsOf(reply: AgentReply): ValidationReport[] {
-  if (reply.kind !== "evidence") return [];
-  return reply.files.flatMap(({ name, bytes }) => {
-    const sink = validationReport.open(name);
-    void sink.push(bytes);
-    const reading = sink.end();
-    return "validations" in reading ? (reading.validations ?? []) : [];
-  });
 }

@@ -11,7 +11,6 @@ import type { Report } from "./messages.ts";
 import { createNatsJobs } from "./nats-agent-jobs.ts";
 import {
   loadNats,
-  requireNats,
   SAY_AGAIN_MS,
   subjects,
   connectNats,
@@ -31,10 +30,9 @@ const LONGEST_CONNECT_MS = 15_000;
 /** What was said so shortly before lies in the stream, where whoever begins with the job finds it. */
 const INTRODUCE_MS = 1000;
 
-/** Throws UserError where the URL is none or the client is not installed; afterwards nothing throws. */
+/** Throws UserError where the URL is none; afterwards nothing throws. */
 export function openNatsLink(options: AgentLinkOptions): AgentLink {
   const address = natsAddress(options.url);
-  requireNats();
   const { hello } = options;
   const outbox = createOutbox(options.bufferBytes, hello);
   const trouble = createTroubleReporter(options.onTrouble);

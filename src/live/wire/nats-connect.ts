@@ -1,5 +1,4 @@
 /** A connection to a NATS cluster that comes back by itself. */
-import { createRequire } from "node:module";
 import type * as JetStream from "@nats-io/jetstream";
 import type * as KeyValue from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
@@ -114,32 +113,14 @@ export const subjects = {
 /** Seconds between what is said again and again, in milliseconds. */
 export const SAY_AGAIN_MS = 2000;
 
-/** NATS' client is there only where somebody wants it: loaded when asked for. */
+/** NATS' client is loaded when somebody asks for it. */
 export interface NatsModules {
   readonly transport: typeof Transport;
   readonly jetstream: typeof JetStream;
   readonly kv: typeof KeyValue;
 }
 
-const PACKAGES = ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/kv"] as const;
-
-/** Throws UserError where a package is missing, before anything is started. */
-export function requireNats(): void {
-  const { resolve } = createRequire(import.meta.url);
-  for (const name of PACKAGES) {
-    try {
-      resolve(name);
-    } catch {
-      throw new UserError(
-        `the package ${name} is not installed`,
-        `nats:// needs it: npm install ${PACKAGES.join(" ")}`,
-      );
-    }
-  }
-}
-
 export async function loadNats(): Promise<NatsModules> {
-  requireNats();
   const [transport, jetstream, kv] = await Promise.all([
     import("@nats-io/transport-node"),
     import("@nats-io/jetstream"),

@@ -31,7 +31,7 @@ export function attributeDevices(
   job: Pick<Job, "groups" | "ranks" | "worldSize">,
   split: Split,
   pivots: readonly Rank[],
-  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+  cpuOrGpu: (rank: Rank) => "gpu" | "cpu" | null,
 ): Attribution {
   const step = Math.max(1, Math.ceil(split.slow.length / MOST_ITERATIONS));
   const chosen = [...split.slow.keys()].filter((i) => i % step === 0);
@@ -40,7 +40,7 @@ export function attributeDevices(
     const some = pivots.filter((_, p) => p % Math.ceil(pivots.length / PIVOTS) === 0);
     const searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
     return some.flatMap((pivot) =>
-      irregularity(searcher.from(pivot), ms, sideOf).map((what) => ({
+      irregularity(searcher.from(pivot), ms, cpuOrGpu).map((what) => ({
         iteration: split.slow[i]!,
         what,
       })),
@@ -94,12 +94,14 @@ export function rankingOf({ devices, searched }: Attribution): DeviceRanking {
 function irregularity(
   arrival: Arrival | null,
   iterationMs: readonly number[],
-  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+  cpuOrGpu: (rank: Rank) => "gpu" | "cpu" | null,
 ): Irregularity[] {
   if (!arrival?.evidence || arrival.cause === "unseen") return [];
   const { cause, ranks, evidence } = arrival;
   const rate = irregularityRate(evidence, iterationMs);
   return [
-    cause === "compute" ? { cause, ranks, rate, side: sideOf(ranks[0]!) } : { cause, ranks, rate },
+    cause === "compute"
+      ? { cause, ranks, rate, side: cpuOrGpu(ranks[0]!) }
+      : { cause, ranks, rate },
   ];
 }

@@ -48,7 +48,7 @@ export const incident: z.ZodType<Incident> = z.object({
   run: z.string(),
   revision: z.number().describe("counts changes, from 1"),
   state: z.enum(["suspected", "confirmed", "resolved", "relapsed"]),
-  kind: z.enum(["hang", "crash", "fail-slow", "faulty-machine", "undetermined"]),
+  kind: z.enum(["hang", "crash", "fail-slow", "regression", "faulty-machine", "undetermined"]),
   summary: z.string(),
   onsetMs: ms,
   openedMs: ms,
