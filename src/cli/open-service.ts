@@ -102,6 +102,13 @@ export async function openService(
     thresholds: thresholdsOf(config),
     relapseMs: RELAPSE_MS,
     silentMs: 1000 * config.detection.silentSeconds,
+    validation: config.validation.enabled
+      ? {
+          mostRanks: config.validation.mostRanks,
+          everyMs: 1000 * config.validation.everySeconds,
+          limitMs: 1000 * config.validation.limitSeconds,
+        }
+      : null,
     jobFiles,
     fabric,
     machines,

@@ -15,9 +15,11 @@ import {
   MOST_CHANGES,
   MOST_CONFLICTS,
   MOST_DECIDING,
+  rankingWords,
   sentence,
   timesWords,
   unsaid,
+  validationWords,
 } from "./reasoning-words.ts";
 import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
@@ -28,6 +30,7 @@ import { changeWords } from "./parts/what-if.tsx";
 export const MOST_BYTES = 60_000;
 const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
+const MOST_DEVICES = 5;
 
 interface IncidentExport {
   /** What the job is called, where there is no incident that says so. */
@@ -83,6 +86,7 @@ function headBlocks(
     incident && incident.wastedGpuMs > 0
       ? `Lost so far: ${Number((incident.wastedGpuMs / 3_600_000).toPrecision(3))} GPU-hours`
       : "",
+    incident?.validation ? `Tests: ${said(validationWords(incident.validation))}` : "",
     // Ours, but addresses with a bracket or a space would end the link.
     link !== null && /^https?:\/\/[^\s<>]+$/.test(link) ? `Page: <${link}>` : "",
   ].filter((fact) => fact !== "");
@@ -144,6 +148,9 @@ function reasoningBlocks(verdict: Verdict): string[] {
   });
   return [
     ...listBlock("Why", decided, MOST_DECIDING),
+    ...(verdict.ranking
+      ? [`Devices: ${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
+      : []),
     ...listBlock("Other suspects", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
   ];

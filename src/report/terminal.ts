@@ -4,7 +4,7 @@
  */
 import { count, cutText, harmless, ranges, percent } from "../base/text.ts";
 import { planLines } from "./mitigation-words.ts";
-import { decidingFindings, inOrderOfWeight } from "./reasoning-words.ts";
+import { decidingFindings, inOrderOfWeight, rankingWords } from "./reasoning-words.ts";
 import type { Reasoning } from "../model/reasoning.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
 
@@ -18,6 +18,7 @@ export interface Colours {
 }
 
 const MAX_SUSPECTS = 4;
+const MAX_DEVICES = 2;
 const MAX_EVIDENCE = 5;
 /** What makes room for the lines that say who disagrees and what would change it: one screen all the same. */
 const MAX_GIVEN_UP = 2;
@@ -57,6 +58,11 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
       "",
     );
   }
+  if (verdict.ranking)
+    lines.push(
+      `${dim("devices")}   ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 10)}`,
+      "",
+    );
   const doubts = doubtLines(verdict.reasoning, width - 4);
   const most = MAX_EVIDENCE - Math.min(MAX_GIVEN_UP, doubts.length);
   const evidence = inOrderOfWeight(verdict).slice(0, most);

@@ -1,6 +1,6 @@
 /** The verdict in one sentence that a tired engineer can act on. */
 import { disagrees, factOf } from "../model/facts.ts";
-import { rankWords, thousands, capital } from "../base/text.ts";
+import { intermittentWords, rankWords, thousands, capital } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
@@ -43,8 +43,18 @@ export function summarise(
   const sentence = parts.join(", and ");
   const probably = confidence < SURE ? "Probably " : "";
   const start = probably ? sentence : capital(sentence);
-  const end = ENDS[kind] ?? "hangs the job";
+  const end = `${ENDS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`;
   return `${probably}${start}, and that ${end}${bystanders(kind, victims, suspects, job.worldSize)}.${disagreement(suspects, findings)}`;
+}
+
+/** Of a job that is slow now and then: how often, and by how much. */
+function nowAndThen(kind: VerdictKind, findings: readonly Finding[]): string {
+  if (kind !== "fail-slow") return "";
+  for (const finding of findings) {
+    const { intermittent, ratio = 1 } = factOf(finding, "slow-down") ?? {};
+    if (intermittent) return `: ${intermittentWords(intermittent.slow, intermittent.of, ratio)}`;
+  }
+  return "";
 }
 
 /** What speaks against the verdict belongs beside it. */

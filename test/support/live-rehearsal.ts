@@ -10,7 +10,7 @@ import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
 import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
-import type { AgentHello, Report } from "../../src/live/wire/messages.ts";
+import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
@@ -41,6 +41,8 @@ export const START_MS = 1_800_000_000_000;
 export async function rehearse(
   spec: Partial<ClusterSpec>,
   options: Partial<ServiceOptions> = {},
+  /** What its agents say that they can be asked; null: they are older than that word. */
+  asks: readonly string[] | null = ASKS,
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -68,6 +70,7 @@ export async function rehearse(
     machine: `node${String(machine).padStart(3, "0")}`,
     boot: "boot",
     version: "0",
+    ...(asks ? { asks } : {}),
   });
   const silent = new Set<number>();
   const clocks = new Map<number, number>();
@@ -97,6 +100,7 @@ export async function rehearse(
       pauseMs: 900_000,
       thresholds: new Map(),
       relapseMs: 30 * 60_000,
+      validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
       jobFiles: new Map(),
       fabric: [],
@@ -144,6 +148,8 @@ export async function rehearse(
         under.push(...waiting.filter(({ dueMs }) => dueMs > nowMs));
         for (const { machine, report, dueMs } of waiting)
           if (dueMs <= nowMs) await rehearsal.service.handlers.report(hello(machine), report);
+        // Answers that came with this half second.
+        await new Promise((resolve) => setImmediate(resolve));
         rehearsal.service.tick();
         for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;

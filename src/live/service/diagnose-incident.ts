@@ -6,6 +6,7 @@ import { basename, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 import { groupBy } from "../../base/group-by.ts";
 import { ownProgram } from "../../base/own-program.ts";
+import { median } from "../../maths/robust.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
@@ -19,10 +20,13 @@ import type {
   LocalizeDecision,
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 export interface DiagnosisEnv {
   readonly ask: AskAgent;
   readonly connected: ConnectedAgents;
+  /** Whether the agent is connected and knows the request. */
+  canAsk(this: void, agent: string, word: string): boolean;
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
@@ -40,8 +44,8 @@ export async function localizeSlowdown(
   { run, suspicion, since, isAgain }: LocalizeDecision,
   env: DiagnosisEnv,
 ): Promise<Diagnosis & { readonly bytes: number }> {
-  const { slowFrom, beforeMs, afterMs } = suspicion;
-  const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
+  const { slowFrom, beforeMs, afterMs, intermittent = null } = suspicion;
+  const points = run.compared(suspicion, isAgain);
   const live = run.known();
   const reachable = [...run.ranks.values()]
     .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
@@ -49,7 +53,7 @@ export async function localizeSlowdown(
     .sort((a, b) => a - b);
   const before = env.fetchedBytes();
   const started = performance.now();
-  const { verdict, picture, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
+  const { verdict, picture, rounds, readBytes, totalBytes, ...found } = await diagnoseSlowDown(
     {
       live,
       reachable,
@@ -57,6 +61,7 @@ export async function localizeSlowdown(
       slowFrom,
       beforeMs,
       afterMs,
+      intermittent,
       series: run.series(since),
       incidents: await env.incidents(),
     },
@@ -67,9 +72,29 @@ export async function localizeSlowdown(
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const share = totalBytes > 0 ? `${((100 * readBytes) / totalBytes).toFixed(2)} %` : "all";
   env.log(
-    `job ${run.job}: slow since iteration ${slowFrom}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
+    `job ${run.job}: slow ${intermittent ? `in ${intermittent.slow.length} of ${intermittent.of} iterations` : `since iteration ${slowFrom}`}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
   );
-  return { verdict, picture, bytes };
+  const slowdown = ofCulprit(run, suspicion, found.intermittent);
+  return { verdict, picture, bytes, slowdown, tests: found.tests };
+}
+
+/** The suspicion with the slow iterations that speak for the culprit alone. */
+function ofCulprit(
+  run: JobRun,
+  suspicion: SuspectedSlowdown,
+  intermittent: { readonly slow: readonly number[]; readonly of: number } | null,
+): SuspectedSlowdown {
+  if (!intermittent) return suspicion;
+  const { slow } = intermittent;
+  const took = slow.map((number) => run.durationMs(number)).filter((ms) => ms > 0);
+  const fromMs = run.startMs(slow[0]!);
+  return {
+    ...suspicion,
+    slowFrom: slow[0]!,
+    fromMs: Number.isNaN(fromMs) ? suspicion.fromMs : fromMs,
+    afterMs: took.length > 0 ? median(took) : suspicion.afterMs,
+    intermittent,
+  };
 }
 
 /** In a folder of its own, named by the time, so that the oldest come first. */

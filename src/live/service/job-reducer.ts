@@ -55,6 +55,8 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   saved: onSaved,
   localized: onLocalized,
   collected: onCollected,
+  validated: ({ state }, { id, validated, nowMs }) =>
+    enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
   failed: ({ state }) => void (state.isBusy = false),
 };
 
@@ -127,6 +129,9 @@ function beginRun({ state }: Turn, report: JobReport): void {
         beforeMs: baselineMs,
         afterMs: baselineMs * RESUMED_RATIO,
         isTentative: false,
+        ...(slow.intermittent
+          ? { intermittent: { slow: [slow.fromIteration ?? 0], of: slow.intermittent.of } }
+          : {}),
       },
       slow.verdict !== null,
     );
@@ -236,10 +241,19 @@ function countIterations(turn: Turn, run: JobRun): void {
     const isNew = state.slow !== null || isUncounted(state, one);
     for (const decision of state.slowdowns.push(one))
       if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
-    const isHealthy = !state.slowdowns.suspicion && !state.slow && one.levelMs > 0;
+    const { suspicion } = state.slowdowns;
+    // The level of a job that is slow now and then is healthy.
+    const isHealthy = (!suspicion || suspicion.intermittent) && !state.slow && one.levelMs > 0;
     if (isHealthy && isUncounted(state, one)) state.baselineMs = one.levelMs;
     // While the job stands still, that is what costs.
-    if (state.slow && !state.still && state.baselineMs !== null && isUncounted(state, one)) {
+    const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);
+    if (
+      state.slow &&
+      !state.still &&
+      state.baselineMs !== null &&
+      isLost &&
+      isUncounted(state, one)
+    ) {
       const lostMs = Math.max(0, one.durationMs - state.baselineMs);
       state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
     }

@@ -13,6 +13,17 @@ import { StandstillDetector, type StandstillOptions } from "./standstill-detecto
 export interface DetectionOptions extends StandstillOptions {
   /** A resolved incident that comes back within this time with the same suspects is the same incident. */
   readonly relapseMs: number;
+  /** Tests of GPUs and links that the service asks for by itself; null: never. */
+  readonly validation: ValidationOptions | null;
+}
+
+export interface ValidationOptions {
+  /** A larger group is not tested. */
+  readonly mostRanks: number;
+  /** The job is not held up again within this time. */
+  readonly everyMs: number;
+  /** No rank tests for longer. */
+  readonly limitMs: number;
 }
 
 /**
@@ -49,6 +60,8 @@ export interface JobState extends Incidents {
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
+  /** When the ranks were last asked to test themselves, milliseconds since 1970. */
+  readonly testedMs: number;
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
@@ -95,6 +108,7 @@ export function newJobState(
     suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
+    testedMs: -Infinity,
     steps: [],
     isBusy: false,
   };

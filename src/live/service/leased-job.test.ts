@@ -78,7 +78,7 @@ class Stage {
         setTimer: () => () => undefined,
       },
       actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
-      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000 },
+      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
       hasNoRoom: (error) => /ENOSPC/.test(String(error)),
@@ -94,6 +94,7 @@ class Stage {
           return verdict && { verdict };
         },
         publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
+        validate: () => Promise.reject(new Error("nobody is asked")),
         recordIterations: () => undefined,
         trouble: () => undefined,
       },

@@ -28,17 +28,20 @@ import type {
   JobEvent,
   LocalizeDecision,
   SaveDecision,
+  ValidateDecision,
 } from "./job-events.ts";
 import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
 import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
+import type { Validated } from "./validate-group.ts";
 
 /** What a job needs from the service. */
 export interface JobEffects {
   nowMs(this: void): number;
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
   collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
+  validate(this: void, tests: ValidateDecision): Promise<Validated>;
   /** The incident's record is saved, and this is what it was made of. */
   publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
   recordIterations(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
@@ -233,6 +236,10 @@ export class LeasedJob {
       case "collect":
         this.#step = this.#collect(decision);
         break;
+      case "validate":
+        // Not a step: some iterations pass until the ranks test themselves.
+        void this.#validate(decision);
+        break;
       case "publish":
         effects.publish(decision.incident, decision.diagnosis);
         break;
@@ -249,6 +256,15 @@ export class LeasedJob {
     } catch (error) {
       this.#trouble(error);
       this.#dispatch({ type: "failed" });
+    }
+  }
+
+  async #validate(decision: ValidateDecision): Promise<void> {
+    try {
+      const validated = await this.#options.effects.validate(decision);
+      this.#dispatch({ type: "validated", id: decision.id, validated });
+    } catch (error) {
+      this.#trouble(error);
     }
   }
 

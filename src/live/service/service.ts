@@ -29,6 +29,8 @@ import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
+import type { ValidationOptions } from "./job-state.ts";
+import { validateGroup } from "./validate-group.ts";
 import { Refusal } from "./view.ts";
 
 export interface ServiceOptions {
@@ -43,6 +45,8 @@ export interface ServiceOptions {
   /** Of jobs that have thresholds of their own. */
   readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
+  /** Tests of GPUs and links that it asks for by itself; null: never. */
+  readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
@@ -87,6 +91,7 @@ export class Service {
     refusedReports: 0,
     fetchedBytes: 0,
     localizations: 0,
+    validations: 0,
     incidents: 0,
     droppedPoints: 0,
     verdictSeconds: [] as number[],
@@ -94,7 +99,7 @@ export class Service {
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
-  readonly #agents = new Map<string, { dropped: number }>();
+  readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
   #bus: AgentBus | null = null;
@@ -143,8 +148,8 @@ export class Service {
     this.machines = options.machines ? this.#compareMachines(options.machines) : null;
     this.handlers = {
       report: (agent, report) => this.#report(agent, report),
-      connected: ({ agent }) => {
-        this.#agents.set(agent, { dropped: 0 });
+      connected: ({ agent, asks = [] }) => {
+        this.#agents.set(agent, { dropped: 0, asks });
         this.publisher.publish({ type: "agent", agent, connected: true });
       },
       gone: (agent) => {
@@ -257,14 +262,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, validation, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
       jobFile: this.#jobFile(lease.job),
       actions: this.actions,
-      detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
+      detection: { hangMs, pauseMs, relapseMs, validation, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,
@@ -276,6 +281,12 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        validate: async (tests) => {
+          const found = await validateGroup(tests, this.#diagnosisEnv);
+          this.figures.validations++;
+          this.options.log(`job ${tests.run.job}: tests: ${found.validation.outcome}`);
+          return found;
+        },
         publish: (incident, diagnosis) => this.#diagnosed(incident, diagnosis),
         recordIterations: (run, iterations) => {
           const rows = {
@@ -342,6 +353,7 @@ export class Service {
       this.#bus?.ask(agent, request, timeoutMs) ??
       Promise.reject(new Error("no agents are connected")),
     connected: this.#agents,
+    canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
     makeRoom: (bytes) => this.data.makeRoom(bytes),

@@ -15,7 +15,14 @@ import {
   reportDefect,
 } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
-import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
+import {
+  type AgentHello,
+  type AgentReply,
+  type AgentRequest,
+  ASKS,
+  LIMITS,
+  type PointsReport,
+} from "./messages.ts";
 import {
   anyHello,
   anyReply,
@@ -298,5 +305,29 @@ describe("frames", () => {
     expect(parts).toHaveLength(5);
     const whole = Buffer.concat(parts.map((part) => (part.type === "part" ? part.bytes : bytes)));
     expect(whole.equals(bytes)).toBe(true);
+  });
+
+  it("of a request that only later services have a word for are refused by name, not dropped", () => {
+    const later = { ask: "defragment", job: "j", run: "r", anything: [1, 2] };
+    const frame = decoded(encodeRequest(3, later as unknown as AgentRequest));
+    expect(frame).toEqual({
+      type: "request",
+      id: 3,
+      request: { ask: "unknown", job: "j", run: "r", word: "defragment" },
+    });
+    expect(decodeFrame(encodeRequest(3, { ...later, job: "" } as never))).toBeInstanceOf(
+      FrameError,
+    );
+  });
+
+  it("of an agent without a list of what it can be asked, and of one with more, are read alike", () => {
+    expect(decoded(encodeHello(hello))).toEqual({ type: "hello", hello });
+    const newer = { ...hello, asks: [...ASKS, "defragment"] };
+    expect(decoded(encodeHello(newer))).toEqual({ type: "hello", hello: newer });
+    // A service of another version ignores what it does not know.
+    expect(decoded(encodeHello({ ...hello, later: true } as AgentHello))).toEqual({
+      type: "hello",
+      hello,
+    });
   });
 });

@@ -20,9 +20,10 @@ const MOST_SAYS = 600;
 const MOST_NAME = 120;
 const MOST_PLACES = 2;
 const MOST_IDS = 8;
+const MOST_DEVICES = 5;
 
 export interface ReasoningProps {
-  readonly verdict: Pick<Verdict, "findings" | "reasoning">;
+  readonly verdict: Pick<Verdict, "findings" | "reasoning" | "ranking">;
   /** The section that shows what the finding says, where it has one. */
   readonly shownIn?: (finding: string) => { readonly id: string; readonly name: string } | null;
   /** Where addresses carry something else than anchors: called instead of following one. */
@@ -48,6 +49,7 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
       {prior !== null && prior.says !== "" && (
         <p class="fl-note">Before looking: {sentence(cutText(prior.says, MOST_SAYS))}</p>
       )}
+      {verdict.ranking && <Ranking {...verdict.ranking} />}
       {conflicts.length > 0 && (
         <>
           <h3>Other suspects, and why they are less likely</h3>
@@ -73,6 +75,33 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
         </>
       )}
     </div>
+  );
+}
+
+/** Which devices slow iterations speak for, taken one by one. */
+function Ranking({ iterations, devices }: NonNullable<Verdict["ranking"]>): VNode {
+  return (
+    <>
+      <h3>Devices, by {count(iterations, "slow iteration")} searched one by one</h3>
+      <table class="fl-ranking">
+        <thead>
+          <tr>
+            <th>Device</th>
+            <th>Posterior</th>
+            <th>Searches</th>
+          </tr>
+        </thead>
+        <tbody>
+          {devices.slice(0, MOST_DEVICES).map(({ name, score, irregularities }) => (
+            <tr>
+              <td>{cutText(name, MOST_NAME)}</td>
+              <td>{percent(score)}</td>
+              <td>{irregularities}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
   );
 }
 

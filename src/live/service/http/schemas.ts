@@ -55,7 +55,22 @@ export const incident: z.ZodType<Incident> = z.object({
   changedMs: ms,
   resolvedMs: ms.nullable(),
   fromIteration: z.number().nullable(),
+  intermittent: z
+    .object({ slow: z.number(), of: z.number(), ratio: z.number() })
+    .exactOptional()
+    .describe("where iterations are slow now and then: how many of how many, by how many times"),
   relapses: z.number(),
+  validation: z
+    .object({
+      ranks: z.array(z.number()),
+      atIteration: z.number(),
+      outcome: z.string(),
+      isNamed: z.boolean(),
+      tookMs: z.number().nullable(),
+      costGpuMs: z.number().nullable(),
+    })
+    .exactOptional()
+    .describe("tests of GPUs and links that the service asked the ranks for, and what they cost"),
   verdict: verdict.nullable(),
   machines: texts,
   ranks: z.array(z.number()),
