@@ -308,6 +308,29 @@ describe("reduceJob", () => {
     expect(job.last("save").incident.state).toBe("resolved");
   });
 
+  it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    let next = 41;
+    for (let hang = 1; hang <= 3; hang++) {
+      silent(5, job);
+      expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(hang);
+      job.send({
+        type: "collected",
+        evidence: job.last("collect"),
+        diagnosis: { verdict: hung("gpu-hang") },
+      });
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).not.toBeNull();
+      job.iterate(next, 1, 30_000);
+      job.iterate(next + 1, 12, 1000);
+      next += 13;
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).toBeNull();
+    }
+  });
+
   it("opens nothing while a rank saves a checkpoint, whatever waits for it", () => {
     const pauses = { 1: "checkpoint (torch/serialization.py:9 save)" };
     const finding: Finding = {

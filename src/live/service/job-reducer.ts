@@ -236,6 +236,7 @@ function countIterations(turn: Turn, run: JobRun): void {
   const { state, decisions, nowMs } = turn;
   const iterations = run.count(nowMs);
   if (iterations.length === 0) return;
+  if (state.still) run.disrupted(iterations);
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);

@@ -71,6 +71,8 @@ export class JobRun {
   /** When each agent was last heard. */
   readonly heardMs = new Map<string, number>();
   readonly pauses = new Set<number>();
+  /** Iterations in which the job stood still with an incident: no pause that would be usual. */
+  readonly #disrupted = new Set<number>();
   worldSize = 0;
   /** How often its numbers went back: it was started from a checkpoint within the run. */
   epoch = 0;
@@ -239,8 +241,14 @@ export class JobRun {
     const from = Math.max(0, this.#durations.length - LOOKED_BACK);
     let longest = 0;
     for (let i = from; i < this.#durations.length; i++)
-      if (!this.pauses.has(this.#numbers[i]!)) longest = Math.max(longest, this.#durations[i]!);
+      if (!this.pauses.has(this.#numbers[i]!) && !this.#disrupted.has(this.#numbers[i]!))
+        longest = Math.max(longest, this.#durations[i]!);
     return longest;
+  }
+
+  disrupted(iterations: readonly JobIteration[]): void {
+    for (const { iteration } of iterations) this.#disrupted.add(iteration);
+    if (this.#disrupted.size > KEPT_ITERATIONS) this.#disrupted.delete([...this.#disrupted][0]!);
   }
 
   get pace(): Pace {
@@ -254,7 +262,7 @@ export class JobRun {
     // The first iteration of a run warms up.
     for (let i = this.#numbers.length - 1; i > 0 && pauses.length < MOST_PAUSES; i--) {
       const iteration = this.#numbers[i]!;
-      if (!this.pauses.has(iteration)) continue;
+      if (!this.pauses.has(iteration) || this.#disrupted.has(iteration)) continue;
       const durationMs = this.#durations[i]!;
       if (durationMs > LEAST_PAUSE * this.levelMs) pauses.push({ iteration, durationMs });
     }
