@@ -77,10 +77,6 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   }
   if (!isSure && (!isLast || now.isTentative)) return;
   state.slowdowns.settle();
-  // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
-  if (state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
-  // What tests found out, a search that ends in the same group does not take back.
-  if (state.slow?.validation?.isNamed && accusesSame(state.slow.verdict, verdict)) return;
   if (diagnosis.tests)
     enqueue(state, {
       step: "validate",
@@ -88,6 +84,11 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
       tests: diagnosis.tests,
       iterationMs: slowdown.afterMs,
     });
+  // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
+  const isSameKind = Boolean(state.slow?.intermittent) === Boolean(slowdown.intermittent);
+  if (isSameKind && state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
+  // What tests found out, a search that ends in the same group does not take back.
+  if (state.slow?.validation?.isNamed && accusesSame(state.slow.verdict, verdict)) return;
   const old = recentSlowdown(turn);
   if (!state.slow && old && accusesSame(old.verdict, verdict)) {
     const again = relapsed(old, verdict, slowdown.slowFrom, nowMs);
