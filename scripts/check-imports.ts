@@ -22,8 +22,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mitigate: ["model", "base"],
   // What agents and the service say to each other, and what carries it.
   "live/wire": ["model", "base"],
-  // The agent reads what the probes write, and shares the layout with their reader. It runs no method, opens no store.
-  "live/agent": ["live/wire", "ingest", "model", "base"],
+  // The agent reads what the probes write, and shares the layout with their reader. It opens no store, and runs no method
+  // but the period finder: iterations are cut where the calls are.
+  "live/agent": [
+    "live/wire",
+    "ingest",
+    "methods/iterations/call-classes.ts",
+    "methods/iterations/call-segments.ts",
+    "model",
+    "base",
+  ],
   "live/controller": ["mitigate", "model", "base"],
   // A rehearsal: simulated machines in front of real agents.
   "live/fleet": ["live/agent", "live/wire", "simulate", "ingest", "model", "base"],

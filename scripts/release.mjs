@@ -171,13 +171,11 @@ function makeWheels() {
 /** Of what is inside the bundle, not of what builds it. */
 function makeSbom() {
   const all = JSON.parse(run("npm", ["sbom", "--sbom-format", "cyclonedx", "--loglevel=silent"]));
+  const texts = readFileSync(`${root}dist/THIRD-PARTY-LICENSES.txt`, "utf8");
   const inside = new Set(
-    [
-      ...readFileSync(`${root}dist/THIRD-PARTY-LICENSES.txt`, "utf8").matchAll(/^(\S+) \d\S* \(/gm),
-    ].map(([, name]) => name),
+    [...texts.matchAll(/^(\S+) (\d\S*) \(/gm)].map(([, name, of]) => `${name}@${of}`),
   );
-  const nameOf = ({ group, name }) => (group ? `${group}/${name}` : name);
-  all.components = all.components.filter((one) => inside.has(nameOf(one)));
+  all.components = all.components.filter(({ name, version: of }) => inside.has(`${name}@${of}`));
   const known = new Set(all.components.map((one) => one["bom-ref"]));
   const own = all.metadata.component["bom-ref"];
   all.dependencies = all.dependencies

@@ -197,7 +197,7 @@ describe("faultline logs", () => {
     mkdirSync(join(folder, "empty"));
     for (const [words, status, says] of [
       [["nowhere"], 3, /nowhere/],
-      [["empty"], 3, /there is no file in it/],
+      [["empty"], 3, /contains no file/],
       [["junk.log"], 3, /no line could be read/],
       [["failed", "--store", "missing.json"], 3, /missing\.json/],
       [["learn", "healthy"], 2, /--store/],

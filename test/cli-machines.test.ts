@@ -54,7 +54,7 @@ describe("faultline machines", () => {
   it("explains a machine beside its peers, and says whom there is where nobody is called so", async () => {
     const { status, stdout } = await machines(faulty, "--explain", "node07");
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^node07, beside 11 peers \(all machines\)\ngoes by one name/);
+    expect(stdout).toMatch(/^node07, beside 11 peers \(all machines\)\nhas one name/);
     expect(stdout).toMatch(/GPU duty cycle .*\n\s*unlike its peers from 00:20:00/);
     expect(stdout).toMatch(/nobody recorded it/);
     const { explanation } = JSON.parse(

@@ -122,7 +122,7 @@ describe("faultline plan", () => {
     [["microbatches", "--times", "1,,2", "--total", "8"], 2, /"" is not a number/],
     [["microbatches", "--times", "1,2", "--total", "9", "--multiple-of", "2"], 2, /multiples of 2/],
     [["topology", "--dp", "2", "--slow", "node007=2"], 2, /there is no node "node007"/],
-    [["topology", "--dp", "2", "--congested", "node000,node000=2"], 2, /ends where it begins/],
+    [["topology", "--dp", "2", "--congested", "node000,node000=2"], 2, /connects a slot to itself/],
     [["topology", "--file", "missing.json"], 3, /cannot read missing.json/],
     [["mitigation", "--dp", "8", "--job", "x"], 2, /--job has no effect/],
     [["mitigation", ".", "--slow", "node000=3"], 2, /--slow has no effect with a job's files/],

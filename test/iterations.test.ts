@@ -75,7 +75,7 @@ describe("a recorded job", () => {
     async (name) => {
       const { verdict } = await diagnose({ paths: [`${folder}${name}.tar.gz`] }, quietEnv);
       expect(verdict.kind).toBe("healthy");
-      expect(verdict.summary).toContain("no lasting slow-down in 60 iterations");
+      expect(verdict.summary).toContain("no lasting slowdown in 60 iterations");
     },
   );
 });

@@ -54,9 +54,10 @@ describe("of machines that play a recording", () => {
   });
 
   // Its clock is what it was; those of its peers, who wait, rose.
-  it.fails("a GPU that another process works on is not called slow", async () => {
-    const { suspects } = await verdictOf("stray-gpu-process");
-    expect(suspects.map(({ cause }) => cause)).not.toContain("gpu-slow");
+  it("a GPU that another process works on is not called slow, but shared", async () => {
+    const { suspects, summary } = await verdictOf("stray-gpu-process");
+    expect(suspects.map(({ cause }) => cause)).toEqual(["platform"]);
+    expect(summary).toContain("another process shares it");
   });
 
   it.each(["healthy", "all-wait"])("nobody is accused where the fleet is %s", async (name) => {

@@ -36,7 +36,10 @@ typedef struct {
   char pad4[768 - 712];
   _Atomic int32_t endedHow, endedCode;
   _Atomic uint64_t endedNs, wordsLength;
-  char pad5[1024 - 792];
+  char pad5[832 - 792];
+  _Atomic uint64_t phaseSinceNs;
+  char phase[56];
+  char pad10[1024 - 896];
   _Atomic uint64_t trapUntilNs, trapFromTicket;
   _Atomic uint64_t trappedNow, trappedCalls;
   _Atomic uint32_t stacksWanted, stacksAnswered;

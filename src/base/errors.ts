@@ -1,5 +1,5 @@
 /**
- * What the user can mend: a path that is not there, a word that is off. Thrown at the start only;
+ * What the user can fix: a path that does not exist, a wrong option. Thrown at the start only;
  * bad data inside a file is a Defect beside the rows, never an exception.
  */
 export class UserError extends Error {

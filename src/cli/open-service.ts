@@ -14,11 +14,13 @@ import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
 import { authorizeAgent, makeAuthorizer } from "../live/service/http/authorize.ts";
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
+import { steadyClock } from "../live/service/steady-clock.ts";
 import { Service, type ServiceOptions } from "../live/service/service.ts";
 import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
+import { readFabric } from "../pipeline/fabric.ts";
 import type { Io } from "./io.ts";
 
 export interface OpenServiceOptions {
@@ -51,9 +53,13 @@ export async function openService(
   const auth = makeAuthorizer({ ...config, tls: config.tls !== null, nowMs: Date.now });
   const jobFiles = new Map(
     await Promise.all(
-      config.jobs.map(async ({ name, jobFile }) => [name, await readJobFile(jobFile)] as const),
+      config.jobs.flatMap(({ name, jobFile }) =>
+        jobFile === null ? [] : [readJobFile(jobFile).then((read) => [name, read] as const)],
+      ),
     ),
   );
+  const env = { signal: new AbortController().signal, progress: () => undefined };
+  const fabric = await readFabric(config.fabric, env);
   const machines = machinesOf(config);
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
@@ -64,6 +70,11 @@ export async function openService(
     );
   });
   const { history, file, says: saysHistory } = await openHistory(config, log);
+  const nowMs = steadyClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    onStep: log,
+  });
   // Without NATS documents lie on this machine, wherever the history is: incidents must not wait for a database.
   const isLocal = config.history.kind === "duckdb" || config.nats !== null;
   const documents = isLocal
@@ -88,11 +99,14 @@ export async function openService(
     alerts: config.alerts,
     actions: config.actions,
     hangMs,
+    pauseMs: 1000 * config.detection.pauseSeconds,
+    thresholds: thresholdsOf(config),
     relapseMs: RELAPSE_MS,
     silentMs: 1000 * config.detection.silentSeconds,
     jobFiles,
+    fabric,
     machines,
-    nowMs: Date.now,
+    nowMs,
     newId: randomUUID,
     fetch: (url, init) => fetch(url, init),
     environment: io.env,
@@ -100,7 +114,7 @@ export async function openService(
   };
   const opened = new Service(options);
   service = opened;
-  const view = serviceView(opened, Date.now());
+  const view = serviceView(opened, nowMs());
   const http = await serveHttp({
     ...config,
     view,
@@ -113,7 +127,7 @@ export async function openService(
   const authorize = (
     request: Parameters<typeof authorizeAgent>[1],
   ): ReturnType<typeof authorizeAgent> => authorizeAgent(auth, request);
-  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers, nowMs: Date.now });
+  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers });
   opened.attach(bus);
   try {
     await opened.start();
@@ -149,6 +163,18 @@ async function openHistory(
   }
   await mkdir(dirname(config.history.path), { recursive: true, mode: 0o700 });
   return await openLocalHistory(config.history.path);
+}
+
+function thresholdsOf({ jobs }: ServeConfig): ServiceOptions["thresholds"] {
+  return new Map(
+    jobs.map(({ name, hangSeconds, pauseSeconds }) => [
+      name,
+      {
+        ...(hangSeconds === null ? {} : { hangMs: 1000 * hangSeconds }),
+        ...(pauseSeconds === null ? {} : { pauseMs: 1000 * pauseSeconds }),
+      },
+    ]),
+  );
 }
 
 function machinesOf({ prometheus }: ServeConfig): ServiceOptions["machines"] {

@@ -11,11 +11,12 @@ import type { FlightDump } from "../model/operators.ts";
 import type { ProbeProcess } from "../model/probe.ts";
 import type { Reading } from "../model/reading.ts";
 import type { StackDump } from "../model/stacks.ts";
+import { placeOnFabric } from "./fabric/place-ranks.ts";
 import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
 import { dumpsOfOtherRuns } from "./other-runs.ts";
 import { joinRings } from "./probe-ring/join-rings.ts";
-import { withMembers } from "./probe-ring/kernels.ts";
+import { hasCompute, withMembers } from "./probe-ring/kernels.ts";
 import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
 
 export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Job {
@@ -90,17 +91,19 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
   for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
     const probe = probed.get(rank);
-    const told = jobFile?.ranks.get(rank);
+    const place = jobFile?.ranks.get(rank);
     ranks.set(rank, {
       rank,
-      machine: told?.machine ?? process?.hostId ?? (probe?.host || null),
-      gpu: told?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
+      machine: place?.machine ?? process?.hostId ?? (probe?.host || null),
+      gpu: place?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
       pid: process?.pid ?? probe?.pid ?? null,
-      nic: told?.nic ?? null,
-      leaf: jobFile?.leaves.get(told?.nic ?? "") ?? null,
+      nic: place?.nic ?? null,
+      leaf: jobFile?.leaves.get(place?.nic ?? "") ?? null,
       stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
     });
   }
+  const fabric = readings.flatMap((reading) => reading.fabric ?? []);
+  placeOnFabric(ranks, [...fabric, ...(jobFile?.fabric ?? [])], missing);
   const isRings =
     probes.length > 0 &&
     !readings.some(({ dumps, format }) => dumps && format === "flight-recorder");
@@ -130,6 +133,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     kernels: readings
       .flatMap((reading) => reading.kernels ?? [])
+      .filter(hasCompute)
       .map((kernels) => withMembers(kernels, dumps)),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),
@@ -193,14 +197,12 @@ function chooseDumps(readings: readonly Reading[], missing: string[]): Map<Rank,
       if (dump.isCut && dump.groups.every((group) => group.enqueued < 0)) continue;
       const rank = rankOfDump(reading.rank, dump);
       if (rank === null) {
-        missing.push(
-          `${dump.file}: which rank wrote it cannot be told; put the rank into its name`,
-        );
+        missing.push(`${dump.file}: its rank is unknown; put the rank into its file name`);
         continue;
       }
       if (reading.rank !== null && reading.rank !== rank) {
         missing.push(
-          `${dump.file}: by its groups this is rank ${rank}, not ${reading.rank} as named`,
+          `${dump.file}: its groups show that this is rank ${rank}, not ${reading.rank} as in its name`,
         );
       }
       // The set's name: the path with the rank's number taken out.
@@ -242,7 +244,7 @@ function leaveOutOtherRuns(dumps: Map<Rank, FlightDump>, missing: string[]): boo
   for (const rank of ranks) dumps.delete(rank);
   if (ranks.length > 0)
     missing.push(
-      `the dumps of ${rankWords(ranks)} were left out: they are of another run, because they show the same operators at another time than most of the dumps`,
+      `the dumps of ${rankWords(ranks)} were left out: they are from another run, because they show the same operators at another time than most of the dumps`,
     );
   return ranks.length > 0;
 }
@@ -256,7 +258,7 @@ function nameOldDumps(dumps: ReadonlyMap<Rank, FlightDump>, missing: string[]): 
   const old = times.filter(({ at }) => newest - at > OLD_NS).map(({ rank }) => rank);
   if (old.length === 0) return false;
   missing.push(
-    `the dumps of ${rankWords(old)} end more than 20 minutes before the others: of an earlier run, or a clock is off`,
+    `the dumps of ${rankWords(old)} end more than 20 minutes before the others: they are from an earlier run, or a clock is off`,
   );
   return true;
 }

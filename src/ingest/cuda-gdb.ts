@@ -199,7 +199,7 @@ function frameOf({ name, grid, left }: Kernel): Frame {
   const detail = nccl[2]!.replace(/^_/, "");
   return {
     func: `${operator} (NCCL kernel${detail === "" ? "" : ` ${detail}`}${rest})`,
-    // The folder by which stacks in communication are told from others (methods/hang/stacks.ts): transfers have names
+    // The folder by which stacks in communication are recognised (methods/hang/stacks.ts): transfers have names
     // that a function of the user's might have, too.
     file: "nccl/c10d",
     line: 0,

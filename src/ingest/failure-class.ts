@@ -36,13 +36,13 @@ const SAME_LINES = 200;
 
 /**
  * Makes echoes of what may be aftermath and follows on another failure without progress in between (a restarted
- * job goes on in the same log), and of whatever a process says that was told to end; and drops repetitions: PyTorch tells one error through the log, through the
+ * job goes on in the same log), and of whatever a process says that was asked to end; and drops repetitions: PyTorch tells one error through the log, through the
  * exception and through terminate(). Takes the failures of one process in the order of its lines.
  */
 export function settle(failures: readonly OpenFailure[]): LogFailure[] {
   const settled: LogFailure[] = [];
   const seen = new Map<string, { line: number; index: number }>();
-  /** Roles of what was told since the process last made progress, by signature. */
+  /** Roles of what was reported since the process last made progress, by signature. */
   let roles = new Map<string, FailureRole>();
   let troubleLine = 0;
   let isToldToEnd = false;
@@ -55,7 +55,7 @@ export function settle(failures: readonly OpenFailure[]): LogFailure[] {
     if (isToldToEnd && failure.rank !== null && role === "own" && failure.cause !== "scheduler")
       role = "echo";
     isToldToEnd ||= failure.cause === "scheduler";
-    // What is told again keeps its role; what is new after something else is its aftermath.
+    // A repetition keeps its role; what is new after something else is its aftermath.
     if (canBeAftermath && roles.size > 0) role = roles.get(failure.signature) ?? "echo";
     const kept: LogFailure = role === failure.role ? failure : { ...failure, role };
     roles.set(failure.signature, role);

@@ -1,5 +1,12 @@
 /** Every format we read, in the order in which they are tried: the strict before the lenient. */
 import { cudaGdb } from "./cuda-gdb.ts";
+import { fabricTable } from "./fabric/fabric-table.ts";
+import { infinibandLinks } from "./fabric/infiniband.ts";
+import { kubernetesNodes } from "./fabric/kubernetes-nodes.ts";
+import { lldp } from "./fabric/lldp.ts";
+import { netbox } from "./fabric/netbox.ts";
+import { slurmTopology } from "./fabric/slurm-topology.ts";
+import { ufmLinks } from "./fabric/ufm-links.ts";
 import { flightRecorder } from "./flight-recorder/reader.ts";
 import { checkPattern, type ReadOptions } from "./iteration-pattern.ts";
 import { kineto } from "./kineto.ts";
@@ -36,6 +43,12 @@ const READERS: readonly Reader[] = [
   ncclInspector,
   ncclRasJson,
   ncclRasText,
+  lldp,
+  infinibandLinks,
+  kubernetesNodes,
+  ufmLinks,
+  netbox,
+  slurmTopology,
   pythonStacks,
   ncclDebugLog,
   torchtitanJsonl,
@@ -45,6 +58,8 @@ const READERS: readonly Reader[] = [
   metricApi,
   metricParquet,
   stagePasses,
+  // Before the other tables: it needs a column for the machine and one for its place, and no time.
+  fabricTable,
   iterationTable,
   metricTable,
   rankLog,

@@ -36,7 +36,7 @@ export class GroupTable {
     );
   }
 
-  /** Groups that only logs tell of; their members are whoever introduced itself, in group order. */
+  /** Groups that only logs mention; their members are the ranks that named themselves, in group order. */
   addFromLogs(logGroups: readonly LogGroup[]): void {
     const byName = new Map<string, LogGroup[]>();
     for (const group of logGroups) {
@@ -144,7 +144,7 @@ function apart(ranks: readonly Rank[]): string {
   return ranks.length > 1 && isEven && step > 1 ? `, ${step} apart` : "";
 }
 
-/** "TENSOR_PARALLEL_3" → "TENSOR_PARALLEL"; groups without a description are told apart by size. */
+/** "TENSOR_PARALLEL_3" → "TENSOR_PARALLEL"; groups without a description are distinguished by size. */
 function roleOf(desc: string, size: number): string {
   const role = desc.replace(/[-_:]?\d+/g, "").trim();
   return role === "" || role === "undefined" ? `group of ${size}` : role;

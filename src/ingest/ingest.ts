@@ -59,7 +59,7 @@ export async function ingest(
   const readings = parts.flatMap((part) => part.readings);
   const unrecognised = parts.flatMap((part) => part.unrecognised);
   if (files.length === 0) {
-    throw new UserError(`${paths.join(", ")}: there is no file in it`, WHAT_WE_READ, 3);
+    throw new UserError(`${paths.join(", ")}: contains no file`, WHAT_WE_READ, 3);
   }
   if (readings.length === 0) {
     const what =
@@ -72,7 +72,7 @@ export async function ingest(
     const defect = readings.flatMap((reading) => reading.defects)[0];
     const what = defect
       ? `${defect.file}: ${defect.what}`
-      : `${readings[0]!.file}: nothing of use in it`;
+      : `${readings[0]!.file}: contains nothing that Faultline uses`;
     throw new UserError(what, WHAT_WE_READ, 3);
   }
   return {
@@ -93,7 +93,7 @@ function order(a: { readonly file: string }, b: { readonly file: string }): numb
 /** Traces and dumps shrink to an eighth and less. */
 const UNPACKS_TO = 8;
 
-/** What there is to read, as far as it can be told from outside; an ending decides nothing else. */
+/** What there is to read, as far as it shows from outside; a file's extension decides nothing else. */
 function workBytes({ path, sizeBytes }: FoundFile): number {
   return /\.t?gz$/.test(path) ? UNPACKS_TO * sizeBytes : sizeBytes;
 }

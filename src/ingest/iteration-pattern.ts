@@ -9,7 +9,7 @@ import type { FaultRecord } from "../model/fault-record.ts";
 export interface ReadOptions {
   /** Source of a JavaScript regular expression; replaces the formats of iteration lines that we know. */
   readonly pattern?: string;
-  /** Whoever asks about logs: whatever can be read as text is one, and nothing else is read. */
+  /** For questions about logs: whatever can be read as text is one, and nothing else is read. */
   readonly isOfLogs?: boolean;
   /** Records beside the shipped ones. */
   readonly records?: readonly FaultRecord[];

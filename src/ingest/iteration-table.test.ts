@@ -38,7 +38,7 @@ describe("a CSV of iterations", () => {
     ]);
     expect([...reading.series![1]!.line]).toEqual([3, 6]);
     expect(reading.defects).toEqual([
-      { file: "table.csv", line: 5, what: "is no row of the table: 3,1,25,11," },
+      { file: "table.csv", line: 5, what: "is not a row of the table: 3,1,25,11," },
     ]);
   });
 
@@ -64,8 +64,8 @@ describe("a CSV of iterations", () => {
     expect([...reading.series![0]!.iteration]).toEqual([1, 4]);
     expect([...reading.series![0]!.batch]).toEqual([8, 8]);
     expect(reading.defects.map(({ what }) => what)).toEqual([
-      "is no row of the table: x,6,8",
-      "2 lines are no rows of the table",
+      "is not a row of the table: x,6,8",
+      "2 lines are not rows of the table",
     ]);
   });
 

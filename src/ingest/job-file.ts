@@ -1,6 +1,7 @@
 /** The optional job.json: what the user knows of the job better than its files (see the contract). */
 import { readFile } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
+import type { FabricPort } from "../model/fabric.ts";
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
 
 export interface JobFile {
@@ -15,9 +16,23 @@ export interface JobFile {
   readonly incidents: ReadonlyMap<string, number> | null;
   /** Machine → its other names in the monitoring: addresses, exporters' pods; null where the file has no such table. */
   readonly machineNames: ReadonlyMap<string, readonly string[]> | null;
+  /** Where machines hang in the network, of a whole site: not in the file, but known beside it. */
+  readonly fabric?: readonly FabricPort[];
   /** Pipeline stage of a rank; null where the file does not say how the job is laid out. */
   stageOf(rank: Rank): number | null;
 }
+
+/** For what is known without one. */
+export const NO_JOB_FILE: JobFile = {
+  name: "",
+  worldSize: null,
+  ranks: new Map(),
+  leaves: new Map(),
+  microBatches: null,
+  incidents: null,
+  machineNames: null,
+  stageOf: () => null,
+};
 
 interface RankPlace {
   readonly machine: string | null;

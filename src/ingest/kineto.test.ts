@@ -390,7 +390,7 @@ describe("what is wrong in a file", () => {
     const many = trace(Array.from({ length: 100 }, (_, i) => kernel("a", i)));
     const few = readLimited(many, { rows: 80 });
     expect(only(few)).toMatchObject({ isCut: true, gpu: { count: 80 } });
-    expect(whats(few)).toEqual(["20 events left out: more than we hold"]);
+    expect(whats(few)).toEqual(["20 events left out: too many to hold"]);
     const long = trace([kernel("a", 1), kernel("x".repeat(5000), 2), kernel("c", 3)]);
     const skipped = readLimited(long, { blockBytes: 512, valueBytes: 2048 });
     expect(gpuNames(only(skipped))).toEqual(["a", "c"]);

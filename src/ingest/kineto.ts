@@ -118,7 +118,7 @@ function defectsOf(
   for (const key of header.unread) say(`its ${key} cannot be read`);
   if (timeless > 0) say(`${count(timeless, "event")} without a time left out`);
   const refused = refusedRows(collector);
-  if (refused > 0) say(`${count(refused, "event")} left out: more than we hold`);
+  if (refused > 0) say(`${count(refused, "event")} left out: too many to hold`);
   if (known === 0) {
     say(
       events === 0

@@ -42,11 +42,11 @@ export function liveJob(
   const places = new Map(jobFile?.ranks);
   const stages = new Map<Rank, number>();
   for (const { rank, machine, gpu, nic, leaf, stage } of ranks) {
-    const told = places.get(rank);
+    const place = places.get(rank);
     places.set(rank, {
-      machine: told?.machine ?? machine,
-      gpu: told?.gpu ?? gpu,
-      nic: told?.nic ?? nic,
+      machine: place?.machine ?? machine,
+      gpu: place?.gpu ?? gpu,
+      nic: place?.nic ?? nic,
     });
     if (nic !== null && leaf !== null && !leaves.has(nic)) leaves.set(nic, leaf);
     if (stage !== null) stages.set(rank, stage);
@@ -59,6 +59,7 @@ export function liveJob(
     microBatches: jobFile?.microBatches ?? null,
     incidents: jobFile?.incidents ?? null,
     machineNames: jobFile?.machineNames ?? null,
+    ...(jobFile?.fabric ? { fabric: jobFile.fabric } : {}),
     stageOf: (rank) => jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
   };
   const built = buildJob(ranks.map(readingOf), known);
@@ -84,7 +85,7 @@ function readingOf({ rank, machine, groups }: LiveRank): Reading {
           name: key,
           desc,
           ranks,
-          // Without a list of members whoever names the group is one.
+          // Without a list of members every rank that names the group is one.
           ...(ranks === null ? { own: { groupRank, size } } : {}),
           enqueued: 0,
           started: 0,

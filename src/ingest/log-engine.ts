@@ -1,4 +1,4 @@
-/** The one scanner, set up for a job's files: it digests the lines of a log and hands them on to whoever follows ranks. */
+/** The one scanner, set up for a job's files: it digests the lines of a log and passes them on to the readers that follow ranks. */
 import { FaultMatchers } from "../library/matcher.ts";
 import { shippedMatchers, shippedRecords } from "../library/shipped.ts";
 import type { FaultRecord } from "../model/fault-record.ts";

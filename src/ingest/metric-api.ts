@@ -60,22 +60,20 @@ class MetricApiSink implements Sink {
   end(): Reading {
     this.#decide();
     const file = this.#file;
-    const told = this.#answers ? this.#ofAnswers(this.#answers) : this.#ofLines(this.#lines!);
+    const remarks = this.#answers ? this.#ofAnswers(this.#answers) : this.#ofLines(this.#lines!);
     const records = this.#builder.counts.samples;
     const metrics = this.#builder.finish();
     const { nameless, unwanted } = this.#series;
     if (nameless > 0) {
-      told.push(
-        `${nameless} of its series have no name: ask for metrics, not for expressions of them`,
-      );
+      remarks.push(`${nameless} of its series have no name: query metrics, not expressions`);
     }
     if (records === 0 && unwanted > 0) {
-      told.push(
-        "none of its series is one that machines are compared by, with a label that names the machine",
+      remarks.push(
+        "none of its series is a metric that Faultline compares, with a label that names the machine",
       );
     }
     const defects: Defect[] = [
-      ...told.map((what) => ({ file, what })),
+      ...remarks.map((what) => ({ file, what })),
       ...builderDefects(file, this.#builder.counts),
     ];
     const reading = { file, format: FORMAT, rank: null, records, defects };
@@ -93,20 +91,21 @@ class MetricApiSink implements Sink {
 
   #ofAnswers(scanner: ApiAnswerScanner): string[] {
     const { error, warnings, isPartial, defect, isWhole } = scanner.end();
-    const told = [...warnings]
+    const remarks = [...warnings]
       .slice(0, 3)
       .map((text) => `the server warned: ${text.slice(0, 200)}`);
-    if (error !== null) told.unshift(`the server answered with an error: ${error.slice(0, 200)}`);
-    if (isPartial) told.push("the server says that the answer is partial");
-    if (defect !== null) told.push(defect);
-    else if (!isWhole) told.push("ends in the middle of an answer");
-    return told;
+    if (error !== null)
+      remarks.unshift(`the server answered with an error: ${error.slice(0, 200)}`);
+    if (isPartial) remarks.push("the server says that the answer is partial");
+    if (defect !== null) remarks.push(defect);
+    else if (!isWhole) remarks.push("ends in the middle of an answer");
+    return remarks;
   }
 
   #ofLines(scanner: ExportLineScanner): string[] {
     const { badLines, isWhole } = scanner.end();
-    const told = badLines > 0 ? [`${count(badLines, "line")} cannot be read`] : [];
-    if (!isWhole) told.push("ends in the middle of a line");
-    return told;
+    const remarks = badLines > 0 ? [`${count(badLines, "line")} cannot be read`] : [];
+    if (!isWhole) remarks.push("ends in the middle of a line");
+    return remarks;
   }
 }

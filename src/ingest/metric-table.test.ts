@@ -267,7 +267,7 @@ describe("odd tables", () => {
     expect(records).toBe(3);
     expect(defects).toMatchObject([
       { line: 3, what: "has 3 fields, not 4: 2,n1,0.5" },
-      { what: "4 rows cannot be read, or not all of their fields" },
+      { what: "4 rows cannot be read, or only in part" },
     ]);
   });
 
@@ -278,7 +278,7 @@ describe("odd tables", () => {
     expect(records).toBe(3);
     expect(defects.map(({ what }) => what)).toEqual([
       'has several columns "cpu"; the first is taken',
-      "1 sample left out: of a time that their series already has",
+      "1 sample left out: their series already has a sample of that time",
     ]);
     expect(Object.values(seriesOf(metrics!))).toHaveLength(1);
   });

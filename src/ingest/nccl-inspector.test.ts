@@ -212,7 +212,7 @@ describe("NCCL Inspector", () => {
     );
     const short = V43.split("\n").slice(0, 2).join("\n");
     expect(read(short).defects.map(({ what }) => what)).toContain(
-      "1 record announced by dump_stats and not in the file",
+      "1 record announced by dump_stats but not in the file",
     );
   });
 

@@ -144,12 +144,12 @@ class InspectorSink implements Sink {
       defects.push({ file, what, ...(line === undefined ? {} : { line }) });
     };
     if (this.#version !== "") {
-      say(`Inspector format ${this.#version} is not one we know (v4.x); read as far as possible`);
+      say(`Inspector format ${this.#version} is unknown (known: v4.x); read as far as possible`);
     }
     if (this.#dropped > 0)
       say(`${were(this.#dropped)} dropped by the ring before they were written`);
     if (this.#absent > 0) {
-      say(`${count(this.#absent, "record")} announced by dump_stats and not in the file`);
+      say(`${count(this.#absent, "record")} announced by dump_stats but not in the file`);
     }
     if (this.#unread.lines > 0) {
       const what = `${count(this.#unread.lines, "line")} cannot be read; the first is this one`;

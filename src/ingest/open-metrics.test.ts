@@ -93,9 +93,9 @@ DCGM_FI_PROF_PCIE_TX_BYTES_total{gpu="0",Hostname="n1"} 5 1794700801
     expect(time("scrape.prom")).toBeUndefined();
     const several = read(scrape.repeat(3));
     expect(several.records).toBe(0);
-    expect(whats(several)[0]).toMatch(/^3 samples left out: without a time/);
+    expect(whats(several)[0]).toMatch(/^3 samples left out: they have no time/);
     expect(whats(read(scrape.repeat(2), "s-1794700801.prom"))).toEqual([
-      "1 sample left out: of a time that their series already has",
+      "1 sample left out: their series already has a sample of that time",
     ]);
   });
 
@@ -120,7 +120,7 @@ DCGM_FI_PROF_PCIE_TX_BYTES_total{gpu="0",Hostname="n1"} 5 1794700801
 
   test("only metrics that nobody compares by", () => {
     expect(whats(read('go_threads{instance="a"} 1 1\nup{instance="a"} 1 1\n'))).toEqual([
-      "none of its 2 metrics is one that machines are compared by",
+      "none of its 2 metrics is a metric that Faultline compares",
     ]);
   });
 

@@ -201,7 +201,7 @@ class OpenMetricsSink implements Sink {
     if (this.#isCut) say("ends in the middle of a line, which is left out");
     if (this.#withoutTime > 0) {
       say(
-        `${count(this.#withoutTime, "sample")} left out: without a time, and the file's name has none either ` +
+        `${count(this.#withoutTime, "sample")} left out: they have no time, and neither has the file's name ` +
           "(scrape-1794700801.prom)",
       );
     }
@@ -211,10 +211,10 @@ class OpenMetricsSink implements Sink {
           "(node003.prom)",
       );
     }
-    if (this.#tooManySeries > 0) say("has more series than we hold; the others are left out");
+    if (this.#tooManySeries > 0) say("has too many series to hold; the others are left out");
     if (samples === 0 && this.#unwanted > 0 && !this.#tellsNames) {
       const names = count(this.#families.unknown, "metric");
-      say(`none of its ${names} is one that machines are compared by`);
+      say(`none of its ${names} is a metric that Faultline compares`);
     }
     return [...defects, ...builderDefects(file, this.#builder.counts)];
   }

@@ -149,13 +149,13 @@ class OperatorsSink implements Sink {
     if (!this.#isHeaderRead) say(`cut off after ${count(this.#bytes, "byte")}, in its first line`);
     else if (!this.#header) say(`its first line is not the header of ${SCHEMA}; not read`);
     else if (this.#reader?.isLost) {
-      say(`a block is not as the header says; ${kept(this.#records)} before it`);
+      say(`a block does not match the header; ${kept(this.#records)} before it`);
     } else if (this.#reader?.isInside || this.#blocks % this.#stages.length !== 0) {
       say(`cut off after ${count(this.#bytes, "byte")}; ${kept(this.#records)} of whole blocks`);
     }
     if (!this.#keepsAll) say("too large to keep every rank; of each stage the first is used");
     if (this.#tooMany > 0) {
-      say(`the last ${count(this.#tooMany, "operator")} left out: more than we hold`);
+      say(`the last ${count(this.#tooMany, "operator")} left out: too many to hold`);
     }
     const operators = this.#stages
       .flat()

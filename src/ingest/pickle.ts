@@ -104,16 +104,16 @@ export function readPickle(bytes: Buffer): PickleData {
         break;
       }
       case 0x71: // BINPUT
-        if (!setMemo(bytes[at]!)) return malformed("it stores a value that is not there");
+        if (!setMemo(bytes[at]!)) return malformed("it stores a value that does not exist");
         at += 1;
         break;
       case 0x72: // LONG_BINPUT
         if (!setMemo(bytes.readUInt32LE(at)))
-          return malformed("it stores a value that is not there");
+          return malformed("it stores a value that does not exist");
         at += 4;
         break;
       case 0x94: // MEMOIZE
-        if (!setMemo(memo.length)) return malformed("it stores a value that is not there");
+        if (!setMemo(memo.length)) return malformed("it stores a value that does not exist");
         break;
       case 0x4b: // BININT1
         stack.push(INT, bytes[at]!);
@@ -170,7 +170,7 @@ export function readPickle(bytes: Buffer): PickleData {
         // TUPLE
         const start = op === 0x74 ? (marks.pop() ?? -1) : stack.length - (op - 0x84);
         if (start < 0 || start > stack.length || start < (marks.at(-1) ?? 0)) {
-          return malformed("a tuple of values that are not there");
+          return malformed("a tuple of values that do not exist");
         }
         const tuple = data.newContainer();
         data.addItems(tuple, stack, start, stack.length);
@@ -187,7 +187,7 @@ export function readPickle(bytes: Buffer): PickleData {
         const start = single > 0 ? stack.length - single : (marks.pop() ?? -1);
         const wanted = op === 0x75 || op === 0x73 ? DICT : LIST;
         if (start < 1 || start > stack.length || stack.kind[start - 1] !== wanted) {
-          return malformed("items for a container that is not there");
+          return malformed("items for a container that does not exist");
         }
         if (wanted === DICT && (stack.length - start) % 2 !== 0) {
           return malformed("a key without a value");
@@ -233,7 +233,7 @@ export function readPickle(bytes: Buffer): PickleData {
         const opcode = FORBIDDEN.get(op);
         if (opcode === undefined) {
           return malformed(
-            `opcode 0x${op.toString(16).padStart(2, "0")} is not one of a data pickle`,
+            `opcode 0x${op.toString(16).padStart(2, "0")} is not allowed in a data pickle`,
           );
         }
         data.problem = { kind: "refused", offset: opcodeAt, opcode };

@@ -276,7 +276,7 @@ describe("bad rings", () => {
     const { bytes } = native();
     new DataView(bytes.buffer).setUint32(HEADER.version, 7, true);
     expect(what(bytes)).toEqual([
-      "a ring of version 7, this Faultline reads 1: use the one that came with the probe",
+      "a ring of version 7; this Faultline reads 1: use the version that came with the probe",
     ]);
   });
 
@@ -287,9 +287,9 @@ describe("bad rings", () => {
       return bytes;
     };
     expect(what(lie(HEADER.recordBytes, 16))[0]).toMatch(/damaged/);
-    expect(what(lie(HEADER.recordCount, 15))[0]).toMatch(/no power of two/);
+    expect(what(lie(HEADER.recordCount, 15))[0]).toMatch(/not a power of two/);
     expect(what(lie(HEADER.recordCount, 2 ** 31))[0]).toMatch(/more than 1 GiB/);
-    expect(what(lie(HEADER.recordCount, 0))[0]).toMatch(/no power of two/);
+    expect(what(lie(HEADER.recordCount, 0))[0]).toMatch(/not a power of two/);
     expect(what(lie(HEADER.recordsOffset, 8))[0]).toMatch(/inside itself/);
     expect(what(lie(HEADER.recordsOffset + 4, 2 ** 31))[0]).toMatch(/more than 1 GiB/);
     expect(what(lie(HEADER.commsOffset, 0xffff_fff8))[0]).toMatch(/0 of 2 communicators/);
@@ -313,16 +313,16 @@ describe("bad rings", () => {
     ]);
   });
 
-  it("that go on behind their end are not kept, and refused", () => {
+  it("that are longer than their header states are not kept, and refused", () => {
     const { bytes } = native();
     const rounded = Buffer.concat([bytes, Buffer.alloc(PAGE_BYTES)]);
     expect(what(rounded)).toEqual([]);
     expect(what(Buffer.concat([rounded, Buffer.alloc(1)]))).toEqual([
-      `the file goes on behind the ${thousands(bytes.length)} bytes that its header promises: damaged, not read`,
+      `the file is longer than the ${thousands(bytes.length)} bytes that its header states: damaged, not read`,
     ]);
     // A table that no probe makes does not make the file any longer.
     new DataView(bytes.buffer).setUint32(HEADER.connectionCapacity, 2 ** 25, true);
-    expect(what(Buffer.concat([bytes, Buffer.alloc(PAGE_BYTES + 1)]))[0]).toMatch(/goes on behind/);
+    expect(what(Buffer.concat([bytes, Buffer.alloc(PAGE_BYTES + 1)]))[0]).toMatch(/is longer than/);
     const sink = probeRing.open("a.ring");
     sink.push(bytes);
     // More than any array holds: it can only be counted.
@@ -330,7 +330,7 @@ describe("bad rings", () => {
     const before = process.memoryUsage().arrayBuffers;
     for (let i = 0; i < 16; i++) sink.push(chunk);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 28);
-    expect(sink.end().defects[0]!.what).toMatch(/goes on behind the/);
+    expect(sink.end().defects[0]!.what).toMatch(/is longer than the/);
   });
 
   it("of a terabyte are read no further than their header promises", async () => {
@@ -375,7 +375,7 @@ describe("bad rings", () => {
     expect(what(bytes.subarray(0, 100))).toEqual(["the ring is cut off in its header"]);
     const cut = bytes.subarray(0, bytes.length - 14 * RECORD_BYTES);
     const reading = readBytes(probeRing, "a.ring", cut);
-    expect(reading.defects[0]!.what).toBe("the ring is cut off: 2 of its 16 records are there");
+    expect(reading.defects[0]!.what).toBe("the ring is cut off: 2 of its 16 records are present");
     expect(reading.dumps![0]!.ops.count).toBe(2);
   });
 

@@ -48,7 +48,7 @@ class RingSink implements Sink {
   /** Nothing that came is kept any longer. */
   #refuse(): void {
     this.#chunks = [];
-    this.#refused ??= `the file goes on behind the ${thousands(this.#promised)} bytes that its header promises: damaged, not read`;
+    this.#refused ??= `the file is longer than the ${thousands(this.#promised)} bytes that its header states: damaged, not read`;
   }
 
   end() {

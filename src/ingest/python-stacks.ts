@@ -1,6 +1,6 @@
 /**
  * Python stacks of hung processes: faulthandler text (./faulthandler.ts), py-spy text and py-spy JSON
- * (./py-spy.ts), told apart by content. A file may hold several processes and several dumps.
+ * (./py-spy.ts), distinguished by content. A file may hold several processes and several dumps.
  */
 import { LineSplitter } from "../base/lines.ts";
 import type { LogFailure } from "../model/log.ts";

@@ -25,7 +25,7 @@ export function rankLogWith(pattern: RegExp): Reader {
   return {
     format: rankLog.format,
     isLog: true,
-    // Its lines may come late in the file: whoever gives a pattern means the files that he names.
+    // Its lines may come late in the file: a user who gives a pattern means the files named with it.
     sniff: (head: Head): boolean => rankLog.sniff(head) || isText(head.text),
     open: (file: string, known?: LogOpening): Sink => new RankLogSink(file, pattern, known),
   };

@@ -28,7 +28,7 @@ export interface FoundFile {
   readonly isPipe?: boolean;
 }
 
-/** A stream of bytes whose format is to be told. */
+/** A stream of bytes whose format is to be found. */
 export interface SourceFile {
   readonly path: string;
   readonly head: Head;
@@ -50,7 +50,7 @@ const MAX_NESTING = 4;
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
   const cannot = (path: string, error: NodeJS.ErrnoException): UserError => {
-    const why = error.code === "ENOENT" ? "there is no such file or folder" : error.message;
+    const why = error.code === "ENOENT" ? "no such file or folder" : error.message;
     return new UserError(`${path}: ${why}`, "give files or folders of a job that can be read", 3);
   };
   const visit = async (path: string, isGiven: boolean): Promise<void> => {
@@ -136,7 +136,7 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
   const { head, chunks } = await peek(bytes, defect);
   const isGzip = head.length >= 2 && head[0] === 0x1f && head[1] === 0x8b;
   if ((isGzip || looksLikeTar(head)) && nesting >= MAX_NESTING) {
-    defect("is packed more often than anybody packs a log; not read");
+    defect("is compressed too many times over; not read");
   } else if (isGzip) {
     const inner = gunzip(chunks, onDisk, defect);
     await unwrap({ ...wrapping, path: path.replace(/\.gz$/, ""), nesting: nesting + 1 }, inner);
@@ -204,7 +204,7 @@ async function peek(
         yield chunk;
       }
     } finally {
-      // Whoever has enough closes what it comes from.
+      // A reader that has enough closes its source.
       await iterator.return?.();
     }
   }

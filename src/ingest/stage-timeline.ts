@@ -1,7 +1,7 @@
 /**
  * What pipeline stages did, pass by pass: the Chrome trace that ByteDance's StragglerAnalysis writes
  * (analyzer/to_timeline.py: an array of complete events with args step, model_chunk, mb_id, seq_id; what pid and
- * tid mean is told at stageOfThread). Communication begins there when its last partner has arrived,
+ * tid mean is explained at stageOfThread). Communication begins there when its last partner has arrived,
  * and its duration can be slightly negative, because clocks of machines differ.
  */
 import type { Defect, Reading } from "../model/reading.ts";
@@ -108,7 +108,7 @@ class StageTimelineSink implements Sink {
       this.#firstBad ??= {
         file: this.#file,
         line,
-        what: `is no operation of a stage: ${text.slice(0, SAMPLE_CHARS)}`,
+        what: `is not an operation of a stage: ${text.slice(0, SAMPLE_CHARS)}`,
       };
     } else if (this.#columns.count < MAX_OPERATIONS) this.#columns.add(this.#row);
     else this.#dropped++;
@@ -125,7 +125,7 @@ class StageTimelineSink implements Sink {
   #defects(isGuess: boolean): Defect[] {
     const file = this.#file;
     const defects: Defect[] = this.#firstBad ? [this.#firstBad] : [];
-    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} events are no operations` });
+    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} events are not operations` });
     if (this.#objects.unfinished) {
       defects.push({ file, what: "is cut: its last operations are missing" });
     }

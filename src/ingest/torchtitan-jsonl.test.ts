@@ -128,8 +128,8 @@ describe("torchtitan's structured log", () => {
   it("counts lines that are no records and shows one", () => {
     const reading = read(`${steps([0, 10])}oops\n{"time_us": 1, "cut\n${steps([20, 30], 0, 3)}`);
     expect(reading.defects).toEqual([
-      { file: "training.jsonl", line: 7, what: "is not a record of torchtitan's: oops" },
-      { file: "training.jsonl", what: "2 lines are not records of torchtitan's" },
+      { file: "training.jsonl", line: 7, what: "is not a torchtitan record: oops" },
+      { file: "training.jsonl", what: "2 lines are not torchtitan records" },
     ]);
     expect([...reading.series![0]!.durationMs]).toEqual([10, 10, 10]);
   });

@@ -107,7 +107,7 @@ class TorchtitanSink implements Sink {
       this.#firstBad ??= {
         file: this.#file,
         line: no,
-        what: `is not a record of torchtitan's: ${text.slice(0, SAMPLE_CHARS)}`,
+        what: `is not a torchtitan record: ${text.slice(0, SAMPLE_CHARS)}`,
       };
       return;
     }
@@ -178,7 +178,7 @@ class TorchtitanSink implements Sink {
     if (this.#bad > 1) {
       defects.push({
         file: this.#file,
-        what: `${this.#bad} lines are not records of torchtitan's`,
+        what: `${this.#bad} lines are not torchtitan records`,
       });
     }
     if (this.#dropped > 0) {

@@ -53,11 +53,11 @@ class ReportSink implements Sink {
     try {
       root = JSON.parse(Buffer.concat(this.#chunks).toString("utf8"));
     } catch {
-      say("the validation report is cut off or no JSON");
+      say("the validation report is cut off or not JSON");
       return null;
     }
     if (!isFields(root)) {
-      say("the validation report is no object");
+      say("the validation report is not a JSON object");
       return null;
     }
     if (root["schema"] !== SCHEMA) {

@@ -73,7 +73,7 @@ class XpuTimerSink implements Sink {
       defects.push({ file, what, line: this.#unread.first });
     }
     if (this.#tooMany > 0) {
-      defects.push({ file, what: `${count(this.#tooMany, "line")} left out: more than we hold` });
+      defects.push({ file, what: `${count(this.#tooMany, "line")} left out: too many to hold` });
     }
     const scrape: XpuTimerScrape = {
       file,

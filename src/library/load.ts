@@ -1,4 +1,4 @@
-/** Reads and checks records. A wrong one is the user's to mend, so its file, place and field are named. */
+/** Reads and checks records. The user has to fix a wrong one, so the error names its file, place and field. */
 import { UserError } from "../base/errors.ts";
 import { CAUSES } from "../model/cause.ts";
 import {
@@ -131,11 +131,12 @@ function isSlow(text: string): boolean {
 function pattern(value: unknown, fail: (field: string, what: string) => never): string {
   if (typeof value !== "string" || value === "") return fail("match.regex", "must be text");
   if (value.length > LONGEST_PATTERN) fail("match.regex", `is longer than ${LONGEST_PATTERN}`);
-  if (isSlow(value)) fail("match.regex", "can take for ever: repeat less, and nothing twice");
+  if (isSlow(value))
+    fail("match.regex", "may never finish: use fewer repetitions, and do not nest them");
   try {
     void new RegExp(value, "i");
   } catch (error) {
-    fail("match.regex", `is no regular expression: ${(error as Error).message}`);
+    fail("match.regex", `is not a regular expression: ${(error as Error).message}`);
   }
   return value;
 }

@@ -45,8 +45,8 @@ export const METHODS: readonly Method[] = [
 ];
 
 export { liveLocalizer, type LiveInput } from "./localize/live.ts";
-export { accountsOf } from "./localize/accounts.ts";
-export { liveAccounts } from "./localize/live-accounts.ts";
+export { timeBreakdowns } from "./localize/time-breakdown.ts";
+export { liveTimeBreakdowns } from "./localize/live-time-breakdown.ts";
 export { RemoteSource, type Want } from "./localize/progressive/remote-source.ts";
 export type { RankIteration } from "./localize/progressive/source.ts";
 export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";

@@ -96,7 +96,7 @@ describe("a plan from a verdict", () => {
       "gpu-slow:rank=5:from=12:to=22:severity=2",
     );
     expect(planForVerdict(jobOf(over.all), await diagnoseFiles(over.all))).toEqual({
-      why: "the slow-down is over",
+      why: "the slowdown is over",
     });
   });
 

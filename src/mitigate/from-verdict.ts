@@ -28,14 +28,13 @@ export function planForVerdict(
   options: VerdictPlanOptions = {},
 ): Mitigation | { readonly why: string } | null {
   if (verdict.kind !== "fail-slow" || verdict.suspects.length === 0) return null;
-  if (verdict.when.to !== null) return { why: "the slow-down is over" };
+  if (verdict.when.to !== null) return { why: "the slowdown is over" };
   const places = placesOf(job);
   if ("why" in places) return places;
   const slowDown = verdict.findings
     .map((finding) => factOf(finding, "slow-down"))
     .find((fact) => fact !== null);
-  if (!slowDown)
-    return { why: "how long iterations take before and during the slow-down is not known" };
+  if (!slowDown) return { why: "iteration times before and during the slowdown are unknown" };
   const trouble = troubleOf(job, verdict, places);
   if ("why" in trouble) return trouble;
   const counted = microBatchesOf(job, places, options.microBatches);
@@ -50,9 +49,9 @@ export function planForVerdict(
     ...places.assumes,
     ...counted.assumes,
     ...(places.mustBeEven === null ? [] : [places.mustBeEven]),
-    ...(places.stages > 1 ? ["stages take alike, but for the slow one"] : []),
+    ...(places.stages > 1 ? ["all stages but the slow one take equal time"] : []),
     ...(trouble.isNetwork
-      ? [`the congested way is ${USUAL_CONGESTION} times slower (only what it costs is known)`]
+      ? [`the congested path is ${USUAL_CONGESTION} times slower (only its cost is known)`]
       : []),
     ...disagreement(verdict, trouble.isNetwork),
   ];
@@ -84,7 +83,7 @@ function troubleOf(
   );
   const network = suspects.filter(({ cause }) => cause === "network-slow");
   const links = network.flatMap((suspect) => linksOf(suspect, job, places));
-  // Several machines are a group of which some way is slow; whose NIC, or which way, is not told.
+  // Several machines are a group of which some way is slow; which NIC or link is unknown.
   const isOneMachine = ({ ranks }: Suspect): boolean =>
     new Set(ranks.map((rank) => machineOf(job, rank))).size === 1;
   const alone = network.filter((suspect) => !suspect.link && isOneMachine(suspect));
@@ -100,8 +99,8 @@ function troubleOf(
   return {
     why:
       network.length > 0
-        ? "which way of the group is slow is not known: test its links pairwise first"
-        : "the cause is none that moving work helps against",
+        ? "it is unknown which link of the group is slow: test its links pairwise first"
+        : "moving work does not help against this cause",
   };
 }
 
@@ -230,7 +229,7 @@ function disagreement({ findings }: Verdict, isNetwork: boolean): string[] {
   if (isNetwork || !other) return [];
   const ms = Math.round(growthOf(other)!);
   return [
-    `all of the slow-down is the suspects', though up to ${ms} ms of it may not be (${other.id})`,
+    `the suspects cause the whole slowdown, though up to ${ms} ms of it may have another cause (${other.id})`,
   ];
 }
 

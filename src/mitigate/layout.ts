@@ -32,9 +32,11 @@ export function placesOf(job: Job): PlacesOfRanks | { readonly why: string } {
   const known = pipeline.length + data.length + together.length > 0;
   const smaller = all.filter(({ ranks }) => ranks.length < job.worldSize);
   if (!known && smaller.length > 0)
-    return { why: "what its process groups are for is not known, so replicas and stages are not" };
+    return {
+      why: "the roles of its process groups are unknown, so replicas and stages are unknown",
+    };
   const ranks = [...job.ranks.keys()].sort((a, b) => a - b);
-  if (ranks.length < 2) return { why: "a single rank has nobody to share work with" };
+  if (ranks.length < 2) return { why: "a single rank has no other rank to share work with" };
   const stages = pipeline[0]?.ranks.length ?? 1;
   const stageOf = new Map<Rank, number>();
   for (const group of pipeline) group.ranks.forEach((rank, i) => stageOf.set(rank, i));
@@ -61,7 +63,7 @@ export function placesOf(job: Job): PlacesOfRanks | { readonly why: string } {
   const assumes = known
     ? []
     : [
-        "the job is plainly data parallel, every rank a replica (a fully sharded one cannot take uneven counts)",
+        "the job is purely data parallel, every rank a replica (a fully sharded job cannot take uneven counts)",
       ];
   return { replicas, stages, ranks: byStage.flat(), mustBeEven: whyEven(all, data), assumes };
 }

@@ -1,4 +1,4 @@
-/** How many micro-batches a replica has in an iteration: as told, as counted, or as assumed, which is said. */
+/** How many micro-batches a replica has in an iteration: as given, as counted, or as assumed, which the answer states. */
 import type { Job } from "../model/job.ts";
 import type { PlacesOfRanks } from "./layout.ts";
 
@@ -22,19 +22,19 @@ export function microBatchesOf(
   const rounds = counted.wraps
     ? [`the schedule is interleaved, so counts are multiples of ${places.stages}`]
     : [];
-  const told = given ?? job.microBatches ?? null;
-  if (told !== null) {
-    if (told % multipleOf === 0) return { microBatches: told, multipleOf, assumes: rounds };
-    return { microBatches: told, multipleOf: 1, assumes: [] };
+  const known = given ?? job.microBatches ?? null;
+  if (known !== null) {
+    if (known % multipleOf === 0) return { microBatches: known, multipleOf, assumes: rounds };
+    return { microBatches: known, multipleOf: 1, assumes: [] };
   }
   if (counted.sends > 0 && !counted.wraps) {
     const assumes = [
-      `${counted.sends} micro-batches a replica, as many as its first stage sends on`,
+      `${counted.sends} micro-batches per replica, as many as its first stage sends`,
     ];
     return { microBatches: counted.sends, multipleOf, assumes };
   }
   const microBatches = Math.ceil(USUAL / multipleOf) * multipleOf;
-  const asked = `${microBatches} micro-batches a replica (--micro-batches says how many)`;
+  const asked = `${microBatches} micro-batches per replica (--micro-batches sets the number)`;
   return { microBatches, multipleOf, assumes: [asked, ...rounds] };
 }
 

@@ -132,7 +132,7 @@ describe("sharing micro-batches out", () => {
 
   test.each<[string, MicroBatchQuestion, RegExp]>([
     ["fewer than replicas", { timesMs: [1, 1, 1], total: 2 }, /2 micro-batches are too few for 3/],
-    ["no multiple", { timesMs: [1, 1], total: 7, multipleOf: 2 }, /cannot be shared out/],
+    ["no multiple", { timesMs: [1, 1], total: 7, multipleOf: 2 }, /cannot be distributed/],
     ["too few multiples", { timesMs: [1, 1], total: 4, multipleOf: 4 }, /too few for 2 replicas/],
     ["a time of zero", { timesMs: [1, 0], total: 4 }, /the time of replica 1 is 0/],
     ["a negative time", { timesMs: [-1, 1], total: 4 }, /the time of replica 0 is -1/],

@@ -130,7 +130,7 @@ const MOST = 1e9;
 
 function check({ timesMs, total, fixedMs, multipleOf = 1 }: MicroBatchQuestion): void {
   const replicas = timesMs.length;
-  if (replicas === 0) throw wrong("there is no replica", "give one time a replica");
+  if (replicas === 0) throw wrong("there is no replica", "give one time per replica");
   if (!Number.isSafeInteger(multipleOf) || multipleOf < 1)
     throw wrong(`a multiple of ${multipleOf} is not possible`, "give a whole number from 1");
   if (!Number.isSafeInteger(total) || total < 1 || total > MOST)
@@ -140,7 +140,7 @@ function check({ timesMs, total, fixedMs, multipleOf = 1 }: MicroBatchQuestion):
     );
   if (total % multipleOf !== 0)
     throw wrong(
-      `${total} micro-batches cannot be shared out in multiples of ${multipleOf}`,
+      `${total} micro-batches cannot be distributed in multiples of ${multipleOf}`,
       `the nearest totals that can: ${nearest(total, multipleOf)}`,
     );
   if (total < replicas * multipleOf)
@@ -151,7 +151,7 @@ function check({ timesMs, total, fixedMs, multipleOf = 1 }: MicroBatchQuestion):
   if (fixedMs !== undefined && fixedMs.length !== replicas)
     throw wrong(
       `${fixedMs.length} fixed times for ${replicas} replicas`,
-      "give one a replica, or none",
+      "give one per replica, or none",
     );
   for (let i = 0; i < replicas; i++) {
     const time = timesMs[i]!;

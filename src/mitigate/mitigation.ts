@@ -37,13 +37,13 @@ export function mitigationOf(
 export function actionsOf(plan: Mitigation): Action[] {
   return plan.steps.flatMap((step) => {
     if (step.strategy === "S4" || step.iterationMs === null) return [];
-    const brings = `${Math.round(plan.nowMs)} → ${Math.round(step.iterationMs)} ms an iteration`;
+    const brings = `${Math.round(plan.nowMs)} → ${Math.round(step.iterationMs)} ms per iteration`;
     const due =
       step.afterIterations === null ? "" : `, due after ${step.afterIterations} slow iterations`;
     const target = step.swaps
       ? step.swaps.map((pair) => pair.join(" and ")).join(", then ")
       : fewest(step.microBatches ?? []);
-    return [{ do: step.do, target, why: `until it is mended: ${brings}${due}; ${step.why}` }];
+    return [{ do: step.do, target, why: `until it is fixed: ${brings}${due}; ${step.why}` }];
   });
 }
 

@@ -23,7 +23,7 @@ export interface Overheads {
   readonly restartMs: number;
 }
 
-/** Orders of magnitude of §7.4 and §5.1; whoever has measured his own gives them. */
+/** Orders of magnitude of §7.4 and §5.1; a site that has measured its own gives them. */
 export const USUAL_OVERHEADS: Overheads = {
   microBatchesMs: 1_000,
   topologyMs: 60_000,
@@ -127,7 +127,7 @@ function restarted(
     why:
       exclude.length === 0
         ? "no machine is known to be at fault"
-        : `restart without ${exclude.join(", ")}${lacking > 0 ? `, with ${left} machines where ${machines} were` : ""}`,
+        : `restart without ${exclude.join(", ")}${lacking > 0 ? `, with ${left} machines instead of ${machines}` : ""}`,
     exclude,
   };
 }

@@ -49,17 +49,17 @@ export function isEnding({ role, cause }: LogFailure): boolean {
 }
 
 /** Where and when something was told. */
-type Told = Pick<LogFailure, "file" | "line" | "timeMs">;
+type LoggedFailure = Pick<LogFailure, "file" | "line" | "timeMs">;
 
 /** Whether one is known to have come before the other: by lines of one file, else by clocks. */
-export function cameBefore(one: Told, other: Told): boolean {
+export function cameBefore(one: LoggedFailure, other: LoggedFailure): boolean {
   if (one.file === other.file) return one.line < other.line;
   if (one.timeMs === null || other.timeMs === null) return false;
   return one.timeMs < other.timeMs - CLOCK_TOLERANCE_MS;
 }
 
 /** Whether one is known to have come after any of the others; asked of many, so that they are gone through once. */
-export function followsOn(others: readonly Told[]): (one: Told) => boolean {
+export function followsOn(others: readonly LoggedFailure[]): (one: LoggedFailure) => boolean {
   const firstLine = new Map<string, number>();
   for (const { file, line } of others)
     firstLine.set(file, Math.min(line, firstLine.get(file) ?? Infinity));

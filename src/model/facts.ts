@@ -94,7 +94,7 @@ export interface WaitingRanks {
   readonly since?: string | null;
 }
 
-/** Where the waiting ends: whoever waits for nobody, and which side of it stopped. */
+/** Where the waiting ends: a rank that waits for no other, and which side of it stopped. */
 export interface StoppedRank {
   readonly fact: "stopped-rank";
   readonly side:
@@ -174,6 +174,8 @@ export interface PythonStacks {
   /** Ranks that stand in communication, and the lines of those that do not. */
   readonly waiting?: readonly Rank[];
   readonly outside?: Readonly<Record<Rank, string | null>>;
+  /** Ranks that save, evaluate or compile, by their frames: which of these, and where; a few of them. */
+  readonly pauses?: Readonly<Record<Rank, string>>;
   /** The job runs: a stack shows a moment. */
   readonly isRunning?: true;
 }

@@ -13,13 +13,13 @@ export interface MetricGrid {
   readonly ticks: number;
   /** Machine m at tick t is at m · ticks + t. NaN where there was no sample: never padded. */
   readonly mean: Float32Array;
-  /** Least and greatest of its devices; the same array as `mean` where devices are not told apart. */
+  /** Least and greatest of its devices; the same array as `mean` where devices are not distinguished. */
   readonly low: Float32Array;
   readonly high: Float32Array;
-  /** Which device that is: index into `devices`; null where devices are not told apart. */
+  /** Which device that is: index into `devices`; null where devices are not distinguished. */
   readonly lowDevice: Uint8Array | null;
   readonly highDevice: Uint8Array | null;
-  /** How many devices reported; null where devices are not told apart. */
+  /** How many devices reported; null where devices are not distinguished. */
   readonly reporting: Uint8Array | null;
   readonly devices: readonly string[];
   /** Samples seen of those that were due, 0 to 1, over machines that have any and over all. */
@@ -34,7 +34,7 @@ export interface Fleet {
   readonly grids: readonly MetricGrid[];
   /** By machine, where it was seen before the grids begin: when it was last seen. A watched machine stays dead. */
   readonly lastSeenS?: Float64Array;
-  /** A file ended in the middle: who stopped reporting cannot be told. */
+  /** A file ended in the middle: it is unknown which machines stopped reporting. */
   readonly isCut?: boolean;
   /** Which names were taken for one machine, and which stand for several and so for none. */
   readonly names?: { readonly joined: readonly JoinedName[]; readonly disputed: readonly string[] };

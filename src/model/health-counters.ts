@@ -11,8 +11,13 @@ export interface HealthCounter {
   readonly unit: string;
   /** The first that has samples. */
   readonly names: readonly string[];
-  /** gained: what a counter gained since the data begin; level: as it is; bits: whether any of `bits` is set. */
-  readonly how: "gained" | "level" | "bits";
+  /** Sums of several names, where `names` has none. */
+  readonly sums?: readonly (readonly string[])[];
+  /**
+   * gained: what a counter gained since the data begin; rate: a second; level: as it is; news: a level other than the
+   * first that was seen; bits: whether any of `bits` is set.
+   */
+  readonly how: "gained" | "rate" | "level" | "news" | "bits";
   readonly bits?: number;
   readonly match?: Readonly<Record<string, string>>;
   readonly exclude?: Readonly<Record<string, RegExp>>;
@@ -32,19 +37,34 @@ export const VIRTUAL = /lo|veth.*|cali.*|docker.*|cni.*|flannel.*|br-.*|virbr.*|
 export const PSEUDO_FILESYSTEMS =
   /tmpfs|overlay|squashfs|devtmpfs|ramfs|nsfs|proc|sysfs|fuse.*|nfs.*|lustre|autofs/;
 
+const some = (value: number): string => (value < 10 ? value.toFixed(1) : whole(value));
 const whole = (value: number): string => String(Math.round(value));
 const gigabits = (bytesPerS: number): string => `${Math.round((8 * bytesPerS) / 1e9)} Gbit/s`;
 const of = (part: string): string => (part === "" ? "" : ` of ${part}`);
 const on = (part: string): string => (part === "" ? "" : ` on ${part}`);
 
-const THROTTLE = ["DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"];
+const THROTTLE = [
+  "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
+  "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+  "nvidia_smi_clocks_throttle_reasons_active",
+  "nvidia_smi_clocks_event_reasons_active",
+];
+/** nvidia_gpu_exporter has a metric for each reason: 1 where it holds. */
+const reasons = (...which: string[]): string[][] =>
+  ["throttle", "event"].map((word) =>
+    which.map((reason) => `nvidia_smi_clocks_${word}_reasons_${reason}`),
+  );
 
 export const HEALTH_COUNTERS: readonly HealthCounter[] = [
   {
     id: "pcie-link-generation",
     title: "PCIe link generation",
     unit: "",
-    names: ["DCGM_FI_DEV_PCIE_LINK_GEN"],
+    names: [
+      "DCGM_FI_DEV_PCIE_LINK_GEN",
+      "nvidia_smi_pcie_link_gen_gpucurrent",
+      "nvidia_smi_pcie_link_gen_current",
+    ],
     how: "level",
     harm: "low",
     material: 1,
@@ -57,7 +77,11 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "pcie-link-width",
     title: "PCIe link width",
     unit: "lanes",
-    names: ["DCGM_FI_DEV_PCIE_LINK_WIDTH", "node_pcidevice_current_link_width"],
+    names: [
+      "DCGM_FI_DEV_PCIE_LINK_WIDTH",
+      "nvidia_smi_pcie_link_width_current",
+      "node_pcidevice_current_link_width",
+    ],
     how: "level",
     harm: "low",
     material: 1,
@@ -117,6 +141,91 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
       `${whole(value)} symbol errors on the link${of(part)}: a bad cable or plug`,
   },
   {
+    id: "link-error-recoveries",
+    title: "recoveries of an RDMA link from errors",
+    unit: "",
+    names: [`${IB}link_error_recovery_total`],
+    how: "gained",
+    harm: "high",
+    material: 2,
+    decides: false,
+    cause: "network-slow",
+    says: (part, value) => `link${of(part)} recovered ${whole(value)} times from errors`,
+  },
+  {
+    id: "rdma-port-errors",
+    title: "errors and discards of an RDMA port",
+    unit: "1/s",
+    names: [],
+    sums: [
+      [`${IB}port_errors_received_total`, `${IB}port_discards_transmitted_total`],
+      ["rdma_port_rcv_errors_total", "rdma_port_xmit_discards_total"],
+    ],
+    how: "rate",
+    harm: "high",
+    material: 1,
+    decides: false,
+    cause: "network-slow",
+    says: (part, value) =>
+      `RDMA port${part === "" ? "" : ` ${part}`} loses ${some(value)} packets/s`,
+  },
+  {
+    id: "rdma-retransmissions",
+    title: "retransmissions over RDMA",
+    unit: "1/s",
+    names: [],
+    sums: [
+      [
+        "rdma_out_of_sequence_total",
+        "rdma_packet_seq_err_total",
+        "rdma_local_ack_timeout_err_total",
+      ],
+      [`${IB}out_of_sequence_total`, `${IB}local_ack_timeout_err_total`],
+      [`${IB}roce_adp_retrans_total`],
+    ],
+    how: "rate",
+    harm: "high",
+    material: 5,
+    decides: false,
+    cause: "network-slow",
+    says: (part, value) => `${some(value)} packets/s are sent anew${on(part)}`,
+  },
+  {
+    id: "network-drops",
+    title: "packets that a network interface lost",
+    unit: "1/s",
+    names: [],
+    sums: [
+      [
+        "node_network_receive_drop_total",
+        "node_network_transmit_drop_total",
+        "node_network_receive_errs_total",
+        "node_network_transmit_errs_total",
+      ],
+      ["node_ethtool_received_discards_phy", "node_ethtool_received_crc_errors_phy"],
+    ],
+    exclude: { device: VIRTUAL },
+    how: "rate",
+    harm: "high",
+    material: 5,
+    decides: false,
+    cause: "network-slow",
+    says: (part, value) => `${some(value)} packets/s are lost${on(part)}`,
+  },
+  {
+    id: "carrier-changes",
+    title: "times that a network interface lost or found its carrier",
+    unit: "",
+    names: ["node_network_carrier_changes_total"],
+    exclude: { device: VIRTUAL },
+    how: "gained",
+    harm: "high",
+    material: 2,
+    decides: false,
+    cause: "network-slow",
+    says: (part, value) => `the carrier${of(part)} changed ${whole(value)} times`,
+  },
+  {
     id: "nvlink-crc-errors",
     title: "NVLink CRC errors",
     unit: "",
@@ -150,7 +259,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "pcie-replays",
     title: "PCIe replays",
     unit: "",
-    names: ["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"],
+    names: ["DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "dcgm_pcie_replay_counter"],
     how: "gained",
     harm: "high",
     material: 50,
@@ -162,8 +271,9 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "xid-errors",
     title: "last Xid error",
     unit: "",
-    names: ["DCGM_FI_DEV_XID_ERRORS"],
-    how: "level",
+    names: ["DCGM_FI_DEV_XID_ERRORS", "dcgm_xid_errors"],
+    // DCGM shows the last Xid for ever: the one that was there at first is old.
+    how: "news",
     harm: "high",
     material: 1,
     decides: true,
@@ -174,8 +284,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "row-remap-failure",
     title: "failed row remapping",
     unit: "",
-    names: ["DCGM_FI_DEV_ROW_REMAP_FAILURE"],
-    how: "level",
+    names: ["DCGM_FI_DEV_ROW_REMAP_FAILURE", "nvidia_smi_remapped_rows_failure"],
+    how: "news",
     harm: "high",
     material: 1,
     decides: true,
@@ -186,7 +296,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "uncorrectable-remapped-rows",
     title: "rows remapped after uncorrectable errors",
     unit: "",
-    names: ["DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"],
+    names: ["DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "nvidia_smi_remapped_rows_uncorrectable"],
     how: "gained",
     harm: "high",
     material: 1,
@@ -199,7 +309,13 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     id: "ecc-double-bit-errors",
     title: "uncorrectable ECC errors",
     unit: "",
-    names: ["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL"],
+    names: [
+      "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+      "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL",
+      "dcgm_ecc_dbe_volatile_total",
+      "nvidia_smi_ecc_errors_uncorrected_volatile_total",
+      "nvidia_smi_ecc_errors_uncorrected_aggregate_total",
+    ],
     how: "gained",
     harm: "high",
     material: 1,
@@ -213,6 +329,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     unit: "share",
     names: THROTTLE,
     how: "bits",
+    sums: reasons("hw_thermal_slowdown", "sw_thermal_slowdown"),
     // nvmlClocksEventReasonSwThermalSlowdown, HwThermalSlowdown.
     bits: 0x20 | 0x40,
     harm: "high",
@@ -227,6 +344,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     unit: "share",
     names: THROTTLE,
     how: "bits",
+    sums: reasons("hw_power_brake_slowdown"),
     // nvmlClocksEventReasonHwPowerBrakeSlowdown.
     bits: 0x80,
     harm: "high",
@@ -318,7 +436,8 @@ export function healthCounter(id: string): HealthCounter | null {
   return BY_ID.get(id) ?? null;
 }
 
-/** "gpu4" → "GPU 4". */
+/** "gpu4" → "GPU 4"; "gpu#2" → "GPU no. 2 by UUID". */
 export function partWords(device: string | null): string {
-  return device === null ? "" : device.replace(/^gpu(\d+)$/, "GPU $1");
+  if (device === null) return "";
+  return device.replace(/^gpu(\d+)$/, "GPU $1").replace(/^gpu#(\d+)$/, "GPU no. $1 by UUID");
 }

@@ -8,6 +8,9 @@ import type { Verdict } from "./verdict.ts";
  */
 export type IncidentState = "suspected" | "confirmed" | "resolved" | "relapsed";
 
+/** The job of an incident that is about a machine of no one job. No job is called that. */
+export const NO_ONE_JOB = "machines-of-the-site";
+
 export interface Incident {
   /** Made of job, run and what the incident began with: the same on whichever service sees it. */
   readonly id: string;
@@ -16,7 +19,7 @@ export interface Incident {
   /** Counts changes, from 1: a record with a higher one replaces the others. */
   readonly revision: number;
   readonly state: IncidentState;
-  readonly kind: "hang" | "crash" | "fail-slow" | "faulty-machine" | "undetermined";
+  readonly kind: "hang" | "crash" | "fail-slow" | "regression" | "faulty-machine" | "undetermined";
   /** One sentence. */
   readonly summary: string;
   /** Milliseconds since 1970: when it began as far as is known, when the service knew, and when it ended. */

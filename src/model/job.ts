@@ -46,7 +46,7 @@ export interface RankInfo {
   readonly machine: string | null;
   readonly gpu: number | null;
   readonly pid: number | null;
-  /** Its NIC, and the leaf switch that the NIC hangs on, where the job file says. */
+  /** Its NIC, and the leaf switch that the NIC hangs on, where the job file or the network's own sources say. */
   readonly nic: string | null;
   readonly leaf: string | null;
   /** Its pipeline stage, where the job file or the groups say. */

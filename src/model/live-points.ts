@@ -1,6 +1,6 @@
 /**
- * The last iterations of all ranks of a running job, as their agents told them: columns, iteration-major, rank k of
- * iteration i at i · ranks + k. NaN where a rank has not told.
+ * The last iterations of all ranks of a running job, as their agents reported them: columns, iteration-major, rank k of
+ * iteration i at i · ranks + k. NaN where a rank has not reported.
  */
 import type { Rank } from "./ids.ts";
 

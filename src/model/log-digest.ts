@@ -11,7 +11,7 @@ export interface LogFile {
   readonly defects: readonly string[];
 }
 
-/** Whoever wrote lines: a file, or one of the writers that a merged file's prefixes tell apart. */
+/** A writer of lines: a file, or one of the writers that a merged file's prefixes distinguish. */
 export interface LogStream {
   /** Index into `files`. */
   readonly file: number;
@@ -19,7 +19,7 @@ export interface LogStream {
   readonly host: string | null;
   /** Global; null where unknown. */
   readonly rank: number | null;
-  /** A writer that is told apart without its rank being known: "default3", "pid 4304", "task 7"; else "". */
+  /** A writer that is known without its rank: "default3", "pid 4304", "task 7"; else "". */
   readonly writer: string;
   readonly lines: number;
   /** Milliseconds since 1970, NaN where no line has a time. Of a clock that may be off. */

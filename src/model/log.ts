@@ -90,7 +90,7 @@ export interface RankLog {
   readonly lastTimeMs: number | null;
   /** Whether the log says that training finished and the process left in order. */
   readonly finished: boolean;
-  /** Whether the rank was told to write a dump, or wrote one. */
+  /** Whether the rank was asked to write a dump, or wrote one. */
   readonly dumpLine: number;
 }
 

@@ -1,4 +1,4 @@
-/** Everything that is known of one machine beside its peers: for whoever does not believe the answer. */
+/** Everything that is known of one machine beside its peers: for users who doubt the answer. */
 import type { JoinedName } from "./machine-names.ts";
 
 export interface ExplainedMetric {

@@ -13,7 +13,7 @@ export interface NameClaim {
 /** Names that an info metric puts on one machine; the first is the machine's own name. */
 export interface NameLink {
   readonly names: readonly string[];
-  /** A pod that runs on it: "monitoring/dcgm-exporter-d66sz"; null where none is told. */
+  /** A pod that runs on it: "monitoring/dcgm-exporter-d66sz"; null where none is known. */
   readonly pod: string | null;
   /** "node_uname_info". */
   readonly from: string;
@@ -23,7 +23,7 @@ export interface NameLink {
 export interface JoinedName {
   readonly machine: string;
   readonly names: readonly string[];
-  /** What told: "instance", "node_uname_info", "DNS suffix". */
+  /** Where the name comes from: "instance", "node_uname_info", "DNS suffix". */
   readonly by: readonly string[];
   /** Nothing but an exporter's pod is known of it: what it does is no sign of a machine's death. */
   readonly isPod: boolean;

@@ -11,10 +11,20 @@ export interface MetricSource {
   readonly names: readonly string[];
   /**
    * level: as it is; rate: what a counter gains a second; level-or-rate: whichever its type says (dcgm-exporter's PCIe
-   * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate; used-share: 1 - free / whole; gained: what a counter
-   * gained since the first sample; bits: 1 where any of `bits` is set.
+   * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate of a core; used-share: 1 - free / whole; gained: what
+   * a counter gained since the first sample; news: a level other than the first; time-share: the share of time that a
+   * counter of seconds, or of parts of them, counts; bits: 1 where any of `bits` is set.
    */
-  readonly how: "level" | "rate" | "level-or-rate" | "idle-rate" | "used-share" | "gained" | "bits";
+  readonly how:
+    | "level"
+    | "rate"
+    | "level-or-rate"
+    | "idle-rate"
+    | "used-share"
+    | "gained"
+    | "news"
+    | "time-share"
+    | "bits";
   readonly bits?: number;
   /** Labels that a series must have; the value of others does not matter. */
   readonly match?: Readonly<Record<string, string>>;
@@ -60,6 +70,8 @@ export interface CatalogMetric {
   readonly harm: "low" | "high" | "both";
   /** Whether it may accuse a machine on its own, or only support others (disks fill for many reasons). */
   readonly decides: boolean;
+  /** Whether one machine that alone has it while the whole job is held up is accused by it, though it does not decide. */
+  readonly decidesAlone: boolean;
   /** Whether a standing difference is nature, however large: a disk is as full as it is, the last Xid may be old. */
   readonly onlyChanges: boolean;
   /** The ratio by which sound machines may differ for good, where physics tells; without it their spread does. */
@@ -95,6 +107,7 @@ function metric(
     material: 1,
     harm: "both",
     decides: true,
+    decidesAlone: false,
     onlyChanges: false,
     ...rest,
   };
@@ -102,6 +115,12 @@ function metric(
 
 const level = (...names: string[]): MetricSource => ({ names, how: "level" });
 const rate = (...names: string[]): MetricSource => ({ names, how: "rate" });
+const scaled = (scale: number, name: string): MetricSource => ({
+  names: [name],
+  how: "level",
+  scale,
+});
+const MIB = 1 << 20;
 
 /** A GPU's share of busy time, 0 to 1. Exporters of before 2026 and after (DCGM's renaming of July 2026). */
 function activity(
@@ -126,7 +145,11 @@ const MINDER: readonly CatalogMetric[] = [
     "CPU usage",
     "share",
     "cpu",
-    [{ names: ["node_cpu_seconds_total"], how: "idle-rate", match: { mode: "idle" } }],
+    [
+      { names: ["node_cpu_seconds_total"], how: "idle-rate", match: { mode: "idle" } },
+      level("instance:node_cpu_utilisation:rate5m"),
+      level("instance:node_cpu_utilisation:rate1m"),
+    ],
     { aliases: ["cpu", "cpuutil", "cpuutilization", "cpupercent"], offset: 0.02, material: 1.4 },
   ),
   metric(
@@ -229,7 +252,13 @@ const MINDER: readonly CatalogMetric[] = [
     "GPU memory used",
     "MiB",
     "gpu",
-    [level("DCGM_FI_DEV_FB_USED"), level("dcgm_fb_used")],
+    [
+      level("DCGM_FI_DEV_FB_USED"),
+      level("dcgm_fb_used"),
+      scaled(1 / MIB, "nvidia_smi_memory_used_bytes"),
+      scaled(1 / MIB, "nvidia_gpu_memory_used_bytes"),
+      level("nvidia_smi_memory_used"),
+    ],
     {
       aliases: ["gpumemory", "gpumemused", "fbused", "gpumem"],
       perDevice: true,
@@ -243,7 +272,13 @@ const MINDER: readonly CatalogMetric[] = [
     "GPU duty cycle",
     "%",
     "gpu",
-    [level("DCGM_FI_DEV_GPU_UTIL"), level("dcgm_gpu_utilization"), level("nvidia_gpu_duty_cycle")],
+    [
+      level("DCGM_FI_DEV_GPU_UTIL"),
+      level("dcgm_gpu_utilization"),
+      level("nvidia_gpu_duty_cycle"),
+      scaled(100, "nvidia_smi_utilization_gpu_ratio"),
+      level("nvidia_smi_utilization_gpu"),
+    ],
     {
       aliases: ["gpuutil", "gpuutilization", "gpuusage", "dutycycle", "gpu"],
       perDevice: true,
@@ -261,8 +296,14 @@ const MINDER: readonly CatalogMetric[] = [
       // The energy used since the last sample, not what it drew at the moment of it.
       { names: ["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"], how: "rate", scale: 1e-3 },
       level("DCGM_FI_DEV_POWER_USAGE"),
+      { names: ["dcgm_total_energy_consumption"], how: "rate", scale: 1e-3 },
       level("dcgm_power_usage"),
       level("DCGM_FI_DEV_BOARD_POWER"),
+      rate("nvidia_smi_energy_joules_total"),
+      level("nvidia_smi_power_draw_watts"),
+      level("nvidia_smi_power_draw_instant_watts"),
+      level("nvidia_smi_power_draw"),
+      scaled(1e-3, "nvidia_gpu_power_usage_milliwatts"),
     ],
     {
       aliases: ["gpupower", "power", "powerusage", "powerdraw"],
@@ -277,7 +318,12 @@ const MINDER: readonly CatalogMetric[] = [
     "GPU temperature",
     "°C",
     "gpu",
-    [level("DCGM_FI_DEV_GPU_TEMP"), level("dcgm_gpu_temp")],
+    [
+      level("DCGM_FI_DEV_GPU_TEMP"),
+      level("dcgm_gpu_temp"),
+      level("nvidia_smi_temperature_gpu"),
+      level("nvidia_gpu_temperature_celsius"),
+    ],
     {
       aliases: ["gputemp", "temperature", "temp"],
       over: "max",
@@ -299,7 +345,13 @@ const MINDER: readonly CatalogMetric[] = [
     "GPU clock",
     "MHz",
     "gpu",
-    [level("DCGM_FI_DEV_SM_CLOCK"), level("dcgm_sm_clock")],
+    [
+      level("DCGM_FI_DEV_SM_CLOCK"),
+      level("dcgm_sm_clock"),
+      scaled(1e-6, "nvidia_smi_clocks_current_sm_clock_hz"),
+      scaled(1e-6, "nvidia_smi_clocks_sm_hz"),
+      level("nvidia_smi_clocks_current_sm"),
+    ],
     {
       aliases: ["gpuclock", "smclock", "clock", "clocks"],
       perDevice: true,
@@ -486,16 +538,147 @@ const WAITING: readonly CatalogMetric[] = [
   ),
 ];
 
+/** What holds a machine up without being its work: confirms, and accuses where one machine alone has it. */
+function hindrance(
+  id: string,
+  title: string,
+  unit: string,
+  group: MetricGroup,
+  sources: readonly MetricSource[],
+  rest: Rest,
+): CatalogMetric {
+  return metric(id, title, unit, group, sources, {
+    isMinder: false,
+    over: "max",
+    harm: "high",
+    decides: false,
+    decidesAlone: true,
+    ...rest,
+  });
+}
+
+const timeShare = (...names: string[]): MetricSource => ({ names, how: "time-share" });
+
+const HINDRANCES: readonly CatalogMetric[] = [
+  metric(
+    "gpu-memory-clock",
+    "GPU memory clock",
+    "MHz",
+    "gpu",
+    [
+      level("DCGM_FI_DEV_MEM_CLOCK"),
+      level("dcgm_memory_clock"),
+      scaled(1e-6, "nvidia_smi_clocks_current_memory_clock_hz"),
+      scaled(1e-6, "nvidia_smi_clocks_mem_hz"),
+      level("nvidia_smi_clocks_current_memory"),
+    ],
+    {
+      isMinder: false,
+      aliases: ["memclock", "memoryclock", "gpumemclock"],
+      perDevice: true,
+      bounds: [0, 20_000],
+      offset: 0,
+      material: 1.08,
+      harm: "low",
+      // GPUs of a kind have the same few steps.
+      natural: 1.04,
+    },
+  ),
+  hindrance(
+    "gpu-thermal-violation",
+    "time that heat slowed a GPU down",
+    "share",
+    "gpu",
+    [timeShare("DCGM_FI_DEV_THERMAL_VIOLATION"), timeShare("dcgm_thermal_violation")],
+    { perDevice: true, material: 0.1 },
+  ),
+  hindrance(
+    "gpu-power-violation",
+    "time that the power limit slowed a GPU down",
+    "share",
+    "gpu",
+    [timeShare("DCGM_FI_DEV_POWER_VIOLATION"), timeShare("dcgm_power_violation")],
+    { perDevice: true, material: 0.25 },
+  ),
+  hindrance(
+    "pfc-rx-packet-rate",
+    "PFC pauses received",
+    "1/s",
+    "pfc",
+    [
+      rate("node_ethtool_received_prio3_pause"),
+      { names: ["rdma_roce_pfc_pause_frames_total"], how: "rate", match: { direction: "rx" } },
+      rate("node_ethtool_received_pause_ctrl_phy"),
+    ],
+    { over: "sum", perDevice: true, bounds: [0, 20_000], offset: 100, material: 4 },
+  ),
+  hindrance(
+    "load",
+    "load",
+    "",
+    "cpu",
+    [level("node_load1"), level("node_procs_running"), level("node_load5")],
+    { aliases: ["load1", "loadaverage"], bounds: [0, LARGEST], offset: 4, material: 2 },
+  ),
+  hindrance(
+    "cpu-pressure",
+    "time that processes waited for a CPU",
+    "share",
+    "cpu",
+    [timeShare("node_pressure_cpu_waiting_seconds_total")],
+    { material: 0.2 },
+  ),
+  hindrance(
+    "io-pressure",
+    "time that processes waited for disks",
+    "share",
+    "disk",
+    [
+      timeShare("node_pressure_io_stalled_seconds_total"),
+      timeShare("node_pressure_io_waiting_seconds_total"),
+    ],
+    { material: 0.2 },
+  ),
+  hindrance(
+    "memory-pressure",
+    "time that processes waited for memory",
+    "share",
+    "memory",
+    [
+      timeShare("node_pressure_memory_stalled_seconds_total"),
+      timeShare("node_pressure_memory_waiting_seconds_total"),
+    ],
+    { material: 0.1 },
+  ),
+  hindrance(
+    "swapping",
+    "pages swapped in and out",
+    "1/s",
+    "memory",
+    [rate("node_vmstat_pswpin", "node_vmstat_pswpout")],
+    { bounds: [0, LARGEST], offset: 100, material: 4 },
+  ),
+];
+
 /** States: any difference from the peers that lasts is a fault, however small. */
 const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
-  const { id, title, unit, names, how, bits, match, exclude, harm, material, decides } = row;
+  const { id, title, unit, names, sums = [], how, bits, match, exclude } = row;
+  const { harm, material, decides } = row;
   const labels = { ...(match ? { match } : {}), ...(exclude ? { exclude } : {}) };
-  const sources = names.map((name): MetricSource => ({
-    names: [name],
-    how,
-    ...(bits ? { bits } : {}),
-    ...labels,
-  }));
+  const sources = [
+    ...names.map((name): MetricSource => ({
+      names: [name],
+      how,
+      ...(bits ? { bits } : {}),
+      ...labels,
+    })),
+    // Of states that have names of their own, one each.
+    ...sums.map((sum): MetricSource => ({
+      names: sum,
+      how: how === "bits" ? "level" : how,
+      ...labels,
+    })),
+  ];
   return metric(id, title, unit, "state", sources, {
     isMinder: false,
     perDevice: true,
@@ -504,11 +687,10 @@ const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
     material,
     harm,
     decides,
-    // DCGM shows the last Xid for ever.
-    onlyChanges: id === "xid-errors",
+    decidesAlone: how === "gained" || how === "rate",
   });
 });
-export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...WAITING, ...STATES];
+export const CATALOG: readonly CatalogMetric[] = [...MINDER, ...WAITING, ...HINDRANCES, ...STATES];
 
 /** "GPU Duty-Cycle" → "gpudutycycle". */
 export function plainName(name: string): string {

@@ -55,7 +55,7 @@ export interface DumpGroup {
   /** Global ranks in group order; null where the dump does not say (Gloo leaves pg_config empty). */
   readonly ranks: readonly number[] | null;
   /**
-   * Where the writer stands in it, for sources that know no other member (probe rings): whoever names the same group
+   * Where the writer stands in it, for sources that know no other member (probe rings): all that name the same group
    * is a member, and `ranks` follows once all have spoken.
    */
   readonly own?: { readonly groupRank: number; readonly size: number };

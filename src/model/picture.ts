@@ -21,7 +21,7 @@ export interface IncidentPicture {
 
 /** The way from a rank that waits to the one that all wait for, operator by operator (Holmes §4.2). */
 export interface Story {
-  /** The iteration that is told; null for a job that stands still. */
+  /** The iteration of the story; null for a job that hangs. */
   readonly iteration: number | null;
   /** From the symptom to the culprit; at most 8. */
   readonly hops: readonly StoryHop[];
@@ -51,12 +51,12 @@ export interface StoryBar {
   readonly machine: string | null;
   /**
    * Milliseconds from coming to the end of the operator, which is the same moment for all: the shortest bar came last.
-   * Of "own": milliseconds outside communication. null where it never came, or where nobody knows how long it waits.
+   * Of "own": milliseconds outside communication. null where it never arrived, or where nobody knows how long it waits.
    */
   readonly ms: number | null;
   /** Of "own": the same before it became slow; else null. */
   readonly beforeMs: number | null;
-  /** late: the others wait for it; absent: it never came; waits: it only waits. */
+  /** late: the others wait for it; absent: it never arrived; waits: it only waits. */
   readonly role: "late" | "absent" | "waits";
 }
 

@@ -119,7 +119,7 @@ export type CallPurpose = "dataloader" | "synchronization" | "garbage-collection
 
 export function callPurpose(name: string): CallPurpose | null {
   if (/^gc(?:$|@)/.test(name)) return "garbage-collection";
-  // A collective that blocks waits for others: whoever is in one does not hold anybody up.
+  // A collective that blocks waits for others: a rank that is in one does not block others.
   if (/^torch\.distributed(?:\.[\w.]+)?@/.test(name)) return "communication";
   if (/synchronize|@(?:Tensor\.)?(?:item|tolist|cpu|nonzero)$|Event\.wait/.test(name))
     return "synchronization";

@@ -2,7 +2,7 @@ import { CLOCK_TOLERANCE_MS, connectionsClosedFirst, isEnding } from "./connecti
 import type { Job } from "./job.ts";
 import type { LogFailure } from "./log.ts";
 import { START } from "./series.ts";
-import { failuresOf } from "./told-failures.ts";
+import { failuresOf } from "./cause-failures.ts";
 
 const UNKNOWN_ITERATION_MS = 30_000;
 /** A dying process may print its error several times: by its logger, by the interpreter, by the launcher. */
@@ -26,8 +26,8 @@ export function processEnded(job: Job): boolean {
 /** What no process lived through. What the logs' judgement names as the cause was not, whoever went on without it. */
 export function deadly(job: Job): readonly LogFailure[] {
   const cause = job.logReport?.cause;
-  const told = new Set(cause?.role === "root" ? failuresOf(job, cause) : []);
-  return job.failures.filter((failure) => told.has(failure) || !wasSurvived(job, failure));
+  const named = new Set(cause?.role === "root" ? failuresOf(job, cause) : []);
+  return job.failures.filter((failure) => named.has(failure) || !wasSurvived(job, failure));
 }
 
 /** A rank that reports iterations again after its error got over it, or was started anew; so does one without which the job went on. */

@@ -1,3 +1,4 @@
+import type { FabricPort } from "./fabric.ts";
 import type { Rank } from "./ids.ts";
 import type { RankKernels } from "./kernels.ts";
 import type {
@@ -51,6 +52,8 @@ export interface Reading {
   readonly probes?: readonly ProbeProcess[];
   readonly validations?: readonly ValidationReport[];
   readonly ncclProcesses?: readonly NcclProcess[];
+  /** Where machines hang in the network. */
+  readonly fabric?: readonly FabricPort[];
   /** 0 where the file does not say. */
   readonly worldSize?: number;
 }

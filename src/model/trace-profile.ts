@@ -88,7 +88,7 @@ export interface RankProfile {
   /** Whether its trace ends in the middle: kernels are written last, so that what is lost looks like idle time. */
   readonly isCut?: boolean;
   readonly files: readonly string[];
-  /** How steps were told apart. */
+  /** How steps were distinguished. */
   readonly stepsFrom: "profiler" | "dataloader" | "period" | "whole";
   /** ① Throughput: times of steps. Every list by step has as many entries. */
   readonly stepMs: readonly number[];

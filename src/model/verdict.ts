@@ -51,7 +51,7 @@ export interface Verdict {
   readonly victims: readonly Rank[];
   readonly owner: Owner | null;
   readonly actions: readonly Action[];
-  /** How to live with it until it is mended; null where nothing can be planned. */
+  /** How to live with it until it is fixed; null where nothing can be planned. */
   readonly mitigation?: Mitigation | null;
   /** How it came about; absent in verdicts of older versions. */
   readonly reasoning?: Reasoning;

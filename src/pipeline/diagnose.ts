@@ -39,7 +39,7 @@ export async function diagnose(options: DiagnoseOptions, env: Env): Promise<Diag
   return { job, verdict, findings, unrecognised };
 }
 
-/** How to live with a slow-down until it is mended (Greyhound §5); not a word where nothing can be planned. */
+/** How to live with a slowdown until it is fixed (Greyhound §5); nothing where nothing can be planned. */
 export function withMitigation(job: Job, verdict: Verdict): Verdict {
   const plan = planForVerdict(job, verdict);
   if (!isPlan(plan)) return verdict;
@@ -71,7 +71,7 @@ export async function readJob(
   };
 }
 
-/** What the simulator writes for whoever checks the answer; not to be read, and not worth a remark. */
+/** What the simulator writes to check the answer with; it is not read, and not worth a remark. */
 function isTruth(path: string): boolean {
   return /(^|\/)truth\.json$/.test(path);
 }

@@ -1,4 +1,4 @@
-/** A running job's slow-down on one screen: what agents told → operators fetched as the search asks → verdict. */
+/** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";

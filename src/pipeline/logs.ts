@@ -59,7 +59,7 @@ async function jobOfLogs(
     { paths, isOfLogs: true, records, ...(workers === undefined ? {} : { workers }) },
     env,
   ).catch((error: unknown) => {
-    // What `diagnose` would read is no help to whoever asks about logs.
+    // What `diagnose` would read does not help a user who asks about logs.
     if (error instanceof UserError && error.exitCode === 3)
       throw noLogs(`no line could be read in ${paths.join(" ")} (${error.message})`);
     throw error;
@@ -74,7 +74,7 @@ async function jobOfLogs(
 
 function noLogs(what: string): UserError {
   const hint =
-    "give it text logs (one file a rank, or merged), dmesg output, .gz of them, or folders";
+    "give it text logs (one file per rank, or merged), dmesg output, .gz of them, or folders";
   return new UserError(what, hint, 3);
 }
 

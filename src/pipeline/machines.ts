@@ -1,7 +1,7 @@
 /** From paths, or from a monitoring server, to the answer about machines. */
 import { UserError } from "../base/errors.ts";
 import { buildJob } from "../ingest/build-job.ts";
-import { type JobFile, readJobFile } from "../ingest/job-file.ts";
+import { NO_JOB_FILE, readJobFile } from "../ingest/job-file.ts";
 import {
   type LatestValue,
   type PullOptions,
@@ -23,7 +23,6 @@ import { joinNames } from "../methods/machines/names/join-names.ts";
 import { shippedModels } from "../methods/methods.ts";
 import type { MinderModels } from "../methods/machines/minder/model-file.ts";
 import type { Fleet } from "../model/fleet.ts";
-import type { Rank } from "../model/ids.ts";
 import type { Env, Job } from "../model/job.ts";
 import { shortName } from "../model/machine-names.ts";
 import type { MachineExplanation } from "../model/machine-explanation.ts";
@@ -32,6 +31,7 @@ import type { MachineReport } from "../model/machine-report.ts";
 import { CATALOG, type MetricSource, catalogMetric } from "../model/metric-catalog.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { readJob } from "./diagnose.ts";
+import type { PlacedRank } from "./machines-by-job.ts";
 import { fuse } from "../verdict/fuse.ts";
 import { type Suspected, plainMetrics } from "../verdict/story/plain-metrics.ts";
 
@@ -122,7 +122,7 @@ export async function machinesOfJob(
 /** What the live service tells of a fleet: the report, and a verdict on one machine of it. */
 export async function machineVerdict(
   fleet: Fleet,
-  ranksOn: (machine: string) => readonly Rank[],
+  ranksOn: (machine: string) => readonly PlacedRank[],
 ): Promise<{
   report: MachineReport;
   pictures: readonly MachinePicture[];
@@ -133,9 +133,10 @@ export async function machineVerdict(
     report,
     pictures,
     verdictOf(machine) {
-      const ranks = ranksOn(machine).map((rank) => ({ rank, machine, gpu: null, nic: null }));
+      const ranks = ranksOn(machine).map((one) => ({ ...one, machine, nic: null }));
       const job = buildJob([], {
         ...NO_JOB_FILE,
+        worldSize: ranks.reduce((size, { rank }) => Math.max(size, rank + 1), 0),
         ranks: new Map(ranks.map((one) => [one.rank, one])),
       });
       const one = report.faulty.filter((faulty) => faulty.machine === machine);
@@ -205,17 +206,6 @@ export async function gpuTemperatures(server: Server, match: string): Promise<La
   const names = catalogMetric("gpu-temperature")?.sources.flatMap((source) => source.names) ?? [];
   return await latestValues(server, names, match);
 }
-
-const NO_JOB_FILE: JobFile = {
-  name: "",
-  worldSize: null,
-  ranks: new Map(),
-  leaves: new Map(),
-  microBatches: null,
-  incidents: null,
-  machineNames: null,
-  stageOf: () => null,
-};
 
 export interface ServerQuery extends Pick<PullOptions, "match" | "startS" | "endS" | "via"> {
   /** Where machines stand in the job. */
@@ -298,7 +288,7 @@ const NAMES_AT_ONCE = 4;
 function nothingThere(server: Server, { match }: ServerQuery): UserError {
   const under = match.trim() === "" ? "" : ` under ${match}`;
   return new UserError(
-    `${server.url} has none of the metrics that machines are compared by${under} at this time`,
+    `${server.url} has none of the metrics that Faultline compares${under} at this time`,
     "check --match and the time; dcgm-exporter and node_exporter give these metrics",
     3,
   );

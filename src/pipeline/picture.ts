@@ -1,7 +1,7 @@
 /** What an incident is drawn from: a job and its verdict → story, what-if, metrics, log lines, kernels. Never throws. */
-import { accountsOf } from "../methods/localize/accounts.ts";
+import { timeBreakdowns } from "../methods/localize/time-breakdown.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
-import { liveAccounts } from "../methods/localize/live-accounts.ts";
+import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
 import { machinesOfJob } from "./machines.ts";
@@ -18,7 +18,7 @@ import { hangStory } from "../verdict/story/hang-story.ts";
 import { logExcerpts } from "../verdict/story/log-excerpts.ts";
 import type { OwnTime } from "../verdict/story/own-times.ts";
 import { type StoryInput, slowStory } from "../verdict/story/slow-story.ts";
-import { slowSpan } from "../verdict/story/told-iterations.ts";
+import { slowSpan } from "../verdict/story/story-iterations.ts";
 import { replayedWhatIf, slowWhatIf } from "../verdict/story/what-if.ts";
 
 const MOST_METRICS = 12;
@@ -45,8 +45,8 @@ export async function pictureOfJob(
 ): Promise<IncidentPicture> {
   env.progress("drawing", 0, 1);
   const parts = new Parts();
-  const told = await parts.part("the story", NO_STORY, () => storyOf(job, verdict));
-  parts.lack(told.lacks);
+  const made = await parts.part("the story", NO_STORY, () => storyOf(job, verdict));
+  parts.lack(made.lacks);
   const metrics = await parts.part("metrics", [], async () =>
     firstOf(verdict, drawn.machines ?? (await machinesOf(job))),
   );
@@ -55,24 +55,24 @@ export async function pictureOfJob(
     drawn.timeline === undefined ? timelineOf(job) : drawn.timeline,
   );
   env.progress("drawing", 1, 1);
-  const { story, whatIf } = told;
+  const { story, whatIf } = made;
   return { schema: SCHEMA, story, whatIf, metrics, logs, timeline, lacks: parts.lacks };
 }
 
 const SCHEMA = "faultline.picture/1";
 
-interface Told {
+interface StoryResult {
   readonly story: Story | null;
   readonly whatIf: WhatIf | null;
   readonly lacks: readonly string[];
 }
 
-const NO_STORY: Told = { story: null, whatIf: null, lacks: [] };
+const NO_STORY: StoryResult = { story: null, whatIf: null, lacks: [] };
 
-async function storyOf(job: Job, verdict: Verdict): Promise<Told> {
+async function storyOf(job: Job, verdict: Verdict): Promise<StoryResult> {
   if (verdict.kind === "hang" || verdict.kind === "crash") {
     const { story, lacks } = hangStory(job, verdict);
-    // A process that died tells more than who waited for it: no loss where it cannot be told.
+    // A process that died says more than the ranks that waited for it: no loss where there is no story.
     return { story, whatIf: null, lacks: verdict.kind === "hang" ? lacks : [] };
   }
   const replayed = replayedWhatIf(verdict);
@@ -86,13 +86,13 @@ async function storyOf(job: Job, verdict: Verdict): Promise<Told> {
       span: slowSpan(verdict),
       ranks,
       operatorsOf: (wanted) => Promise.resolve(wanted.map((rank) => rankOperators.fetch(rank))),
-      ownTimesOf: (some) => accountsOf(some, job.groups),
+      ownTimesOf: (some) => timeBreakdowns(some, job.groups),
       mostRanks: Infinity,
       mostMembers: MOST_BARS,
     },
     replayed,
     () =>
-      accountsOf(
+      timeBreakdowns(
         ranks.slice(0, MOST_COMPARED).flatMap((rank) => rankOperators.fetch(rank) ?? []),
         job.groups,
       ),
@@ -103,11 +103,11 @@ async function slowParts(
   input: StoryInput,
   replayed: WhatIf | null,
   ownTimes: () => ReadonlyMap<Rank, OwnTime>,
-): Promise<Told> {
+): Promise<StoryResult> {
   const { story, lacks, iterations } = await slowStory(input);
   if (replayed || !iterations) return { story, whatIf: replayed, lacks };
   const whatIf = slowWhatIf(input.verdict, iterations, ownTimes());
-  const why = "No what-if: what the suspect costs cannot be told apart from what the others do.";
+  const why = "No what-if: the suspect's cost cannot be separated from the others'.";
   return { story, whatIf, lacks: whatIf ? lacks : [...lacks, why] };
 }
 
@@ -143,15 +143,15 @@ export async function pictureOfSlowDown({
         found.push(...(await Promise.all(ranks.slice(from, from + AT_ONCE).map(operatorsOf))));
       return found.map((one) => (one && one.ops.count <= MOST_OPERATORS ? one : null));
     },
-    ownTimesOf: (ranks) => accountsOf(ranks, job.groups),
+    ownTimesOf: (ranks) => timeBreakdowns(ranks, job.groups),
     mostRanks: MOST_FETCHED,
     mostMembers: MOST_MEMBERS,
   };
-  const told = await parts.part("the story", NO_STORY, () =>
-    slowParts(input, null, () => liveAccounts(points, slowFrom)),
+  const made = await parts.part("the story", NO_STORY, () =>
+    slowParts(input, null, () => liveTimeBreakdowns(points, slowFrom)),
   );
-  parts.lack(told.lacks);
-  const { story, whatIf } = told;
+  parts.lack(made.lacks);
+  const { story, whatIf } = made;
   const { lacks } = parts;
   return { schema: SCHEMA, story, whatIf, metrics: [], logs: [], timeline: null, lacks };
 }

@@ -16,7 +16,7 @@ interface Named {
 
 /** Ways to take a machine out; all leave the job as a restart without it does. */
 const TAKES_OUT = ["cordon-node", "exclude-node", "replace-machine", "restart-without"];
-/** Ways to mend the suspect itself. */
+/** Ways to fix the suspect itself. */
 const MENDS = [...TAKES_OUT, "replace-link", "check-storage"];
 
 /** `whatIf`: what stands in where no plan was made: an iteration without the suspect. */
@@ -52,5 +52,5 @@ function isOf({ do: what, target }: Named, step: MitigationStep): boolean {
 export function gainWords({ nowMs, thenMs, healthyMs }: Gain): string {
   const less = Math.round(100 * (1 - thenMs / nowMs));
   const healthy = healthyMs > 0 ? ` (healthy ${time(healthyMs)})` : "";
-  return `${time(nowMs)} → ${time(thenMs)} an iteration, ${less} % less${healthy}`;
+  return `${time(nowMs)} → ${time(thenMs)} per iteration, ${less} % less${healthy}`;
 }

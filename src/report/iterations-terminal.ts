@@ -69,7 +69,7 @@ function seriesLines(group: readonly TrackedSeries[], colours: Colours, width: n
   if (changePoints.length > MAX_CHANGES)
     lines.push(dim(`  … ${count(changePoints.length - MAX_CHANGES, "more change")}`));
   if (changePoints.length === 0)
-    lines.push(isTooShort(one) ? "  too few iterations to tell a change" : "  no lasting change");
+    lines.push(isTooShort(one) ? "  too few iterations to detect a change" : "  no lasting change");
   if (series.isRelative)
     lines.push(
       dim(

@@ -41,17 +41,14 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
       `${bold(yellow("no known cause"))}  ${dim(`stage ${report.stage}; the lines below stand out`)}`,
     );
   } else {
-    out.push(green("nothing in these logs tells of a failure"));
+    out.push(green("these logs show no failure"));
   }
   if (indicating.length > 0) {
-    out.push(
-      "",
-      dim(`what says so (${count(indicating.length, "place")}, the most telling first)`),
-    );
+    out.push("", dim(`evidence (${count(indicating.length, "place")}, strongest first)`));
     for (const { line, times } of byTemplate(indicating).slice(0, MOST_LINES)) {
       const place = `${line.file}:${line.line}`;
       const more = times > 1 ? `  ×${thousands(times)}` : "";
-      const role = line.role === "cascade" ? "follows from it" : line.why.join("+");
+      const role = line.role === "cascade" ? "consequence" : line.why.join("+");
       out.push(`  ${cutLeft(harmless(place), 60)}${more}  ${dim(role)}`);
       out.push(`    ${cutText(harmless(line.text.trim()), width - 4)}`);
     }

@@ -16,9 +16,9 @@ export function renderExplanation(
   const lines = [bold(harmless(`${machine}, beside ${count(peers, "peer")} (${role})`))];
   const say = (text: string): void => void lines.push(...wrap(harmless(text), width));
   if (names) say(`also called ${names.names.join(", ")} (joined by ${names.by.join(", ")})`);
-  else lines.push("goes by one name");
+  else lines.push("has one name");
   if (names?.isPod)
-    say("nothing but an exporter's pod is known of it: kubectl get pod -o wide tells its machine");
+    say("only an exporter's pod is known: kubectl get pod -o wide shows its machine");
   const rows = metrics.map(rowOf);
   const widths = HEADS.map((head, c) =>
     Math.max(head.length, ...rows.map((row) => row[c]!.length)),

@@ -21,8 +21,8 @@ export function renderMachinesTerminal(
     lines.push(
       seen.length === 0 || report.machines < 2
         ? yellow("nothing to compare")
-        : missing.some((text) => text.startsWith("Minder cannot tell"))
-          ? yellow("Minder cannot tell with so few machines")
+        : missing.some((text) => text.startsWith("Minder cannot decide"))
+          ? yellow("Minder cannot decide with so few machines")
           : green("no machine is unlike its peers"),
     );
   } else {

@@ -34,9 +34,9 @@ describe("an incident for a ticket", () => {
     expect(places.toSorted((a, b) => a - b)).toEqual(places);
   });
 
-  test("says who never came where a job stands still", () => {
+  test("says who never arrived where a job stands still", () => {
     expect(incidentMarkdown(standstill())).toContain(
-      "(never came: ranks 24–31; the others: 10 min)",
+      "(never arrived: ranks 24–31; the others: 10 min)",
     );
   });
 
@@ -47,8 +47,8 @@ describe("an incident for a ticket", () => {
       "## Why",
       "- gpu1 of node002 runs at 780 MHz, peers at 1,755 MHz (`f2`, about 42 times likelier)",
       "about 6 times likelier, `/run/42/rank17.log:4`)",
-      "## Who else is accused",
-      "**node005**: the network is slower than it should be (`network-slow`), 3 %, by `f3`, `lost`. Not believed: it got",
+      "## Other suspects",
+      "**node005**: the network is slower than it should be (`network-slow`), 3 %, by `f3`, `lost`. Less likely: it got",
       "## What would change this",
       "- `dmesg | grep -i xid` on node005",
       "## How it spread",

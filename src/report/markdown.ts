@@ -139,12 +139,12 @@ function reasoningBlocks(verdict: Verdict): string[] {
     const ids = findings.slice(0, 8).map((id) => markdownCode(id, 40));
     return (
       `**${markdownText(who, 120)}**: ${lower(causeWords(cause))} (${markdownCode(cause, 40)}), ${percent(probability)}` +
-      `${ids.length > 0 ? `, by ${ids.join(", ")}` : ""}. Not believed: ${sentence(said(why))}`
+      `${ids.length > 0 ? `, by ${ids.join(", ")}` : ""}. Less likely: ${sentence(said(why))}`
     );
   });
   return [
     ...listBlock("Why", decided, MOST_DECIDING),
-    ...listBlock("Who else is accused", accused, MOST_CONFLICTS),
+    ...listBlock("Other suspects", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
   ];
 }
@@ -169,7 +169,7 @@ function storyBlocks(picture: IncidentPicture | null): string[] {
   const iteration =
     story.iteration === null
       ? ""
-      : `Iteration ${story.iteration}, from a rank that waits to the one that all wait for:`;
+      : `Iteration ${story.iteration}, from a waiting rank to the one that all wait for:`;
   const hops = story.hops.map(
     (hop, i) =>
       `${i + 1}. **${markdownText(hop.title, 200)}.** ${said(hop.says)}${hopFigures(hop)}`,
@@ -187,14 +187,14 @@ function hopFigures({ kind, bars }: StoryHop): string {
   const middle = others.toSorted((a, b) => a - b)[others.length >> 1];
   const parts = [
     absent.length > 0
-      ? `never came: ${absent.length === 1 ? "rank" : "ranks"} ${ranges(absent)}`
+      ? `never arrived: ${absent.length === 1 ? "rank" : "ranks"} ${ranges(absent)}`
       : "",
     ...late
       .slice(0, 3)
       .map(({ rank, ms, beforeMs }) =>
         kind === "own"
           ? `rank ${rank}: ${time(ms!)}${beforeMs === null ? "" : `, before ${time(beforeMs)}`}`
-          : `rank ${rank} came ${time(ms!)} before the end`,
+          : `rank ${rank} arrived ${time(ms!)} before the end`,
       ),
     middle === undefined || others.length === 0 ? "" : `the others: ${time(middle)}`,
   ].filter((part) => part !== "");
@@ -234,7 +234,7 @@ function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
       verdict.actions.filter((one) => !planned.has(one.do)).map(words),
       12,
     ),
-    ...listBlock("While it lasts", steps, 6),
+    ...listBlock("Until it is fixed", steps, 6),
     ...listBlock("Proposed actions", proposals, 20),
   ];
 }
@@ -255,7 +255,7 @@ function logBlocks(logs: readonly LogExcerpt[]): string[] {
       });
       return [
         // No line begins with backticks but fences do: not all readers look further.
-        `In ${markdownCode(file, 200)}${who.length > 0 ? ` (${who.join(", ")})` : ""}; lines that tell of it begin with &gt;`,
+        `In ${markdownCode(file, 200)}${who.length > 0 ? ` (${who.join(", ")})` : ""}; key lines start with &gt;`,
         markdownFence(rows),
       ];
     }),

@@ -9,7 +9,7 @@ export function stepHead(
   const brings =
     iterationMs === null
       ? ""
-      : `: ${time(plan.nowMs)} → ${time(iterationMs)} an iteration (healthy ${time(plan.healthyMs)})`;
+      : `: ${time(plan.nowMs)} → ${time(iterationMs)} per iteration (healthy ${time(plan.healthyMs)})`;
   return `${strategy} ${what}${brings}`;
 }
 
@@ -18,7 +18,7 @@ export function stepWhen(
   { afterIterations, overheadMs }: MitigationStep,
   plan: Mitigation,
 ): string {
-  if (afterIterations === null) return "not while the steps before it help";
+  if (afterIterations === null) return "not needed while the earlier steps help";
   const costs = overheadMs > 0 ? `costs ${time(overheadMs)}; ` : "";
   if (afterIterations <= 3) return `${costs}at once`;
   const lasts = time(afterIterations * plan.nowMs);
@@ -72,7 +72,9 @@ export function time(ms: number): string {
 /** The whole plan as lines without an indent. */
 export function planLines(plan: Mitigation): string[] {
   if (plan.steps.length === 0)
-    return ["nothing that can be moved or shared out makes an iteration shorter: wait, or mend it"];
+    return [
+      "moving or redistributing work does not make iterations shorter: wait, or fix the fault",
+    ];
   return plan.steps.flatMap((step) => [
     stepHead(step, plan),
     ...[stepWhen(step, plan), ...stepHow(step)].map((line) => `  ${line}`),

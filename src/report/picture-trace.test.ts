@@ -61,7 +61,7 @@ test("slices of one track never overlap, and tracks have numbers of their own", 
   }
 });
 
-test("who never came has a mark instead of a slice, and times are said to be relative", () => {
+test("who never arrived has a mark instead of a slice, and times are said to be relative", () => {
   const hang = standstill();
   const { events: of } = read(pictureTrace(hang.picture, hang.verdict));
   expect(of.filter(({ ph }) => ph === "i").map(({ pid }) => pid)).toEqual([

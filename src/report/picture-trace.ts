@@ -17,7 +17,7 @@ import { plain } from "./parts/plain.ts";
 import { amount } from "./parts/story-bars.tsx";
 import { revived } from "./parts/timeline.tsx";
 
-/** Between two operators, and before the kernels, so that they can be told apart. */
+/** Between two operators, and before the kernels, so that they can be distinguished. */
 const GAP_SHARE = 0.05;
 const MOST_NAME = 200;
 
@@ -47,10 +47,10 @@ export function pictureTrace(picture: IncidentPicture, verdict: Verdict): string
       tool: "faultline",
       verdict: text(verdict.summary, 1_000),
       times:
-        "relative: operators stand one after the other, the first cause first; all members of an operator leave it at the same moment",
+        "relative: operators follow one another, the first cause first; all members of an operator leave it at the same moment",
       ...(timeline
         ? {
-            kernels: `step ${timeline.step} of rank ${timeline.rank}, put behind the story; times relative to its window`,
+            kernels: `step ${timeline.step} of rank ${timeline.rank}, placed after the story; times relative to its window`,
           }
         : {}),
     },
@@ -108,7 +108,7 @@ function putHop(hop: StoryHop, atMs: number, tracks: Tracks, events: TraceEvent[
         ph: "i",
         s: "t",
         ts: micros(endMs),
-        name: `${role === "absent" ? "never came" : "waits"}: ${text(hop.title)}`,
+        name: `${role === "absent" ? "never arrived" : "waits"}: ${text(hop.title)}`,
         args,
       });
       continue;

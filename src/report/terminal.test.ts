@@ -13,14 +13,14 @@ describe("how a verdict came about, on the terminal", () => {
 
   test("leads the evidence with what decided", () => {
     const at = lines.indexOf("evidence, decided by f2, f1");
-    expect(lines[at + 1]).toBe("  f2  as said above");
-    expect(lines[at + 2]).toBe("  f1  as said above");
+    expect(lines[at + 1]).toBe("  f2  see above");
+    expect(lines[at + 2]).toBe("  f1  see above");
     expect(lines).toContain("  … 2 more findings");
   });
 
   test("says who disagrees and what would change it, once each", () => {
     expect(lines).toContain(
-      "  node005 is accused too (f3, lost): not believed, it got slow four minutes after the iterations",
+      "  node005 is accused too (f3, lost), but less likely: it got slow four minutes after the",
     );
     expect(lines.filter((line) => line.startsWith("  would change it: "))).toHaveLength(1);
   });

@@ -68,7 +68,7 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
     lines.push(dim(decided.length > 0 ? `evidence, decided by ${decided.join(", ")}` : "evidence"));
     for (const finding of evidence) {
       const isAbove = above.some((why) => why.includes(finding.says));
-      const [first = "", ...rest] = wrap(isAbove ? "as said above" : finding.says, width - 6);
+      const [first = "", ...rest] = wrap(isAbove ? "see above" : finding.says, width - 6);
       lines.push(
         `  ${dim(finding.id.padEnd(3))} ${first}`,
         ...rest.slice(0, 1).map((line) => `      ${line}`),
@@ -92,13 +92,13 @@ export function renderTerminal(given: Verdict, colours: Colours, width: number):
     lines.push("");
   }
   if (verdict.mitigation && verdict.mitigation.steps.length > 0) {
-    lines.push(dim("while it lasts"));
+    lines.push(dim("until it is fixed"));
     for (const text of planLines(verdict.mitigation))
       lines.push(...wrap(text.trimStart(), width - 4).map((line) => `${indentOf(text)}${line}`));
     const { assumes } = verdict.mitigation;
     if (assumes.length > 0)
       lines.push(
-        ...wrap(`supposing ${assumes.join("; ")}`, width - 4).map((line) => dim(`  ${line}`)),
+        ...wrap(`assuming ${assumes.join("; ")}`, width - 4).map((line) => dim(`  ${line}`)),
       );
     lines.push("");
   }
@@ -132,7 +132,7 @@ function doubtLines(reasoning: Reasoning | undefined, width: number): string[] {
   return [
     ...(conflict
       ? indented(
-          `${conflict.who} is accused too${ids}: not believed, ${conflict.why}${others}`,
+          `${conflict.who} is accused too${ids}, but less likely: ${conflict.why}${others}`,
           width,
         )
       : []),

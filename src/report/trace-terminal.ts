@@ -37,7 +37,7 @@ function headline(
     return `${bold(red(count(regressions.length, "regression").toUpperCase()))}${against}`;
   if (run.ranks.every(({ isCut }) => isCut)) return bold("NOT COMPARED: every trace is cut off");
   if (baseline.length > 0) return `${bold(green("NO REGRESSION"))}${against}`;
-  return `${bold("METRICS")}  ${dim("no baseline given: only what one rank shows among its peers could be judged (--baseline PATH)")}`;
+  return `${bold("METRICS")}  ${dim("no baseline given: ranks could only be compared with each other (--baseline PATH)")}`;
 }
 
 function regressionLines(one: Regression, all: number, colours: Colours, width: number): string[] {
@@ -73,7 +73,7 @@ function table(
   width: number,
 ): string[] {
   const blamed = new Set(regressions.flatMap(({ ranks }) => ranks));
-  // Whoever is accused comes into the table first where not all fit, and ranks stay in order.
+  // Suspects come into the table first where not all ranks fit, and ranks stay in order.
   const shown = run.ranks
     .toSorted((a, b) => Number(blamed.has(b.rank)) - Number(blamed.has(a.rank)) || a.rank - b.rank)
     .slice(0, MAX_RANKS)

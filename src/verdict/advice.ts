@@ -102,7 +102,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     crashed: ["died without an error message", "died without an error message"],
     actions: [
       ["check-machine", "dmesg (OOM killer, Xid), the scheduler's log and the machine's health"],
-      ["replace-machine", "if the machine is unwell, restart the job without it"],
+      ["replace-machine", "if the machine is unhealthy, restart the job without it"],
     ],
   },
   "process-stopped": {
@@ -183,7 +183,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
 
 const UNKNOWN: Advice = {
   owner: "operations",
-  is: ["is where the trouble starts", "are where the trouble starts"],
+  is: ["is where the problem starts", "are where the problem starts"],
   actions: [["look-closer", "the evidence does not show the cause; see what would help"]],
 };
 

@@ -139,7 +139,7 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     const machine = key.slice(0, key.lastIndexOf("/"));
     if (list.length < 2 || ranks.length !== sizes.get(machine)) return list;
     const evidence = [...new Set(list.flatMap((culprit) => culprit.evidence))];
-    const why = `all ${ranks.length} ranks of ${machine} are in the same trouble; ${list[0]!.why}`;
+    const why = `all ${ranks.length} ranks of ${machine} have the same problem; ${list[0]!.why}`;
     // Loaders of all ranks do not become slow at once: what they share is the machine's CPU.
     const cause = isSlow(list[0]) && list[0]!.cause === "dataloader" ? "cpu-stall" : list[0]!.cause;
     return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, cause }];

@@ -189,7 +189,7 @@ function runsEvenly(findings: readonly Finding[], isDone: boolean): boolean {
   );
 }
 
-/** The line that a stack shows belongs into the sentence, whoever leads it. */
+/** The line that a stack shows belongs in the sentence, whichever finding leads it. */
 function codePlace(lead: Finding, votes: readonly Vote[]): string[] {
   const stack = votes.find(({ finding }) => finding.method === "hang/stacks");
   return stack && stack.finding !== lead && stack.weight >= 0.2 ? [stack.accusation.why] : [];
@@ -208,7 +208,7 @@ function implicatedByDumps(findings: readonly Finding[]): Set<Rank> {
 interface Clearing {
   readonly method: string;
   readonly clears: ReadonlySet<Rank>;
-  /** Whoever waited while the job was slow may still be the one that stopped it. */
+  /** A rank that waited while the job was slow may still be the one that stopped it. */
   readonly isOfSlow: boolean;
 }
 

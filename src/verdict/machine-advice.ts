@@ -4,7 +4,7 @@ import type { Advice } from "./advice.ts";
 
 const TAKE_OUT = [
   "replace-machine",
-  "if its own checks confirm it, take the machine out and go on from the last checkpoint",
+  "if its own checks confirm it, take the machine out and resume from the last checkpoint",
 ] as const;
 
 export const MACHINE: Advice = {
@@ -19,7 +19,7 @@ export const MACHINE: Advice = {
 export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-error": {
     owner: "operations",
-    is: "has a GPU in trouble",
+    is: "has a GPU problem",
     actions: [
       [
         "check-gpu",
@@ -38,13 +38,21 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "network-slow": {
     owner: "operations",
-    is: "has trouble with its network",
+    is: "has a network problem",
     actions: [
       [
         "check-network",
         "lspci -vv | grep LnkSta (width and speed against LnkCap), ibstat, ethtool -S: pauses and errors",
       ],
       TAKE_OUT,
+    ],
+  },
+  platform: {
+    owner: "operations",
+    is: "shares a GPU with another process",
+    actions: [
+      ["check-gpu", "nvidia-smi pmon -c 1 and fuser -v /dev/nvidia* on it: whose process is it?"],
+      ["restart-job", "end that process, or give the job another machine"],
     ],
   },
   "host-memory": {

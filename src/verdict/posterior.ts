@@ -36,7 +36,7 @@ export function posteriorOf(
 }
 
 function competes(other: Hypothesis, lead: Hypothesis): boolean {
-  // A crash makes the others hang, and whoever then waits looks stuck.
+  // A crash makes the others hang, and ranks that then wait look stuck.
   if (lead.kind === "crash" && other.kind === "hang") return false;
   // Who ends a job that stands still has not stopped it.
   if (lead.kind === "hang" && other.cause === "scheduler") return false;

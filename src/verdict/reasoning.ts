@@ -27,7 +27,7 @@ export function reasoningOf(
   lead: Hypothesis | undefined,
   posterior: Posterior,
 ): Reasoning {
-  // Who was accused loudly and is cleared belongs here too: if whoever clears is wrong, it is them.
+  // A strongly accused rank that was cleared belongs here too: if the clearing evidence is wrong, it is the suspect.
   const rivals = posterior.rivals
     .filter(
       ({ probability, hypothesis }) =>
@@ -87,7 +87,7 @@ function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Co
       cause: one?.cause ?? ("unknown" as const),
       probability: 0,
       findings: [id],
-      why: "the other witnesses say otherwise; that they differ costs confidence",
+      why: "other evidence disagrees, which lowers the confidence",
     }));
 }
 
@@ -103,8 +103,8 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
   const even = findings.find((finding) => factOf(finding, "even-iterations"));
   if (kind === "faulty-machine" && even) return `the job runs as evenly as before (${even.id})`;
   const idle = findings.find((finding) => factOf(finding, "nothing-pending")?.pending === 0);
-  if (idle && kind === "faulty-machine") return `nobody waits for anybody (${idle.id})`;
-  return "too little speaks for it";
+  if (idle && kind === "faulty-machine") return `no rank waits for another (${idle.id})`;
+  return "too little evidence supports it";
 }
 
 /** Would the verdict stand without its strongest finding, and without what that finding's method clears? */
@@ -126,7 +126,7 @@ function counterfactuals(
       `If ${first.finding} is wrong, ${nameOf(job, rival)} is to blame (${rival.cause}, ${rival.evidence.slice(0, 3).join(", ")}).`,
     ];
   if (probabilityOf(left) < 0.5)
-    return [`If ${first.finding} is wrong, nothing else here names a culprit for certain.`];
+    return [`If ${first.finding} is wrong, no other evidence names a root cause with certainty.`];
   return [];
 }
 
@@ -142,7 +142,7 @@ const hasStack: Test["isKnown"] = ({ stacks }, { ranks }) => ranks.some((rank) =
 const TESTS: Partial<Record<Cause, Test>> = {
   "cpu-stall": {
     says: (who) =>
-      `A Python stack of ${who} inside a collective, as the others', would clear it: it would wait.`,
+      `A Python stack of ${who} inside a collective, like the others', would clear it: it would only be waiting.`,
     isKnown: (job, lead, findings) => lead.kind !== "hang" || hasStack(job, lead, findings),
   },
   dataloader: {
@@ -150,11 +150,11 @@ const TESTS: Partial<Record<Cause, Test>> = {
     isKnown: hasStack,
   },
   storage: {
-    says: (who) => `Reads and writes of ${who} as quick as elsewhere would clear the storage.`,
+    says: (who) => `Reads and writes of ${who} as fast as elsewhere would clear the storage.`,
   },
   "gpu-slow": {
     says: (who) =>
-      `Clocks, power and temperature of the GPU of ${who} like its peers' would speak against it; so would a matrix product as quick as theirs (faultline agent validate).`,
+      `Clocks, power and temperature of the GPU of ${who} like its peers' would speak against it; so would a matrix product as fast as theirs (faultline agent validate).`,
   },
   "gpu-hang": {
     says: (who) =>
@@ -167,11 +167,11 @@ const TESTS: Partial<Record<Cause, Test>> = {
   },
   "network-slow": {
     says: (who) =>
-      `A bandwidth test between ${who} and a third machine as quick as elsewhere would clear the network there.`,
+      `A bandwidth test between ${who} and a third machine as fast as elsewhere would clear the network there.`,
   },
   "network-hang": {
     says: (who) =>
-      `Counters of the NIC of ${who} that go on counting while the job hangs would clear the network.`,
+      `Counters of the NIC of ${who} that keep counting while the job hangs would clear the network.`,
   },
   "process-gone": {
     says: (who) => `A process of ${who} that still runs would clear it: ps on its machine.`,

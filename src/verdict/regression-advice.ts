@@ -5,18 +5,18 @@ import type { Advice } from "./advice.ts";
 
 const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
   synchronization: {
-    is: ["waits for the GPU where it need not", "wait for the GPU where they need not"],
+    is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
     actions: [
       [
         "fix-code",
-        "take out torch.cuda.synchronize(), .item(), .cpu() and timers with barriers from the layers; the call is in the evidence",
+        "remove torch.cuda.synchronize(), .item(), .cpu() and timers with barriers from the layers; the call is in the evidence",
       ],
     ],
   },
   "garbage-collection": {
     is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
-      ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
+      ["fix-code", "gc.disable() and gc.collect() every N iterations, on all ranks at once"],
     ],
   },
   dataloader: {

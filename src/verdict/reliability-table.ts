@@ -35,7 +35,7 @@ export const EVIDENCE_OF: Readonly<Record<MethodId, Evidence>> = {
   "live/processes": "processes",
 };
 
-/** The chance of whoever a method names at all, before what it says is weighed: by judgement. */
+/** The chance of any suspect that a method names, before its weight counts: by judgement. */
 export const NAMED_BEFORE = 0.12;
 
 export const RELIABILITY: Partial<Readonly<Record<MethodId, Curve>>> = {

@@ -2,7 +2,7 @@
 import type { Cause } from "../model/cause.ts";
 import type { Advice } from "./advice.ts";
 
-const TAKE_OUT = ["replace-machine", "if it stays slow take the machine out"] as const;
+const TAKE_OUT = ["replace-machine", "if it stays slow, take the machine out"] as const;
 
 export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-slow": {
@@ -44,15 +44,15 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "algorithm",
     is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
-      ["fix-code", "gc.disable() and gc.collect() every so many iterations, on all ranks at once"],
+      ["fix-code", "gc.disable() and gc.collect() every N iterations, on all ranks at once"],
       ["check-heap", "a heap that grows: lists and caches that keep objects of every iteration"],
     ],
   },
   synchronization: {
     owner: "algorithm",
-    is: ["waits for the GPU where it need not", "wait for the GPU where they need not"],
+    is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
     actions: [
-      ["fix-code", "take the call in the evidence out of the step, or do it every so many steps"],
+      ["fix-code", "take the call in the evidence out of the step, or do it every N steps"],
     ],
   },
   "network-slow": {
@@ -68,7 +68,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   },
   "stage-imbalance": {
     owner: "algorithm",
-    is: ["has more to do than the other stages", "have more to do than the other stages"],
+    is: ["has more work than the other stages", "have more work than the other stages"],
     actions: [
       ["balance-stages", "move layers from this stage to others; the last one also has the loss"],
     ],

@@ -13,7 +13,7 @@ import { slowDownOf } from "./slow-down.ts";
 const ENDS: Partial<Record<VerdictKind, string>> = {
   crash: "ended the job",
   "fail-slow": "slows the job down",
-  regression: "makes the job slower than it need be",
+  regression: "makes the job slower than necessary",
 };
 
 /** Below this the sentence says "probably". */
@@ -117,7 +117,7 @@ function clause(
   return `${who} ${typeof is === "string" ? is : is[sorted.length > 1 ? 1 : 0]}`;
 }
 
-/** What lies between ranks is not the ranks: who sends them a technician should be told of the wire. */
+/** What lies between ranks is not the ranks: the sentence names the link, so that the technician checks it. */
 function wireClause(job: Job, { type, cause, ranks, name }: Suspect): string | null {
   if (cause !== "network-slow") return null;
   const at = (rank: Rank): string => {
@@ -128,6 +128,9 @@ function wireClause(job: Job, { type, cause, ranks, name }: Suspect): string | n
     return `the link between ${at(ranks[0]!)} and ${at(ranks[1]!)} is slow`;
   if (type === "nic" && ranks.length > 0)
     return `the NIC ${name === null ? "" : `${name} `}of ${rankWords(ranks)} is slow`;
+  // A rack or a rail stands for its switch where nobody knows the switch's name.
+  if (type === "switch" && name !== null)
+    return `${/^(?:rack|rail) /.test(name) ? `the switch of ${name}` : `switch ${name}`}, which ${rankWords(ranks)} hang on, is slow`;
   return null;
 }
 

@@ -14,7 +14,7 @@ export function wouldHelp(
 ): string[] {
   if (kind === "healthy")
     return (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length
-      ? ["traces of a healthy run (--baseline): whether it was slow from the start is open"]
+      ? ["traces of a healthy run (--baseline), which show whether it was slow from the start"]
       : [];
   const help: string[] = [];
   const ranks = [...new Set(suspects.flatMap((suspect) => suspect.ranks))].sort((a, b) => a - b);
@@ -45,17 +45,17 @@ export function wouldHelp(
   }
   if (findings.some((finding) => factOf(finding, "short-record"))) {
     help.push(
-      "a longer record in the next run (TORCH_FR_BUFFER_SIZE=20000), so that it reaches back to before the slow-down",
+      "a longer record in the next run (TORCH_FR_BUFFER_SIZE=20000), so that it reaches back to before the slowdown",
     );
   }
   if (kind === "fail-slow" && suspects.length === 0 && job.dumps.size === 0) {
     help.push(
-      "TORCH_NCCL_ENABLE_TIMING=1 with those dumps: durations of operators tell who makes the others wait",
+      "TORCH_NCCL_ENABLE_TIMING=1 with those dumps: durations of operators show which rank makes the others wait",
     );
   }
   if (findings.some((finding) => factOf(finding, "stopped-rank")?.timing === false)) {
     help.push(
-      "TORCH_NCCL_ENABLE_TIMING=1 in the next run: it tells a stuck GPU from a stuck network",
+      "TORCH_NCCL_ENABLE_TIMING=1 in the next run: it distinguishes a stuck GPU from a stuck network",
     );
   }
   if (causes.has("network-hang")) {

@@ -10,7 +10,7 @@ import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
 import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
-import type { AgentHello } from "../../src/live/wire/messages.ts";
+import type { AgentHello, Report } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
@@ -28,6 +28,12 @@ export interface Rehearsal {
   /** kill -9 of the service, and another on the same history. */
   restart(): Promise<void>;
   hello(machine: number): AgentHello;
+  /** Machines whose agents are connected and report nothing, nor answer. */
+  readonly silent: Set<number>;
+  /** By how much reports of machines are late, milliseconds. */
+  readonly late: Map<number, number>;
+  /** By how much clocks of machines are off, milliseconds. */
+  readonly clocks: Map<number, number>;
 }
 
 export const START_MS = 1_800_000_000_000;
@@ -63,13 +69,21 @@ export async function rehearse(
     boot: "boot",
     version: "0",
   });
+  const silent = new Set<number>();
+  const clocks = new Map<number, number>();
+  const late = new Map<number, number>();
+  const under: { readonly machine: number; readonly report: Report; readonly dueMs: number }[] = [];
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
     agents: [],
     follow: () => Promise.resolve(),
     unfollow: () => Promise.resolve(),
     close: () => Promise.resolve(),
-    ask: (agent, request) => nodes[Number(agent.slice("agent".length))]!.answer(request),
+    ask: (agent, request) => {
+      const machine = Number(agent.slice("agent".length));
+      if (silent.has(machine)) return Promise.reject(new Error("it does not answer"));
+      return nodes[machine]!.answer(request);
+    },
   };
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
   const make = async (): Promise<Service> => {
@@ -80,9 +94,12 @@ export async function rehearse(
       alerts: { alertmanager: [], webhooks: [], slack: [] },
       actions: { dryRun: true, approval: "required", hooks: [] },
       hangMs: 30_000,
+      pauseMs: 900_000,
+      thresholds: new Map(),
       relapseMs: 30 * 60_000,
       silentMs: 60_000,
       jobFiles: new Map(),
+      fabric: [],
       machines: null,
       nowMs: now,
       newId: () => String(nowMs),
@@ -109,12 +126,24 @@ export async function rehearse(
     told,
     nowMs: now,
     hello,
+    silent,
+    clocks,
+    late,
     async run(seconds, until = () => false) {
       for (let half = 0; half < 2 * seconds; half++) {
         nowMs += 500;
         for (const [machine, node] of nodes.entries())
           for (const report of node.tick(nowMs))
-            await rehearsal.service.handlers.report(hello(machine), report);
+            if (!silent.has(machine))
+              under.push({
+                machine,
+                report: byClock(report, clocks.get(machine) ?? 0),
+                dueMs: nowMs + (late.get(machine) ?? 0),
+              });
+        const waiting = under.splice(0);
+        under.push(...waiting.filter(({ dueMs }) => dueMs > nowMs));
+        for (const { machine, report, dueMs } of waiting)
+          if (dueMs <= nowMs) await rehearsal.service.handlers.report(hello(machine), report);
         rehearsal.service.tick();
         for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;
@@ -127,6 +156,19 @@ export async function rehearse(
     },
   };
   return rehearsal;
+}
+
+function byClock(report: Report, offMs: number): Report {
+  switch (report.kind) {
+    case "points":
+      return { ...report, endMs: report.endMs.map((ms) => ms + offMs) };
+    case "beat":
+      return { ...report, nowMs: report.nowMs + offMs };
+    case "event":
+      return { ...report, atMs: report.atMs + offMs };
+    case "job":
+      return { ...report, startedMs: report.startedMs + offMs };
+  }
 }
 
 export function viewOf({ service }: Rehearsal): ReturnType<typeof serviceView> {

@@ -1,6 +1,6 @@
 /** Simulated slow jobs with their verdict, for tests of what is told about them. */
 import { jobOf, quietEnv } from "./in-memory.ts";
-import { accountsOf } from "../../src/methods/localize/accounts.ts";
+import { timeBreakdowns } from "../../src/methods/localize/time-breakdown.ts";
 import type { Job } from "../../src/model/job.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { ask } from "../../src/pipeline/diagnose.ts";
@@ -11,7 +11,7 @@ import { runSimulation } from "../../src/simulate/run.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 import { MOST_BARS } from "../../src/verdict/story/fetched-ranks.ts";
 import type { StoryInput } from "../../src/verdict/story/slow-story.ts";
-import { slowSpan } from "../../src/verdict/story/told-iterations.ts";
+import { slowSpan } from "../../src/verdict/story/story-iterations.ts";
 
 interface SlowJob {
   readonly job: Job;
@@ -55,7 +55,7 @@ export function storyInput(job: Job, verdict: Verdict): StoryInput {
     span: slowSpan(verdict),
     ranks: job.rankOperators.ranks,
     operatorsOf: (ranks) => Promise.resolve(ranks.map((rank) => job.rankOperators.fetch(rank))),
-    ownTimesOf: (ranks) => accountsOf(ranks, job.groups),
+    ownTimesOf: (ranks) => timeBreakdowns(ranks, job.groups),
     mostRanks: Infinity,
     mostMembers: MOST_BARS,
   };

@@ -64,7 +64,6 @@ async function serve(heard: Heard, port = 0): Promise<TestService> {
   const service = await startService(
     heard,
     {
-      nowMs: Date.now,
       authorize: ({ headers }) =>
         headers.authorization === `Bearer ${TOKEN}`
           ? { name: "test", agent: null }

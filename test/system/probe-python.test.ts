@@ -1,6 +1,6 @@
 /** The Python probe: its ring is the one of probe/RING.md, and a job behaves as it does without it. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import * as layout from "../../src/ingest/probe-ring/layout.ts";
@@ -31,7 +31,7 @@ describe.skipIf(python === undefined)(`the layout${whyNoPython}`, () => {
       WRITER_PYTHON NO_NAME PYTHON_CALL GARBAGE_COLLECTION ITERATION MEMORY FAILED HEAD DROPPED LATE_UPDATES NAMES_IN_USE
       TABLES_FULL RANK WORLD_SIZE GPU ANCHOR LIBRARY SOURCE HEARTBEAT ENDED ENDED_NS WORDS_LENGTH STACKS_WANTED
       STACKS_ANSWERED PROFILE_WANTED PROFILE_STEPS PROFILE_ANSWERED VALIDATION_WANTED VALIDATION_ANSWERED VALIDATION
-      VALIDATION_BYTES`.split(/\s+/);
+      VALIDATION_BYTES PHASE_SINCE PHASE PHASE_BYTES`.split(/\s+/);
     const code = `import json; from faultline_probe import ring; print(json.dumps([getattr(ring, n) for n in ${JSON.stringify(names)}]))`;
     const { stdout } = spawnSync(python!, ["-c", code], {
       encoding: "utf8",
@@ -79,6 +79,9 @@ describe.skipIf(python === undefined)(`the layout${whyNoPython}`, () => {
       HEADER.validationAnswered,
       HEADER.validation,
       TEXT_BYTES.validation,
+      HEADER.phaseSinceNs,
+      HEADER.phase,
+      TEXT_BYTES.phase,
     ]);
   });
 
@@ -103,6 +106,36 @@ describe.skipIf(python === undefined)(`the layout${whyNoPython}`, () => {
       600_000,
     );
     expect(statSync(ring.file).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe.skipIf(python === undefined)(`phases of a job${whyNoPython}`, () => {
+  it.each([
+    [["checkpoint", "evaluation"], 1, "checkpoint"],
+    [["checkpoint", "evaluation"], 2, null],
+    [["x".repeat(100)], 0, "x".repeat(55)],
+  ] as const)("of %j, %i left", async (entered, left, expected) => {
+    const rings = newFolder();
+    const lines = [
+      "import faultline_probe",
+      `phases = [faultline_probe.phase(name) for name in ${JSON.stringify(entered)}]`,
+      "for one in phases: one.__enter__()",
+      `for one in phases[len(phases) - ${left}:]: one.__exit__(None, None, None)`,
+    ];
+    await run([program(...lines)], byEnvironment(rings, { RANK: "0", WORLD_SIZE: "1" }));
+    const header = readFileSync(onlyRing(rings).file);
+    const { HEADER, TEXT_BYTES } = layout;
+    const isIn = header.readBigUInt64LE(HEADER.phaseSinceNs) > 0n;
+    const text = header.toString("utf8", HEADER.phase, HEADER.phase + TEXT_BYTES.phase);
+    expect(isIn ? text.replace(/\0.*$/, "") : null).toBe(expected);
+  });
+
+  it("does nothing without a probe, and hides no exception", () => {
+    const code =
+      "import faultline_probe\ntry:\n  with faultline_probe.phase('checkpoint'): 1 / 0\nexcept ZeroDivisionError: print('raised')";
+    const env = { ...process.env, PYTHONPATH: PACKAGE, PYTHONDONTWRITEBYTECODE: "1" };
+    const { stdout, stderr } = spawnSync(python!, ["-c", code], { encoding: "utf8", env });
+    expect([stdout.trim(), stderr]).toEqual(["raised", ""]);
   });
 });
 

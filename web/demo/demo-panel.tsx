@@ -8,7 +8,7 @@ import { line } from "../live/store.ts";
 import { kept, oneOf } from "../shell/kept.ts";
 import { links } from "../shell/route.ts";
 import { spanWords } from "../shell/words.ts";
-import { breakIt, demo, followDemo, mend, refusal, trial } from "./demo-state.ts";
+import { breakIt, demo, followDemo, fixIt, refusal, trial } from "./demo-state.ts";
 import { Guide, guideAt, useLearning } from "./guide.tsx";
 import { GUIDE } from "./guide-steps.ts";
 import type { Trial } from "./trial.ts";
@@ -94,11 +94,11 @@ function Buttons({ state }: { readonly state: DemoState }): VNode {
 
 /** "" where something may be broken. */
 function whyNot({ faults, isReady }: DemoState, isLearning: boolean): string {
-  if (faults.length > 0) return "One thing at a time: mend this first.";
+  if (faults.length > 0) return "One fault at a time: fix this one first.";
   if (!isReady)
     return isLearning
-      ? "The job has just started: the service learns what is normal."
-      : "The job is getting well again; it takes some seconds.";
+      ? "The job has just started: the service is learning its healthy pace."
+      : "The job is recovering; this takes a few seconds.";
   return "";
 }
 
@@ -111,7 +111,7 @@ function Result({ state }: { readonly state: DemoState }): VNode | null {
         <dt>Truth</dt>
         <dd>
           {sentence(last.fault.says)}
-          {last.isMended ? " — mended." : <Lasting sinceMs={last.fault.sinceMs} />}
+          {last.isFixed ? " — fixed." : <Lasting sinceMs={last.fault.sinceMs} />}
         </dd>
         <dt>Service</dt>
         <dd aria-live="polite">
@@ -119,18 +119,18 @@ function Result({ state }: { readonly state: DemoState }): VNode | null {
         </dd>
       </dl>
       {state.faults.length > 0 && (
-        <button type="button" class="demo-mend" onClick={() => void mend()}>
-          {state.isHung ? "Mend and restart the job" : "Mend"}
+        <button type="button" class="demo-mend" onClick={() => void fixIt()}>
+          {state.isHung ? "Fix and restart the job" : "Fix"}
         </button>
       )}
     </div>
   );
 }
 
-function Answer({ last: { found, fault, isMended } }: { readonly last: Trial }): VNode {
+function Answer({ last: { found, fault, isFixed } }: { readonly last: Trial }): VNode {
   if (found === null)
-    return isMended ? (
-      <span class="soft">It was mended before anybody was named.</span>
+    return isFixed ? (
+      <span class="soft">It was fixed before a suspect was named.</span>
     ) : (
       <Stopwatch sinceMs={fault.sinceMs} />
     );

@@ -45,7 +45,7 @@ export function followDemo(): () => void {
 
 export const breakIt = (kind: DemoFault["kind"]): Promise<void> =>
   wish(() => send<DemoState>(paths.demo, { kind }));
-export const mend = (): Promise<void> => wish(() => send<DemoState>(paths.demo, {}, "DELETE"));
+export const fixIt = (): Promise<void> => wish(() => send<DemoState>(paths.demo, {}, "DELETE"));
 
 async function wish(work: () => Promise<DemoState>): Promise<void> {
   refusal.set("");

@@ -8,7 +8,7 @@ const AT_START: GuideFacts = {
   isLearning: true,
   isBroken: false,
   isFound: false,
-  isMended: false,
+  isFixed: false,
 };
 const titleAt = (step: number, change: Partial<GuideFacts>): string =>
   GUIDE[stepNow(step, { ...AT_START, ...change })]?.title ?? "over";
@@ -22,7 +22,7 @@ it("goes on by itself when the thing has happened, and not before", () => {
   expect(titleAt(4, { page: "incident", isBroken: true, isFound: true })).toBe(
     "Approve the action",
   );
-  expect(titleAt(5, { page: "incident", isMended: true })).toBe("Approve the action");
+  expect(titleAt(5, { page: "incident", isFixed: true })).toBe("Approve the action");
 });
 
 it("skips what somebody has done already", () => {
@@ -31,7 +31,7 @@ it("skips what somebody has done already", () => {
 });
 
 it("says what to wait for before anything can be broken", () => {
-  expect(GUIDE[2]!.says({ ...AT_START, isReady: false })).toContain("learns");
-  expect(GUIDE[2]!.says({ ...AT_START, isLearning: false })).toContain("getting well again");
+  expect(GUIDE[2]!.says({ ...AT_START, isReady: false })).toContain("learning");
+  expect(GUIDE[2]!.says({ ...AT_START, isLearning: false })).toContain("recovering");
   expect(GUIDE[2]!.says({ ...AT_START, isReady: true })).toContain("Click GPU");
 });

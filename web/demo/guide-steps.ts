@@ -9,7 +9,7 @@ export interface GuideFacts {
   readonly isLearning: boolean;
   readonly isBroken: boolean;
   readonly isFound: boolean;
-  readonly isMended: boolean;
+  readonly isFixed: boolean;
 }
 
 export interface GuideStep {
@@ -30,7 +30,7 @@ export const GUIDE: readonly GuideStep[] = [
   {
     title: "This is your fleet",
     says: () =>
-      "Every job, how it does, and what is wrong now. One simulated job of 64 GPUs runs here; the service, its agents and the verdicts are real.",
+      "Every job, its health, and what is wrong now. One simulated job of 64 GPUs runs here; the service, its agents and the verdicts are real.",
     points: ["table.jobs", "main section"],
     isOver: isOnTheWay,
     hasNext: true,
@@ -47,8 +47,8 @@ export const GUIDE: readonly GuideStep[] = [
     title: "Break a GPU",
     says: ({ isReady, isLearning }) =>
       isReady
-        ? "One of the 64 will compute at a third of its pace. Click GPU below."
-        : `${isLearning ? "The service still learns what is normal" : "The job is getting well again"}. In some seconds GPU below can be clicked.`,
+        ? "One of the 64 GPUs will compute at a third of its speed. Click GPU below."
+        : `${isLearning ? "The service is still learning the healthy pace" : "The job is recovering"}. In a few seconds you can click GPU below.`,
     points: ['[data-break="gpu"]'],
     isOver: ({ isBroken, isFound }) => isBroken || isFound,
     hasNext: false,
@@ -56,7 +56,7 @@ export const GUIDE: readonly GuideStep[] = [
   {
     title: "Watch it being found",
     says: () =>
-      "Iterations get longer, and all ranks wait for each other: who is it? The service fetches single operators until it knows.",
+      "Iterations get longer, and all ranks wait for each other: which one is slow? The service fetches single operators until it knows.",
     points: [".demo-result"],
     isOver: ({ isFound }) => isFound,
     hasNext: false,
@@ -65,15 +65,15 @@ export const GUIDE: readonly GuideStep[] = [
     title: "Why that one?",
     says: () => "Open the incident: the verdict, the story hop by hop, and what it costs.",
     points: [".demo-result a", ".demo-result"],
-    isOver: ({ page, isMended }) => page === "incident" || isMended,
+    isOver: ({ page, isFixed }) => page === "incident" || isFixed,
     hasNext: false,
   },
   {
     title: "Approve the action",
-    says: ({ isMended }) =>
-      isMended
+    says: ({ isFixed }) =>
+      isFixed
         ? "The machine was replaced, and the job is as fast as before. That is all: break something else."
-        : "Have the machine replaced: Approve, then Yes. The job gets well, and the incident is resolved.",
+        : "Have the machine replaced: Approve, then Yes. The job recovers, and the incident is resolved.",
     points: [".confirm .button-primary", "main .button-primary", "#todo-title"],
     isOver: () => false,
     hasNext: false,

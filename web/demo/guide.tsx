@@ -29,8 +29,8 @@ export function Guide(): VNode | null {
     isReady: state?.isReady ?? false,
     isLearning,
     isBroken: (state?.faults.length ?? 0) > 0,
-    isFound: last !== null && last.found !== null && !last.isMended,
-    isMended: last !== null && last.found !== null && last.isMended,
+    isFound: last !== null && last.found !== null && !last.isFixed,
+    isFixed: last !== null && last.found !== null && last.isFixed,
   };
   const next = stepNow(at, facts);
   useEffect(() => {
@@ -57,7 +57,7 @@ export function Guide(): VNode | null {
             Next
           </button>
         )}
-        {isLast && facts.isMended ? (
+        {isLast && facts.isFixed ? (
           <button type="button" onClick={() => guideAt.set(GUIDE.length)}>
             Done
           </button>

@@ -31,7 +31,7 @@ export function readTrial(text: string, fault: Broken): Trial | null {
   const { id, sinceMs, found } = (kept ?? {}) as Record<string, unknown>;
   if (id !== fault.id || sinceMs !== fault.sinceMs) return null;
   if (found !== null && !isFound(found)) return null;
-  return { fault, found, isMended: false };
+  return { fault, found, isFixed: false };
 }
 
 function isFound(value: unknown): value is Found {

@@ -30,7 +30,7 @@ const RIGHT = verdictOf({ type: "rank", ranks: [17], machine: "node002", cause: 
 describe("a trial", () => {
   it("begins with a fault, is found by the first verdict after it, and ends when it is mended", () => {
     const broken = nextTrial(null, stateOf(FAULT), new Map())!;
-    expect(broken).toEqual({ fault: FAULT, found: null, isMended: false });
+    expect(broken).toEqual({ fault: FAULT, found: null, isFixed: false });
     const before = known({ verdict: RIGHT, changedMs: 9_999 });
     expect(nextTrial(broken, stateOf(FAULT), before)!.found).toBeNull();
     const found = nextTrial(broken, stateOf(FAULT), known({ verdict: RIGHT, changedMs: 17_300 }))!;
@@ -38,7 +38,7 @@ describe("a trial", () => {
     // Later revisions of the same verdict do not move the time.
     const later = known({ verdict: RIGHT, changedMs: 30_000 });
     expect(nextTrial(found, stateOf(FAULT), later)).toBe(found);
-    expect(nextTrial(found, stateOf(), later)).toEqual({ ...found, isMended: true });
+    expect(nextTrial(found, stateOf(), later)).toEqual({ ...found, isFixed: true });
   });
 
   it("counts the first incident that is right, and says so where it may have been sooner", () => {

@@ -8,7 +8,7 @@ export interface Trial {
   readonly fault: Broken;
   /** null while nobody is named. */
   readonly found: Found | null;
-  readonly isMended: boolean;
+  readonly isFixed: boolean;
 }
 
 export interface Found {
@@ -37,16 +37,16 @@ export function nextTrial(
 ): Trial | null {
   const [fault] = state.faults;
   if (!fault) {
-    if (last === null || last.isMended) return last;
-    return { ...last, isMended: true };
+    if (last === null || last.isFixed) return last;
+    return { ...last, isFixed: true };
   }
   const isSame = last?.fault.id === fault.id && last.fault.sinceMs === fault.sinceMs;
   // The first name counts, as for somebody who waits for it; unless it is put right while the fault lasts.
-  if (isSame && last.found?.isRight) return last.isMended ? { ...last, isMended: false } : last;
+  if (isSame && last.found?.isRight) return last.isFixed ? { ...last, isFixed: false } : last;
   const named = foundIn(fault, state.job, incidents);
   const found = named && { ...named, isAtMost: !isSame };
   if (isSame && sameWords(found, last.found)) return last;
-  return { fault, found: found ?? (isSame ? last.found : null), isMended: false };
+  return { fault, found: found ?? (isSame ? last.found : null), isFixed: false };
 }
 
 function sameWords(a: Found | null, b: Found | null): boolean {
@@ -77,7 +77,7 @@ export function judge(
   verdict: NonNullable<Incident["verdict"]>,
 ): { readonly isRight: boolean; readonly says: string } {
   const [suspect] = verdict.suspects;
-  if (!suspect) return { isRight: false, says: "nobody was named" };
+  if (!suspect) return { isRight: false, says: "no suspect was named" };
   const { ranks, machine, cause, type } = suspect;
   const isWhole = fault.kind === "machine" && machine !== null;
   const who = isWhole

@@ -31,7 +31,7 @@ export function FleetPage(): VNode {
         <div class="section">
           {state === "refused" ? (
             <Empty>
-              <p>The fleet is shown to those with a token. The form above takes it.</p>
+              <p>You need a token to see the fleet. Enter it in the form above.</p>
             </Empty>
           ) : (
             <Loading what="the fleet" />
@@ -113,11 +113,11 @@ function NoAgents(): VNode {
         <pre class="command">
           <code>faultline agent --server {location.origin}</code>
         </pre>
-        <p>Nothing to watch at hand? This starts a simulated job that can be broken:</p>
+        <p>No job at hand? This starts a simulated job that you can break:</p>
         <pre class="command">
           <code>npm start</code>
         </pre>
-        <p>The page follows by itself as soon as something reports.</p>
+        <p>The page updates by itself as soon as an agent reports.</p>
       </Empty>
     </div>
   );

@@ -55,7 +55,7 @@ export function JobsTable({ jobs }: { readonly jobs: readonly JobView[] }): VNod
               Healthy
             </th>
             <th scope="col">
-              <span class="visually-hidden">Now beside healthy</span>
+              <span class="visually-hidden">Now vs. healthy</span>
             </th>
             <th scope="col" class="spark-cell">
               Last iterations
@@ -86,10 +86,10 @@ export function JobsTable({ jobs }: { readonly jobs: readonly JobView[] }): VNod
   );
 }
 
-/** "all of them well or ended", or "3 of them not healthy" */
+/** "all of them healthy or ended", or "3 of them not healthy" */
 function restWords(rest: readonly JobView[]): string {
   const off = rest.filter(({ health }) => health !== "healthy" && health !== "ended").length;
-  return off === 0 ? "all of them well or ended" : `${off} of them not healthy`;
+  return off === 0 ? "all of them healthy or ended" : `${off} of them not healthy`;
 }
 
 function JobRow({ job }: { readonly job: JobView }): VNode {
@@ -119,7 +119,7 @@ function JobRow({ job }: { readonly job: JobView }): VNode {
       <td class="right" data-label="Healthy">
         <Duration ms={job.baselineMs} />
       </td>
-      <td class="pace-words num" data-label="Beside healthy">
+      <td class="pace-words num" data-label="Compared with healthy">
         <span class={slower.endsWith("slower") ? "tone-warn" : "soft"}>{slower || "–"}</span>
       </td>
       <td class="spark-cell">

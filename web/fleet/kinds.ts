@@ -1,4 +1,5 @@
 /** Kinds and states of incidents in words, with the tone in which they are shown. */
+import { NO_ONE_JOB } from "../../src/model/incident.ts";
 import type { Incident } from "../live/api.ts";
 
 export const KIND: Readonly<
@@ -7,6 +8,7 @@ export const KIND: Readonly<
   hang: { says: "hangs", tone: "bad" },
   crash: { says: "crashed", tone: "bad" },
   "fail-slow": { says: "slow", tone: "warn" },
+  regression: { says: "slower code", tone: "warn" },
   "faulty-machine": { says: "bad machine", tone: "warn" },
   undetermined: { says: "off", tone: "open" },
 };
@@ -14,15 +16,15 @@ export const KIND: Readonly<
 export const STATE: Readonly<
   Record<Incident["state"], { readonly says: string; readonly tone: string }>
 > = {
-  suspected: { says: "being searched", tone: "wait" },
+  suspected: { says: "searching for the cause", tone: "wait" },
   confirmed: { says: "confirmed", tone: "bad" },
   relapsed: { says: "came back", tone: "bad" },
   resolved: { says: "resolved", tone: "good" },
 };
 
-/** The job that it is about; null for a machine that was found bad by its metrics, whatever runs there. */
-export function jobOf({ kind, job }: Pick<Incident, "kind" | "job">): string | null {
-  return kind === "faulty-machine" ? null : job;
+/** The job that it is about; null for a machine of no one job. */
+export function jobOf({ job }: Pick<Incident, "job">): string | null {
+  return job === NO_ONE_JOB ? null : job;
 }
 
 /**

@@ -17,11 +17,11 @@ export function Offenders({ changes }: { readonly changes: string }): VNode {
   return (
     <section class="section" aria-labelledby="offenders-title">
       <div class="section-head">
-        <h2 id="offenders-title">Machines at fault, last 30 days</h2>
+        <h2 id="offenders-title">Faulty machines, last 30 days</h2>
       </div>
       {value === null && error === null && <Loading what="machines" />}
       {value === null && error !== null && <Problem error={error} retry={again} />}
-      {value?.offenders.length === 0 && <Empty>No machine was at fault.</Empty>}
+      {value?.offenders.length === 0 && <Empty>No faulty machine.</Empty>}
       {value !== null && value.offenders.length > 0 && (
         <ul class="rows">
           {value.offenders.map((offender) => (

@@ -30,7 +30,7 @@ export function OpenIncidents({
       </div>
       {open.length === 0 ? (
         <Empty>
-          <p>Nothing is open.{areAllWell && " Every job that reports runs as it should."}</p>
+          <p>No open incidents.{areAllWell && " Every reporting job runs well."}</p>
         </Empty>
       ) : (
         <ul class="open-list" {...hold}>

@@ -24,7 +24,7 @@ export function Exports({
     return () => clearTimeout(timer);
   }, [said]);
   const copy = async (text: string, what: string): Promise<void> =>
-    say((await copyText(text)) ? `${what} copied.` : "The browser does not let it be copied.");
+    say((await copyText(text)) ? `${what} copied.` : "The browser does not allow copying.");
   const save = (ending: string, text: string, type: string, words: string): void => {
     download(`${incident.id}.${ending}`, text, type);
     say(words);
@@ -43,7 +43,7 @@ export function Exports({
   const markdown = (): string =>
     incidentMarkdown({ incident, verdict: verdict!, picture, link: location.href });
   return (
-    <div class="exports" role="group" aria-label="Take it along">
+    <div class="exports" role="group" aria-label="Export">
       <button type="button" onClick={() => void copy(location.href, "Link")}>
         Copy link
       </button>

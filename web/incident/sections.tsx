@@ -31,7 +31,7 @@ interface Given {
 export function WhoIsIt({ incident, verdict }: Given): VNode {
   const point = usePointed(incident.job);
   return (
-    <Section id="suspects" title="Who is at fault">
+    <Section id="suspects" title="Suspects">
       <Suspects verdict={verdict} onEvidence={showFinding} onPoint={point} />
     </Section>
   );
@@ -103,7 +103,7 @@ export function Pictures({
         </Section>
       )}
       {picture.metrics.length > 0 && (
-        <Section id="metrics" title="Metrics beside the peers'">
+        <Section id="metrics" title="Metrics compared with peers">
           <Metrics pictures={picture.metrics} zone={inZone} />
         </Section>
       )}
@@ -129,12 +129,12 @@ export function Pictures({
 
 function NoPicture({ asked }: { readonly asked: AskedPicture }): VNode {
   const { error, isAwaited } = asked;
-  if (error === null || (error.status === 404 && isAwaited)) return <Loading what="the drawings" />;
+  if (error === null || (error.status === 404 && isAwaited)) return <Loading what="the plots" />;
   return (
     <p class="soft section">
       {error.status === 404
-        ? "There are no drawings of this incident: none could be made, they were not kept, or another service keeps them."
-        : `The drawings could not be fetched: ${error.message}.`}
+        ? "This incident has no plots: none could be drawn, they were not kept, or another service keeps them."
+        : `The plots could not be fetched: ${error.message}.`}
     </p>
   );
 }

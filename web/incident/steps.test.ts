@@ -56,8 +56,8 @@ describe("the way of an incident", () => {
       },
     ]);
     expect(says.map((step) => `${step.atMs} ${step.says}`)).toEqual([
-      "1000 it began, as far as is known",
-      "2000.4 suspected: something is off",
+      "1000 it probably began",
+      "2000.4 suspected: something is wrong",
       "2000.4 confirmed: it lasts, and there is a verdict",
       "5000 cordon-node node001: done",
       "9000 resolved, over: as fast as before",

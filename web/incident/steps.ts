@@ -12,8 +12,7 @@ const MOST_STEPS = 60;
 export function stepsOf(revisions: readonly Incident[]): readonly Step[] {
   const steps: Step[] = [];
   const [first] = revisions;
-  if (first)
-    steps.push({ atMs: first.onsetMs, says: "it began, as far as is known", tone: "open" });
+  if (first) steps.push({ atMs: first.onsetMs, says: "it probably began", tone: "open" });
   let before: Incident | null = null;
   for (const incident of revisions) {
     steps.push(...changes(before, incident));
@@ -52,7 +51,7 @@ function changes(before: Incident | null, incident: Incident): readonly Step[] {
 function stateWords({ state, summary }: Incident): Pick<Step, "says" | "tone"> {
   switch (state) {
     case "suspected":
-      return { says: "suspected: something is off", tone: "wait" };
+      return { says: "suspected: something is wrong", tone: "wait" };
     case "confirmed":
       return { says: "confirmed: it lasts, and there is a verdict", tone: "bad" };
     case "relapsed":

@@ -10,7 +10,7 @@ test("an incident's page says how its verdict came about, with buttons: addresse
   const names = new Set(readTags(text).map(({ name }) => name));
   expect(names).toContain("button");
   expect(names).not.toContain("a");
-  expect(text).toContain("Not believed: it got slow four minutes after");
+  expect(text).toContain("Less likely: it got slow four minutes after");
 });
 
 test("and nothing where the verdict does not say", () => {

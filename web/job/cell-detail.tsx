@@ -22,7 +22,7 @@ export function CellDetail({
   if (row < 0 || row >= table.count)
     return (
       <div class="cell-detail soft">
-        <p>Point at a rank, or move with the arrow keys, to see what is known of it.</p>
+        <p>Point at a rank, or move with the arrow keys, to see its details.</p>
         <p class="small">
           Drag over ranks to select them, with Shift to add; Enter selects the one under the cursor,
           Esc clears.
@@ -87,14 +87,14 @@ export function placeWords(table: RankTable, row: number): string {
     ["tensor", table.tensor[row]!],
   ] as const;
   const known = parts.filter(([, place]) => place >= 0);
-  if (known.length === 0) return "place in the job not known";
+  if (known.length === 0) return "place in the job unknown";
   return known.map(([name, place]) => `${name} ${place}`).join(" · ");
 }
 
 /** One sentence for who does not see the panel. */
 export function cellWords(table: RankTable, row: number): string {
   if (row < 0 || row >= table.count) return "";
-  const machine = table.machine[row] || "machine not known";
+  const machine = table.machine[row] || "machine unknown";
   const state = STATES[table.state[row]!]!;
   return `Rank ${table.rank[row]} on ${machine}, ${placeWords(table, row)}, ${state}: late by ${msWords(
     table.lateMs[row]!,

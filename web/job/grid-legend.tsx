@@ -43,7 +43,7 @@ export function GridLegend({
           </li>
         </ul>
       ) : limits === null ? (
-        <span class="soft">No rank tells its {measure.label.toLowerCase()}.</span>
+        <span class="soft">No rank reports its {measure.label.toLowerCase()}.</span>
       ) : (
         <div class="legend-scale">
           <span class="num">{valueWords(measure.column, limits.low)}</span>

@@ -130,7 +130,7 @@ export function IterationChart({
         />
         {points === null && !problem && <Loading what="iterations" />}
         {points !== null && count === 0 && (
-          <p class="soft">No iteration has ended yet; each one is drawn here as it does.</p>
+          <p class="soft">No iteration has ended yet; each one appears here when it ends.</p>
         )}
         {problem ? <Problem error={problem} /> : null}
         <p id="chart-words" class="small soft">
@@ -150,6 +150,7 @@ const KIND_WORDS: Readonly<Record<Incident["kind"], string>> = {
   hang: "hang",
   crash: "crash",
   "fail-slow": "slow-down",
+  regression: "slower code",
   "faulty-machine": "machine",
   undetermined: "undetermined",
 };
@@ -204,12 +205,10 @@ function ChartWords({
   return (
     <>
       {levelMs === null ? (
-        "How long an iteration takes is not known yet. "
+        "The iteration time is not known yet. "
       ) : (
         <>
-          {standsStill(view)
-            ? "The job stands still. Before, an iteration took "
-            : "An iteration takes "}
+          {standsStill(view) ? "The job hangs. Before, an iteration took " : "An iteration takes "}
           <span class="num">{msWords(levelMs)}</span>
           {baselineMs === null
             ? "; the healthy pace is not known yet. "

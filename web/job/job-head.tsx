@@ -38,7 +38,7 @@ export function JobHead({
         >
           <a href={links.incident(incident.id)}>{incident.summary.slice(0, 400)}</a>{" "}
           <span class="small soft">
-            {incident.state === "suspected" ? "being looked into" : incident.state}, since{" "}
+            {incident.state === "suspected" ? "being investigated" : incident.state}, since{" "}
             <Time ms={incident.onsetMs} /> (<Since ms={incident.onsetMs} />)
           </span>
         </p>
@@ -51,7 +51,7 @@ export function JobHead({
         />
         <Figure
           name="Pace now"
-          value={isStill ? "stands still" : levelMs === null ? "–" : msWords(levelMs)}
+          value={isStill ? "hangs" : levelMs === null ? "–" : msWords(levelMs)}
           note={isStill ? "since the last iteration" : slowerWords(levelMs, baselineMs)}
         />
         <Figure name="Healthy pace" value={baselineMs === null ? "–" : msWords(baselineMs)} />
@@ -105,19 +105,19 @@ function Figure({
 function stateWords(view: JobView): VNode | string {
   switch (view.health) {
     case "learning":
-      return `Learning what is healthy: some 20 iterations are needed, ${thousands(Math.max(0, view.lastIteration + 1))} have ended so far.`;
+      return `Learning the healthy pace: about 20 iterations are needed, ${thousands(Math.max(0, view.lastIteration + 1))} have ended so far.`;
     case "healthy":
       return "Runs at its usual pace.";
     case "slow":
-      return "Runs slower than it did.";
+      return "Runs slower than before.";
     case "hung":
-      return "Stands still: no rank has finished an iteration for longer than is usual.";
+      return "Hangs: no rank has finished an iteration for longer than usual.";
     case "failed":
       return "Has crashed.";
     case "silent":
       return (
         <>
-          Its agents have stopped reporting; the last word was at <Time ms={view.seenMs} />.
+          Its agents have stopped reporting; the last report was at <Time ms={view.seenMs} />.
         </>
       );
     case "ended":

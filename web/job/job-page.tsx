@@ -32,14 +32,14 @@ export function JobPage({ job }: { readonly job: string }): VNode {
           <Loading what="the job" />
         ) : (
           <Empty>
-            <p>The service cannot be reached. The job is shown as soon as it can.</p>
+            <p>The service cannot be reached. The page shows the job as soon as it can.</p>
           </Empty>
         )
       ) : (
         <Empty>
           <p>
-            The service knows no job of this name. It may have ended long ago, or may not have
-            reported yet.
+            The service does not know a job of this name. It may have ended long ago, or may not
+            have reported yet.
           </p>
           <p>
             <a href={links.fleet}>All jobs</a>

@@ -1,4 +1,4 @@
-/** Who holds the job up: the latest ranks, their own time and their waiting beside what is typical of their stage. */
+/** Which ranks are late: the latest ranks, their own time and their waiting beside what is typical of their stage. */
 import type { VNode } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import type { Incident, JobView } from "../live/api.ts";
@@ -45,7 +45,7 @@ export function Latecomers({
   return (
     <section class="section" aria-labelledby="late-title" {...hold}>
       <div class="section-head">
-        <h2 id="late-title">Who holds the job up</h2>
+        <h2 id="late-title">Which ranks are late</h2>
         {rows.length > 0 && (
           <span class="small soft late-key">
             <span class="legend-cell bar-own" /> own time <span class="legend-cell bar-wait" />{" "}
@@ -61,7 +61,7 @@ export function Latecomers({
         ))}
         <p class="soft">
           {isStill
-            ? "The job stands still; the values are those of its last iteration."
+            ? "The job hangs; the values are those of its last iteration."
             : lateWords(table, late)}
         </p>
         {isStill && <Suspected incident={incident} />}
@@ -94,7 +94,7 @@ function Suspected({ incident }: { readonly incident: Incident | null }): VNode 
   if (suspects.length === 0)
     return (
       <p>
-        Who is at fault is not known{incident.state === "suspected" ? " yet" : ""}:{" "}
+        The root cause is not known{incident.state === "suspected" ? " yet" : ""}:{" "}
         <a href={links.incident(incident.id)}>the incident</a>
       </p>
     );
@@ -159,7 +159,7 @@ function lateWords(table: RankTable, { shown: [first], count }: LateRows): strin
   if (first === undefined) {
     const latest = worst(table, table.lateMs, 1)[0];
     if (latest === undefined) return "Which rank is late is not known yet.";
-    return `Nobody stands out: the latest rank is ${msWords(table.lateMs[latest]!)} behind its peers.`;
+    return `No rank stands out: the latest is ${msWords(table.lateMs[latest]!)} behind its peers.`;
   }
   const more = count - 1;
   const others = more === 0 ? "" : more === 1 ? "; one more is late" : `; ${more} more are late`;

@@ -25,7 +25,7 @@ export const MEASURES: readonly Measure[] = [
   {
     id: "wait",
     label: "Waiting",
-    says: "Time in communication. Who waits least is who the others wait for.",
+    says: "Time in communication. The others wait for the rank that waits least.",
     column: "waitMs",
   },
   {
@@ -37,13 +37,13 @@ export const MEASURES: readonly Measure[] = [
   {
     id: "temperature",
     label: "Temperature",
-    says: "Of the GPU, where a monitoring server tells.",
+    says: "Of the GPU, if a monitoring server reports it.",
     column: "temperature",
   },
   {
     id: "verdict",
     label: "Verdict",
-    says: "Who is suspected in the open incident, and who only shows symptoms.",
+    says: "Suspects of the open incident, and ranks that only show symptoms.",
     column: null,
   },
 ];

@@ -140,7 +140,7 @@ function Grid({
             />
             <p class="small soft">
               {measure.says}
-              {isStill && " The job stands still: these are the values of its last iteration."}
+              {isStill && " The job hangs: these are the values of its last iteration."}
               {view.health === "ended" && " The job has ended: these are its last values."}
             </p>
           </div>
@@ -204,7 +204,6 @@ function useLimits(
 function layoutWords(kind: ReturnType<typeof gridLayout>["kind"], count: number): string {
   const ranks = `${thousands(count)} by `;
   if (kind === "coordinates") return `${ranks}pipeline stage, data replica and tensor place`;
-  if (kind === "machines")
-    return `${ranks}machine and GPU; groups that tell their places are not known`;
-  return `${ranks}number; machines and places are not known`;
+  if (kind === "machines") return `${ranks}machine and GPU; their places in the job are unknown`;
+  return `${ranks}number; machines and places are unknown`;
 }

@@ -134,7 +134,7 @@ export function openFeed(): () => void {
   };
 
   const watchdog = setInterval(() => {
-    if (Date.now() - heardMs > SILENCE_MS) request.abort(new Error("nothing was heard for 35 s"));
+    if (Date.now() - heardMs > SILENCE_MS) request.abort(new Error("no data for 35 s"));
   }, 5000);
   const rest = (): void => {
     // One that is refused holds no connection, and would be refused again.

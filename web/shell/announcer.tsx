@@ -10,7 +10,7 @@ const PAUSE_MS = 5000;
 export function Announcer(): VNode {
   const [said, say] = useState("");
   useEffect(() => {
-    const told = new Map<string, string>();
+    const announced = new Map<string, string>();
     let waiting: Incident[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     let seen = -1;
@@ -22,17 +22,17 @@ export function Announcer(): VNode {
       timer = setTimeout(speak, PAUSE_MS);
     };
     const look = (all: ReadonlyMap<string, Incident>): void => {
-      // What was open when the page came up is on the page; only what comes is told.
+      // What was open when the page came up is on the page; only what comes is announced.
       const isOld = seen < 0 && snapshots.value === 0;
       for (const incident of all.values()) {
-        const before = told.get(incident.id);
-        told.set(incident.id, incident.state);
+        const before = announced.get(incident.id);
+        announced.set(incident.id, incident.state);
         if (before === incident.state || incident.state === "suspected" || isOld) continue;
         // One from the past, which the viewer has opened.
         if (before === undefined && incident.state === "resolved") continue;
         waiting = [...waiting.filter(({ id }) => id !== incident.id), incident];
       }
-      for (const id of told.keys()) if (!all.has(id)) told.delete(id);
+      for (const id of announced.keys()) if (!all.has(id)) announced.delete(id);
       seen = snapshots.value;
       if (timer === undefined && waiting.length > 0) timer = setTimeout(speak, 0);
     };
@@ -52,7 +52,7 @@ export function Announcer(): VNode {
 }
 
 const STATE = {
-  suspected: "Something is off",
+  suspected: "Something is wrong",
   confirmed: "New incident",
   relapsed: "It came back",
   resolved: "Resolved",

@@ -27,7 +27,7 @@ export function App(): VNode {
     ...LIST_KEYS,
     { keys: "g f", says: "the fleet", run: () => void (location.hash = links.fleet) },
     { keys: "Escape", says: "back, or close what is open", run: () => up(at) },
-    { keys: "t", says: "colours: as the system, light, dark", run: nextTheme },
+    { keys: "t", says: "colours: system, light, dark", run: nextTheme },
     { keys: "u", says: "times in UTC or in your zone", run: otherZone },
     { keys: "?", says: "these keys", run: () => showKeys(true) },
   ]);
@@ -87,9 +87,9 @@ function otherZone(): void {
 function Nowhere(): VNode {
   return (
     <div class="stack">
-      <h1>There is nothing here</h1>
+      <h1>Page not found</h1>
       <p>
-        The address is not one of this page. <a href={links.fleet}>Go to the fleet</a>.
+        There is no page at this address. <a href={links.fleet}>Go to the fleet</a>.
       </p>
     </div>
   );

@@ -108,7 +108,7 @@ function ThemeButton(): VNode {
     <button
       type="button"
       class="button-quiet theme-button"
-      title="Colours: as the system, light, dark (t)"
+      title="Colours: system, light, dark (t)"
       onClick={nextTheme}
     >
       <span aria-hidden="true">{SIGN[chosen]}</span>

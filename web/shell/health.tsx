@@ -17,8 +17,8 @@ const TONE: Readonly<Record<State, string>> = {
 const SAYS: Readonly<Record<State, string>> = {
   learning: "its healthy pace is being learned",
   healthy: "it runs at its usual pace",
-  slow: "it runs slower than it did",
-  hung: "it stands still",
+  slow: "it runs slower than before",
+  hung: "it hangs",
   failed: "it has crashed",
   silent: "its agents have stopped reporting",
   ended: "it has ended",

@@ -20,7 +20,7 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }): VNode
     const same = bySays.get(says) ?? [];
     if (!same.includes(keys)) bySays.set(says, [...same, keys]);
   }
-  bySays.set("open what is marked", ["Enter"]);
+  bySays.set("open the selected item", ["Enter"]);
   return (
     <dialog class="dialog" ref={dialog} onClose={onClose} aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>

@@ -45,7 +45,7 @@ export function LineBar(): VNode | null {
         <strong>Not connected</strong>
         <span>
           since <Time ms={now.sinceMs} /> (<Since ms={now.sinceMs} />
-          ): {now.why}. What is shown is from before. The page reconnects by itself.
+          ): {now.why}. The page shows old values and reconnects by itself.
         </span>
       </div>
     );
@@ -67,7 +67,7 @@ function Slow({ sinceMs }: { readonly sinceMs: number }): VNode {
     <div class="line-bar line-bar-late" role="status">
       <strong>Connecting</strong>
       <span>
-        since <Since ms={sinceMs} />. The service does not answer yet; the page goes on trying.
+        since <Since ms={sinceMs} />. The service does not answer yet; the page keeps trying.
       </span>
     </div>
   );

@@ -15,7 +15,7 @@ export function Ranks({ ranks }: { readonly ranks: readonly number[] }): VNode {
 
 /** Names are strangers' and may be long: cut, with the rest in the title. */
 export function Machine({ name }: { readonly name: string | null }): VNode {
-  if (name === null) return <span class="soft">machine not known</span>;
+  if (name === null) return <span class="soft">machine unknown</span>;
   const shown = name.slice(0, 200);
   return (
     <span class="machine cut" title={shown}>

@@ -12,8 +12,8 @@ export function TokenForm({ scope }: { readonly scope: TokenScope }): VNode {
     if (isToken(token)) {
       refuse("");
       useToken(token, scope);
-    } else if (token === "") refuse("This is empty.");
-    else refuse("A token has only letters, digits and signs of ASCII, and no spaces.");
+    } else if (token === "") refuse("The token is empty.");
+    else refuse("A token has only ASCII letters, digits and signs, and no spaces.");
   };
   return (
     <form class="token-form" onSubmit={submit}>

@@ -8,7 +8,7 @@ It writes what Python does (calls, garbage collections, iterations, how it ended
 (probe/RING.md) and harms nothing: whatever fails, the job goes on without it. Standard library only.
 """
 
-__all__ = ["iteration", "start"]
+__all__ = ["iteration", "phase", "start"]
 
 _probe = None
 _has_started = False
@@ -43,6 +43,34 @@ def iteration(number=None):
     try:
         if _probe is not None:
             _probe.iteration(number)
+    except Exception as error:
+        _say(error)
+
+
+class phase:
+    """The job does something other than training, and takes its time: no hang.
+
+        with faultline_probe.phase("checkpoint"):
+            save(model)
+
+    Phases may lie within each other. Without a probe it does nothing."""
+
+    def __init__(self, name):
+        self._name = str(name)
+
+    def __enter__(self):
+        _change_phase(lambda probe: probe.enter_phase(self._name))
+        return self
+
+    def __exit__(self, *_):
+        _change_phase(lambda probe: probe.leave_phase())
+        return False
+
+
+def _change_phase(change):
+    try:
+        if _probe is not None:
+            change(_probe)
     except Exception as error:
         _say(error)
 

@@ -37,6 +37,7 @@ class Probe:
         self._quiet = 0
         self._stacks = None
         self._names = []
+        self._phases = []
         self._making = threading.Lock()
         self._resolving = threading.Lock()
         wanted, bad = targets.parse(os.environ.get("FAULTLINE_TRACE"))
@@ -211,6 +212,20 @@ class Probe:
         if not self._is_off:
             self._iterations.on_told(number)
 
+    def enter_phase(self, name):
+        self._phases.append(name)
+        self._show_phase()
+
+    def leave_phase(self):
+        if self._phases:
+            self._phases.pop()
+        self._show_phase()
+
+    def _show_phase(self):
+        ring = self.ring or self.wake()
+        if ring is not None:
+            ring.put_phase(self._phases[-1] if self._phases else None)
+
     # Ends.
 
     def _leave(self):
@@ -226,6 +241,7 @@ class Probe:
         if self._stacks:
             self._stacks.let_go()
         self.ring = self._stacks = None
+        self._phases = []
         self._is_fork, self._is_trainer = True, False
         self._making, self._resolving = threading.Lock(), threading.Lock()
         self._iterations = Iterations(self)

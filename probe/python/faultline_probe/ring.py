@@ -28,6 +28,7 @@ ANCHOR, START_TICKS, HOST, JOB, LIBRARY, SOURCE = 104, 120, 128, 192, 320, 384
 _ROOM = {HOST: 64, JOB: 128, LIBRARY: 64, SOURCE: 32}
 HEARTBEAT = 704
 ENDED, ENDED_NS, WORDS_LENGTH = 768, 776, 784
+PHASE_SINCE, PHASE, PHASE_BYTES = 832, 840, 56
 STACKS_WANTED, STACKS_ANSWERED = 1056, 1060
 PROFILE_WANTED, PROFILE_STEPS, PROFILE_ANSWERED = 1064, 1068, 1076
 VALIDATION_WANTED, VALIDATION_ANSWERED = 1072, 1080
@@ -138,6 +139,13 @@ class Ring:
         data = text.encode("utf-8", "replace")[:WORDS_BYTES]
         self.memory[self._words_offset : self._words_offset + len(data)] = data
         _U64.pack_into(self.memory, WORDS_LENGTH, len(data))
+
+    def put_phase(self, name):
+        """What the process does other than training; None: it trains."""
+        _U64.pack_into(self.memory, PHASE_SINCE, 0)
+        if name is not None:
+            self._put_text(PHASE, name, PHASE_BYTES)
+            _U64.pack_into(self.memory, PHASE_SINCE, time.monotonic_ns())
 
     def put_end(self, how, code):
         _I32.pack_into(self.memory, ENDED + 4, code)

@@ -68,7 +68,7 @@ function readPickleDump(file: string, bytes: Buffer): Reading {
   const { problem } = data;
   if (problem?.kind === "refused") {
     const what =
-      `refused: the pickle wants to run code (opcode ${problem.opcode} at byte ${problem.offset}); ` +
+      `refused: the pickle tries to run code (opcode ${problem.opcode} at byte ${problem.offset}); ` +
       `a flight-recorder dump never does`;
     return reading(file, null, [{ file, what }]);
   }
@@ -100,7 +100,7 @@ function readJsonDump(file: string, bytes: Buffer): Reading {
 function reading(file: string, dump: FlightDump | null, defects: Defect[]): Reading {
   const version = /^(\d+)\.(\d+)$/.exec(dump?.version ?? "");
   if (dump && dump.version !== "" && Number(version?.[1] ?? 0) !== 2) {
-    const what = `flight-recorder format ${dump.version} is not one we know (2.x); read as far as possible`;
+    const what = `flight-recorder format ${dump.version} is unknown (known: 2.x); read as far as possible`;
     defects.push({ file, what });
   }
   return {

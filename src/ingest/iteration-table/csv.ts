@@ -53,14 +53,15 @@ export class CsvSink implements Sink {
     if (no === 1 || (this.#columns === null && this.#rows === 0 && this.#bad === 0)) {
       const name = this.#file.slice(this.#file.lastIndexOf("/") + 1);
       this.#columns = findColumns(text, name);
-      if (this.#columns === null) this.#reject(text, no, "is no header of a table of iterations");
+      if (this.#columns === null)
+        this.#reject(text, no, "is not the header of a table of iterations");
       return;
     }
     const columns = this.#columns;
     if (columns === null) return;
     const fields = splitCsv(text);
     if (fields.length !== columns.width || !rowFits(fields, columns)) {
-      this.#reject(text, no, "is no row of the table");
+      this.#reject(text, no, "is not a row of the table");
       return;
     }
     this.#rows++;
@@ -132,7 +133,7 @@ export class CsvSink implements Sink {
   #defects(): Defect[] {
     const { file } = { file: this.#file };
     const defects: Defect[] = this.#firstBad ? [this.#firstBad] : [];
-    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} lines are no rows of the table` });
+    if (this.#bad > 1) defects.push({ file, what: `${this.#bad} lines are not rows of the table` });
     if (this.#dropped > 0) {
       defects.push({ file, what: `the last ${this.#dropped} rows were left out: too many` });
     }

@@ -41,5 +41,5 @@ async function look(folder: string, sentences: string[]): Promise<void> {
 function whyUnread(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "EACCES" || code === "EPERM") return "permission denied";
-  return code === "ENOENT" ? "it is not there (any more)" : message;
+  return code === "ENOENT" ? "it does not exist (any more)" : message;
 }

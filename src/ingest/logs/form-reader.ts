@@ -18,7 +18,7 @@ import { scanForm, scanned } from "./scan-bytes.ts";
 import { LEVELS, MOST_TEXT, ShapeTable } from "./shape-table.ts";
 import { STAMP_KINDS } from "./stamps.ts";
 import { NO_RANK } from "./stream-table.ts";
-import { hasTellingWord } from "./telling-words.ts";
+import { hasFailureWord } from "./failure-words.ts";
 
 /** A progress bar's end with a message right behind it; the bar's front may be gone. */
 const GLUED = /(?:it\/s|s\/it)[^\][]{0,300}\](?=[[{A-Za-z])/;
@@ -66,7 +66,7 @@ export class FormReader {
   stamp = 0;
   flags = 0;
   report = forms.NO_REPORT;
-  /** Whether whoever follows single ranks wants to see the line. */
+  /** Whether the readers that follow single ranks want to see the line. */
   noted = false;
   rank = NO_RANK;
   idA = 0;
@@ -355,7 +355,7 @@ export class FormReader {
   #tells(text: string, level: number): boolean {
     // A level of trouble tells as much as a word of it.
     if (this.kind === EXCEPTION || (level > 0 && level <= LEVELS.indexOf("warning"))) return true;
-    return hasTellingWord(text) || this.#isTelling(text);
+    return hasFailureWord(text) || this.#isTelling(text);
   }
 }
 

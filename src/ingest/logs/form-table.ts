@@ -43,7 +43,7 @@ export class FormTable {
   stamp = new Uint8Array(1024);
   flags = new Uint8Array(1024);
   report = new Uint8Array(1024);
-  /** 1 where whoever follows single ranks wants to see lines of it. */
+  /** 1 where the readers that follow single ranks want to see lines of it. */
   isNoted = new Uint8Array(1024);
   #anchors = new Int16Array(1024 * PLACES * 2);
 

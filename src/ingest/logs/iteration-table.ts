@@ -126,7 +126,7 @@ export class IterationTable {
     this.dropped += from.dropped;
   }
 
-  /** Whether the stream's iterations are told by reports of this form: the best, of these the first it had. */
+  /** Whether the stream's iterations are taken from reports of this form: the best, of these the first it had. */
   #counts(stream: number, of: OfStream, form: number, total: number): boolean {
     if (of.form !== form) {
       const isBetter = of.form < 0 || REPORT_FORMS[form]!.worth > REPORT_FORMS[of.form]!.worth;

@@ -18,7 +18,7 @@ export class KnownHeads {
   /** The longest first: a shorter one may be the beginning of a longer. */
   readonly #heads: KnownHead[] = [];
 
-  /** Learns the head of a line, where it can be told from its bytes. */
+  /** Learns the head of a line, where its bytes show it. */
   add(form: number, buf: Uint8Array, from: number, content: number): void {
     const end = isBlank(buf[content] ?? 0) && content > from ? content + 1 : content;
     // A number at its end may go on in the message.

@@ -11,7 +11,7 @@ export interface LinePrefix {
   /** Digits of the global rank. */
   rankFrom: number;
   rankTo: number;
-  /** A writer told apart without its rank being known: a local rank, task, process. */
+  /** A writer that is known without its rank: a local rank, task, process. */
   writerFrom: number;
   writerTo: number;
   /** What kind of time stands where; "" for none. */

@@ -1,4 +1,4 @@
-/** Adds up what was read of all files, in their order: the result is the same whoever read what and finished first. */
+/** Adds up what was read of all files, in their order: the result is the same whichever worker read what and finished first. */
 import type { KeptLine, LogCells, LogDigest, LogFile } from "../../model/log-digest.ts";
 import { BlockList } from "./block-list.ts";
 import { CellTable } from "./cell-table.ts";
@@ -255,7 +255,9 @@ function fileOf(name: string, part: FilePart): LogFile {
   const { bytes, lines, cutLines, nulLines } = part;
   const defects: string[] = [];
   if (cutLines > 0)
-    defects.push(`${count(cutLines, "line")} longer than 8 KB: what is beyond was not looked at`);
+    defects.push(
+      `${count(cutLines, "line")} longer than 8 KB: the rest of these lines was not read`,
+    );
   if (nulLines > 0) defects.push(`NUL bytes in ${count(nulLines, "place")}`);
   return { name, bytes, lines, defects };
 }
@@ -264,16 +266,16 @@ function missingWords(left: LeftOut & { readonly reports: number }): string[] {
   const missing: string[] = [];
   if (left.lumped > 0)
     missing.push(
-      `${count(left.lumped, "line")} came when there were too many different ones already, and were put together ` +
-        "with those that begin alike",
+      `${count(left.lumped, "line")} came after too many different lines, and were grouped ` +
+        "with lines that start alike",
     );
   if (left.cells > 0)
     missing.push(
-      `who wrote ${count(left.cells, "line")} was not counted: too many writers and messages`,
+      `the writers of ${count(left.cells, "line")} were not counted: too many writers and messages`,
     );
   if (left.isThinned)
     missing.push(
-      "too many lines may tell of a failure to keep them all: of those that repeat, fewer are kept",
+      "too many lines may indicate a failure to keep them all: fewer repetitions are kept",
     );
   if (left.blocks > 0)
     missing.push(
@@ -281,7 +283,7 @@ function missingWords(left: LeftOut & { readonly reports: number }): string[] {
     );
   if (left.streams > 0)
     missing.push(
-      `${count(left.streams, "line")} of writers after the first ${thousands(MOST_STREAMS)} were not told apart`,
+      `${count(left.streams, "line")} of writers after the first ${thousands(MOST_STREAMS)} were not separated by writer`,
     );
   if (left.reports > 0)
     missing.push(

@@ -1,5 +1,5 @@
 /**
- * Finds what stands before a line's message without being told the format: a line's head is a row of fields (labels of
+ * Finds what comes before a line's message without knowing the format: a line's head is a row of fields (labels of
  * launchers, a time, a level, a host, a component), and each has a form of its own. Fields that could also be the first
  * words of a message count only behind a time or a level, because a message that loses words is worse than a header
  * that stays. Called once for every new form of a line, not for every line.

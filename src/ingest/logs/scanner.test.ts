@@ -420,10 +420,10 @@ describe("caps", () => {
     const digest = scan(lines(...list), { limits: { kept: 100 } });
     expect(digest.kept.length).toBeLessThanOrEqual(100);
     expect(digest.kept.some(({ text }) => text.includes("strange"))).toBe(true);
-    expect(digest.missing.join()).toMatch(/fewer are kept/);
+    expect(digest.missing.join()).toMatch(/fewer repetitions are kept/);
   });
 
-  test("too many forms: lines go with those that begin alike, telling ones are still kept", () => {
+  test("too many forms: lines go with lines that start alike, telling ones are still kept", () => {
     const word = (i: number): string =>
       String(i).replace(/\d/g, (digit) => "qrstuvwxyz"[Number(digit)]!);
     const list = Array.from({ length: 500 }, (_, i) => `a b c d e f ${word(i)} g`);
@@ -432,7 +432,7 @@ describe("caps", () => {
     expect(digest.shapes.length).toBeLessThan(60);
     expect(digest.shapes.reduce((sum, { count }) => sum + count, 0)).toBe(501);
     expect(digest.kept).toMatchObject([{ line: 501, text: "then the disk failed" }]);
-    expect(digest.missing.join()).toMatch(/451 lines came when there were too many/);
+    expect(digest.missing.join()).toMatch(/451 lines came after too many/);
   });
 
   test("the library's word makes a line telling", () => {
@@ -534,7 +534,7 @@ describe("text that is new in every line", () => {
     list[8999] = "[rank2]: 2031-05-06 08:00:00 INFO the very end of it";
     const digest = scan(lines(...list));
     expect(digest.shapes.length).toBeLessThan(5000);
-    expect(digest.missing.join()).toMatch(/lines came when there were too many different/);
+    expect(digest.missing.join()).toMatch(/lines came after too many different/);
     expect(digest.streams.map(({ rank, lines: of }) => [rank, of])).toEqual([
       [0, 3000],
       [1, 3001],

@@ -37,7 +37,7 @@ export interface ScanOptions {
   /** Whether a line of this text may tell of a failure, whatever its numbers; where no reader is given that knows. */
   readonly isTelling?: (text: string) => boolean;
   readonly limits?: Partial<typeof LIMITS>;
-  /** Whoever follows single ranks gets every line; `isNoted` is what its own question said of the line's form. */
+  /** Readers that follow single ranks get every line; `isNoted` is what its own question said of the line's form. */
   readonly onLine?: (text: string, line: number, isNoted: boolean) => void;
 }
 

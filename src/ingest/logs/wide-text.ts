@@ -1,4 +1,4 @@
-/** UTF-16, as PowerShell and some Windows tools write logs: told by its byte order mark, read as UTF-8. */
+/** UTF-16, as PowerShell and some Windows tools write logs: recognised by its byte order mark, read as UTF-8. */
 
 type WideEncoding = "utf-16le" | "utf-16be";
 

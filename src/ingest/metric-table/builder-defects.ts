@@ -6,15 +6,15 @@ import type { BuilderCounts } from "../metrics/metric-set-builder.ts";
 export function builderDefects(file: string, counts: BuilderCounts): Defect[] {
   const defects: Defect[] = [];
   if (counts.repeated > 0) {
-    const what = `${count(counts.repeated, "sample")} left out: of a time that their series already has`;
+    const what = `${count(counts.repeated, "sample")} left out: their series already has a sample of that time`;
     defects.push({ file, what });
   }
   if (counts.duplicateSeries > 0) {
-    const what = `${count(counts.duplicateSeries, "series")} left out: others say the same of the same device`;
+    const what = `${count(counts.duplicateSeries, "series")} left out: others report the same for the same device`;
     defects.push({ file, what: what.replace("seriess", "series") });
   }
   if (counts.tooMany > 0) {
-    defects.push({ file, what: `${count(counts.tooMany, "sample")} left out: more than we hold` });
+    defects.push({ file, what: `${count(counts.tooMany, "sample")} left out: too many to hold` });
   }
   return defects;
 }

@@ -10,7 +10,7 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?$/;
 const INFINITE = /^([+-]?)inf(?:inity)?$/i;
 const MAX_BYTES = 64;
 
-/** What is no number at all, told from "NaN", which is one. */
+/** What is not a number at all, unlike "NaN", which is one. */
 export const NO_NUMBER = -Number.MAX_VALUE;
 
 export function byteNumber(bytes: Buffer, from: number, end: number): number {

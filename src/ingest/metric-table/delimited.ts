@@ -57,7 +57,7 @@ export class DelimitedSink implements Sink {
     const base = { file, format: METRIC_TABLE, rank: null };
     const samples = this.#samples;
     if (samples === null) {
-      const what = "its first line is no header of a table of samples";
+      const what = "its first line is not the header of a table of samples";
       return { ...base, records: 0, defects: [{ file, what, line: 1 }] };
     }
     const records = samples.samples;
@@ -117,7 +117,7 @@ export class DelimitedSink implements Sink {
     }
     const timeS = this.#timeOf(bytes, plan);
     if (!(timeS - timeS === 0)) {
-      this.#reject(bytes, from, end, line, "has no time that can be read");
+      this.#reject(bytes, from, end, line, "has no readable time");
       return;
     }
     const machine = plan.machine < 0 ? null : this.#machine.of(bytes, fields, plan.machine);
@@ -138,7 +138,7 @@ export class DelimitedSink implements Sink {
         if (!this.#cell(samples, k, bytes, plan.columns[k]!.column)) isRead = false;
       }
     }
-    if (!isRead) this.#reject(bytes, from, end, line, "has fields that are no numbers");
+    if (!isRead) this.#reject(bytes, from, end, line, "has fields that are not numbers");
   }
 
   #cell(samples: TableSamples, k: number, bytes: Buffer, column: number): boolean {
@@ -191,7 +191,7 @@ export class DelimitedSink implements Sink {
     if (this.#bad > 1) {
       defects.push({
         file,
-        what: `${count(this.#bad, "row")} cannot be read, or not all of their fields`,
+        what: `${count(this.#bad, "row")} cannot be read, or only in part`,
       });
     }
     if (this.#lines.tooLong > 0) defects.push({ file, what: "has lines that are too long" });

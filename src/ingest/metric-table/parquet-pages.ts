@@ -53,7 +53,7 @@ export function readPages(view: DataView, decoder: Decoder, rows: number): Array
 }
 
 function size(given: number, most: number): number {
-  if (!(given >= 0 && given <= most)) throw new Error("a page has no length that can be");
+  if (!(given >= 0 && given <= most)) throw new Error("a page has an impossible length");
   return given;
 }
 
@@ -94,8 +94,8 @@ function unpack(
   } else if (codec === "GZIP") page = Uint8Array.from(gunzipSync(given, limit));
   else if (codec === "BROTLI") page = Uint8Array.from(brotliDecompressSync(given, limit));
   else if (codec === "ZSTD") page = decompress(given, new Uint8Array(length)) as typeof page;
-  else throw new Error(`its compression (${codec}) is not one that we unpack`);
-  if (page.length !== length) throw new Error("a page has not the length that it says");
+  else throw new Error(`its compression (${codec}) is not supported`);
+  if (page.length !== length) throw new Error("a page does not have the length that it states");
   return page;
 }
 
@@ -106,7 +106,7 @@ function check(page: Uint8Array, levels: number, header: Header, isOptional: boo
   const values = (first ?? second ?? header.dictionary_page_header)?.num_values ?? -1;
   // Eight values a byte at best, or runs of one value.
   if (!(values >= 0 && values <= 1 << 25))
-    throw new Error("a page has no number of values that can be");
+    throw new Error("a page has an impossible number of values");
   const data = first ?? second;
   if (header.type === "DICTIONARY_PAGE" || !data) {
     if (values > page.length) throw new Error("a dictionary has more values than bytes");
@@ -156,7 +156,7 @@ function checkRuns(
     const length = isPacked ? groups * 8 : groups;
     // The last group of packed values is filled up to eight; a run of none would never end.
     if (length === 0 || length > values - seen + (isPacked ? 503 : 0)) {
-      throw new Error("a page has a run of more values than there are");
+      throw new Error("a page has a run longer than its number of values");
     }
     seen += length;
     at += isPacked ? groups * width : Math.ceil(width / 8);

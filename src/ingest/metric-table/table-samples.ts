@@ -31,8 +31,8 @@ export class TableSamples {
   readonly #given = new Map<string | null, Map<string | null, Row>>();
   readonly #metrics = new Map<string, number>();
   readonly #words: MetricWord[] = [];
-  /** Metrics whose unit is told. */
-  readonly #told = new Set<string>();
+  /** Metrics whose unit is known. */
+  readonly #knownUnits = new Set<string>();
   #series = 0;
   #left = 0;
   #timeS = NaN;
@@ -44,7 +44,7 @@ export class TableSamples {
     this.#file = file;
     this.#plan = plan;
     for (const { metric } of plan.columns) this.#words.push(metric);
-    for (const { name, hasUnit } of this.#words) if (hasUnit) this.#told.add(name);
+    for (const { name, hasUnit } of this.#words) if (hasUnit) this.#knownUnits.add(name);
   }
 
   get samples(): number {
@@ -85,7 +85,7 @@ export class TableSamples {
   addWithUnit(k: number, value: number, unit: string): void {
     const { name, unit: wanted, scale } = this.#words[k]!;
     const factor = unitFactor(wanted, unit);
-    if (factor !== null) this.#told.add(name);
+    if (factor !== null) this.#knownUnits.add(name);
     this.add(k, factor === null ? value : (value * factor) / scale);
   }
 
@@ -95,7 +95,7 @@ export class TableSamples {
     if (k === undefined) {
       const word = metricWord(text);
       k = this.#words.push(word) - 1;
-      if (word.hasUnit) this.#told.add(word.name);
+      if (word.hasUnit) this.#knownUnits.add(word.name);
       this.#metrics.set(text, k);
     }
     return k;
@@ -116,7 +116,7 @@ export class TableSamples {
 
   finish(): MetricSet {
     const set = this.#builder.finish();
-    fixUnits(set, this.#told);
+    fixUnits(set, this.#knownUnits);
     return set;
   }
 

@@ -54,10 +54,10 @@ const SHARE_MOST = 1.5;
 const MEMORY_MOST_MIB = 1e6;
 const MEMORY_MOST_KIB = 2e9;
 
-/** Whole metrics whose values can only be of another unit are brought to the catalog's. `told`: those with a unit. */
-export function fixUnits(set: MetricSet, told: ReadonlySet<string>): void {
+/** Whole metrics whose values can only be of another unit are brought to the catalog's. `known`: those with a unit. */
+export function fixUnits(set: MetricSet, known: ReadonlySet<string>): void {
   for (const samples of set.samples) {
-    const metric = told.has(samples.name) ? null : catalogMetric(samples.name);
+    const metric = known.has(samples.name) ? null : catalogMetric(samples.name);
     if (metric === null || metric.id !== samples.name) continue;
     const factor = impliedFactor(metric.id, metric.unit, samples);
     if (factor === 1) continue;

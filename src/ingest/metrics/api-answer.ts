@@ -246,7 +246,7 @@ export class ApiAnswerScanner {
   }
 
   #break(): boolean {
-    this.#defect = `is no answer of the Prometheus query API from byte ${this.#before + this.#at} on`;
+    this.#defect = `is not an answer of the Prometheus query API from byte ${this.#before + this.#at} on`;
     this.#state = "broken";
     return false;
   }

@@ -72,7 +72,12 @@ function podOf(labels: ReadonlyMap<string, string>): string | null {
 }
 
 /** Metrics that are always 1 and say in labels who is who. */
-const INFO_METRICS: readonly string[] = ["node_uname_info", "kube_node_info", "kube_pod_info"];
+const INFO_METRICS: readonly string[] = [
+  "node_uname_info",
+  "kube_node_info",
+  "kube_pod_info",
+  "nvidia_smi_gpu_info",
+];
 
 export function isInfo(name: string): boolean {
   return INFO_METRICS.includes(name);
@@ -82,6 +87,7 @@ export function isInfo(name: string): boolean {
 export function linkOfLabels(name: string, labels: ReadonlyMap<string, string>): NameLink | null {
   const of = (...wanted: readonly string[]): string[] =>
     wanted.map((label) => withoutPort(labels.get(label) ?? "")).filter((value) => value !== "");
+  if (name === "nvidia_smi_gpu_info") return null;
   // kube-state-metrics tells of others: its own instance and pod are not the machine's.
   const names =
     name === "kube_node_info"
@@ -94,10 +100,43 @@ export function linkOfLabels(name: string, labels: ReadonlyMap<string, string>):
   return { names, pod, from: name };
 }
 
+/** Of a GPU that is known by its UUID alone: which one of the machine's it is, all of them tell together. */
+export const BY_UUID = "uuid ";
+
+const GPU_NUMBERS = ["gpu", "minor_number", "gpu_index", "gpu_id", "index"] as const;
+
+/** Its number, else its place on the bus, else its UUID. */
+function gpuOfLabels(labels: ReadonlyMap<string, string>): string | null {
+  const device = labels.get("device") ?? "";
+  let uuid = labels.get("UUID") ?? labels.get("uuid") ?? "";
+  for (const label of [...GPU_NUMBERS, "device"]) {
+    const value = labels.get(label) ?? "";
+    if (value === "") continue;
+    const number = /^(?:nvidia|gpu)?(\d{1,3})$/i.exec(value);
+    if (number && (label !== "device" || value.startsWith("nvidia"))) return `gpu${number[1]}`;
+    if (label === "gpu" && value.startsWith("GPU-")) uuid = value;
+    else if (label === "gpu") return `gpu${value}`;
+  }
+  const bus = labels.get("pci_bus_id") ?? labels.get("pci_bus") ?? "";
+  if (bus !== "") return bus.toLowerCase();
+  return uuid === "" || device !== "" || labels.has("mountpoint") ? null : `${BY_UUID}${uuid}`;
+}
+
+/** nvidia_gpu_exporter's series have a UUID; one of them says which number that is. */
+export function numberedGpu(
+  name: string,
+  labels: ReadonlyMap<string, string>,
+): { readonly uuid: string; readonly gpu: string } | null {
+  if (name !== "nvidia_smi_gpu_info") return null;
+  const uuid = labels.get("uuid") ?? "";
+  const gpu = labels.get("index") ?? "";
+  return uuid === "" || gpu === "" ? null : { uuid, gpu: `gpu${gpu}` };
+}
+
 /** What part of the machine a series speaks of. */
 export function deviceOfLabels(labels: ReadonlyMap<string, string>): string {
-  const gpu = labels.get("gpu") ?? labels.get("minor_number");
-  if (gpu !== undefined && gpu !== "") return `gpu${gpu}`;
+  const gpu = gpuOfLabels(labels);
+  if (gpu !== null) return gpu;
   const cpu = labels.get("cpu");
   if (cpu !== undefined) return `cpu${cpu}`;
   const mount = labels.get("mountpoint");

@@ -7,12 +7,14 @@ import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricSamples, MetricSet, MetricType } from "../../model/metrics.ts";
 import { ascending, type Columns } from "./ascending.ts";
 import {
+  BY_UUID,
   claimsOfLabels,
   deviceOfLabels,
   isInfo,
   isWanted,
   linkOfLabels,
   machineOfLabels,
+  numberedGpu,
 } from "./metric-labels.ts";
 import { type Place, SampleRuns } from "./sample-runs.ts";
 
@@ -81,6 +83,8 @@ export class MetricSetBuilder {
   /** By machine and "label value"; made only for sources that have labels. */
   readonly #claims: Map<string, NameClaim>[] = [];
   readonly #links = new Map<string, NameLink>();
+  /** UUID → "gpu3", where an info metric tells. */
+  readonly #gpuOf = new Map<string, string>();
   readonly #runs = new SampleRuns();
 
   /** A new series of a machine's device. The same device may have several, one after the other (a restarted pod). */
@@ -104,6 +108,8 @@ export class MetricSetBuilder {
     type: MetricType = "unknown",
   ): number {
     if (isInfo(name)) {
+      const numbered = numberedGpu(name, labels);
+      if (numbered) this.#gpuOf.set(numbered.uuid, numbered.gpu);
       const link = linkOfLabels(name, labels);
       if (link) this.#links.set(`${link.names.join(" ")} ${link.pod}`, link);
       return -1;
@@ -213,12 +219,14 @@ export class MetricSetBuilder {
   /** By name: the devices, sorted, each with its series in the order of time and none that says the same again. */
   #keys(place: Int32Array): Key[][] {
     const byName = this.#names.map(() => new Map<string, Key>());
-    this.#series.forEach(({ name, machine, device, samples }, id) => {
+    const known = this.#devicesByUuid();
+    this.#series.forEach(({ name, machine, device: given, samples }, id) => {
       if (samples === 0 || this.#dropped.has(this.#names[name]!)) return;
+      const device = known.get(`${machine} ${given}`) ?? given;
       const found = byName[name]!;
       const text = `${machine} ${device}`;
-      const known = found.get(text);
-      if (known) known.series.push(id);
+      const before = found.get(text);
+      if (before) before.series.push(id);
       else found.set(text, { machine: place[machine]!, device, series: [id] });
     });
     return byName.map((found) =>
@@ -226,6 +234,27 @@ export class MetricSetBuilder {
         .sort((a, b) => a.machine - b.machine || compareDevices(a.device, b.device))
         .map((key) => ({ ...key, series: this.#notDuplicates(key.series) })),
     );
+  }
+
+  /**
+   * GPUs that are known by UUID alone get names that machines share: their number where an info metric tells it, else
+   * their place in the order of the machine's UUIDs.
+   */
+  #devicesByUuid(): Map<string, string> {
+    const uuids = new Map<number, Set<string>>();
+    for (const { machine, device } of this.#series) {
+      if (!device.startsWith(BY_UUID)) continue;
+      const own = uuids.get(machine) ?? new Set();
+      uuids.set(machine, own.add(device));
+    }
+    const names = new Map<string, string>();
+    for (const [machine, own] of uuids) {
+      [...own].sort().forEach((device, k) => {
+        const number = this.#gpuOf.get(device.slice(BY_UUID.length));
+        names.set(`${machine} ${device}`, number ?? `gpu#${k + 1}`);
+      });
+    }
+    return names;
   }
 
   #columnsOf(keys: readonly Key[], places: (Place | null)[]): Columns {

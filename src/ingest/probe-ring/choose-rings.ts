@@ -22,7 +22,7 @@ export function chooseRings(probes: readonly ProbeProcess[], missing: string[]):
   const strays = kept.filter(({ file }) => rankOf.get(file) === null);
   if (strays.length > 0)
     missing.push(
-      `${cutText(strays.map(({ file }) => file).join(", "), 200)}: which rank wrote ${strays.length === 1 ? "it" : "them"} cannot be told; set RANK before the probe starts`,
+      `${cutText(strays.map(({ file }) => file).join(", "), 200)}: the rank of ${strays.length === 1 ? "this ring" : "these rings"} is unknown; set RANK before the probe starts`,
     );
   return { rankOf: new Map(kept.map(({ file }) => [file, rankOf.get(file) ?? null])) };
 }
@@ -51,7 +51,7 @@ function newestJob(probes: readonly ProbeProcess[], missing: string[]): readonly
   const [used, ...others] = jobs as [[string, ProbeProcess[]], ...[string, ProbeProcess[]][]];
   const left = others.map(([key, list]) => `"${key}" (${count(list.length, "ring")})`);
   missing.push(
-    `rings of ${jobs.length} jobs lie together: the newest, "${used[0]}", is used; left out: ${cutText(left.join(", "), 200)}`,
+    `the folder holds rings of ${jobs.length} jobs: the newest, "${used[0]}", is used; left out: ${cutText(left.join(", "), 200)}`,
   );
   return used[1];
 }

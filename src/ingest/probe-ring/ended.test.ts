@@ -20,10 +20,10 @@ describe("how a process ended", () => {
         role: "own",
         cause: "user-program",
         signature: "exit-code",
-        text: "left with exit code 3",
+        text: "exited with code 3",
         at: null,
       });
-    expect(told("exit", -1)?.text).toBe("left with exit code 255");
+    expect(told("exit", -1)?.text).toBe("exited with code 255");
   });
 
   it("is none where the code is 0, or was not noted", () => {

@@ -11,25 +11,28 @@ type Ended = Pick<ProbeProcess, "ended" | "words" | "writer" | "rank" | "file" |
 /** SIGKILL leaves no words: such a process is found by its absence. */
 export function failureOf(process: Ended): LogFailure | null {
   const { ended, rank, file, epochNs } = process;
-  const told = ended && toldBy(ended, process);
-  if (!told) return null;
+  const failure = ended && raisedAtEnd(ended, process);
+  if (!failure) return null;
   const timeMs = Number.isFinite(ended.atNs) ? Number(epochNs) / 1e6 + ended.atNs / 1e6 : null;
   return {
     rank,
     file,
     line: 0,
     timeMs: timeMs === null ? null : Math.round(timeMs),
-    role: told.class.role,
-    cause: told.class.cause,
-    signature: told.class.signature,
-    text: told.text.slice(0, TEXT_CHARS),
-    at: told.at,
+    role: failure.class.role,
+    cause: failure.class.cause,
+    signature: failure.class.signature,
+    text: failure.text.slice(0, TEXT_CHARS),
+    at: failure.at,
   };
 }
 
-type Told = Omit<Raised, "line">;
+type EndFailure = Omit<Raised, "line">;
 
-function toldBy({ how, code }: NonNullable<Ended["ended"]>, { words, writer }: Ended): Told | null {
+function raisedAtEnd(
+  { how, code }: NonNullable<Ended["ended"]>,
+  { words, writer }: Ended,
+): EndFailure | null {
   if (how === "exception") return raisedBy(words);
   if (how === "signal") return signalled(code);
   return exited(code, writer);
@@ -41,7 +44,7 @@ const UNCAUGHT = 1;
 const BY_SIGNAL = 128;
 
 /** Code 0 is an end in order, or one whose code nobody noted (that takes the C library). */
-function exited(status: number, writer: Ended["writer"]): Told | null {
+function exited(status: number, writer: Ended["writer"]): EndFailure | null {
   // The kernel passes on eight bits: exit(-1) is 255.
   const code = status & 0xff;
   if (code === 0) return null;
@@ -49,10 +52,10 @@ function exited(status: number, writer: Ended["writer"]): Told | null {
   if (writer === "native" && code === UNCAUGHT) return null;
   if (SENT.has(code - BY_SIGNAL)) return signalled(code - BY_SIGNAL);
   const left: FailureClass = { signature: "exit-code", role: "own", cause: "user-program" };
-  return { text: `left with exit code ${code}`, at: null, class: left };
+  return { text: `exited with code ${code}`, at: null, class: left };
 }
 
-function raisedBy(words: string): Told {
+function raisedBy(words: string): EndFailure {
   let first: Raised | null = null;
   const tracebacks = new Tracebacks((raised) => (first ??= raised));
   for (const [index, line] of words.split("\n").entries()) {
@@ -68,7 +71,7 @@ function raisedBy(words: string): Told {
 /** Sent by a launcher, a scheduler or a person: torchrun ends all others when one has died. */
 const SENT = new Set([1, 2, 3, 10, 12, 15]);
 
-function signalled(code: number): Told {
+function signalled(code: number): EndFailure {
   const name = SIGNALS[code] ?? `signal ${code}`;
   if (SENT.has(code)) {
     const asked: FailureClass = { signature: "signal-received", role: "echo", cause: "scheduler" };

@@ -99,7 +99,7 @@ describe("a job of rings", () => {
     );
     const job = buildJob([...old, ...others], null);
     expect(job.probes!.map(({ file }) => file)).toEqual(others.map(({ file }) => file));
-    expect(job.missing[0]).toMatch(/rings of 2 jobs lie together: the newest, "b n:2"/);
+    expect(job.missing[0]).toMatch(/the folder holds rings of 2 jobs: the newest, "b n:2"/);
     expect(job.inputs).toHaveLength(12);
   });
 

@@ -70,7 +70,7 @@ function withRank(reading: Reading, rank: Rank | null): Reading {
 /**
  * Operators come from rings or from the flight recorder, never from both: their groups have other names and their
  * sequence numbers count other things, so that ranks of two sources cannot be compared. Rings are taken where they saw
- * as many ranks: they say when they were copied, so that a running job is told from one that hangs, and how far each
+ * as many ranks: they say when they were copied, so that a running job is distinguished from one that hangs, and how far each
  * connection is. The flight recorder is, where it alone timed operators or saw more ranks.
  */
 function oneSource(readings: readonly Reading[], missing: string[]): readonly Reading[] {
@@ -96,8 +96,8 @@ function oneSource(readings: readonly Reading[], missing: string[]): readonly Re
     (ringRanks.size === recorded.size && (ringTiming || !recordedTiming));
   missing.push(
     ringsWin
-      ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are the rings'`
-      : `${recorded.size} ranks left flight-recorder dumps, ${ringRanks.size} rings: operators are the flight recorder's`,
+      ? `${ringRanks.size} ranks left rings, ${recorded.size} flight-recorder dumps: operators are taken from the rings`
+      : `${recorded.size} ranks left flight-recorder dumps, ${ringRanks.size} rings: operators are taken from the flight recorder`,
   );
   return readings.map((reading) => {
     if (!reading.dumps || isRing(reading) === ringsWin) return reading;

@@ -56,6 +56,8 @@ export const HEADER = {
   endedCode: 772,
   endedNs: 776,
   wordsLength: 784,
+  phaseSinceNs: 832,
+  phase: 840,
   trapUntilNs: 1024,
   trapFromTicket: 1032,
   trappedNow: 1040,
@@ -81,6 +83,7 @@ export const TEXT_BYTES = {
   job: 128,
   library: 64,
   source: 32,
+  phase: 56,
   validation: 256,
   waitsIn: 64,
 } as const;

@@ -20,9 +20,9 @@ interface OperatorSource {
   readonly kept: Int32Array;
 }
 
-type Told = Pick<FlightDump, "groups" | "ops" | "timing" | "unknownEnds">;
+type RingOperators = Pick<FlightDump, "groups" | "ops" | "timing" | "unknownEnds">;
 
-export function readOperators(source: OperatorSource): Told {
+export function readOperators(source: OperatorSource): RingOperators {
   const { communicators } = source;
   const rows = operatorRows(source);
   const ops = fill(source, rows);

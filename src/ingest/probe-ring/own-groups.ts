@@ -1,5 +1,5 @@
 /**
- * The members of groups whose writers know only their own place in them (probe rings): whoever names the same
+ * The members of groups whose writers know only their own place in them (probe rings): all that name the same
  * communicator is a member. Seats of ranks that left no ring are filled where only one rank fits.
  */
 import { count, cutText } from "../../base/text.ts";
@@ -40,7 +40,7 @@ export function resolveOwnGroups(
       return `${empty} of ${ranks.length} in ${desc || name}`;
     });
     missing.push(
-      `members of ${count(unknown.size, "communicator")} left no ring, and which ranks they are cannot be told: ${cutText(words.join(", "), 200)}`,
+      `members of ${count(unknown.size, "communicator")} left no ring, and their ranks are unknown: ${cutText(words.join(", "), 200)}`,
     );
   }
   const members = new Map([...seats].map(([name, { ranks }]) => [name, seated(ranks)]));

@@ -54,9 +54,9 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
   tell(ring, records, process, say);
 
   const { rank, worldSize, epochNs, host, gpu } = process;
-  const told = readOperators({ ring, records, communicators, kept });
+  const recorded = readOperators({ ring, records, communicators, kept });
   const dump: FlightDump = {
-    ...told,
+    ...recorded,
     file,
     version: headerText(bytes, "source"),
     library: process.library.replace(/^NCCL /, ""),
@@ -71,7 +71,8 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
   const kernels = readKernels(ring, records, names, dump, { rank, worldSize, host, gpu });
   const failure = failureOf(process);
   // A Python ring knows no operators; a native one that has none yet says so by its communicators.
-  const hasDump = told.ops.count > 0 || (process.writer === "native" && communicators.length > 0);
+  const hasDump =
+    recorded.ops.count > 0 || (process.writer === "native" && communicators.length > 0);
   return {
     file,
     format: FORMAT,
@@ -161,12 +162,15 @@ function tell(
   say: (what: string) => void,
 ): void {
   if (records.torn > 0)
-    say(`${count(records.torn, "record")} left out: being written, or damaged, when it was copied`);
+    say(
+      `${count(records.torn, "record")} left out: being written or damaged when the ring was copied`,
+    );
   if (dropped > 0)
-    say(`${count(dropped, "record")} dropped by the probe: the ring was too small for its pace`);
+    say(
+      `${count(dropped, "record")} dropped by the probe: the ring was too small for the rate of records`,
+    );
   const full = view.getUint32(HEADER.tablesFull, true);
-  if (full > 0)
-    say(`${full} ${full === 1 ? "entry" : "entries"} of the ring's tables found no room`);
+  if (full > 0) say(`${full} ${full === 1 ? "entry" : "entries"} of the ring's tables did not fit`);
 }
 
 /**

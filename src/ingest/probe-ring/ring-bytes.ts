@@ -50,7 +50,7 @@ export function refusal(bytes: Uint8Array): string | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const version = view.getUint32(HEADER.version, true);
   if (version !== RING_VERSION)
-    return `a ring of version ${version}, this Faultline reads ${RING_VERSION}: use the one that came with the probe`;
+    return `a ring of version ${version}; this Faultline reads ${RING_VERSION}: use the version that came with the probe`;
   if (bytes.length < HEADER_BYTES) return "the ring is cut off in its header";
   const header = view.getUint32(HEADER.headerBytes, true);
   const record = view.getUint32(HEADER.recordBytes, true);
@@ -58,7 +58,7 @@ export function refusal(bytes: Uint8Array): string | null {
     return `the header claims ${header} bytes of header and ${record} of a record, where version ${version} has ${HEADER_BYTES} and ${RECORD_BYTES}: damaged`;
   const count = view.getUint32(HEADER.recordCount, true);
   if (count === 0 || (count & (count - 1)) !== 0)
-    return `the header claims ${count} records, which is no power of two: damaged`;
+    return `the header claims ${count} records, which is not a power of two: damaged`;
   const offset = u64(view, HEADER.recordsOffset);
   if (offset + count * RECORD_BYTES > MAX_RING_BYTES)
     return `the header claims ${count} records at byte ${offset}: more than 1 GiB, not read`;
@@ -101,7 +101,7 @@ export function ringBytes(bytes: Uint8Array, say: (what: string) => void): RingB
   const room = Math.floor(Math.max(0, bytes.length - recordsOffset) / RECORD_BYTES);
   const slots = Math.min(recordCount, room);
   if (slots < recordCount) {
-    say(`the ring is cut off: ${slots} of its ${recordCount} records are there`);
+    say(`the ring is cut off: ${slots} of its ${recordCount} records are present`);
   }
   const table = (what: string, at: number, used: number, size: number): Table => {
     const offset = view.getUint32(at, true);
@@ -110,7 +110,7 @@ export function ringBytes(bytes: Uint8Array, say: (what: string) => void): RingB
     const fits = Math.max(0, Math.floor((bytes.length - offset) / size));
     const isInside = offset >= HEADER_BYTES && offset % 8 === 0;
     const count = isInside ? Math.min(claimed, capacity, fits) : 0;
-    if (count < claimed) say(`${count} of ${claimed} ${what} that the header claims are there`);
+    if (count < claimed) say(`${count} of ${claimed} ${what} that the header claims are present`);
     return { offset, count };
   };
   const clock = clockOf(view);

@@ -198,7 +198,7 @@ export class RingWriter {
     this.#u64(L.HEADER.wordsLength, length);
   }
 
-  /** What whoever copies it adds. */
+  /** What the copying process adds. */
   copied(atNs: number, state = "", waitsIn = ""): void {
     const at = BigInt(Math.round(atNs));
     this.#view.setBigUint64(L.HEADER.copiedRealtimeNs, this.#madeAt + at, true);

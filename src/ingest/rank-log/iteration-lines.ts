@@ -22,7 +22,7 @@ interface Settled {
 export class IterationLines {
   readonly #timeOf: (body: string) => Stamp | null;
   readonly point = new IterationLine();
-  /** Told by writers that report no iterations: they speak for all. */
+  /** Reported by writers that report no iterations: they speak for all. */
   readonly #ofAll = new Pauses();
   #points = 0;
   #dropped = 0;

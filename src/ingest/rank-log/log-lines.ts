@@ -41,7 +41,7 @@ export class LogLines {
   #yearSearches = 0;
   /** The last line of any writer that begins with a time. */
   #stamped = "";
-  /** Whether any writer has told of a failure. */
+  /** Whether any writer has reported a failure. */
   #troubled = false;
 
   /** `pattern`: what iteration lines look like, instead of the formats that we know. */
@@ -160,7 +160,7 @@ export class LogLines {
     stream.troubled = true;
   }
 
-  /** Whether the writer has told of a failure; for lines without a prefix, whether anybody has. */
+  /** Whether the writer has reported a failure; for lines without a prefix, whether any writer has. */
   #isTroubled(stream: Stream): boolean {
     return stream.troubled || (stream === this.#streams.plain && this.#troubled);
   }

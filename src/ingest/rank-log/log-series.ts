@@ -98,7 +98,7 @@ export class LogSeries {
     const { line, text, iteration, time } = this.#example;
     const from = {
       reported: time,
-      throughput: `${time}, whose inverse it is, scaled to the times of the lines where they have some`,
+      throughput: `${time}, the inverse of throughput, scaled to the times of the lines where they have any`,
       timestamps: time.includes("since the start")
         ? time
         : "the times at which lines were written" +

@@ -54,5 +54,5 @@ export function isNoteworthy(text: string): boolean {
 export const WORLD_SIZE =
   /(?:^|[^\w ]|(?<!parallel|group) |using |torch_)world[ _]size[ =:]{1,3}(\d{1,7})\b/i;
 
-/** That the process was told to write a flight-recorder dump, or writes one. */
+/** That the process was asked to write a flight-recorder dump, or writes one. */
 export const DUMP = /dump signal|dump debug info|[Ff]light [Rr]ecorder debug info|debug info to/;

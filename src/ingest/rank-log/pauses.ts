@@ -61,7 +61,7 @@ export function pauseOf(body: string): number {
   return START;
 }
 
-/** The last lines in which a writer told of each. */
+/** The last lines in which a writer reported each. */
 export class Pauses {
   #checkpoint = 0;
   #evaluation = 0;

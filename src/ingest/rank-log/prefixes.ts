@@ -36,7 +36,7 @@ export class Prefix {
   local = -1;
   /** srun's task. */
   task = -1;
-  /** A writer that is told apart but whose rank its prefix does not say. */
+  /** A writer that is known by its prefix, which does not name its rank. */
   writer = "";
   /** What is left of the line. */
   body = "";

@@ -1,7 +1,7 @@
 /** Whether a text is a job's log. It is asked last, after every stricter format, so it must refuse all else. */
 import { shippedMatchers } from "../../library/shipped.ts";
 import { mayBeLog } from "../logs/files.ts";
-import { hasTellingWord } from "../logs/telling-words.ts";
+import { hasFailureWord } from "../logs/failure-words.ts";
 import { narrowed, wideEncoding, unmarkedWide } from "../logs/wide-text.ts";
 import type { Head } from "../reader.ts";
 import { iterationOf } from "./iterations.ts";
@@ -136,7 +136,7 @@ export function isAnyText(given: Head): boolean {
 }
 
 function tells(line: string): boolean {
-  return hasTellingWord(line) || shippedMatchers().match(line).length > 0;
+  return hasFailureWord(line) || shippedMatchers().match(line).length > 0;
 }
 
 /** No zero byte, and hardly any of what no text has. */

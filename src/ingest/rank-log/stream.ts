@@ -52,7 +52,7 @@ export class Stream {
   lastLine = 0;
   lastText = "";
   lastStamped = "";
-  /** Whether a failure was told: what comes after is mostly its debris. */
+  /** Whether a failure was reported: what comes after is mostly its aftermath. */
   troubled = false;
   finished = false;
   dumpLine = 0;

@@ -1,4 +1,4 @@
-/** The writers of one log, told apart by their prefixes, and which ranks they turn out to be. */
+/** The writers of one log, distinguished by their prefixes, and the ranks that they turn out to be. */
 import type { Prefix } from "./prefixes.ts";
 import { Stream } from "./stream.ts";
 import type { Identity } from "./stream.ts";

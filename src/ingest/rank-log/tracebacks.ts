@@ -190,7 +190,7 @@ export class Tracebacks {
   }
 }
 
-/** The exception's line, with the line of its message that told, where that was another one. */
+/** The exception's line, with the deciding line of its message, where that was another one. */
 function telling(exception: Exception, found: FailureClass): string {
   if (found.signature === PYTHON_EXCEPTION || exception.more.length === 0) return exception.text;
   if (classifyException(exception.text, []).signature === found.signature) return exception.text;

@@ -31,7 +31,7 @@ const OPTIONS = /initialization options: .{0,200}?\bsize: (\d{1,9}), global rank
 /** Until 2.2 messages carry no time; their rank is all that tells the writer in a log without prefixes. */
 const OLD_STYLE = /\[[EWIF] ProcessGroup/;
 
-/** Where the text of a report is told again: as the watchdog thread ends, in an exception, in what(). */
+/** Where the text of a report is repeated: as the watchdog thread ends, in an exception, in what(). */
 const REPEATED = /terminated with exception|what\(\):|Original reason|Error: /;
 /** How many reports of one writer may wait for their second line. */
 const MAX_OPEN = 64;
@@ -130,10 +130,11 @@ export class WatchdogLines {
     const bracket = BRACKET.exec(body);
     const old = OLD_STYLE.test(body) && bracket !== null;
     const rank = old ? Number(bracket[1]) : null;
-    // What is told again may come without the prefix.
+    // A repetition may come without the prefix.
     const again = REPEATED.test(body);
-    const told = again ? [...this.#open.values()].flat() : (this.#open.get(stream) ?? []);
-    if ((again || old) && told.some((r) => r.seq === seq && r.op === op && r.rank === rank)) return;
+    const reported = again ? [...this.#open.values()].flat() : (this.#open.get(stream) ?? []);
+    if ((again || old) && reported.some((r) => r.seq === seq && r.op === op && r.rank === rank))
+      return;
     const report = this.#report({ stream, no, stamp, group, seq, op, rank }, -1, -1);
     if (work[3] !== undefined) {
       report.numelIn = Number(work[3]);

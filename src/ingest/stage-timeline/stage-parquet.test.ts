@@ -48,6 +48,6 @@ test("kinds that nobody knows are left out and counted, other tables are no such
   const rows = [row(0, "forward-compute", 0, 1), row(0, "juggling", 1, 2)];
   const { stageOperations, defects } = readStageTable("t.parquet", table(rows));
   expect(stageOperations![0]!.step).toHaveLength(1);
-  expect(defects[0]!.what).toBe("1 operations of kinds unknown to us");
+  expect(defects[0]!.what).toBe("1 operations of unknown kinds");
   expect(isStageTable(["time", "machine", "value"])).toBe(false);
 });

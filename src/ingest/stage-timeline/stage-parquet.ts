@@ -78,8 +78,7 @@ export function readStageTable(file: string, parquet: Table): Reading {
     durationMs: column("duration").map((s) => s * MS),
   };
   const unknown = kind.reduce((sum, one) => sum + (one < 0 ? 1 : 0), 0);
-  const defects =
-    unknown > 0 ? [{ file, what: `${unknown} operations of kinds unknown to us` }] : [];
+  const defects = unknown > 0 ? [{ file, what: `${unknown} operations of unknown kinds` }] : [];
   if (unknown === rows) return { ...about, rank: null, records: 0, defects };
   const operations = unknown === 0 ? table : known(table, kind);
   beginWithTheLast(operations);

@@ -9,8 +9,9 @@ import { copyRing, type RingCopy } from "./copy-ring.ts";
 import type { FoundRing } from "./discover.ts";
 import { cannotWrite, openTarget, type DumpTarget } from "./dump-target.ts";
 import { collectDumps, findRecorders } from "./flight-recorder.ts";
-import { environmentOf, type Machine } from "./process-state.ts";
-import { askRas, RAS_PORT, rasAddress, type RasOptions } from "./ras-client.ts";
+import type { Machine } from "./process-state.ts";
+import { rasAnswerAt, rasWords } from "./ras-answer.ts";
+import type { RasOptions } from "./ras-client.ts";
 import { requestStacks } from "./request-stacks.ts";
 import { openingError } from "./ring-file.ts";
 import { sidecarsOf } from "./sidecars.ts";
@@ -82,7 +83,7 @@ async function fill(target: DumpTarget, options: DumpOptions): Promise<DumpRepor
   const { rings, copiedMs } = await copyAll(target, options, troubles);
   const [recorded, ras] = await Promise.all([
     flightDumps(options, troubles),
-    rasAnswer(options, troubles),
+    askRas(options, troubles),
     options.stacks ? askStacks(options, troubles) : null,
   ]);
   for (const path of sidecarsOf(options.rings).keys())
@@ -161,38 +162,15 @@ async function flightDumps(options: DumpOptions, troubles: string[]): Promise<re
   return files;
 }
 
-async function rasAnswer(
+async function askRas(
   { ras, rings, limits }: DumpOptions,
   troubles: string[],
 ): Promise<{ name: string; bytes: Buffer } | null> {
   if (ras === undefined) return null;
-  const words = ras === true ? addressOf(rings) : ras;
-  const address = rasAddress(words);
-  if (address === null) {
-    troubles.push(`RAS: ${words} is no address; give HOST:PORT`);
-    return null;
-  }
-  try {
-    const { format, bytes, defect } = await askRas({ ...address, ...limits?.ras });
-    if (defect !== null) troubles.push(`RAS at ${words}: ${defect}; what came is kept`);
-    return { name: format === "json" ? "ras.json" : "ras.txt", bytes };
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why =
-      code === "ECONNREFUSED"
-        ? "nothing listens there (NCCL 2.24 and later, NCCL_RAS_ENABLE=1)"
-        : message;
-    troubles.push(`RAS at ${words}: ${why}`);
-    return null;
-  }
-}
-
-function addressOf(rings: readonly FoundRing[]): string {
-  for (const { process: one } of rings) {
-    const address = one.pid > 0 ? environmentOf(one.pid)?.get("NCCL_RAS_ADDR") : undefined;
-    if (address) return address;
-  }
-  return process.env["NCCL_RAS_ADDR"] || `localhost:${RAS_PORT}`;
+  const words = ras === true ? rasWords(rings.map(({ process: { pid } }) => pid)) : ras;
+  const { file, trouble } = await rasAnswerAt(words, limits?.ras);
+  if (trouble !== null) troubles.push(trouble);
+  return file;
 }
 
 async function addFile(

@@ -1,5 +1,8 @@
-/** Files for `faultline diagnose` from this machine: rings cut to their last records, stacks, ends of logs. */
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+/**
+ * Files for `faultline diagnose` from this machine: rings cut to their last records, stacks, flight recorders, NCCL's RAS, the
+ * kernel's log, ends of logs. Each source has a limit of its own, all are asked at once, and what fails is a line.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { cutText, harmless } from "../../base/text.ts";
 import {
@@ -12,17 +15,26 @@ import {
 } from "../../ingest/probe-ring/layout.ts";
 import { type AgentReply, type EvidenceRequest, LIMITS } from "../wire/messages.ts";
 import { copyRing } from "./copy-ring.ts";
-import type { FoundRing } from "./discover.ts";
+import { isAlive, type FoundRing } from "./discover.ts";
+import { collectDumps, findRecorders } from "./flight-recorder.ts";
+import { kernelLog } from "./kernel-log.ts";
+import { outsideStacks } from "./outside-stacks.ts";
+import { inodeOf, ownLogs } from "./own-logs.ts";
 import type { Machine } from "./process-state.ts";
+import { rasAnswer } from "./ras-answer.ts";
 import { requestStacks } from "./request-stacks.ts";
 import { openingError } from "./ring-file.ts";
 import { whole } from "./ring-header.ts";
 import { sidecarsOf } from "./sidecars.ts";
 
 const STACKS_MS = 2000;
+/** A job that hangs waits for its answer: whoever has not given his part by then is left out. */
+const ASKED_MS = 3000;
 /** Room for names and troubles. */
 const MOST_BYTES = LIMITS.replyBytes - (1 << 20);
 const MOST_SIDECAR = 4 << 20;
+/** A dump that is cut says nothing. */
+const MOST_RECORDER = 16 << 20;
 const MOST_LOG = 4 << 20;
 const MOST_TROUBLES = 200;
 
@@ -33,6 +45,10 @@ export interface EvidenceSource {
   extend(this: void, ring: FoundRing, copy: Buffer): Buffer;
   logEnds(this: void, bytes: number): readonly { readonly path: string; readonly bytes: Buffer }[];
   readonly stacksMs?: number;
+  /** How long the others have; for tests. */
+  readonly askedMs?: number;
+  /** The kernel's log. */
+  readonly kernelPath?: string;
 }
 
 export async function collectEvidence(
@@ -51,9 +67,7 @@ export async function collectEvidence(
       files.trouble(`${ring.name}: ${openingError(error)}`);
     }
   }
-  if (stacks)
-    for (const line of await requestStacks(source.rings, source.stacksMs ?? STACKS_MS))
-      files.trouble(line);
+  if (stacks) await askAll(files, source);
   for (const path of sidecarsOf(source.rings).keys()) {
     if (!/\.(?:stacks|validation\.json)$/.test(path)) continue;
     try {
@@ -62,10 +76,78 @@ export async function collectEvidence(
       files.trouble(`${basename(path)}: ${openingError(error)}`);
     }
   }
-  if (logBytes > 0)
-    for (const { path, bytes } of source.logEnds(Math.min(logBytes, MOST_LOG)))
-      if (bytes.length > 0) files.add(`logs/${basename(path)}`, bytes);
+  if (logBytes > 0) addLogs(files, source, Math.min(logBytes, MOST_LOG));
   return files.reply();
+}
+
+/** What others can tell of a job that stands still: asked at once, each for a few seconds. */
+async function askAll(files: Files, source: EvidenceSource): Promise<void> {
+  const { rings, machine, askedMs = ASKED_MS } = source;
+  const ranks = ranksOf(rings);
+  const pids = ranks.map(({ pid }) => pid);
+  const probed = new Set(
+    rings.filter(({ header }) => header.writer === "python").map(({ process: { pid } }) => pid),
+  );
+  const recorders = pids.length === 0 ? [] : findRecorders(pids, undefined, machine.proc).recorders;
+  const [own, outside, dumps, ras] = await Promise.all([
+    probed.size === 0 ? [] : requestStacks(rings, source.stacksMs ?? STACKS_MS),
+    outsideStacks(
+      ranks.filter(({ pid }) => !probed.has(pid)),
+      askedMs,
+    ),
+    collectDumps(recorders, { appearMs: askedMs, growMs: askedMs }),
+    pids.length === 0 ? null : rasAnswer(pids, machine.proc, askedMs),
+  ]);
+  for (const line of [...own, ...outside.troubles, ...dumps.troubles]) files.trouble(line);
+  for (const { name, bytes } of outside.files) files.add(`stacks/${name}`, bytes);
+  for (const path of dumps.files) {
+    try {
+      files.add(`recorder/${basename(path)}`, readSmall(path, MOST_RECORDER, true));
+    } catch (error) {
+      files.trouble(`${basename(path)}: ${openingError(error)}`);
+    }
+  }
+  if (ras?.trouble) files.trouble(ras.trouble);
+  if (ras?.file) files.add(ras.file.name, ras.file.bytes);
+  addKernelLog(files, source);
+}
+
+/** Since the job began: what the kernel said of an earlier one is not this one's. */
+function addKernelLog(files: Files, { rings, machine, kernelPath }: EvidenceSource): void {
+  const since = rings.map(({ header }) => header.startedMs);
+  if (since.length === 0) return;
+  const bootMs = Number(machine.realtimeNs() - machine.monotonicNs()) / 1e6;
+  const { text, trouble } = kernelLog(Math.min(...since), bootMs, kernelPath);
+  if (trouble !== null) files.trouble(trouble);
+  if (text !== "") files.add("logs/dmesg.log", Buffer.from(text));
+}
+
+/** Those that the agent follows, and those that it finds in the processes' hands. */
+function addLogs(files: Files, { rings, machine, logEnds }: EvidenceSource, most: number): void {
+  const known = new Set<string>();
+  for (const { path, bytes } of logEnds(most)) {
+    if (bytes.length > 0) files.add(`logs/${basename(path)}`, bytes);
+    try {
+      known.add(inodeOf(statSync(path)));
+    } catch {
+      // Rotated away: it may come twice.
+    }
+  }
+  const own = ownLogs(ranksOf(rings), most, known, machine.proc);
+  for (const { name, bytes } of own.files) files.add(`logs/${name}`, bytes);
+  for (const line of own.troubles) files.trouble(line);
+}
+
+/** Living processes, one entry a rank. */
+function ranksOf(rings: readonly FoundRing[]): { readonly rank: number; readonly pid: number }[] {
+  const byPid = new Map<number, number>();
+  for (const ring of rings) {
+    const { pid } = ring.process;
+    if (pid > 0 && isAlive(ring)) byPid.set(pid, Math.max(ring.header.rank, byPid.get(pid) ?? -1));
+  }
+  return [...byPid]
+    .map(([pid, rank]) => ({ rank, pid }))
+    .sort((a, b) => a.rank - b.rank || a.pid - b.pid);
 }
 
 class Files {
@@ -96,13 +178,14 @@ class Files {
   }
 }
 
-/** Never a link: whoever may write beside the rings could send us anywhere. */
-function readSmall(path: string): Buffer {
+/** Its end, or nothing but all of it. Never a link: whoever may write beside the rings could send us anywhere. */
+function readSmall(path: string, most = MOST_SIDECAR, isWhole = false): Buffer {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const info = fstatSync(fd);
     if (!info.isFile()) throw new Error("is not a plain file");
-    const from = Math.max(0, info.size - MOST_SIDECAR);
+    const from = Math.max(0, info.size - most);
+    if (isWhole && from > 0) throw new Error(`is larger than ${most} bytes`);
     const bytes = Buffer.alloc(info.size - from);
     const got = bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, from);
     return bytes.subarray(0, got);

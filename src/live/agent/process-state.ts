@@ -149,6 +149,11 @@ function statOf(pid: number, proc: string): Stat | null {
   return { state: fields[0] ?? "", parent: Number(fields[1]), startTicks: Number(fields[19]) };
 }
 
+/** The process that started it; 0 where that cannot be seen. */
+export function parentOf(pid: number, proc: string): number {
+  return statOf(pid, proc)?.parent ?? 0;
+}
+
 function waitsIn(pid: number, proc: string): string {
   const name = read(join(proc, String(pid), "wchan"))?.trim() ?? "";
   return name === "0" ? "" : name;

@@ -1,14 +1,16 @@
 /**
- * One rank on this machine: ends of iterations from its Python ring cut the operators of its native ring, and a row goes
- * out for each iteration. All it keeps beside the rings' records is where iterations begin and end among them.
+ * One rank on this machine: ends of iterations, from its Python ring or found in its calls, cut the operators of its native
+ * ring, and a row goes out for each iteration. All it keeps beside the rings' records is where iterations begin and end among them.
  */
 import { RECORD } from "../../ingest/probe-ring/layout.ts";
 import { LIMITS, type PointsReport } from "../wire/messages.ts";
+import { CalledIterations } from "./called-iterations.ts";
 import type { IterationMark, RingFollower } from "./follow-ring.ts";
 import { type IndexedIteration, IterationIndex } from "./iteration-index.ts";
 import { isOperator, isShim, type KeptOperators, operatorsOf, sumsOf } from "./kept-operators.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { clockOffset, whole } from "./ring-header.ts";
+import type { WorkTally } from "./work-tally.ts";
 
 /** A row waits for its operators until so many later iterations have ended. */
 const WAIT_ITERATIONS = 2;
@@ -35,6 +37,7 @@ export class RankTrack {
   #borderSure = true;
   #hasPlugin = false;
   #isNew = true;
+  #called: CalledIterations | null = null;
   lastIteration = -1;
 
   constructor(rank: number) {
@@ -49,23 +52,46 @@ export class RankTrack {
     return this.#last !== null;
   }
 
+  /** Whether its framework marks iterations: what is found in its calls is not needed. */
+  get isMarked(): boolean {
+    return (this.#python?.lastIteration ?? -1) >= 0;
+  }
+
+  /** The iterations in its calls; null without a native ring. */
+  get called(): CalledIterations | null {
+    return this.#called;
+  }
+
+  /** Reads what it called since the last time. */
+  readCalls(): void {
+    if (this.#native === null) return;
+    this.groups.look(this.#native);
+    this.#called ??= new CalledIterations();
+    this.#called.read(this.#native, this.groups);
+  }
+
+  /** Iterations that were found in its calls. */
+  giveMarks(marks: readonly IterationMark[]): void {
+    this.#addMarks(marks);
+  }
+
   attach(python: RingFollower | null, native: RingFollower | null): void {
     this.#python = python;
     if (native === this.#native) return;
     this.#native = native;
+    this.#called = null;
     this.#cursor = native?.oldest ?? 0;
     // What was overwritten before we came may have belonged to the first iteration that we see.
     this.#borderSure = this.#cursor === 0;
   }
 
   /** Takes what the rings have got since the last call; rows that are due go to `add`. */
-  take(add: (row: PointRow) => void): void {
+  take(add: (row: PointRow) => void, work: WorkTally | null = null): void {
     if (this.#native) this.groups.look(this.#native);
-    const marks = this.#python?.takeMarks() ?? [];
-    this.#marks.push(...(this.#isNew ? marks.slice(-PAST_ITERATIONS) : marks));
-    if (marks.length > 0) this.#isNew = false;
+    if (this.isMarked) this.#called = null;
+    this.#addMarks(this.#python?.takeMarks() ?? []);
     while (this.#marks.length > 0 && this.#cut(this.#marks[0]!)) this.#marks.shift();
-    this.#send(add);
+    this.#send(add, work);
   }
 
   /** The operators of an iteration that is held; null where the rank has none. */
@@ -91,6 +117,11 @@ export class RankTrack {
       const one = this.index.get(number)!;
       return one.isSure && one.first >= native.oldest;
     });
+  }
+
+  #addMarks(marks: readonly IterationMark[]): void {
+    this.#marks.push(...(this.#isNew ? marks.slice(-PAST_ITERATIONS) : marks));
+    if (marks.length > 0) this.#isNew = false;
   }
 
   /** Finds where the iteration lies; false where that cannot be told yet. */
@@ -149,7 +180,7 @@ export class RankTrack {
     return { ticket, isSure, mayCome };
   }
 
-  #send(add: (row: PointRow) => void): void {
+  #send(add: (row: PointRow) => void, work: WorkTally | null): void {
     const lone = (communicator: number): boolean => this.groups.sizeOf(communicator) === 1;
     let sent = 0;
     for (const [i, one] of this.#waiting.entries()) {
@@ -171,6 +202,7 @@ export class RankTrack {
         recvMs,
         issueMs,
       });
+      work?.add(this.rank, one, this.#python, this.#native);
       sent++;
     }
     this.#waiting.splice(0, sent);

@@ -67,6 +67,8 @@ export interface RingProgress {
   readonly trapUntilNs: bigint;
   readonly trappedNow: number;
   readonly trappedCalls: number;
+  /** What the process does other than training (faultline_probe.phase); null while it trains. */
+  readonly phase: string | null;
 }
 
 /** What is wrong with a header that was read from a file of so many bytes; null for a ring that can be read. */
@@ -150,6 +152,8 @@ export function readProgress(bytes: Buffer): RingProgress {
     trapUntilNs: bytes.readBigUInt64LE(HEADER.trapUntilNs),
     trappedNow: whole(bytes, HEADER.trappedNow),
     trappedCalls: whole(bytes, HEADER.trappedCalls),
+    phase:
+      whole(bytes, HEADER.phaseSinceNs) > 0 ? text(bytes, HEADER.phase, TEXT_BYTES.phase) : null,
   };
 }
 

@@ -283,7 +283,7 @@ describe("rows of iterations", () => {
     silent.tick(1000);
     const said = [...silent.tick(200_000), ...silent.tick(400_000)];
     expect(events(said).map(({ what, says }) => `${what} ${says}`)).toEqual([
-      "trouble llama: no iteration of rank 0 so far: none in rings of the Python probe, and no log is followed (--log)",
+      "trouble llama: no iteration of rank 0 so far: the Python probe marks none, its calls do not repeat, and no log is followed (--log)",
     ]);
   });
 });

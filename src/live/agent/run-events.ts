@@ -65,7 +65,7 @@ export class RunEvents {
     if (without.length === 0) return;
     this.#hasMissed = true;
     const logs = hasLogs ? "and none in the logs" : "and no log is followed (--log)";
-    const says = `${this.#job}: no iteration of ${rankWords(without)} so far: none in rings of the Python probe, ${logs}`;
+    const says = `${this.#job}: no iteration of ${rankWords(without)} so far: the Python probe marks none, its calls do not repeat, ${logs}`;
     this.tell("trouble", without, nowMs, says);
   }
 }

@@ -20,14 +20,17 @@ export interface WatchedRing {
 }
 
 /**
- * How long nothing went on though something should; 0 where nothing should, or calls are held by a trap. Where a ring of
+ * How long nothing went on though something should; 0 where nothing should, calls are held by a trap, or the job has
+ * named a phase (a checkpoint). Where a ring of
  * the native library is there, communication counts: Python may go on in threads that have nothing to do with it. Where
  * there is none, calls and iterations do, and a job may take for an iteration what it took before.
  */
 export function silence(watched: readonly WatchedRing[], nowNs: number): number {
   const alive = watched.filter(({ state }) => state !== "X" && state !== "Z");
-  const isHeld = ({ follower }: WatchedRing): boolean =>
-    Number(readProgress(follower.header).trapUntilNs) > nowNs;
+  const isHeld = ({ follower }: WatchedRing): boolean => {
+    const { trapUntilNs, phase } = readProgress(follower.header);
+    return phase !== null || Number(trapUntilNs) > nowNs;
+  };
   if (alive.some(isHeld)) return 0;
   const followers = alive.map(({ follower }) => follower);
   if (followers.some(({ lastWorkNs }) => lastWorkNs > 0)) {

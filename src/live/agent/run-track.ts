@@ -13,8 +13,12 @@ import { PointRows, type PointRow, RankTrack } from "./rank-track.ts";
 import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
+import { readProgress } from "./ring-header.ts";
+import { RunIterations } from "./run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
+import { StorageIo } from "./storage-io.ts";
+import { WorkTally } from "./work-tally.ts";
 
 /** Without a ring that tells of communicators nothing better than the launcher's words will come. */
 const ALONE_MS = 10_000;
@@ -36,10 +40,13 @@ export class RunTrack {
   readonly #context: RunContext;
   #of: WatchedRun;
   readonly #rows = new PointRows();
+  readonly #work = new WorkTally();
+  readonly #iterations = new RunIterations();
   #run: string | null = null;
   #told = "";
   #processes = new Map<number, RankProcess>();
   readonly #environments = new Map<number, ReadonlyMap<string, string> | null>();
+  readonly #io: StorageIo;
 
   constructor(of: WatchedRun, context: RunContext) {
     this.key = of.key;
@@ -47,6 +54,7 @@ export class RunTrack {
     this.events = new RunEvents(this.job);
     this.#context = context;
     this.#of = of;
+    this.#io = new StorageIo(context.proc);
   }
 
   /** Null while it is not known by which name all machines will know it. */
@@ -78,7 +86,8 @@ export class RunTrack {
     nowMs: number,
     rowsOfLogs: readonly PointRow[] = [],
   ): Report[] {
-    for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row));
+    this.#iterations.tick([...this.ranks.values()], nowMs);
+    for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row), this.#work);
     for (const row of rowsOfLogs) {
       const track = this.ranks.get(row.rank);
       if (track === undefined || track.hasMarks) continue;
@@ -120,7 +129,9 @@ export class RunTrack {
     );
     const isIn = (states: RegExp): number[] =>
       chosen.flatMap(([rank, { state }]) => (states.test(state) ? [rank] : []));
+    const work = this.#work.summary(nowNs / 1e6);
     return {
+      ...(work ? { work } : {}),
       job: this.job,
       run: this.#run,
       alive: chosen.length - isIn(/^[XZ]$/).length,
@@ -132,7 +143,33 @@ export class RunTrack {
         [...this.ranks.values()].map(({ lastIteration }) => lastIteration),
         -1,
       ),
+      ...this.#pause(chosen, nowNs),
     };
+  }
+
+  /** What the first rank that does something other than training does. */
+  #pause(
+    chosen: readonly (readonly [number, WatchedRing])[],
+    nowNs: number,
+  ): { readonly pause?: string } {
+    let pause: string | null = null;
+    const pids = new Set<number>();
+    for (const [rank, { python, native }] of this.#processes) {
+      const phase = [python, native]
+        .flatMap((one) => (one ? readProgress(one.follower.header).phase : []))
+        .find((one) => one !== null);
+      if (phase !== undefined) pause ??= `rank ${rank} is in its phase "${phase}"`;
+    }
+    for (const [rank, { ring, state }] of chosen) {
+      const { pid } = ring.process;
+      if (pid <= 0 || /^[XZ]$/.test(state)) continue;
+      pids.add(pid);
+      const rate = this.#io.busy(pid, nowNs);
+      if (rate !== null)
+        pause ??= `rank ${rank} reads or writes ${Math.round(rate / 2 ** 20)} MiB/s of storage`;
+    }
+    this.#io.keep(pids);
+    return pause === null ? {} : { pause };
   }
 
   /** Its rings on this machine, of some ranks or of all, those of forked children left out. */

@@ -127,11 +127,20 @@ export const serveSchema = z.strictObject({
   detection: z
     .strictObject({
       hangSeconds: seconds.min(1).max(86_400).default(30),
+      pauseSeconds: seconds.min(1).max(86_400).default(900),
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
+  fabric: z.array(path).max(256).default([]),
   jobs: z
-    .array(z.strictObject({ name: named("a job's name"), jobFile: path }))
+    .array(
+      z.strictObject({
+        name: named("a job's name"),
+        jobFile: path.optional(),
+        hangSeconds: seconds.min(1).max(86_400).optional(),
+        pauseSeconds: seconds.min(1).max(86_400).optional(),
+      }),
+    )
     .max(10_000)
     .default([]),
 });

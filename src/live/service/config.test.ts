@@ -70,7 +70,8 @@ describe("the configuration of the service", () => {
         leastConfidence: 0.8,
         mostMachinesPerDay: 2,
       },
-      detection: { hangSeconds: 30, silentSeconds: 60 },
+      detection: { hangSeconds: 30, pauseSeconds: 900, silentSeconds: 60 },
+      fabric: [],
       jobs: [],
       notes: [],
     });

@@ -33,6 +33,8 @@ export interface ServeConfig {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
+  /** Paths of files that say where machines hang in the network. */
+  readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
   /** Sentences for the start, where something deserves a second look. */
   readonly notes: readonly string[];
@@ -61,6 +63,8 @@ export interface PrometheusConfig {
 export interface DetectionConfig {
   /** Nothing goes on for so long though something should: a hang. */
   readonly hangSeconds: number;
+  /** A pause that explains itself (a checkpoint, an evaluation) may last so long. */
+  readonly pauseSeconds: number;
   /** Nobody has said anything of a job for so long: it is silent. */
   readonly silentSeconds: number;
 }
@@ -68,7 +72,10 @@ export interface DetectionConfig {
 export interface JobConfig {
   readonly name: string;
   /** Path of its job.json. */
-  readonly jobFile: string;
+  readonly jobFile: string | null;
+  /** Where they differ from those of all jobs. */
+  readonly hangSeconds: number | null;
+  readonly pauseSeconds: number | null;
 }
 
 /** Words of the command line; each goes over what the file says. */
@@ -182,7 +189,13 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     alerts: alertsOf(said.alerts, source),
     actions: actionsOf(said.actions, source),
     detection,
-    jobs: said.jobs.map(({ name, jobFile }) => ({ name, jobFile: at(jobFile) })),
+    fabric: said.fabric.map(at),
+    jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
+      name,
+      jobFile: jobFile === undefined ? null : at(jobFile),
+      hangSeconds,
+      pauseSeconds,
+    })),
     notes: plain.map((name) => `the token "${name}" is in plain text in ${source.file}`),
   };
 }

@@ -1,8 +1,10 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
+import { groupBy } from "../../base/group-by.ts";
 import { ownProgram } from "../../base/own-program.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
@@ -25,6 +27,8 @@ export interface DiagnosisEnv {
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
   incidents(this: void): Promise<ReadonlyMap<string, number>>;
+  /** Room for evidence, where the oldest goes first. */
+  makeRoom(this: void, bytes: number): Promise<boolean>;
   log(this: void, line: string): void;
   trouble(this: void, line: string): void;
 }
@@ -74,29 +78,63 @@ export async function diagnoseStandstill(
   parent: string,
   nowMs: number,
   env: DiagnosisEnv,
-): Promise<Diagnosis> {
+): Promise<Diagnosis | null> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     env.connected.has(agent),
   );
-  const folder = join(parent, `${time}-${run.job}-${kind}`);
-  const evidence = await collectFromAgents(run, folder, agents, env.ask, await env.incidents());
+  const incidents = await env.incidents();
+  const { records, logBytes } = wantedOf(run);
+  const isKept = await env.makeRoom(
+    run.ranks.size * (RINGS_EACH * RECORD_BYTES * records + logBytes),
+  );
+  // A full disk must not keep the service from an answer.
+  const folder = isKept
+    ? join(parent, `${time}-${run.job}-${kind}`)
+    : await mkdtemp(join(tmpdir(), "faultline-evidence-"));
+  try {
+    const evidence = await collectFromAgents(run, folder, agents, env.ask, incidents);
+    return await diagnoseEvidence(run, evidence, isKept, env);
+  } finally {
+    if (isKept) await removeOldFolders(parent);
+    else await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** null where agents had nothing: a folder that holds only job.json cannot be diagnosed. */
+async function diagnoseEvidence(
+  run: JobRun,
+  evidence: Evidence,
+  isKept: boolean,
+  env: DiagnosisEnv,
+): Promise<Diagnosis | null> {
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
     env.trouble(`job ${run.job}: ${line}`);
   env.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
+  if (evidence.files === 0) return null;
   const { verdict, picture } = await diagnoseFolder(evidence.folder);
-  await removeOldFolders(parent);
-  return { verdict, picture, folder: evidence.folder };
+  return { verdict, picture, ...(isKept ? { folder: evidence.folder } : {}) };
+}
+
+/** How much is asked of each rank: less of each where there are many. */
+function wantedOf(run: JobRun): { readonly records: number; readonly logBytes: number } {
+  const ranks = Math.max(1, run.ranks.size);
+  const most = RECORDS_BYTES / RECORD_BYTES / ranks / RINGS_EACH;
+  return {
+    records: Math.max(LEAST_RECORDS, Math.min(MOST_RECORDS, 2 ** Math.floor(Math.log2(most)))),
+    logBytes: Math.min(LOG_BYTES, Math.floor(ALL_LOG_BYTES / ranks)),
+  };
 }
 
 /** Stacks take two seconds, disks of a sick machine longer. */
 const PATIENCE_MS = 15_000;
 /** Bytes of all rings' last records together, and of one log's end. */
-const RECORDS_BYTES = 256 << 20;
+const RECORDS_BYTES = 64 << 20;
 const RECORD_BYTES = 64;
+const RINGS_EACH = 2;
 const MOST_RECORDS = 8192;
-const LEAST_RECORDS = 64;
-const LOG_BYTES = 256 << 10;
+const LEAST_RECORDS = 128;
+const LOG_BYTES = 1 << 20;
 const ALL_LOG_BYTES = 512 << 20;
 const DIAGNOSE_MS = 120_000;
 const VERDICT_BYTES = 64 << 20;
@@ -122,12 +160,7 @@ async function collectFromAgents(
   incidents: ReadonlyMap<string, number>,
 ): Promise<Evidence> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const ranks = Math.max(1, run.ranks.size);
-  const records = Math.max(
-    LEAST_RECORDS,
-    Math.min(MOST_RECORDS, 2 ** Math.floor(Math.log2(RECORDS_BYTES / RECORD_BYTES / ranks / 2))),
-  );
-  const logBytes = Math.min(LOG_BYTES, Math.floor(ALL_LOG_BYTES / ranks));
+  const { records, logBytes } = wantedOf(run);
   const troubles: string[] = [];
   let files = 0;
   await Promise.all(
@@ -178,6 +211,13 @@ async function write(folder: string, { files }: EvidenceReply): Promise<number> 
 }
 
 function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {
+  const places = run.known().job.ranks;
+  const leaves = groupBy(
+    [...places.values()].flatMap(({ nic, leaf }) =>
+      nic === null || leaf === null ? [] : [{ nic, leaf }],
+    ),
+    ({ leaf }) => leaf,
+  );
   return {
     name: run.job,
     ...(run.worldSize > 0 ? { worldSize: run.worldSize } : {}),
@@ -186,8 +226,17 @@ function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object 
       rank,
       machine,
       ...(gpu === null ? {} : { gpu }),
-      ...(nic === null ? {} : { nic }),
+      ...((places.get(rank)?.nic ?? nic) ? { nic: places.get(rank)?.nic ?? nic } : {}),
     })),
+    ...(leaves.size > 0
+      ? {
+          network: {
+            leaves: Object.fromEntries(
+              [...leaves].map(([leaf, list]) => [leaf, list.map(({ nic }) => nic)]),
+            ),
+          },
+        }
+      : {}),
   };
 }
 

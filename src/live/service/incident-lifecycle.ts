@@ -100,7 +100,13 @@ export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
   return areMachines && first.machine !== null && first.machine === second.machine;
 }
 
-const KINDS: readonly Incident["kind"][] = ["hang", "crash", "fail-slow", "faulty-machine"];
+const KINDS: readonly Incident["kind"][] = [
+  "hang",
+  "crash",
+  "fail-slow",
+  "regression",
+  "faulty-machine",
+];
 
 function told(incident: Incident, verdict: Verdict): Partial<Incident> {
   const kind = KINDS.find((each) => each === verdict.kind) ?? incident.kind;

@@ -22,7 +22,9 @@ import type {
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { type JobState, runName, withWasteNow } from "./job-state.ts";
+import { unheardOf, withUnheard } from "./partial-view.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 
 /** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
 const SURE = 0.5;
@@ -62,7 +64,7 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   const { run, suspicion: slowdown, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
   if (!diagnosis || now?.slowFrom !== slowdown.slowFrom) return;
-  const { verdict } = diagnosis;
+  const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
   const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
@@ -77,10 +79,15 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     // What it lost the first time is part of it again.
     state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
     const wasted = old.wastedGpuMs + lostSince(state, run, slowdown);
-    store(turn, "slow", withWaste(again, wasted), publish(again, diagnosis));
+    store(turn, "slow", withWaste(again, wasted), publish(again, { ...diagnosis, verdict }));
     return;
   }
-  const confirm: JobStep = { step: "confirm", diagnosis, atMs: nowMs };
+  const confirm: JobStep = {
+    step: "confirm",
+    which: "slow",
+    diagnosis: { ...diagnosis, verdict },
+    atMs: nowMs,
+  };
   perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
 }
 
@@ -100,17 +107,48 @@ function lostSince(
   return run.lostMs(slowFrom, healthySince, beforeMs) * run.gpus;
 }
 
-/** Whatever the evidence is good for, the incident is confirmed: nothing goes on. */
-export function onCollected(turn: Turn, { evidence, diagnosis }: EventOf<"collected">): void {
+/** Whatever the evidence is good for, an incident is confirmed: nothing goes on. A suspicion needs proof. */
+export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
+  const { evidence } = event;
+  const diagnosis = event.diagnosis && {
+    ...event.diagnosis,
+    verdict: withUnheard(event.diagnosis.verdict, unheardOf(evidence.run, null, nowMs)),
+  };
   const { run, id, kind, ranks, says } = evidence;
+  const { suspicion } = state;
+  if (suspicion?.incident.id === id) {
+    state.suspicion = {
+      ...suspicion,
+      diagnosis: diagnosis ?? suspicion.diagnosis,
+      isCollecting: false,
+    };
+    const pause = diagnosis && explainedPause(diagnosis.verdict);
+    if (pause !== null) state.standstills.explain(pause);
+    const isProven = diagnosis !== null && provesStandstill(diagnosis.verdict);
+    if (!isProven && !suspicion.isCertain) return;
+    state.suspicion = null;
+    state.still = suspicion.incident;
+    state.stillEpoch = run.epoch;
+    state.standstills.proven();
+  }
   // The job may have gone on meanwhile.
   if (state.still?.id !== id) return;
   const verdict = standstillVerdict(run, kind, ranks, says, diagnosis?.verdict ?? null);
+  const found = diagnosis && { ...diagnosis, verdict };
+  if (state.still === suspicion?.incident) {
+    const confirm: JobStep = {
+      step: "confirm",
+      which: "still",
+      diagnosis: found ?? { verdict },
+      atMs: nowMs,
+    };
+    store(turn, "still", state.still, confirm);
+    return;
+  }
   const still = withWasteNow(state, "still", state.still, nowMs);
-  const next = diagnosis && publish(still, { ...diagnosis, verdict });
-  store(turn, "still", confirmed(still, verdict, nowMs), next);
+  store(turn, "still", confirmed(still, verdict, nowMs), found && publish(still, found));
 }
 
 /** Actions are saved at once: they follow from a record whose own step is still under way. */
@@ -142,9 +180,14 @@ function perform(turn: Turn, step: JobStep): void {
       if (!state.slow) store(turn, "slow", suspectedSlowdown(turn, step), step.next);
       break;
     case "confirm": {
-      if (!state.slow) break;
-      const incident = confirmed(state.slow, step.diagnosis.verdict, step.atMs);
-      store(turn, "slow", incident, publish(incident, step.diagnosis));
+      const now = state[step.which];
+      if (!now) break;
+      const incident = confirmed(
+        withWasteNow(state, step.which, now, nowMs),
+        step.diagnosis.verdict,
+        step.atMs,
+      );
+      store(turn, step.which, incident, publish(incident, step.diagnosis));
       break;
     }
     case "resolve": {
@@ -168,7 +211,7 @@ function decide(
 ): void {
   if (decision.do === "collect") {
     // The job may have gone on while this waited.
-    if (state.still?.id !== decision.id) return;
+    if (![state.still?.id, state.suspicion?.incident.id].includes(decision.id)) return;
     decisions.push(decision);
   } else {
     // Over, settled, or overtaken by another slowdown while this waited.

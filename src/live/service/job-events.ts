@@ -101,7 +101,7 @@ export type JobDecision =
 export type JobStep = Readonly<
   | { step: "save"; incident: Incident }
   | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown; next: JobStep | null }
-  | { step: "confirm"; diagnosis: Diagnosis; atMs: number }
+  | { step: "confirm"; which: "slow" | "still"; diagnosis: Diagnosis; atMs: number }
   | { step: "resolve"; which: "slow" | "still"; why: string }
   | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
   | { step: "publish"; decision: PublishDecision }

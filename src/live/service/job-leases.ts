@@ -1,10 +1,10 @@
 /** The jobs that this service holds the lease of: takes them up when agents announce them, lets go of those long over. */
 import { errorText } from "../../base/errors.ts";
+import { NO_ONE_JOB } from "../../model/incident.ts";
 import type { Coordinator, Lease } from "../wire/transport.ts";
 import { documentOf } from "./job-state.ts";
 import type { JobHistoryWriter } from "./job-history-writer.ts";
 import type { LeasedJob } from "./leased-job.ts";
-import { MACHINES } from "./machine-comparison.ts";
 
 export interface JobLeasesOptions {
   readonly coordinator: Coordinator;
@@ -35,7 +35,7 @@ export class JobLeases {
   async resume(): Promise<void> {
     const { coordinator, nowMs } = this.#options;
     for (const job of await coordinator.list()) {
-      const document = job === MACHINES ? null : documentOf(await coordinator.read(job));
+      const document = job === NO_ONE_JOB ? null : documentOf(await coordinator.read(job));
       if (!document) continue;
       const { slow, still, unsaved, seenMs } = document;
       const isAlive = slow || still || unsaved.length > 0 || nowMs() - seenMs < FORGOTTEN_MS;

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Cause } from "../../model/cause.ts";
+import type { Finding } from "../../model/finding.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
@@ -6,6 +8,15 @@ import { reduceJob } from "./job-reducer.ts";
 import { newJobState, savedState, type JobState } from "./job-state.ts";
 
 const ALL = { has: () => true };
+const BEAT = {
+  job: "job",
+  run: jobOf("job", []).run,
+  alive: 2,
+  stopped: [],
+  gone: [],
+  openOperators: 3,
+  lastIteration: 40,
+};
 const VERDICT: Verdict = {
   schema: "faultline.verdict/1",
   kind: "fail-slow",
@@ -38,7 +49,11 @@ type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 
 /** A job of two ranks and one agent, whose decisions nobody carries out but the test. */
 class Driver {
-  state: JobState = newJobState("job", null, null, { hangMs: 30_000, relapseMs: 600_000 });
+  state: JobState = newJobState("job", null, null, {
+    hangMs: 30_000,
+    pauseMs: 900_000,
+    relapseMs: 600_000,
+  });
   nowMs = 1_000_000;
   readonly decisions: JobDecision[] = [];
 
@@ -157,5 +172,90 @@ describe("reduceJob", () => {
     ]);
     job.send({ type: "points", agent: "b", report: pointsOf(2) });
     expect(job.last("refuse")).toMatchObject({ rows: 2 });
+  });
+
+  const hung = (cause: Cause, change: Partial<Verdict> = {}): Verdict => ({
+    ...VERDICT,
+    kind: "hang",
+    suspects: [{ ...VERDICT.suspects[0]!, cause }],
+    ...change,
+  });
+
+  /** After 40 iterations of a second nothing moves; the agent reports so every second. */
+  function silent(seconds: number, job = new Driver()): Driver {
+    if (!job.state.run) {
+      job.begin();
+      job.iterate(1, 40, 1000);
+    }
+    for (let second = 0; second < seconds; second++) {
+      job.nowMs += 1000;
+      const silentMs = job.nowMs - job.state.standstills.movedMs;
+      job.send({ type: "beat", agent: "a", beat: { ...BEAT, silentMs } });
+      job.send({ type: "tick" });
+    }
+    return job;
+  }
+
+  it("suspects a job after five of its iterations, and makes it an incident when evidence proves it", () => {
+    const job = silent(5);
+    expect(job.decisions.at(-1)!.do).toBe("collect");
+    expect([job.state.still, job.state.suspicion?.isCollecting]).toEqual([null, true]);
+    job.nowMs += 4000;
+    const diagnosis = { verdict: hung("gpu-hang") };
+    const evidence = job.last("collect");
+    expect(job.send({ type: "collected", evidence, diagnosis })).toEqual(["save"]);
+    const { onsetMs, openedMs, state } = job.last("save").incident;
+    expect([state, openedMs - onsetMs]).toEqual(["suspected", 5000]);
+    expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
+    expect(job.last("save").incident.changedMs - onsetMs).toBe(9000);
+    job.send({ type: "saved", save: job.last("save") });
+    silent(120, job);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
+    job.iterate(41, 3, 1000);
+    expect(job.last("save").incident.state).toBe("resolved");
+  });
+
+  it("opens nothing while a rank saves a checkpoint, whatever waits for it", () => {
+    const pauses = { 1: "checkpoint (torch/serialization.py:9 save)" };
+    const finding: Finding = {
+      id: "f1",
+      method: "hang/stacks",
+      says: "",
+      weight: 0.7,
+      at: [],
+      data: { fact: "python-stacks", pauses },
+      accuses: [],
+      clears: [],
+    };
+    const job = silent(5);
+    const diagnosis = { verdict: hung("storage", { findings: [finding] }) };
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    silent(300, job);
+    job.iterate(41, 5, 1000);
+    expect(job.decisions.some((one) => one.do === "save")).toBe(false);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
+    silent(5, job);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(2);
+  });
+
+  it("opens what evidence does not prove when it lasts, with the evidence that it has", () => {
+    const job = silent(5);
+    const diagnosis = { verdict: hung("cpu-stall") };
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    const searches = (): number => job.decisions.filter((one) => one.do === "collect").length;
+    silent(10, job);
+    expect(searches()).toBe(2);
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis: null });
+    silent(14, job);
+    expect([searches(), job.state.still]).toEqual([3, null]);
+    // It is certain while the third is under way: that one ends the search.
+    silent(2, job);
+    expect(job.state.still).toBeNull();
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    expect(job.last("save").incident).toMatchObject({ state: "suspected" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
+    expect(searches()).toBe(3);
   });
 });

@@ -46,7 +46,10 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   points: onPoints,
   beat: onBeat,
   event: onEvent,
-  "agent-gone": ({ state }, { agent }) => state.standstills.forget(agent),
+  "agent-gone": ({ state }, { agent }) => {
+    state.standstills.forget(agent);
+    state.run?.heardMs.set(agent, -Infinity);
+  },
   tick: onTick,
   actions: onActions,
   saved: onSaved,
@@ -73,6 +76,7 @@ function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">
     endRun(turn, report.run);
     beginRun(turn, report);
   }
+  state.run!.heardMs.set(agent, nowMs);
   const ranks = state.run!.take(agent, machine, report, connected);
   if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
 }
@@ -90,8 +94,9 @@ function beginRun({ state }: Turn, report: JobReport): void {
   state.run = run;
   state.healthySince = 0;
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  state.suspicion = null;
   state.slowdowns = new SlowdownDetector();
-  state.standstills = new StandstillDetector(state.options.hangMs);
+  state.standstills = new StandstillDetector(state.options);
   const { saved } = state;
   state.saved = null;
   if (saved?.run !== report.run) state.wastedBefore = 0;
@@ -140,6 +145,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   const { run } = state;
   // An agent that has not introduced itself to this service yet: it will.
   if (!run) return;
+  run.heardMs.set(agent, nowMs);
   const { epoch } = run;
   const { own, foreign } = run.addPoints(agent, report, nowMs);
   if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
@@ -148,6 +154,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   if (state.ended.has(agent))
     state.ended = new Set([...state.ended].filter((one) => one !== agent));
   state.standstills.moved(nowMs);
+  state.suspicion = null;
   if (run.epoch !== epoch) {
     state.slowdowns.rebase();
     state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
@@ -158,11 +165,12 @@ function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void 
   const { run } = state;
   if (!run?.isOf(agent, beat.run)) return;
   state.seenMs = nowMs;
+  run.heardMs.set(agent, nowMs);
   const gone = new Set(beat.gone);
   const stopped = new Set(beat.stopped);
   for (const [rank, one] of run.ranksOf(agent))
     one.state = gone.has(rank) ? "gone" : stopped.has(rank) ? "stopped" : "running";
-  state.standstills.heard(agent, beat);
+  state.standstills.heard(agent, beat, nowMs);
 }
 
 function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): void {
@@ -189,16 +197,34 @@ function onTick(turn: Turn): void {
   if (hasEnded(state) && state.slow)
     enqueue(state, { step: "resolve", which: "slow", why: "the job has ended" });
   if (state.still) return;
-  const seen = state.standstills.look(nowMs, run.longestMs, hasEnded(state));
+  const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
   if (!seen) return;
-  const { kind, ranks, says, sinceMs } = seen;
+  const { kind, ranks, says, sinceMs, isSuspicion } = seen;
   const fromIteration = run.lastIteration >= 0 ? run.lastIteration + 1 : null;
   const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
   const still = { ...suspected(about), ranks };
-  state.still = still;
+  const collect = { do: "collect", run, id: still.id, kind, ranks, says } as const;
+  const before = state.suspicion?.incident.id === still.id ? state.suspicion : null;
+  if (isSuspicion) {
+    if (before?.isCollecting) return;
+    const { incident, diagnosis } = before ?? { incident: still, diagnosis: null };
+    state.suspicion = { incident, diagnosis, isCollecting: true, isCertain: false };
+    enqueueDecision(state, collect);
+    return;
+  }
+  if (before?.isCollecting) {
+    state.suspicion = { ...before, isCertain: true };
+    return;
+  }
+  state.still = before ? { ...still, openedMs: before.incident.openedMs } : still;
+  state.suspicion = null;
   state.stillEpoch = run.epoch;
-  enqueue(state, { step: "save", incident: still });
-  enqueueDecision(state, { do: "collect", run, id: still.id, kind, ranks, says });
+  enqueue(state, { step: "save", incident: state.still });
+  // Nothing has moved since it was suspected: the evidence from then is the evidence.
+  const diagnosis = before?.diagnosis;
+  if (diagnosis && diagnosis.verdict.suspects.length > 0)
+    enqueue(state, { step: "confirm", which: "still", diagnosis, atMs: nowMs });
+  else enqueueDecision(state, collect);
 }
 
 function countIterations(turn: Turn, run: JobRun): void {

@@ -8,6 +8,8 @@ import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
+import type { Pace } from "./standstill-detector.ts";
+import { type PastPause, usualPauseMs } from "./usual-pauses.ts";
 
 /** Iterations of the whole job that are kept in memory: an hour at one a second. */
 const KEPT_ITERATIONS = 4096;
@@ -22,6 +24,9 @@ const LATE_MS = 2000;
 
 /** Iterations that tell how long one may take. */
 const LOOKED_BACK = 512;
+/** Pauses that tell whether they recur, each so many times as long as an iteration. */
+const MOST_PAUSES = 6;
+const LEAST_PAUSE = 3;
 /** Machines' clocks and start-up differ. */
 const SAME_START_MS = 10 * 60_000;
 /** Iterations of each kind that are compared: more say no more, and cost. */
@@ -60,6 +65,8 @@ export class JobRun {
   /** The same by agent: each says every two seconds how its own are. */
   readonly #byAgent = new Map<string, Map<Rank, RunRank>>();
   readonly points = new PointTable();
+  /** When each agent was last heard. */
+  readonly heardMs = new Map<string, number>();
   readonly pauses = new Set<number>();
   worldSize = 0;
   /** How often its numbers went back: it was started from a checkpoint within the run. */
@@ -221,6 +228,24 @@ export class JobRun {
     for (let i = from; i < this.#durations.length; i++)
       if (!this.pauses.has(this.#numbers[i]!)) longest = Math.max(longest, this.#durations[i]!);
     return longest;
+  }
+
+  get pace(): Pace {
+    const { levelMs, longestMs } = this;
+    return { levelMs, longestMs, pauseMs: usualPauseMs(this.#pastPauses(), this.#counted + 1) };
+  }
+
+  /** The last iterations that took much longer than others: checkpoints, evaluations, compilations. */
+  #pastPauses(): PastPause[] {
+    const pauses: PastPause[] = [];
+    // The first iteration of a run warms up.
+    for (let i = this.#numbers.length - 1; i > 0 && pauses.length < MOST_PAUSES; i--) {
+      const iteration = this.#numbers[i]!;
+      if (!this.pauses.has(iteration)) continue;
+      const durationMs = this.#durations[i]!;
+      if (durationMs > LEAST_PAUSE * this.levelMs) pauses.push({ iteration, durationMs });
+    }
+    return pauses.reverse();
   }
 
   /**

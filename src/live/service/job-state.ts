@@ -4,13 +4,13 @@ import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";
-import type { ConnectedAgents, Incidents, JobStep } from "./job-events.ts";
+import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
+import { unheardOf, unheardWords } from "./partial-view.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
-import { StandstillDetector } from "./standstill-detector.ts";
+import { StandstillDetector, type StandstillOptions } from "./standstill-detector.ts";
 
-export interface DetectionOptions {
-  readonly hangMs: number;
+export interface DetectionOptions extends StandstillOptions {
   /** A resolved incident that comes back within this time with the same suspects is the same incident. */
   readonly relapseMs: number;
 }
@@ -43,6 +43,8 @@ export interface JobState extends Incidents {
   readonly pastRuns: ReadonlySet<string>;
   /** Iterations of the run (JobRun.pushes) when the last slowdown was over. */
   readonly healthySince: number;
+  /** The job may stand still: agents are asked for evidence, and people hear of it when that proves it. */
+  readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
@@ -50,6 +52,17 @@ export interface JobState extends Incidents {
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
+}
+
+/** A standstill that is not proven. */
+export interface SuspectedStandstill {
+  /** As the incident will be, once it is one. */
+  readonly incident: Incident;
+  /** What the evidence came to so far. */
+  readonly diagnosis: Diagnosis | null;
+  readonly isCollecting: boolean;
+  /** It has lasted so long that it is an incident once the evidence is there, whatever that shows. */
+  readonly isCertain: boolean;
 }
 
 export function newJobState(
@@ -65,7 +78,7 @@ export function newJobState(
     options,
     run: null,
     slowdowns: new SlowdownDetector(),
-    standstills: new StandstillDetector(options.hangMs),
+    standstills: new StandstillDetector(options),
     slow,
     still,
     recent,
@@ -79,6 +92,7 @@ export function newJobState(
     claims: new Map(),
     pastRuns: new Set(),
     healthySince: 0,
+    suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
     steps: [],
@@ -148,14 +162,16 @@ export function savedState(state: JobState): SavedJobState {
 }
 
 /** What is missing to watch the whole job, a sentence each. */
-export function missingParts({ run, claims }: JobState, connected: ConnectedAgents): string[] {
+export function missingParts(
+  { run, claims, suspicion }: JobState,
+  connected: ConnectedAgents,
+  nowMs: number,
+): string[] {
   if (!run) return ["no agent has reported this job since the service started"];
   const missing: string[] = [];
-  const silent = [...run.ranks.values()].filter(({ agent }) => !connected.has(agent));
-  if (silent.length > 0)
-    missing.push(
-      `${rankWords(silent.map(({ report }) => report.rank))}: the agent is not connected`,
-    );
+  if (suspicion) missing.push(`suspected, and no incident yet: ${suspicion.incident.summary}`);
+  const unheard = unheardWords(unheardOf(run, connected, nowMs));
+  if (unheard !== null) missing.push(unheard);
   for (const [name, ranks] of claims)
     missing.push(
       `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,

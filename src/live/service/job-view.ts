@@ -20,7 +20,10 @@ export function jobView(leased: LeasedJob, service: Service): JobView {
     baselineMs: saved.baselineMs,
     incident: leased.open[0]?.id ?? null,
     wastedGpuMs: leased.wastedGpuMs,
-    lacks: leased.missing(service.agents),
+    lacks: [
+      ...leased.missing(service.agents),
+      ...[service.clocks.words(run?.agents ?? []), service.data.says].filter((one) => one !== null),
+    ],
   };
 }
 

@@ -47,6 +47,7 @@ class Stage {
   nowMs = 1_000_000;
   readonly saved: Incident[] = [];
   readonly found: [id: string, Verdict][] = [];
+  write: () => Promise<void> = () => Promise.resolve();
   collect: () => Promise<Verdict | null> = () => Promise.resolve(VERDICT);
   localize: () => Promise<Verdict | null> = () => Promise.resolve(SLOW);
   searches = 0;
@@ -62,7 +63,7 @@ class Stage {
       lease: {
         job: "j",
         isHeld: true,
-        write: () => Promise.resolve(),
+        write: () => this.write(),
         onLost: () => undefined,
         release: () => Promise.resolve(),
       },
@@ -77,9 +78,10 @@ class Stage {
         setTimer: () => () => undefined,
       },
       actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
-      detection: { hangMs: 30_000, relapseMs: 600_000 },
+      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000 },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
+      hasNoRoom: (error) => /ENOSPC/.test(String(error)),
       effects: {
         nowMs,
         localize: async () => {
@@ -186,8 +188,9 @@ class Stage {
   }
 
   async hang(): Promise<void> {
-    for (const machine of [0, 1]) this.beat(machine, { silentMs: 20_000, openOperators: 3 });
-    await this.wait(40_000);
+    this.nowMs += 39_000;
+    for (const machine of [0, 1]) this.beat(machine, { silentMs: 39_000, openOperators: 3 });
+    await this.wait(1000);
   }
 
   get states(): string[] {
@@ -232,13 +235,23 @@ describe("LeasedJob", () => {
     expect(stage.leased.hasEnded).toBe(true);
   });
 
+  it("shows and confirms an incident that cannot be written because the disk is full", async () => {
+    const stage = new Stage();
+    stage.start();
+    await stage.iterations(1, 20);
+    stage.write = () => Promise.reject(new Error("ENOSPC: no space left on device, write"));
+    await stage.hang();
+    expect(stage.states).toEqual(["suspected", "confirmed"]);
+    expect(stage.leased.open[0]).toMatchObject({ state: "confirmed", ranks: [1] });
+  });
+
   it("collects again after a restart in the middle, and sees the job go on", async () => {
     const stage = new Stage();
     stage.start();
     await stage.iterations(1, 20);
     stage.collect = () => new Promise(() => undefined);
-    for (const machine of [0, 1]) stage.beat(machine, { silentMs: 20_000, openOperators: 3 });
     stage.nowMs += 40_000;
+    for (const machine of [0, 1]) stage.beat(machine, { silentMs: 40_000, openOperators: 3 });
     stage.leased.tick();
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(stage.states).toEqual(["suspected"]);

@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
 import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
 import { isOpen, withActions } from "./incident-lifecycle.ts";
@@ -28,7 +29,9 @@ import type {
   LocalizeDecision,
   SaveDecision,
 } from "./job-events.ts";
+import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
+import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 
 /** What a job needs from the service. */
@@ -59,6 +62,7 @@ export class LeasedJob {
   readonly job: string;
   readonly writer: IncidentWriter;
   readonly #options: LeasedJobOptions;
+  readonly #regressions: RegressionWatch;
   #state: JobState;
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
@@ -69,17 +73,36 @@ export class LeasedJob {
     this.#options = options;
     this.job = options.lease.job;
     const document = documentOf(options.document);
+    this.#regressions = new RegressionWatch(
+      {
+        save: (incident) => this.writer.save(incident),
+        trouble: (error) => this.#trouble(error),
+      },
+      savedRegressions(options.document),
+    );
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => this.saved,
+      state: () => ({
+        ...this.saved,
+        machines: this.#machines(),
+        regressions: this.#regressions.state,
+      }),
     });
   }
 
   get run(): JobRun | null {
     return this.#state.run;
+  }
+
+  /** Where it runs; null where it is over, or no agent has reported it since `heardMs`. */
+  placed(heardMs: number): PlacedJob | null {
+    const { run, job } = this;
+    if (!run) return placedJobOf(this.#options.document, heardMs);
+    if (this.hasEnded || this.seenMs < heardMs) return null;
+    return { job, run: run.run, startedMs: run.startedMs, machines: machinesOf(run) };
   }
 
   get seenMs(): number {
@@ -96,7 +119,8 @@ export class LeasedJob {
 
   /** Open incidents that are saved, the worst first. */
   get open(): readonly Incident[] {
-    return openIncidents(this.#state, this.#options.effects.nowMs());
+    const { open } = this.#regressions;
+    return [...openIncidents(this.#state, this.#options.effects.nowMs()), ...(open ? [open] : [])];
   }
 
   /** The same, and the one that was resolved last. */
@@ -110,7 +134,7 @@ export class LeasedJob {
   }
 
   missing(connected: ConnectedAgents): readonly string[] {
-    return missingParts(this.#state, connected);
+    return missingParts(this.#state, connected, this.#options.effects.nowMs());
   }
 
   /** What of the report was refused, because another agent has those ranks; null for nothing. */
@@ -130,6 +154,9 @@ export class LeasedJob {
 
   beat(agent: string, beat: BeatReport["jobs"][number]): void {
     this.#dispatch({ type: "beat", agent, beat });
+    const { run } = this;
+    if (beat.work && run?.isOf(agent, beat.run))
+      this.#regressions.take(agent, run, beat.work, this.#options.effects.nowMs());
   }
 
   agentGone(agent: string): void {
@@ -138,17 +165,20 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
+    if (this.run) this.#regressions.tick(this.run, this.#options.effects.nowMs());
   }
 
   /** Waits for what is being carried out. */
   async idle(): Promise<void> {
     let last: Promise<void> | null = null;
     while (last !== this.#step) await (last = this.#step);
+    await this.#regressions.idle();
   }
 
   /** What was left undone when the last service that held it ended. */
   async recover(): Promise<void> {
     this.writer.flush();
+    if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
     for (const incident of this.#records()) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
@@ -267,6 +297,13 @@ export class LeasedJob {
 
   #latest(id: string): Incident | undefined {
     return this.#records().find((one) => one.id === id);
+  }
+
+  /** For whichever service compares the site's machines. */
+  #machines(): SavedMachines {
+    const { run } = this;
+    const machines = run ? machinesOf(run) : placedJobOf(this.#options.document, 0)?.machines;
+    return savedMachines(machines ?? new Map());
   }
 
   #trouble(error: unknown): void {

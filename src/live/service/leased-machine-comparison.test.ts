@@ -71,14 +71,23 @@ async function site(sick = 4) {
         match: "",
         via: "query-range",
         rangeS: 900,
-        nowMs: Date.now,
-        ranksOn: () => [],
+        jobs: async () => null,
         pictured: () => {},
         trouble: (line) => troubles.push(line),
+      },
+      incidents: {
+        nowMs: Date.now,
+        relapseMs: 600_000,
+        actions: {
+          propose: async () => [],
+          runAutomatic: async () => undefined,
+          recover: async (incident) => incident,
+        },
       },
       writing: {
         history,
         alerts: readServeConfig(null, {}, { HOME: "/" }).alerts,
+        hasNoRoom: () => false,
         alertsEnv: {
           nowMs: Date.now,
           fetch,

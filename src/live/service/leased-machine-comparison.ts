@@ -1,17 +1,15 @@
 /** The schedule of the machine comparison, under a lease: of several services one asks Prometheus. */
 import { errorText } from "../../base/errors.ts";
-import type { Incident } from "../../model/incident.ts";
+import { type Incident, type IncidentAction, NO_ONE_JOB } from "../../model/incident.ts";
 import type { Coordinator } from "../wire/transport.ts";
-import {
-  MachineComparison,
-  MACHINES,
-  type MachineComparisonOptions,
-} from "./machine-comparison.ts";
+import { MachineComparison, type MachineComparisonOptions } from "./machine-comparison.ts";
+import { MachineIncidents, type MachineIncidentsOptions } from "./machine-incidents.ts";
 import { IncidentWriter, type IncidentWriterOptions } from "./incident-writer.ts";
 
 export interface LeasedMachineComparisonOptions {
   readonly coordinator: Coordinator;
-  readonly comparison: Omit<MachineComparisonOptions, "save">;
+  readonly comparison: MachineComparisonOptions;
+  readonly incidents: Omit<MachineIncidentsOptions, "save">;
   readonly writing: Omit<
     IncidentWriterOptions,
     "lease" | "unsaved" | "sentAlerts" | "state" | "lost"
@@ -21,6 +19,7 @@ export interface LeasedMachineComparisonOptions {
 
 interface Leased {
   readonly comparison: MachineComparison;
+  readonly incidents: MachineIncidents;
   readonly writer: IncidentWriter;
 }
 
@@ -34,7 +33,21 @@ export class LeasedMachineComparison {
   }
 
   get open(): readonly Incident[] {
-    return this.#leased?.comparison.open ?? [];
+    return this.#leased?.incidents.open ?? [];
+  }
+
+  /** Also those resolved of late. */
+  get shown(): readonly Incident[] {
+    return this.#leased?.incidents.shown ?? [];
+  }
+
+  get writer(): IncidentWriter | null {
+    return this.#leased?.writer ?? null;
+  }
+
+  /** null where it has no such incident. */
+  async putAction(id: string, action: IncidentAction): Promise<Incident | null> {
+    return (await this.#leased?.incidents.putAction(id, action)) ?? null;
   }
 
   /** See MachineComparison; nothing where another service asks Prometheus. */
@@ -56,7 +69,10 @@ export class LeasedMachineComparison {
   async #turn(): Promise<void> {
     const { trouble } = this.#options.comparison;
     try {
-      this.#leased ??= await this.#claim();
+      if (!this.#leased) {
+        this.#leased = await this.#claim();
+        await this.#leased?.incidents.recover();
+      }
       await this.#leased?.comparison.look();
     } catch (error) {
       trouble(`the comparison of machines: ${errorText(error)}`);
@@ -65,28 +81,31 @@ export class LeasedMachineComparison {
 
   async #claim(): Promise<Leased | null> {
     const { coordinator, writing, comparison: comparing } = this.#options;
-    const lease = await coordinator.claim(MACHINES);
+    const lease = await coordinator.claim(NO_ONE_JOB);
     if (!lease) return null;
-    const document = recordOf(await coordinator.read(MACHINES));
+    const document = recordOf(await coordinator.read(NO_ONE_JOB));
     const writer: IncidentWriter = new IncidentWriter({
       ...writing,
       lease,
       unsaved: incidentsOf(document["unsaved"]),
       sentAlerts: document["alerts"] ?? null,
-      state: () => comparison.state,
+      state: () => incidents.state,
       lost: () => {
         this.#leased = null;
         void writer.drop();
       },
     });
-    const known = incidentsOf(document["incidents"]);
-    const comparison: MachineComparison = new MachineComparison(
-      { ...comparing, save: (incident) => writer.save(incident) },
+    const known = {
+      incidents: incidentsOf(document["incidents"]),
+      recent: incidentsOf(document["recent"]),
+    };
+    const incidents: MachineIncidents = new MachineIncidents(
+      { ...this.#options.incidents, save: (incident) => writer.save(incident) },
       known,
     );
     writer.flush();
-    for (const incident of known) writer.alerts.notify(incident);
-    return { comparison, writer };
+    for (const incident of incidents.shown) writer.alerts.notify(incident);
+    return { comparison: new MachineComparison(comparing, incidents), incidents, writer };
   }
 }
 

@@ -1,28 +1,28 @@
 /**
- * Machines that go bad, from the site's Prometheus, on a schedule (Minder §5): a machine that is unlike its peers in two
- * calls in a row is an incident, one that is like them again in two is over. One service does this, under a lease of its
- * own.
+ * Machines that go bad, from the site's Prometheus, on a schedule (Minder §5): machines of one job are compared with each
+ * other, those of no one job by hard counters alone. One service does this, under a lease of its own.
  */
 import { errorText } from "../../base/errors.ts";
 import { WatchedFleet, machineVerdict, suspectPictures } from "../../pipeline/machines.ts";
+import {
+  fleetByJob,
+  hardCountersOf,
+  isHardCounter,
+  type PlacedJob,
+} from "../../pipeline/machines-by-job.ts";
 import { type Server, type Way, nowS } from "../../ingest/prometheus/prometheus.ts";
 import type { Suspected } from "../../verdict/story/plain-metrics.ts";
 import type { Fleet } from "../../model/fleet.ts";
-import type { Rank } from "../../model/ids.ts";
-import type { Incident } from "../../model/incident.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
-import type { MachineReport } from "../../model/machine-report.ts";
-import { confirmed, isOpen, resolved, suspected } from "./incident-lifecycle.ts";
+import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
+import { shortName } from "../../model/machine-names.ts";
+import type { MachineIncidents, SeenMachine } from "./machine-incidents.ts";
 
-/** The lease's name; no job is called that. */
-export const MACHINES = "machines-of-the-site";
-const CALLS_TO_CONFIRM = 2;
-const CALLS_TO_RESOLVE = 2;
 /** Machines of a job's incident are drawn when it is known and at the next calls, which see how it went on. */
 const CALLS_DRAWN = 4;
 const MOST_REQUESTS = 64;
-/** An incident of a machine that lasts is drawn again so often. */
-const DRAWN_EVERY = 5;
+/** Agents report their jobs within seconds of a start: the first call without any says nothing. */
+const CALLS_WITHOUT_JOBS = 2;
 
 export interface MachineComparisonOptions {
   /** Asked again until it is there. */
@@ -30,10 +30,8 @@ export interface MachineComparisonOptions {
   readonly match: string;
   readonly via: "auto" | Way;
   readonly rangeS: number;
-  nowMs(this: void): number;
-  save(this: void, incident: Incident): Promise<void>;
-  /** Ranks of running jobs on a machine. */
-  ranksOn(this: void, machine: string): readonly Rank[];
+  /** The jobs that run on the site; null where no agent has ever reported one: then all machines count as one job's. */
+  jobs(this: void): Promise<readonly PlacedJob[] | null>;
   /** What to draw an incident's machines with, beside their peers; called again as more is known. */
   pictured(this: void, id: string, metrics: readonly MachinePicture[]): void;
   trouble(this: void, line: string): void;
@@ -46,41 +44,31 @@ interface PictureRequest {
   calls: number;
 }
 
-interface Seen {
-  incident: Incident;
-  calls: number;
-  missed: number;
+/** Machines that were compared with each other. */
+interface Compared {
+  readonly job: PlacedJob | null;
+  readonly fleet: Fleet;
+  readonly report: MachineReport;
+  readonly pictures: readonly MachinePicture[];
+  readonly seen: readonly SeenMachine[];
 }
 
 const ENV = { signal: new AbortController().signal, progress: () => undefined };
 
 export class MachineComparison {
   readonly #options: MachineComparisonOptions;
+  readonly #incidents: Pick<MachineIncidents, "observe">;
   #fleet: { readonly server: Server; readonly watched: WatchedFleet } | null = null;
-  readonly #seen = new Map<string, Seen>();
   /** What the last call saw. */
-  #last: { readonly fleet: Fleet; readonly report: MachineReport } | null = null;
+  #last: readonly Compared[] = [];
+  #callsWithoutJobs = 0;
   /** By incident of a job. */
   readonly #requests = new Map<string, PictureRequest>();
   #isBusy = false;
 
-  constructor(options: MachineComparisonOptions, known: readonly Incident[]) {
+  constructor(options: MachineComparisonOptions, incidents: Pick<MachineIncidents, "observe">) {
     this.#options = options;
-    for (const incident of known)
-      if (isOpen(incident))
-        this.#seen.set(incident.machines[0] ?? "", {
-          incident,
-          calls: CALLS_TO_CONFIRM,
-          missed: 0,
-        });
-  }
-
-  get open(): readonly Incident[] {
-    return [...this.#seen.values()].map(({ incident }) => incident);
-  }
-
-  get state(): object {
-    return { incidents: this.open };
+    this.#incidents = incidents;
   }
 
   /** An incident of a job accuses these machines: how are they? Answered now with what is known, and after the next calls. */
@@ -99,15 +87,11 @@ export class MachineComparison {
 
   #draw(id: string): void {
     const request = this.#requests.get(id);
-    if (!request || !this.#last) return;
+    if (!request || this.#last.length === 0) return;
     if (++request.calls >= CALLS_DRAWN) this.#requests.delete(id);
-    const { fleet, report } = this.#last;
-    const metrics = suspectPictures(
-      fleet,
-      report,
-      request.machines,
-      request.sinceS,
-      request.suspects,
+    const { machines, sinceS, suspects } = request;
+    const metrics = this.#last.flatMap(({ fleet, report }) =>
+      suspectPictures(fleet, report, machines, sinceS, suspects),
     );
     if (metrics.length > 0) this.#options.pictured(id, metrics);
   }
@@ -126,7 +110,7 @@ export class MachineComparison {
   }
 
   async #look(): Promise<void> {
-    const { nowMs, save, ranksOn, connect, match, via, rangeS } = this.#options;
+    const { connect, match, via, rangeS, pictured } = this.#options;
     if (!this.#fleet) {
       const server = await connect();
       this.#fleet = {
@@ -134,48 +118,51 @@ export class MachineComparison {
         watched: new WatchedFleet(server, { match, via, job: null }, rangeS),
       };
     }
+    const jobs = await this.#options.jobs();
+    this.#callsWithoutJobs = jobs === null ? this.#callsWithoutJobs + 1 : 0;
     const fleet = await this.#fleet.watched.at(nowS(this.#fleet.server), ENV);
-    const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn);
-    this.#last = { fleet, report };
+    this.#last =
+      jobs === null
+        ? [await compared(null, fleet)]
+        : await Promise.all(
+            fleetByJob(fleet, jobs).map((part) =>
+              part.job === null ? comparedByCounters(part.fleet) : compared(part.job, part.fleet),
+            ),
+          );
     for (const id of this.#requests.keys()) this.#draw(id);
-    const draw = ({ id }: Incident, machine: string): void =>
-      this.#options.pictured(
-        id,
-        pictures.filter((picture) => picture.machine === machine),
-      );
-    const faulty = new Map(
-      report.faulty.filter(({ untilS }) => untilS === null).map((one) => [one.machine, one]),
+    if (jobs === null && this.#callsWithoutJobs < CALLS_WITHOUT_JOBS) return;
+    const inPart = new Map(
+      this.#last.flatMap((part) => part.fleet.machines.map((name) => [name, part] as const)),
     );
-    for (const [machine, one] of faulty) {
-      const known = this.#seen.get(machine);
-      if (!known) {
-        const record = suspected({
-          job: MACHINES,
-          run: machine.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64),
-          kind: "faulty-machine",
-          summary: `${machine} is unlike its peers: ${one.why}`,
-          onsetMs: 1000 * one.sinceS,
-          nowMs: nowMs(),
-          fromIteration: null,
-        });
-        const incident = { ...record, machines: [machine] };
-        this.#seen.set(machine, { incident, calls: 1, missed: 0 });
-        draw(incident, machine);
-        await save(incident);
-      } else {
-        known.missed = 0;
-        known.calls++;
-        if (known.calls === CALLS_TO_CONFIRM || known.calls % DRAWN_EVERY === 0)
-          draw(known.incident, machine);
-        if (known.calls !== CALLS_TO_CONFIRM) continue;
-        known.incident = confirmed(known.incident, verdictOf(machine), nowMs());
-        await save(known.incident);
-      }
-    }
-    for (const [machine, known] of this.#seen) {
-      if (faulty.has(machine) || ++known.missed < CALLS_TO_RESOLVE) continue;
-      this.#seen.delete(machine);
-      await save(resolved(known.incident, nowMs(), `over: ${machine} is like its peers again`));
-    }
+    const drawn = await this.#incidents.observe(
+      this.#last.flatMap(({ seen }) => seen),
+      (machine) => {
+        const part = inPart.get(machine);
+        return part ? { job: part.job?.job ?? null } : null;
+      },
+    );
+    for (const { id, machine } of drawn)
+      pictured(id, inPart.get(machine)?.pictures.filter((one) => one.machine === machine) ?? []);
   }
+}
+
+async function compared(job: PlacedJob | null, fleet: Fleet): Promise<Compared> {
+  const ranks = new Map(
+    [...(job?.machines ?? [])].map(([name, one]) => [shortName(name), one.ranks]),
+  );
+  const ranksOn = (machine: string) => ranks.get(shortName(machine)) ?? [];
+  const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn);
+  const seen = report.faulty
+    .filter(({ untilS }) => untilS === null)
+    .map((faulty) => ({ job, faulty, verdict: () => verdictOf(faulty.machine) }));
+  return { job, fleet, report, pictures, seen };
+}
+
+/** Nobody knows what these machines should be doing. */
+async function comparedByCounters(fleet: Fleet): Promise<Compared> {
+  const isHard = ({ deviations }: FaultyMachine): boolean =>
+    deviations.some(({ metric }) => isHardCounter(metric));
+  const found = await compared(null, hardCountersOf(fleet));
+  const report = { ...found.report, faulty: found.report.faulty.filter(isHard) };
+  return { ...found, fleet, report, seen: found.seen.filter(({ faulty }) => isHard(faulty)) };
 }

@@ -24,7 +24,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const found = shown.find((one) => one.id === id);
       if (found) return found;
     }
-    return service.machines?.open.find((one) => one.id === id) ?? null;
+    return service.machines?.shown.find((one) => one.id === id) ?? null;
   };
   const openOnes = (): Incident[] => [
     ...[...service.jobs.values()].flatMap(({ open }) => open),
@@ -114,6 +114,9 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     stats() {
       const { figures, bus } = service;
       const jobs = [...service.jobs.values()];
+      const writers = [...jobs, service.machines ?? []]
+        .flat()
+        .flatMap(({ writer }) => writer ?? []);
       return {
         startedMs,
         agents: service.agents.size,
@@ -130,14 +133,17 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         verdictSeconds: figures.verdictSeconds,
         droppedPoints: figures.droppedPoints,
         historyPending:
-          (history.pending ?? 0) + jobs.reduce((sum, { writer }) => sum + writer.unsaved, 0),
+          (history.pending ?? 0) + writers.reduce((sum, { unsaved }) => sum + unsaved, 0),
         historyFailures: history.failures ?? 0,
-        alertsSent: jobs.reduce((sum, { writer }) => sum + writer.alerts.sent, 0),
-        alertFailures: jobs.reduce((sum, { writer }) => sum + writer.alerts.failures, 0),
+        alertsSent: writers.reduce((sum, { alerts }) => sum + alerts.sent, 0),
+        alertFailures: writers.reduce((sum, { alerts }) => sum + alerts.failures, 0),
         leases: jobs.length,
       };
     },
+    degraded: () => service.data.says,
     async trouble() {
+      // A full disk is no reason to end the service: what is not written lives in its memory.
+      if (service.data.says !== null) return null;
       // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
       if (history.pending !== undefined) return null;
       try {

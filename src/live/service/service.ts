@@ -4,19 +4,22 @@
  */
 import { join } from "node:path";
 import type { History } from "../../history/history.ts";
-import type { JobFile } from "../../ingest/job-file.ts";
-import { shortName } from "../../model/machine-names.ts";
+import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
+import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
-import { LIMITS, type AgentHello, type Report } from "../wire/messages.ts";
+import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
+import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import { DataFolder } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
+import { placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -24,6 +27,7 @@ import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
+import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import { Refusal } from "./view.ts";
 
@@ -35,10 +39,15 @@ export interface ServiceOptions {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly hangMs: number;
+  readonly pauseMs: number;
+  /** Of jobs that have thresholds of their own. */
+  readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
+  /** Where the site's machines hang in the network. */
+  readonly fabric: readonly FabricPort[];
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
     | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
@@ -56,6 +65,7 @@ const TICK_MS = 250;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
+const ROOM_MS = 10_000;
 const PRUNE_MS = 24 * 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
@@ -70,6 +80,8 @@ export class Service {
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
+  readonly clocks = new AgentClocks();
+  readonly data: DataFolder;
   readonly figures = {
     points: 0,
     refusedReports: 0,
@@ -119,9 +131,13 @@ export class Service {
           const incident = await leased.putAction(id, action);
           if (incident) return incident;
         }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
+    const evidence = join(options.folder, "incidents");
+    this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
     this.temperatures = new Temperatures(options.machines, nowMs, trouble);
     this.machines = options.machines ? this.#compareMachines(options.machines) : null;
@@ -133,6 +149,7 @@ export class Service {
       },
       gone: (agent) => {
         this.#agents.delete(agent);
+        this.clocks.forget(agent);
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
@@ -170,6 +187,7 @@ export class Service {
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
     every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    every(ROOM_MS, () => void this.data.look());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -199,7 +217,10 @@ export class Service {
 
   async #report(from: AgentHello, report: Report): Promise<void> {
     const { agent } = from;
+    const nowMs = this.options.nowMs();
     if (report.kind === "beat") {
+      const clock = this.clocks.heard(agent, report.nowMs, nowMs);
+      if (clock !== null) this.publisher.trouble(clock);
       for (const beat of report.jobs) this.jobs.get(beat.job)?.beat(agent, beat);
       this.#countDropped(agent, report.dropped.points);
       return;
@@ -211,12 +232,8 @@ export class Service {
     if (report.kind === "event" && report.what === "trouble")
       this.publisher.trouble(`${agent}: ${report.says}`);
     if (!leased) return;
-    const latestMs = this.options.nowMs() + LIMITS.futureMs;
-    if (report.kind === "job" && report.startedMs > latestMs)
-      return this.#refuse(`${agent} reports that job ${job} starts in the future`);
-    if (report.kind === "points" && report.endMs.some((ms) => ms > latestMs))
-      return this.#refuse(`${agent} reports iterations in the future; its clock is wrong`);
-    const refused = leased.report(from, report, this.#agents);
+    const corrected = this.clocks.corrected(agent, report, nowMs);
+    const refused = leased.report(from, corrected, this.#agents);
     if (report.kind === "points") this.figures.points += report.rank.length - (refused?.rows ?? 0);
     if (!refused) return;
     if (refused.ranks.length > 0)
@@ -240,14 +257,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, jobFiles, hangMs, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
-      jobFile: jobFiles.get(lease.job) ?? null,
+      jobFile: this.#jobFile(lease.job),
       actions: this.actions,
-      detection: { hangMs, relapseMs },
+      detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,
@@ -278,24 +295,26 @@ export class Service {
     everyMs,
     ...query
   }: NonNullable<ServiceOptions["machines"]>): LeasedMachineComparison {
-    const { coordinator, nowMs } = this.options;
+    const { coordinator, nowMs, relapseMs } = this.options;
     return new LeasedMachineComparison({
       coordinator,
       everyMs,
       comparison: {
         ...query,
-        nowMs,
-        ranksOn: (machine) =>
-          [...this.jobs.values()].flatMap(({ run }) =>
-            [...(run?.ranks.values() ?? [])]
-              .filter((one) => shortName(one.machine) === shortName(machine))
-              .map(({ report }) => report.rank),
-          ),
+        jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
         pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: this.publisher.trouble,
       },
+      incidents: { nowMs, relapseMs, actions: this.actions },
       writing: this.#writing(),
     });
+  }
+
+  /** What is known of a job beside its agents. */
+  #jobFile(job: string): JobFile | null {
+    const { jobFiles, fabric } = this.options;
+    const given = jobFiles.get(job) ?? null;
+    return fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric };
   }
 
   /** What writing incidents down needs. */
@@ -314,6 +333,7 @@ export class Service {
         },
       },
       changed: (incident: Incident) => this.#changed(incident),
+      hasNoRoom: (error: unknown) => this.#hasNoRoom(error),
     };
   }
 
@@ -324,9 +344,18 @@ export class Service {
     connected: this.#agents,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),
   };
+
+  #hasNoRoom(error: unknown): boolean {
+    const before = this.data.says;
+    const isFull = this.data.failed(error);
+    const { says } = this.data;
+    if (says !== null && before === null) this.publisher.trouble(says);
+    return isFull;
+  }
 
   /** Pictures come after the verdict, which does not wait for them. */
   #diagnosed({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {

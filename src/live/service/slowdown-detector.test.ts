@@ -145,4 +145,20 @@ describe("SlowdownDetector", () => {
     const after = [103, 104, 105, 106, 107, 108].flatMap((i) => push(i, 1000));
     expect(after.map((one) => one.do)).toContain("recovered");
   });
+
+  it("searches an incident again ever more seldom, unless the job became slower", () => {
+    const searchesOf = (msAt: (iteration: number) => number): number[] => {
+      const slowWatch = new SlowdownDetector();
+      const [slowFrom, fromMs, beforeMs, afterMs] = [1, 0, 1000, 1500];
+      slowWatch.resume({ slowFrom, fromMs, beforeMs, afterMs, isTentative: false }, true);
+      return Array.from({ length: 1000 }, (_, i) => i + 1).filter((iteration) => {
+        const durationMs = msAt(iteration);
+        const one = { iteration, durationMs, endMs: 1000 * iteration, levelMs: 1000, shift: null };
+        return slowWatch.push(one).some((decision) => decision.do === "localize");
+      });
+    };
+    // Every 40th before: 25 searches.
+    expect(searchesOf(() => 1500)).toHaveLength(5);
+    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(6);
+  });
 });

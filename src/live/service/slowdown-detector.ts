@@ -40,9 +40,13 @@ const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
-/** Where somebody was found, once more soon, and then now and then: another may be slow by now. */
+/**
+ * Where somebody was found, once more soon; then where the job became slower or faster, and after twice as many iterations
+ * each time: another may be slow by now.
+ */
 const SECOND_LOOK = 7;
 const LOOK_EVERY = 40;
+const CHANGED = 1.1;
 /** Back: the middle of the last ones is nearer to before than to after by this much of the way. */
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
@@ -55,6 +59,8 @@ export class SlowdownDetector {
   #slow = 0;
   #attempts = 0;
   #isSettled = false;
+  /** What an iteration took when the job was last searched again. */
+  #searchedMs = NaN;
   readonly #healthy: number[] = [];
   readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
     [];
@@ -166,8 +172,7 @@ export class SlowdownDetector {
       return [{ do: "recovered", suspicion }];
     }
     if (this.#isSettled) {
-      const isDue = this.#slow === SECOND_LOOK || this.#slow % LOOK_EVERY === 0;
-      if (!isDue) return [];
+      if (!this.#isDueAgain()) return [];
       return [{ do: "localize", suspicion, slow: this.#slow, isAgain: true, isLast: false }];
     }
     const due = ATTEMPTS[this.#attempts];
@@ -181,6 +186,17 @@ export class SlowdownDetector {
       this.#attempts++;
     const isLast = this.#attempts === ATTEMPTS.length;
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast }];
+  }
+
+  #isDueAgain(): boolean {
+    const turn = this.#slow / LOOK_EVERY;
+    if (this.#slow !== SECOND_LOOK && !Number.isInteger(turn)) return false;
+    const nowMs = median(this.#last.map(({ ms }) => ms));
+    const ratio = Math.max(nowMs / this.#searchedMs, this.#searchedMs / nowMs);
+    const isTurn = this.#slow === SECOND_LOOK || Number.isInteger(Math.log2(turn));
+    if (!isTurn && !(ratio > CHANGED)) return false;
+    this.#searchedMs = nowMs;
+    return true;
   }
 
   #isPlain(levelMs: number): boolean {

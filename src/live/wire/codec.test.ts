@@ -50,6 +50,29 @@ describe("frames", () => {
       });
   });
 
+  it("of a beat carry summaries of work, and stand without one that is not understood", () => {
+    const beat = beatOf("j", 1);
+    const [job] = beat.jobs;
+    const work = {
+      interval: 7,
+      parts: { step: { bucket: [300, 310], count: [5, 2] } },
+      synchronizations: 1,
+      flops: 0,
+    };
+    const told = (said: unknown): unknown => {
+      const report = { ...beat, jobs: [{ ...job!, work: said as typeof work }] };
+      return (decoded(encodeReport(1, report, null)) as { report: typeof beat }).report.jobs[0];
+    };
+    expect(told(work)).toEqual({ ...job, work });
+    for (const other of ["new words", { interval: 1.5, parts: {} }, { interval: 1, parts: null }])
+      expect(told(other)).toEqual(job);
+    const odd = { step: { bucket: [1, 2], count: [1] }, "new part": { bucket: [1], count: [1] } };
+    expect(told({ ...work, parts: odd, flops: -1 })).toEqual({
+      ...job,
+      work: { ...work, parts: {} },
+    });
+  });
+
   it("come back as they were, wherever they lie", () => {
     const shift = fc.integer({ min: 0, max: 9 });
     fc.assert(

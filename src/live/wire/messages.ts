@@ -4,6 +4,7 @@
  * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
  */
 import type { Rank } from "../../model/ids.ts";
+import type { WorkSummary } from "../../model/work-summary.ts";
 
 export const PROTOCOL = 1;
 
@@ -19,8 +20,6 @@ export const LIMITS = {
   reportBytes: 4 << 20,
   replyBytes: 64 << 20,
   textLength: 4096,
-  /** Milliseconds that a time may lie ahead of the service's clock. */
-  futureMs: 60_000,
 } as const;
 
 /** Who an agent is; the first it says. */
@@ -105,6 +104,13 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /**
+     * What iterations of the last interval were spent on; repeated until the next is there, so that a beat that is lost
+     * costs nothing. Older agents do not say it, older services do not read it.
+     */
+    readonly work?: WorkSummary;
+    /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
+    readonly pause?: string;
   }[];
   /** What did not reach the service because the buffer was full, since the start of the agent. */
   readonly dropped: { readonly reports: number; readonly points: number };

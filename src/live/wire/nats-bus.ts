@@ -91,7 +91,7 @@ export async function connectNatsBus(
         const follower = followJob(js, {
           job,
           fromMs: nowMs() - replayMs,
-          take: createReportIntake(job, handlers, nowMs, traffic),
+          take: createReportIntake(job, handlers, traffic),
           onTrouble: trouble.report,
         });
         followers.set(job, follower);

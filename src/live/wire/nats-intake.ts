@@ -5,7 +5,7 @@ import { decodeFrame, FrameError, type PartFrame, type ReportFrame } from "./cod
 import { LIMITS, type Report } from "./messages.ts";
 import { messageOf, STREAM, subjects } from "./nats-connect.ts";
 import type { AgentBusHandlers } from "./transport.ts";
-import { createTroubleReporterByKey, isAhead } from "./trouble.ts";
+import { createTroubleReporterByKey } from "./trouble.ts";
 
 interface Parts {
   readonly id: number;
@@ -24,7 +24,6 @@ const MOST_SENDERS = 20_000;
 export function createReportIntake(
   job: string,
   handlers: AgentBusHandlers,
-  nowMs: () => number,
   traffic: { reports: number; reportBytes: number; refused: number },
 ): (subject: string, data: Uint8Array) => Promise<void> {
   const taken = new Map<string, number>();
@@ -42,7 +41,6 @@ export function createReportIntake(
     if (sequence <= (taken.get(sender) ?? 0)) return;
     if (taken.size > MOST_SENDERS) taken.clear();
     taken.set(sender, sequence);
-    if (isAhead(report, nowMs())) return refuse(agent, "its timestamps are in the future");
     for (let tries = 1; ; tries++) {
       try {
         await handlers.report(from, report);

@@ -1,6 +1,5 @@
 /** Trouble reported to people once: the same line comes back with every retry. */
 import { cutText, harmless } from "../../base/text.ts";
-import { LIMITS, type Report } from "./messages.ts";
 
 /** Reports a line that differs from the last one; after `clear` the same line is reported again. */
 export interface TroubleReporter {
@@ -42,20 +41,5 @@ export function safely(call: () => void): void {
     call();
   } catch {
     // Whoever was called has to look after its own errors; the carrier goes on.
-  }
-}
-
-/** Whether a report speaks of times that cannot have been yet, by the service's clock. */
-export function isAhead(report: Report, nowMs: number): boolean {
-  const most = nowMs + LIMITS.futureMs;
-  switch (report.kind) {
-    case "points":
-      return report.endMs.some((endMs) => endMs > most);
-    case "beat":
-      return report.nowMs > most;
-    case "event":
-      return report.atMs > most;
-    case "job":
-      return report.startedMs > most;
   }
 }

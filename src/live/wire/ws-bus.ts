@@ -7,7 +7,7 @@ import { encodeAck, encodeRequest, type Frame, type ReportFrame } from "./codec.
 import { type AgentHello, LIMITS, NAME, PROTOCOL, type Report } from "./messages.ts";
 import { createPendingReplies, type PendingReplies } from "./replies.ts";
 import type { AgentBus, AgentBusHandlers } from "./transport.ts";
-import { createTroubleReporterByKey, isAhead, safely } from "./trouble.ts";
+import { createTroubleReporterByKey, safely } from "./trouble.ts";
 import { CLOSE } from "./ws-close.ts";
 import { type Connection, createConnection } from "./ws-connection.ts";
 import { type Authorization, pathOf, refuseUpgrade } from "./ws-upgrade.ts";
@@ -15,7 +15,6 @@ import { type Authorization, pathOf, refuseUpgrade } from "./ws-upgrade.ts";
 export interface ServeAgentsOptions {
   authorize(this: void, request: IncomingMessage): Authorization;
   readonly handlers: AgentBusHandlers;
-  nowMs(this: void): number;
   readonly helloTimeoutMs?: number;
   /** Without a sign of life for so long, an agent is gone. */
   readonly idleTimeoutMs?: number;
@@ -66,7 +65,6 @@ export function serveAgents(
   {
     authorize,
     handlers,
-    nowMs,
     helloTimeoutMs = 5000,
     idleTimeoutMs = 15_000,
     mostAgents = 8192,
@@ -182,14 +180,6 @@ export function serveAgents(
       acknowledge(connection, one.taken);
     };
     if (sequence <= one.taken) return done();
-    if (isAhead(report, nowMs())) {
-      traffic.refused++;
-      tellOf(
-        `${hello.agent} clock`,
-        `agent ${hello.agent}: its timestamps are in the future, so its reports are refused`,
-      );
-      return done();
-    }
     const failed = (error: unknown): void => {
       tellOf(
         `${hello.agent} report`,

@@ -1,7 +1,7 @@
 /**
  * What the job did before it was ended. A scheduler, a person, a launcher or a watchdog also ends jobs that have stood
  * still for long; then the end is the aftermath, and the question is who stopped. Time-outs tell, and so do clocks: no
- * iteration was reported any more, long before anything else was told.
+ * iteration was reported any more, long before anything else was logged.
  */
 import { largest } from "../../base/numbers.ts";
 import { CLOCK_TOLERANCE_MS, followsOn, isEnding, isTimeout } from "../../model/connections.ts";
@@ -39,13 +39,13 @@ export function beforeTheEnd(job: Job, failures: readonly LogFailure[]): BeforeT
 }
 
 function byClock({ series }: Job, failures: readonly LogFailure[]): BeforeTheEnd {
-  const told = failures.filter(({ role, timeMs }) => role !== "stall" && timeMs !== null);
+  const timed = failures.filter(({ role, timeMs }) => role !== "stall" && timeMs !== null);
   const reports = series.filter(
     ({ basis, endMs }) =>
       basis !== "operators" && endMs.length >= FEWEST_REPORTS && endMs.at(-1)! > 0,
   );
-  if (told.length === 0 || reports.length === 0) return UNKNOWN;
-  const first = told.reduce((a, b) => (b.timeMs! < a.timeMs! ? b : a));
+  if (timed.length === 0 || reports.length === 0) return UNKNOWN;
+  const first = timed.reduce((a, b) => (b.timeMs! < a.timeMs! ? b : a));
   const last = reports.reduce((a, b) => (b.endMs.at(-1)! > a.endMs.at(-1)! ? b : a));
   const sinceMs = last.endMs.at(-1)!;
   const stillMs = first.timeMs! - sinceMs;
@@ -53,7 +53,7 @@ function byClock({ series }: Job, failures: readonly LogFailure[]): BeforeTheEnd
   const at = [{ file: last.file, line: last.line.at(-1)! }];
   const iteration = last.iteration.at(-1)!;
   if (stillMs <= pauseMs + CLOCK_TOLERANCE_MS)
-    return { did: "run", says: `iterations went on until ${iteration}`, at, sinceMs };
+    return { did: "run", says: `iterations continued until ${iteration}`, at, sinceMs };
   const announced = reports.reduce((bits, { after = 0 }) => bits | after, 0);
   const leastMs = Math.max(LEAST_MS, PAUSES * pauseMs, announced === 0 ? 0 : ANNOUNCED_MS);
   const isZone =

@@ -25,7 +25,7 @@ import type { Job } from "../../model/job.ts";
 import type { LogCause } from "../../model/log-report.ts";
 import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
-import { failuresOf } from "../../model/told-failures.ts";
+import { failuresOf } from "../../model/cause-failures.ts";
 import { beforeTheEnd, type BeforeTheEnd } from "./before-the-end.ts";
 import { kernelSawGpuOf } from "./kernel-xid.ts";
 
@@ -74,19 +74,19 @@ function judgedCause({ logReport }: Job): LogCause | null | undefined {
 /** The first own failure of each rank; a rank dies once. */
 function ownFailures(job: Job, judged: LogCause | null | undefined): LogFailure[] {
   const first = new Map<string, LogFailure>();
-  const told = new Set(judged ? failuresOf(job, judged) : []);
+  const named = new Set(judged ? failuresOf(job, judged) : []);
   // What a probe saw in a process is not the logs' to judge.
   const read = new Set(judged === undefined ? [] : job.logDigest?.files.map(({ name }) => name));
   const isAfterEnd = followsOn(job.failures.filter(isEnding));
   const isAfterTimeout = followsOn(job.failures.filter(isTimeout));
   for (const failure of job.failures) {
     if (failure.role !== "own" || isEnding(failure)) continue;
-    if (read.has(failure.file) && !told.has(failure)) continue;
-    // What the logs' judgement names is no aftermath. Else: processes that are told to end fail in many ways, and
+    if (read.has(failure.file) && !named.has(failure)) continue;
+    // What the logs' judgement names is no aftermath. Otherwise: processes that are asked to end fail in many ways, and
     // signals that follow a time-out are how a hang ends.
     const isSignal = failure.cause === "process-gone" || failure.cause === "unknown";
     const isSequel = isAfterEnd(failure) || (isSignal && isAfterTimeout(failure));
-    if (!told.has(failure) && (isSequel || isAftermath(job, failure))) continue;
+    if (!named.has(failure) && (isSequel || isAftermath(job, failure))) continue;
     const key = failure.rank === null ? failure.file : String(failure.rank);
     const known = first.get(key);
     if (!known || specificity(job, failure) > specificity(job, known)) first.set(key, failure);
@@ -130,8 +130,8 @@ function chooseRoot(
     return silentFinding(job, silent, echoes, judged);
   }
   if (candidates.length > 0) {
-    const told = new Set(judged ? failuresOf(job, judged) : []);
-    const by = candidates.every((failure) => told.has(failure)) ? judged : null;
+    const named = new Set(judged ? failuresOf(job, judged) : []);
+    const by = candidates.every((failure) => named.has(failure)) ? judged : null;
     return ownFinding(job, withRank(job, candidates, heard), by);
   }
   // Others than the processes themselves say what broke: how they ended then says no more.
@@ -181,7 +181,7 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
   if (!ending && failures.some(isWatchdogTimeout)) return;
   const end = ending ? ` before it was ended (${cutText(ending.text, 120)})` : "";
   yield {
-    says: `the job stood still${end}: ${before.says}`,
+    says: `the job hung${end}: ${before.says}`,
     weight: 0.3,
     at: [...before.at, ...(ending ? [placeOf(ending)] : [])],
     data: {
@@ -198,10 +198,10 @@ function* stoodStill(failures: readonly LogFailure[], before: BeforeTheEnd): Gen
  * Ranks whose log simply ends (no error, no echo, no answer to a call for dumps) while others report
  * a closed connection before any operator timed out: killed from outside.
  */
-function silentDeaths(job: Job, told: readonly LogFailure[]): Rank[] {
+function silentDeaths(job: Job, named: readonly LogFailure[]): Rank[] {
   if (connectionsClosedFirst(job) !== true) return [];
   const heard = new Set<Rank>();
-  for (const failure of told) if (failure.rank !== null) heard.add(failure.rank);
+  for (const failure of named) if (failure.rank !== null) heard.add(failure.rank);
   for (const report of job.watchdog) if (report.rank !== null) heard.add(report.rank);
   const ended = [...job.logs.values()]
     .filter(
@@ -238,8 +238,8 @@ function silentFinding(
   const logged = ranks.every((rank) => job.logs.has(rank));
   const leaving = ranks.length === 1 ? lastWords(job, ranks[0]!) : null;
   if (leaving) return leaving;
-  const what = logged ? "ends without a word" : "is missing";
-  const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that a connection was closed by its peer: the process died, and not of an error that it could report`;
+  const what = logged ? "ends without an error" : "is missing";
+  const why = `the log of ${rankWords(ranks)} ${what}, and other ranks report that their peer closed the connection: the process died without reporting an error`;
   const places = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? `rank ${rank}`)).size;
   const few = places === 1 ? 0.85 : places <= 3 ? 0.6 : 0.3;
   // One rank may die alone; several on one machine died of the same thing, if they are all of it.
@@ -271,7 +271,7 @@ const LEFT_WEIGHT = 0.6;
 function lastWords(job: Job, rank: Rank): NewFinding | null {
   const log = job.logs.get(rank);
   if (!log || !LEAVES.test(log.lastText)) return null;
-  const why = `rank ${rank} left by itself while the others went on, after it had said: ${cutText(log.lastText, 160)}`;
+  const why = `rank ${rank} exited on its own while the others continued; its last line was: ${cutText(log.lastText, 160)}`;
   return {
     says: why,
     weight: LEFT_WEIGHT,
@@ -410,15 +410,15 @@ function torchrunFinding(job: Job, isEnded: boolean): NewFinding | null {
   const weight = roots.length === 1 ? 0.6 : 0.4;
   const accuses = roots.slice(0, 4).map((failure) => {
     const end = failure.signal
-      ? `ended by ${failure.signal}`
-      : `left with exit code ${failure.exitCode}`;
+      ? `was ended by ${failure.signal}`
+      : `exited with code ${failure.exitCode}`;
     const cause = failure.signal ? "process-gone" : "user-program";
     return accuse(
       "rank",
       [failure.rank],
       cause,
       weight,
-      `the process of rank ${failure.rank} was ${end}, by torchrun's report`,
+      `the process of rank ${failure.rank} ${end}, as torchrun reports`,
     );
   });
   return {

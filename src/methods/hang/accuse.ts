@@ -38,7 +38,7 @@ export function accusing(
   reason: string,
   data: StoppedRank,
 ): NewFinding {
-  const why = `rank ${rank} is what the others wait for: ${reason}`;
+  const why = `the other ranks wait for rank ${rank}: ${reason}`;
   return {
     says: why,
     weight,

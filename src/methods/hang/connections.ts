@@ -10,7 +10,7 @@ import type { Method } from "../../model/method.ts";
 import { isMoving } from "../../model/moving.ts";
 import { COMPLETED, SCHEDULED } from "../../model/operators.ts";
 import * as P from "../../model/probe.ts";
-import { originsOf, type Origin } from "./connection-ends.ts";
+import { originsOf, type Origin } from "./connection-origins.ts";
 import { wirings, type Line, type Wiring } from "./connection-lines.ts";
 import { placesOf } from "./accuse.ts";
 import { isHalted } from "./process-state.ts";
@@ -190,17 +190,17 @@ function accusationOf(
   const { origin, wiring } = list[0]!;
   if (origin.kind === "wire") {
     if (hub !== null) {
-      const why = `all transfers that stand still ${where} begin or end at rank ${hub}: its NIC, or its proxy`;
+      const why = `all stalled transfers ${where} start or end at rank ${hub}: its NIC or its proxy`;
       return accuse("nic", [hub], null, "network-hang", 0.85, why);
     }
     const [from, to] = ranks as [Rank, Rank];
     const sorted = [from, to].sort((a, b) => a - b);
     const link = [`rank:${sorted[0]}`, `rank:${sorted[1]}`] as const;
-    const why = `data from rank ${from} to rank ${to} is on the wire and does not arrive ${where}: rank ${from} ${sentWords(origin.line)}, rank ${to} waits for step ${origin.line.receiver!.finished + 1}`;
+    const why = `data sent from rank ${from} to rank ${to} does not arrive ${where}: rank ${from} ${sentWords(origin.line)}, rank ${to} waits for step ${origin.line.receiver!.finished + 1}`;
     return accuse("link", sorted, link, "network-hang", SURE, why);
   }
   if (origin.kind === "flush") {
-    const why = `what rank ${ranks[0]} received ${where} does not reach its GPU's memory: the flush does not end`;
+    const why = `the data that rank ${ranks[0]} received ${where} does not reach its GPU's memory: the flush does not complete`;
     return accuse("nic", ranks, null, "network-hang", 0.7, why);
   }
   const what = gpuWords(
@@ -210,8 +210,8 @@ function accusationOf(
   );
   const isOne = ranks.length === 1;
   const doubt = origin.isDoubtful ? 0.6 : 1;
-  const either = origin.isDoubtful ? ", as far as the steps tell" : "";
-  const why = `${rankWords(ranks)} ${isOne ? "has its" : "have their"} data and ${isOne ? "does" : "do"} not go on ${where}${either}: ${what}`;
+  const either = origin.isDoubtful ? ", judging by the steps" : "";
+  const why = `${rankWords(ranks)} ${isOne ? "has its" : "have their"} data and ${isOne ? "does" : "do"} not continue ${where}${either}: ${what}`;
   // Between the GPUs of one machine nothing is seen: any of them may be it.
   return accuse(
     isOne ? "gpu" : "machine",
@@ -224,7 +224,7 @@ function accusationOf(
 }
 
 function sentWords({ sender }: Line): string {
-  if (sender?.state === P.SEND_WAITS_FOR_PEER) return `waits for credit that was given`;
+  if (sender?.state === P.SEND_WAITS_FOR_PEER) return `waits for credit that it was already given`;
   if (sender?.state === P.SEND_WAITS_FOR_WIRE)
     return `waits for step ${sender.finished + 1} to leave`;
   return `has sent ${sender!.finished} steps`;
@@ -253,7 +253,7 @@ function accuse(
 function undecided(stuck: readonly Wiring[]): NewFinding {
   const names = stuck.slice(0, 4).map(({ label }) => label);
   return {
-    says: `the proxies of ${names.join(", ")} stand still, and each waits for another: where it begins is outside of what the rings show`,
+    says: `the proxies of ${names.join(", ")} are stalled, and each waits for another: the rings do not show where this starts`,
     weight: 0.2,
     at: [],
     data: { fact: "stuck-communicators", communicators: stuck.map(({ id }) => id) },

@@ -35,7 +35,7 @@ export function findOrderBreaker(
         if (indexOf(job, rank, at) < 0) continue;
         const votes = testimony(job, graph, rank, awaited, at);
         if (votes.awaitedFirst <= votes.ownFirst || votes.awaitedFirst === 0) continue;
-        const why = `went on to ${describeOp(job, at)} without joining ${describeOp(job, awaited)}, which comes first on ${votes.awaitedFirst} ranks of the same kind`;
+        const why = `moved on to ${describeOp(job, at)} without joining ${describeOp(job, awaited)}, which comes first on ${votes.awaitedFirst} ranks of the same kind`;
         const known = breakers.get(rank);
         if (!known || known.votes < votes.awaitedFirst) {
           breakers.set(rank, {

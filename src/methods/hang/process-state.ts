@@ -39,6 +39,12 @@ interface Known {
   readonly process: ProbeProcess;
 }
 
+/** Ranks whose process is stopped or gone. */
+export function haltedRanks(job: Job): ReadonlySet<Rank> {
+  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
+  return new Set(halted.flatMap(({ rank }) => rank ?? []));
+}
+
 /** Whether its proxies and threads cannot move, whatever its ring says that they do. */
 export function isHalted(job: Job, process: ProbeProcess): boolean {
   if (isGone(process) || isStopped(process)) return true;
@@ -83,9 +89,9 @@ function goneFinding({ rank, process }: Known): NewFinding {
   const { ended, words } = process;
   const how =
     ended === null
-      ? "without a word, as one that was killed"
+      ? "without an error, as if it was killed"
       : ended.how === "exit"
-        ? `in order, with code ${ended.code}, while others go on`
+        ? `normally, with exit code ${ended.code}, while others continue`
         : ended.how === "exception"
           ? `by an exception${words === "" ? "" : `: ${words.trim().split("\n").at(-1)!.slice(0, 160)}`}`
           : `by signal ${ended.code}`;
@@ -101,7 +107,9 @@ function goneFinding({ rank, process }: Known): NewFinding {
 
 function stoppedFinding({ rank, process }: Known): NewFinding {
   const by =
-    process.state === "t" ? "a debugger holds it" : "somebody sent it SIGSTOP, or its terminal did";
+    process.state === "t"
+      ? "a debugger holds it"
+      : "it received SIGSTOP, from a person or its terminal";
   const why = `the process of rank ${rank} (pid ${process.pid}) is stopped: ${by}`;
   return finding(rank, process, "process-stopped", 0.95, why);
 }
@@ -128,9 +136,9 @@ function* kernelFinding({ rank, process }: Known): Iterable<NewFinding> {
     ? ["storage", "a file system or a disk"]
     : DRIVER.test(waitsIn)
       ? ["gpu-hang", "the GPU's driver"]
-      : ["cpu-stall", "something that is not known"];
+      : ["cpu-stall", "an unknown resource"];
   const where = waitsIn === "" ? "" : ` (${waitsIn})`;
-  const why = `the process of rank ${rank} is held by the kernel${where}: it waits for ${what}, and cannot even be killed`;
+  const why = `the process of rank ${rank} is held by the kernel${where}: it waits for ${what}, and cannot be killed`;
   // A moment's look: disk sleep comes and goes unless the function says more.
   yield finding(rank, process, cause, cause === "cpu-stall" ? 0.4 : 0.6, why);
 }
@@ -178,13 +186,13 @@ function* withoutHeartbeat(job: Job, alive: readonly Known[]): Iterable<NewFindi
         ? [
             "cpu-stall",
             process.writer === "python"
-              ? "something holds the interpreter"
-              : "its machine hardly runs",
+              ? "something blocks the interpreter"
+              : "its machine barely runs",
           ]
         : connectionsClosedFirst(job) === true
-          ? ["process-gone", "it is gone, as its peers' connections say"]
+          ? ["process-gone", "it is gone (its peers report closed connections)"]
           : ["process-stopped", "it is stopped, or gone"];
-    const why = `no thread of the probe has run in rank ${rank}'s process for ${seconds.toFixed(0)} s, at most ${(largest(others, 0) / 1e3).toFixed(0)} s in ${count(others.length, "other")}: ${what}`;
+    const why = `no probe thread has run in rank ${rank}'s process for ${seconds.toFixed(0)} s (at most ${(largest(others, 0) / 1e3).toFixed(0)} s in ${count(others.length, "other")}): ${what}`;
     // The native probe's thread needs no interpreter: only a process that does not run at all stops it.
     yield finding(rank, process, cause, lateBeats(job).has(process) ? 0.85 : 0.6, why);
   }

@@ -72,7 +72,7 @@ export class Programs {
     return tokens;
   }
 
-  /** Compares two ranks, if they run the same program; null where that cannot be told. */
+  /** Compares two ranks, if they run the same program; null where that is unknown. */
   compare(a: Rank, b: Rank, group: number): Comparison | null {
     const start = this.#anchor(a, b, group);
     if (!start) return null;

@@ -36,8 +36,8 @@ function* missingProcesses(job: Job, report: RasReport): Iterable<NewFinding> {
   for (const [rank, { state, line }] of [...states].sort((a, b) => a[0] - b[0])) {
     const why =
       state === "dead"
-        ? `NCCL's monitor gave up the process of rank ${rank} as dead`
-        : `NCCL's monitor got no answer from the process of rank ${rank}`;
+        ? `NCCL RAS reports the process of rank ${rank} as dead`
+        : `NCCL RAS got no answer from the process of rank ${rank}`;
     const accusation: Accusation = {
       kind: "hang",
       type: "rank",
@@ -90,7 +90,7 @@ function* laggards(job: Job, report: RasReport): Iterable<NewFinding> {
   }
   const ranks = [...behind.keys()].filter((rank) => !ahead.has(rank)).sort((a, b) => a - b);
   if (ranks.length === 0 || ranks.length > MAX_LAGGARDS) return;
-  const why = `${rankWords(ranks)} launched fewer collectives than the peers, by NCCL's own count`;
+  const why = `${rankWords(ranks)} launched fewer collectives than other ranks, by NCCL's own counters`;
   yield {
     says: why,
     weight: 0.4,

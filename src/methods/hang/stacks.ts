@@ -11,9 +11,11 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Place, Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
+import type { FactOf } from "../../model/facts.ts";
 import { isMoving } from "../../model/moving.ts";
 import type { Frame } from "../../model/operators.ts";
 import type { StackDump, ThreadStack } from "../../model/stacks.ts";
+import { pauseOf } from "./pause-frames.ts";
 import { runsBecause } from "./still-running.ts";
 import { ownLine } from "./words.ts";
 
@@ -40,13 +42,13 @@ export const stacks: Method = {
     if (outside.length === 0 || waiting.length === 0) {
       const says =
         waiting.length > 0
-          ? `the stacks of all ${count(waiting.length, "rank")} stand in a communication function or wait for the GPU: no CPU is the culprit`
-          : "the stacks do not show who waits";
+          ? `the stacks of all ${count(waiting.length, "rank")} are in a communication call or wait for the GPU: no CPU is the root cause`
+          : "the stacks do not show which ranks wait";
       yield {
         says,
         weight: 0.4,
         at,
-        data: { fact: "python-stacks", waiting },
+        data: { fact: "python-stacks", waiting, ...pausesOf(places) },
         accuses: [],
         clears: [],
       };
@@ -61,10 +63,15 @@ export const stacks: Method = {
     const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
     const lines = new Map(outside.map(([rank, { thread }]) => [rank, ownLine(thread!.frames)]));
     yield {
-      says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
+      says: `${rankWords(ranks)} ${ranks.length === 1 ? "is" : "are"} outside communication (${lines.get(ranks[0]!) ?? "?"}) while ${count(waiting.length, "rank")} wait${waiting.length === 1 ? "s" : ""} in it`,
       weight,
       at,
-      data: { fact: "python-stacks", outside: Object.fromEntries(lines), waiting },
+      data: {
+        fact: "python-stacks",
+        outside: Object.fromEntries(lines),
+        waiting,
+        ...pausesOf(places),
+      },
       accuses: outside.map(([rank, { thread }]) => ({
         kind: "hang",
         type: "rank",
@@ -72,7 +79,7 @@ export const stacks: Method = {
         link: null,
         cause: causeOf(thread!.frames),
         weight,
-        why: `rank ${rank}'s Python stands at ${lines.get(rank) ?? "an unknown line"}, outside communication`,
+        why: `rank ${rank}'s Python is at ${lines.get(rank) ?? "an unknown line"}, outside communication`,
       })),
       clears: [],
     } satisfies NewFinding;
@@ -96,6 +103,16 @@ export function waitingByStack(job: Job): ReadonlySet<Rank> {
       .filter(([, { where }]) => where === "communicates" || where === "waits-for-gpu")
       .map(([rank]) => rank),
   );
+}
+
+const MOST_PAUSES = 8;
+
+function pausesOf(places: ReadonlyMap<Rank, Stood>): Pick<FactOf<"python-stacks">, "pauses"> {
+  const pauses = [...places].flatMap(([rank, { thread }]) => {
+    const found = thread && pauseOf(thread.frames);
+    return found ? [[rank, `${found.pause} (${lineOf(found.frame)})`] as const] : [];
+  });
+  return pauses.length === 0 ? {} : { pauses: Object.fromEntries(pauses.slice(0, MOST_PAUSES)) };
 }
 
 /** Of the ranks, and so many at least: they did not come to the same line by chance. */
@@ -156,7 +173,7 @@ function ofMoment(
   const isFew = held.length * 4 <= known;
   const ranks = outside.map(([rank]) => rank).sort((a, b) => a - b);
   return {
-    says: `${rankWords(ranks)} ${ranks.length === 1 ? "stands" : "stand"} outside communication, but ${because}: the stacks show one moment of a job that runs`,
+    says: `${rankWords(ranks)} ${ranks.length === 1 ? "is" : "are"} outside communication, but ${because}: the stacks are a snapshot of a running job`,
     weight: MOMENT_WEIGHT,
     at: [...at],
     data: { fact: "python-stacks", isRunning: true },
@@ -167,7 +184,7 @@ function ofMoment(
       link: null,
       cause,
       weight: MOMENT_WEIGHT,
-      why: `rank ${rank}'s Python stood at ${ownLine(frames) ?? "an unknown line"} when it was looked at`,
+      why: `rank ${rank}'s Python was at ${ownLine(frames) ?? "an unknown line"} when its stack was taken`,
     })),
     clears: [],
   };

@@ -18,7 +18,7 @@ export function runsBecause(job: Job, waiting: readonly Rank[]): string | null {
   const logs = [...job.logs.values()];
   if (logs.length > 0 && logs.every(({ finished }) => finished))
     return "all logs say that training finished";
-  return iterationsGoOn(job) ? "iterations were reported as long as anything was monitored" : null;
+  return iterationsGoOn(job) ? "iterations were reported until monitoring ended" : null;
 }
 
 /** Who waits has issued what it waits in. A dump that is empty, or was not timed to its end, does not tell. */

@@ -8,11 +8,11 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { isMoving } from "../../model/moving.ts";
-import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-ends.ts";
+import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-terminals.ts";
 import { terminals } from "./components.ts";
-import { findingFor } from "./ends.ts";
+import { findingFor } from "./terminals.ts";
 import { rankStates, type RankState } from "./frontier.ts";
-import { isHalted } from "./process-state.ts";
+import { haltedRanks } from "./process-state.ts";
 import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
@@ -44,15 +44,15 @@ export const waitGraph: Method = {
     const certain = findings.some((finding) => finding.weight >= 0.5);
     if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
     const halted = haltedRanks(job);
-    const told = findings.map((finding) => aroundHalted(halted, finding));
-    const accused = new Set(told.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
+    const adjusted = findings.map((finding) => aroundHalted(halted, finding));
+    const accused = new Set(adjusted.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
     // Who was about to exchange something with a process that is gone only waits.
     const waiting = [...graph.stuckIn.keys()].filter(
       (rank) => !accused.has(rank) && !halted.has(rank),
     );
     const doubt = doubtOf(job, findings);
     yield weakened(overview(job, graph, waiting, accused), doubt);
-    for (const finding of told) yield weakened(finding, doubt);
+    for (const finding of adjusted) yield weakened(finding, doubt);
   },
 };
 
@@ -65,13 +65,8 @@ interface Doubt {
 function aroundHalted(halted: ReadonlySet<Rank>, finding: NewFinding): NewFinding {
   const isPart = finding.accuses.some(({ ranks }) => ranks.some((rank) => halted.has(rank)));
   if (!isPart) return finding;
-  const says = `${finding.says}; a process of theirs is stopped or gone`;
+  const says = `${finding.says}; one of their processes is stopped or gone`;
   return { ...finding, says, weight: 0.3, accuses: [] };
-}
-
-function haltedRanks(job: Job): ReadonlySet<Rank> {
-  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
-  return new Set(halted.flatMap(({ rank }) => rank ?? []));
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */
@@ -90,7 +85,7 @@ function doubtOf(job: Job, findings: readonly NewFinding[]): Doubt {
   if (accusing > 2 && accusing > ranks.length * 0.4) {
     return {
       factor: 0.3,
-      because: "but too many ranks look guilty: the dumps may be of different moments",
+      because: "but too many ranks look suspect: the dumps may be from different moments",
     };
   }
   return { factor: 1, because: "" };
@@ -111,7 +106,7 @@ function weakened(finding: NewFinding, { factor, because }: Doubt): NewFinding {
 
 function underWay({ dumps }: Job): NewFinding {
   return {
-    says: `the ${count(dumps.size, "rank")} that left a record of operators were at work when it was copied: operators ended until then`,
+    says: `the ${count(dumps.size, "rank")} that left operator records were working when these were copied: operators completed until then`,
     weight: 0.6,
     at: [],
     data: { fact: "nothing-pending", pending: 0, isMoving: true },
@@ -125,13 +120,13 @@ function waitsForUnseen(states: readonly RankState[]): NewFinding {
   const ranks = states.map(({ rank }) => rank).sort((a, b) => a - b);
   const verb = ranks.length === 1 ? "waits" : "wait";
   return {
-    says: `${rankWords(ranks)} ${verb} in operators with ranks that left nothing`,
+    says: `${rankWords(ranks)} ${verb} in operators with ranks that left no record`,
     weight: 0.6,
     at: [],
     data: { fact: "waiting-ranks", ops: [], stuckOps: ranks.length },
     accuses: [],
     clears: ranks,
-    lacks: ["rings of the other machines: whom these ranks wait for is not among the inputs"],
+    lacks: ["rings of the other machines: the inputs do not include the ranks that these wait for"],
   };
 }
 
@@ -140,7 +135,7 @@ function nothingPending(job: Job): NewFinding {
   // What nobody timed may hang all the same: that is no all-clear.
   if (open.length > 0)
     return {
-      says: `no operator that was timed is pending; whether the last ones ended is unknown on ${count(open.length, "rank")}, where nothing timed them`,
+      says: `no timed operator is pending; operators were not timed on ${count(open.length, "rank")}, so it is unknown whether the last ones completed there`,
       weight: 0.3,
       at: [],
       data: { fact: "nothing-pending", pending: null },
@@ -150,7 +145,7 @@ function nothingPending(job: Job): NewFinding {
   const cut = [...job.dumps.values()].filter(({ dump }) => dump.isCut).length;
   if (cut > 0)
     return {
-      says: `the dumps of ${count(cut, "rank")} were cut off: whether an operator is pending there is open; none is on the ${job.dumps.size - cut} others`,
+      says: `the dumps of ${count(cut, "rank")} were cut off: it is unknown whether an operator is pending there; none is on the ${job.dumps.size - cut} others`,
       weight: 0.3,
       at: [],
       data: { fact: "nothing-pending", pending: null },

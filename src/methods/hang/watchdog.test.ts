@@ -66,7 +66,7 @@ describe("without dumps, hang/watchdog accuses", () => {
     ]);
   });
 
-  it("nobody for a log that is not here, where the stack waits as the others' do", () => {
+  it("nobody for a log that is not here, where the stack waits like the others'", () => {
     const text = `Current thread 0x00007f0000000000 (most recent call first):
   File "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 5030 in barrier
 `;

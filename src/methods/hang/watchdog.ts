@@ -84,7 +84,7 @@ function outOfOrder(job: Job, reports: readonly WatchdogReport[]): Accusation[] 
   return accuses.length > 0 ? accuses : null;
 }
 
-/** Records of a rank that is told to dump or to end. */
+/** Records of a rank that is asked to dump or to end. */
 const ENDING =
   /^torch\.watchdog\.(?:last-work|dump|after-dump|inconsistency|taking-down|global-abort)/;
 
@@ -125,11 +125,11 @@ function quietRanks(job: Job, reporting: readonly Rank[]): Accusation[] | null {
   const loud = quiet.map((log): Accusation => {
     const alive = log.dumpLine > 0;
     const state = alive
-      ? "was alive and answered the call for a dump, yet"
+      ? "was alive and answered the request for a dump, but"
       : isEarly
         ? `wrote nothing more, though ${count(lively, "rank")} did, and`
         : "wrote nothing more, and";
-    const why = `rank ${log.rank} ${state} no operator of its own timed out, as one did on ${others}`;
+    const why = `rank ${log.rank} ${state} no operator of its own timed out, unlike on ${others}`;
     return accuse(log.rank!, alive ? "cpu-stall" : "process-stopped", weight, why);
   });
   return [...loud, ...withoutLog(job, unlogged, others)];

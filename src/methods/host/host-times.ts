@@ -46,7 +46,7 @@ export function hostTimes(job: Job): HostTimes[] {
   return times.sort((a, b) => a.rank - b.rank);
 }
 
-/** One a rank: calls are in the ring of whoever wrote them, native or Python. */
+/** One a rank: calls are in the ring of the probe that wrote them, native or Python. */
 export function withCalls(job: Job): ProbeProcess[] {
   return (job.probes ?? []).filter(({ calls }) => calls.count > 0);
 }

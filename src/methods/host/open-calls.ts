@@ -1,6 +1,6 @@
 /**
- * host/open-calls: in which traced call each rank stands when the job stands still. Whoever is inside a collective
- * waits; so does whoever waits for its GPU. A rank that is in the data loader, or in no call of communication while
+ * host/open-calls: in which traced call each rank is when the job hangs. A rank inside a collective
+ * waits; so does one that waits for its GPU. A rank that is in the data loader, or in no call of communication while
  * its peers are in one that blocks, is what they wait for.
  */
 import { largest } from "../../base/numbers.ts";
@@ -109,7 +109,7 @@ function* findingsOf(standing: readonly Standing[]): Iterable<NewFinding> {
 function suspectFinding(one: Standing, waiting: readonly Standing[], clears: Rank[]): NewFinding {
   const { rank, process, call, purpose, forMs } = one;
   const isLoading = purpose === "dataloader";
-  const where = call === "" ? "in no traced call" : `in ${call}`;
+  const where = call === "" ? "outside traced calls" : `in ${call}`;
   const others =
     waiting.length === 0
       ? ""
@@ -128,7 +128,7 @@ function suspectFinding(one: Standing, waiting: readonly Standing[], clears: Ran
 
 function allLoad(loading: readonly Standing[], all: number, clears: Rank[]): NewFinding {
   const ranks = loading.map(({ rank }) => rank).sort((a, b) => a - b);
-  const why = `${count(ranks.length, "rank")} of ${all} stand in ${loading[0]!.call}: what they read from, not one of them`;
+  const why = `${count(ranks.length, "rank")} of ${all} are in ${loading[0]!.call}: suspect what they read from, not one of the ranks`;
   return {
     says: why,
     weight: 0.7,

@@ -32,7 +32,7 @@ type Blamed = Exclude<CallPurpose, "communication">;
 const WORDS: Readonly<Record<Blamed, string>> = {
   "garbage-collection": "garbage collection",
   dataloader: "the data loader",
-  synchronization: "synchronisation that it did not do before",
+  synchronization: "new synchronization",
 };
 
 /** Loaders are waited for a little in many jobs that nobody would call ill; collections hardly ever. */
@@ -124,12 +124,12 @@ function payingFinding(
   const isAll = all > 1 && alike >= 0.75 * all;
   const isFew = all > 1 && paying.length * 3 <= all;
   const call = worst.times.name[blamed];
-  const by = `${worst.beforeMs.toFixed(1)} ms → ${(worst.beforeMs + worst.growthMs).toFixed(1)} ms an iteration`;
+  const by = `${worst.beforeMs.toFixed(1)} ms → ${(worst.beforeMs + worst.growthMs).toFixed(1)} ms per iteration`;
   const who = isAll
     ? "all ranks spend"
     : `${rankWords(ranks)} ${ranks.length === 1 ? "spends" : "spend"}`;
   const in_ = call === "" ? "" : ` (${call})`;
-  const why = `${who} the slow-down's ${window.extraMs.toFixed(1)} ms in ${WORDS[blamed]}${in_} since iteration ${window.from}: ${by}${isAll ? "" : ", their peers do not"}`;
+  const why = `${who} the slowdown's extra ${window.extraMs.toFixed(1)} ms in ${WORDS[blamed]}${in_} since iteration ${window.from}: ${by}${isAll ? "" : "; their peers do not"}`;
   const weight = isAll ? 0.75 : isFew ? 0.88 : 0.7;
   const accuse = (list: readonly number[]): Accusation => ({
     kind: "fail-slow",
@@ -198,7 +198,7 @@ function* outliers(times: readonly HostTimes[]): Iterable<NewFinding> {
 
 /**
  * All ranks alike, and none slower than before: peers and history show nothing. But iterations that go to garbage
- * collection or to waiting for data by such shares are no healthy job's, whoever its peers are.
+ * collection or to waiting for data by such shares are no healthy job's, whatever its peers do.
  */
 function* commonHabits(times: readonly HostTimes[]): Iterable<NewFinding> {
   for (const habit of Object.keys(TOO_MUCH) as Habit[]) {
@@ -227,7 +227,7 @@ function habitFinding(
   const of = times.length === 1 ? "its" : "their";
   const some =
     ranks.length < times.length ? ` (${ranks.length} of ${count(times.length, "rank")})` : "";
-  const why = `${who} ${percent(typical)} of ${of} iterations in ${WORDS[habit]}${call === "" ? "" : ` (${call})`}${some}: a healthy job spends below ${percent(TOO_MUCH[habit])}`;
+  const why = `${who} ${percent(typical)} of ${of} iterations in ${WORDS[habit]}${call === "" ? "" : ` (${call})`}${some}: a healthy job spends less than ${percent(TOO_MUCH[habit])}`;
   return {
     says: why,
     weight: WEIGHT,

@@ -129,7 +129,7 @@ function isPart(inner: Level, outer: Level): boolean {
  *   and drains. An evaluation adds forward passes only, and so is no whole number of repetitions;
  * - adds any call to an inner level of a few calls of one size: those are a layer's activations.
  * Small calls alone make no iteration: a loss is logged every ten, a norm taken every one. A sharded model
- * that reduces in every micro-batch and marks its iterations only by the norm cannot be told from one that
+ * that reduces in every micro-batch and marks its iterations only by the norm cannot be distinguished from one that
  * logs; the inner level is taken.
  */
 function isMoreThanRepetition(

@@ -18,7 +18,7 @@ export interface PointShift {
   readonly before: number;
   readonly after: number;
   readonly confidence: number;
-  /** Whether it came slowly; it is told again, with the same start, while it goes on. */
+  /** Whether it came gradually; it is reported again, with the same start, while it continues. */
   readonly isRamp: boolean;
 }
 

@@ -16,7 +16,7 @@ async function findings(level: (i: number) => number): Promise<NewFinding[]> {
 
 test("a rise that is no slow-down is told with its size, and accuses nobody", async () => {
   const [even] = await findings((i) => (i <= 150 ? 1000 : 1060));
-  expect(even!.says).toContain("no lasting slow-down in 300 iterations");
+  expect(even!.says).toContain("no lasting slowdown in 300 iterations");
   expect(factOf(even!, "even-iterations")!.rise).toBeCloseTo(1.06, 2);
   expect(even!.accuses).toEqual([]);
   const [flat] = await findings(() => 1000);
@@ -26,7 +26,7 @@ test("a rise that is no slow-down is told with its size, and accuses nobody", as
 test("what came little by little is told so, from where to where and how fast", async () => {
   const [slow] = await findings((i) => 1000 + 2 * Math.min(150, Math.max(0, i - 100)));
   expect(slow!.says).toMatch(
-    /^iterations became slower little by little from iteration \d+ to \d+ and take 1\.\d+ times as long/,
+    /^iterations slowed down gradually from iteration \d+ to \d+ and take 1\.\d+ times as long/,
   );
   const { ramp, iteration } = factOf(slow!, "slow-down")!;
   expect(ramp!.msPerIteration).toBeCloseTo(2, 0);

@@ -76,7 +76,7 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
 function slowerSince({ ratio, iteration, ramp }: ChangePoint): string {
   const times = `${ratio.toFixed(2)} times as long`;
   if (!ramp) return `take ${times} since iteration ${iteration}`;
-  return `became slower little by little from iteration ${iteration} to ${ramp.until} and take ${times}`;
+  return `slowed down gradually from iteration ${iteration} to ${ramp.until} and take ${times}`;
 }
 
 /** A stretch that is over and cost little: worth a word, but the job is healthy again. */
@@ -98,7 +98,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   yield {
-    says: `no lasting slow-down in ${count(Math.round(iterations), "iteration")} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
+    says: `no lasting slowdown in ${count(Math.round(iterations), "iteration")} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
@@ -120,7 +120,7 @@ function wandering({ iterations }: Job): string {
   );
   if (open.length === 0) return "";
   const most = Math.max(...open.map(({ ratio }) => ratio));
-  return `, but ${open.length} of ${iterations.length} series are slower at the end, by up to ${(100 * (most - 1)).toFixed(0)} %, as single ones are by chance`;
+  return `, but ${open.length} of ${iterations.length} series are slower at the end, by up to ${(100 * (most - 1)).toFixed(0)} %; single series often are by chance`;
 }
 
 /** The last third beside the first: a rise too small to be a slow-down may still go with what else is found. */
@@ -130,7 +130,7 @@ function riseOf({ durationMs }: IterationSeries): number {
   return median(known.subarray(known.length - third)) / median(known.subarray(0, third));
 }
 
-/** Spikes and fluctuations are told, and blamed on nobody. */
+/** Spikes and fluctuations are reported, and accuse no rank. */
 function* irregularOnes(job: Job): Iterable<NewFinding> {
   const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
   const episodes = longest.episodes.filter(({ type }) => type !== "degradation");

@@ -11,16 +11,18 @@ const ENOUGH = 8;
 const A_PART = 0.67;
 
 export function trackIterations(job: Job): TrackedSeries[] {
-  const told = job.series.map((series) => trackSeries(series));
+  const fromLogs = job.series.map((series) => trackSeries(series));
   const found = operatorSeries(job).map(({ series, periods }) => trackSeries(series, periods));
-  return [...told, ...found.filter((one) => !isPart(one, told))];
+  return [...fromLogs, ...found.filter((one) => !isPart(one, fromLogs))];
 }
 
 /**
  * The iterations that a log prints are those that people count. A shorter period of the operators is a micro-batch or a layer:
  * its numbers and times would only mislead beside the log's.
  */
-function isPart(found: TrackedSeries, told: readonly TrackedSeries[]): boolean {
-  const logged = told.filter(({ iterations, medianMs }) => iterations >= ENOUGH && medianMs > 0);
+function isPart(found: TrackedSeries, fromLogs: readonly TrackedSeries[]): boolean {
+  const logged = fromLogs.filter(
+    ({ iterations, medianMs }) => iterations >= ENOUGH && medianMs > 0,
+  );
   return logged.length > 0 && found.medianMs < A_PART * median(logged.map((one) => one.medianMs));
 }

@@ -39,7 +39,7 @@ export function trackSeries(
     });
     if (!shift) continue;
     const last = shifts.at(-1);
-    // The same ramp, further on: known since it was first told.
+    // The same ramp, further on: known since it was first reported.
     if (last?.isRamp && last.start === shift.start)
       shifts[shifts.length - 1] = { ...shift, detectedAt: last.detectedAt };
     else shifts.push(shift);
@@ -110,8 +110,8 @@ function segmentsOf(
     const logs = points.map((i) => Math.log(durationMs[i]!));
     const centre = median(logs);
     const isNew = fresh.has(start);
-    const told = ramps.get(start);
-    if (!told)
+    const reported = ramps.get(start);
+    if (!reported)
       return {
         points,
         levelMs: Math.exp(centre),
@@ -120,14 +120,14 @@ function segmentsOf(
         start,
         isNew,
       };
-    // With all points that are known by now; where they show no ramp any more, as it was told.
+    // With all points that are known by now; where they show no ramp any more, as it was first reported.
     const seen = transitionOf(logs, 0);
-    const isSame = seen.isRamp && seen.after > seen.before === told.after > told.before;
+    const isSame = seen.isRamp && seen.after > seen.before === reported.after > reported.before;
     const end = points[isSame ? seen.end : points.length] ?? points.at(-1) ?? start;
     return {
       points,
-      levelMs: isSame ? Math.exp(seen.after) : told.after,
-      ramp: { fromMs: told.before, end },
+      levelMs: isSame ? Math.exp(seen.after) : reported.after,
+      ramp: { fromMs: reported.before, end },
       noise: isSame ? seen.noise : spread(logs, centre),
       start,
       isNew,

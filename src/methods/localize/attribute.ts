@@ -28,7 +28,7 @@ export function attributeDevices(
   job: Pick<Job, "groups" | "ranks" | "worldSize">,
   split: Split,
   pivots: readonly Rank[],
-  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+  cpuOrGpu: (rank: Rank) => "gpu" | "cpu" | null,
 ): Attribution {
   const step = Math.max(1, Math.ceil(split.slow.length / MOST_ITERATIONS));
   const chosen = [...split.slow.keys()].filter((i) => i % step === 0);
@@ -36,7 +36,7 @@ export function attributeDevices(
     const { alone, ms } = aloneAt(split, i);
     const some = pivots.filter((_, p) => p % Math.ceil(pivots.length / PIVOTS) === 0);
     const searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
-    return some.flatMap((pivot) => irregularity(searcher.from(pivot), ms, sideOf));
+    return some.flatMap((pivot) => irregularity(searcher.from(pivot), ms, cpuOrGpu));
   });
   const places = Array.from({ length: job.worldSize }, (_, rank) => {
     const { machine = null, nic = null, leaf = null } = job.ranks.get(rank) ?? {};
@@ -66,12 +66,14 @@ function aloneAt(split: Split, i: number): { alone: Split; ms: readonly number[]
 function irregularity(
   arrival: Arrival | null,
   iterationMs: readonly number[],
-  sideOf: (rank: Rank) => "gpu" | "cpu" | null,
+  cpuOrGpu: (rank: Rank) => "gpu" | "cpu" | null,
 ): Irregularity[] {
   if (!arrival?.evidence || arrival.cause === "unseen") return [];
   const { cause, ranks, evidence } = arrival;
   const rate = irregularityRate(evidence, iterationMs);
   return [
-    cause === "compute" ? { cause, ranks, rate, side: sideOf(ranks[0]!) } : { cause, ranks, rate },
+    cause === "compute"
+      ? { cause, ranks, rate, side: cpuOrGpu(ranks[0]!) }
+      : { cause, ranks, rate },
   ];
 }

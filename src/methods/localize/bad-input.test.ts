@@ -60,7 +60,7 @@ describe("a slow rank of 32", () => {
       ),
     );
     expect(blamed(verdict)).toEqual([CULPRIT]);
-    expect(verdict.missing.join()).toMatch(/clocks are apart: .* by up to 7\.0 s/);
+    expect(verdict.missing.join()).toMatch(/clocks differ: .* by up to 7\.0 s/);
     expect(verdict.confidence).toBeLessThan(complete.confidence);
     const apart = Date.parse(verdict.when.from!) - Date.parse(complete.when.from!);
     expect(Math.abs(apart)).toBeLessThan(1000);

@@ -1,7 +1,7 @@
 /**
  * How far ranks' clocks are apart, from the operators themselves: a collective ends on all members at once, and a
  * receive when its send does. The localizer compares durations and needs no common clock; what it says about when,
- * and whoever puts records of several ranks on one axis, does.
+ * and code that puts records of several ranks on one axis, does.
  */
 import { apart, spreadOffsets, type Neighbours } from "../../maths/clock-offsets.ts";
 import { median } from "../../maths/robust.ts";
@@ -58,7 +58,7 @@ function throughGroups(ends: ReadonlyMap<Rank, Ends>, groups: readonly Group[]):
   };
 }
 
-/** Clocks of a cluster agree within milliseconds, and are told apart to a tenth of a second: less is a matter of telling. */
+/** Clocks of a cluster agree within milliseconds, and can be measured to a tenth of a second: less is measurement error. */
 export const CLOCK_OFF_MS = 500;
 
 /** How far a clock is ahead, where it is off at all. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
-import type { Account } from "./accounts.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
 import { keptWaiting } from "./kept-waiting.ts";
 import { ownTimeSuspects } from "./own-time.ts";
 
@@ -33,7 +33,7 @@ interface Times {
 
 /** Six iterations of a second, all slow; ranks do as their peers where nothing else is said. */
 function suspectsOf(odd: Readonly<Record<number, Times>>, without: readonly number[] = []): Rank[] {
-  const accounts = new Map<Rank, Account>();
+  const accounts = new Map<Rank, TimeBreakdown>();
   for (const rank of [...Array(32).keys()].filter((one) => !without.includes(one))) {
     const { own = 600, tensor = 100, recv = 200 } = odd[rank] ?? {};
     const noisy = Float64Array.from({ length: 6 }, (_, i) => own + ((rank + i) % 5) - 2);

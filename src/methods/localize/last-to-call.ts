@@ -1,7 +1,7 @@
 /**
  * Whose call everybody waits for. In every collective one member calls last: by how much later than the one before it, and
  * how long even the member that waited least stayed longer than it did. The lesser of both is what the others lost to that
- * call and to nothing else: a CPU that runs ahead of its GPU calls late and nobody waits, whoever waits for a slow GPU or a
+ * call and to nothing else: a CPU that runs ahead of its GPU calls late and no rank waits, whichever rank waits for a slow GPU or a
  * third rank waits without a late call. A rank's loss of an iteration is the largest of its operators'. On recorded jobs a slow
  * CPU or loader shows a third to a half of the iteration on its rank and nothing on the others.
  */

@@ -10,7 +10,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { liveAccounts } from "./live-accounts.ts";
+import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
 import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { SEARCH_DEFAULTS } from "./progressive/search.ts";
@@ -36,7 +36,7 @@ const PIVOTS = 5;
 const MOST_WHOLE = 8;
 
 /**
- * What can be told, or nothing. The function that is handed back is called again with more operators fetched, until the
+ * The answer that is possible so far, or nothing. The returned function is called again with more operators fetched, until the
  * search wants no more; what needs no operators is worked out once.
  */
 export function liveLocalizer(input: LiveInput): () => NewFinding[] {
@@ -49,7 +49,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
   };
   const split = liveSplit(input, slow);
   if (!split) return () => [];
-  const accounts = liveAccounts(input.points, slowFrom);
+  const accounts = liveTimeBreakdowns(input.points, slowFrom);
   const own = ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always");
   const growthMs = median(split.slowMs) - median(split.normalMs);
   const wiring = wiringOf(job);
@@ -63,7 +63,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const ended = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
     const cut = wholeOnes(input, ended, suspects, pivots);
     if (cut.length === 0) return [];
-    // Of whom there are no operators (yet), it cannot be told what is slow in it.
+    // Without operators of a rank (yet), it is unknown what is slow in it.
     const isThere = ({ rank }: { readonly rank: Rank }): boolean =>
       cut.some((one) => one.rank === rank);
     const located = { ...ended, ranks: ended.ranks.filter(isThere) };
@@ -89,7 +89,7 @@ function liveSplit({ points }: LiveInput, slow: SlowIterations): Split | null {
   return splitOf([...iterations], totalMs, slow);
 }
 
-/** Of whoever may be named; for a network one of its ends, so that the finding has a place. */
+/** Of any rank that may be named; for a network one of its ends, so that the finding has a place. */
 function wholeOnes(
   { operatorsOf }: LiveInput,
   { ranks, network, unseen }: Located,
@@ -103,7 +103,7 @@ function wholeOnes(
   return [...new Set(wanted)].flatMap((rank) => operatorsOf(rank) ?? []);
 }
 
-/** Ranks that told of one of the slow iterations. */
+/** Ranks that reported one of the slow iterations. */
 function tellingOf({ points, slowFrom }: LiveInput): number {
   const { iterations, ranks, durationMs } = points;
   const first = iterations.findIndex((number) => number >= slowFrom);
@@ -117,6 +117,6 @@ function lacksOf(absent: readonly Rank[], silent: number): string[] {
     lacks.push(
       `${rankWords(absent)} ${absent.length === 1 ? "has" : "have"} no agent that answers`,
     );
-  if (silent > 0) lacks.push(`${count(silent, "rank")} did not tell of the slow iterations`);
+  if (silent > 0) lacks.push(`${count(silent, "rank")} did not report the slow iterations`);
   return lacks;
 }

@@ -5,7 +5,7 @@
  */
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { KeptWaiting } from "./kept-waiting.ts";
 import { worstShift } from "./shift.ts";
 
@@ -44,10 +44,10 @@ const ALWAYS_RATIO = 1.05;
 const ALWAYS_SIGMAS = 8;
 const ALWAYS_SHARE = 0.02;
 const APART = 1.5;
-/** Own times of whoever works beside a slow rank differ a little, too. */
+/** Own times of ranks that work beside a slow rank differ a little, too. */
 const OF_WORST = 0.5;
 const MIN_PEERS = 3;
-/** Whoever waits for another so much more than its peers do, as a share of what its own time is above theirs, only waits. */
+/** A rank that waits for another so much more than its peers do, as a share of what its own time is above theirs, only waits. */
 const WAITS = 0.3;
 /** A spike: so many deviations, and so much of an iteration, above the rank's own median; how many make a habit. */
 const SPIKE_SIGMAS = 10;
@@ -57,7 +57,7 @@ const SPIKES = 2;
 const BY_CHANCE = 0.005;
 
 export function ownTimeSuspects(
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   isKeptWaiting: KeptWaiting = () => false,
 ): OwnTimeSuspect[] {
   const most = Math.max(1, Math.floor(TOO_MANY * accounts.size));
@@ -77,18 +77,18 @@ export function ownTimeSuspects(
 }
 
 /** Own times without those of iterations that warm up. */
-function settled({ iteration, ownMs }: Account): Float64Array {
+function settled({ iteration, ownMs }: TimeBreakdown): Float64Array {
   return ownMs.filter((_, i) => iteration[i]! > WARM_UP);
 }
 
-type Ranked = readonly (readonly [Rank, Account])[];
+type Ranked = readonly (readonly [Rank, TimeBreakdown])[];
 
 function slowerOnes(all: Ranked): OwnTimeSuspect[] {
   return all.flatMap(([rank, account]) => {
     const shift = worstShift(account.iteration, account.ownMs, LEVELS);
     if (!shift) return [];
     const { from, to } = shift;
-    const rise = (other: Account): number =>
+    const rise = (other: TimeBreakdown): number =>
       changeOf(other, other.ownMs, account.iteration[from]!, to);
     const own = rise(account);
     const others = all.filter(([peer]) => peer !== rank).map(([, peer]) => rise(peer));
@@ -119,7 +119,12 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
 }
 
 /** How much a time of an account rose from before an iteration to the stretch from it to another. */
-function changeOf({ iteration }: Account, ms: Float64Array, from: number, to: number): number {
+function changeOf(
+  { iteration }: TimeBreakdown,
+  ms: Float64Array,
+  from: number,
+  to: number,
+): number {
   const before: number[] = [];
   const after: number[] = [];
   for (let i = 0; i < ms.length; i++) {
@@ -132,7 +137,7 @@ function changeOf({ iteration }: Account, ms: Float64Array, from: number, to: nu
 
 /** Longer than the peers' from the start: ranks that run the same program are peers. */
 function alwaysSlowOnes(all: Ranked, isKeptWaiting: KeptWaiting): OwnTimeSuspect[] {
-  const programs = new Map<number, (readonly [Rank, Account])[]>();
+  const programs = new Map<number, (readonly [Rank, TimeBreakdown])[]>();
   for (const one of all) {
     const { program } = one[1];
     programs.set(program, [...(programs.get(program) ?? []), one]);
@@ -211,8 +216,8 @@ function atLeast(count: number, mean: number): number {
   return Math.max(0, 1 - below);
 }
 
-/** Of each account, its spikes; of those that jump in the same iteration only whoever jumps highest has one. */
-function ownSpikes(all: readonly Account[]): number[][] {
+/** The spikes of each rank; of ranks that jump in the same iteration only the highest has one. */
+function ownSpikes(all: readonly TimeBreakdown[]): number[][] {
   const highest = new Map<number, number>();
   const jumps = all.map((account) => jumpsOf(account));
   for (const [k, { iteration }] of all.entries())
@@ -226,7 +231,7 @@ function ownSpikes(all: readonly Account[]): number[][] {
 }
 
 /** Index of an iteration → how far its own time is above the usual. */
-function jumpsOf(account: Account): Map<number, number> {
+function jumpsOf(account: TimeBreakdown): Map<number, number> {
   const { iteration, ownMs, totalMs } = account;
   const counted = settled(account);
   const centre = median(counted);
@@ -238,7 +243,7 @@ function jumpsOf(account: Account): Map<number, number> {
   return jumps;
 }
 
-function indices({ iteration }: Account): number[] {
+function indices({ iteration }: TimeBreakdown): number[] {
   return [...iteration.keys()].filter((i) => iteration[i]! > WARM_UP);
 }
 

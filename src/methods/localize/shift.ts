@@ -1,7 +1,7 @@
 /** Where a quiet series became longer: own times of a rank. */
 import { LevelTracker } from "../../maths/level-tracker.ts";
 import { median, spread } from "../../maths/robust.ts";
-import { WARM_UP } from "./accounts.ts";
+import { WARM_UP } from "./time-breakdown.ts";
 
 export interface Shift {
   /** Index of its first iteration, and number of its last. */

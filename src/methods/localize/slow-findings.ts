@@ -6,11 +6,11 @@ import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Device } from "./progressive/narrow.ts";
 import type { Culprit } from "./progressive/progressive.ts";
-import { sideOf } from "./side.ts";
+import { cpuOrGpu } from "./cpu-or-gpu.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
 import type { UnseenPeer } from "./unseen-peer.ts";
@@ -21,7 +21,7 @@ export type SlowFinding = NewFinding<SlowRank | SlowDevice>;
 export interface Witness {
   readonly job: Job;
   readonly cut: readonly RankOperators[];
-  readonly accounts: ReadonlyMap<Rank, Account>;
+  readonly accounts: ReadonlyMap<Rank, TimeBreakdown>;
   /** Share of the ranks that left operators with durations. */
   readonly seen: number;
   /** What was not there and makes the answer less sure, a sentence each. */
@@ -36,7 +36,7 @@ export interface Witness {
 
 /** Records with gaps and contradictions: what is left of the certainty. */
 const WITH_GAPS = 0.9;
-/** Who left nothing may be the one that all wait for, and whoever waits for it a little less looks guilty. */
+/** A rank that left no record may be the one that all wait for, and a rank that waits a little less for it looks suspect. */
 const SOME_UNSEEN = 0.7;
 /** A handful of iterations may all be odd. */
 const FEW_ITERATIONS = 8;
@@ -54,7 +54,7 @@ export function* fromSearch(
   own: readonly OwnTimeSuspect[],
   witness: Witness,
 ): Iterable<SlowFinding> {
-  const slowNumbers = (account: Account): number[] =>
+  const slowNumbers = (account: TimeBreakdown): number[] =>
     [...account.iteration.keys()].filter((i) => slow.isSlow(account.iteration[i]!));
   const blamed = located.ranks.map(({ rank }) => rank);
   for (const { rank, votes, searched, growthMs } of located.ranks) {
@@ -66,8 +66,8 @@ export function* fromSearch(
     const longer = `its own time is ${growthMs.toFixed(1)} ms longer in slow iterations`;
     const says =
       votes > 0
-        ? `the waiting leads to rank ${rank}: from ${votes} of ${searched} ranks, and ${longer}`
-        : `of rank ${rank}, too, ${longer}`;
+        ? `the waiting of ${votes} of ${searched} ranks leads to rank ${rank}, and ${longer}`
+        : `the same holds for rank ${rank}: ${longer}`;
     yield findingOf(suspect ?? { ...base, ...times }, says, certainty, blamed, witness);
   }
 }
@@ -82,7 +82,7 @@ export function* fromOwnTimes(
     const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
     const says = {
       slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
-      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all iterations at hand`,
+      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all recorded iterations`,
       spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
     }[kind];
     const certainty = Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * habitOf(suspect);
@@ -106,13 +106,13 @@ function findingOf(
   const { cut, accounts, lacks } = witness;
   const { rank, iteration, until } = suspect;
   const operators = cut.find((other) => other.rank === rank)!;
-  const side = sideOf(suspect, accounts.get(rank)!, operators, witness);
+  const side = cpuOrGpu(suspect, accounts.get(rank)!, operators, witness);
   const [issueBefore, issueAfter] = side.issueMs;
   const how =
     side.cause === "gpu-slow"
       ? side.isToldApart
-        ? "its CPU's calls do not come late by what the others wait, so it is the GPU"
-        : "its calls come late by what the others wait: a CPU that waits for a slow GPU does that, and so may a slow CPU"
+        ? "its CPU does not issue calls as late as the others wait, so the GPU is slow"
+        : "its CPU issues calls as late as the others wait: the CPU is slow, or it waits for a slow GPU"
       : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
   const weight = certainty * side.certainty * sureness(witness);
   const { cause } = side;
@@ -135,7 +135,7 @@ function findingOf(
 }
 
 /** A rank's time outside communication, usually and in its slow iterations: how much slower it became. */
-function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: Account): [number, number] {
+function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: TimeBreakdown): [number, number] {
   const isSlow = new Set(slow);
   const of = (wanted: boolean): number =>
     median([...ownMs].filter((_, i) => iteration[i]! > WARM_UP && isSlow.has(i) === wanted));
@@ -152,7 +152,7 @@ export function fromNetwork(
   slow: SlowIterations,
   witness: Witness,
 ): SlowFinding {
-  const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last to come stays longer, ${growthMs.toFixed(1)} ms an iteration`;
+  const says = `communication itself is slow: over ${deviceWords(device!, witness.job)} even the last rank to arrive stays longer, by ${growthMs.toFixed(1)} ms per iteration`;
   return networkFinding(device!, says, 0.85 + 0.1 * (votes / pivots), slow, growthMs, witness);
 }
 
@@ -161,7 +161,7 @@ export function fromPeers(
   { device, ratio, growthMs }: { device: Device; ratio: number; growthMs: number },
   witness: Witness,
 ): SlowFinding {
-  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as that of groups which do as much, in all iterations at hand`;
+  const says = `communication over ${deviceWords(device, witness.job)} takes ${ratio.toFixed(1)} times as long as in groups that do the same work, in all recorded iterations`;
   const always = { isSlow: () => true, from: null, until: null, isLasting: true };
   return networkFinding(device, says, surenessOfRatio(ratio), always, growthMs, witness);
 }
@@ -174,7 +174,7 @@ function surenessOfRatio(ratio: number): number {
   return SUREST - (SUREST - SURE_AT_TWICE) * Math.min(1, 2 / ratio);
 }
 
-/** Whoever is not seen may be what the last to come waits for, and fewer groups show less of what is usual. */
+/** A rank that is not seen may be what the last one to arrive waits for, and fewer groups show less of what is usual. */
 const UNSEEN = 0.5;
 
 function networkFinding(
@@ -248,7 +248,7 @@ export function fromUnseen(
   witness: Witness,
 ): SlowFinding {
   const { cut, accounts, lacks } = witness;
-  const says = `the waiting leads to ${rankWords(ranks)}, which left no operators: from ${votes} of ${pivots} ranks, ${growthMs.toFixed(1)} ms an iteration`;
+  const says = `the waiting of ${votes} of ${pivots} ranks leads to ${rankWords(ranks)}, which left no operator records: ${growthMs.toFixed(1)} ms per iteration`;
   const weight = 0.6 / ranks.length;
   const facts = { kind: "fail-slow", type: "rank", link: null, cause: "unknown" } as const;
   return {
@@ -264,7 +264,7 @@ export function fromUnseen(
     clears: [...accounts.keys()],
     lacks: [
       ...lacks,
-      `${rankWords(ranks)} left no operators, so whether it computes or communicates slowly is open`,
+      `${rankWords(ranks)} left no operator records, so it is unknown whether computation or communication is slow there`,
     ],
   };
 }
@@ -274,14 +274,14 @@ const BY_EXCLUSION = 0.5;
 
 /**
  * The one of a group whose record is missing, and whom all the others of it wait for. If they wait in a few operators
- * only, it may itself wait for data or for a link: that is told, and nobody is accused.
+ * only, it may itself wait for data or for a link: the finding says so and accuses no rank.
  */
 export function fromUnseenPeer(
   { rank, waiting, growthMs, isThroughout }: UnseenPeer,
   witness: Witness,
 ): SlowFinding {
   const { cut, accounts, lacks } = witness;
-  const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operators: they stay ${growthMs.toFixed(1)} ms of an iteration longer in what they share with it than groups that do as much`;
+  const says = `${rankWords(waiting)} wait for rank ${rank}, which left no operator records: their operators with it take ${growthMs.toFixed(1)} ms per iteration longer than those of groups that do the same work`;
   const weight = isThroughout ? BY_EXCLUSION : 0.2;
   const operators = cut.find((one) => waiting.includes(one.rank)) ?? cut[0]!;
   return {
@@ -302,14 +302,14 @@ export function fromUnseenPeer(
             link: null,
             cause: "gpu-slow",
             weight,
-            why: `${says}, in most of their operators, as for a device that computes slowly`,
+            why: `${says}, in most of their operators, as with a device that computes slowly`,
           },
         ]
       : [],
     clears: isThroughout ? [...accounts.keys()] : [],
     lacks: [
       ...lacks,
-      `rank ${rank} left no operators: what keeps its peers waiting is a guess from how they wait`,
+      `rank ${rank} left no operator records: the cause is inferred from how its peers wait`,
     ],
   };
 }

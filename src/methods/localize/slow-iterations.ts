@@ -1,7 +1,7 @@
 /** Which iterations are the slow ones, for comparing them with the others: from the tracker, or from own times. */
 import type { Rank } from "../../model/ids.ts";
 import type { TrackedSeries } from "../../model/series.ts";
-import type { Account } from "./accounts.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { SlowerFloor } from "./slower-floor.ts";
 
@@ -22,7 +22,7 @@ const IRREGULAR = 1.1;
 export function slowIterations(
   tracked: readonly TrackedSeries[],
   suspects: readonly OwnTimeSuspect[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   slower: SlowerFloor | null,
 ): SlowIterations | null {
   const [first] = suspects;

@@ -50,7 +50,7 @@ describe("the slow link of a job", () => {
       ],
     });
     expect(finding!.says).toMatch(
-      /^tensors between rank 2 and rank 3 take (59|60|61)\.\d ms longer \(both ways; 2\.0 ms before\) from iteration 7, also/,
+      /^tensors between rank 2 and rank 3 take (59|60|61)\.\d ms longer \(both ways; 2\.0 ms before\) from iteration 7, even/,
     );
     expect(finding!.weight).toBeGreaterThan(0.8);
     expect(factOf(finding!, "slow-link")!.delayMs).toBeCloseTo(60, -1);

@@ -33,7 +33,7 @@ function findingOf(found: LinkFinding, tables: readonly StageOperations[], job: 
   const whose = format.endsWith("-cpu") ? " of those through host memory" : "";
   const longer = `${delayMs.toFixed(1)} ms longer (${wayOf(found)}; ${beforeMs.toFixed(1)} ms before) from iteration ${iteration}${ends}${whose}`;
   return {
-    says: `tensors between rank ${from} and rank ${to} take ${longer}, also when nobody else has to be waited for`,
+    says: `tensors between rank ${from} and rank ${to} take ${longer}, even when neither waits for another rank`,
     weight: confidence,
     at: tables
       .filter((table) => table.format === format && link.includes(table.writer ?? -1))
@@ -79,7 +79,7 @@ function onsetOf({ format, iteration }: LinkFinding, { iterations }: Job): numbe
 function wayOf({ directions, isOneWay }: LinkFinding): string {
   if (directions.length === 2) return "both ways";
   const other = directions[0] === "forward" ? "backward" : "forward";
-  return `${directions[0]}, ${isOneWay ? `not ${other}` : `${other} cannot be told`}`;
+  return `${directions[0]}, ${isOneWay ? `not ${other}` : `${other} unknown`}`;
 }
 
 function round(value: number): number {

@@ -9,7 +9,7 @@ import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
-import { accountsOf, WARM_UP, type Account } from "./accounts.ts";
+import { timeBreakdowns, WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import { keptWaiting } from "./kept-waiting.ts";
 import { ownTimeSuspects } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
@@ -53,7 +53,7 @@ export const slowRank: Method = {
       const operators = job.rankOperators.fetch(rank);
       if (operators) cut.push(operators);
     }
-    const accounts = accountsOf(cut, job.groups);
+    const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
     const leads = leadsOf(cut, accounts, clocks);
@@ -78,7 +78,7 @@ export const slowRank: Method = {
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
       const growthMs = median(split.slowMs) - median(split.normalMs);
       const waitsFor = waiting(source, job, split, Infinity);
-      // Own times of whoever works beside a slow rank grow a little, too; they cannot accuse while it is not seen.
+      // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
       suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
       located = locate(progress, suspects, accounts, slow, growthMs, waitsFor, (rank) => {
@@ -93,16 +93,16 @@ export const slowRank: Method = {
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
     const isAlways = leads.suspects.some(({ kind }) => kind === "always");
-    const told = isAlways
+    const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
       : weighed(located, slow, suspects, floors, totalMs, witness);
     const away =
-      told.length > 0 || !isWhole
+      accused.length > 0 || !isWhole
         ? null
         : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
     // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
     const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
-    const found = isPlain ? [fromUnseenPeer(away, witness)] : told;
+    const found = isPlain ? [fromUnseenPeer(away, witness)] : accused;
     if (found.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
     if (found.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
@@ -136,7 +136,7 @@ function nobodyAhead(
   lacks: readonly string[],
 ): NewFinding {
   return {
-    says: `no rank keeps the others waiting: in ${count(iterations, "iteration")} of ${count(cut.length, "rank")} all spend about as long inside communication`,
+    says: `no rank keeps the others waiting: over ${count(iterations, "iteration")} all ${count(cut.length, "rank")} spend about the same time in communication`,
     weight: 0.2,
     at: [{ file: cut[0]!.file }],
     data: { fact: "even-ranks", evenRanks: cut.length, comparedIterations: iterations },
@@ -148,7 +148,7 @@ function nobodyAhead(
 
 /** Said where it matters: the job became slow, and the record does not reach back to before that. */
 function tooShort(iterations: number, file: string, lacks: readonly string[]): NewFinding {
-  const says = `the operators at hand cover ${count(iterations, "iteration")}, and not three before and three during the slow-down: who causes it cannot be told by comparison`;
+  const says = `the recorded operators cover ${count(iterations, "iteration")}, but not three before and three during the slowdown: too few to find the cause by comparison`;
   return {
     says,
     weight: 0.1,
@@ -179,11 +179,11 @@ function standsStill({ dumps }: Job): boolean {
 }
 
 /** Iterations, and how long they took, of the rank whose record goes back furthest. */
-function reference(accounts: ReadonlyMap<Rank, Account>): {
+function reference(accounts: ReadonlyMap<Rank, TimeBreakdown>): {
   iterations: number[];
   totalMs: number[];
 } {
-  let longest: Account | null = null;
+  let longest: TimeBreakdown | null = null;
   for (const account of accounts.values())
     if (!longest || account.iteration.length > longest.iteration.length) longest = account;
   const all = [...longest!.iteration.keys()].filter((i) => longest!.iteration[i]! > WARM_UP);
@@ -201,7 +201,7 @@ function lacksOf(
   clocks: ReadonlyMap<Rank, number>,
 ): string[] {
   const lacks: string[] = [];
-  if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were looked at`);
+  if (ranks > MOST_RANKS) lacks.push(`only ${MOST_RANKS} of ${ranks} ranks were analyzed`);
   else if (cut < ranks)
     lacks.push(
       `the operators of ${count(ranks - cut, "rank")} of ${ranks} show no iterations or carry no durations`,
@@ -214,7 +214,7 @@ function lacksOf(
   if (off.length > 0) {
     const [rank, ms] = off.reduce((a, b) => (Math.abs(b[1]) > Math.abs(a[1]) ? b : a));
     lacks.push(
-      `clocks are apart: ${rankWords(off.map(([each]) => each))} by up to ${(ms / 1000).toFixed(1)} s (rank ${rank}), told from when operators ended; times are corrected for it`,
+      `clocks differ: ${rankWords(off.map(([each]) => each))} by up to ${(ms / 1000).toFixed(1)} s (rank ${rank}), measured from when operators ended; times are corrected for it`,
     );
   }
   return lacks;
@@ -246,7 +246,7 @@ function fromDevices(
   if (serves(top)) return null;
   const best = devices.find(serves);
   if (best && top.score < AHEAD * best.score) return null;
-  const says = `slow iterations taken one by one speak for another device: ${top.device.name} (${top.irregularities} of ${irregularities} searches in ${searched} iterations)`;
+  const says = `single slow iterations point to another device: ${top.device.name} (${top.irregularities} of ${irregularities} searches in ${searched} iterations)`;
   return {
     says,
     weight: 0.2,

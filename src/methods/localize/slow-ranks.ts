@@ -7,7 +7,7 @@
  */
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
-import type { Account } from "./accounts.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Culprit, Progress } from "./progressive/progressive.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
@@ -27,7 +27,7 @@ export interface Located {
   readonly agreement: number;
   /** What is slow in the network; beside ranks only where both are. */
   readonly network: Culprit | null;
-  /** Whether communication between machines shows it, whoever waits for whom. */
+  /** Whether communication between machines shows it, whichever rank waits. */
   readonly isPlain: boolean;
   /** Ranks without operators that the others wait for. */
   readonly unseen: Culprit | null;
@@ -53,7 +53,7 @@ const NETWORK_SHARE = 0.1;
 export function locate(
   { ends, network, arrivals }: Progress,
   own: readonly OwnTimeSuspect[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   slow: SlowIterations,
   growthMs: number,
   waitsFor: (rank: Rank, culprits: readonly Rank[]) => boolean,
@@ -89,7 +89,7 @@ export function locate(
       !waitsFor(rank, found)
     )
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
-  // Of iterations picked for their length all that communicates is longer, whoever is at fault.
+  // Of iterations picked for their length all that communicates is longer, whichever rank is at fault.
   const slowed = counted.filter(({ cause }) => cause === "network");
   const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
   const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);
@@ -105,7 +105,7 @@ export function locate(
 }
 
 function ownGrowth(
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   rank: Rank,
   { isSlow }: SlowIterations,
 ): number {
@@ -119,7 +119,7 @@ function ownGrowth(
 
 /** Whether the rank is slow in nearly all of the iterations that were picked: hiccups hit ranks at random. */
 function isHabit(
-  { iteration, ownMs }: Account,
+  { iteration, ownMs }: TimeBreakdown,
   { isSlow }: SlowIterations,
   least: number,
 ): boolean {

@@ -1,7 +1,7 @@
 /**
  * Whom a group waits for if one of its members left no record, and there is no before to compare with. Inside a machine
  * all groups that do as much communicate alike; if everybody who is seen of one group stays longer in it than the
- * members of the others do, they wait for whoever is not seen.
+ * members of the others do, they wait for a rank that is not seen.
  */
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";

@@ -1,15 +1,15 @@
 /**
  * Whom the others wait for. All ranks of a synchronous job share their iterations, and a collective ends for all members at
- * once, so that whoever spends less time inside communication than the median rank is waited for by that much: its *lead*,
+ * once, so that a rank that spends less time inside communication than the median rank is waited for by that much: its *lead*,
  * an iteration at a time. What all have in common (a noisy network, a pause, a machine that others use, too) is in
  * everybody's time and cancels out, and so does what overlaps with kernels alike: leads are quiet to a percent where
- * iteration times vary by a third. It is the simplest question that can be asked of a dump; whoever is accused otherwise
+ * iteration times vary by a third. It is the simplest question that can be asked of a dump; a rank that is accused otherwise
  * has to pass it (`isWaitedFor`).
  */
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import { lostToLateCalls } from "./last-to-call.ts";
 import { lastingRise, worstShift, type Shift } from "./shift.ts";
@@ -35,7 +35,7 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
-/** Whoever leads by less than this part of the largest lead works beside a slow rank. */
+/** A rank that leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
 const BY_CHANCE = 0.6;
@@ -65,14 +65,14 @@ interface Leads {
 
 interface Lead {
   readonly rank: Rank;
-  readonly account: Account;
+  readonly account: TimeBreakdown;
   /** By iteration, milliseconds; NaN while it warms up. */
   readonly ms: Float64Array;
 }
 
 export function leadsOf(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   clocks: ReadonlyMap<Rank, number> = new Map(),
 ): Leads {
   const cut = ranks.filter(({ rank }) => accounts.has(rank));
@@ -117,7 +117,7 @@ function suspectsAmong(leads: readonly Lead[], iterationMs: number): readonly Ow
  */
 function lateCaller(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
   lost: readonly Float64Array[],
   iterationMs: number,
 ): readonly OwnTimeSuspect[] {
@@ -139,7 +139,7 @@ function lateCaller(
 
 function leadsOfRanks(
   ranks: readonly RankOperators[],
-  accounts: ReadonlyMap<Rank, Account>,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
 ): Lead[] {
   const inside = ranks.map(insideMs);
   const usual = usualMs(ranks, inside);
@@ -255,7 +255,7 @@ function standsOut(leadMs: number, iterationMs: number): number {
 
 /** The worst rise of a lead, or of its opposite. */
 function shiftOf(
-  { iteration }: Account,
+  { iteration }: TimeBreakdown,
   ms: Float64Array,
   iterationMs: number,
   sign: 1 | -1,
@@ -293,7 +293,7 @@ function beyondChance(
 }
 
 /** How much a shift says: a few odd iterations shift a median as far as many do, but not for as long. */
-function sizeOf(shift: Shift | null, { iteration }: Account): number {
+function sizeOf(shift: Shift | null, { iteration }: TimeBreakdown): number {
   if (!shift) return 0;
   const settled = iteration.filter((number) => number > WARM_UP).length;
   const within = iteration.filter((number, i) => i >= shift.from && number <= shift.to).length;
@@ -351,7 +351,7 @@ function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): Growth {
   };
 }
 
-/** The rank leads in all iterations at hand, by comparison with ranks that run the same program. */
+/** The rank leads in all recorded iterations, by comparison with ranks that run the same program. */
 function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
   const settled = leads.map(({ ms }) => [...ms].filter((one) => !Number.isNaN(one)));
   const levels = settled.map((values) => median(values));
@@ -430,7 +430,7 @@ function holds(
 
 /** In words of own time, which is what grows when a lead does. */
 function ownLevels(
-  { ownMs, iteration }: Account,
+  { ownMs, iteration }: TimeBreakdown,
   slow: ReadonlySet<number>,
   growthMs: number,
 ): { beforeMs: number; afterMs: number } {

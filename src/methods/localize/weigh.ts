@@ -5,7 +5,7 @@
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { median } from "../../maths/robust.ts";
-import { WARM_UP, type Account } from "./accounts.ts";
+import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import { deviceOf } from "./progressive/narrow.ts";
 import { areFloorsCalm, comparedWithPeers, type FloorSeries } from "./progressive/observe-all.ts";
@@ -26,7 +26,7 @@ import { wiringOf } from "./progressive/wiring.ts";
 
 /** Iterations of each kind that are compared. */
 const MOST_COMPARED = 48;
-/** Share of the slow-down that whoever waits for the culprit waits. */
+/** Share of the slowdown that a rank which waits for the suspect waits. */
 const WAITS = 0.3;
 /** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
 const PREVAILS = 2;
@@ -82,7 +82,7 @@ export function weighed(
   }
   if (compute.length > 0) return compute;
   if (network) return isUnsupported(witness) ? [] : [network];
-  // Iterations that were picked one by one, or that are over, all wait for somebody: whoever is not seen.
+  // Iterations that were picked one by one, or that are over, all wait for some rank: one that is not seen.
   if (located?.unseen && slow!.isLasting && slow!.until === null)
     return [fromUnseen(located.unseen, slow!, witness)];
   if (own.length > 0) return [...fromOwnTimes(own, witness)];
@@ -99,7 +99,7 @@ function isUnsupported({ job, iterations }: Witness): boolean {
 }
 
 /** Time that a rank itself adds: outside communication, or by calling late, which others see as communication. */
-function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: Account): number {
+function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: TimeBreakdown): number {
   const isSlow = new Set(slow);
   const calls = (wanted: boolean): number =>
     median([...issueMs].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted));

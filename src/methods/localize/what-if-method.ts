@@ -9,7 +9,7 @@ import type { StageOperations } from "../../model/stage-operations.ts";
 import { suspectsOf, type Suspect } from "./what-if/suspects.ts";
 import { whatIf, type WhatIf } from "./what-if/what-if.ts";
 
-/** Chosen by judgement: the paper's three causes are told apart by shares, not by error rates. */
+/** Chosen by judgement: the paper's three causes are distinguished by shares, not by error rates. */
 const WORKER_WEIGHT = 0.8;
 const LEAD_WEIGHT = 0.7;
 const SECOND_WEIGHT = 0.45;
@@ -50,7 +50,7 @@ function findingOf(files: readonly StageOperations[], result: WhatIf): NewFindin
   const { slowdown, steps, actualMs, idealMs } = result;
   const explains = suspects.map((suspect) => wordsOf(result, suspect)).join("; ");
   return {
-    says: `steps take ${slowdown.toFixed(2)} times as long as if all did alike (${Math.round(mean(actualMs))} instead of ${Math.round(mean(idealMs))} ms in ${count(steps.length, "step")})${explains && `: ${explains}`}`,
+    says: `steps take ${slowdown.toFixed(2)} times as long as if all ranks took equal time (${Math.round(mean(actualMs))} instead of ${Math.round(mean(idealMs))} ms in ${count(steps.length, "step")})${explains && `: ${explains}`}`,
     weight,
     at: files.slice(0, 4).map(({ file }) => ({ file })),
     data: figuresOf(result),
@@ -92,11 +92,11 @@ function wordsOf(result: WhatIf, suspect: Suspect): string {
   const part = `${Math.round(100 * Math.min(1, suspect.share))} % of it`;
   switch (suspect.what) {
     case "workers":
-      return `${rankWords(suspect.workers.map(({ rank }) => rank))} ${suspect.workers.length === 1 ? "makes" : "make"} ${part}`;
+      return `${rankWords(suspect.workers.map(({ rank }) => rank))} ${suspect.workers.length === 1 ? "causes" : "cause"} ${part}`;
     case "stage":
-      return `stage ${suspect.stage} of ${result.stages} makes ${part}`;
+      return `stage ${suspect.stage} of ${result.stages} causes ${part}`;
     case "data":
-      return `differences between micro-batches make ${part}, forward and backward passes alike (correlation ${result.passCorrelation.toFixed(2)})`;
+      return `differences between micro-batches cause ${part}, forward and backward passes alike (correlation ${result.passCorrelation.toFixed(2)})`;
   }
 }
 

@@ -145,7 +145,7 @@ export function analyseLogs(
 
 /**
  * What a healthy job says, for the pool of normal events: its templates, and the records that it met. What was settled
- * there (a port that came back, an exception that was only told of) is normal only where it is settled again.
+ * there (a port that came back, an exception that was only reported) is normal only where it is settled again.
  */
 export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): string[] {
   const known = knownLines(digest, matchers);
@@ -241,7 +241,7 @@ function suspectNodes(
     }));
 }
 
-/** Whoever wrote the root, and few did, stands out by that more than by any comparison. */
+/** A node that wrote the root, if few did, stands out by that more than by any comparison. */
 function withCause(
   suspects: readonly SuspectNode[],
   cause: LogCause | null,
@@ -290,14 +290,14 @@ function missingOf(digest: LogDigest, { names }: LogNodes, pool: NormalPool): st
   const missing: string[] = [];
   if (pool.jobs === 0)
     missing.push(
-      "no healthy job to compare with: give --baseline, or --store with what faultline logs learn keeps",
+      "no healthy job to compare with: add --baseline, or --store with what faultline logs learn saved",
     );
   if (names.length < 2)
     missing.push("lines of one node only: nodes cannot be compared with each other");
   if (digest.streams.every(({ firstMs }) => Number.isNaN(firstMs)))
     missing.push("no line has a time: order is known within a file only");
   if (digest.iterations.length === 0)
-    missing.push("no reports of iterations: iterations cannot be compared with each other");
+    missing.push("no iteration reports: iterations cannot be compared with each other");
   for (const { name, defects } of digest.files)
     for (const defect of defects.slice(0, 2)) missing.push(`${name}: ${defect}`);
   return missing;

@@ -1,5 +1,5 @@
 /**
- * What broke: root told from cascade by the records' roles, by order within the bounds of clocks, and by what else is
+ * What broke: root separated from cascade by the records' roles, by order within the bounds of clocks, and by what else is
  * said. A cascade is named only where nothing else is known, and then with little confidence.
  */
 import { causeOfRecord, type Category } from "../../model/fault-record.ts";
@@ -10,7 +10,7 @@ import { weightOf, type SignatureGroup } from "./signature-groups.ts";
 
 /** Other signs of the same category support it. */
 const SUPPORT = 0.25;
-/** Whoever is first among roots is likelier the cause of the others. */
+/** The first among the roots is likelier the cause of the others. */
 const FIRST_BONUS = 1.15;
 const SKEW_MS = 5_000;
 const MOST_CONFIDENCE = 0.95;

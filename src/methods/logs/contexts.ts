@@ -30,7 +30,7 @@ export function contextCauses(
     (about.stage === "launch" || about.stage === "load") &&
     digest.iterations.every(({ iteration }) => iteration.length === 0);
   const behind = ranksBehind(digest, known);
-  // Whoever has issued many collectives is past the preparation, whether or not iterations are reported.
+  // A rank that has issued many collectives is past the preparation, whether or not iterations are reported.
   const isStarted = mostIssued(known) >= STARTED_COLLECTIVES;
   const isStuck = !hasRoot && isStuckTogether(digest, known);
   if (isStuck) {
@@ -43,10 +43,10 @@ export function contextCauses(
         title: "no operator between the ranks ever completed, though all had issued it",
         role: "root",
         owner: hosts > 1 ? "network" : "platform",
-        meaning: `All ranks wait in their first operator, so none keeps the others waiting: the way between their ${hosts > 1 ? "machines" : "GPUs"} carries no data.`,
+        meaning: `All ranks wait in their first operator, so none keeps the others waiting: the connection between their ${hosts > 1 ? "machines" : "GPUs"} carries no data.`,
         action:
           "Run all_reduce_perf of nccl-tests on the same GPUs; on one machine with NCCL_P2P_DISABLE=1 as well (IOMMU and ACS settings break peer-to-peer access), on several with NCCL_IB_DISABLE=1.",
-        falseFriends: ["Ranks that disagree about the group's size wait like this, too."],
+        falseFriends: ["Ranks that disagree about the group's size wait in the same way."],
         at,
         places: [at],
         nodes: [],
@@ -70,7 +70,7 @@ export function contextCauses(
         action:
           "Prepare the data before the job, or raise the timeout: torch.distributed.init_process_group(timeout=…), ddp_timeout in Transformers. Look at what the rank that is not in the list of timeouts was doing.",
         falseFriends: [
-          "A network that lets small messages pass and large ones not looks the same: run all_reduce_perf on the same nodes.",
+          "A network that passes small messages but not large ones looks the same: run all_reduce_perf on the same nodes.",
         ],
         at,
         places: [at],
@@ -90,9 +90,9 @@ export function contextCauses(
         title: `rank ${behind.ranks.join(", ")} issued fewer collectives than the others`,
         role: "root",
         owner: "user",
-        meaning: `The last work that was enqueued is ${behind.least} on rank ${behind.ranks.join(", ")} and ${behind.most} on others: it took another way through the program (skipped a batch, left a loop earlier), or was stuck in its own code, while the others wait for it.`,
+        meaning: `The last work that was enqueued is ${behind.least} on rank ${behind.ranks.join(", ")} and ${behind.most} on others: it took another path through the program (skipped a batch, left a loop earlier), or was stuck in its own code, while the others wait for it.`,
         action:
-          "Look for what depends on the rank's data in front of a collective: skipped samples, conditional losses, uneven data loaders. py-spy dump --pid PID on that rank shows where it is.",
+          "Look for code before a collective that depends on the rank's data: skipped samples, conditional losses, uneven data loaders. py-spy dump --pid PID on that rank shows where it is.",
         falseFriends: [
           "A rank that hangs in its data loader or in storage is behind, too: look at its stack before blaming the program.",
         ],
@@ -116,7 +116,7 @@ export function contextCauses(
         title: `${who} did not report a timeout: the others wait for it`,
         role: "root",
         owner: "user",
-        meaning: `Every other rank's watchdog ran out of time. Whoever does not wait in a collective has no timeout: ${who} was stuck in its own code, or was gone.`,
+        meaning: `Every other rank's watchdog ran out of time. A rank that does not wait in a collective has no timeout: ${who} was stuck in its own code, or was gone.`,
         action: `Look at ${who} first: py-spy dump --pid PID while it hangs, its node's dmesg, its storage and data loader.`,
         falseFriends: [
           "A log that is missing or cut off looks the same as a rank that did not wait.",
@@ -152,10 +152,11 @@ function isStuckTogether(digest: LogDigest, known: readonly (FaultMatch | null)[
   const issued = new Set<string>();
   const ranks = new Set<number>();
   for (const [i, match] of known.entries()) {
-    const told = match && WAITED.test(match.record.id) ? PROGRESS.exec(digest.kept[i]!.text) : null;
-    if (!told) continue;
-    if (Number(told[2]) > 0) return false;
-    issued.add(told[1]!);
+    const progress =
+      match && WAITED.test(match.record.id) ? PROGRESS.exec(digest.kept[i]!.text) : null;
+    if (!progress) continue;
+    if (Number(progress[2]) > 0) return false;
+    issued.add(progress[1]!);
     const { stream, text } = digest.kept[i]!;
     for (const rank of ranksIn(text, digest.streams[stream]!.rank)) ranks.add(rank);
   }

@@ -5,7 +5,7 @@ export interface NormalPool {
   has(text: string): boolean;
   /**
    * Whether the library's record of that id was met in healthy jobs: a template does not tell Xid 13 from Xid 48.
-   * `isSettled`: it was over again, or only told of; what healthy jobs settled is normal no further than that.
+   * `isSettled`: it was over again, or only reported; what healthy jobs settled is normal no further than that.
    */
   hasRecord(id: string, isSettled: boolean): boolean;
   /** How many jobs it was made of. */

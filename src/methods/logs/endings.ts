@@ -1,6 +1,6 @@
 /**
  * How a job was ended from outside: a scheduler, a person, a signal. That is the cause only of a job that ran until then;
- * whoever ends a job that stands still, or that has failed, only tidies up.
+ * what ends a job that hangs or has failed only cleans up.
  */
 import type { FaultMatch } from "../../library/matcher.ts";
 import { causeOfRecord, type FaultRecord, type Layer } from "../../model/fault-record.ts";
@@ -70,7 +70,7 @@ function stoodStillSince({ iterations, cells, shapes }: LogDigest): number | nul
   return lastMs + Math.max(LEAST_STILL_MS, PAUSES * pauseMs, isAnnounced ? ANNOUNCED_MS : 0);
 }
 
-/** Whoever ends processes, or counts their ends, says by it that one has ended. */
+/** A program that ends processes, or counts their ends, shows that one has ended. */
 const ENDERS: readonly Layer[] = ["launcher", "scheduler", "container"];
 
 /**

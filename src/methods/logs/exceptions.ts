@@ -39,7 +39,7 @@ const BLAMED: Readonly<Record<FrameOwner | "unknown", Blamed>> = {
     category: "user.software",
     owner: "user",
     weight: 0.45,
-    says: "It was raised in a package that is built for a device and a driver: versions that do not fit.",
+    says: "It was raised in a package that is built for one device and driver version: the versions do not match.",
   },
   unknown: { category: "user.program", owner: "user", weight: 0.35, says: "" },
 };
@@ -51,7 +51,7 @@ const REFUSAL: Blamed = {
   weight: 0.45,
   says: "The framework refused what the program asked of it.",
 };
-/** Raised by so many writers, or so often where they are not told apart, it is the program's. */
+/** Raised by so many writers, or so often where writers are not known, it is the program's. */
 const MANY = 3;
 const MANY_BONUS = 0.12;
 const MOST_WEIGHT = 0.75;
@@ -128,11 +128,11 @@ function causeOf(
       role: "root",
       owner,
       meaning:
-        `A Python exception ended ${isMany ? "process after process" : "a process"}${at === null ? "" : `, in ${at}`}. ${says}`.trim(),
+        `A Python exception ended ${isMany ? "several processes" : "a process"}${at === null ? "" : `, in ${at}`}. ${says}`.trim(),
       action:
         record?.action ??
         "Read the traceback from its last frame up. If the same data and code fail on every rank it is the program; if one rank alone fails, look at its node.",
-      falseFriends: ["A broken machine can make a sound program raise anything."],
+      falseFriends: ["A broken machine can make a correct program raise any exception."],
       at: { file: file(lines[0]!), line: first.line, text: first.text },
       places: lines.map((i) => ({ file: file(i), line: digest.kept[i]!.line })),
       nodes: [],

@@ -3,7 +3,7 @@ import type { FaultMatch } from "../../library/matcher.ts";
 import type { CausalRole, FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { IndicatingLine, Reason } from "../../model/log-report.ts";
-import { saysGoesOn, saysOver } from "./goes-on.ts";
+import { saysContinues, saysOver } from "./recovery-words.ts";
 import type { LogNodes } from "./nodes.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
@@ -150,7 +150,7 @@ function lastWords({ digest, known, isOutlived, isNormalLine }: Evidence): {
 }[] {
   return digest.kept.flatMap(({ file, line, shape }, i) => {
     const { level, text, isPart } = digest.shapes[shape]!;
-    const isError = (level === "error" || level === "fatal") && !isPart && !saysGoesOn(text);
+    const isError = (level === "error" || level === "fatal") && !isPart && !saysContinues(text);
     const isLast = line > digest.files[file]!.lines - LAST_LINES;
     return isError && isLast && known[i] === null && isOutlived[i] === 0 && isNormalLine[i] === 0
       ? [{ i, score: LAST_WORDS, why: ["temporal"] as Reason[] }]
@@ -226,7 +226,7 @@ function scoreOf(
   const { level, isPart, text } = digest.shapes[shape]!;
   const isKnown = record !== null || isException;
   // What nobody knows must not say itself that the program goes on.
-  if (!isKnown && (isPart || !WORDS.test(text) || saysGoesOn(text))) return nothing;
+  if (!isKnown && (isPart || !WORDS.test(text) || saysContinues(text))) return nothing;
   const isError = level === "error" || level === "fatal";
   if (hasHealthyJobs && (isKnown || isError)) {
     why.push("cross-job");

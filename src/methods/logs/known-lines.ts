@@ -2,7 +2,7 @@
 import { mostTelling, type FaultMatch, type FaultMatchers } from "../../library/matcher.ts";
 import type { Layer } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import { saysGoesOn, saysOver } from "./goes-on.ts";
+import { saysContinues, saysOver } from "./recovery-words.ts";
 
 /** By kept line: the most telling match; null where the library knows nothing. */
 export function knownLines({ kept }: LogDigest, matchers: FaultMatchers): (FaultMatch | null)[] {
@@ -145,14 +145,14 @@ export function over({ kept, shapes, cells }: LogDigest): Uint8Array {
 
 /** By kept line: whether it says itself that the program goes on. */
 export function goingOn({ kept }: LogDigest): Uint8Array {
-  return Uint8Array.from(kept, ({ text }) => (saysGoesOn(text) ? 1 : 0));
+  return Uint8Array.from(kept, ({ text }) => (saysContinues(text) ? 1 : 0));
 }
 
 export const EXCEPTION = /^\s*[\w.]{0,80}(?:Error|Exception)\b/;
 
 /**
  * By kept line: whether it is an exception that came without a traceback and after which its writer went on with
- * ordinary lines: then it was told of, not died of.
+ * ordinary lines: then the program reported it and did not die of it.
  */
 export function mentioned(digest: LogDigest): Uint8Array {
   const { kept, shapes, cells, blocks } = digest;

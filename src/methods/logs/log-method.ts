@@ -11,7 +11,7 @@ import type { LogCause, LogReport } from "../../model/log-report.ts";
 import { isLogsAlone } from "../../model/logs-alone.ts";
 import type { Method } from "../../model/method.ts";
 import { processEnded } from "../../model/process-ended.ts";
-import { failuresOf } from "../../model/told-failures.ts";
+import { failuresOf } from "../../model/cause-failures.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import type { NormalPool } from "./cross-job.ts";
 import { EXCEPTION } from "./known-lines.ts";
@@ -60,7 +60,7 @@ const SUSPECT: Readonly<Record<Category, SuspectType>> = {
   framework: "code",
   platform: "config",
 };
-/** Whoever uses it waits: it is a crash only where a process ended. */
+/** Processes that use it wait: it is a crash only where a process ended. */
 const MAKES_WAIT: readonly Category[] = ["hardware.network", "hardware.storage"];
 /** A guess is shown as one, but shown: what a verdict may name at all begins here. */
 const LEAST_WEIGHT = 0.45;
@@ -141,7 +141,7 @@ function isMachines({ role, category, confidence }: LogCause): boolean {
 function isHang(job: Job, { category, signature, at }: LogCause): boolean {
   if (/^context\.(?:timeout|rank|first)|^torch\.watchdog|^silence\.stalled/.test(signature))
     return true;
-  // An exception ends the process that raises it, whoever else waits.
+  // An exception ends the process that raises it, whichever others wait.
   const isRaised = EXCEPTION.test(at?.text ?? "");
   return MAKES_WAIT.includes(category) && !processEnded(job) && !isRaised;
 }
@@ -191,11 +191,11 @@ function outsideCommunication(job: Job, on: readonly Rank[]): AccusedRanks {
   if (left.length === 0)
     return {
       ranks: [],
-      because: "but all ranks there wait in communication, as others do",
+      because: "but all ranks there wait in communication, like the others",
       isNobody: true,
     };
   return {
     ranks: left,
-    because: `no operator of ${rankWords(left)} timed out, as others' there did`,
+    because: `no operator of ${rankWords(left)} timed out, unlike the others' there`,
   };
 }

@@ -8,7 +8,7 @@ import { isSequel } from "./indicating.ts";
 
 type Known = readonly (FaultMatch | null)[];
 
-/** Whoever waited was told so, and does not go on where it was: a soft mount's error. */
+/** The waiting process got an error and does not continue where it was: a soft mount's error. */
 const GAVE_UP = /\b(?:timed out|gave up|giving up)\b/i;
 
 /** By kept line: whether it tells of a pause whose end the same writer reports, before the job failed. */

@@ -5,7 +5,7 @@ import { isSequel } from "./indicating.ts";
 import { goingOn, mentioned, over, reportedOn, survived } from "./known-lines.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
-/** By kept line: whether its writer said that it was over, only told of it, lived on, or said that it goes on. */
+/** By kept line: whether its writer said that it was over, only reported it, lived on, or said that it continues. */
 export function settled(digest: LogDigest, known: readonly (FaultMatch | null)[]): Uint8Array {
   return either(
     over(digest),

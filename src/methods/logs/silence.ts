@@ -50,7 +50,7 @@ const FEW = 0.34;
 
 export function silencesOf(digest: LogDigest, nodes: LogNodes): SilenceResult {
   const stopped = stoppedByTime(digest, nodes) ?? stoppedByOrder(digest, nodes);
-  // Who alone reports iterations stops when the job does, whoever stopped it.
+  // The only writer that reports iterations stops when the job does, whichever rank stopped it.
   const reporters = new Set(digest.iterations.map(({ stream }) => nodes.of[stream]!));
   const isFew = reporters.size <= Math.max(1, 0.1 * nodes.names.length);
   const evidence = stopped.map(({ node, score }) => ({

@@ -52,9 +52,9 @@ export function silentCauses(
         title: `no iteration after ${stalled.lastIteration} for ${minutes} min, and no error`,
         role: "root",
         owner: "framework",
-        meaning: `${usualWords(stalled.usualMs)}After iteration ${stalled.lastIteration} none was reported, while something else (a scheduler, a monitor) went on writing. A hang without a timeout: deadlocked data loader, evaluation or checkpoint code, or storage that does not answer.`,
+        meaning: `${usualWords(stalled.usualMs)}After iteration ${stalled.lastIteration} none was reported, while something else (a scheduler, a monitor) kept writing. A hang without a timeout: deadlocked data loader, evaluation or checkpoint code, or storage that does not answer.`,
         action:
-          "Take the stacks while it hangs (py-spy dump --pid PID on every rank of one node) and the flight recorder's dumps, and give them to faultline diagnose; the logs alone cannot tell more.",
+          "Take the stacks while it hangs (py-spy dump --pid PID on every rank of one node) and the flight recorder's dumps, and give them to faultline diagnose; the logs alone do not show more.",
         falseFriends: [
           "An evaluation or a checkpoint of unusual length looks the same until it ends.",
         ],

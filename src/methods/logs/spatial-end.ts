@@ -1,4 +1,4 @@
-/** What stands at the end of what its writer did, where no iteration is told of: a job that broke at its launch. */
+/** The last lines of a writer, where no iteration is reported: a job that broke at its launch. */
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogNodes } from "./nodes.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";

@@ -2,7 +2,7 @@
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { CausalRole, Layer } from "../../model/fault-record.ts";
 import type { LogDigest, LogShape } from "../../model/log-digest.ts";
-import { saysGoesOn, saysOver } from "./goes-on.ts";
+import { saysContinues, saysOver } from "./recovery-words.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
 
 /** What the library knows counts for more than words and levels. */
@@ -44,7 +44,7 @@ function weightOf(
   if (record?.role === "cascade" && OWN_NODE.has(record.layer)) return OWN_CASCADE;
   if (record) return BY_ROLE[record.role];
   if (shape.isPart) return PART;
-  if (saysGoesOn(shape.text) || saysOver(shape.text)) return GOES_ON;
+  if (saysContinues(shape.text) || saysOver(shape.text)) return GOES_ON;
   switch (shape.level) {
     case "fatal":
     case "error":

@@ -57,9 +57,9 @@ const FEW = 0.34;
 const NEARLY_ALL = 0.8;
 const WIDESPREAD = 0.3;
 const LEAST_PEERS = 3;
-/** Of a log in which no iteration is told of: what comes later is at its end. */
+/** For a log that reports no iteration: what comes later is at its end. */
 const LATE_PLACE = 0.7;
-/** Some nodes speak for all: rank 0, the last rank, whoever reports iterations. */
+/** Some nodes report for all: rank 0, the last rank, the one that reports iterations. */
 const SPEAKER = 0.4;
 
 export function compareNodes(
@@ -307,7 +307,7 @@ function firstThere(view: View, t: number, entries: Int32Array, pieces: NodeEvid
   pieces.push({ node: matrix.nodeOf[first]!, template: t, kind: "first", score });
 }
 
-/** Whoever has any trouble first that the job did not live on with. */
+/** The node with the first problem that the job did not survive. */
 function firstTrouble(view: View, pieces: NodeEvidence[]): void {
   const { matrix, weight, order } = view;
   if (order.bound === Infinity) return;

@@ -41,7 +41,7 @@ function ncclVersions({ kept, files }: LogDigest, { of, names }: LogNodes): Cont
   return [
     cause(isKnown ? NODE_WEIGHT : UNKNOWN_WEIGHT, isKnown ? who : [], {
       title: `NCCL ${all} in one job`,
-      meaning: `Processes of the job print different versions of NCCL${isKnown ? `; ${who.join(", ")} run ${odd}` : ""}. They must be the same: else communicators fail or hang in odd ways.`,
+      meaning: `Processes of the job print different versions of NCCL${isKnown ? `; ${who.join(", ")} run ${odd}` : ""}. All processes need the same version: otherwise communicators fail or hang unpredictably.`,
       at,
     }),
   ];

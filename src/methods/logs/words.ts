@@ -3,8 +3,8 @@ import { cutText } from "../../base/text.ts";
 import type { Difference, NodeEvidence } from "./spatial-evidence.ts";
 
 const WORDS: Readonly<Record<Difference, string>> = {
-  only: "nobody else writes",
-  lacks: "it does not write, as the others do,",
+  only: "no other node writes",
+  lacks: "unlike the others, it does not write",
   more: "it writes far more often",
   fewer: "it writes far less often",
   first: "it is the first to write",

@@ -6,8 +6,8 @@
 import { groupBy } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Jitter, MachineReport, Phase, TelemetryFault } from "../../model/machine-report.ts";
-import { absences, gaps, lostDevices, silences, type Silence } from "./absence.ts";
 import { healthCounter } from "../../model/health-counters.ts";
+import { absences, gaps, lostDevices, silences, type Silence } from "./absence.ts";
 import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { coverageOf } from "./coverage.ts";
 import { episodesOf, type Episode } from "./episodes.ts";
@@ -27,10 +27,12 @@ import { judgeInDetail, leastOf, withDetails, type Judged } from "./judge.ts";
 import { extraordinary } from "./ordinary.ts";
 import { isFine, peaksOf } from "./peaks.ts";
 import { isIn, phasesOf } from "./phases.ts";
-import { isOutsider, withoutOutsiders } from "./outsiders.ts";
+import { withoutOutsiders, workersOnly } from "./outsiders.ts";
 import { notJoinedWords } from "./names/not-joined.ts";
 import { jobPace, type JobPace } from "./job-pace.ts";
 import { withoutWarmUp } from "./restarts.ts";
+import { isExplained, slowCulprit, slowdownOf } from "./slow-culprit.ts";
+import { withStrayProcess } from "./stray-process.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
 import { viewsOf, type View } from "./views.ts";
@@ -51,7 +53,7 @@ const OUTAGE_SHARE = 0.3;
 const LEAST_MACHINES = 3;
 
 export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
-  const fleet = withoutOutsiders({ ...given, grids: given.grids.map(withoutWarmUp) });
+  const fleet = workersOnly(withoutOutsiders({ ...given, grids: given.grids.map(withoutWarmUp) }));
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
@@ -90,15 +92,17 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
   const telemetry: TelemetryFault[] = [];
   const rest: Evidence[] = [];
   for (const [machine, all] of groupBy(evidence, (one) => one.machine)) {
-    if (isOutsider(fleet, machine)) continue;
     const sorted = sortOut(fleet.machines[machine]!, all, views);
     const broken = sorted.telemetry.filter(({ evidence: one }) => lasts(one, continuityS));
     telemetry.push(...broken.map(({ fault }) => fault));
     const own = isKnownMember(fleet, machine)
       ? sorted.machine
       : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases);
-    const counted = withoutUnhindered(withoutLoneMoments(own, pace), pace).map((one) => {
-      const isHeldUp = pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence);
+    const slowing = withoutMerelyBusy(own, pace);
+    const counted = withoutUnhindered(withoutLoneMoments(slowing, pace), pace).map((one) => {
+      // What was counted stays, and the job may be well again.
+      const untilS = isCount(one) ? Math.min(one.toS, one.fromS + continuityS) : one.toS;
+      const isHeldUp = pace.heldUp(one.fromS, untilS) === true && !isRoutine(one, evidence);
       return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
     });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
@@ -112,21 +116,28 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       found.evidence.some((used) => used === one || (one.episode && used.episode === one.episode));
     rest.push(...sorted.machine.filter((one) => !isUsed(one)));
   }
+  const isBroken = (m: number, metric: string): boolean =>
+    telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
   for (const halt of halts) {
     // Who was unlike long before the halt did not bring it about.
     if (judged.some(({ evidence: own }) => own.some((one) => cameWith(one, halt)))) continue;
-    const isBroken = (m: number, metric: string): boolean =>
-      telemetry.some((one) => one.machine === fleet.machines[m] && one.metric === metric);
     const culprit = haltCulprit(halt, ended.includes(halt), views, isBroken);
     if (culprit) judged.push(withDetails(culprit));
   }
-  const changed = withoutUnchanged(fleet, judged, missing);
+  const slowdown = slowdownOf(activity, continuityS);
+  if (slowdown && !isExplained(slowdown, judged)) {
+    const culprit = slowCulprit(slowdown, views, isBroken);
+    if (culprit) judged.push(culprit);
+  }
+  const changed = withoutUnchanged(fleet, judged, missing).map((one) =>
+    withStrayProcess(one, views),
+  );
   const { faulty, followers } = faultyMachines(fleet, changed, missing, phases);
   const jitters = jittersOf(fleet, rest, MOST_JITTERS);
   const returned = gapJitters(fleet, continuityS, missing);
   return {
     method: "peers",
-    machines: fleet.machines.length,
+    machines: given.machines.length,
     fromS,
     toS,
     metrics: coverageOf(fleet),
@@ -163,11 +174,15 @@ function isRoutine(one: Evidence, all: readonly Evidence[]): boolean {
 
 const TOGETHER_S = 60;
 
+function isCount({ deviation: { metric } }: Evidence): boolean {
+  return healthCounter(metric)?.how === "gained";
+}
+
 /** Errors are counted on sound machines too; those that one machine alone counts while the job slows down are why it does. */
 function isLoneCount(one: Evidence, all: readonly Evidence[]): boolean {
   const { metric, direction } = one.deviation;
   return (
-    healthCounter(metric)?.how === "gained" &&
+    one.episode?.view.metric.decidesAlone === true &&
     all.every(
       (other) =>
         other.machine === one.machine ||
@@ -196,6 +211,18 @@ function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Eviden
   );
 }
 
+/**
+ * Tenants, uploads and logs keep a machine busier than its peers for as long as they like. Where the job is no slower than
+ * before, or the machine was so before anything could be compared, they harm nobody.
+ */
+function withoutMerelyBusy(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  if (!pace.isKnown) return [...evidence];
+  return evidence.filter(
+    ({ isBusier, fromS, toS }) =>
+      !isBusier || (pace.heldUp(fromS, toS) === true && pace.slowedWith(fromS, toS) !== false),
+  );
+}
+
 const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];
 
 /** Read at a moment, not over the time since the last sample. */
@@ -218,7 +245,11 @@ function withoutLoneMoments(evidence: readonly Evidence[], pace: JobPace): Evide
     if (one.episode!.view.grid.stepS < COARSE_S) return true;
     // An energy counter adds up all that was drawn.
     if (one.episode!.view.grid.source.includes("ENERGY")) return true;
-    if (BUSY.includes(one.deviation.metric) && pace.heldUp(one.fromS, one.toS) === true)
+    const isHeldUp = pace.heldUp(one.fromS, one.toS) === true;
+    if (BUSY.includes(one.deviation.metric) && isHeldUp) return true;
+    // Whoever works on, in every sample, while the others wait.
+    const isPower = one.deviation.metric === "gpu-power-draw";
+    if (isPower && one.deviation.direction === "high" && isHeldUp && unlikeShare(one) >= ALL_ALONG)
       return true;
     const agrees = (other: Evidence): boolean =>
       other.decides && overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS);

@@ -2,7 +2,16 @@
 import type { CatalogMetric, MetricSource } from "../../model/metric-catalog.ts";
 import type { MetricGrid } from "../../model/fleet.ts";
 import type { MetricSamples } from "../../model/metrics.ts";
-import { bitsRow, carryForward, gainedRow, levelRow, rateRow, type Ticks } from "./grid-rows.ts";
+import {
+  bitsRow,
+  carryForward,
+  fastestRise,
+  gainedRow,
+  levelRow,
+  newsRow,
+  rateRow,
+  type Ticks,
+} from "./grid-rows.ts";
 
 const MAX_DEVICES = 250;
 /** Times the catalog's upper limit, which rates may exceed. */
@@ -24,6 +33,8 @@ export class GridMaker {
   /** What can be: a negative power or a usage of 300 % is a broken sensor's. */
   readonly #least: number;
   readonly #most: number;
+  /** What a second counts as, where names do not say it (`unitOf`). */
+  #unit = 1;
 
   constructor(
     metric: CatalogMetric,
@@ -60,6 +71,7 @@ export class GridMaker {
     const counts = new Uint16Array(cells);
     const others = placed.slice(1).map((list) => seriesByKey(list));
     const { over } = this.#metric;
+    this.#unit = unitOf(this.#source, placed[0]!);
     for (const { samples, machine } of placed[0]!) {
       for (let s = 0; s < machine.length; s++) {
         const m = machine[s]!;
@@ -131,7 +143,10 @@ export class GridMaker {
         for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]! / second[t]!;
       } else for (let t = 0; t < row.length; t++) row[t]! += second[t]!;
     }
-    if (how === "idle-rate") for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]!;
+    const unit = this.#unit;
+    if (how === "idle-rate") for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]! / unit;
+    else if (how === "time-share")
+      for (let t = 0; t < row.length; t++) row[t] = Math.min(1, row[t]! / unit);
     else if (scale !== 1) for (let t = 0; t < row.length; t++) row[t]! *= scale;
     return row;
   }
@@ -143,8 +158,9 @@ export class GridMaker {
       return bitsRow(row, this.#ticks, timeS, value, start[s]!, start[s + 1]!, bits);
     if (how === "gained")
       return gainedRow(row, this.#ticks, timeS, value, start[s]!, start[s + 1]!);
+    if (how === "news") return newsRow(row, this.#ticks, timeS, value, start[s]!, start[s + 1]!);
     const counts =
-      how === "rate" || how === "idle-rate"
+      how === "rate" || how === "idle-rate" || how === "time-share"
         ? samples.type !== "gauge" || risesOnly(samples)
         : how === "level-or-rate" &&
           (samples.type === "counter" || (samples.type === "unknown" && risesOnly(samples)));
@@ -157,6 +173,28 @@ export class GridMaker {
       start[s + 1]!,
     );
   }
+}
+
+/** Seconds, milliseconds, microseconds, nanoseconds: DCGM's violations have been both of the last. */
+const PARTS = [1, 1e3, 1e6, 1e9];
+/** A scrape that is late makes a rate larger than what can be. */
+const LATE = 1.1;
+const LEAST_RISE_S = 30;
+
+/**
+ * What a counter of time gains in a second of it. Of idle time: by core 1, by machine as many as it has cores, which the
+ * idlest machine tells. Of a share of time: the smallest part of a second that no series exceeds.
+ */
+function unitOf({ how }: MetricSource, placed: readonly Placed[]): number {
+  if (how !== "idle-rate" && how !== "time-share") return 1;
+  const fastest = placed.reduce(
+    (most, { samples: { start, timeS, value } }) =>
+      Math.max(most, fastestRise(start, timeS, value, LEAST_RISE_S)),
+    0,
+  );
+  if (fastest <= LATE) return 1;
+  if (how === "idle-rate") return Math.ceil(fastest);
+  return PARTS.find((part) => fastest <= LATE * part) ?? fastest;
 }
 
 const RISES = new WeakMap<MetricSamples, boolean>();

@@ -77,7 +77,10 @@ function changeAfter(value: Float64Array, i: number, to: number): number {
   return i;
 }
 
-/** What a counter gained since its first sample, resets left out, at the tick of each sample. */
+/** An exporter that starts anew may show 0 for a scrape or two, and then what it had. */
+const MOST_DIP = 4;
+
+/** What a counter gained since its first sample, resets and dips left out, at the tick of each sample. */
 export function gainedRow(
   row: Float64Array,
   { startS, stepS, ticks }: Ticks,
@@ -88,11 +91,55 @@ export function gainedRow(
 ): void {
   row.fill(NaN);
   let gained = 0;
+  let last = value[from]!;
   for (let i = from; i < to; i++) {
-    if (i > from) gained += Math.max(0, value[i]! - value[i - 1]!);
+    const now = value[i]!;
+    if (now > last) gained += now - last;
+    if (now >= last || !returns(value, i, to, last)) last = now;
     const tick = Math.floor((timeS[i]! - startS) / stepS);
     if (tick >= 0 && tick < ticks) row[tick] = gained;
   }
+}
+
+function returns(value: Float64Array, i: number, to: number, before: number): boolean {
+  for (let next = i + 1; next < to && next <= i + MOST_DIP; next++)
+    if (value[next]! >= before) return true;
+  return false;
+}
+
+/** A state that shows the last event for ever: 0 while it is what it was at first. */
+export function newsRow(
+  row: Float64Array,
+  ticks: Ticks,
+  timeS: Float64Array,
+  value: Float64Array,
+  from: number,
+  to: number,
+): void {
+  const first = value[from]!;
+  const news = value.subarray(from, to).map((one) => (one === first ? 0 : one));
+  levelRow(row, ticks, timeS.subarray(from, to), news, 0, to - from);
+}
+
+/** The fastest that any series of a counter rises, over half a minute at least: one sample may be late. */
+export function fastestRise(
+  start: Uint32Array,
+  timeS: Float64Array,
+  value: Float64Array,
+  leastS: number,
+): number {
+  let fastest = 0;
+  for (let s = 0; s + 1 < start.length; s++) {
+    let from = start[s]!;
+    for (let i = from + 1; i < start[s + 1]!; i++) {
+      if (value[i]! < value[i - 1]!) from = i;
+      const passedS = timeS[i]! - timeS[from]!;
+      if (passedS < leastS) continue;
+      fastest = Math.max(fastest, (value[i]! - value[from]!) / passedS);
+      from = i;
+    }
+  }
+  return fastest;
 }
 
 /** Share of a tick's samples in which any of the bits is set. */

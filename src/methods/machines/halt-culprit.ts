@@ -80,7 +80,7 @@ export function haltCulprit(
  * How far out the farthest of so many may be by chance, in units of what matters. One that is twice as far as the next
  * needs no more than so many deviations.
  */
-function limitOf(off: Float64Array, views: number): number {
+export function limitOf(off: Float64Array, views: number): number {
   const known = off.filter((one) => one === one);
   if (known.length === 0) return Infinity;
   const sorted = known.toSorted();

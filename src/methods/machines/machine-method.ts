@@ -11,6 +11,7 @@ import { componentOf, haltedPart, linkBetween, type Component } from "./componen
 import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
 import { jobFleet } from "./job-fleet.ts";
 import { ALL_MACHINES } from "./roles.ts";
+import { SHARED_GPU } from "./stray-process.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
 const MOST_WEIGHT = 0.9;
@@ -168,15 +169,28 @@ export function causeOf({ deviations }: FaultyMachine): Cause {
     return counter?.decides === true && counter.harm === direction;
   });
   if (physical) return healthCounter(physical.metric)!.cause;
+  if (is(SHARED_GPU, "high")) return "platform";
+  if (is("gpu-thermal-violation", "high") || is("gpu-power-violation", "high")) return "gpu-slow";
+  if (is("gpu-memory-clock", "low")) return "gpu-slow";
+  const counted = deviations.find(({ metric, direction }) => {
+    const counter = healthCounter(metric);
+    return counter !== null && counter.harm === direction && counter.cause !== "platform";
+  });
+  if (counted) return healthCounter(counted.metric)!.cause;
+  if (is("pfc-rx-packet-rate", "high")) return "network-slow";
   if (is("pfc-tx-packet-rate", "high") || is("port-transmit-wait", "high")) return "network-slow";
   if (is("gpu-memory-used", "low") || (is("cpu-usage", "low") && is("memory-usage", "low")))
     return "process-gone";
   const isIdle = is("gpu-duty-cycle", "low") || is("gpu-graphics-engine-activity", "low");
-  if (is("cpu-usage", "high")) return "cpu-stall";
+  if (["cpu-usage", "load", "cpu-pressure"].some((metric) => is(metric, "high")))
+    return "cpu-stall";
+  if (["disk-busy", "io-pressure", "blocked-processes"].some((metric) => is(metric, "high")))
+    return "storage";
   // A GPU without work lowers its clock by itself.
   if (isIdle) return is("cpu-usage", "low") ? "process-stopped" : "cpu-stall";
   if (is("gpu-clocks", "low") || is("gpu-temperature", "high")) return "gpu-slow";
-  if (is("memory-usage", "high")) return "host-memory";
+  if (["memory-usage", "memory-pressure", "swapping"].some((metric) => is(metric, "high")))
+    return "host-memory";
   if (is("tcp-rdma-throughput", "low")) return "network-slow";
   return "unknown";
 }

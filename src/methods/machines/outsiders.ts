@@ -26,8 +26,43 @@ export function withoutOutsiders(fleet: Fleet): Fleet {
     isSpare[m] ? roles.length - 1 : hasGpu[m] ? r : roles.length - 2,
   );
   const named = outside.slice(0, 4).join(", ") + (outside.length > 4 ? ", …" : "");
-  const what = `${named} took no part in the job (no GPUs, or idle all the time with nothing in their memory) and ${outside.length === 1 ? "is" : "are"} not held against the others`;
+  const what = `${named} took no part in the job (no GPUs, or idle from the first sample on while the others worked) and ${outside.length === 1 ? "is" : "are"} not held against the others`;
   return { ...fleet, role, roles, missing: [...fleet.missing, what] };
+}
+
+/** The fleet without them: nobody is compared with them either. */
+export function workersOnly(fleet: Fleet): Fleet {
+  const members = [...fleet.machines.keys()].filter((m) => !isOutsider(fleet, m));
+  if (members.length === fleet.machines.length) return fleet;
+  const rows = <T extends Float32Array | Uint8Array>(column: T, ticks: number): T => {
+    const kept = column.slice(0, members.length * ticks) as T;
+    members.forEach((m, k) => kept.set(column.subarray(m * ticks, (m + 1) * ticks), k * ticks));
+    return kept;
+  };
+  return {
+    ...fleet,
+    machines: members.map((m) => fleet.machines[m]!),
+    role: Int32Array.from(members, (m) => fleet.role[m]!),
+    roles: fleet.roles.slice(0, -2),
+    ...(fleet.lastSeenS
+      ? { lastSeenS: Float64Array.from(members, (m) => fleet.lastSeenS![m]!) }
+      : {}),
+    grids: fleet.grids.map((grid) => {
+      const { ticks, mean, low, high, lowDevice, highDevice, reporting } = grid;
+      const kept = rows(mean, ticks);
+      const seen = kept.reduce((sum, value) => (value === value ? sum + 1 : sum), 0);
+      return {
+        ...grid,
+        mean: kept,
+        low: low === mean ? kept : rows(low, ticks),
+        high: high === mean ? kept : rows(high, ticks),
+        lowDevice: lowDevice && rows(lowDevice, ticks),
+        highDevice: highDevice && rows(highDevice, ticks),
+        reporting: reporting && rows(reporting, ticks),
+        coverage: seen / kept.length,
+      };
+    }),
+  };
 }
 
 export function isOutsider({ role, roles }: Fleet, machine: number): boolean {
@@ -35,17 +70,71 @@ export function isOutsider({ role, roles }: Fleet, machine: number): boolean {
   return name === WITHOUT_GPUS || name === SPARES;
 }
 
-/** GPU memory tells: a process that is stuck keeps it. */
-function sparesOf({ machines, grids }: Fleet): boolean[] {
+/** Machines whose GPUs idled from the first sample on, while those of the others worked. */
+function sparesOf(fleet: Fleet): boolean[] {
+  const { machines, grids } = fleet;
   const memory = grids.find(({ metric }) => metric === "gpu-memory-used");
   const duty = grids.find(({ metric }) => metric === "gpu-duty-cycle");
-  if (!memory || !duty) return machines.map(() => false);
-  const held = machines.map((_, m) => highest(memory, m));
-  const usual = median(held.filter((value) => Number.isFinite(value)));
-  return machines.map(
-    (_, m) =>
-      Number.isFinite(held[m]!) && held[m]! < HELD_SHARE * usual && highest(duty, m) < WORKED_DUTY,
-  );
+  const work = WORK.flatMap((id) => grids.filter(({ metric }) => metric === id));
+  if (!duty && work.length === 0) return machines.map(() => false);
+  const held = memory && machines.map((_, m) => highest(memory, m));
+  const usualHeld = held && upper(held);
+  const levels = work.map((grid) => {
+    const own = machines.map((_, m) => workOf(grid, m));
+    return { grid, own, usual: upper(own.map(({ usual }) => usual)) };
+  });
+  return machines.map((_, m) => {
+    // A process that is stuck keeps its memory; without it there is none.
+    const holdsNothing =
+      held !== undefined && Number.isFinite(held[m]!) && held[m]! < HELD_SHARE * usualHeld!;
+    if (holdsNothing && duty && highest(duty, m) < WORKED_DUTY) return true;
+    // Those that wait in a collective look busy, and draw little: only work tells.
+    const seen = levels.filter(({ own }) => own[m]!.seen > 0);
+    const isIdle = ({ grid, own, usual }: (typeof levels)[number]): boolean =>
+      isIdleAll(grid, m, IDLE_SHARE[grid.metric]! * usual, own[m]!.seen);
+    const dutyIdle =
+      !duty || workOf(duty, m).seen === 0 || isIdleAll(duty, m, WORKED_DUTY, workOf(duty, m).seen);
+    return seen.length > 0 && dutyIdle && seen.every(isIdle);
+  });
+}
+
+const WORK = ["gpu-tensor-core-activity", "gpu-sm-activity", "gpu-power-draw"];
+/** Of what the others do: below it a GPU idles. An idle one draws power, too. */
+const IDLE_SHARE: Readonly<Record<string, number>> = {
+  "gpu-tensor-core-activity": 0.1,
+  "gpu-sm-activity": 0.1,
+  "gpu-power-draw": 0.4,
+};
+/** Of its samples: somebody tried something for a moment. */
+const MOST_BUSY_SHARE = 0.1;
+const FIRST_SAMPLES = 4;
+
+/** Of those that work, if it is a third of them: spares may be the most. */
+function upper(values: readonly number[]): number {
+  const known = values.filter(Number.isFinite).sort((a, b) => a - b);
+  return known[Math.floor(UPPER * (known.length - 1))] ?? NaN;
+}
+
+const UPPER = 0.8;
+
+function workOf({ mean, ticks }: MetricGrid, m: number): { usual: number; seen: number } {
+  const row = mean.subarray(m * ticks, (m + 1) * ticks).filter((value) => value === value);
+  return { usual: row.length === 0 ? NaN : median(Float64Array.from(row)), seen: row.length };
+}
+
+/** One that worked at first and then stopped is a suspect. */
+function isIdleAll({ high, ticks }: MetricGrid, m: number, least: number, seen: number): boolean {
+  let busy = 0;
+  let nth = 0;
+  for (let at = m * ticks; at < (m + 1) * ticks; at++) {
+    if (Number.isNaN(high[at]!)) continue;
+    if (high[at]! >= least) {
+      if (nth < FIRST_SAMPLES) return false;
+      busy++;
+    }
+    nth++;
+  }
+  return busy <= MOST_BUSY_SHARE * seen;
 }
 
 /** -Infinity where it has no sample. */

@@ -2,6 +2,7 @@
 import { amount } from "../../base/amount.ts";
 import { catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
 import { healthCounter, partWords } from "../../model/health-counters.ts";
+import { SHARED_GPU } from "./stray-process.ts";
 import type { Deviation } from "../../model/machine-report.ts";
 
 /** "gpu3's GPU power 71 W, peers 512 W". */
@@ -20,6 +21,10 @@ export function deviationWords(deviation: Deviation): string {
   if (metric === "gpus" || metric === "nics") {
     const what = metric === "gpus" ? "GPUs" : "NICs";
     return `reports ${value} ${what} where it had ${peers}`;
+  }
+  if (metric === SHARED_GPU) {
+    const whose = device === null ? "a GPU" : partWords(device);
+    return `${whose} works on at ${amount(value, "share")} of its power before while its peers wait (${amount(peers, "share")}): another process shares it`;
   }
   const { title, unit } = catalogMetric(metric) ?? unknownMetric(metric);
   const whose = device === null ? "" : `${device}: `;

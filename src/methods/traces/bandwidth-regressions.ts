@@ -30,7 +30,7 @@ const LEAST_SLOWER = 1.04;
 const LEAST_BYTES = 64 * 1024;
 const LEAST_COUNT = 4;
 
-/** Of groups of which every member left a trace: waiting is told from transfer. */
+/** For groups of which every member left a trace: waiting is separated from transfer. */
 export function slowCollectives(
   profile: RankProfile,
   stepMs: number,

@@ -1,6 +1,6 @@
 /**
  * ③ Bus bandwidth of collectives (FLARE §5.2.2: from "the final communication kernels issued across all participating
- * ranks"). The kernel of whoever comes last does not wait: of the members' kernels of one collective it is the
+ * ranks"). The kernel of the last rank to arrive does not wait: of the members' kernels of one collective it is the
  * shortest, which needs no common clock, as comparing start times would. Bus bandwidth is NCCL's: bytes over time,
  * times what the algorithm moves over each link (nccl-tests, doc/PERFORMANCE.md).
  */

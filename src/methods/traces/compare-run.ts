@@ -213,7 +213,7 @@ function networkRegressions(run: RunProfile, healthy: Healthy): Regression[] {
   return [...byGroup.values()].map((list) => networkWords(list, healthy));
 }
 
-/** Only where nothing else explains the longer step: whoever is held up makes others wait in their collectives. */
+/** Only where nothing else explains the longer step: a rank that is blocked makes others wait in their collectives. */
 function untracedRegressions(run: RunProfile, healthy: Healthy): Regression[] {
   const found = slowUntraced(run.ranks, healthy, LEAST_SHARE, ({ stepMs }) => median(stepMs));
   return found.length === 0 ? [] : [untracedWords(found)];
@@ -238,7 +238,7 @@ function networkWords(list: readonly OnRank[], healthy: Healthy): Regression {
 function untracedWords(list: readonly OnRank[]): Regression {
   const { row, healthyGBps, cost, ratio, limit } = costliest(list);
   const why =
-    `even the shortest ${row.collective} of ${row.group} in a step takes ${ratio.toFixed(1)} times as long as in the baseline, and other collectives alike; ` +
+    `even the shortest ${row.collective} of ${row.group} in a step takes ${ratio.toFixed(1)} times as long as in the baseline, and so do other collectives; ` +
     `not all members left traces, so this may be a rank without a trace that is always late`;
   const figures = { value: row.busGBps, baseline: healthyGBps, share: cost, excess: 1 };
   const threshold = `the shortest transfer of every step ${limit.toFixed(2)} times as long as the longest such in the baseline, by the same factor in several collectives, and nothing else that explains it`;

@@ -19,7 +19,7 @@ export function layoutWords(
     list.filter((one) => one.profile === profile).reduce((sum, { layout }) => sum + layout.cost, 0),
   );
   const why =
-    `${row.kernel} ${row.shape} reaches ${row.tflops.toFixed(0)} TFLOPS, an aligned product of like size ${peer.tflops.toFixed(0)}: ` +
+    `${row.kernel} ${row.shape} reaches ${row.tflops.toFixed(0)} TFLOPS, an aligned product of similar size ${peer.tflops.toFixed(0)}: ` +
     `dimension ${misaligned.dimension} = ${misaligned.size} is not a multiple of 16 bytes; pad it to ${misaligned.paddedSize}`;
   const figures = {
     value: row.tflops,
@@ -33,7 +33,7 @@ export function layoutWords(
     "flops",
     figures,
     why,
-    "below 75 % of an aligned product of like size, and 1 % of the step or more",
+    "below 75 % of an aligned product of similar size, and 1 % of the step or more",
   );
 }
 
@@ -74,7 +74,7 @@ export function slowKernelWords(list: readonly KernelGrowth[]): Regression {
   const worst = list.reduce((a, b) => (b.cost > a.cost ? b : a)).slower[0]!;
   const { row, healthyUs, ratio } = worst;
   const shape = row.shape === "" ? "" : ` ${row.shape}`;
-  const why = `${kernelName(row.name)}${shape} takes ${row.medianUs.toFixed(0)} µs instead of ${healthyUs.toFixed(0)} µs (×${ratio.toFixed(2)}), ${tidy(row.perStep)} times a step, while other kernels are as fast as before`;
+  const why = `${kernelName(row.name)}${shape} takes ${row.medianUs.toFixed(0)} µs instead of ${healthyUs.toFixed(0)} µs (×${ratio.toFixed(2)}), ${tidy(row.perStep)} times per step, while other kernels are as fast as before`;
   const costs = list.map(({ slower }) => slower.reduce((sum, { cost }) => sum + cost, 0));
   const figures = {
     value: row.medianUs,

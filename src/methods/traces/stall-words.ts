@@ -10,10 +10,10 @@ import type { StallGrowth } from "./stall-regressions.ts";
 
 const DOES: Readonly<Record<StallCause, string>> = {
   dataloader: "the GPU waits for the data loader",
-  "garbage-collection": "Python's garbage collection holds up the CPU, and the GPU runs empty",
-  synchronization: "the CPU waits for the GPU before it issues more, so the GPU runs empty",
-  "memory-management": "allocating and freeing GPU memory holds up the CPU, and the GPU runs empty",
-  host: "the CPU issues kernels late, and the GPU runs empty",
+  "garbage-collection": "Python's garbage collection blocks the CPU, and the GPU is idle",
+  synchronization: "the CPU waits for the GPU before it issues more work, so the GPU is idle",
+  "memory-management": "allocating and freeing GPU memory blocks the CPU, and the GPU is idle",
+  host: "the CPU issues kernels late, and the GPU is idle",
 };
 
 /** A stall without a name is the machine's or the framework's; a Python function is somebody's code (package checks). */
@@ -77,5 +77,5 @@ function callWords({ profile, cause }: StallGrowth, healthy: Healthy): string {
   const before = healthy.level(profile.rank, ({ calls }) => calls[cause]).centre;
   if (now <= before) return "";
   const what = cause === "synchronization" ? "synchronisations" : "allocations and frees";
-  return `, ${tidy(now)} ${what} a step instead of ${tidy(before)}`;
+  return `, ${tidy(now)} ${what} per step instead of ${tidy(before)}`;
 }

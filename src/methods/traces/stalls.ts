@@ -32,7 +32,7 @@ export function stallsOf(measured: Measured, interSpans: Intervals): Stalls {
   const empty = (): Record<StallCause, number[]> => byCause(() => steps.startNs.map(() => 0));
   const stalls: Stalls = { intra: empty(), inter: empty(), names: byCause(() => new Map()) };
   const host = activities(trace);
-  // Between two kernels of the instrumented set others may have run: that the stream was idle cannot be told.
+  // Between two kernels of the instrumented set others may have run: it is unknown whether the stream was idle.
   if (trace.coverage === "instrumented") return stalls;
 
   // Of what ran before the trace nothing is known; a profiler starts by waiting for the GPU to run empty.

@@ -1,4 +1,4 @@
-/** Slow transfers → slow links, or the NIC of a rank whose transfers are slow whoever is at the other end. */
+/** Slow transfers → slow links, or the NIC of a rank whose transfers are slow with every peer. */
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Comparable, Link } from "./measurements.ts";

@@ -47,7 +47,7 @@ export const validationTests: Method = {
 
 function missingWords(missing: readonly Rank[]): string {
   const what = missing.length === 1 ? "its GPU and what it" : "their GPUs and what they";
-  return `${rankWords(missing)} took part and left no report of the tests: ${what} received could not be compared`;
+  return `${rankWords(missing)} took part and left no test report: ${what} received could not be compared`;
 }
 
 function* findingsOf(reports: readonly ValidationReport[]): Iterable<NewFinding> {
@@ -81,7 +81,7 @@ function gpuFinding(
 ): NewFinding {
   const ratio = median(list.map((one) => one.ratio));
   const { sample, usualMs } = list[0]!;
-  const too = nic ? "; its transfers are slow, too, so that it may be the whole machine" : "";
+  const too = nic ? "; its transfers are slow too, so the whole machine may be slow" : "";
   const why = `rank ${rank}'s GPU${onHost(reports, rank)} takes ${ratio.toFixed(2)} times as long as its peers' for the same matrix product (${sample.ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${too}`;
   const accused = accusation("gpu", [rank], null, "gpu-slow", GPU_WEIGHT, why);
   return finding(reports, [rank], why, accused, { ratio, tests: list.length });
@@ -108,7 +108,7 @@ function onHost(reports: readonly ValidationReport[], rank: Rank): string {
 /** Between machines all is slower than inside one. */
 function farWords({ mayBeFar }: LinkVerdict): string {
   return mayBeFar
-    ? "; the others are inside a machine, and where the one runs that left no report is unknown"
+    ? "; the other transfers are inside a machine, and the machine of the rank without a report is unknown"
     : "";
 }
 
@@ -117,7 +117,7 @@ function nicFinding(
   rank: Rank,
   nic: LinkVerdict,
 ): NewFinding {
-  const why = `every transfer to and from rank ${rank} takes ${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), whoever is at the other end: its NIC${farWords(nic)}`;
+  const why = `every transfer to and from rank ${rank} takes ${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), with every peer: its NIC${farWords(nic)}`;
   const weight = nic.mayBeFar ? FAR_WEIGHT : LINK_WEIGHT;
   const accused = accusation("nic", [rank], null, "network-slow", weight, why);
   return finding(reports, [rank], why, accused, { ratio: nic.ratio, tests: nic.tests });
@@ -195,7 +195,7 @@ function placesOf(reports: readonly ValidationReport[]): Place[] {
 function gpusDiffer({ fast, slow, ratio, what }: Divided<Rank>): Said {
   const [a, b] = [inOrder(fast), inOrder(slow)];
   return {
-    says: `the GPUs of ${rankWords(a)} and those of ${rankWords(b)} were tested: they differ by ${percent(ratio - 1)}, which of them is slow cannot be told`,
+    says: `the GPUs of ${rankWords(a)} and those of ${rankWords(b)} were tested: they differ by ${percent(ratio - 1)}, and it is unknown which of them is slow`,
     data: { fact: "tested-different", what, fast: a, slow: b, ratio: thousandths(ratio) },
   };
 }
@@ -207,7 +207,7 @@ function transfersDiffer({ fast, slow, ratio, what }: Divided<Link>): Said {
     .join(", ");
   const more = slow.length > 3 ? ", …" : "";
   return {
-    says: `transfers of ${what} were tested, ${slow.length} of ${fast.length + slow.length} slower than the others (${some}${more}): they differ by ${percent(ratio - 1)}, which of them is slow cannot be told`,
+    says: `transfers of ${what} were tested, ${slow.length} of ${fast.length + slow.length} slower than the others (${some}${more}): they differ by ${percent(ratio - 1)}, and it is unknown which of them is slow`,
     data: {
       fact: "tested-different",
       what,

@@ -34,7 +34,7 @@ export function checkJob(job: PlacedJob): void {
     for (const end of [a, b])
       if (!(Number.isInteger(end) && end >= 0 && end < slots.length))
         off(`link ${a}-${b}: there is no slot ${end}`, `slots are 0 to ${slots.length - 1}`);
-    if (a === b) off(`link ${a}-${b} ends where it begins`, "name two slots");
+    if (a === b) off(`link ${a}-${b} connects a slot to itself`, "name two slots");
     if (!isFactor(factor)) off(`factor of link ${a}-${b} is ${factor}`, FACTOR_HINT);
   }
   const tables = jobTables(job);
@@ -49,7 +49,7 @@ export function checkTimes(nowMs: number, healthyMs: number, restMs: number): vo
   if (!(healthyMs > 0))
     off(
       `a healthy iteration would take ${Number(healthyMs.toPrecision(6))} ms with restMs ${restMs}`,
-      "restMs may be below 0 by what hides behind compute, not by all of an iteration",
+      "a negative restMs may only cover what overlaps with compute, not the whole iteration",
     );
 }
 

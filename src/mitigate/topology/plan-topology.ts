@@ -147,7 +147,7 @@ function explainSwaps(job: JobTables, bad: readonly number[], outcome: Outcome):
   const changes = before.flatMap(([what, n], i) =>
     after[i]![1] < n ? [`${what} ${n} → ${after[i]![1]}`] : [],
   );
-  const how = changes.length > 0 ? changes.join(", ") : "slow slots sit where they cost less";
+  const how = changes.length > 0 ? changes.join(", ") : "slow slots move to where they cost less";
   return `${count(outcome.swaps, "swap")} ${outcome.swaps === 1 ? "brings" : "bring"} an iteration from ${ms(beforeMs)} to ${ms(afterMs)} (${ms(healthyMs)} on healthy devices): ${how}`;
 }
 

@@ -28,7 +28,7 @@ const CEILINGS = 40;
 const FEW_PAIRS = 550;
 /** Where a round of all swaps takes more than this share of the work, every slot moves as soon as it has a partner. */
 const ROUND_SHARE = 0.05;
-/** Ceilings closer than this to what is possible are not told apart by anyone who measures iterations. */
+/** Ceilings closer than this to what is possible cannot be distinguished by measuring iterations. */
 const CEILING_STEP = 0.001;
 /** Partners that are compared where a job is too large to compare all. */
 const ENOUGH = 64;

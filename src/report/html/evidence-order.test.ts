@@ -38,9 +38,9 @@ describe("evidence", () => {
     ]);
   });
 
-  test("stands in one place each, told ones in the story", () => {
-    const { sections, told, placeOf } = placed(verdict);
-    const all = [...[...told.values()].flat(), ...sections.flatMap(({ findings }) => findings)];
+  test("stands in one place each, story ones in the story", () => {
+    const { sections, story, placeOf } = placed(verdict);
+    const all = [...[...story.values()].flat(), ...sections.flatMap(({ findings }) => findings)];
     expect(all.map(({ id }) => id).toSorted()).toEqual(["f1", "f2", "f3", "f4", "f5"]);
     expect(placeOf.get("f1")!.id).toBe("story");
     expect(placeOf.get("f4")!.id).toBe("iterations");

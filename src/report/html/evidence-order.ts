@@ -29,23 +29,23 @@ interface PlacedEvidence {
   /** In the order in which they matter. */
   readonly sections: readonly PlacedSection[];
   /** Of the story's own sections: what stands there. */
-  readonly told: ReadonlyMap<string, readonly Finding[]>;
+  readonly story: ReadonlyMap<string, readonly Finding[]>;
   /** Finding → the section where it stands. */
   readonly placeOf: ReadonlyMap<string, EvidenceSection>;
 }
 
 /**
- * `told`: sections that have their place in the story, whatever decided. `other`: where findings stand that no section
+ * `story`: sections that have their place in the story, whatever decided. `other`: where findings stand that no section
  * shows; it is left out where there are none.
  */
 export function placeEvidence(
   verdict: Pick<Verdict, "findings" | "reasoning" | "suspects">,
   findings: readonly Finding[],
-  told: readonly EvidenceSection[],
+  story: readonly EvidenceSection[],
   sections: readonly EvidenceSection[],
   other: EvidenceSection,
 ): PlacedEvidence {
-  const all = [...told, ...sections];
+  const all = [...story, ...sections];
   const placeOf = new Map<string, EvidenceSection>();
   const inside = new Map<string, Finding[]>();
   for (const finding of findings) {
@@ -76,7 +76,7 @@ export function placeEvidence(
       isOpen: decides ? led < NEVER : i === 0,
       findings: inside.get(section.id) ?? [],
     })),
-    told: new Map(told.map(({ id }) => [id, inside.get(id) ?? []])),
+    story: new Map(story.map(({ id }) => [id, inside.get(id) ?? []])),
     placeOf,
   };
 }

@@ -164,8 +164,8 @@ function renderCell(cell: FrontierCell | null): Markup {
 function renderWaitGraph(job: Job, waits: WaitOps, culprits: ReadonlySet<Rank>): Markup {
   const layout = waitGraphLayout(waits.ops, culprits);
   return html`<p>
-      An arrow leads from a rank to the operator it waits in, and from there to the rank that is not
-      there. The arrows end at what holds the job up.
+      An arrow leads from a rank to the operator it waits in, and from there to the rank that is
+      missing there. The arrows end at what holds the job up.
     </p>
     <div class="scroll" tabindex="0" role="group" aria-label="Wait-for graph">
       ${drawGraph(job, layout)}
@@ -214,7 +214,7 @@ function asText({ ops }: WaitOps): Markup {
       const ranks = absent.filter((entry) => entry.why === why).map(({ rank }) => rank);
       return ranks.length === 0 ? [] : `${rankWords(ranks)} (${ABSENCE_WORDS[why]})`;
     });
-    const missing = whys.length === 0 ? "nobody is absent" : `absent: ${whys.join(", ")}`;
+    const missing = whys.length === 0 ? "no rank is missing" : `missing: ${whys.join(", ")}`;
     return html`<li>${rankWords(arrived)} in <b>${what}</b>; ${missing}</li>`;
   });
   const rest = ops.length - items.length;

@@ -50,9 +50,9 @@ export function renderHtml(
   picture: IncidentPicture | null = null,
 ): string {
   const shown = shownFindings(verdict);
-  const told = storySections(picture);
+  const story = storySections(picture);
   const evidence = evidenceSections(job, verdict, traces, machines, picture);
-  const placed = placeEvidence(verdict, shown, told, evidence, OTHER);
+  const placed = placeEvidence(verdict, shown, story, evidence, OTHER);
   const shownIn = (id: string): Section | null => {
     const section = placed.placeOf.get(id);
     return section === undefined || section === OTHER ? null : section;
@@ -66,16 +66,16 @@ export function renderHtml(
       body: renderSuspects(job, verdict),
     },
     { id: "why", name: "Why", body: renderReasoning(verdict, shownIn) },
-    ...told.map(({ id, name, body }) => ({
+    ...story.map(({ id, name, body }) => ({
       id,
       name,
-      body: html`${body} ${markupOf(FindingCards, { findings: placed.told.get(id) ?? [] })}`,
+      body: html`${body} ${markupOf(FindingCards, { findings: placed.story.get(id) ?? [] })}`,
     })),
     ...placed.sections.map((section) => ({ ...section, body: renderEvidence(section) })),
     { id: "actions", name: "What to do", body: renderActions(job, verdict) },
     {
       id: "mitigation",
-      name: "While it lasts",
+      name: "Until it is fixed",
       body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
     },
     {
@@ -119,7 +119,7 @@ function renderEvidence({ findings, isOpen, folds, body }: PlacedSection): Marku
     </details>`;
 }
 
-/** "While it lasts": what can be done about a slow-down before it is mended, cheapest first. */
+/** "Until it is fixed": what can be done about a slowdown before it is fixed, cheapest first. */
 function renderMitigation(plan: Mitigation): Markup {
   return html`<p class="note">
       Each step is due when it would have saved as much as it costs. However long the fault lasts,
@@ -141,7 +141,7 @@ function renderMitigation(plan: Mitigation): Markup {
 
 /**
  * The report's first screen, of the parts that the page draws, too: the answer, who is suspected, why; and what to do.
- * `step`: the section that says what to do, where there is one. It comes late; whoever is in a hurry goes there at once.
+ * `step`: the section that says what to do, where there is one. It comes late; a reader in a hurry jumps there.
  */
 function renderHead({ name, worldSize }: Job, verdict: Verdict, step: string | null): Markup {
   const size = worldSize > 0 ? count(worldSize, "rank") : "";

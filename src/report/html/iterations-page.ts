@@ -25,10 +25,10 @@ export function renderIterationsPage(tracked: readonly TrackedSeries[], title: s
 
 function answer(tracked: readonly TrackedSeries[], slow: number): string {
   if (tracked.length === 0) return "No iteration times found.";
-  if (slow === 0) return "No lasting slow-down.";
+  if (slow === 0) return "No lasting slowdown.";
   if (tracked.length > 1) return `${slow} of ${tracked.length} series slowed down.`;
   const { episodes, wastedMs } = tracked[0]!;
-  return `${count(episodes.filter(isSlow).length, "slow-down")}, time wasted: ${hoursWords(wastedMs)}.`;
+  return `${count(episodes.filter(isSlow).length, "slowdown")}, time wasted: ${hoursWords(wastedMs)}.`;
 }
 
 function isSlow({ type }: Episode): boolean {

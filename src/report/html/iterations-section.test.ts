@@ -75,7 +75,7 @@ describe("the page of iteration times", () => {
     expect(new Set(ids).size).toBe(ids.length);
     expect(page).toContain("default-src &#39;none&#39;");
     expect(page).not.toMatch(/\bstyle=|https?:|url\(/);
-    expect(words(page)).toContain("1 slow-down, time wasted: 0.0177 h.");
+    expect(words(page)).toContain("1 slowdown, time wasted: 0.0177 h.");
   });
 
   test("keeps strangers' text as text", () => {

@@ -53,7 +53,7 @@ function headline({ cause, indicating }: LogReport): string {
   if (cause) return cause.title;
   return indicating.length > 0
     ? "No known cause, but lines that stand out"
-    : "Nothing in these logs tells of a failure";
+    : "These logs show no failure";
 }
 
 function toneOf({ cause, indicating }: LogReport): string {
@@ -77,10 +77,10 @@ function sections(report: LogReport): Section[] {
   const timeline = renderLogTimeline(indicating);
   const all: (Section | false)[] = [
     cause !== null && { id: "action", name: "What to do", body: action(cause) },
-    timeline !== null && { id: "timeline", name: "Who said what, when", body: timeline },
+    timeline !== null && { id: "timeline", name: "Who logged what, when", body: timeline },
     indicating.length > 0 && {
       id: "lines",
-      name: "Lines that say so",
+      name: "Lines that show it",
       body: lineTable(indicating),
     },
     nodes.length > 0 && {
@@ -103,7 +103,7 @@ function sections(report: LogReport): Section[] {
     },
     alternatives.length > 0 && {
       id: "alternatives",
-      name: "What else it may be",
+      name: "Other possible causes",
       body: table(
         "Alternatives",
         ["What", "Category", "Confidence", "Where"],
@@ -139,7 +139,7 @@ function action(cause: LogCause): Markup {
         <pre class="scroll">${cutText(at.text, MOST_TEXT)}</pre>`
     }
     <dl class="fl-facts">
-      ${nodes.length > 0 && fact("Said by", cutText(nodes.slice(0, 12).join(", "), 300))}
+      ${nodes.length > 0 && fact("Logged by", cutText(nodes.slice(0, 12).join(", "), 300))}
       ${ranks.length > 0 && fact("Ranks", ranges(ranks))} ${named !== "" && fact("Names", named)}
       ${fact("Signature", cause.signature)}
     </dl>

@@ -85,7 +85,7 @@ function renderDeviations(deviations: readonly Deviation[], isDrawn: boolean): M
       "To (UTC)",
       "Machine",
       "Peers",
-      "Times what peers differ by",
+      "Multiple of the peers' spread",
     ],
     deviations,
     ({ metric, device, direction, fromS, toS, value, peers, sigmas }) => [

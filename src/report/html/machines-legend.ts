@@ -7,7 +7,7 @@ const KEYS: readonly (readonly [string, Markup])[] = [
   ["middle of its peers", html`<path class="peers-middle" d="M1 6H21" />`],
   ["most peers (10–90 %)", html`<path class="peers" d="M0 1h22v10h-22z" />`],
   [
-    "time in which it was unlike them",
+    "time in which it differed from them",
     html`<rect class="unlike" width="22" height="12" /><path class="onset" d="M.5 0V12" />`,
   ],
 ];

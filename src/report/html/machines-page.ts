@@ -66,6 +66,6 @@ function facts({ machines, metrics, fromS, toS, phases }: MachineReport): Markup
     ${fact("Machines", count(machines, "machine"))}
     ${fact("Metrics", `${seen} of ${metrics.length}`)}
     ${fact("Time (UTC)", `${spanText(fromS, toS)}, ${lastingWords(toS - fromS)}`)}
-    ${halt && fact("Job stands still since (UTC)", utc(halt.fromS))}
+    ${halt && fact("Job hangs since (UTC)", utc(halt.fromS))}
   </dl>`;
 }

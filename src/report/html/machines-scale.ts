@@ -77,7 +77,7 @@ export function amountAxis(picture: MachinePicture): AmountAxis | null {
   const least = smallest(all, Infinity);
   const most = largest(all, -Infinity);
   // Shares have a whole that they are part of, and a fall to nothing is plain on a linear axis. What rises so far
-  // that the peers could not be told from zero is not.
+  // that the peers could not be distinguished from zero is not.
   const mayBeLog = unit !== "share" && unit !== "%" && least >= 0;
   const positive = all.filter((amount) => amount > 0);
   const usual =

@@ -34,7 +34,7 @@ export function machineParts(report: MachineReport): MachinePart[] {
 
 function followed({ followers }: MachineReport): Markup {
   return html`<p class="note">
-      Unlike their peers only in what another machine's fault does to others.
+      They differ from their peers only in what another machine's fault causes.
     </p>
     ${table(
       "Followers",
@@ -88,15 +88,15 @@ function jitters({ jitter, jittersLeftOut }: MachineReport): Markup {
 }
 
 const PHASES: Readonly<Record<Phase["what"], string>> = {
-  idle: "idle: nobody works",
+  idle: "idle: no machine works",
   "warm-up": "warm-up",
-  pause: "pause: all wait, then go on",
+  pause: "pause: all wait, then continue",
   halt: "halt: all wait, up to the end",
 };
 
 function phaseTable(phases: readonly Phase[]): Markup {
   return html`<p class="note">
-      The whole job did something else: nobody is accused by what it does then.
+      The whole job did something else: no machine is accused for what it does then.
     </p>
     ${table(
       "Phases",

@@ -19,6 +19,7 @@ const OWN_TITLES: Readonly<Record<string, string>> = {
   reporting: "reporting",
   gpus: "number of GPUs",
   nics: "number of NICs",
+  "shared-gpu": "work of a shared GPU, as a share of before",
 };
 
 export function metricTitle(metric: string): string {

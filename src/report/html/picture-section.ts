@@ -8,7 +8,7 @@ import { Timeline } from "../parts/timeline.tsx";
 import { WhatIf } from "../parts/what-if.tsx";
 import type { EvidenceSection } from "./evidence-order.ts";
 
-/** Told right after who it is, whatever decided. */
+/** Shown right after the suspects, whatever decided. */
 export function storySections(picture: IncidentPicture | null): readonly EvidenceSection[] {
   const { story = null, whatIf = null } = picture ?? {};
   return [

@@ -104,7 +104,7 @@ export function renderBreakdown(
 
 function barWords({ stepMs, ms }: Bar): string {
   const parts = GPU_ACTIVITIES.map((one) => `${GPU_WORDS[one]} ${shareWords(ms[one] / stepMs)}`);
-  return `${msWords(stepMs)} a step, ${parts.join(", ")}`;
+  return `${msWords(stepMs)} per step, ${parts.join(", ")}`;
 }
 
 function drawBar(

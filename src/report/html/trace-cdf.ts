@@ -58,7 +58,7 @@ export function renderCdf(
       : `Half of the kernels start within ${half(all)} of their launch.`;
   return html`<p>${medians} ${base.length > 0 && distanceWords(distanceMs)}</p>
     <p class="note">
-      A CPU that runs ahead of its GPU gives long latencies; one that is held up issues late, the
+      A CPU that runs ahead of its GPU gives long latencies; one that is blocked issues late, the
       kernel starts at once, and the line moves to the left.
       ${base.length > 0 && "The area between two lines is their distance."}
     </p>

@@ -87,8 +87,8 @@ function titleOf({ regressions, baseline, run }: TraceReport): string {
 }
 
 function subtitle({ baseline }: TraceReport): string {
-  if (baseline.length > 0) return `held against ${cutText(baseline.join(", "), 300)}.`;
-  return "no baseline given: only what one rank shows among its peers could be judged.";
+  if (baseline.length > 0) return `compared with ${cutText(baseline.join(", "), 300)}.`;
+  return "no baseline given: ranks could only be compared with each other.";
 }
 
 function who({ ranks }: Regression, all: number): string {

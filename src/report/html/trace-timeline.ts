@@ -46,7 +46,7 @@ export function renderTimelineBody(picture: TimelinePicture): Markup {
     <p class="note">
       Upper row: the GPU; a column's parts are shares of that moment, so area is time. Line below:
       all communication, also what computation hides. Lower row: the CPU. Look for red in the upper
-      row, and for what stands below it.
+      row, and for what is below it.
     </p>
     ${gpuLegend()} ${cpuLegend()}
     <div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
@@ -187,7 +187,7 @@ function callTable({ lanes, rank, step }: TimelinePicture): Markup {
     .slice(0, MOST_CALLS);
   if (calls.length === 0) return html``;
   return html`<details>
-    <summary>The longest calls that held a CPU up</summary>
+    <summary>The longest calls that blocked a CPU</summary>
     <div class="scroll">
       <table>
         <thead>

@@ -23,7 +23,7 @@ interface ActionsProps {
   readonly onCopy?: ((command: string) => void) | undefined;
 }
 
-/** Advice that the plan says in full elsewhere is not said twice: for whoever shows both. */
+/** Advice that the plan gives in full elsewhere is not repeated, for pages that show both. */
 export function unplannedActions({
   actions,
   mitigation,
@@ -96,7 +96,7 @@ export function IncidentActions({
             </p>
             <Expected action={action} mitigation={mitigation} whatIf={whatIf} />
             {action.state === "proposed" && !action.canRun && (
-              <p class="fl-note">No hook is configured that could do it: do it by hand.</p>
+              <p class="fl-note">No hook is configured for this: do it by hand.</p>
             )}
             {action.outcome !== "" && (
               <pre class="fl-outcome">{cutText(action.outcome, MOST_OUTCOME)}</pre>

@@ -64,17 +64,17 @@ describe("the story", () => {
       "rank 49 node006",
       "rank 63 node007",
     ]);
-    expect(words(text)).toContain("came last, 4.2 ms");
+    expect(words(text)).toContain("arrived last, 4.2 ms");
   });
 
-  test("shows who never came as an empty place, and that nothing has ended", () => {
+  test("shows who never arrived as an empty place, and that nothing has ended", () => {
     const { story } = standstill().picture;
     const { text } = markupOf(Story, { story: story! });
     expect(text.match(/<g class="sb-absent">/g)).toHaveLength(8);
-    expect(words(text)).toContain("never came");
+    expect(words(text)).toContain("never arrived");
     expect(words(text)).toContain("not ended");
     expect(words(text)).toContain("192 more members, not drawn.");
-    expect(text).toContain("8 of 64 never came.");
+    expect(text).toContain("8 of 64 never arrived.");
   });
 
   test("says in words what is drawn, and has all figures in a table", () => {
@@ -139,7 +139,7 @@ describe("how a verdict came about", () => {
       "node005 network-slow The network is slower than it should be, 3 %",
     );
     expect(words(text)).toContain(
-      "Not believed: it got slow four minutes after the iterations did.",
+      "Less likely: it got slow four minutes after the iterations did.",
     );
     const links = readTags(text).flatMap(({ attributes }) => attributes.get("href") ?? []);
     expect(links).toEqual(["#finding-f2", "#finding-f1", "#story", "#finding-f3"]);
@@ -185,7 +185,7 @@ describe("actions", () => {
   test("say what they are expected to bring where the plan knows", () => {
     const { actions, mitigation } = slow.verdict;
     const text = words(markupOf(Actions, { actions, mitigation: mitigation ?? null }).text);
-    expect(text).toContain("Expected: 497 ms → 262 ms an iteration, 47 % less");
+    expect(text).toContain("Expected: 497 ms → 262 ms per iteration, 47 % less");
     expect(text.match(/Expected/g)).toHaveLength(1);
   });
 

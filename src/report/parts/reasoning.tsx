@@ -50,7 +50,7 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
       )}
       {conflicts.length > 0 && (
         <>
-          <h3>Who else is accused, and why that was not believed</h3>
+          <h3>Other suspects, and why they are less likely</h3>
           <ul class="fl-conflicts">
             {conflicts.slice(0, MOST_CONFLICTS).map((conflict) => (
               <Disagrees conflict={conflict} known={known} {...links} />
@@ -127,7 +127,7 @@ function Disagrees({
         {causeWords(cause)}, {percent(probability)}
         {ids.length > 0 && [" (", ids, ")"]}
       </span>
-      <p class="fl-p">Not believed: {sentence(cutText(why, MOST_SAYS))}</p>
+      <p class="fl-p">Less likely: {sentence(cutText(why, MOST_SAYS))}</p>
     </li>
   );
 }

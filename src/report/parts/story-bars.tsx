@@ -159,8 +159,8 @@ function Figure({
 }
 
 function figureOf(bar: StoryBar, ms: number | null, isOwn: boolean): string {
-  if (ms === null) return bar.role === "absent" ? "never came" : "waits";
-  if (bar.role === "late" && !isOwn) return `came last, ${time(ms)}`;
+  if (ms === null) return bar.role === "absent" ? "never arrived" : "waits";
+  if (bar.role === "late" && !isOwn) return `arrived last, ${time(ms)}`;
   return time(ms);
 }
 
@@ -173,7 +173,7 @@ function rankLabel({ rank, machine }: StoryBar, isFollowed: boolean): string {
   return room < 4 ? words : `${words} …${machine.slice(1 - room)}`;
 }
 
-/** An operator that somebody never came to has not ended: bars tell how long the others have waited. */
+/** An operator that somebody never arrived to has not ended: bars tell how long the others have waited. */
 export function isOpen({ kind, bars }: StoryHop): boolean {
   return kind !== "own" && bars.some(({ role }) => role === "absent");
 }
@@ -181,7 +181,7 @@ export function isOpen({ kind, bars }: StoryHop): boolean {
 /** The drawing in words. */
 function barsSentence({ title, says, bars }: StoryHop): string {
   const absent = bars.filter(({ role }) => role === "absent").length;
-  const missing = absent === 0 ? "" : ` ${absent} of ${bars.length} never came.`;
+  const missing = absent === 0 ? "" : ` ${absent} of ${bars.length} never arrived.`;
   return `${title.slice(0, 200)}: ${says.slice(0, 600)}${missing}`;
 }
 

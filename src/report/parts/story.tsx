@@ -13,7 +13,7 @@ const MOST_ROWS = 64;
 
 interface StoryProps {
   readonly story: StoryPicture;
-  /** Told where the pointer is on a hop, so that its ranks can be marked elsewhere; null: on none. */
+  /** Called when the pointer is on a hop, so that its ranks can be marked elsewhere; null: on none. */
   readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;
 }
 
@@ -26,7 +26,7 @@ export function Story({ story, onPoint }: StoryProps): VNode {
     <div class="fl-story">
       {story.iteration !== null && hops.length > 0 && (
         <p class="fl-p">
-          Iteration {story.iteration}, from a rank that waits to the one that all wait for.
+          Iteration {story.iteration}, from a waiting rank to the one that all wait for.
         </p>
       )}
       {hops.length > 0 && (
@@ -35,7 +35,7 @@ export function Story({ story, onPoint }: StoryProps): VNode {
             <li>
               <i class="fl-swatch fl-waits" />{" "}
               {hasEnded
-                ? "from coming to the end of the operator: the shortest bar came last"
+                ? "from arrival to the end of the operator: the rank with the shortest bar arrived last"
                 : "how long it has waited"}
             </li>
           )}
@@ -46,10 +46,10 @@ export function Story({ story, onPoint }: StoryProps): VNode {
           )}
           {hops.some(isOpen) && (
             <li>
-              <i class="fl-swatch fl-absent" /> never came
+              <i class="fl-swatch fl-absent" /> never arrived
             </li>
           )}
-          {hasOperators && <li>▸ whose waiting is followed</li>}
+          {hasOperators && <li>▸ the rank that is followed</li>}
           {hasBefore && (
             <li>
               <i class="fl-swatch fl-before" /> before it became slow
@@ -101,7 +101,7 @@ function Hop({
 
 const ROLES: Readonly<Record<string, string>> = {
   late: "the others wait for it",
-  absent: "never came",
+  absent: "never arrived",
   waits: "waits",
 };
 

@@ -30,7 +30,7 @@ interface SuspectsProps {
   readonly placeOf?: (rank: Rank) => RankPlace | null | undefined;
   /** Where addresses carry something else than anchors: called instead of following one. */
   readonly onEvidence?: ((id: string) => void) | undefined;
-  /** Told where the pointer or the keyboard is on a suspect, so that its ranks can be marked elsewhere; null: on none. */
+  /** Called when the pointer or the keyboard is on a suspect, so that its ranks can be marked elsewhere; null: on none. */
   readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;
 }
 

@@ -90,7 +90,7 @@ export function VerdictHead({ verdict, about, badges, facts, time }: VerdictHead
   );
 }
 
-/** Where a report says what to do, for whoever needs no more than that. */
+/** Where a report says what to do, for readers who need no more than that. */
 export function FirstStep({
   section,
   says,

@@ -42,7 +42,7 @@ export function checkFaults(spec: ClusterSpec, topology: Topology): void {
     }
     if (fault.from > spec.iterations) {
       throw new UserError(
-        `--fault ${fault.cause}: it begins at iteration ${fault.from}, after the job's last`,
+        `--fault ${fault.cause}: it starts at iteration ${fault.from}, after the job's last one`,
         `allowed: 1 to ${spec.iterations}`,
         2,
       );
@@ -56,7 +56,7 @@ function checkItCanAct(spec: ClusterSpec, topology: Topology, fault: FaultSpec):
   const isPair = fault.link?.every((end) => /^\d+$/.test(end)) === true;
   if (isNetwork && !isPair && topology.machines === 1) {
     throw new UserError(
-      `--fault ${fault.cause}: all ranks sit in one machine, nothing passes a NIC or a switch`,
+      `--fault ${fault.cause}: all ranks are on one machine, so nothing passes a NIC or a switch`,
       `take more than ${spec.gpusPerMachine} GPUs, or a link between two ranks (link=0-1)`,
       2,
     );

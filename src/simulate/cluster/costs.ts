@@ -1,5 +1,5 @@
 /**
- * Faults that are told by what they cost (`cost=0.0266`: a step takes 2.66 % longer) instead of by how
+ * Faults that are given by what they cost (`cost=0.0266`: a step takes 2.66 % longer) instead of by how
  * strong they are. Papers report costs; how strong a fault must be for one depends on the layout, on how
  * far CPUs run ahead and on what overlaps, so it is found by trying, without noise.
  */
@@ -48,7 +48,7 @@ function severityOf(spec: ClusterSpec, fault: FaultSpec): number {
   const least = costAt(LEAST);
   if (least > fault.cost * (1 + TOLERANCE)) {
     throw new UserError(
-      `--fault ${fault.cause}: costs ${(100 * least).toFixed(2)} % of a step at least in this job`,
+      `--fault ${fault.cause}: costs ${(100 * least).toFixed(2)} % of a step or more in this job`,
       `${(100 * fault.cost).toFixed(2)} % were asked for; choose another form (how=) or larger layers`,
       2,
     );

@@ -54,8 +54,8 @@ describe("--fault", () => {
     expect(says("telemetry")).toMatch(/unknown cause "telemetry"/);
     expect(says("gpu-slow:colour=red")).toMatch(/"colour=red" .*keys: rank, .*severity, shape/);
     expect(says("gpu-slow:rank")).toMatch(/"rank" is not KEY=VALUE/);
-    expect(says("gpu-slow:rank=x")).toMatch(/"x" is no rank .*whole number/);
-    expect(says("gpu-slow:rank=-1")).toMatch(/"-1" is no rank/);
+    expect(says("gpu-slow:rank=x")).toMatch(/"x" is not a rank .*whole number/);
+    expect(says("gpu-slow:rank=-1")).toMatch(/"-1" is not a rank/);
     expect(says("gpu-slow:severity=0.5")).toMatch(/severity must be .*at least 1 \(it is "0.5"\)/);
     expect(says("gpu-slow:from=0")).toMatch(/from must be a number of at least 1/);
     expect(says("gpu-slow:from=5:to=4")).toMatch(/to must be a number of at least 5/);
@@ -90,7 +90,7 @@ describe("a fault in a job", () => {
   });
 
   test("is refused where it could not act", () => {
-    expect(says("gpu-slow:rank=1:from=11")).toMatch(/begins at iteration 11, .*allowed: 1 to 10/);
+    expect(says("gpu-slow:rank=1:from=11")).toMatch(/starts at iteration 11, .*allowed: 1 to 10/);
     expect(says("gpu-hang")).toMatch(/gpu-hang needs a rank or a machine \(for example/);
     expect(says("dataloader:rank=9")).toMatch(/first pipeline stage .*ranks 0 to 7/);
     expect(says("network-hang:rank=1", { gpus: 8 })).toMatch(/one machine.*more than 8 GPUs/);

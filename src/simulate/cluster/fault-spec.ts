@@ -28,7 +28,7 @@ export interface FaultSpec {
   readonly signature: string;
 }
 
-/** What the simulator can break, and what each needs to be told. */
+/** What the simulator can break, and what each needs. */
 export const SIMULATED_CAUSES: readonly Cause[] = [
   "gpu-slow",
   "cpu-stall",
@@ -122,7 +122,7 @@ export function parseFault(text: string): FaultSpec {
     if (values.has(key)) {
       throw new UserError(
         `--fault ${text}: ${key} is given twice`,
-        "several ranks go by comma: rank=1,5",
+        "separate several ranks with commas: rank=1,5",
         2,
       );
     }
@@ -169,7 +169,7 @@ export function parseFault(text: string): FaultSpec {
   const cost = number("cost", 0, 0.001);
   if (cost > 0 && (values.has("severity") || cost > MAX_COST)) {
     throw new UserError(
-      `--fault ${text}: cost is a share of the step of at most ${MAX_COST}, and stands in place of severity`,
+      `--fault ${text}: cost is a share of the step of at most ${MAX_COST}, and replaces severity`,
       "for example cost=0.0266",
       2,
     );
@@ -217,8 +217,8 @@ function rankList(text: string, given: string | undefined): number[] {
     const rank = Number(part);
     if (!/^\d{1,9}$/.test(part)) {
       throw new UserError(
-        `--fault ${text}: "${part}" is no rank`,
-        "give a whole number, several by comma",
+        `--fault ${text}: "${part}" is not a rank`,
+        "give a whole number, or several separated by commas",
         2,
       );
     }

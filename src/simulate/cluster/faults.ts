@@ -263,7 +263,7 @@ export function faultRanks(spec: ClusterSpec, topology: Topology, fault: FaultSp
 }
 
 /**
- * What one run of a job has and the next has not: its machines. Whoever compares runs must live with it.
+ * What one run of a job has and the next has not: its machines. Comparisons of runs must live with it.
  * Assumed, for want of data of our own: GPUs of one model differ by ±1.5 % in the clock that they hold
  * under load, CPUs by ±10 % (governor, NUMA, neighbours), NICs by up to 4 % (cables, hash collisions of
  * a fabric's flows).

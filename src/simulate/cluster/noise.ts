@@ -14,7 +14,7 @@
  * Assumed, for want of data: the parts of that sum (jitter of kernels, common drift), network jitter of
  * 3 % with one operator in 500 congested, a pause of 10 to 30 ms for garbage collection in one iteration
  * of 50 a rank, one fetch in 100 taking ten times as long, ±4 % of compute by sequence length, ±15 % by
- * experts. Whoever has data should replace them.
+ * experts. A site that has data should replace them.
  */
 
 /** 32 bits out of four numbers. */

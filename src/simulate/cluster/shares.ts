@@ -92,7 +92,7 @@ export function checkShares(
   if (microBatches.length !== dp || sum !== total) {
     throw new UserError(
       `${microBatches.length} replicas are to take ${sum} micro-batches together`,
-      `the job has ${dp} replicas and ${total} micro-batches an iteration`,
+      `the job has ${dp} replicas and ${total} micro-batches per iteration`,
       2,
     );
   }
@@ -110,7 +110,7 @@ export function checkShares(
   if (microBatches.every((taken) => taken === microBatches[0])) return;
   if (fullyShard) {
     throw new UserError(
-      "replicas of a fully sharded job gather every layer together, so all take as many micro-batches",
+      "replicas of a fully sharded job gather every layer together, so all take the same number of micro-batches",
       "give each replica the same number",
       2,
     );
@@ -123,8 +123,8 @@ export function checkShares(
     if (ofGroup[group] === -1) ofGroup[group] = skipped[lane]!;
     if (ofGroup[group] === skipped[lane]) continue;
     throw new UserError(
-      "replicas that share experts exchange tokens in every micro-batch, so they take as many",
-      `give replicas the same number that are in one expert-parallel group (ep ${spec.ep})`,
+      "replicas that share experts exchange tokens in every micro-batch, so they take the same number",
+      `give the same number to all replicas of one expert-parallel group (ep ${spec.ep})`,
       2,
     );
   }

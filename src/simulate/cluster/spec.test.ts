@@ -31,7 +31,7 @@ describe("a layout", () => {
 
   test("is refused where its dimensions do not make the number of GPUs", () => {
     expect(refusal({ gpus: 16, tp: 2, pp: 2, dp: 2 })).toMatch(
-      /tp 2 × cp 1 × dp 2 × pp 2 is 8, not 16 GPUs .*leave --dp away/,
+      /tp 2 × cp 1 × dp 2 × pp 2 is 8, not 16 GPUs .*omit --dp/,
     );
     expect(refusal({ gpus: 5, tp: 4 })).toMatch(/5 GPUs cannot be .*divisors are 1, 5\b/);
     expect(refusal({ gpus: 10, tp: 4 })).toMatch(/10 GPUs cannot be .*divisors are 1, 2, 5, 10/);

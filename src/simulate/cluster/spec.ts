@@ -163,14 +163,14 @@ export function completeSpec(given: Partial<ClusterSpec>): ClusterSpec {
   const product = shape.tp * shape.pp * shape.dp * shape.cp;
   if (dp === undefined && !Number.isInteger(shape.dp)) {
     throw new UserError(
-      `${shape.gpus} GPUs cannot be shared out to tp ${shape.tp} × cp ${shape.cp} × pp ${shape.pp}`,
+      `${shape.gpus} GPUs cannot be divided into tp ${shape.tp} × cp ${shape.cp} × pp ${shape.pp}`,
       `tp × cp × pp must divide the number of GPUs; its divisors are ${divisors(shape.gpus).join(", ")}`,
       2,
     );
   }
   if (product !== shape.gpus) {
     const dims = `tp ${shape.tp} × cp ${shape.cp} × dp ${shape.dp} × pp ${shape.pp}`;
-    const hint = `tp × cp × dp × pp must be the number of GPUs; leave --dp away to have it computed`;
+    const hint = `tp × cp × dp × pp must be the number of GPUs; omit --dp to have it computed`;
     throw new UserError(`${dims} is ${product}, not ${shape.gpus} GPUs`, hint, 2);
   }
   const complete: ClusterSpec = { ...spec, ...shape };

@@ -31,14 +31,14 @@ export interface IterationTimes {
   /** How many micro-batches replicas took, and where ranks sat: the same objects until somebody steers. */
   readonly shares: Shares;
   readonly topology: Topology;
-  /** The devices' state by rank, for whoever writes metrics. */
+  /** The devices' state by rank, for the metrics. */
   readonly devices: DeviceState;
 }
 
 export interface Simulation {
   readonly spec: ClusterSpec;
   readonly lanes: Lanes;
-  /** The unmoved layout, in whose ranks faults are told. */
+  /** The unmoved layout, whose ranks faults name. */
   readonly topology: Topology;
   readonly programs: readonly StageProgram[];
   /**

@@ -48,7 +48,7 @@ export function emitFlightRecorder(
     spec.iterations,
     ...spec.faults.filter((fault) => isEnding(fault, fault.from)).map((fault) => fault.from),
   );
-  /** As many of the last iterations as fill the ring of whoever runs the fewest operators, and what came before. */
+  /** As many of the last iterations as fill the ring of the rank that runs the fewest operators, and what came before. */
   const kept: KeptIteration[] = [];
   const before = new OperatorCounts(simulation);
   let topology = simulation.topology;

@@ -64,7 +64,7 @@ const op = (
 });
 
 describe("the story of a hang", () => {
-  it("goes from the farthest rank that waits to the one that never came", () => {
+  it("goes from the farthest rank that waits to the one that never arrived", () => {
     const { story } = hangStory(
       job,
       verdictOf([
@@ -82,7 +82,9 @@ describe("the story of a hang", () => {
       { rank: 2, machine: null, ms: null, beforeMs: null, role: "waits" },
       { rank: 3, machine: null, ms: null, beforeMs: null, role: "absent" },
     ]);
-    expect(story!.ends).toBe("Rank 3 waits for nobody and does not come. Its CPU is stuck.");
+    expect(story!.ends).toBe(
+      "Rank 3 waits for no other rank and does not arrive. Its CPU is stuck.",
+    );
     expect(story!.iteration).toBeNull();
   });
 
@@ -97,14 +99,14 @@ describe("the story of a hang", () => {
       [4, 0],
       [0, 3],
     ]);
-    expect(story!.ends).toContain("Rank 3 does not come: it stands elsewhere");
+    expect(story!.ends).toContain("Rank 3 does not arrive: it is stuck elsewhere");
   });
 
   it("tells of an operator that all are in and nobody leaves", () => {
     const { story } = hangStory(job, verdictOf([op("all_reduce #1", [2, 3], [])]));
     expect(story!.hops).toHaveLength(1);
     expect(story!.hops[0]!.bars.map(({ role }) => role)).toEqual(["waits", "waits"]);
-    expect(story!.ends).toContain("All members have come, and it does not end");
+    expect(story!.ends).toContain("All members have arrived, and it does not complete");
   });
 
   it("says what is lacking where nothing leads to the suspect, or nobody waits", () => {

@@ -1,5 +1,5 @@
 /**
- * The story of a job that stands still: from a rank that waits, operator by operator, to the one that never came. The
+ * The story of a job that stands still: from a rank that waits, operator by operator, to the one that never arrived. The
  * wait graph has been followed already (methods/hang); this picks its longest way to a suspect.
  */
 import { cutText, harmless, rankWords, capital } from "../../base/text.ts";
@@ -34,13 +34,12 @@ export function hangStory(
     };
   }
   const stuck = stuckTogether(waits.ops, blamed);
-  if (!stuck)
-    return lack("No story: no operator that ranks wait in leads to whom the verdict names.");
+  if (!stuck) return lack("No story: no operator that ranks wait in leads to the suspect.");
   const hop = hopOf(job, { op: stuck, from: stuck.arrived[0]!, to: stuck.arrived[0]! });
   const suspect = suspectOf(verdict, [...blamed][0]);
   const because = suspect ? ` ${capital(suspect.why)}.` : "";
   const ends = harmless(
-    cutText(`All members have come, and it does not end.${because}`, MOST_TITLE * 2),
+    cutText(`All members have arrived, and it does not complete.${because}`, MOST_TITLE * 2),
   );
   return { story: { iteration: null, hops: [hop], ends }, lacks: [] };
 }
@@ -103,9 +102,9 @@ function stuckTogether(
 }
 
 const WHY: Readonly<Record<Absence, string>> = {
-  silent: "left no record and never came",
+  silent: "left no record and never arrived",
   "not-enqueued": "never issued it",
-  behind: "has issued it and is held up before it",
+  behind: "has issued it but is blocked before it",
 };
 
 function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
@@ -133,7 +132,7 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
   const since = ms === null ? "" : ` for ${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   const why = op.absent.find(({ rank }) => rank === to)?.why;
   const more = op.absent.length > 1 ? `; ${op.absent.length} of ${members.length} are missing` : "";
-  const came = why ? `${capital(who(job, to))} ${WHY[why]}${more}.` : "Nobody is missing.";
+  const came = why ? `${capital(who(job, to))} ${WHY[why]}${more}.` : "No member is missing.";
   return {
     kind: op.p2p ? "transfer" : "collective",
     title: harmless(cutText(op.what, MOST_TITLE)),
@@ -147,7 +146,7 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
 
 /**
  * How long a rank has been in its first operator that has not ended, as it tells itself. The flight recorder does not
- * say when it was written; whoever's watchdog fired has waited for the timeout at least.
+ * say when it was written; a rank whose watchdog fired has waited for the timeout at least.
  */
 function waitedMs(job: Job, rank: Rank): number | null {
   const dump = job.dumps.get(rank)?.dump;
@@ -175,9 +174,11 @@ function endsOf(
 ): string {
   const suspect = suspectOf(verdict, to);
   const others = (suspect?.ranks ?? []).filter((rank) => rank !== to);
-  const also = others.length === 0 ? "" : ` So it is with ${rankWords(others)}.`;
+  const also = others.length === 0 ? "" : ` The same holds for ${rankWords(others)}.`;
   const why = suspect ? ` ${capital(suspect.why)}.` : "";
   const waits = ops.some(({ arrived }) => arrived.includes(to));
-  const does = waits ? "does not come: it stands elsewhere" : "waits for nobody and does not come";
+  const does = waits
+    ? "does not arrive: it is stuck elsewhere"
+    : "waits for no other rank and does not arrive";
   return harmless(cutText(`${capital(who(job, to))} ${does}.${also}${why}`, MOST_TITLE * 2));
 }

@@ -100,11 +100,11 @@ function standsFor({ cells, kept }: NonNullable<Job["logDigest"]>) {
     const key = `${cells.stream[k]} ${cells.shape[k]}`;
     if (keptOf.has(key)) lines.set(key, cells.lines[k]!);
   }
-  const told = new Set<string>();
+  const seen = new Set<string>();
   return (stream: number, shape: number): number => {
     const key = `${stream} ${shape}`;
-    if (told.has(key)) return 1;
-    told.add(key);
+    if (seen.has(key)) return 1;
+    seen.add(key);
     return Math.max(1, (lines.get(key) ?? 1) - keptOf.get(key)! + 1);
   };
 }

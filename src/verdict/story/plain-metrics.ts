@@ -13,7 +13,7 @@ const ANY: readonly PlainMetric[] = [
   ["gpu-duty-cycle", "low"],
 ];
 const GPU: readonly PlainMetric[] = [["gpu-clocks", "low"], ...ANY];
-/** Exporters are asked for what is sent only; whoever sends too little is slow, and pauses and marks say why. */
+/** Exporters report only what is sent; a machine that sends too little is slow, and pauses and marks say why. */
 const NETWORK: readonly PlainMetric[] = [
   ["tcp-rdma-throughput", "low"],
   ["tcp-throughput", "low"],

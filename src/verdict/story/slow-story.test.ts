@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import { accountsOf } from "../../methods/localize/accounts.ts";
+import { timeBreakdowns } from "../../methods/localize/time-breakdown.ts";
 import type { OwnTime } from "./own-times.ts";
 import { slowStory } from "./slow-story.ts";
 import { slowJob, storyInput } from "../../../test/support/slow-job.ts";
@@ -31,7 +31,7 @@ describe("the story of a slow-down", () => {
     const last = hops.at(-1)!;
     expect(last).toMatchObject({ kind: "own", from: rank, to: rank });
     expect(last.bars.toSorted((a, b) => b.ms! - a.ms!)[0]!.rank).toBe(rank);
-    expect(ends).toContain(`Rank ${rank} (node00${Math.floor(rank / 4)}) waits for nobody`);
+    expect(ends).toContain(`Rank ${rank} (node00${Math.floor(rank / 4)}) waits for no other rank`);
     expect(new Set(hops.map(({ from }) => from)).size).toBe(hops.length);
   });
 
@@ -118,14 +118,16 @@ describe("what an iteration would take without a slow link", () => {
     const own = new Map(
       [1, 2, 3, 10].map((rank) => [rank, ownTime((late as Record<number, number>)[rank] ?? 0)]),
     );
-    const iterations = { told: [3], slow: [3, 4], healthy: [1, 2], slowMs: 300, healthyMs: 100 };
+    const iterations = { shown: [3], slow: [3, 4], healthy: [1, 2], slowMs: 300, healthyMs: 100 };
     const told = slowWhatIf(verdict, iterations, own)!;
     expect(told.bars.map((bar) => [bar.label, bar.ms])).toEqual([
       ["now", 300],
       ["before", 100],
       ["without the link between ranks 2 and 10", ms],
     ]);
-    expect(told.says).toContain(`an iteration took 100 ms before; ${says}. All else`);
+    expect(told.says).toContain(
+      `an iteration took 100 ms before; ${says}. The rest of the added time`,
+    );
     expect(told.says).toContain(`about ${ms} ms instead of 300 ms`);
   });
 });
@@ -143,7 +145,7 @@ async function whatIf(fault: string, only: Rank | null): Promise<number[]> {
     .filter(({ ranks }) => only === null || ranks.includes(only))
     .map((suspect) => (only === null ? suspect : { ...suspect, ranks: [only] }));
   const all = job.rankOperators.ranks.flatMap((rank) => job.rankOperators.fetch(rank) ?? []);
-  const told = slowWhatIf({ ...verdict, suspects }, iterations!, accountsOf(all, job.groups));
+  const told = slowWhatIf({ ...verdict, suspects }, iterations!, timeBreakdowns(all, job.groups));
   expect(told!.bars.map(({ kind }) => kind)).toEqual(["now", "before", "without"]);
   return told!.bars.map(({ ms }) => ms);
 }

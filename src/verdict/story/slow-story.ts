@@ -18,8 +18,8 @@ import {
 } from "./fetched-ranks.ts";
 import type { RankCalls } from "./rank-calls.ts";
 import { isNetwork, who } from "./story-words.ts";
-import { storyOf } from "./tell-walk.ts";
-import { toldIterations, type SlowSpan, type ToldIterations } from "./told-iterations.ts";
+import { storyOf } from "./walk-story.ts";
+import { storyIterations, type SlowSpan, type StoryIterations } from "./story-iterations.ts";
 import { walk, type Walk, type Walker } from "./walk.ts";
 
 export interface StoryInput extends OperatorsAsked {
@@ -33,7 +33,7 @@ export interface StoryInput extends OperatorsAsked {
 export interface ToldStory {
   readonly story: Story | null;
   readonly lacks: readonly string[];
-  readonly iterations: ToldIterations | null;
+  readonly iterations: StoryIterations | null;
 }
 
 /** Ranks that are looked at for how long they wait, and those of them that a walk is begun at. */
@@ -56,14 +56,14 @@ export async function slowStory(input: StoryInput): Promise<ToldStory> {
   const seen = (await known.fetch([...blamed.slice(0, MOST_BARS), ...candidates])).filter(
     (one) => one !== null,
   );
-  const iterations = toldIterations(seen, span);
-  if (iterations.told.length === 0)
+  const iterations = storyIterations(seen, span);
+  if (iterations.shown.length === 0)
     return nothing("No story: the operators at hand hold no slow iteration that most ranks share.");
   const walker = walkerOf(job, known, blamed, iterations.healthy, input.mostMembers);
   const walks: { readonly walked: Walk; readonly suspect: Suspect }[] = [];
   const elsewhere: string[] = [];
   const isEnough = (): boolean => walks.some(({ walked }) => walked.hops.length >= ENOUGH_HOPS);
-  for (const iteration of iterations.told) {
+  for (const iteration of iterations.shown) {
     if (isEnough()) break;
     for (const victim of await victimsOf(walker, candidates, near, iteration)) {
       const walked = await walk(walker, victim, iteration);
@@ -133,8 +133,8 @@ function endWords(job: Job, { end }: Walk): string {
 
 function lackOf(elsewhere: readonly string[]): string {
   const ends = [...new Set(elsewhere.filter((one) => one !== ""))];
-  const tried = `${count(elsewhere.length, "walk")} along the waiting in slow iterations`;
+  const tried = `${count(elsewhere.length, "wait chain")} of slow iterations`;
   if (ends.length === 0)
-    return `No story: ${tried} came to no end, so the verdict rests on the findings alone.`;
-  return `No story: ${tried} led ${ends.slice(0, 3).join(", ")} and not to the suspect. Single iterations tell less than the findings, which compare many.`;
+    return `No story: ${tried} led to no cause, so the verdict rests on the findings alone.`;
+  return `No story: ${tried} led ${ends.slice(0, 3).join(", ")} and not to the suspect. Single iterations are weaker evidence than the findings, which compare many.`;
 }

@@ -63,7 +63,7 @@ export function hopSays(
   if (to === from.rank) {
     const others = took.filter(({ rank }) => rank !== from.rank);
     const least = others.reduce((a, b) => (b.ms < a.ms ? b : a));
-    return `${waited} Nobody came late: ${who(job, least.rank)} is in it for ${msWords(least.ms)}${others.length > 1 ? ", and no one for less" : ""}.`;
+    return `${waited} No rank came late: ${who(job, least.rank)} is in it for ${msWords(least.ms)}${others.length > 1 ? ", and no one for less" : ""}.`;
   }
   const stayed = took.find(({ rank }) => rank === to)!.ms;
   const came = `${capital(who(job, to))} is in it for ${stayed < spent / 2 ? "only " : ""}${msWords(stayed)}`;
@@ -76,7 +76,7 @@ const DOES: Readonly<Partial<Record<Cause, string>>> = {
   "gpu-slow": "Its GPU computes slowly.",
   "cpu-stall": "Its CPU is late to issue work.",
   dataloader: "It waits for its data.",
-  "garbage-collection": "Python collects garbage in it.",
+  "garbage-collection": "It runs Python's garbage collection.",
 };
 
 export function ownEnds(
@@ -95,11 +95,11 @@ export function ownEnds(
     issueMs && cause === "cpu-stall"
       ? ` It takes ${msWords(issueMs[1])} to issue an iteration's operators, ${msWords(issueMs[0])} before.`
       : "";
-  return `${capital(who(job, rank))} waits for nobody: it spends ${msWords(ownMs)} of the iteration outside communication, ${msWords(excessMs)} ${than}. ${does}${issues}`.trim();
+  return `${capital(who(job, rank))} waits for no other rank: it spends ${msWords(ownMs)} of the iteration outside communication, ${msWords(excessMs)} ${than}. ${does}${issues}`.trim();
 }
 
 export function networkEnds(suspect: Suspect, floorMs: number): string {
-  return `All are there, and it takes ${msWords(floorMs)} of the iteration longer than before all the same: communication over ${deviceWords(suspect)} is slow.`;
+  return `All ranks have arrived, and it still takes ${msWords(floorMs)} per iteration longer than before: communication over ${deviceWords(suspect)} is slow.`;
 }
 
 export function deviceWords({ type, ranks, name, link }: Suspect): string {

@@ -1,5 +1,5 @@
 /**
- * From a rank that waits along the operator graph to whoever is waited for (Holmes §4.3, algorithm 1), in one
+ * From a waiting rank along the operator graph to the rank that it waits for (Holmes §4.3, algorithm 1), in one
  * iteration. An operator ends for all members at the same moment, so the one that stays in it least came last. Only
  * durations are compared: clocks of two machines never are.
  */
@@ -55,7 +55,7 @@ export interface Walker {
 export const MOST_HOPS = 8;
 /** Of a rank's waiting, that which led here: less is noise. */
 const WAITS = 0.3;
-/** Share of the waiting that also whoever came last spends: then nobody came late (progressive/search.ts). */
+/** Share of the waiting that even the last rank to arrive spends: then no rank came late (progressive/search.ts). */
 const ALIKE = 0.6;
 const MOST_WAYS = 3;
 
@@ -138,7 +138,7 @@ async function intoGroup(
     walker.healthy,
   );
   const isNetwork = floor.excessMs >= ALIKE * way.excessMs;
-  // Whoever does not answer may be the one that all wait for.
+  // A rank that does not answer may be the one that all wait for.
   if (isNetwork && members.length < asked.length) return null;
   // Where the network is slow, the operator that shows it best is the one whose last comer stayed longest.
   const nth = isNetwork ? floor.nth : way.nth;
@@ -206,7 +206,7 @@ async function toSender(
   return { hop, network, calls: sender, before: other };
 }
 
-/** How long operators take once all are there (progressive/floors.ts): how much more, and which shows it best. */
+/** How long operators take once all are there (progressive/minimum-durations.ts): how much more, and which shows it best. */
 function floors(
   sides: readonly ((iteration: number) => readonly number[])[],
   iteration: number,

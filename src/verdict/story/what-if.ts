@@ -8,8 +8,8 @@ import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { middle } from "./middle.ts";
 import { ownExcess, usualOwn, type OwnTime } from "./own-times.ts";
 import { deviceWords, isNetwork, msWords, named } from "./story-words.ts";
-import { issuing } from "./tell-walk.ts";
-import type { ToldIterations } from "./told-iterations.ts";
+import { issuing } from "./walk-story.ts";
+import type { StoryIterations } from "./story-iterations.ts";
 
 /** From localize/what-if, which has replayed traced passes (methods/localize/what-if). */
 export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
@@ -25,12 +25,12 @@ export function replayedWhatIf({ findings, suspects }: Verdict): WhatIf | null {
     ...(share > 0
       ? [{ label: `without ${suspectWords(first!)}`, ms: without, kind: "without" as const }]
       : []),
-    { label: "if all did alike", ms: ideal, kind: "without" },
+    { label: "if all ranks took equal time", ms: ideal, kind: "without" },
   ];
   const gain =
     share > 0 ? ` Without ${suspectWords(first!)} it would take ${msWords(without)}.` : "";
   return {
-    says: `Worked out by running ${count(replayed.steps || 1, "traced step")} again with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all did alike.${gain}`,
+    says: `Estimated by replaying ${count(replayed.steps || 1, "traced step")} with typical durations: an iteration takes ${msWords(now)}, and ${msWords(ideal)} if all ranks took equal time.${gain}`,
     bars,
   };
 }
@@ -58,7 +58,7 @@ interface Latest {
  */
 export function slowWhatIf(
   verdict: Verdict,
-  iterations: ToldIterations,
+  iterations: StoryIterations,
   own: ReadonlyMap<Rank, OwnTime>,
 ): WhatIf | null {
   const { slow, healthy, slowMs, healthyMs } = iterations;
@@ -75,7 +75,7 @@ export function slowWhatIf(
   if (hasBefore && !(grew > 0)) return null;
   const next = latest((rank) => !blamed.has(rank));
   const network = isNetwork(lead);
-  // Whoever is slow at the ends of a link stays so when the link is mended.
+  // A rank that is slow at the end of a link stays slow when the link is fixed.
   if (network && hasBefore)
     return networkWhatIf(
       verdict,
@@ -95,12 +95,12 @@ export function slowWhatIf(
     : slowMs - Math.min(slowMs, Math.max(0, cost - next.ms));
   const whom = suspectWords(lead, [...blamed]);
   const what = network
-    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} of an iteration more than that of groups which do as much`
+    ? `communication over ${deviceWords(lead)} costs ${msWords(cost)} per iteration more than in groups that do the same work`
     : `${whom} ${blamed.size === 1 ? "needs" : "need"} up to ${msWords(cost)} more ${isCalling ? "to issue operators" : "outside communication"} than ${hasBefore ? "before" : "ranks that do the same"}`;
   const others =
     next.ms > 0 ? `; of the others rank ${next.rank} needs most, ${msWords(next.ms)} more` : "";
   return {
-    says: `Worked out from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. ${gainWords(without, slowMs)}`,
+    says: `Estimated from slow ${hasBefore ? "and healthy " : ""}iterations: ${what}${others}. ${gainWords(without, slowMs)}`,
     bars: barsOf(iterations, whom, without),
   };
 }
@@ -113,7 +113,7 @@ export function slowWhatIf(
 function networkWhatIf(
   verdict: Verdict,
   lead: Suspect,
-  iterations: ToldIterations,
+  iterations: StoryIterations,
   { rank, ms }: Latest,
 ): WhatIf {
   const { slowMs, healthyMs } = iterations;
@@ -126,7 +126,7 @@ function networkWhatIf(
       ? `outside communication rank ${rank} needs most, ${msWords(ms)} more than before`
       : "outside communication no rank needs more than before";
   return {
-    says: `Worked out from slow and healthy iterations: an iteration took ${msWords(healthyMs)} before; ${alone}. All else that was added is put down to communication over ${whom}${part}. ${gainWords(without, slowMs)}`,
+    says: `Estimated from slow and healthy iterations: an iteration took ${msWords(healthyMs)} before; ${alone}. The rest of the added time is attributed to communication over ${whom}${part}. ${gainWords(without, slowMs)}`,
     bars: barsOf(iterations, whom, without),
   };
 }
@@ -136,7 +136,7 @@ function gainWords(without: number, slowMs: number): string {
 }
 
 function barsOf(
-  { slowMs, healthyMs, healthy }: ToldIterations,
+  { slowMs, healthyMs, healthy }: StoryIterations,
   whom: string,
   without: number,
 ): WhatIf["bars"] {

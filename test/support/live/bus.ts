@@ -56,7 +56,6 @@ export async function startService(
   const bus = serveAgents(server, {
     authorize: () => ({ name: "test", agent: null }),
     handlers: heard.handlers,
-    nowMs: () => 1.8e12,
     ...over,
   });
   return {

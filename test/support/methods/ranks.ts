@@ -3,7 +3,10 @@ import type { OperatorTable } from "../../../src/model/operators.ts";
 import type { RankOperators } from "../../../src/model/rank-operators.ts";
 import type { Group } from "../../../src/model/job.ts";
 import type { Rank } from "../../../src/model/ids.ts";
-import { accountsOf, type Account } from "../../../src/methods/localize/accounts.ts";
+import {
+  timeBreakdowns,
+  type TimeBreakdown,
+} from "../../../src/methods/localize/time-breakdown.ts";
 
 export interface TestJob {
   readonly ranks: number;
@@ -19,7 +22,7 @@ export interface TestJob {
 
 export function testRanks(job: TestJob): {
   cut: RankOperators[];
-  accounts: Map<Rank, Account>;
+  accounts: Map<Rank, TimeBreakdown>;
 } {
   const ranks = Array.from({ length: job.ranks }, (_, rank) => rank);
   const group: Group = {
@@ -31,7 +34,7 @@ export function testRanks(job: TestJob): {
     carriesP2p: false,
   };
   const cut = ranks.map((rank) => operatorsOf(job, rank));
-  return { cut, accounts: accountsOf(cut, [group]) };
+  return { cut, accounts: timeBreakdowns(cut, [group]) };
 }
 
 function operatorsOf(job: TestJob, rank: number): RankOperators {

@@ -224,7 +224,7 @@ function makeVerdict(shape: Shape, job: Job, text: (plain: string) => string): V
     arrived,
     absent,
   }));
-  const why = `rank ${culprit} is what the others wait for: its CPU issued nothing more`;
+  const why = `the other ranks wait for rank ${culprit}: its CPU issued nothing more`;
   return {
     schema: "faultline.verdict/1",
     kind: "hang",

@@ -65,14 +65,16 @@ export function slowGpu(text: Texts = asIs): Sample {
   };
 }
 
-/** All of one machine never came to what the others wait in. */
+/** All of one machine never arrived to what the others wait in. */
 export function standstill(text: Texts = asIs): Sample {
   const { verdict: slow, picture } = slowGpu(text);
   const verdict: Verdict = {
     ...slow,
     kind: "hang",
     victims: slow.victims.filter((rank) => machineOf(rank) !== "node003").concat(CULPRIT),
-    summary: text("The eight ranks of node003 never came to all_gather #88: the machine is gone."),
+    summary: text(
+      "The eight ranks of node003 never arrived to all_gather #88: the machine is gone.",
+    ),
     when: { iteration: null, from: "2026-11-15T00:41:49.457Z", to: null },
     mitigation: null,
     suspects: [
@@ -107,7 +109,7 @@ export function standstill(text: Texts = asIs): Sample {
           {
             kind: "collective",
             title: text("all_gather #88 of DEFAULT"),
-            says: text("56 of 64 ranks have waited for 10 minutes; ranks 24–31 never came."),
+            says: text("56 of 64 ranks have waited for 10 minutes; ranks 24–31 never arrived."),
             from: 0,
             to: 24,
             bars,
@@ -194,7 +196,7 @@ function slowVerdict(text: Texts): Verdict {
         cause: "gpu-slow",
         score: 0.91,
         why: text(
-          "Rank 17 computes 412 ms an iteration, its peers 184 ms; its GPU runs at 780 MHz.",
+          "Rank 17 computes 412 ms per iteration, its peers 184 ms; its GPU runs at 780 MHz.",
         ),
         evidence: ["f1", "f2"],
       },

@@ -119,7 +119,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
       await page.waitForTimeout(2500);
       await page.screenshot({ path: `${SCREENSHOTS}demo-${kind}.png`, fullPage: true });
       console.log(`${kind}: named on the page after ${seconds.toFixed(1)} s`);
-      await page.getByRole("button", { name: /^Mend/ }).click();
+      await page.getByRole("button", { name: /^Fix/ }).click();
     },
   );
 

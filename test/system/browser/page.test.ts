@@ -163,7 +163,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
       expect((await tabThrough(page)).problems).toEqual([]);
     });
 
-    it("shows a hang with those who never came", async () => {
+    it("shows a hang with those who never arrived", async () => {
       const { url } = await serve();
       const page = await open(`${url}/#/incidents/${HUNG.id}`, { colorScheme });
       await has(page, HANG_PICTURE.story!.ends);

@@ -48,7 +48,7 @@ export const incident: z.ZodType<Incident> = z.object({
   run: z.string(),
   revision: z.number().describe("counts changes, from 1"),
   state: z.enum(["suspected", "confirmed", "resolved", "relapsed"]),
-  kind: z.enum(["hang", "crash", "fail-slow", "faulty-machine", "undetermined"]),
+  kind: z.enum(["hang", "crash", "fail-slow", "regression", "faulty-machine", "undetermined"]),
   summary: z.string(),
   onsetMs: ms,
   openedMs: ms,
@@ -183,7 +183,13 @@ export const SCHEMAS = {
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
   DemoState: demoState,
-  Health: z.object({ status: z.literal("ok") }),
+  Health: z.object({
+    status: z.literal("ok"),
+    degraded: z
+      .string()
+      .exactOptional()
+      .describe("what the service does without, such as a full disk"),
+  }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;
 

@@ -12,7 +12,7 @@ export type Irregularity =
       readonly ranks: readonly Rank[];
       /** R(x), in [0, 1]. */
       readonly rate: number;
-      /** Null where CPU and GPU cannot be told apart: then both are used, and the prior decides. */
+      /** Null where CPU and GPU cannot be distinguished: then both are used, and the prior decides. */
       readonly side: "gpu" | "cpu" | null;
     }
   | {

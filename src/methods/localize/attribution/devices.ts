@@ -123,7 +123,7 @@ export function devicesOf(places: readonly RankPlace[], options: DevicesOptions 
     return [...new Set([...upwards(a), ...inTheMiddle(a, b), ...upwards(b).reverse()])];
   };
   /**
-   * Neighbours in a ring in the group's order are enough: whoever a rank's neighbours are, its own NIC, cable and leaf
+   * Neighbours in a ring in the group's order are enough: whichever ranks are its neighbours, its own NIC, cable and leaf
    * are passed, so that all pairs would add only NVLinks and, without topology, links that the ring does not use (of n
    * ranks n links instead of n²). NCCL opens a ring a NIC, so in a group of several machines every member's NIC
    * counts, not only those where the ring in this order leaves a machine.

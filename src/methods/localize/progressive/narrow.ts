@@ -5,7 +5,7 @@
  */
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
-import type { Floors, Observation } from "./floors.ts";
+import type { MinimumDurations, Observation } from "./minimum-durations.ts";
 import { crosses, MOST_MEMBERS, type Calm } from "./screen.ts";
 import { passesNic, type Wiring } from "./wiring.ts";
 
@@ -29,7 +29,7 @@ const MOST_ASKED = 8;
 
 /** Looks at what the ranks of slow communication share with others, as far as that is needed. */
 export function narrow(
-  floors: Floors,
+  floors: MinimumDurations,
   groups: readonly Group[],
   calm: Calm,
   slow: readonly Rank[],

@@ -5,7 +5,7 @@
 import { median, spread } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
-import type { Observation } from "./floors.ts";
+import type { Observation } from "./minimum-durations.ts";
 import type { Wiring } from "./wiring.ts";
 import { growth, leastOfAll, partsApart, ratio, standsOut, sums } from "./series.ts";
 import { COLLECTIVE, RECEIVING, type OperatorSource, type Split } from "./source.ts";

@@ -5,7 +5,7 @@
 import { median } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
-import { Floors } from "./floors.ts";
+import { MinimumDurations } from "./minimum-durations.ts";
 import { deviceOf, narrow, type Device } from "./narrow.ts";
 import type { Wiring } from "./wiring.ts";
 import { allFloors, observed } from "./observe-all.ts";
@@ -32,7 +32,7 @@ export interface Progress {
   readonly culprit: Culprit | null;
   /** Where the searches came to, the best supported first. */
   readonly ends: readonly Culprit[];
-  /** Communication that got slow, whoever waits for whom; null where none did. */
+  /** Communication that got slow, whichever rank waits; null where none did. */
   readonly network: Culprit | null;
   readonly arrivals: readonly Arrival[];
   /** Ranks whose logs were read nearly whole. */
@@ -114,7 +114,7 @@ function lookAtSome(
   wiring: Wiring,
   searcher: Searcher,
 ): Looked {
-  const floors = new Floors(source, split);
+  const floors = new MinimumDurations(source, split);
   const calm = calmOperators(searcher.read, groups);
   const slow = slowestGroup(floors, groups, calm, wiring);
   const narrowed = (ranks: readonly Rank[]): Device => narrow(floors, groups, calm, ranks, wiring);
@@ -167,7 +167,7 @@ function combined(arrivals: readonly Arrival[], split: Split): End[] {
       group < 0 || cause === "unseen" ? `${cause} ${ranks.join()}` : `${cause} of ${group}`;
     const stands = isSignificant(arrival, split);
     const known = ends.get(key);
-    // A pivot that waits for nobody has no evidence; whoever came to it from elsewhere has.
+    // A pivot that waits for no other rank has no evidence; walks that came to it from elsewhere have.
     if (!known) ends.set(key, { arrival, votes: 1, stands });
     else {
       const better = stands && !known.stands ? arrival : known.arrival;

@@ -1,6 +1,6 @@
 /**
  * Operators that lie with the agents of a running job, as an OperatorSource. What it has not got it writes down, and
- * answers that it does not know; whoever runs the search fetches all that is written down and runs it again from the
+ * answers that it does not know; the caller of the search fetches all that is written down and runs it again from the
  * start, until nothing is wanted any more. So the search stays a plain function, and one round trip serves the next hop
  * of all pivots and all groups that are looked at. A search in the dark ends early: nothing follows from NaN.
  */
@@ -64,7 +64,7 @@ export class RemoteSource implements OperatorSource {
     return this.#records * RECORD_BYTES;
   }
 
-  /** Whoever fetches knows how much there is. */
+  /** The caller that fetches knows how much there is. */
   get totalBytes(): number {
     return NaN;
   }

@@ -4,7 +4,7 @@
  * operators in which nobody waits (a gather behind a barrier) show it on any member. Holmes has no such step.
  */
 import type { Group } from "../../../model/job.ts";
-import type { Floors, Observation } from "./floors.ts";
+import type { MinimumDurations, Observation } from "./minimum-durations.ts";
 import type { RankWaits } from "./rank-waits.ts";
 import { passesNic, type Wiring } from "./wiring.ts";
 
@@ -35,7 +35,7 @@ export function calmOperators(read: readonly RankWaits[], groups: readonly Group
 
 /** The group whose communication costs most more, and how much by iteration of its operators. */
 export function slowestGroup(
-  floors: Floors,
+  floors: MinimumDurations,
   groups: readonly Group[],
   calm: Calm,
   wiring: Wiring,

@@ -1,6 +1,6 @@
 /**
  * What must be over before an operation can begin, within a rank (the paper's §3; the published analyzer's
- * dependency_model.py has the order of what follows the last backward pass). Told once for all replicas and steps,
+ * dependency_model.py has the order of what follows the last backward pass). Defined once for all replicas and steps,
  * from the times of the first complete step of the first replica.
  */
 import type { Grid } from "./grid.ts";

@@ -1,6 +1,6 @@
 /**
  * Operations as a grid. All replicas do the same in every step, so an operation is (stage, kind, sequence number),
- * and each (step, replica) is a lane in which it happened once. Dependencies are then told once, and a replay is a
+ * and each (step, replica) is a lane in which it happened once. Dependencies are then defined once, and a replay is a
  * loop over lanes for every operation.
  */
 import type { Rank } from "../../../model/ids.ts";

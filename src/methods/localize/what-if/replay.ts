@@ -1,6 +1,6 @@
 /**
  * Runs a step again with other durations: an operation begins when all that it follows is over (and its partners
- * are ready), and lasts as long as it is told. All steps and replicas at once, a loop over lanes an operation.
+ * are ready), and lasts as long as its given duration. All steps and replicas at once, a loop over lanes an operation.
  */
 import type { Dependencies } from "./dependencies.ts";
 import type { Grid } from "./grid.ts";

@@ -92,7 +92,7 @@ export function whatIf(operations: readonly StageOperations[]): WhatIf | null {
     mean(replay(plan, mixed(grid, ideal, own, keeps))) / best;
   const shareOf = (durations: Float64Array): number =>
     actual > best ? (actual - mean(replay(plan, durations))) / (actual - best) : NaN;
-  const shareBy = (mends: Select): number => shareOf(mixed(grid, own, ideal, mends));
+  const shareBy = (fixed: Select): number => shareOf(mixed(grid, own, ideal, fixed));
 
   const byReplica = replayEachReplica(plan, own, ideal).map((ms) => ms / best);
   const byStage = range(grid.stages, (s) => slowdownBy(({ stage }) => stage === s));

@@ -1,4 +1,4 @@
-/** What is to be measured, whoever simulated it: levels without noise, series by series. */
+/** What is to be measured, whichever simulator made it: levels without noise, series by series. */
 import type { Family, GpuFamily, NodeFamily } from "./families.ts";
 import type { NoiseLevels } from "./spread.ts";
 

@@ -1,0 +1,115 @@
+/** A table of one's own, or an inventory's export: a header with a column for the machine and one for switch, rack or rail. */
+import { LineSplitter } from "../../base/lines.ts";
+import type { FabricPort } from "../../model/fabric.ts";
+import type { Reading } from "../../model/reading.ts";
+import type { Head, Reader, Sink } from "../reader.ts";
+import { PortList } from "./port-list.ts";
+
+const FORMAT = "fabric-table";
+const MAX_LINE_BYTES = 1 << 14;
+
+const COLUMNS: Readonly<Record<keyof FabricPort, RegExp>> = {
+  machine: /^(?:machine|host|host_?name|node|node_?name|server|device|name)$/i,
+  nic: /^(?:nic|interface|hca|port)$/i,
+  leaf: /^(?:leaf|leaf_?switch|switch|tor)$/i,
+  rack: /^(?:rack|rack_?(?:id|name))$/i,
+  rail: /^rail(?:_?id)?$/i,
+};
+
+export const fabricTable: Reader = {
+  format: FORMAT,
+  sniff: ({ text }: Head): boolean => columnsOf(firstLine(text)) !== null,
+  open: (file) => new TableSink(file),
+};
+
+class TableSink implements Sink {
+  readonly #list: PortList;
+  readonly #lines = new LineSplitter((line) => this.#line(line), MAX_LINE_BYTES);
+  #columns: Columns | null = null;
+  #short = 0;
+
+  constructor(file: string) {
+    this.#list = new PortList(file, FORMAT);
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#lines.push(chunk);
+  }
+
+  end(): Reading {
+    this.#lines.end();
+    return this.#list.reading(
+      this.#short > 0 ? [`${this.#short} rows have fewer fields than the header`] : [],
+    );
+  }
+
+  #line(given: string): void {
+    const line = given.replace(/^\uFEFF/, "");
+    if (line.trim() === "" || line.startsWith("#")) return;
+    if (!this.#columns) {
+      this.#columns = columnsOf(line);
+      return;
+    }
+    const { separator, at } = this.#columns;
+    const fields = fieldsOf(line, separator);
+    const field = (key: keyof FabricPort): string | null => fields[at[key] ?? -1] ?? null;
+    const machine = field("machine");
+    const last = Math.max(...Object.values(at));
+    if (machine === null || fields.length <= last) this.#short++;
+    else
+      this.#list.add({
+        machine,
+        nic: field("nic"),
+        leaf: field("leaf"),
+        rack: field("rack"),
+        rail: field("rail"),
+      });
+  }
+}
+
+interface Columns {
+  readonly separator: string;
+  readonly at: Readonly<Partial<Record<keyof FabricPort, number>>>;
+}
+
+/** null where the line is no such header. */
+function columnsOf(line: string): Columns | null {
+  const separator = [",", ";", "\t"].find((one) => line.includes(one));
+  if (separator === undefined) return null;
+  const names = fieldsOf(line, separator);
+  const at: Partial<Record<keyof FabricPort, number>> = {};
+  for (const [key, pattern] of Object.entries(COLUMNS) as [keyof FabricPort, RegExp][]) {
+    const index = names.findIndex((name) => pattern.test(name.replaceAll(" ", "_")));
+    if (index >= 0) at[key] = index;
+  }
+  const { machine, leaf, rack, rail } = at;
+  const isPlaced = leaf !== undefined || rack !== undefined || rail !== undefined;
+  // Times and measured values make it a table of metrics, whose rows have racks too at times.
+  const isMetric = names.some((name) =>
+    /^(?:time|timestamp|date|value|step|iteration)\b/i.test(name),
+  );
+  return machine !== undefined && isPlaced && !isMetric ? { separator, at } : null;
+}
+
+function firstLine(text: string): string {
+  const lines = text.replace(/^(?:\uFEFF|\xEF\xBB\xBF)/, "").split(/\r?\n/, 50);
+  return lines.find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
+}
+
+/** Quotes may hold separators; "" is a quote within them. */
+function fieldsOf(line: string, separator: string): string[] {
+  const fields: string[] = [];
+  let field = "";
+  let isQuoted = false;
+  for (let i = 0; i < line.length; i++) {
+    const char = line[i]!;
+    if (char === '"') {
+      if (isQuoted && line[i + 1] === '"') field += line[i++];
+      else isQuoted = !isQuoted;
+    } else if (char === separator && !isQuoted) {
+      fields.push(field.trim());
+      field = "";
+    } else field += char;
+  }
+  return [...fields, field.trim()];
+}

@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
+import { machineVerdict } from "../../pipeline/machines.ts";
+import { testFleet } from "../../../test/support/methods/fleet.ts";
+import { makeActions } from "./actions/actions.ts";
+import { MachineIncidents, type SeenMachine } from "./machine-incidents.ts";
+
+const RANKS = [24, 25].map((rank) => ({ rank, gpu: rank - 24 }));
+const JOB: PlacedJob = {
+  job: "llm",
+  run: "r7",
+  startedMs: 0,
+  machines: new Map([["node003", { stage: "stage 0", ranks: RANKS }]]),
+};
+
+/** A machine whose GPUs are throttled, and the verdict that the metrics give. */
+async function seenMachine(job: PlacedJob | null = JOB): Promise<SeenMachine> {
+  const metrics = ["gpu-clocks", "gpu-power-draw", "gpu-tensor-core-activity"];
+  const changes = metrics.map((metric) => ({
+    machine: 3,
+    metric,
+    fromS: 400,
+    to: (x: number) => 0.3 * x,
+  }));
+  const fleet = testFleet({ machines: 12, stepS: 5, metrics, changes });
+  const { report, verdictOf } = await machineVerdict(fleet, () => RANKS);
+  expect(report.faulty.map(({ machine }) => machine)).toEqual(["node003"]);
+  return { job, faulty: report.faulty[0]!, verdict: (): Verdict => verdictOf("node003") };
+}
+
+function watching(known: { incidents: Incident[]; recent: Incident[] }) {
+  let nowMs = 1_795_000_000_000;
+  const saved: Incident[] = [];
+  const audit: string[] = [];
+  const hook = { do: "cordon-node", command: ["/bin/true"], timeoutSeconds: 60, environment: [] };
+  const config = {
+    dryRun: true,
+    approval: "required" as const,
+    hooks: [hook],
+    leastConfidence: 0.3,
+  };
+  const actions = makeActions(config, {
+    nowMs: () => nowMs,
+    fetch,
+    newId: () => "id",
+    environment: {},
+    log: () => undefined,
+    audit: async (row) => void audit.push(row.what),
+    taken: async () => [],
+    put: async (id, action) => (await incidents.putAction(id, action))!,
+  });
+  const incidents = new MachineIncidents(
+    {
+      nowMs: () => nowMs,
+      relapseMs: 600_000,
+      save: async (incident) => void saved.push(incident),
+      actions,
+    },
+    known,
+  );
+  const compared = () => ({ job: "llm" });
+  const call = async (...seen: SeenMachine[]) => {
+    nowMs += 60_000;
+    return await incidents.observe(seen, compared);
+  };
+  return { incidents, saved, audit, actions, call, wait: (ms: number) => (nowMs += ms) };
+}
+
+const NOTHING = { incidents: [], recent: [] };
+
+describe("incidents of machines", () => {
+  it("are suspected, confirmed with proposed actions, and resolved, as incidents of the job", async () => {
+    const { incidents, saved, audit, call } = watching(NOTHING);
+    const seen = await seenMachine();
+    expect(await call(seen)).toEqual([{ id: saved[0]!.id, machine: "node003" }]);
+    expect(saved[0]).toMatchObject({
+      job: "llm",
+      run: "r7",
+      state: "suspected",
+      machines: ["node003"],
+    });
+    await call(seen);
+    expect(saved.map(({ state }) => state)).toEqual(["suspected", "confirmed", "confirmed"]);
+    const [open] = incidents.open;
+    expect(open).toMatchObject({ kind: "faulty-machine", machines: ["node003"], ranks: [24, 25] });
+    expect(open!.actions.map((one) => [one.do, one.target, one.state, one.canRun])).toEqual([
+      ["cordon-node", "node003", "proposed", true],
+    ]);
+    expect(audit).toEqual(["propose"]);
+    await call();
+    expect(incidents.open).toHaveLength(1);
+    await call();
+    expect(incidents.open).toEqual([]);
+    expect(saved.at(-1)).toMatchObject({
+      state: "resolved",
+      summary: "over: node003 is like its peers again",
+    });
+    expect(saved.map(({ revision }) => revision)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("run an approved action and keep what came of it", async () => {
+    const { incidents, call, actions } = watching(NOTHING);
+    const seen = await seenMachine();
+    await call(seen);
+    await call(seen);
+    const [open] = incidents.open as [Incident];
+    const [action] = open.actions as [IncidentAction];
+    await actions.act(open, action.id, "approve", "ada", true);
+    expect(incidents.open[0]!.actions[0]).toMatchObject({ state: "dry-run" });
+  });
+
+  it("come back as relapses within the time for it, and as new incidents later", async () => {
+    const { incidents, saved, call, wait } = watching(NOTHING);
+    const seen = await seenMachine();
+    for (const one of [[seen], [seen], [], []]) await call(...one);
+    const { id } = saved[0]!;
+    await call(seen);
+    expect(incidents.open).toEqual([]);
+    await call(seen);
+    expect(incidents.open[0]).toMatchObject({ id, state: "relapsed", relapses: 1 });
+    await call();
+    await call();
+    wait(3_600_000);
+    await call({ ...seen, faulty: { ...seen.faulty, sinceS: seen.faulty.sinceS + 4000 } });
+    expect(incidents.open[0]).toMatchObject({ state: "suspected", relapses: 0 });
+    expect(incidents.open[0]!.id).not.toBe(id);
+  });
+
+  it("go over to the next service: one that was suspected is confirmed there", async () => {
+    const first = watching(NOTHING);
+    const seen = await seenMachine();
+    await first.call(seen);
+    const state = JSON.parse(JSON.stringify(first.incidents.state)) as typeof NOTHING;
+    const second = watching(state);
+    await second.call(seen);
+    expect(second.incidents.open.map((one) => [one.id, one.state])).toEqual([
+      [first.saved[0]!.id, "confirmed"],
+    ]);
+  });
+
+  it("say so where the machine has left the job", async () => {
+    const { saved, call } = watching(NOTHING);
+    const seen = await seenMachine({ ...JOB, job: "other" });
+    await call(seen);
+    await call();
+    await call();
+    expect(saved.at(-1)!.summary).toBe("over: node003 is no longer compared in job other");
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { median } from "../../maths/robust.ts";
+import type { OperatorTable } from "../../model/operators.ts";
+import type { RankOperators } from "../../model/rank-operators.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
+import { cpuOrGpu } from "./cpu-or-gpu.ts";
+
+const ITERATIONS = 5;
+const CALLS = 40;
+const ITERATION_MS = 1000;
+const OWN_MS = { usual: 300, slow: 700 };
+
+/** When a rank makes its nth call, milliseconds after the iteration began; 0.1 ms a call is usual. */
+type Calls = (nth: number) => number;
+const usual: Calls = (nth) => 0.1 * nth;
+
+function operatorsOf(rank: number, calls: Calls): RankOperators {
+  const at = (i: number): number => Math.floor(i / CALLS) * ITERATION_MS + calls(i % CALLS);
+  const length = ITERATIONS * CALLS;
+  const ops = {
+    createdNs: Float64Array.from({ length }, (_, i) => 1e6 * at(i)),
+    isP2p: new Uint8Array(length),
+    isSend: new Uint8Array(length),
+    inputNumel: Float64Array.from({ length }, (_, i) => i % CALLS),
+  } as Partial<OperatorTable> as OperatorTable;
+  const from = Int32Array.from({ length: ITERATIONS }, (_, i) => i * CALLS);
+  return {
+    rank,
+    ops,
+    iteration: Float64Array.from(from, (_, i) => 100 + i),
+    from,
+    to: from.map((first) => first + CALLS),
+    startMs: Float64Array.from(from, (first) => at(first)),
+  } as Partial<RankOperators> as RankOperators;
+}
+
+/** Rank 2 of eight is slow since the record began. */
+function side(calls: Calls) {
+  const cut = Array.from({ length: 8 }, (_, rank) => operatorsOf(rank, rank === 2 ? calls : usual));
+  const accounts = new Map(
+    cut.map(({ rank, iteration, startMs, ops, to }) => {
+      const issueMs = startMs.map((ms, i) => ops.createdNs[to[i]! - 1]! / 1e6 - ms);
+      return [rank, { iteration, issueMs, program: 1 } as Partial<TimeBreakdown> as TimeBreakdown];
+    }),
+  );
+  const suspect = {
+    rank: 2,
+    kind: "always" as const,
+    iteration: null,
+    until: null,
+    beforeMs: OWN_MS.usual,
+    afterMs: OWN_MS.slow,
+    sigmas: 20,
+    slow: [0, 1, 2, 3, 4],
+  };
+  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map() });
+}
+
+describe("a rank that was slow since its record began", () => {
+  test("waits for data where it is late with the first call of each of two micro-batches", () => {
+    const { cause, issueMs } = side((nth) => usual(nth) + (nth < CALLS / 2 ? 195 : 390));
+    expect(cause).toBe("dataloader");
+    expect(median([issueMs[1]])).toBeGreaterThan(350);
+  });
+
+  test("has a slow CPU where all its calls come late", () => {
+    expect(side((nth) => 10 * nth).cause).toBe("cpu-stall");
+  });
+
+  test("has a slow GPU where its calls are those of the others, though it begins late", () => {
+    expect(side(usual).cause).toBe("gpu-slow");
+    expect(side((nth) => usual(nth) + 390).cause).toBe("gpu-slow");
+  });
+});
