@@ -31,6 +31,7 @@ const verdictOfRanks = async (name: string, ranks: readonly number[]) => {
 describe("rings of a real job", () => {
   it.each([
     ["stop", "hang", [5], "process-stopped"],
+    ["fsdp-stop", "hang", [5], "process-stopped"],
     ["stuck", "hang", [5], "cpu-stall"],
     ["gpuhang", "hang", [5], "gpu-hang"],
     ["wire-dead", "hang", [4, 6], "network-hang"],

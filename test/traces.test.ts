@@ -37,6 +37,16 @@ interface Said {
   readonly notes: readonly string[];
 }
 
+it("rings that timed communication alone give the metrics of every rank, and accuse nobody of a regression", async () => {
+  const { ranks, regressions, notes } = await traced(join(root, "fixtures/rings/slow.tar.gz"));
+  expect(ranks).toHaveLength(8);
+  const minority = ranks.map(({ vMinority }) => Number(vMinority));
+  // Rank 5's kernels take 3 ms longer a layer: gaps before its communication.
+  expect(minority.indexOf(Math.max(...minority))).toBe(5);
+  expect(regressions).toEqual([]);
+  expect(notes.join()).toContain("rings record communication");
+}, 60_000);
+
 async function traced(...args: string[]): Promise<Said> {
   const { status, stdout, stderr } = await faultline("trace", ...args, "--json", "--quiet");
   expect(stderr).toBe("");

@@ -43,6 +43,11 @@ export const TOPICS = {
       title: "The live service",
       quick: [...QUICK, "--jobs", "2", "--healthy", "1"],
     },
+    {
+      script: "live/intermittent.ts",
+      title: "The live service: spikes and fluctuations",
+      quick: ["--gpus", "256", "--jobs", "1", "--healthy", "1"],
+    },
   ],
   localize: [
     { script: "localize/run.ts", title: "Which device, large jobs", quick: QUICK },

@@ -6,7 +6,7 @@ Injects one fault after the other into the running job, each after a healthy str
 noticed: seconds from the onset to the first incident and to the named root cause, and whether it is the right one. OUT gets
 results.json, service.log, agent.log, incidents.json and the job's logs.
 """
-import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.request
+import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = os.path.dirname(HERE)
@@ -26,31 +26,32 @@ ap.add_argument("--port", type=int, default=7077)
 ap.add_argument("--master", type=int, default=29811)
 ap.add_argument("--base", type=float, default=None, help="GPU milliseconds of a layer in good health")
 ap.add_argument("--patience", type=float, default=150, help="seconds until iterations must be known")
+ap.add_argument("--keep-rings", action="store_true", help="rings.tgz in OUT")
 ap.add_argument("--dry", action="store_true", help="no job: to rehearse everything else")
 a = ap.parse_args()
 a.out = os.path.abspath(a.out)
 BEGAN = time.time()
 API = f"http://127.0.0.1:{a.port}/api/v1"
-HEALTHY_S = 10
+HEALTHY_S = 8
 
 # name, rank, what is written into its file (or which signal, which wire), most seconds, what is right
 FAULTS = [
-    ("slow GPU 6", 6, "compute {slow}", 40, ("fail-slow", {6}, {"gpu-slow"})),
-    ("slow loader 2", 2, "data {data}", 40, ("fail-slow", {2}, {"dataloader", "cpu-stall"})),
-    ("stopped 5", 5, "SIGSTOP", 45, ("hang", {5}, {"process-stopped"})),
-    ("slow wire 4-6", 4, "wire", 45, ("fail-slow", {4, 6}, {"network-slow"})),
-    ("spikes 3", 3, "spike {spike}", 50, ("fail-slow", {3}, {"gpu-slow"})),
-    ("GPU hang 7", 7, "gpu 55000", 60, ("hang", {7}, {"gpu-hang", "gpu-error"})),
-    ("dead wire 2-3", 2, "wire", 60, ("hang", {2, 3}, {"network-hang"})),
-    ("slow GPU 1", 1, "compute {slow}", 40, ("fail-slow", {1}, {"gpu-slow"})),
-    ("stopped 0", 0, "SIGSTOP", 45, ("hang", {0}, {"process-stopped"})),
-    ("slow loader 0", 0, "data {data}", 40, ("fail-slow", {0}, {"dataloader", "cpu-stall"})),
+    ("slow GPU 6", 6, "compute {slow}", 30, ("fail-slow", {6}, {"gpu-slow"})),
+    ("slow loader 2", 2, "data {data}", 30, ("fail-slow", {2}, {"dataloader", "cpu-stall"})),
+    ("stopped 5", 5, "SIGSTOP", 40, ("hang", {5}, {"process-stopped"})),
+    ("slow wire 4-6", 4, "wire", 35, ("fail-slow", {4, 6}, {"network-slow"})),
+    ("spikes 3", 3, "spike {spike}", 40, ("fail-slow", {3}, {"gpu-slow"})),
+    ("GPU hang 7", 7, "gpu 34000", 36, ("hang", {7}, {"gpu-hang", "gpu-error"})),
+    ("dead wire 2-3", 2, "wire", 40, ("hang", {2, 3}, {"network-hang"})),
+    ("slow GPU 1", 1, "compute {slow}", 30, ("fail-slow", {1}, {"gpu-slow"})),
+    ("stopped 0", 0, "SIGSTOP", 40, ("hang", {0}, {"process-stopped"})),
+    ("slow loader 0", 0, "data {data}", 30, ("fail-slow", {0}, {"dataloader", "cpu-stall"})),
 ]
 # Of rank 4 what goes to 6 is slow while its file is there, of rank 2 what goes to 3 does not arrive.
 WIRES = {4: ("slow=20", 6), 2: ("dead", 3)}
 if a.job == "fsdptp":  # tensor parallel pairs are 0-1, 2-3, ...; sharded groups 0-2-4-6 and 1-3-5-7
-    WIRES[4] = ("slow=20", 5)
-    FAULTS[3] = ("slow wire 4-5", 4, "wire", 45, ("fail-slow", {4, 5}, {"network-slow"}))
+    WIRES[4] = ("slow=12", 5)
+    FAULTS[3] = ("slow wire 4-5", 4, "wire", 35, ("fail-slow", {4, 5}, {"network-slow"}))
 # Of an iteration's own time, by how much a fault lengthens it on its rank.
 SHARES = {"slow": 0.8, "spike": 2.0, "data": 0.2 if a.job == "meg" else 0.6}
 LAYERS = {"meg": 4 * 4, "fsdptp": 4 * 2, "fsdp2": 8 * 2}  # passes through a layer with GPU time, an iteration and rank
@@ -102,10 +103,15 @@ def environment(rank, rings, variables):
 
 
 def iterations(since_ms=0):
+    """Durations and numbers that the service knows; none before it has heard of the job."""
     try:
-        rows = get(f"/jobs/proof/iterations?from={int(since_ms)}&most=100000")
+        rows = get(f"/jobs/proof/iterations?from={int(since_ms)}&most=20000")
         return rows["durationMs"], rows["iteration"]
-    except OSError:
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        return [], []
+    except OSError:  # the service is not there yet
         return [], []
 
 
@@ -116,6 +122,8 @@ def median(values):
 def incidents():
     try:
         return get("/incidents?most=100")["incidents"]
+    except urllib.error.HTTPError:
+        raise
     except OSError:
         return []
 
@@ -161,7 +169,7 @@ def off(fault, pids):
 def inject(fault, pids, results):
     name, rank, what, most, truth = fault
     durations, _ = iterations((time.time() - 12) * 1000)
-    base_ms = median(durations)
+    base_ms = median(durations or iterations()[0])
     before = {i["id"]: i["revision"] for i in incidents()}
     onset = time.time()
     on(fault, pids, base_ms)
@@ -188,7 +196,7 @@ def inject(fault, pids, results):
                     row["rightS"] = round(now, 1)
                 seen = seen or now
         # A later look may correct the first.
-        if seen is not None and now - seen > (3 if row["right"] else 12):
+        if seen is not None and now - seen > (2 if row["right"] else 9):
             break
     slow, _ = iterations(onset * 1000)
     row["slowMs"] = round(median(slow), 1) if slow else None
@@ -200,9 +208,9 @@ def inject(fault, pids, results):
         json.dump({"job": a.job, "faults": results}, file, indent=1)
     recovered = time.time()
     # A GPU that hangs goes on when its kernel ends.
-    while what.startswith("gpu") and time.time() - onset < 57 and left() > 25:
+    while what.startswith("gpu") and time.time() - onset < 36 and left() > 25:
         time.sleep(1)
-    while time.time() - recovered < 25 and left() > 25:
+    while time.time() - recovered < 15 and left() > 25:
         time.sleep(0.5)
         if not any(i["state"] != "resolved" for i in incidents()):
             break
@@ -210,7 +218,6 @@ def inject(fault, pids, results):
 
 
 def train(rings, variables):
-    os.makedirs(f"{a.out}/faults", exist_ok=True)
     ranks = []
     for rank in range(8):
         ranks.append(start([sys.executable, f"{HERE}/rank.py", *script()], f"rank{rank}.log", environment(rank, rings, variables), a.out))
@@ -219,7 +226,8 @@ def train(rings, variables):
 
 def main():
     shutil.rmtree(a.out, ignore_errors=True)
-    os.makedirs(f"{a.out}/build")
+    for folder in ("build", "faults"):
+        os.makedirs(f"{a.out}/{folder}")
     if not a.dry:
         subprocess.run(["make", "-s", "-C", os.path.join(os.path.dirname(LAB), "probe", "nccl"), f"OUT={a.out}/build"], check=True)
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", f"{a.out}/build/wire-fault.so", f"{LAB}/wire-fault.c", "-ldl", "-pthread"],
@@ -286,7 +294,7 @@ def main():
         for one in programs:
             if one.poll() is None:
                 one.kill()
-        if not summary.get("iterations"):
+        if a.keep_rings or not summary.get("iterations"):
             subprocess.run(["tar", "czf", f"{a.out}/rings.tgz", "-C", rings, "."], check=False)
         shutil.rmtree(rings, ignore_errors=True)
         with open(f"{a.out}/results.json", "w") as file:

@@ -52,3 +52,8 @@ export function percent(share: number, digits = 0): string {
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
+
+/** "slow in 12 of the last 200 iterations, +80 % each" */
+export function intermittentWords(slow: number, of: number, ratio: number): string {
+  return `slow in ${slow} of the last ${of} iterations, +${(100 * (ratio - 1)).toFixed(0)} % each`;
+}

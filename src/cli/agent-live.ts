@@ -11,7 +11,7 @@ import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
 import { runAgent, type AgentSaying } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
-import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";
 import type { Io } from "./io.ts";
 
 export interface AgentFlags {
@@ -68,7 +68,14 @@ export async function runAgentLive(io: Io, flags: AgentFlags, version: string): 
       token,
       ca,
       bufferBytes: (flags.buffer ?? BUFFER_MB) * MIB,
-      hello: { protocol: PROTOCOL, agent: name, machine: name, boot: bootName(), version },
+      hello: {
+        protocol: PROTOCOL,
+        agent: name,
+        machine: name,
+        boot: bootName(),
+        version,
+        asks: ASKS,
+      },
     },
     onSay: say,
     stop: stop.signal,

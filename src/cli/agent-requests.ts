@@ -72,7 +72,7 @@ export async function runValidate(io: Io, flags: ValidateFlags): Promise<number>
   if (!flags.quiet) io.err.write(`${where(rings, atIteration, flags)}\n`);
   const before = sidecarsOf(rings);
   const wait = flags.wait ?? LONG_S;
-  const lines = await request(rings, validationRequest(validation), "test itself", wait);
+  const lines = await request(rings, validationRequest(validation)!, "test itself", wait);
   return listFiles(io, flags, changedSince(before, rings, /\.validation\.json$/), lines);
 }
 

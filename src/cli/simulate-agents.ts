@@ -6,7 +6,7 @@ import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
 import { runAgent } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
-import { NAME, PROTOCOL } from "../live/wire/messages.ts";
+import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";
 import type { Io } from "./io.ts";
 
 export interface SharedAgentsFlags {
@@ -54,7 +54,7 @@ export async function runSharedAgents(
           token,
           ca: null,
           bufferBytes: BUFFER_BYTES / machines.length,
-          hello: { protocol: PROTOCOL, agent: machine, machine, boot, version },
+          hello: { protocol: PROTOCOL, agent: machine, machine, boot, version, asks: ASKS },
         },
         onSay: (what) => {
           if (what.event === "trouble") tell(machine, what.line);

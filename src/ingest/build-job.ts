@@ -16,7 +16,7 @@ import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
 import { dumpsOfOtherRuns } from "./other-runs.ts";
 import { joinRings } from "./probe-ring/join-rings.ts";
-import { withMembers } from "./probe-ring/kernels.ts";
+import { hasCompute, withMembers } from "./probe-ring/kernels.ts";
 import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
 
 export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Job {
@@ -133,6 +133,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     kernels: readings
       .flatMap((reading) => reading.kernels ?? [])
+      .filter(hasCompute)
       .map((kernels) => withMembers(kernels, dumps)),
     xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),

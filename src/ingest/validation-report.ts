@@ -84,6 +84,7 @@ class ReportSink implements Sink {
       device: text(root["device"]),
       iteration: amount(root["iteration"]),
       timeMs: amount(root["timeMs"]),
+      ...(amount(root["tookMs"]) === null ? {} : { tookMs: amount(root["tookMs"])! }),
       group: group.filter((member) => member !== null),
       gemm: gemm.list,
       transfers: transfers.list,

@@ -275,6 +275,8 @@ export interface SlowDown extends SlowTimes {
   readonly beforeMs: number;
   readonly afterMs: number;
   readonly ratio: number;
+  /** Slow now and then: in how many iterations of how many. Absent where all are. */
+  readonly intermittent?: { readonly slow: number; readonly of: number };
   readonly ramp?: { readonly until: number; readonly msPerIteration: number } | null;
   readonly wastedHours: number | null;
   readonly series: string;
@@ -300,14 +302,18 @@ export interface EvenIterations {
 
 /** Devices by how many slow iterations speak for them (Holmes §4.4). */
 export interface DeviceRanking {
-  readonly devices?: readonly {
-    readonly kind: string;
-    readonly name: string;
-    readonly ranks: readonly Rank[];
-    readonly score: number;
-    readonly irregularities: number;
-  }[];
+  readonly devices?: readonly RankedDevice[];
   readonly iterationsSearched?: number;
+}
+
+export interface RankedDevice {
+  readonly kind: string;
+  readonly name: string;
+  readonly ranks: readonly Rank[];
+  /** Posterior, 0 to 1. */
+  readonly score: number;
+  /** Searches of single iterations that came to it. */
+  readonly irregularities: number;
 }
 
 /** A rank that keeps the others waiting. */
@@ -315,6 +321,8 @@ export interface SlowRank extends SlowTimes, DeviceRanking {
   readonly fact: "slow-rank";
   /** Milliseconds an iteration that it costs. */
   readonly growthMs: number;
+  /** Slow now and then: the iterations that speak for it. */
+  readonly slowIterations?: readonly number[];
   /** Outside communication and until calls were issued: before, and now. */
   readonly ownMs?: readonly number[];
   readonly issueMs?: readonly number[];
@@ -324,6 +332,7 @@ export interface SlowRank extends SlowTimes, DeviceRanking {
 export interface SlowDevice extends SlowTimes, DeviceRanking {
   readonly fact: "slow-device";
   readonly growthMs: number;
+  readonly slowIterations?: readonly number[];
   readonly device: string;
   readonly explains: number;
   readonly contradicts: number;

@@ -19,7 +19,7 @@ export interface Incident {
   /** Counts changes, from 1: a record with a higher one replaces the others. */
   readonly revision: number;
   readonly state: IncidentState;
-  readonly kind: "hang" | "crash" | "fail-slow" | "faulty-machine" | "undetermined";
+  readonly kind: "hang" | "crash" | "fail-slow" | "regression" | "faulty-machine" | "undetermined";
   /** One sentence. */
   readonly summary: string;
   /** Milliseconds since 1970: when it began as far as is known, when the service knew, and when it ended. */
@@ -28,7 +28,11 @@ export interface Incident {
   readonly changedMs: number;
   readonly resolvedMs: number | null;
   readonly fromIteration: number | null;
+  /** Where iterations are slow now and then: how many of how many, and by how many times. Absent where all are. */
+  readonly intermittent?: { readonly slow: number; readonly of: number; readonly ratio: number };
   readonly relapses: number;
+  /** The tests of GPUs and links that the service asked the ranks for; absent where it asked for none. */
+  readonly validation?: IncidentValidation;
   readonly verdict: Verdict | null;
   /** Of the suspects. */
   readonly machines: readonly string[];
@@ -36,6 +40,19 @@ export interface Incident {
   /** GPU-milliseconds lost so far. */
   readonly wastedGpuMs: number;
   readonly actions: readonly IncidentAction[];
+}
+
+export interface IncidentValidation {
+  /** Who was asked to take part, and after which iteration. */
+  readonly ranks: readonly Rank[];
+  readonly atIteration: number;
+  /** One sentence: what came out, or why nothing did. */
+  readonly outcome: string;
+  /** A GPU or link was found slow. */
+  readonly isNamed: boolean;
+  /** How long the job waited for the tests, and GPU-milliseconds of all its ranks; null where no report says so. */
+  readonly tookMs: number | null;
+  readonly costGpuMs: number | null;
 }
 
 export type ActionState =

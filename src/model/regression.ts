@@ -1,6 +1,7 @@
 /** What makes a run slower than healthy ones, as `faultline trace` and the verdict tell it. */
 import type { Cause, Owner } from "./cause.ts";
 import type { Place, Rank } from "./ids.ts";
+import type { WorkPart } from "./work-summary.ts";
 
 export type TraceMetric =
   | "throughput"
@@ -32,6 +33,21 @@ export interface Regression {
   readonly threshold: string;
   /** 0..1: how much one would bet on it. */
   readonly weight: number;
+}
+
+/** What made a running job slower, as its agents' summaries show it. */
+export interface FoundRegression {
+  readonly cause: Cause;
+  readonly part: WorkPart;
+  readonly sinceMs: number;
+  readonly stepMs: number;
+  readonly healthyStepMs: number;
+  /** Of the part: a tenth of the ranks spends more. */
+  readonly partMs: number;
+  readonly healthyPartMs: number;
+  /** Machines on which the part grew, of those that have it. */
+  readonly machines: number;
+  readonly of: number;
 }
 
 /**

@@ -34,6 +34,8 @@ export interface ValidationReport {
   /** Iteration after which it was run; null where the job was not iterating. */
   readonly iteration: number | null;
   readonly timeMs: number | null;
+  /** How long the job waited for it, where the report says so. */
+  readonly tookMs?: number;
   /** Who took part, in group order. */
   readonly group: readonly Rank[];
   readonly gemm: readonly GemmTest[];

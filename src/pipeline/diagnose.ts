@@ -7,6 +7,7 @@ import { METHODS, withIterations } from "../methods/methods.ts";
 import { type LogKnowledge, withLogReport } from "../methods/logs/log-method.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Env, Job } from "../model/job.ts";
+import type { Method } from "../model/method.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { isPlan, planForVerdict } from "../mitigate/from-verdict.ts";
 import { actionsOf } from "../mitigate/mitigation.ts";
@@ -89,11 +90,12 @@ async function findJobFile(
 export async function ask(
   job: Job,
   env: Env,
+  methods: readonly Method[] = METHODS,
 ): Promise<{ findings: Finding[]; didNotRun: string[] }> {
   const findings: Finding[] = [];
   const didNotRun: string[] = [];
-  for (const [index, method] of METHODS.entries()) {
-    env.progress("asking", index, METHODS.length);
+  for (const [index, method] of methods.entries()) {
+    env.progress("asking", index, methods.length);
     if (!method.applies(job)) continue;
     try {
       for await (const finding of method.run(job, env)) {
@@ -104,6 +106,6 @@ export async function ask(
       didNotRun.push(`${method.id} did not run: ${why}`);
     }
   }
-  env.progress("asking", METHODS.length, METHODS.length);
+  env.progress("asking", methods.length, methods.length);
   return { findings, didNotRun };
 }

@@ -1,9 +1,14 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
+import { validationReport } from "../ingest/validation-report.ts";
+import { intermittentWords } from "../base/text.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
+import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
 import { withIterations } from "../methods/methods.ts";
+import { validationTests } from "../methods/validation/validation-method.ts";
 import type { RankIteration } from "../methods/localize/progressive/source.ts";
+import { factOf } from "../model/facts.ts";
 import type { Finding, NewFinding } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Env, Group, Job } from "../model/job.ts";
@@ -11,6 +16,7 @@ import type { LivePoints } from "../model/live-points.ts";
 import type { IncidentPicture } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
 import type { IterationSeries } from "../model/series.ts";
+import type { ValidationReport } from "../model/validation.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
@@ -27,6 +33,8 @@ export interface SlowDownFacts {
   /** Milliseconds an iteration. */
   readonly beforeMs: number;
   readonly afterMs: number;
+  /** Where iterations are slow now and then: which, and of how many; null where all since the first one are. */
+  readonly intermittent: { readonly slow: readonly number[]; readonly of: number } | null;
   /** The whole job's iterations. */
   readonly series: IterationSeries;
   /** Machine → incidents it had of late. */
@@ -54,6 +62,18 @@ export interface LiveDiagnosis {
   /** Records that the search read × 40 bytes, and what all ranks' records of the same iterations take. */
   readonly readBytes: number;
   readonly totalBytes: number;
+  /** Of an intermittent slowdown: the slow iterations that speak for the culprit. */
+  readonly intermittent: SlowDownFacts["intermittent"];
+  /** Who has to test their GPUs and links for more; null where the verdict names one device, or tests would not tell. */
+  readonly tests: {
+    /** The suspected group first, then peers to compare it with; no rank is in two. */
+    readonly groups: readonly (readonly Rank[])[];
+    /** `files`: what the ranks wrote. */
+    verdictWith(
+      this: void,
+      files: readonly { readonly name: string; readonly bytes: Uint8Array }[],
+    ): Promise<{ readonly verdict: Verdict; readonly reports: readonly ValidationReport[] }>;
+  } | null;
   /** Comes after the verdict, which does not wait for it; never rejects. */
   readonly picture: Promise<IncidentPicture>;
 }
@@ -86,14 +106,16 @@ export async function diagnoseSlowDown(
   const job = withIterations({ ...live.job, groups, watched, series: [series], ...incidents });
   const all = fetched.meanOperators * reachable.length * points.iterations.length;
   // A job that is small enough is read whole, and answered by the very methods that answer for folders of files.
-  const isWhole = all > 0 && all <= MOST_WHOLE;
+  // Those find the slow iterations by themselves; here it is known which they are, and they may be few and far between.
+  const isWhole = facts.intermittent === null && all > 0 && all <= MOST_WHOLE;
   const whole = isWhole ? await withOperators(job, reachable, fetcher) : null;
   const answered = await ask(whole ?? job, env);
   const search = isWhole
     ? { findings: [], rounds: 1, didNotRun: [] }
     : await searched(facts, job, source, fetched, env);
+  const refined = ofCulprit(facts, search.findings);
   const found = [
-    { ...slowDownFinding(facts), method: "iterations/live" as const },
+    { ...slowDownFinding(refined), method: "iterations/live" as const },
     ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
@@ -104,7 +126,7 @@ export async function diagnoseSlowDown(
     job,
     verdict,
     points,
-    slowFrom: facts.slowFrom,
+    slow: slowOf(facts),
     reachable,
     async operatorsOf(rank) {
       if (whole) return whole.rankOperators.fetch(rank);
@@ -118,16 +140,116 @@ export async function diagnoseSlowDown(
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
     picture,
+    intermittent: refined.intermittent,
+    tests: facts.intermittent ? null : testsOf(job, verdict, findings),
+  };
+}
+
+/** Fewer say no more than what is known: which of two is slow two cannot tell. */
+const LEAST_TESTED = 3;
+
+/**
+ * Where the search ends in a tie: which ranks have to test their GPUs and links, and the verdict with what they report. A
+ * tie is a group of which one NIC or link is slow, a link that may be a NIC, or several ranks of one group.
+ */
+function testsOf(job: Job, verdict: Verdict, findings: readonly Finding[]): LiveDiagnosis["tests"] {
+  const { suspects } = verdict;
+  const [first] = suspects;
+  if (!first || verdict.kind !== "fail-slow") return null;
+  const isNetwork = first.cause === "network-slow" && first.ranks.length > 1;
+  if (!isNetwork && suspects.length < 2) return null;
+  const suspected = [...new Set(suspects.flatMap(({ ranks }) => ranks))];
+  const groups = job.groups.filter(
+    ({ ranks }) => ranks.length >= LEAST_TESTED && suspected.every((rank) => ranks.includes(rank)),
+  );
+  const [smallest] = groups.toSorted((a, b) => a.ranks.length - b.ranks.length);
+  if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
+  return {
+    groups: [smallest.ranks, ...peersOf(job, smallest)],
+    async verdictWith(files) {
+      const validations = files.flatMap(({ name, bytes }) => {
+        const sink = validationReport.open(name);
+        sink.push(bytes);
+        return sink.end().validations ?? [];
+      });
+      const tested = await ask({ ...job, validations, series: [], iterations: [] }, NO_ENV, [
+        validationTests,
+      ]);
+      const all = [
+        ...findings,
+        ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
+      ];
+      return { verdict: fuse(job, all, tested.didNotRun), reports: validations };
+    },
+  };
+}
+
+/** Links between machines that tell together what is usual; a group of four ranks on two machines has two. */
+const LEAST_LINKS = 8;
+const MOST_PEERS = 8;
+
+/** Groups that do as much, without a rank in common with it or with each other: what their links take is the norm. */
+function peersOf(job: Job, { ranks, role }: Group): Rank[][] {
+  const machineOf = (rank: Rank): string | null => job.ranks.get(rank)?.machine ?? null;
+  const linksOf = (members: readonly Rank[]): number =>
+    members.filter((rank, i) => machineOf(rank) !== machineOf(members[(i + 1) % members.length]!))
+      .length;
+  const taken = new Set(ranks);
+  const peers: Rank[][] = [];
+  let links = linksOf(ranks);
+  for (const group of job.groups) {
+    if (links >= LEAST_LINKS || peers.length >= MOST_PEERS) break;
+    if (group.role !== role || group.ranks.length !== ranks.length) continue;
+    if (group.ranks.some((rank) => taken.has(rank) || !job.watched?.has(rank))) continue;
+    for (const rank of group.ranks) taken.add(rank);
+    peers.push([...group.ranks]);
+    links += linksOf(group.ranks);
+  }
+  return peers;
+}
+
+const NO_ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
+
+/** Of iterations that are slow now and then, those that speak for the culprit; the others are hiccups. */
+function ofCulprit(facts: SlowDownFacts, [first]: readonly NewFinding[]): SlowDownFacts {
+  const { intermittent, points, series } = facts;
+  const slow = (first && factOf(first, "slow-rank", "slow-device")?.slowIterations) ?? [];
+  if (!intermittent || slow.length === 0) return facts;
+  const looked = series.iteration.at(-1)! - points.iterations[0]! + 1;
+  return {
+    ...facts,
+    slowFrom: slow[0]!,
+    afterMs: typicalMs(series, slow) || facts.afterMs,
+    intermittent: { slow, of: Math.min(looked, intermittent.of) },
+  };
+}
+
+function slowOf({ slowFrom, intermittent }: SlowDownFacts): SlowIterations {
+  const slow = intermittent && new Set(intermittent.slow);
+  return {
+    isSlow: (iteration) => (slow ? slow.has(iteration) : iteration >= slowFrom),
+    from: slowFrom,
+    until: null,
+    isLasting: slow === null,
   };
 }
 
 /** The service has seen it come, a few iterations after it began; a look at the whole series would not yet. */
-function slowDownFinding({ slowFrom, beforeMs, afterMs, series }: SlowDownFacts): NewFinding {
+function slowDownFinding({
+  slowFrom,
+  beforeMs,
+  afterMs,
+  intermittent,
+  series,
+}: SlowDownFacts): NewFinding {
   const at = series.iteration.indexOf(slowFrom);
   const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
   const ratio = afterMs / beforeMs;
+  const ms = `(${beforeMs.toFixed(0)} ms → ${afterMs.toFixed(0)} ms)`;
   return {
-    says: `iterations take ${ratio.toFixed(2)} times as long since iteration ${slowFrom} (${beforeMs.toFixed(0)} ms → ${afterMs.toFixed(0)} ms)`,
+    says: intermittent
+      ? `the job is ${intermittentWords(intermittent.slow.length, intermittent.of, ratio)} ${ms}, since iteration ${slowFrom}`
+      : `iterations take ${ratio.toFixed(2)} times as long since iteration ${slowFrom} ${ms}`,
     weight: 0.9,
     at: [{ file: series.file }],
     data: {
@@ -139,6 +261,9 @@ function slowDownFinding({ slowFrom, beforeMs, afterMs, series }: SlowDownFacts)
       beforeMs,
       afterMs,
       ratio,
+      ...(intermittent
+        ? { intermittent: { slow: intermittent.slow.length, of: intermittent.of } }
+        : {}),
       wastedHours: 0,
       from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : null,
       to: null,
@@ -187,14 +312,15 @@ function held(operators: RankOperators): RankOperators {
 }
 
 async function searched(
-  { points, slowFrom }: SlowDownFacts,
+  facts: SlowDownFacts,
   job: Job,
   source: RemoteSource,
   fetched: Fetched,
   env: Env,
 ): Promise<{ findings: NewFinding[]; rounds: number; didNotRun: string[] }> {
   const operatorsOf = (rank: Rank): RankOperators | null => fetched.operatorsOf(rank);
-  const attempt = liveLocalizer({ job, points, slowFrom, source, operatorsOf });
+  const { points } = facts;
+  const attempt = liveLocalizer({ job, points, slow: slowOf(facts), source, operatorsOf });
   try {
     let findings = attempt();
     let rounds = 1;

@@ -47,7 +47,8 @@ describe("the picture of a running job", () => {
     const all = ranks.map((rank) => job.rankOperators.fetch(rank)!);
     const iterations = all[0]!.iteration.slice(3);
     const points = pointsOf(all, iterations);
-    const given = { job, verdict, points, slowFrom: 12, reachable: ranks };
+    const slow = { isSlow: (n: number) => n >= 12, from: 12, until: null, isLasting: true };
+    const given = { job, verdict, points, slow, reachable: ranks };
     const told = await pictureOfSlowDown({
       ...given,
       operatorsOf: (rank) => Promise.resolve(job.rankOperators.fetch(rank)),

@@ -2,6 +2,7 @@
 import { timeBreakdowns } from "../methods/localize/time-breakdown.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
 import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
+import type { SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
 import { machinesOfJob } from "./machines.ts";
@@ -130,7 +131,7 @@ export interface SlowDownPicture {
   readonly job: Job;
   readonly verdict: Verdict;
   readonly points: LivePoints;
-  readonly slowFrom: number;
+  readonly slow: SlowIterations;
   readonly reachable: readonly Rank[];
   /** null where its agent does not answer. */
   operatorsOf(this: void, rank: Rank): Promise<RankOperators | null>;
@@ -141,12 +142,12 @@ export async function pictureOfSlowDown({
   job,
   verdict,
   points,
-  slowFrom,
+  slow,
   reachable,
   operatorsOf,
 }: SlowDownPicture): Promise<IncidentPicture> {
   const parts = new Parts();
-  const span = { from: slowFrom, until: null };
+  const span = { from: slow.from, until: null };
   const input: StoryInput = {
     job,
     verdict,
@@ -163,7 +164,7 @@ export async function pictureOfSlowDown({
     mostMembers: MOST_MEMBERS,
   };
   const made = await parts.part("the story", NO_STORY, () =>
-    slowParts(input, null, () => liveTimeBreakdowns(points, slowFrom)),
+    slowParts(input, null, () => liveTimeBreakdowns(points, slow)),
   );
   parts.lack(made.lacks);
   const { story, whatIf } = made;

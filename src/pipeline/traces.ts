@@ -2,10 +2,12 @@
 import { UserError } from "../base/errors.ts";
 import { buildJob } from "../ingest/build-job.ts";
 import { ingest } from "../ingest/ingest.ts";
+import { joinRings } from "../ingest/probe-ring/join-rings.ts";
+import { withMembers } from "../ingest/probe-ring/kernels.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import type { Env } from "../model/job.ts";
 import type { RankKernels } from "../model/kernels.ts";
-import type { Defect } from "../model/reading.ts";
+import type { Defect, Reading } from "../model/reading.ts";
 import type { RunProfile } from "../model/trace-profile.ts";
 
 export interface ReadRun {
@@ -70,13 +72,21 @@ async function readTraces(paths: readonly string[], env: Env): Promise<Traces> {
   // Rings of one process belong together, and know the members of their groups only when all are read.
   const isRings = readings.some(({ probes }) => probes !== undefined);
   const kernels = isRings
-    ? (buildJob(readings, null).kernels ?? [])
+    ? ringKernels(readings)
     : readings.flatMap((reading) => reading.kernels ?? []);
   return {
     kernels,
     defects: readings.flatMap(({ defects }) => defects),
     unrecognised,
   };
+}
+
+/** Also of rings that timed communication alone: its bandwidth and issue latencies, and what Python did, are in them. */
+function ringKernels(readings: readonly Reading[]): RankKernels[] {
+  const { dumps } = buildJob(readings, null);
+  return joinRings(readings, [])
+    .flatMap((reading) => reading.kernels ?? [])
+    .map((kernels) => withMembers(kernels, dumps));
 }
 
 function noTraces(

@@ -8,7 +8,13 @@ import { gainOf, gainWords } from "./action-gain.ts";
 import { splitCommands } from "./html/commands.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
 import { stepHead, stepHow, stepWhen, time } from "./mitigation-words.ts";
-import { MOST_CHANGES, MOST_CONFLICTS, sentence } from "./reasoning-words.ts";
+import {
+  MOST_CHANGES,
+  MOST_CONFLICTS,
+  rankingWords,
+  sentence,
+  validationWords,
+} from "./reasoning-words.ts";
 import { answerWords, stepsOf, sureWords } from "./answer-words.ts";
 import { type EvidenceGroup, evidenceGroups } from "./evidence-groups.ts";
 import { outcomeWords } from "./outcome-words.ts";
@@ -21,6 +27,7 @@ import { changeWords } from "./parts/what-if.tsx";
 export const MOST_BYTES = 60_000;
 const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
+const MOST_DEVICES = 5;
 
 interface IncidentExport {
   /** What the job is called, where there is no incident that says so. */
@@ -85,6 +92,7 @@ function headBlocks(
     where.length === 0 ? "" : `Where: ${markdownText(where.join(" · "), 300)}`,
     waiting === "" ? "" : `Only waiting, not at fault: ${markdownText(waiting, 300)}`,
     incident ? `State: ${incident.state}` : "",
+    incident?.validation ? `Tests: ${said(validationWords(incident.validation))}` : "",
     incident && incident.wastedGpuMs > 0
       ? `Lost so far: ${Number((incident.wastedGpuMs / 3_600_000).toPrecision(3))} GPU-hours`
       : "",
@@ -146,6 +154,9 @@ function reasoningBlocks(verdict: Verdict): string[] {
       `**${markdownText(who, 120)}**: ${lower(causeWords(cause))}. Less likely: ${sentence(said(why))}`,
   );
   return [
+    ...(verdict.ranking
+      ? [`Devices: ${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
+      : []),
     ...listBlock("Other suspects", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
   ];

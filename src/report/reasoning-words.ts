@@ -1,4 +1,6 @@
 /** What terminal, Markdown and HTML say of how a verdict came about: the same words, worked out once. */
+import { count, percent } from "../base/text.ts";
+import type { IncidentValidation } from "../model/incident.ts";
 import type { Verdict } from "../model/verdict.ts";
 
 type Findings = Pick<Verdict, "findings" | "reasoning" | "suspects">;
@@ -44,4 +46,24 @@ export function inOrderOfWeight(verdict: Findings): readonly Finding[] {
 /** A sentence that another one follows. */
 export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
+/** "gpu of rank 3 62 %, cpu of node000 3 % (posterior over 8 slow iterations searched one by one)" */
+export function rankingWords(
+  { iterations, devices }: NonNullable<Verdict["ranking"]>,
+  most: number,
+): string {
+  const named = devices.slice(0, most).map(({ name, score }) => `${name} ${percent(score)}`);
+  return `${named.join(", ")} (posterior over ${count(iterations, "slow iteration")} searched one by one)`;
+}
+
+/** "8 ranks after iteration 47 held the job for 0.3 s: transfers between …" */
+export function validationWords({
+  ranks,
+  atIteration,
+  tookMs,
+  outcome,
+}: IncidentValidation): string {
+  const held = tookMs === null ? "" : ` held the job for ${(tookMs / 1000).toFixed(2)} s`;
+  return `${count(ranks.length, "rank")} after iteration ${atIteration}${held}: ${outcome}`;
 }

@@ -7,6 +7,7 @@ import type { LogExcerpt, StackExcerpt } from "../model/picture.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { answerWords, stepsOf } from "./answer-words.ts";
 import { evidenceGroups } from "./evidence-groups.ts";
+import { rankingWords } from "./reasoning-words.ts";
 import { planLines } from "./mitigation-words.ts";
 
 export interface Colours {
@@ -20,6 +21,7 @@ export interface Colours {
 
 const MAX_PROOFS = 6;
 const MAX_OTHERS = 3;
+const MAX_DEVICES = 2;
 const MAX_MISSING = 4;
 /** Of the culprit's stack and log; the report has all. */
 const MAX_FRAMES = 8;
@@ -83,6 +85,9 @@ export function renderTerminal(
     ...ownWords.stacks.slice(0, 1).flatMap((stack) => stackLines(cleaned(stack), width, colours)),
     ...ownWords.logs.slice(0, 1).flatMap((log) => logLines(cleaned(log), width, colours)),
     ...proofLines(verdict, width, colours),
+    ...(verdict.ranking
+      ? [`  devices: ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 11)}`]
+      : []),
   ]);
   section("also possible, but less likely", othersLines(verdict, others, width));
   section("missing or odd", [

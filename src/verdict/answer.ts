@@ -1,5 +1,5 @@
 /** The answer in its parts: who, what physically, how much slower, who only waits (model/answer.ts). */
-import { cutText, rankWords, thousands } from "../base/text.ts";
+import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
 import type { Answer } from "../model/answer.ts";
 import { type Measured, physicalWords } from "../model/deviation-words.ts";
 import { factOf, type RegressedMetric } from "../model/facts.ts";
@@ -45,7 +45,7 @@ export function answerOf(
     who,
     what: [what, ...also].join(", and "),
     isSeen: seen !== null,
-    effect: EFFECTS[kind] ?? "hangs the job",
+    effect: `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`,
     slower: slowerWords(kind, first, findings),
     waiting: waitingWords(kind, victims, suspects, job.worldSize),
     where: isAlone ? whereWords(job, first) : [],
@@ -227,8 +227,19 @@ function slowerWords(
   if (kind !== "fail-slow") return null;
   const slow = slowDownOf(findings.filter((finding) => factOf(finding, "slow-down")));
   const fact = slow && factOf(slow, "slow-down");
-  if (!fact) return null;
+  // What is slow now and then is said in the effect.
+  if (!fact || fact.intermittent) return null;
   return `${fact.ratio.toFixed(2)} times as long: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
+}
+
+/** Of a job that is slow now and then: how often, and by how much. */
+function nowAndThen(kind: VerdictKind, findings: readonly Finding[]): string {
+  if (kind !== "fail-slow") return "";
+  for (const finding of findings) {
+    const { intermittent, ratio = 1 } = factOf(finding, "slow-down") ?? {};
+    if (intermittent) return `: ${intermittentWords(intermittent.slow, intermittent.of, ratio)}`;
+  }
+  return "";
 }
 
 /** How much slower the step is; where it is no slower, the share that this takes of it. */

@@ -82,6 +82,7 @@ export function fuse(
     when: whenDidItHappen(job, findings, kind, suspects),
     suspects,
     victims,
+    ...rankingOf(findings),
     owner: lead ? adviceFor(lead.cause, kind).owner : null,
     actions: lead
       ? actionsOf(job, lead.cause, kind, suspects, findings, targetOf(job, culprits))
@@ -118,6 +119,16 @@ function withoutGuesses(all: readonly Hypothesis[], findings: readonly Finding[]
   const stoodStill = findings.some((finding) => factOf(finding, "stood-still"));
   const isKnown = all.some((one) => one.weight >= MIN_WEIGHT && !isGuess(one));
   return all.filter((one) => !(isGuess(one) && (stoodStill || isKnown)));
+}
+
+/** The ranking of devices over slow iterations, of the first finding that has one. */
+function rankingOf(findings: readonly Finding[]): Pick<Verdict, "ranking"> {
+  for (const finding of findings) {
+    const { devices = [], iterationsSearched = 0 } =
+      factOf(finding, "slow-rank", "slow-device") ?? {};
+    if (devices.length > 0) return { ranking: { iterations: iterationsSearched, devices } };
+  }
+  return {};
 }
 
 /** As it is among the suspects: perhaps as part of its machine. */

@@ -10,7 +10,7 @@ import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
 import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
-import type { AgentHello, Report } from "../../src/live/wire/messages.ts";
+import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
@@ -30,6 +30,8 @@ export interface Rehearsal {
   hello(machine: number): AgentHello;
   /** Machines whose agents are connected and report nothing, nor answer. */
   readonly silent: Set<number>;
+  /** By how much reports of machines are late, milliseconds. */
+  readonly late: Map<number, number>;
   /** By how much clocks of machines are off, milliseconds. */
   readonly clocks: Map<number, number>;
 }
@@ -39,6 +41,8 @@ export const START_MS = 1_800_000_000_000;
 export async function rehearse(
   spec: Partial<ClusterSpec>,
   options: Partial<ServiceOptions> = {},
+  /** What its agents say that they can be asked; null: they are older than that word. */
+  asks: readonly string[] | null = ASKS,
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -66,9 +70,12 @@ export async function rehearse(
     machine: `node${String(machine).padStart(3, "0")}`,
     boot: "boot",
     version: "0",
+    ...(asks ? { asks } : {}),
   });
   const silent = new Set<number>();
   const clocks = new Map<number, number>();
+  const late = new Map<number, number>();
+  const under: { readonly machine: number; readonly report: Report; readonly dueMs: number }[] = [];
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
     agents: [],
@@ -93,6 +100,7 @@ export async function rehearse(
       pauseMs: 900_000,
       thresholds: new Map(),
       relapseMs: 30 * 60_000,
+      validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
       jobFiles: new Map(),
       fabric: [],
@@ -124,16 +132,24 @@ export async function rehearse(
     hello,
     silent,
     clocks,
+    late,
     async run(seconds, until = () => false) {
       for (let half = 0; half < 2 * seconds; half++) {
         nowMs += 500;
         for (const [machine, node] of nodes.entries())
           for (const report of node.tick(nowMs))
             if (!silent.has(machine))
-              await rehearsal.service.handlers.report(
-                hello(machine),
-                byClock(report, clocks.get(machine) ?? 0),
-              );
+              under.push({
+                machine,
+                report: byClock(report, clocks.get(machine) ?? 0),
+                dueMs: nowMs + (late.get(machine) ?? 0),
+              });
+        const waiting = under.splice(0);
+        under.push(...waiting.filter(({ dueMs }) => dueMs > nowMs));
+        for (const { machine, report, dueMs } of waiting)
+          if (dueMs <= nowMs) await rehearsal.service.handlers.report(hello(machine), report);
+        // Answers that came with this half second.
+        await new Promise((resolve) => setImmediate(resolve));
         rehearsal.service.tick();
         for (const leased of rehearsal.service.jobs.values()) await leased.idle();
         if (until()) return true;

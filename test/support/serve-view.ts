@@ -284,6 +284,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       return () => listeners.delete(listener);
     },
     stats: () => stats,
+    degraded: () => null,
     trouble: async () => null,
     ...changed,
   };

@@ -10,10 +10,13 @@ import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
 import { copyRing } from "../../src/live/agent/copy-ring.ts";
 import { thisMachine } from "../../src/live/agent/process-state.ts";
 import { inspectRing } from "../../src/live/agent/ring-file.ts";
+import { ringNode } from "../../src/live/agent/ring-node.ts";
 import { startControl, type ControlServer } from "../../src/live/fleet/control-server.ts";
 import { LiveRun } from "../../src/live/fleet/live-run.ts";
 import { Rehearsal } from "../../src/live/fleet/rehearsal.ts";
 import { stageOperators } from "../../src/live/fleet/stage-operators.ts";
+import type { JobReport } from "../../src/live/wire/messages.ts";
+import type { ValidationReport } from "../../src/model/validation.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
@@ -179,6 +182,59 @@ describe("rings of a played job", () => {
     const steer: Steer = (iteration) =>
       iteration === next ? { faults: [fault] } : iteration === last + 1 ? { faults: [] } : null;
     expectSame(recorded(run, 9).rows, expected(run, 9, 20_000, steer));
+  });
+
+  test("ranks that an agent asks to test themselves do so after that iteration, and find the slow link", async () => {
+    const run = await start();
+    const node = ringNode({
+      folders: () => run.machines.map((one) => one.folder),
+      logs: [],
+      job: null,
+      machineName: "node",
+      nics: [],
+      keepNs: 6e11,
+      memoryBytes: 64 << 20,
+      machine: thisMachine(),
+      onTrouble: () => undefined,
+    });
+    playFor(run, 0, 3500);
+    run.played.board.add("network-slow:link=4-6:severity=9");
+    node.tick(Date.now());
+    node.tick(Date.now());
+    const [job] = node.introduce() as [JobReport];
+    const request = {
+      ask: "validate",
+      job: job.job,
+      run: job.run,
+      group: [0, 2, 4, 6],
+      atIteration: run.played.last!.iteration + 3,
+      gemm: true,
+      ring: true,
+      tree: false,
+      repeats: 3,
+      mb: 16,
+      limitMs: 5000,
+      waitMs: 20_000,
+    } as const;
+    const answer = node.answer(request);
+    expect(await node.answer(request)).toMatchObject({ kind: "refused" });
+    playFor(run, 3600, 12_000);
+    const reply = await answer;
+    node.close();
+    if (reply.kind !== "evidence") throw new Error(JSON.stringify(reply));
+    const transfers = reply.files
+      .map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as ValidationReport)
+      .flatMap((report) => report.transfers);
+    const slow = transfers.filter(({ ms }) => ms[0]! > 0.3);
+    expect(reply.files).toHaveLength(4);
+    expect(transfers).toHaveLength(4);
+    expect(slow).toMatchObject([{ from: 4, to: 6 }]);
+    expect(
+      await node.answer({ ask: "unknown", job: job.job, run: job.run, word: "dance" }),
+    ).toEqual({
+      kind: "refused",
+      why: 'this agent does not know how to answer "dance"',
+    });
   });
 
   test("a GPU that hangs leaves operators issued and not started", async () => {

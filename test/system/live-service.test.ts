@@ -1,8 +1,9 @@
 /** The service against a simulated fleet, agents' answers and all, on a clock of its own. */
 import { describe, expect, it, vi } from "vitest";
 import type { JobView, LiveEvent } from "../../src/live/service/view.ts";
-import type { PointsReport } from "../../src/live/wire/messages.ts";
-import { rehearse, START_MS, viewOf } from "../support/live-rehearsal.ts";
+import { ASKS, type PointsReport } from "../../src/live/wire/messages.ts";
+import type { Incident } from "../../src/model/incident.ts";
+import { type Rehearsal, rehearse, START_MS, viewOf } from "../support/live-rehearsal.ts";
 
 const SMALL = { gpus: 32, tp: 4, pp: 2, seed: 7 };
 
@@ -31,6 +32,55 @@ describe("the live service", () => {
     const [job] = viewOf(rehearsal).jobs();
     expect(job).toMatchObject({ job: "sim", worldSize: 32, ranks: 32, health: "healthy" });
     expect(job!.baselineMs).toBeGreaterThan(900);
+  });
+
+  describe("of a slow link in a ring, which operators do not tell from its neighbours", () => {
+    const FAULT = "network-slow:link=22-26:severity=12";
+    const until = async (rehearsal: Rehearsal, seconds: number): Promise<Incident> => {
+      await rehearsal.run(40);
+      rehearsal.fleet.played.board.add(FAULT);
+      await rehearsal.run(seconds, () => rehearsal.told.some(({ validation }) => validation));
+      return rehearsal.told.at(-1)!;
+    };
+
+    it("has the group and some peers test themselves once, and names it", async () => {
+      const rehearsal = await rehearse(SMALL);
+      const incident = await until(rehearsal, 60);
+      expect(incident.verdict!.suspects).toMatchObject([{ type: "link", ranks: [22, 26] }]);
+      const { validation } = incident;
+      expect(validation!.isNamed).toBe(true);
+      expect(validation!.ranks.length).toBeLessThan(32);
+      expect(validation!.costGpuMs).toBeCloseTo(32 * validation!.tookMs!, 3);
+      const id = incident.id;
+      await rehearsal.run(60);
+      expect(rehearsal.service.figures.validations).toBe(1);
+      const last = rehearsal.told.findLast((one) => one.id === id)!;
+      expect(last.verdict!.suspects).toMatchObject([{ type: "link", ranks: [22, 26] }]);
+    });
+
+    it.each([
+      ["switched off", { validation: null }, ASKS],
+      ["of agents that are older than the request", {}, null],
+    ])("names the whole group where tests are %s", async (_, options, asks) => {
+      const incident = await until(await rehearse(SMALL, options, asks), 25);
+      expect(incident.verdict!.suspects[0]!.ranks).toEqual([18, 22, 26, 30]);
+      expect(incident.validation?.isNamed ?? false).toBe(false);
+    });
+  });
+
+  it("opens an incident for a GPU that is slow now and then, ranks devices, and sees its end", async () => {
+    const rehearsal = await rehearse({ ...SMALL, gpus: 64, layersPerStage: 4, microBatches: 8 });
+    await rehearsal.run(60);
+    rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4:shape=fluctuation");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const { verdict, intermittent, summary } = rehearsal.told.at(-1)!;
+    expect(verdict!.suspects).toMatchObject([{ ranks: [17], cause: "gpu-slow" }]);
+    expect(verdict!.ranking!.devices[0]!.ranks).toContain(17);
+    expect(intermittent!.slow).toBeGreaterThanOrEqual(3);
+    expect(summary).toMatch(/: slow in \d+ of the last \d+ iterations, \+\d+ % each/);
+    rehearsal.fleet.played.board.clear();
+    await rehearsal.run(90, () => rehearsal.told.at(-1)!.state === "resolved");
+    expect(rehearsal.told.at(-1)!.state).toBe("resolved");
   });
 
   it.each([

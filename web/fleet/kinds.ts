@@ -9,6 +9,7 @@ export const KIND: Readonly<
   hang: { says: "hangs", tone: "bad" },
   crash: { says: "crashed", tone: "bad" },
   "fail-slow": { says: "slow", tone: "warn" },
+  regression: { says: "slower code", tone: "warn" },
   "faulty-machine": { says: "bad machine", tone: "warn" },
   undetermined: { says: "off", tone: "open" },
 };

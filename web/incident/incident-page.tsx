@@ -1,6 +1,8 @@
 /** One incident: the verdict in a sentence, and everything that speaks for it, as it happens. */
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { intermittentWords } from "../../src/base/text.ts";
+import { validationWords } from "../../src/report/reasoning-words.ts";
 import { Fact, headOfIncident, VerdictHead } from "../../src/report/parts/verdict-head.tsx";
 import { type Incident, paths } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
@@ -107,7 +109,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
 }
 
 function Facts({ incident }: { readonly incident: Incident }): VNode {
-  const { onsetMs, resolvedMs, wastedGpuMs, relapses } = incident;
+  const { onsetMs, resolvedMs, wastedGpuMs, relapses, intermittent, validation } = incident;
   return (
     <>
       <Fact name={resolvedMs === null ? "For" : "Lasted"}>
@@ -116,6 +118,21 @@ function Facts({ incident }: { readonly incident: Incident }): VNode {
       {wastedGpuMs > 0 && (
         <Fact name="Lost">
           <Waste gpuMs={wastedGpuMs} />
+        </Fact>
+      )}
+      {intermittent && (
+        <Fact name="Now and then">
+          {intermittentWords(intermittent.slow, intermittent.of, intermittent.ratio)}
+        </Fact>
+      )}
+      {validation && (
+        <Fact name="Tests">
+          {validationWords(validation)}
+          {validation.costGpuMs !== null && (
+            <>
+              , cost <Waste gpuMs={validation.costGpuMs} />
+            </>
+          )}
         </Fact>
       )}
       {relapses > 0 && (

@@ -9,6 +9,7 @@ const DOING: Readonly<Record<Incident["kind"], string>> = {
     "Processes died. Faultline is collecting dumps, stacks and logs from their machines to compare them.",
   "fail-slow":
     "Iterations take longer than before. Faultline is fetching single operators from the ranks, to see which rank is late and why.",
+  regression: "Iterations are longer than healthy ones, on most machines for the same reason.",
   "faulty-machine": "A machine differs from its peers. Faultline is watching it a while longer.",
   undetermined: "Something is wrong. Faultline is collecting more evidence.",
 };

@@ -150,6 +150,7 @@ const KIND_WORDS: Readonly<Record<Incident["kind"], string>> = {
   hang: "hang",
   crash: "crash",
   "fail-slow": "slow-down",
+  regression: "slower code",
   "faulty-machine": "machine",
   undetermined: "undetermined",
 };

@@ -10,6 +10,7 @@ import type {
   Pick,
   ProgramReply,
   ProgramRequest,
+  ValidateRequest,
 } from "../../../src/live/wire/messages.ts";
 import { LIMITS } from "../../../src/live/wire/messages.ts";
 import type { RankGroup } from "../../../src/live/fleet/rank-groups.ts";
@@ -22,7 +23,7 @@ const BYTES_OF_OPERATOR = 1 + 3 * 4 + 4 * 8;
 export function replyTo(
   fleet: SimulatedFleet,
   groups: Groups,
-  request: Exclude<AgentRequest, EvidenceRequest>,
+  request: Exclude<AgentRequest, EvidenceRequest | ValidateRequest>,
   nowMs: number,
 ): AgentReply {
   switch (request.ask) {
@@ -32,6 +33,9 @@ export function replyTo(
       return durations(fleet, groups, request, nowMs);
     case "operators":
       return groups.has(request.rank) ? operators(fleet, groups, request, nowMs) : notHere();
+    case "profile":
+    case "unknown":
+      return { kind: "refused", why: "simulated ranks cannot do that" };
   }
 }
 

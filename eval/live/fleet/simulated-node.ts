@@ -10,11 +10,13 @@ import type {
   PointsReport,
   RankReport,
   Report,
+  ValidateRequest,
 } from "../../../src/live/wire/messages.ts";
 import { LIMITS } from "../../../src/live/wire/messages.ts";
 import { evidenceFiles } from "./evidence-rings.ts";
 import type { RankGroup } from "../../../src/live/fleet/rank-groups.ts";
 import { replyTo } from "./simulated-answers.ts";
+import { simulatedReport } from "../../../src/live/fleet/simulated-tests.ts";
 import { simulatedPid, type SimulatedFleet } from "./simulated-fleet.ts";
 
 const BEAT_MS = 5000;
@@ -40,6 +42,7 @@ class SimulatedNode implements Node {
   /** Ranks whose end was told. */
   readonly #told = new Set<number>();
   #beatMs = -Infinity;
+  #tests: { readonly at: number; readonly resolve: () => void }[] = [];
 
   constructor(fleet: SimulatedFleet, machine: number, now: () => number) {
     this.#fleet = fleet;
@@ -65,6 +68,10 @@ class SimulatedNode implements Node {
 
   tick(nowMs: number): readonly Report[] {
     this.#fleet.advance(nowMs);
+    const { held } = this.#fleet;
+    const isOver = (iteration: number): boolean => held.last >= iteration;
+    for (const { at, resolve } of this.#tests) if (isOver(at)) resolve();
+    this.#tests = this.#tests.filter(({ at }) => !isOver(at));
     const reports: Report[] = [];
     const points = this.#points(nowMs);
     if (points !== null) reports.push(points);
@@ -80,9 +87,30 @@ class SimulatedNode implements Node {
     const { job, run } = this.#fleet;
     if (request.job !== job || request.run !== run)
       return Promise.resolve({ kind: "refused", why: "no such job on this machine" });
+    if (request.ask === "validate") return this.#test(request);
     if (request.ask === "evidence")
       return Promise.resolve(evidenceFiles(this.#fleet, this.#ranks, request, this.#now()));
     return Promise.resolve(replyTo(this.#fleet, this.#groups, request, this.#now()));
+  }
+
+  /** Done when the iteration is. */
+  async #test(request: ValidateRequest): Promise<AgentReply> {
+    const { held, played } = this.#fleet;
+    if (request.atIteration <= held.last) return { kind: "refused", why: "that iteration is over" };
+    await new Promise<void>((resolve) => this.#tests.push({ at: request.atIteration, resolve }));
+    const files = this.#ranks.flatMap((rank) => {
+      const report = simulatedReport(
+        played.simulation,
+        played.board.specs,
+        rank,
+        request,
+        this.#now(),
+      );
+      return report === null
+        ? []
+        : [{ name: `rank${rank}.validation.json`, bytes: Buffer.from(JSON.stringify(report)) }];
+    });
+    return { kind: "evidence", files, troubles: [] };
   }
 
   close(): void {

@@ -30,6 +30,7 @@ _unfinished = []
 
 def run(request):
     """The report. Never raises: what went wrong is its "remark"."""
+    began = time.monotonic()
     iteration = request.get("atIteration", request.get("iteration"))
     rank = int(os.environ.get("RANK", "0"))
     report = {"schema": SCHEMA, "rank": rank, "host": (os.environ.get("NCCL_HOSTID") or socket.gethostname())[:64],
@@ -43,7 +44,20 @@ def run(request):
             _test(torch, request, report)
     except Exception as error:
         report["remark"] = f"{type(error).__name__}: {error}"[:500]
+    report["tookMs"] = round((time.monotonic() - began) * 1e3, 3)  # what it cost the job
     return report
+
+
+def _ranks(words):
+    """A list of ranks, or "0-248/8,5": runs of equal steps, as the agent writes them into the ring's header."""
+    if not isinstance(words, str):
+        return words
+    ranks = []
+    for run in words.split(","):
+        first, _, rest = run.partition("-")
+        last, _, step = rest.partition("/")
+        ranks.extend(range(int(first), int(last or first) + 1, int(step or 1)))
+    return ranks
 
 
 class _Group:
@@ -91,7 +105,7 @@ def _free_bytes(torch, device):
 
 def _test(torch, request, report):
     dist = _distributed(torch)
-    group = _Group(dist, request.get("ranks"))
+    group = _Group(dist, _ranks(request.get("ranks")))
     if dist is not None:
         report["rank"] = dist.get_rank()
     report["group"] = group.ranks

@@ -43,7 +43,8 @@ export class JsonRowsSink implements Sink {
   }
 
   end(): Reading {
-    this.#atEnd();
+    // Which end of a link is the switch shows in the whole list alone.
+    if (!this.#objects?.unfinished) this.#atEnd();
     const wrong: string[] = [];
     if (this.#bad > 0) wrong.push(`${count(this.#bad, "row")} of the ${this.#what} cannot be read`);
     if (this.#objects?.unfinished) wrong.push(`the list of ${this.#what} is cut off`);

@@ -48,6 +48,7 @@ class TopologySink implements Sink {
 
 /** "node[001-003,7],login" → node001, node002, node003, node7, login; null where it is no such list. */
 function hostsOf(text: string): string[] | null {
+  if (/\[[^\]]*$/.test(text)) return null;
   const hosts: string[] = [];
   for (const item of text.match(/(?:[^,[\]]|\[[^\]]*\])+/g) ?? []) {
     const [, prefix, inside, suffix] = /^([^[\]]*)(?:\[([^\]]*)\])?([^[\]]*)$/.exec(item) ?? [];

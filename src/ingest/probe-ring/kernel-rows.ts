@@ -59,7 +59,7 @@ export class Kinds {
   }
 }
 
-/** null where no product was timed. */
+/** null where nothing was timed. */
 export function kernelRows(
   ring: RingBytes,
   records: Records,
@@ -68,7 +68,6 @@ export function kernelRows(
   kinds: Kinds,
 ): KernelRows | null {
   const products = rowsOf(ring, records, (kind) => kind === KIND.matrix || kind === KIND.kernel);
-  if (products.length === 0) return null;
   const n = products.length + ops.count;
   const rows: KernelRows = {
     count: 0,
@@ -82,9 +81,8 @@ export function kernelRows(
     op: new Int32Array(n).fill(-1),
   };
   addProducts(ring, products, apis, rows, kinds);
-  if (rows.count === 0) return null;
   addOperators(ops, rows, kinds);
-  return rows;
+  return rows.count === 0 ? null : rows;
 }
 
 function addProducts(

@@ -2,7 +2,7 @@
  * The ring's matrix products and operators as kernels of a trace (FLARE §4.1: selective tracing), so that FLOPS,
  * bandwidth and issue latencies are known without a profiler. Only what has ended and was timed by the GPU is in it.
  */
-import { LAUNCH, type RankKernels, type TraceGroup } from "../../model/kernels.ts";
+import { COMPUTE, LAUNCH, type RankKernels, type TraceGroup } from "../../model/kernels.ts";
 import type { FlightDump } from "../../model/operators.ts";
 import { kernelRows, Kinds, type KernelRows } from "./kernel-rows.ts";
 import { ascendingOrder } from "./natural-order.ts";
@@ -13,7 +13,7 @@ import type { RankDump } from "../../model/job.ts";
 
 type About = Pick<RankKernels, "rank" | "worldSize" | "host"> & { readonly gpu: number | null };
 
-/** null where no product was timed: communication alone is in the dump. */
+/** null where nothing was timed. */
 export function readKernels(
   ring: RingBytes,
   records: Records,
@@ -118,6 +118,11 @@ function build(rows: KernelRows, kinds: Kinds, dump: FlightDump, about: About): 
     groups: groups.map(({ name, desc }) => ({ name, desc, ranks: null })),
     shortPythonCalls: 0,
   };
+}
+
+/** Whether the GPU's own work was traced; communication alone is in the dump as well. */
+export function hasCompute({ coverage, gpu }: RankKernels): boolean {
+  return coverage !== "instrumented" || gpu.kind.includes(COMPUTE);
 }
 
 function picked<T extends Int32Array | Float64Array | Uint8Array>(

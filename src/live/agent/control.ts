@@ -88,11 +88,18 @@ export interface Validation {
   readonly repeats: number;
   /** MiB of a transfer. */
   readonly mb: number;
+  /** Who takes part ("0-248/8,5"); all where it is absent. */
+  readonly ranks?: string;
+  /** No rank tests for longer. */
+  readonly limitS?: number;
 }
 
-export function validationRequest(validation: Validation): Request {
+/** null where it does not fit into the header. */
+export function validationRequest(validation: Validation): Request | null {
+  const text = JSON.stringify(validation);
   const bytes = Buffer.alloc(TEXT_BYTES.validation);
-  bytes.write(JSON.stringify(validation), "utf8");
+  if (Buffer.byteLength(text) >= bytes.length) return null;
+  bytes.write(text, "utf8");
   return {
     wanted: HEADER.validationWanted,
     answered: HEADER.validationAnswered,

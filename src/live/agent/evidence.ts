@@ -179,7 +179,7 @@ class Files {
 }
 
 /** Its end, or nothing but all of it. Never a link: whoever may write beside the rings could send us anywhere. */
-function readSmall(path: string, most = MOST_SIDECAR, isWhole = false): Buffer {
+export function readSmall(path: string, most = MOST_SIDECAR, isWhole = false): Buffer {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const info = fstatSync(fd);

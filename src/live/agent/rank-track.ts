@@ -10,6 +10,7 @@ import { type IndexedIteration, IterationIndex } from "./iteration-index.ts";
 import { isOperator, isShim, type KeptOperators, operatorsOf, sumsOf } from "./kept-operators.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { clockOffset, whole } from "./ring-header.ts";
+import type { WorkTally } from "./work-tally.ts";
 
 /** A row waits for its operators until so many later iterations have ended. */
 const WAIT_ITERATIONS = 2;
@@ -85,12 +86,12 @@ export class RankTrack {
   }
 
   /** Takes what the rings have got since the last call; rows that are due go to `add`. */
-  take(add: (row: PointRow) => void): void {
+  take(add: (row: PointRow) => void, work: WorkTally | null = null): void {
     if (this.#native) this.groups.look(this.#native);
     if (this.isMarked) this.#called = null;
     this.#addMarks(this.#python?.takeMarks() ?? []);
     while (this.#marks.length > 0 && this.#cut(this.#marks[0]!)) this.#marks.shift();
-    this.#send(add);
+    this.#send(add, work);
   }
 
   /** The operators of an iteration that is held; null where the rank has none. */
@@ -179,7 +180,7 @@ export class RankTrack {
     return { ticket, isSure, mayCome };
   }
 
-  #send(add: (row: PointRow) => void): void {
+  #send(add: (row: PointRow) => void, work: WorkTally | null): void {
     const lone = (communicator: number): boolean => this.groups.sizeOf(communicator) === 1;
     let sent = 0;
     for (const [i, one] of this.#waiting.entries()) {
@@ -201,6 +202,7 @@ export class RankTrack {
         recvMs,
         issueMs,
       });
+      work?.add(this.rank, one, this.#python, this.#native);
       sent++;
     }
     this.#waiting.splice(0, sent);

@@ -6,7 +6,9 @@ import {
   type AgentRequest,
   type EvidenceRequest,
   LIMITS,
+  type ProfileRequest,
   type Report,
+  type ValidateRequest,
 } from "../wire/messages.ts";
 import {
   answerDurations,
@@ -22,6 +24,7 @@ import { ranksOf, routeLogs, saysOf, LogJob } from "./log-job.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
+import { requestTests } from "./request-tests.ts";
 import { RunTrack } from "./run-track.ts";
 import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
@@ -74,6 +77,7 @@ class RingNode implements Node {
   readonly #memory: MemoryBudget;
   readonly #told = new Set<string>();
   #asked = 0;
+  readonly #testing = new Set<number>();
   #evidence: Promise<unknown> = Promise.resolve();
 
   constructor(options: RingNodeOptions) {
@@ -100,8 +104,11 @@ class RingNode implements Node {
 
   async answer(request: AgentRequest): Promise<AgentReply> {
     const track = this.#named.find(({ job, run }) => job === request.job && run === request.run);
+    if (request.ask === "unknown")
+      return refused(`this agent does not know how to answer "${harmless(request.word)}"`);
     if (request.ask === "evidence") return this.#collect(request, track ?? null);
     if (track === undefined) return refused(`no run ${request.run} of ${request.job} here`);
+    if (request.ask === "validate" || request.ask === "profile") return this.#test(request, track);
     const trackOf: TrackOf = (rank) => track.ranks.get(rank) ?? null;
     const memberOf = membersOf(track);
     switch (request.ask) {
@@ -111,6 +118,25 @@ class RingNode implements Node {
         return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
+    }
+  }
+
+  /** A rank does one thing at a time: the job waits for it. */
+  async #test(request: ValidateRequest | ProfileRequest, track: RunTrack): Promise<AgentReply> {
+    const asked = request.ask === "validate" ? request.group : request.ranks;
+    const ranks = asked.filter((rank) => track.ranks.has(rank));
+    if (ranks.some((rank) => this.#testing.has(rank)))
+      return refused("tests or a profile are under way already");
+    for (const rank of ranks) this.#testing.add(rank);
+    try {
+      return await requestTests(
+        request,
+        track.ringsOf(ranks).map(({ ring }) => ring),
+      );
+    } catch (error) {
+      return refused(cutText(errorText(error), SAYS));
+    } finally {
+      for (const rank of ranks) this.#testing.delete(rank);
     }
   }
 

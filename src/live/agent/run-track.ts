@@ -18,6 +18,7 @@ import { RunIterations } from "./run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
 import { StorageIo } from "./storage-io.ts";
+import { WorkTally } from "./work-tally.ts";
 
 /** Without a ring that tells of communicators nothing better than the launcher's words will come. */
 const ALONE_MS = 10_000;
@@ -39,6 +40,7 @@ export class RunTrack {
   readonly #context: RunContext;
   #of: WatchedRun;
   readonly #rows = new PointRows();
+  readonly #work = new WorkTally();
   readonly #iterations = new RunIterations();
   #run: string | null = null;
   #told = "";
@@ -85,7 +87,7 @@ export class RunTrack {
     rowsOfLogs: readonly PointRow[] = [],
   ): Report[] {
     this.#iterations.tick([...this.ranks.values()], nowMs);
-    for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row));
+    for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row), this.#work);
     for (const row of rowsOfLogs) {
       const track = this.ranks.get(row.rank);
       if (track === undefined || track.hasMarks) continue;
@@ -127,7 +129,9 @@ export class RunTrack {
     );
     const isIn = (states: RegExp): number[] =>
       chosen.flatMap(([rank, { state }]) => (states.test(state) ? [rank] : []));
+    const work = this.#work.summary(nowNs / 1e6);
     return {
+      ...(work ? { work } : {}),
       job: this.job,
       run: this.#run,
       alive: chosen.length - isIn(/^[XZ]$/).length,

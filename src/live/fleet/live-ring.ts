@@ -3,13 +3,14 @@
  * changed until their operator ends. The bytes are kept here and what changed is written at once, so that a tick costs a
  * few writes however many records it brought.
  */
-import { closeSync, constants, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readSync, renameSync, writeSync } from "node:fs";
 import {
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
   HEADER,
   RECORD,
   RECORD_BYTES,
+  TEXT_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
 import { RingWriter, type RingAbout } from "../../ingest/probe-ring/ring-writer.ts";
 
@@ -148,6 +149,26 @@ export class LiveRing {
     this.#put64(HEADER.anchorMonotonicNs, monotonicNs);
     this.#write(HEADER.anchorRealtimeNs, 16);
     this.#write(HEADER.heartbeatNs, 8);
+  }
+
+  /** The tests that an agent asked for and that are not answered: written into the file, not into our copy. */
+  get testsWanted(): { readonly number: number; readonly text: string } | null {
+    const number = this.#read(HEADER.validationWanted, 4).readUInt32LE();
+    if (number === this.#view.getUint32(HEADER.validationAnswered, true)) return null;
+    const bytes = this.#read(HEADER.validation, TEXT_BYTES.validation);
+    const end = bytes.indexOf(0);
+    return { number, text: bytes.toString("utf8", 0, end < 0 ? bytes.length : end) };
+  }
+
+  testsDone(number: number): void {
+    this.#view.setUint32(HEADER.validationAnswered, number, true);
+    this.#write(HEADER.validationAnswered, 4);
+  }
+
+  #read(at: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length);
+    readSync(this.#fd, bytes, 0, length, at);
+    return bytes;
   }
 
   get beatNs(): number {

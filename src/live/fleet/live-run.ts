@@ -1,5 +1,5 @@
 /** One start of a rehearsed job: its ranks, and the simulation that is played into their rings as time goes by. */
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterSpec } from "../../simulate/cluster/spec.ts";
 import { moment, thisMachine } from "../agent/process-state.ts";
@@ -8,6 +8,7 @@ import { flightOf, type Flight } from "./flight.ts";
 import { startRank, type LiveRank } from "./live-rank.ts";
 import { PlayedJob } from "./played-job.ts";
 import { rankGroups } from "./rank-groups.ts";
+import { parsedTests, simulatedReport } from "./simulated-tests.ts";
 import { stageOperators } from "./stage-operators.ts";
 
 export interface LiveRunOptions {
@@ -32,6 +33,7 @@ export class LiveRun {
   /** When the job began, CLOCK_MONOTONIC in nanoseconds. */
   readonly startNs: number;
   #flights: Flight[] = [];
+  readonly #looked = new Map<number, number>();
 
   private constructor(
     played: PlayedJob,
@@ -104,6 +106,7 @@ export class LiveRun {
       const fault = struck?.get(one.rank);
       if (fault && one.tape.isStuck && !one.isStruck) this.#strike(one, fateOf(fault), nowNs);
       this.#beat(one, nowNs);
+      this.#test(one);
     }
     // The one before the oldest is needed for when the next begins.
     this.#flights = this.#flights.filter(
@@ -139,6 +142,27 @@ export class LiveRun {
     one.process.kill();
   }
 
+  /** As the probe does at the end of an iteration: who is past it must not begin. */
+  #test({ rank, rings, tape, isStruck }: LiveRank): void {
+    // Every rank is looked at once an iteration.
+    if (isStruck || this.#looked.get(rank) === tape.iteration) return;
+    this.#looked.set(rank, tape.iteration);
+    const ring = rings.at(-1)!;
+    const wanted = ring.testsWanted;
+    if (wanted === null) return;
+    const tests = parsedTests(wanted.text);
+    const over = tape.iteration - 1;
+    if (tests && over < tests.atIteration) return;
+    if (tests && over === tests.atIteration) {
+      const { simulation, board } = this.played;
+      const report = simulatedReport(simulation, board.specs, rank, tests, Date.now());
+      const path = `${ring.path}.validation.json`;
+      writeFileSync(`${path}.part`, JSON.stringify(report), { mode: 0o600 });
+      renameSync(`${path}.part`, path);
+    }
+    ring.testsDone(wanted.number);
+  }
+
   /** A process' own thread says that it lives, as long as it does. */
   #beat(one: LiveRank, nowNs: number): void {
     if (one.isStruck) return;
@@ -153,6 +177,7 @@ async function closeRank(one: LiveRank): Promise<void> {
   for (const ring of one.rings) {
     ring.close();
     rmSync(ring.path, { force: true });
+    rmSync(`${ring.path}.validation.json`, { force: true });
   }
   await one.process.close();
 }

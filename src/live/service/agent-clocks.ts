@@ -84,7 +84,7 @@ function offsetOf(last: readonly number[]): number {
 }
 
 function apart(offsetMs: number): string {
-  return `${duration(Math.abs(offsetMs))} ${offsetMs > 0 ? "ahead" : "behind"}`;
+  return `${duration(Math.abs(offsetMs))} ${offsetMs > 0 ? "ahead" : "behind, or its reports late"}`;
 }
 
 /** "back by 60 s", "ahead by 1.0 h" */

@@ -131,6 +131,14 @@ export const serveSchema = z.strictObject({
       silentSeconds: seconds.min(1).max(86_400).default(60),
     })
     .prefault({}),
+  validation: z
+    .strictObject({
+      enabled: z.boolean().default(true),
+      mostRanks: z.int().min(2).max(4096).default(256),
+      everySeconds: seconds.min(60).default(1800),
+      limitSeconds: seconds.min(1).max(120).default(10),
+    })
+    .prefault({}),
   fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(

@@ -33,6 +33,7 @@ export interface ServeConfig {
   readonly alerts: AlertsConfig;
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
+  readonly validation: ValidationConfig;
   /** Paths of files that say where machines hang in the network. */
   readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
@@ -67,6 +68,16 @@ export interface DetectionConfig {
   readonly pauseSeconds: number;
   /** Nobody has said anything of a job for so long: it is silent. */
   readonly silentSeconds: number;
+}
+
+/** Tests of GPUs and links that the service asks for by itself where a search ends in a group. */
+export interface ValidationConfig {
+  readonly enabled: boolean;
+  readonly mostRanks: number;
+  /** A job is held up once in this time at most. */
+  readonly everySeconds: number;
+  /** No rank tests for longer. */
+  readonly limitSeconds: number;
 }
 
 export interface JobConfig {
@@ -164,7 +175,7 @@ function sectionOf(value: unknown): object {
 }
 
 function complete(said: ServeFile, source: SecretSource, insecure: boolean): ServeConfig {
-  const { host, port, publicRead, detection } = said;
+  const { host, port, publicRead, detection, validation } = said;
   const at = (path: string): string => resolve(source.folder, path);
   const dataFolder = said.data === undefined ? defaultData(source.env) : at(said.data);
   const plain = said.tokens.filter((token) => token.plain).map(({ name }) => name);
@@ -189,6 +200,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     alerts: alertsOf(said.alerts, source),
     actions: actionsOf(said.actions, source),
     detection,
+    validation,
     fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
       name,

@@ -1,10 +1,12 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 import { groupBy } from "../../base/group-by.ts";
 import { ownProgram } from "../../base/own-program.ts";
+import { median } from "../../maths/robust.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
@@ -18,14 +20,19 @@ import type {
   LocalizeDecision,
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 export interface DiagnosisEnv {
   readonly ask: AskAgent;
   readonly connected: ConnectedAgents;
+  /** Whether the agent is connected and knows the request. */
+  canAsk(this: void, agent: string, word: string): boolean;
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
   incidents(this: void): Promise<ReadonlyMap<string, number>>;
+  /** Room for evidence, where the oldest goes first. */
+  makeRoom(this: void, bytes: number): Promise<boolean>;
   log(this: void, line: string): void;
   trouble(this: void, line: string): void;
 }
@@ -37,8 +44,8 @@ export async function localizeSlowdown(
   { run, suspicion, since, isAgain }: LocalizeDecision,
   env: DiagnosisEnv,
 ): Promise<Diagnosis & { readonly bytes: number }> {
-  const { slowFrom, beforeMs, afterMs } = suspicion;
-  const points = run.compared(slowFrom, beforeMs, afterMs, isAgain);
+  const { slowFrom, beforeMs, afterMs, intermittent = null } = suspicion;
+  const points = run.compared(suspicion, isAgain);
   const live = run.known();
   const reachable = [...run.ranks.values()]
     .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
@@ -46,7 +53,7 @@ export async function localizeSlowdown(
     .sort((a, b) => a - b);
   const before = env.fetchedBytes();
   const started = performance.now();
-  const { verdict, picture, rounds, readBytes, totalBytes } = await diagnoseSlowDown(
+  const { verdict, picture, rounds, readBytes, totalBytes, ...found } = await diagnoseSlowDown(
     {
       live,
       reachable,
@@ -54,6 +61,7 @@ export async function localizeSlowdown(
       slowFrom,
       beforeMs,
       afterMs,
+      intermittent,
       series: run.series(since),
       incidents: await env.incidents(),
     },
@@ -64,9 +72,29 @@ export async function localizeSlowdown(
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const share = totalBytes > 0 ? `${((100 * readBytes) / totalBytes).toFixed(2)} %` : "all";
   env.log(
-    `job ${run.job}: slow since iteration ${slowFrom}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
+    `job ${run.job}: slow ${intermittent ? `in ${intermittent.slow.length} of ${intermittent.of} iterations` : `since iteration ${slowFrom}`}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
   );
-  return { verdict, picture, bytes };
+  const slowdown = ofCulprit(run, suspicion, found.intermittent);
+  return { verdict, picture, bytes, slowdown, tests: found.tests };
+}
+
+/** The suspicion with the slow iterations that speak for the culprit alone. */
+function ofCulprit(
+  run: JobRun,
+  suspicion: SuspectedSlowdown,
+  intermittent: { readonly slow: readonly number[]; readonly of: number } | null,
+): SuspectedSlowdown {
+  if (!intermittent) return suspicion;
+  const { slow } = intermittent;
+  const took = slow.map((number) => run.durationMs(number)).filter((ms) => ms > 0);
+  const fromMs = run.startMs(slow[0]!);
+  return {
+    ...suspicion,
+    slowFrom: slow[0]!,
+    fromMs: Number.isNaN(fromMs) ? suspicion.fromMs : fromMs,
+    afterMs: took.length > 0 ? median(took) : suspicion.afterMs,
+    intermittent,
+  };
 }
 
 /** In a folder of its own, named by the time, so that the oldest come first. */
@@ -75,19 +103,52 @@ export async function diagnoseStandstill(
   parent: string,
   nowMs: number,
   env: DiagnosisEnv,
-): Promise<Diagnosis> {
+): Promise<Diagnosis | null> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     env.connected.has(agent),
   );
-  const folder = join(parent, `${time}-${run.job}-${kind}`);
-  const evidence = await collectFromAgents(run, folder, agents, env.ask, await env.incidents());
+  const incidents = await env.incidents();
+  const { records, logBytes } = wantedOf(run);
+  const isKept = await env.makeRoom(
+    run.ranks.size * (RINGS_EACH * RECORD_BYTES * records + logBytes),
+  );
+  // A full disk must not keep the service from an answer.
+  const folder = isKept
+    ? join(parent, `${time}-${run.job}-${kind}`)
+    : await mkdtemp(join(tmpdir(), "faultline-evidence-"));
+  try {
+    const evidence = await collectFromAgents(run, folder, agents, env.ask, incidents);
+    return await diagnoseEvidence(run, evidence, isKept, env);
+  } finally {
+    if (isKept) await removeOldFolders(parent);
+    else await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** null where agents had nothing: a folder that holds only job.json cannot be diagnosed. */
+async function diagnoseEvidence(
+  run: JobRun,
+  evidence: Evidence,
+  isKept: boolean,
+  env: DiagnosisEnv,
+): Promise<Diagnosis | null> {
   for (const line of evidence.troubles.slice(0, MOST_TROUBLES))
     env.trouble(`job ${run.job}: ${line}`);
   env.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
+  if (evidence.files === 0) return null;
   const { verdict, picture } = await diagnoseFolder(evidence.folder);
-  await removeOldFolders(parent);
-  return { verdict, picture, folder: evidence.folder };
+  return { verdict, picture, ...(isKept ? { folder: evidence.folder } : {}) };
+}
+
+/** How much is asked of each rank: less of each where there are many. */
+function wantedOf(run: JobRun): { readonly records: number; readonly logBytes: number } {
+  const ranks = Math.max(1, run.ranks.size);
+  const most = RECORDS_BYTES / RECORD_BYTES / ranks / RINGS_EACH;
+  return {
+    records: Math.max(LEAST_RECORDS, Math.min(MOST_RECORDS, 2 ** Math.floor(Math.log2(most)))),
+    logBytes: Math.min(LOG_BYTES, Math.floor(ALL_LOG_BYTES / ranks)),
+  };
 }
 
 /** Stacks take two seconds, disks of a sick machine longer. */
@@ -95,6 +156,7 @@ const PATIENCE_MS = 15_000;
 /** Bytes of all rings' last records together, and of one log's end. */
 const RECORDS_BYTES = 64 << 20;
 const RECORD_BYTES = 64;
+const RINGS_EACH = 2;
 const MOST_RECORDS = 8192;
 const LEAST_RECORDS = 128;
 const LOG_BYTES = 1 << 20;
@@ -123,12 +185,7 @@ async function collectFromAgents(
   incidents: ReadonlyMap<string, number>,
 ): Promise<Evidence> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const ranks = Math.max(1, run.ranks.size);
-  const records = Math.max(
-    LEAST_RECORDS,
-    Math.min(MOST_RECORDS, 2 ** Math.floor(Math.log2(RECORDS_BYTES / RECORD_BYTES / ranks / 2))),
-  );
-  const logBytes = Math.min(LOG_BYTES, Math.floor(ALL_LOG_BYTES / ranks));
+  const { records, logBytes } = wantedOf(run);
   const troubles: string[] = [];
   let files = 0;
   await Promise.all(

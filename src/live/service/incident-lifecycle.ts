@@ -4,6 +4,7 @@
  */
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 export interface Suspicion {
   readonly job: string;
@@ -85,6 +86,29 @@ export function withWaste(incident: Incident, wastedGpuMs: number): Incident {
   return { ...incident, wastedGpuMs };
 }
 
+/** How often it was slow so far; nothing of that where all iterations are. */
+export function withIntermittent(
+  known: Incident,
+  { beforeMs, afterMs, intermittent }: SuspectedSlowdown,
+): Incident {
+  const incident: { -readonly [K in keyof Incident]: Incident[K] } = { ...known };
+  delete incident.intermittent;
+  if (!intermittent) return incident;
+  const { slow, of } = intermittent;
+  return { ...incident, intermittent: { slow: slow.length, of, ratio: afterMs / beforeMs } };
+}
+
+/** The ranks tested themselves: what came out, and what it cost. */
+export function validated(
+  incident: Incident,
+  validation: NonNullable<Incident["validation"]>,
+  verdict: Verdict | null,
+  nowMs: number,
+): Incident {
+  const known = { ...incident, validation };
+  return verdict ? confirmed(known, verdict, nowMs) : changed(known, nowMs, {});
+}
+
 export function isOpen({ state }: Incident): boolean {
   return state !== "resolved";
 }
@@ -100,7 +124,13 @@ export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
   return areMachines && first.machine !== null && first.machine === second.machine;
 }
 
-const KINDS: readonly Incident["kind"][] = ["hang", "crash", "fail-slow", "faulty-machine"];
+const KINDS: readonly Incident["kind"][] = [
+  "hang",
+  "crash",
+  "fail-slow",
+  "regression",
+  "faulty-machine",
+];
 
 function told(incident: Incident, verdict: Verdict): Partial<Incident> {
   const kind = KINDS.find((each) => each === verdict.kind) ?? incident.kind;

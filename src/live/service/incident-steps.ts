@@ -1,5 +1,5 @@
 /** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
-import { rankWords } from "../../base/text.ts";
+import { intermittentWords, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
@@ -10,6 +10,8 @@ import {
   relapsed,
   resolved,
   suspected,
+  validated,
+  withIntermittent,
   withWaste,
 } from "./incident-lifecycle.ts";
 import type {
@@ -22,6 +24,7 @@ import type {
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { type JobState, runName, withWasteNow } from "./job-state.ts";
+import { unheardOf, withUnheard } from "./partial-view.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 
@@ -60,28 +63,49 @@ export function recentSlowdown({ state, nowMs }: Turn): Incident | null {
 export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
-  const { run, suspicion: slowdown, slow: slowIterations, isAgain, isLast } = search;
+  const { run, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
-  if (!diagnosis || now?.slowFrom !== slowdown.slowFrom) return;
-  const { verdict } = diagnosis;
+  if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom) return;
+  const { slowdown = search.suspicion } = diagnosis;
+  const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
   const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
-  if (isAgain && !isSure) return;
+  if (isAgain && !isSure) {
+    if (slowdown.intermittent) state.slowdowns.miss();
+    return;
+  }
   if (!isSure && (!isLast || now.isTentative)) return;
   state.slowdowns.settle();
+  if (diagnosis.tests)
+    enqueue(state, {
+      step: "validate",
+      run,
+      tests: diagnosis.tests,
+      iterationMs: slowdown.afterMs,
+    });
   // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
-  if (state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
+  const isSameKind = Boolean(state.slow?.intermittent) === Boolean(slowdown.intermittent);
+  if (isSameKind && state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
+  // What tests found out, a search that ends in the same group does not take back.
+  if (state.slow?.validation?.isNamed && accusesSame(state.slow.verdict, verdict)) return;
   const old = recentSlowdown(turn);
   if (!state.slow && old && accusesSame(old.verdict, verdict)) {
     const again = relapsed(old, verdict, slowdown.slowFrom, nowMs);
     // What it lost the first time is part of it again.
     state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
     const wasted = old.wastedGpuMs + lostSince(state, run, slowdown);
-    store(turn, "slow", withWaste(again, wasted), publish(again, diagnosis));
+    const record = withIntermittent(withWaste(again, wasted), slowdown);
+    store(turn, "slow", record, publish(again, { ...diagnosis, verdict }));
     return;
   }
-  const confirm: JobStep = { step: "confirm", which: "slow", diagnosis, atMs: nowMs };
+  const confirm: JobStep = {
+    step: "confirm",
+    which: "slow",
+    diagnosis: { ...diagnosis, verdict },
+    slowdown,
+    atMs: nowMs,
+  };
   perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
 }
 
@@ -93,18 +117,19 @@ function addsNothing(first: Verdict, second: Verdict): boolean {
 }
 
 /** GPU-milliseconds lost by the iterations that were slow before the slowdown was noticed. */
-function lostSince(
-  { healthySince }: JobState,
-  run: JobRun,
-  { slowFrom, beforeMs }: SuspectedSlowdown,
-): number {
-  return run.lostMs(slowFrom, healthySince, beforeMs) * run.gpus;
+function lostSince({ healthySince }: JobState, run: JobRun, slowdown: SuspectedSlowdown): number {
+  return run.lostMs(slowdown, healthySince) * run.gpus;
 }
 
 /** Whatever the evidence is good for, an incident is confirmed: nothing goes on. A suspicion needs proof. */
-export function onCollected(turn: Turn, { evidence, diagnosis }: EventOf<"collected">): void {
+export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
+  const { evidence } = event;
+  const diagnosis = event.diagnosis && {
+    ...event.diagnosis,
+    verdict: withUnheard(event.diagnosis.verdict, unheardOf(evidence.run, null, nowMs)),
+  };
   const { run, id, kind, ranks, says } = evidence;
   const { suspicion } = state;
   if (suspicion?.incident.id === id) {
@@ -171,8 +196,9 @@ function perform(turn: Turn, step: JobStep): void {
     case "confirm": {
       const now = state[step.which];
       if (!now) break;
+      const known = step.slowdown ? withIntermittent(now, step.slowdown) : now;
       const incident = confirmed(
-        withWasteNow(state, step.which, now, nowMs),
+        withWasteNow(state, step.which, known, nowMs),
         step.diagnosis.verdict,
         step.atMs,
       );
@@ -191,7 +217,38 @@ function perform(turn: Turn, step: JobStep): void {
       break;
     case "publish":
       decisions.push(step.decision);
+      break;
+    case "validate":
+      validate(turn, step);
+      break;
+    case "validated":
+      if (state.slow?.id === step.id) {
+        const { validation, verdict } = step.validated;
+        const next = verdict && publish(state.slow, { verdict });
+        store(turn, "slow", validated(state.slow, validation, verdict, step.atMs), next);
+      }
   }
+}
+
+/** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
+const LEAD_MS = 4000;
+const LEAD_ITERATIONS = 4;
+
+/** Once an incident, and not more often than is allowed: the job waits for the tests. */
+function validate(
+  { state, nowMs, decisions }: Turn,
+  { run, tests, iterationMs }: Extract<JobStep, { step: "validate" }>,
+): void {
+  const { slow, testedMs, options } = state;
+  const allowed = options.validation;
+  if (!allowed || !slow || slow.validation || run !== state.run) return;
+  const ranks = tests.groups.reduce((sum, group) => sum + group.length, 0);
+  if (ranks > allowed.mostRanks || nowMs - testedMs < allowed.everyMs) return;
+  state.testedMs = nowMs;
+  const lead = Math.max(LEAD_ITERATIONS, Math.ceil(LEAD_MS / iterationMs));
+  const atIteration = run.lastIteration + lead;
+  const { limitMs } = allowed;
+  decisions.push({ do: "validate", run, id: slow.id, tests, atIteration, iterationMs, limitMs });
 }
 
 function decide(
@@ -212,22 +269,28 @@ function decide(
   state.isBusy = true;
 }
 
+function slowdownWords({ slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown): string {
+  const ratio = afterMs / beforeMs;
+  return intermittent
+    ? intermittentWords(intermittent.slow.length, intermittent.of, ratio)
+    : `iterations take ${ratio.toFixed(2)} times as long since iteration ${slowFrom}`;
+}
+
 function suspectedSlowdown(
   { state, nowMs }: Turn,
   { run, slowdown }: Extract<JobStep, { step: "suspect" }>,
 ): Incident {
-  const { slowFrom, fromMs, beforeMs, afterMs } = slowdown;
-  const ratio = (afterMs / beforeMs).toFixed(2);
+  const { slowFrom, fromMs } = slowdown;
   const record = suspected({
     job: state.job,
     run: run.run,
     kind: "fail-slow",
-    summary: `iterations take ${ratio} times as long since iteration ${slowFrom}; searching for the root cause`,
+    summary: `${slowdownWords(slowdown)}; searching for the root cause`,
     onsetMs: fromMs,
     nowMs,
     fromIteration: slowFrom,
   });
-  return withWaste(record, lostSince(state, run, slowdown));
+  return withIntermittent(withWaste(record, lostSince(state, run, slowdown)), slowdown);
 }
 
 function store(

@@ -21,6 +21,8 @@ export interface IncidentWriterOptions {
   state(this: void): object;
   /** A record has changed and is safe. */
   changed(this: void, incident: Incident): void;
+  /** A write failed; whether it did for lack of room: the record is then kept in memory, and shown all the same. */
+  hasNoRoom(this: void, error: unknown): boolean;
   /** Another service took over; called once. */
   lost(this: void): void;
 }
@@ -90,6 +92,7 @@ export class IncidentWriter {
         return;
       } catch (error) {
         if (error instanceof LeaseLost) throw error;
+        if (this.#options.hasNoRoom(error)) return;
         await new Promise<void>((resolve) => {
           this.#options.alertsEnv.setTimer(waitMs, resolve);
         });
@@ -133,7 +136,8 @@ export class IncidentWriter {
       if (!first) return;
       try {
         await this.#options.history.putIncident(first);
-      } catch {
+      } catch (error) {
+        this.#options.hasNoRoom(error);
         return;
       }
       // The next change writes the document without it: a row that is put twice is one.

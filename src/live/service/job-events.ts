@@ -4,8 +4,10 @@ import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
+import type { LiveDiagnosis } from "../../pipeline/live-slowdown.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 import type { SlowdownDecision, SuspectedSlowdown } from "./slowdown-detector.ts";
+import type { Validated } from "./validate-group.ts";
 
 /** Agents that are connected now. */
 export type ConnectedAgents = Pick<ReadonlySet<string>, "has">;
@@ -21,8 +23,12 @@ export interface Incidents {
 /** What a search, or the evidence of a job that stands still, came to. */
 export interface Diagnosis {
   readonly verdict: Verdict;
+  /** The slowdown as the search saw it: of an intermittent one, the iterations of the culprit alone. */
+  readonly slowdown?: SuspectedSlowdown;
   /** May come after the verdict, which does not wait for it. */
   readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
+  /** What tests of GPUs and links would tell; null where they would not. */
+  readonly tests?: LiveDiagnosis["tests"];
   /** Where the evidence lies. */
   readonly folder?: string;
 }
@@ -46,6 +52,7 @@ type JobEventKind =
   | { type: "saved"; save: SaveDecision }
   | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
   | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
+  | { type: "validated"; id: string; validated: Validated }
   /** A decision could not be carried out. */
   | { type: "failed" };
 
@@ -81,6 +88,19 @@ export interface CollectDecision {
   readonly says: string;
 }
 
+/** Nothing waits for it: the tests come after some iterations. */
+export interface ValidateDecision {
+  readonly do: "validate";
+  readonly run: JobRun;
+  /** Of the incident. */
+  readonly id: string;
+  readonly tests: NonNullable<Diagnosis["tests"]>;
+  readonly atIteration: number;
+  /** What one takes at present. */
+  readonly iterationMs: number;
+  readonly limitMs: number;
+}
+
 export interface PublishDecision {
   readonly do: "publish";
   readonly incident: Incident;
@@ -91,6 +111,7 @@ export type JobDecision =
   | SaveDecision
   | LocalizeDecision
   | CollectDecision
+  | ValidateDecision
   /** The incident's record is saved, and this is what it was made of. */
   | PublishDecision
   | Readonly<{ do: "record-iterations"; run: JobRun; iterations: readonly JobIteration[] }>
@@ -101,8 +122,16 @@ export type JobDecision =
 export type JobStep = Readonly<
   | { step: "save"; incident: Incident }
   | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown; next: JobStep | null }
-  | { step: "confirm"; which: "slow" | "still"; diagnosis: Diagnosis; atMs: number }
+  | {
+      step: "confirm";
+      which: "slow" | "still";
+      diagnosis: Diagnosis;
+      slowdown?: SuspectedSlowdown;
+      atMs: number;
+    }
   | { step: "resolve"; which: "slow" | "still"; why: string }
   | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
   | { step: "publish"; decision: PublishDecision }
+  | { step: "validate"; run: JobRun; tests: NonNullable<Diagnosis["tests"]>; iterationMs: number }
+  | { step: "validated"; id: string; validated: Validated; atMs: number }
 >;

@@ -5,7 +5,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
-import { newJobState, savedState, type JobState } from "./job-state.ts";
+import { newJobState, savedState, type JobState, type ValidationOptions } from "./job-state.ts";
 
 const ALL = { has: () => true };
 const BEAT = {
@@ -49,11 +49,13 @@ type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 
 /** A job of two ranks and one agent, whose decisions nobody carries out but the test. */
 class Driver {
-  state: JobState = newJobState("job", null, null, {
-    hangMs: 30_000,
-    pauseMs: 900_000,
-    relapseMs: 600_000,
-  });
+  state: JobState;
+
+  constructor(validation: ValidationOptions | null = null) {
+    const options = { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation };
+    this.state = newJobState("job", null, null, options);
+  }
+
   nowMs = 1_000_000;
   readonly decisions: JobDecision[] = [];
 
@@ -174,6 +176,96 @@ describe("reduceJob", () => {
     expect(job.last("refuse")).toMatchObject({ rows: 2 });
   });
 
+  it("opens an incident for iterations that are slow now and then, in those words", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    for (const from of [41, 51, 61]) {
+      job.iterate(from, 1, 1800);
+      if (from < 61) job.iterate(from + 1, 9, 1000);
+    }
+    const search = job.last("localize");
+    expect(search.suspicion.intermittent).toEqual({ slow: [41, 51, 61], of: 61 });
+    job.send({ type: "localized", search, diagnosis: { verdict: VERDICT } });
+    const { incident } = job.last("save");
+    expect(incident.summary).toMatch(/^slow in 3 of the last 61 iterations, \+80 % each/);
+    expect(incident.intermittent).toMatchObject({ slow: 3, of: 61 });
+    // Only what the slow ones took beyond the others, of two GPUs.
+    expect(incident.wastedGpuMs).toBeCloseTo(2 * 3 * 800, -2);
+  });
+
+  describe("with a search that ends in a group", () => {
+    const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
+    const tests = {
+      groups: [[0, 1, 2]],
+      verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
+    };
+    const confirmed = (validation: ValidationOptions | null): Driver => {
+      const job = new Driver(validation);
+      job.begin();
+      job.iterate(1, 40, 1000);
+      job.iterate(41, 3, 2000);
+      const search = job.last("localize");
+      job.send({ type: "localized", search, diagnosis: { verdict: VERDICT, tests } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job;
+    };
+    const decided = (job: Driver): boolean => job.decisions.some((one) => one.do === "validate");
+
+    it("asks its ranks to test themselves some iterations later, and takes what they found", () => {
+      const job = confirmed(allowed);
+      const decision = job.last("validate");
+      expect(decision).toMatchObject({ id: job.state.slow!.id, atIteration: 47, limitMs: 5000 });
+      const validation = {
+        ranks: [0, 1, 2],
+        atIteration: 47,
+        outcome: "the link between 0 and 1 is slow",
+        isNamed: true,
+        tookMs: 300,
+        costGpuMs: 600,
+      };
+      const link = {
+        ...VERDICT,
+        summary: "the link",
+        suspects: [{ ...VERDICT.suspects[0]!, ranks: [1, 0] }],
+      };
+      const event = { id: decision.id, validated: { validation, verdict: link } };
+      expect(job.send({ type: "validated", ...event })).toEqual(["save"]);
+      expect(job.last("save").incident).toMatchObject({ summary: "the link", validation });
+      job.send({ type: "saved", save: job.last("save") });
+      // A later search that ends in the group again takes nothing back.
+      const search = { ...job.last("localize"), isAgain: true };
+      const diagnosis = { verdict: { ...VERDICT, confidence: 1 }, tests };
+      job.send({ type: "localized", search, diagnosis });
+      expect(job.state.slow!.verdict).toBe(link);
+      expect(job.decisions.filter((one) => one.do === "validate")).toHaveLength(1);
+    });
+
+    it("asks nobody where that is switched off, the group is too large, or it did a while ago", () => {
+      expect(decided(confirmed(null))).toBe(false);
+      expect(decided(confirmed({ ...allowed, mostRanks: 2 }))).toBe(false);
+      const job = confirmed(allowed);
+      expect(decided(job)).toBe(true);
+      const { testedMs } = job.state;
+      expect(job.nowMs - testedMs).toBeLessThan(allowed.everyMs);
+    });
+
+    it("drops what comes after the incident is over", () => {
+      const job = confirmed(allowed);
+      const validation = {
+        ranks: [0, 1, 2],
+        atIteration: 47,
+        outcome: "none stands out",
+        isNamed: false,
+        tookMs: null,
+        costGpuMs: null,
+      };
+      const validated = { validation, verdict: null };
+      expect(job.send({ type: "validated", id: "another", validated })).toEqual([]);
+    });
+  });
+
   const hung = (cause: Cause, change: Partial<Verdict> = {}): Verdict => ({
     ...VERDICT,
     kind: "hang",
@@ -214,6 +306,29 @@ describe("reduceJob", () => {
     expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
     job.iterate(41, 3, 1000);
     expect(job.last("save").incident.state).toBe("resolved");
+  });
+
+  it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    let next = 41;
+    for (let hang = 1; hang <= 3; hang++) {
+      silent(5, job);
+      expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(hang);
+      job.send({
+        type: "collected",
+        evidence: job.last("collect"),
+        diagnosis: { verdict: hung("gpu-hang") },
+      });
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).not.toBeNull();
+      job.iterate(next, 1, 30_000);
+      job.iterate(next + 1, 12, 1000);
+      next += 13;
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).toBeNull();
+    }
   });
 
   it("opens nothing while a rank saves a checkpoint, whatever waits for it", () => {

@@ -46,12 +46,17 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   points: onPoints,
   beat: onBeat,
   event: onEvent,
-  "agent-gone": ({ state }, { agent }) => state.standstills.forget(agent),
+  "agent-gone": ({ state }, { agent }) => {
+    state.standstills.forget(agent);
+    state.run?.heardMs.set(agent, -Infinity);
+  },
   tick: onTick,
   actions: onActions,
   saved: onSaved,
   localized: onLocalized,
   collected: onCollected,
+  validated: ({ state }, { id, validated, nowMs }) =>
+    enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
   failed: ({ state }) => void (state.isBusy = false),
 };
 
@@ -73,6 +78,7 @@ function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">
     endRun(turn, report.run);
     beginRun(turn, report);
   }
+  state.run!.heardMs.set(agent, nowMs);
   const ranks = state.run!.take(agent, machine, report, connected);
   if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
 }
@@ -123,6 +129,9 @@ function beginRun({ state }: Turn, report: JobReport): void {
         beforeMs: baselineMs,
         afterMs: baselineMs * RESUMED_RATIO,
         isTentative: false,
+        ...(slow.intermittent
+          ? { intermittent: { slow: [slow.fromIteration ?? 0], of: slow.intermittent.of } }
+          : {}),
       },
       slow.verdict !== null,
     );
@@ -141,6 +150,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   const { run } = state;
   // An agent that has not introduced itself to this service yet: it will.
   if (!run) return;
+  run.heardMs.set(agent, nowMs);
   const { epoch } = run;
   const { own, foreign } = run.addPoints(agent, report, nowMs);
   if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
@@ -160,6 +170,7 @@ function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void 
   const { run } = state;
   if (!run?.isOf(agent, beat.run)) return;
   state.seenMs = nowMs;
+  run.heardMs.set(agent, nowMs);
   const gone = new Set(beat.gone);
   const stopped = new Set(beat.stopped);
   for (const [rank, one] of run.ranksOf(agent))
@@ -225,15 +236,25 @@ function countIterations(turn: Turn, run: JobRun): void {
   const { state, decisions, nowMs } = turn;
   const iterations = run.count(nowMs);
   if (iterations.length === 0) return;
+  if (state.still) run.disrupted(iterations);
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);
     for (const decision of state.slowdowns.push(one))
       if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
-    const isHealthy = !state.slowdowns.suspicion && !state.slow && one.levelMs > 0;
+    const { suspicion } = state.slowdowns;
+    // The level of a job that is slow now and then is healthy.
+    const isHealthy = (!suspicion || suspicion.intermittent) && !state.slow && one.levelMs > 0;
     if (isHealthy && isUncounted(state, one)) state.baselineMs = one.levelMs;
     // While the job stands still, that is what costs.
-    if (state.slow && !state.still && state.baselineMs !== null && isUncounted(state, one)) {
+    const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);
+    if (
+      state.slow &&
+      !state.still &&
+      state.baselineMs !== null &&
+      isLost &&
+      isUncounted(state, one)
+    ) {
       const lostMs = Math.max(0, one.durationMs - state.baselineMs);
       state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
     }

@@ -8,6 +8,7 @@ import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
+import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import type { Pace } from "./standstill-detector.ts";
 import { type PastPause, usualPauseMs } from "./usual-pauses.ts";
 
@@ -32,6 +33,8 @@ const SAME_START_MS = 10 * 60_000;
 /** Iterations of each kind that are compared: more say no more, and cost. */
 const MOST_NORMAL = 16;
 const MOST_SLOW = 8;
+/** Of those that are slow now and then: who is at fault in which of them has to be found out. */
+const MOST_PICKED = 40;
 
 export interface RunRank {
   readonly report: RankReport;
@@ -65,7 +68,11 @@ export class JobRun {
   /** The same by agent: each says every two seconds how its own are. */
   readonly #byAgent = new Map<string, Map<Rank, RunRank>>();
   readonly points = new PointTable();
+  /** When each agent was last heard. */
+  readonly heardMs = new Map<string, number>();
   readonly pauses = new Set<number>();
+  /** Iterations in which the job stood still with an incident: no pause that would be usual. */
+  readonly #disrupted = new Set<number>();
   worldSize = 0;
   /** How often its numbers went back: it was started from a checkpoint within the run. */
   epoch = 0;
@@ -219,13 +226,29 @@ export class JobRun {
     return this.#firstPush + this.#numbers.length;
   }
 
+  /** When an iteration that is remembered began, milliseconds since 1970; NaN where it is not. */
+  startMs(iteration: number): number {
+    const at = this.#numbers.lastIndexOf(iteration);
+    return (this.#ends[at] ?? NaN) - (this.#durations[at] ?? NaN);
+  }
+
+  durationMs(iteration: number): number {
+    return this.#durations[this.#numbers.lastIndexOf(iteration)] ?? NaN;
+  }
+
   /** Of the last iterations, without those in which the job stood still. */
   get longestMs(): number {
     const from = Math.max(0, this.#durations.length - LOOKED_BACK);
     let longest = 0;
     for (let i = from; i < this.#durations.length; i++)
-      if (!this.pauses.has(this.#numbers[i]!)) longest = Math.max(longest, this.#durations[i]!);
+      if (!this.pauses.has(this.#numbers[i]!) && !this.#disrupted.has(this.#numbers[i]!))
+        longest = Math.max(longest, this.#durations[i]!);
     return longest;
+  }
+
+  disrupted(iterations: readonly JobIteration[]): void {
+    for (const { iteration } of iterations) this.#disrupted.add(iteration);
+    if (this.#disrupted.size > KEPT_ITERATIONS) this.#disrupted.delete([...this.#disrupted][0]!);
   }
 
   get pace(): Pace {
@@ -239,7 +262,7 @@ export class JobRun {
     // The first iteration of a run warms up.
     for (let i = this.#numbers.length - 1; i > 0 && pauses.length < MOST_PAUSES; i--) {
       const iteration = this.#numbers[i]!;
-      if (!this.pauses.has(iteration)) continue;
+      if (!this.pauses.has(iteration) || this.#disrupted.has(iteration)) continue;
       const durationMs = this.#durations[i]!;
       if (durationMs > LEAST_PAUSE * this.levelMs) pauses.push({ iteration, durationMs });
     }
@@ -247,16 +270,28 @@ export class JobRun {
   }
 
   /**
-   * Iterations to compare: the last ones that took about as long as before, and the first that took longer. What was
-   * slow for another reason, a checkpoint or the incident before, is neither.
+   * Iterations to compare: the last ones that took about as long as before, and the first that took longer; of an
+   * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
+   * neither.
    */
-  compared(slowFrom: number, beforeMs: number, afterMs: number, isAgain = false): LivePoints {
+  compared(
+    { slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown,
+    isAgain = false,
+  ): LivePoints {
     const between = (beforeMs + afterMs) / 2;
     const counted = this.points.iterations.filter(
       (number) => number <= this.#counted && !this.pauses.has(number),
     );
     const of = (wanted: (number: number, ms: number) => boolean): number[] =>
       counted.filter((number) => wanted(number, this.points.whole(number)?.durationMs ?? NaN));
+    if (intermittent) {
+      const isSlow = new Set(intermittent.slow);
+      const regular = of((number, ms) => !isSlow.has(number) && ms < between);
+      // A spike of many times the length looks like a standstill to the tracker, which pauses are made of.
+      const slow = intermittent.slow.filter((number) => this.points.whole(number) !== null);
+      const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
+      return this.points.window(all.sort((a, b) => a - b));
+    }
     const normal = of((number, ms) => number < slowFrom && ms < between).slice(-MOST_NORMAL);
     const since = of((number, ms) => number >= slowFrom && ms >= between);
     // At a later look the latest: somebody else may be slow by now.
@@ -283,11 +318,15 @@ export class JobRun {
     };
   }
 
-  /** Milliseconds beyond a healthy level, summed over the whole job's iterations from one on. */
-  lostMs(fromIteration: number, fromPush: number, healthyMs: number): number {
+  /** Milliseconds beyond a healthy level, summed over the whole job's slow iterations. */
+  lostMs({ slowFrom, beforeMs, intermittent }: SuspectedSlowdown, fromPush: number): number {
+    const slow = intermittent && new Set(intermittent.slow);
     let lost = 0;
-    for (let i = Math.max(0, fromPush - this.#firstPush); i < this.#numbers.length; i++)
-      if (this.#numbers[i]! >= fromIteration) lost += Math.max(0, this.#durations[i]! - healthyMs);
+    for (let i = Math.max(0, fromPush - this.#firstPush); i < this.#numbers.length; i++) {
+      const number = this.#numbers[i]!;
+      if (slow ? slow.has(number) : number >= slowFrom)
+        lost += Math.max(0, this.#durations[i]! - beforeMs);
+    }
     return lost;
   }
 

@@ -6,12 +6,24 @@ import type { Incident } from "../../model/incident.ts";
 import { withWaste } from "./incident-lifecycle.ts";
 import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
+import { unheardOf, unheardWords } from "./partial-view.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
 import { StandstillDetector, type StandstillOptions } from "./standstill-detector.ts";
 
 export interface DetectionOptions extends StandstillOptions {
   /** A resolved incident that comes back within this time with the same suspects is the same incident. */
   readonly relapseMs: number;
+  /** Tests of GPUs and links that the service asks for by itself; null: never. */
+  readonly validation: ValidationOptions | null;
+}
+
+export interface ValidationOptions {
+  /** A larger group is not tested. */
+  readonly mostRanks: number;
+  /** The job is not held up again within this time. */
+  readonly everyMs: number;
+  /** No rank tests for longer. */
+  readonly limitMs: number;
 }
 
 /**
@@ -48,6 +60,8 @@ export interface JobState extends Incidents {
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
+  /** When the ranks were last asked to test themselves, milliseconds since 1970. */
+  readonly testedMs: number;
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
@@ -94,6 +108,7 @@ export function newJobState(
     suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
+    testedMs: -Infinity,
     steps: [],
     isBusy: false,
   };
@@ -161,14 +176,16 @@ export function savedState(state: JobState): SavedJobState {
 }
 
 /** What is missing to watch the whole job, a sentence each. */
-export function missingParts({ run, claims }: JobState, connected: ConnectedAgents): string[] {
+export function missingParts(
+  { run, claims, suspicion }: JobState,
+  connected: ConnectedAgents,
+  nowMs: number,
+): string[] {
   if (!run) return ["no agent has reported this job since the service started"];
   const missing: string[] = [];
-  const silent = [...run.ranks.values()].filter(({ agent }) => !connected.has(agent));
-  if (silent.length > 0)
-    missing.push(
-      `${rankWords(silent.map(({ report }) => report.rank))}: the agent is not connected`,
-    );
+  if (suspicion) missing.push(`suspected, and no incident yet: ${suspicion.incident.summary}`);
+  const unheard = unheardWords(unheardOf(run, connected, nowMs));
+  if (unheard !== null) missing.push(unheard);
   for (const [name, ranks] of claims)
     missing.push(
       `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,

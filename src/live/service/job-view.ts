@@ -20,13 +20,11 @@ export function jobView(leased: LeasedJob, service: Service): JobView {
     baselineMs: saved.baselineMs,
     incident: leased.open[0]?.id ?? null,
     wastedGpuMs: leased.wastedGpuMs,
-    lacks: [...leased.missing(service.agents), ...clocks(run?.agents ?? [], service)],
+    lacks: [
+      ...leased.missing(service.agents),
+      ...[service.clocks.words(run?.agents ?? []), service.data.says].filter((one) => one !== null),
+    ],
   };
-}
-
-function clocks(agents: readonly string[], service: Service): string[] {
-  const words = service.clocks.words(agents);
-  return words === null ? [] : [words];
 }
 
 function healthOf({ open, hasEnded, run }: LeasedJob, isSilent: boolean): JobView["health"] {

@@ -47,6 +47,7 @@ class Stage {
   nowMs = 1_000_000;
   readonly saved: Incident[] = [];
   readonly found: [id: string, Verdict][] = [];
+  write: () => Promise<void> = () => Promise.resolve();
   collect: () => Promise<Verdict | null> = () => Promise.resolve(VERDICT);
   localize: () => Promise<Verdict | null> = () => Promise.resolve(SLOW);
   searches = 0;
@@ -62,7 +63,7 @@ class Stage {
       lease: {
         job: "j",
         isHeld: true,
-        write: () => Promise.resolve(),
+        write: () => this.write(),
         onLost: () => undefined,
         release: () => Promise.resolve(),
       },
@@ -77,9 +78,10 @@ class Stage {
         setTimer: () => () => undefined,
       },
       actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
-      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000 },
+      detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
+      hasNoRoom: (error) => /ENOSPC/.test(String(error)),
       effects: {
         nowMs,
         localize: async () => {
@@ -92,6 +94,7 @@ class Stage {
           return verdict && { verdict };
         },
         publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
+        validate: () => Promise.reject(new Error("nobody is asked")),
         recordIterations: () => undefined,
         trouble: () => undefined,
       },
@@ -231,6 +234,16 @@ describe("LeasedJob", () => {
     await stage.wait(400_000);
     expect(stage.saved.at(-1)!.state).toBe("resolved");
     expect(stage.leased.hasEnded).toBe(true);
+  });
+
+  it("shows and confirms an incident that cannot be written because the disk is full", async () => {
+    const stage = new Stage();
+    stage.start();
+    await stage.iterations(1, 20);
+    stage.write = () => Promise.reject(new Error("ENOSPC: no space left on device, write"));
+    await stage.hang();
+    expect(stage.states).toEqual(["suspected", "confirmed"]);
+    expect(stage.leased.open[0]).toMatchObject({ state: "confirmed", ranks: [1] });
   });
 
   it("collects again after a restart in the middle, and sees the job go on", async () => {

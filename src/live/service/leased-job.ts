@@ -28,16 +28,20 @@ import type {
   JobEvent,
   LocalizeDecision,
   SaveDecision,
+  ValidateDecision,
 } from "./job-events.ts";
 import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
+import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
+import type { Validated } from "./validate-group.ts";
 
 /** What a job needs from the service. */
 export interface JobEffects {
   nowMs(this: void): number;
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
   collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
+  validate(this: void, tests: ValidateDecision): Promise<Validated>;
   /** The incident's record is saved, and this is what it was made of. */
   publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
   recordIterations(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
@@ -61,6 +65,7 @@ export class LeasedJob {
   readonly job: string;
   readonly writer: IncidentWriter;
   readonly #options: LeasedJobOptions;
+  readonly #regressions: RegressionWatch;
   #state: JobState;
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
@@ -71,12 +76,23 @@ export class LeasedJob {
     this.#options = options;
     this.job = options.lease.job;
     const document = documentOf(options.document);
+    this.#regressions = new RegressionWatch(
+      {
+        save: (incident) => this.writer.save(incident),
+        trouble: (error) => this.#trouble(error),
+      },
+      savedRegressions(options.document),
+    );
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => ({ ...this.saved, machines: this.#machines() }),
+      state: () => ({
+        ...this.saved,
+        machines: this.#machines(),
+        regressions: this.#regressions.state,
+      }),
     });
   }
 
@@ -106,7 +122,8 @@ export class LeasedJob {
 
   /** Open incidents that are saved, the worst first. */
   get open(): readonly Incident[] {
-    return openIncidents(this.#state, this.#options.effects.nowMs());
+    const { open } = this.#regressions;
+    return [...openIncidents(this.#state, this.#options.effects.nowMs()), ...(open ? [open] : [])];
   }
 
   /** The same, and the one that was resolved last. */
@@ -120,7 +137,7 @@ export class LeasedJob {
   }
 
   missing(connected: ConnectedAgents): readonly string[] {
-    return missingParts(this.#state, connected);
+    return missingParts(this.#state, connected, this.#options.effects.nowMs());
   }
 
   /** What of the report was refused, because another agent has those ranks; null for nothing. */
@@ -140,6 +157,9 @@ export class LeasedJob {
 
   beat(agent: string, beat: BeatReport["jobs"][number]): void {
     this.#dispatch({ type: "beat", agent, beat });
+    const { run } = this;
+    if (beat.work && run?.isOf(agent, beat.run))
+      this.#regressions.take(agent, run, beat.work, this.#options.effects.nowMs());
   }
 
   agentGone(agent: string): void {
@@ -148,17 +168,20 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
+    if (this.run) this.#regressions.tick(this.run, this.#options.effects.nowMs());
   }
 
   /** Waits for what is being carried out. */
   async idle(): Promise<void> {
     let last: Promise<void> | null = null;
     while (last !== this.#step) await (last = this.#step);
+    await this.#regressions.idle();
   }
 
   /** What was left undone when the last service that held it ended. */
   async recover(): Promise<void> {
     this.writer.flush();
+    if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
     for (const incident of this.#records()) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
@@ -213,6 +236,10 @@ export class LeasedJob {
       case "collect":
         this.#step = this.#collect(decision);
         break;
+      case "validate":
+        // Not a step: some iterations pass until the ranks test themselves.
+        void this.#validate(decision);
+        break;
       case "publish":
         effects.publish(decision.incident, decision.diagnosis);
         break;
@@ -229,6 +256,15 @@ export class LeasedJob {
     } catch (error) {
       this.#trouble(error);
       this.#dispatch({ type: "failed" });
+    }
+  }
+
+  async #validate(decision: ValidateDecision): Promise<void> {
+    try {
+      const validated = await this.#options.effects.validate(decision);
+      this.#dispatch({ type: "validated", id: decision.id, validated });
+    } catch (error) {
+      this.#trouble(error);
     }
   }
 

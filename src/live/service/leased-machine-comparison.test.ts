@@ -87,6 +87,7 @@ async function site(sick = 4) {
       writing: {
         history,
         alerts: readServeConfig(null, {}, { HOME: "/" }).alerts,
+        hasNoRoom: () => false,
         alertsEnv: {
           nowMs: Date.now,
           fetch,

@@ -140,7 +140,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         leases: jobs.length,
       };
     },
+    degraded: () => service.data.says,
     async trouble() {
+      // A full disk is no reason to end the service: what is not written lives in its memory.
+      if (service.data.says !== null) return null;
       // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
       if (history.pending !== undefined) return null;
       try {

@@ -14,6 +14,7 @@ import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import { DataFolder } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
@@ -28,6 +29,8 @@ import { PictureStore } from "./picture-store.ts";
 import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
+import type { ValidationOptions } from "./job-state.ts";
+import { validateGroup } from "./validate-group.ts";
 import { Refusal } from "./view.ts";
 
 export interface ServiceOptions {
@@ -42,6 +45,8 @@ export interface ServiceOptions {
   /** Of jobs that have thresholds of their own. */
   readonly thresholds: ReadonlyMap<string, Partial<StandstillOptions>>;
   readonly relapseMs: number;
+  /** Tests of GPUs and links that it asks for by itself; null: never. */
+  readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
@@ -64,6 +69,7 @@ const TICK_MS = 250;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
+const ROOM_MS = 10_000;
 const PRUNE_MS = 24 * 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
@@ -79,11 +85,13 @@ export class Service {
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
   readonly clocks = new AgentClocks();
+  readonly data: DataFolder;
   readonly figures = {
     points: 0,
     refusedReports: 0,
     fetchedBytes: 0,
     localizations: 0,
+    validations: 0,
     incidents: 0,
     droppedPoints: 0,
     verdictSeconds: [] as number[],
@@ -91,7 +99,7 @@ export class Service {
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
-  readonly #agents = new Map<string, { dropped: number }>();
+  readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
   #bus: AgentBus | null = null;
@@ -133,13 +141,15 @@ export class Service {
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
+    const evidence = join(options.folder, "incidents");
+    this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
     this.temperatures = new Temperatures(options.machines, nowMs, trouble);
     this.machines = options.machines ? this.#compareMachines(options.machines) : null;
     this.handlers = {
       report: (agent, report) => this.#report(agent, report),
-      connected: ({ agent }) => {
-        this.#agents.set(agent, { dropped: 0 });
+      connected: ({ agent, asks = [] }) => {
+        this.#agents.set(agent, { dropped: 0, asks });
         this.publisher.publish({ type: "agent", agent, connected: true });
       },
       gone: (agent) => {
@@ -182,6 +192,7 @@ export class Service {
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
     every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    every(ROOM_MS, () => void this.data.look());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -251,14 +262,14 @@ export class Service {
   }
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
-    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, folder } = this.options;
+    const { nowMs, hangMs, pauseMs, thresholds, relapseMs, validation, folder } = this.options;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
       jobFile: this.#jobFile(lease.job),
       actions: this.actions,
-      detection: { hangMs, pauseMs, relapseMs, ...thresholds.get(lease.job) },
+      detection: { hangMs, pauseMs, relapseMs, validation, ...thresholds.get(lease.job) },
       lost,
       effects: {
         nowMs,
@@ -270,6 +281,12 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        validate: async (tests) => {
+          const found = await validateGroup(tests, this.#diagnosisEnv);
+          this.figures.validations++;
+          this.options.log(`job ${tests.run.job}: tests: ${found.validation.outcome}`);
+          return found;
+        },
         publish: (incident, diagnosis) => this.#diagnosed(incident, diagnosis),
         recordIterations: (run, iterations) => {
           const rows = {
@@ -327,6 +344,7 @@ export class Service {
         },
       },
       changed: (incident: Incident) => this.#changed(incident),
+      hasNoRoom: (error: unknown) => this.#hasNoRoom(error),
     };
   }
 
@@ -335,11 +353,21 @@ export class Service {
       this.#bus?.ask(agent, request, timeoutMs) ??
       Promise.reject(new Error("no agents are connected")),
     connected: this.#agents,
+    canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),
   };
+
+  #hasNoRoom(error: unknown): boolean {
+    const before = this.data.says;
+    const isFull = this.data.failed(error);
+    const { says } = this.data;
+    if (says !== null && before === null) this.publisher.trouble(says);
+    return isFull;
+  }
 
   /** Pictures come after the verdict, which does not wait for them. */
   #diagnosed({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {

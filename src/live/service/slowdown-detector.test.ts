@@ -145,4 +145,111 @@ describe("SlowdownDetector", () => {
     const after = [103, 104, 105, 106, 107, 108].flatMap((i) => push(i, 1000));
     expect(after.map((one) => one.do)).toContain("recovered");
   });
+
+  it("searches an incident again ever more seldom, unless the job became slower", () => {
+    const searchesOf = (msAt: (iteration: number) => number): number[] => {
+      const slowWatch = new SlowdownDetector();
+      const [slowFrom, fromMs, beforeMs, afterMs] = [1, 0, 1000, 1500];
+      slowWatch.resume({ slowFrom, fromMs, beforeMs, afterMs, isTentative: false }, true);
+      return Array.from({ length: 1000 }, (_, i) => i + 1).filter((iteration) => {
+        const durationMs = msAt(iteration);
+        const one = { iteration, durationMs, endMs: 1000 * iteration, levelMs: 1000, shift: null };
+        return slowWatch.push(one).some((decision) => decision.do === "localize");
+      });
+    };
+    // Every 40th before: 25 searches.
+    expect(searchesOf(() => 1500)).toHaveLength(5);
+    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(6);
+  });
+
+  describe("with iterations that are slow now and then", () => {
+    const spiked = (count: number, slow: readonly number[]): number[] => {
+      const durations = noisy([[count, 1000]], 0.01);
+      for (const i of slow) durations[i]! *= 1.8;
+      return durations;
+    };
+
+    it("searches that set from the third on, not all since the first", () => {
+      const [first, second] = watch(spiked(80, [40, 47, 55, 70]));
+      expect(first).toMatchObject({ do: "localize", at: 55, slow: 3, isLast: false });
+      expect(first!.suspicion).toMatchObject({
+        slowFrom: 40,
+        isTentative: true,
+        intermittent: { slow: [40, 47, 55], of: 56 },
+      });
+      expect(first!.suspicion.afterMs / first!.suspicion.beforeMs).toBeCloseTo(1.8, 1);
+      expect(second!.suspicion.intermittent!.slow).toEqual([40, 47, 55, 70]);
+    });
+
+    it("forgets it after a long rest if nobody was found, and calls it over if somebody was", () => {
+      const durations = spiked(120, [40, 47, 55]);
+      expect(watch(durations).map((one) => one.do)).toEqual(["localize", "forget"]);
+      const detector = new SlowdownDetector();
+      const until = watch(durations.slice(0, 56), detector);
+      expect(until.map((one) => one.do)).toEqual(["localize"]);
+      detector.settle();
+      const rest = noisy([[60, 1000]], 0.01).flatMap((durationMs, k) =>
+        detector.push({
+          iteration: 56 + k,
+          durationMs,
+          endMs: 1000 * (100 + k),
+          levelMs: 1000,
+          shift: null,
+        }),
+      );
+      expect(rest.map((one) => one.do)).toEqual(["recovered"]);
+    });
+
+    it("is over when two later searches no longer come to the suspect, though hiccups go on", () => {
+      const detector = new SlowdownDetector();
+      watch(spiked(56, [40, 47, 55]), detector);
+      detector.settle();
+      const decisions: string[] = [];
+      for (let i = 56; i < 200; i++) {
+        const durationMs = i % 6 === 0 ? 1800 : 1000 + (i % 5);
+        for (const one of detector.push({
+          iteration: i,
+          durationMs,
+          endMs: i * 1000,
+          levelMs: 1000,
+          shift: null,
+        })) {
+          decisions.push(one.do);
+          if (one.do === "localize" && one.isAgain) detector.miss();
+        }
+      }
+      expect(decisions.slice(0, 3)).toEqual(["localize", "localize", "recovered"]);
+    });
+
+    it("does not take an incident that is over for the first of several", () => {
+      const detector = new SlowdownDetector();
+      const push = (iteration: number, durationMs: number): SlowdownDecision[] => {
+        const decisions = detector.push({
+          iteration,
+          durationMs,
+          endMs: iteration * 1000,
+          levelMs: 1000,
+          shift: null,
+        });
+        if (decisions.some((one) => one.do === "localize")) detector.settle();
+        return decisions;
+      };
+      for (let i = 0; i < 40; i++) push(i, 1000 + (i % 3));
+      for (let i = 40; i < 50; i++) push(i, 1500);
+      const over = Array.from({ length: 40 }, (_, k) => push(50 + k, 1000 + (k % 3))).flat();
+      expect(over.map((one) => one.do)).toEqual(["recovered"]);
+      expect(push(90, 1500)).toEqual([]);
+    });
+
+    it("takes short stretches that come back for one pattern, and a long one for a jump", () => {
+      const durations = noisy([[100, 1000]], 0.01);
+      for (const from of [40, 50, 60]) for (let k = 0; k < 3; k++) durations[from + k]! *= 1.5;
+      const sets = watch(durations).flatMap(({ suspicion }) => suspicion.intermittent ?? []);
+      expect(sets.at(-1)!.slow).toEqual([40, 41, 42, 50, 51, 52, 60, 61]);
+      for (let i = 60; i < 100; i++) durations[i] = 1500;
+      const last = watch(durations).at(-1)!;
+      expect(last.suspicion.intermittent).toBeUndefined();
+      expect(last.suspicion.slowFrom).toBe(60);
+    });
+  });
 });

@@ -1,9 +1,11 @@
 /**
  * When a running job is slow, since when, and when it is over. The tracker of iteration times decides (Greyhound §4.1,
- * Holmes §3); where the jump is plain it is looked into three iterations after it began, and told of only if somebody is
- * found to be at fault. All of it is numbers in, decisions out.
+ * Holmes §3). A plain jump is searched three iterations after it began, and iterations that are slow now and then are
+ * searched from the third on; both become an incident only if the search names a suspect. All of it is numbers in,
+ * decisions out.
  */
 import { median, spread } from "../../maths/robust.ts";
+import { IntermittentWindow } from "./intermittent-window.ts";
 import type { JobIteration } from "./job-run.ts";
 
 export interface SuspectedSlowdown {
@@ -14,6 +16,8 @@ export interface SuspectedSlowdown {
   readonly afterMs: number;
   /** Seen by its size alone; the tracker has not spoken. */
   readonly isTentative: boolean;
+  /** Where iterations are slow now and then: which, ascending, and of how many. Absent where all are slow. */
+  readonly intermittent?: { readonly slow: readonly number[]; readonly of: number };
 }
 
 export type SlowdownDecision =
@@ -40,9 +44,19 @@ const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
-/** Where somebody was found, once more soon, and then now and then: another may be slow by now. */
+/** Of an intermittent slowdown, where hiccups may come first: with every slow iteration, then with each so many more. */
+const SEARCH_EACH = 8;
+const SEARCH_EVERY = 3;
+/** Once a suspect is known, so many more slow iterations are looked at alone; it is over when twice they name somebody else. */
+const LOOK_AGAIN = 10;
+const MOST_MISSES = 2;
+/**
+ * Where somebody was found, once more soon; then where the job became slower or faster, and after twice as many iterations
+ * each time: another may be slow by now.
+ */
 const SECOND_LOOK = 7;
 const LOOK_EVERY = 40;
+const CHANGED = 1.1;
 /** Back: the middle of the last ones is nearer to before than to after by this much of the way. */
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
@@ -55,6 +69,12 @@ export class SlowdownDetector {
   #slow = 0;
   #attempts = 0;
   #isSettled = false;
+  /** What an iteration took when the job was last searched again. */
+  #searchedMs = NaN;
+  readonly #window = new IntermittentWindow();
+  /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
+  #misses = 0;
+  #searchedAt = 0;
   readonly #healthy: number[] = [];
   readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
     [];
@@ -78,6 +98,7 @@ export class SlowdownDetector {
   /** The numbers went back: what is open goes on from here. */
   rebase(): void {
     this.#last.length = 0;
+    this.#window.clear();
     if (this.#suspicion) this.#suspicion = { ...this.#suspicion, slowFrom: -1 };
   }
 
@@ -88,6 +109,13 @@ export class SlowdownDetector {
   /** Somebody was found: one more look, to be surer. */
   settle(): void {
     this.#isSettled = true;
+    this.#misses = 0;
+    if (this.#suspicion?.intermittent) this.#slow = 0;
+  }
+
+  /** A later search did not come to the suspect of an intermittent slowdown. */
+  miss(): void {
+    this.#misses++;
   }
 
   push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {
@@ -96,7 +124,10 @@ export class SlowdownDetector {
       if (durationMs < MATTERS * this.#suspicion.beforeMs) this.#remember(durationMs);
       return [];
     }
-    this.#last.push({ iteration, startMs: endMs - durationMs, ms: durationMs });
+    const one = { iteration, startMs: endMs - durationMs, ms: durationMs };
+    this.#last.push(one);
+    // A jump that only we saw may turn out to be one of several that are over soon.
+    if (!this.#isLasting || this.#suspicion!.isTentative) this.#window.push(one);
     if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
     const decisions: SlowdownDecision[] = [];
     if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
@@ -110,32 +141,82 @@ export class SlowdownDetector {
         isTentative: false,
       };
       const isSame =
-        known !== null && Math.abs(known.slowFrom - suspicion.slowFrom) <= PLAIN_ITERATIONS;
+        known !== null &&
+        !known.intermittent &&
+        Math.abs(known.slowFrom - suspicion.slowFrom) <= PLAIN_ITERATIONS;
       if (isSame) {
         this.#suspicion = { ...known, afterMs: shift.afterMs, isTentative: false };
+        this.#window.drop((number) => number >= known.slowFrom);
         this.#slow++;
       } else this.#begin(suspicion, shift.fromIteration);
       // What was found before the tracker spoke stands.
       if (!isSame || known.isTentative)
         decisions.push({ do: "suspect", suspicion: this.#suspicion! });
-    } else if (!this.#suspicion && this.#isPlain(levelMs)) {
-      const first = this.#last.at(-PLAIN_ITERATIONS)!;
+    } else if (this.#mayBePlain && this.#isPlain(levelMs, this.#plainIterations)) {
+      const plain = this.#last.slice(-this.#plainIterations);
+      const [first] = plain as [(typeof plain)[number]];
       this.#begin(
         {
           slowFrom: first.iteration,
           fromMs: first.startMs,
           beforeMs: levelMs,
-          afterMs: median(this.#last.slice(-PLAIN_ITERATIONS).map(({ ms }) => ms)),
+          afterMs: median(plain.map(({ ms }) => ms)),
           isTentative: true,
         },
         first.iteration,
       );
-    } else if (this.#suspicion) this.#slow++;
-    if (!this.#suspicion) {
-      if (levelMs > 0) this.#remember(durationMs);
-      return decisions;
+    } else if (this.#isLasting) this.#slow++;
+    if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
+    const isSlow = this.#lookForIntermittent();
+    const { intermittent } = this.#suspicion ?? {};
+    if (levelMs > 0 && intermittent?.slow.at(-1) !== iteration) this.#remember(durationMs);
+    return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
+  }
+
+  get #mayBePlain(): boolean {
+    return !this.#suspicion || (this.#suspicion.intermittent !== undefined && !this.#isSettled);
+  }
+
+  /** One of several short stretches is no jump yet. */
+  get #plainIterations(): number {
+    return this.#suspicion ? 2 * PLAIN_ITERATIONS : PLAIN_ITERATIONS;
+  }
+
+  get #isLasting(): boolean {
+    return this.#suspicion !== null && !this.#suspicion.intermittent;
+  }
+
+  /** Whether the newest iteration is one of several that are slow now and then. */
+  #lookForIntermittent(): boolean {
+    const found = this.#window.look();
+    const known = this.#suspicion;
+    if (!found || (!known && found.slow.length < ATTEMPTS[0]!)) return false;
+    const { slow, of, beforeMs, afterMs, fromMs } = found;
+    if (!known) this.#isSettled = false;
+    this.#slow = known ? this.#slow + 1 : slow.length;
+    const since = known ?? { slowFrom: slow[0]!, fromMs, isTentative: true };
+    this.#suspicion = { ...since, beforeMs, afterMs, intermittent: { slow, of } };
+    return true;
+  }
+
+  #followIntermittent(suspicion: SuspectedSlowdown, isSlow: boolean): SlowdownDecision[] {
+    const { slow, of } = suspicion.intermittent!;
+    if (this.#window.isQuietSince(slow) || this.#misses >= MOST_MISSES) {
+      this.#suspicion = null;
+      this.#misses = 0;
+      const isOver = new Set(slow);
+      this.#window.drop((iteration) => isOver.has(iteration));
+      return [{ do: this.#isSettled ? "recovered" : "forget", suspicion }];
     }
-    return [...decisions, ...this.#follow(this.#suspicion)];
+    if (!isSlow) return [];
+    if (this.#isSettled) {
+      if (this.#slow % LOOK_AGAIN !== 0) return [];
+      const last = { ...suspicion, intermittent: { slow: slow.slice(-LOOK_AGAIN), of } };
+      return [{ do: "localize", suspicion: last, slow: LOOK_AGAIN, isAgain: true, isLast: false }];
+    }
+    if (this.#slow > SEARCH_EACH && this.#slow < this.#searchedAt + SEARCH_EVERY) return [];
+    this.#searchedAt = this.#slow;
+    return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast: false }];
   }
 
   #remember(ms: number): void {
@@ -145,6 +226,7 @@ export class SlowdownDetector {
 
   #begin(suspicion: SuspectedSlowdown, from: number): void {
     this.#suspicion = suspicion;
+    if (!suspicion.isTentative) this.#window.drop((iteration) => iteration >= from);
     // Those that turned out slow were taken for healthy.
     const late = this.#last.filter(({ iteration }) => iteration >= from).length - 1;
     if (late > 0) this.#healthy.splice(Math.max(0, this.#healthy.length - late), late);
@@ -162,12 +244,14 @@ export class SlowdownDetector {
       median(since.slice(-BACK_ITERATIONS).map(({ ms }) => ms)) < back
     ) {
       this.#suspicion = null;
+      // A short jump that nobody was found for may be one of several; an incident that is over is another story.
+      if (this.#isSettled || !suspicion.isTentative)
+        this.#window.drop((iteration) => iteration >= suspicion.slowFrom);
       for (const { ms } of since.slice(-BACK_ITERATIONS)) if (ms < back) this.#remember(ms);
       return [{ do: "recovered", suspicion }];
     }
     if (this.#isSettled) {
-      const isDue = this.#slow === SECOND_LOOK || this.#slow % LOOK_EVERY === 0;
-      if (!isDue) return [];
+      if (!this.#isDueAgain()) return [];
       return [{ do: "localize", suspicion, slow: this.#slow, isAgain: true, isLast: false }];
     }
     const due = ATTEMPTS[this.#attempts];
@@ -183,14 +267,25 @@ export class SlowdownDetector {
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast }];
   }
 
-  #isPlain(levelMs: number): boolean {
+  #isDueAgain(): boolean {
+    const turn = this.#slow / LOOK_EVERY;
+    if (this.#slow !== SECOND_LOOK && !Number.isInteger(turn)) return false;
+    const nowMs = median(this.#last.map(({ ms }) => ms));
+    const ratio = Math.max(nowMs / this.#searchedMs, this.#searchedMs / nowMs);
+    const isTurn = this.#slow === SECOND_LOOK || Number.isInteger(Math.log2(turn));
+    if (!isTurn && !(ratio > CHANGED)) return false;
+    this.#searchedMs = nowMs;
+    return true;
+  }
+
+  #isPlain(levelMs: number, iterations: number): boolean {
     // The last ones are those in question.
     const healthy = this.#healthy.slice(0, 1 - PLAIN_ITERATIONS);
     if (!(levelMs > 0) || healthy.length < NOISE_ITERATIONS / 3) return false;
     const noise = Math.max(LEAST_NOISE * levelMs, stepNoise(healthy));
     const least = Math.max(PLAIN * levelMs, levelMs + PLAIN_SIGMAS * noise);
-    const last = this.#last.slice(-PLAIN_ITERATIONS);
-    return last.length === PLAIN_ITERATIONS && last.every(({ ms }) => ms > least);
+    const last = this.#last.slice(-iterations);
+    return last.length === iterations && last.every(({ ms }) => ms > least);
   }
 }
 

@@ -140,6 +140,8 @@ export interface ServiceView {
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;
+  /** What the service does without, and works on; null for nothing. */
+  degraded(): string | null;
   /** null when all is well, else what is not: for /healthz. */
   trouble(): Promise<string | null>;
 }

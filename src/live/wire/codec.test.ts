@@ -15,7 +15,14 @@ import {
   reportDefect,
 } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
-import { type AgentHello, type AgentReply, LIMITS, type PointsReport } from "./messages.ts";
+import {
+  type AgentHello,
+  type AgentReply,
+  type AgentRequest,
+  ASKS,
+  LIMITS,
+  type PointsReport,
+} from "./messages.ts";
 import {
   anyHello,
   anyReply,
@@ -48,6 +55,29 @@ describe("frames", () => {
       expect(decoded(encodeReport(1, { ...event, what: what as "gone" }, null))).toMatchObject({
         report: { ...event, what: "trouble" },
       });
+  });
+
+  it("of a beat carry summaries of work, and stand without one that is not understood", () => {
+    const beat = beatOf("j", 1);
+    const [job] = beat.jobs;
+    const work = {
+      interval: 7,
+      parts: { step: { bucket: [300, 310], count: [5, 2] } },
+      synchronizations: 1,
+      flops: 0,
+    };
+    const told = (said: unknown): unknown => {
+      const report = { ...beat, jobs: [{ ...job!, work: said as typeof work }] };
+      return (decoded(encodeReport(1, report, null)) as { report: typeof beat }).report.jobs[0];
+    };
+    expect(told(work)).toEqual({ ...job, work });
+    for (const other of ["new words", { interval: 1.5, parts: {} }, { interval: 1, parts: null }])
+      expect(told(other)).toEqual(job);
+    const odd = { step: { bucket: [1, 2], count: [1] }, "new part": { bucket: [1], count: [1] } };
+    expect(told({ ...work, parts: odd, flops: -1 })).toEqual({
+      ...job,
+      work: { ...work, parts: {} },
+    });
   });
 
   it("come back as they were, wherever they lie", () => {
@@ -275,5 +305,29 @@ describe("frames", () => {
     expect(parts).toHaveLength(5);
     const whole = Buffer.concat(parts.map((part) => (part.type === "part" ? part.bytes : bytes)));
     expect(whole.equals(bytes)).toBe(true);
+  });
+
+  it("of a request that only later services have a word for are refused by name, not dropped", () => {
+    const later = { ask: "defragment", job: "j", run: "r", anything: [1, 2] };
+    const frame = decoded(encodeRequest(3, later as unknown as AgentRequest));
+    expect(frame).toEqual({
+      type: "request",
+      id: 3,
+      request: { ask: "unknown", job: "j", run: "r", word: "defragment" },
+    });
+    expect(decodeFrame(encodeRequest(3, { ...later, job: "" } as never))).toBeInstanceOf(
+      FrameError,
+    );
+  });
+
+  it("of an agent without a list of what it can be asked, and of one with more, are read alike", () => {
+    expect(decoded(encodeHello(hello))).toEqual({ type: "hello", hello });
+    const newer = { ...hello, asks: [...ASKS, "defragment"] };
+    expect(decoded(encodeHello(newer))).toEqual({ type: "hello", hello: newer });
+    // A service of another version ignores what it does not know.
+    expect(decoded(encodeHello({ ...hello, later: true } as AgentHello))).toEqual({
+      type: "hello",
+      hello,
+    });
   });
 });

@@ -1,5 +1,5 @@
 /** All that goes over the wire, to bytes and back. Decoding returns a FrameError as a value: the sender may be broken or lie. */
-import { integerIn, nameIn, textIn, type Fields } from "./fields.ts";
+import { integerIn, listIn, nameIn, textIn, type Fields } from "./fields.ts";
 import { FRAME, FrameError, readFrame, type RawFrame, writeFrame } from "./frame.ts";
 import type { AgentHello, AgentReply, AgentRequest, Report } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
@@ -134,6 +134,8 @@ function decode({ type, head, payload }: RawFrame, frameBytes: number): Frame {
 const counterIn = (head: Fields, key: string, least: number): number =>
   integerIn(head, key, least, Number.MAX_SAFE_INTEGER);
 
+const MOST_ASKS = 64;
+
 function readHello(value: unknown): AgentHello {
   if (typeof value !== "object" || value === null) throw new FrameError("from is no object");
   const head = value as Fields;
@@ -143,6 +145,9 @@ function readHello(value: unknown): AgentHello {
     machine: textIn(head, "machine", 256),
     boot: nameIn(head, "boot"),
     version: textIn(head, "version", 64),
+    ...(head["asks"] === undefined
+      ? {}
+      : { asks: listIn(head, "asks", MOST_ASKS, (word) => textIn({ word }, "word", 64)) }),
   };
 }
 

@@ -4,6 +4,7 @@
  * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
  */
 import type { Rank } from "../../model/ids.ts";
+import type { WorkSummary } from "../../model/work-summary.ts";
 
 export const PROTOCOL = 1;
 
@@ -30,6 +31,8 @@ export interface AgentHello {
   /** New at every start: sequence numbers of reports count within it. */
   readonly boot: string;
   readonly version: string;
+  /** What it can be asked; absent in agents that are older than this field, which know FIRST_ASKS. */
+  readonly asks?: readonly string[];
 }
 
 /** A process group as one member knows it. */
@@ -103,6 +106,11 @@ export interface BeatReport {
     readonly silentMs: number;
     readonly openOperators: number;
     readonly lastIteration: number;
+    /**
+     * What iterations of the last interval were spent on; repeated until the next is there, so that a beat that is lost
+     * costs nothing. Older agents do not say it, older services do not read it.
+     */
+    readonly work?: WorkSummary;
     /** What ranks here do other than training: a phase that the job named, or storage I/O; absent for nothing. */
     readonly pause?: string;
   }[];
@@ -125,7 +133,32 @@ export interface EventReport {
 export type Report = JobReport | PointsReport | BeatReport | EventReport;
 
 /** Asked of the agent that has the rank. */
-export type AgentRequest = ProgramRequest | DurationsRequest | OperatorsRequest | EvidenceRequest;
+export type AgentRequest =
+  | ProgramRequest
+  | DurationsRequest
+  | OperatorsRequest
+  | EvidenceRequest
+  | ValidateRequest
+  | ProfileRequest
+  | UnknownRequest;
+
+/** What an agent of this version answers. A service asks an agent only for what the agent's hello lists. */
+export const ASKS = [
+  "program",
+  "durations",
+  "operators",
+  "evidence",
+  "validate",
+  "profile",
+] as const satisfies readonly AgentRequest["ask"][];
+
+/** Of a later service: refused by name. */
+export interface UnknownRequest {
+  readonly ask: "unknown";
+  readonly job: string;
+  readonly run: string;
+  readonly word: string;
+}
 
 /** What a rank runs in an iteration: the latest that the agent holds where `iteration` is null or not held. */
 export interface ProgramRequest {
@@ -223,6 +256,38 @@ export interface EvidenceReply {
   readonly files: readonly { readonly name: string; readonly bytes: Uint8Array }[];
   /** What could not be had, a line each. */
   readonly troubles: readonly string[];
+}
+
+/**
+ * Tests of GPUs and links by the ranks themselves, at the end of one common iteration (Greyhound §4.3). The job waits for
+ * them. The answer is evidence: a report of each rank.
+ */
+export interface ValidateRequest {
+  readonly ask: "validate";
+  readonly job: string;
+  readonly run: string;
+  /** All that take part, in the order of their group; the agent asks those that it has. */
+  readonly group: readonly Rank[];
+  readonly atIteration: number;
+  readonly gemm: boolean;
+  readonly ring: boolean;
+  readonly tree: boolean;
+  readonly repeats: number;
+  /** MiB of a transfer. */
+  readonly mb: number;
+  /** No rank tests for longer, and the agent waits no longer for the iteration. */
+  readonly limitMs: number;
+  readonly waitMs: number;
+}
+
+/** Steps of the profiler of some ranks. The answer is evidence: a trace of each. */
+export interface ProfileRequest {
+  readonly ask: "profile";
+  readonly job: string;
+  readonly run: string;
+  readonly ranks: readonly Rank[];
+  readonly steps: number;
+  readonly waitMs: number;
 }
 
 /** The agent cannot answer: it says why. */

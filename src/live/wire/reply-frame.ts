@@ -176,7 +176,9 @@ function isSafePath(name: string): boolean {
 /** Why this cannot be the answer to that; null where it can. */
 export function misfit(request: AgentRequest, reply: AgentReply): string | null {
   if (reply.kind === "refused") return null;
-  if (reply.kind !== request.ask) return `it answered ${request.ask} with ${reply.kind}`;
+  const isEvidence = request.ask === "validate" || request.ask === "profile";
+  if (reply.kind !== (isEvidence ? "evidence" : request.ask))
+    return `it answered ${request.ask} with ${reply.kind}`;
   if (request.ask === "durations" && reply.kind === "durations") {
     if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
   }

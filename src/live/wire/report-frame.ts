@@ -1,4 +1,12 @@
 /** Reports as frames. Points are hot: their columns are checked where they lie, and no row becomes an object. */
+import {
+  isBucket,
+  MOST_BUCKETS,
+  WORK_PARTS,
+  type Histogram,
+  type WorkPart,
+  type WorkSummary,
+} from "../../model/work-summary.ts";
 import { cutText } from "../../base/text.ts";
 import {
   type Fields,
@@ -185,8 +193,43 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
     silentMs: timeIn(fields, "silentMs"),
     openOperators: integerIn(fields, "openOperators", 0, Number.MAX_SAFE_INTEGER),
     lastIteration: integerIn(fields, "lastIteration", -1, Number.MAX_SAFE_INTEGER),
+    ...workIn(fields["work"]),
     ...(fields["pause"] === undefined ? {} : { pause: textIn(fields, "pause") }),
   };
+}
+
+/** Another version may say it otherwise: what is not understood is left out, and the beat stands without it. */
+function workIn(value: unknown): { readonly work?: WorkSummary } {
+  if (typeof value !== "object" || value === null) return {};
+  const { interval, parts, synchronizations, flops } = value as Readonly<Record<string, unknown>>;
+  if (!Number.isSafeInteger(interval) || typeof parts !== "object" || parts === null) return {};
+  const found: Partial<Record<WorkPart, Histogram>> = {};
+  for (const part of WORK_PARTS) {
+    const histogram = histogramIn((parts as Readonly<Record<string, unknown>>)[part]);
+    if (histogram) found[part] = histogram;
+  }
+  return {
+    work: {
+      interval: interval as number,
+      parts: found,
+      synchronizations: amountIn(synchronizations),
+      flops: amountIn(flops),
+    },
+  };
+}
+
+function histogramIn(value: unknown): Histogram | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { bucket, count } = value as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(bucket) || !Array.isArray(count) || bucket.length !== count.length)
+    return null;
+  const isCount = (one: unknown): boolean => Number.isSafeInteger(one) && (one as number) > 0;
+  const isSound = bucket.length <= MOST_BUCKETS && bucket.every(isBucket) && count.every(isCount);
+  return isSound ? { bucket, count: count as number[] } : null;
+}
+
+function amountIn(value: unknown): number {
+  return typeof value === "number" && value >= 0 && value < Infinity ? value : 0;
 }
 
 /** Agents of other versions tell of things that this service has no word for (a "hang"): to it they are a remark. */

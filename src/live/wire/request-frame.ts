@@ -11,18 +11,16 @@ import {
   rankIn,
   ranksIn,
   textIn,
-  wordIn,
 } from "./fields.ts";
 import { FrameError } from "./frame.ts";
 import type { AgentRequest, DurationsRequest, Pick } from "./messages.ts";
-import { LIMITS } from "./messages.ts";
+import { ASKS, LIMITS } from "./messages.ts";
 
-const ASKS = [
-  "program",
-  "durations",
-  "operators",
-  "evidence",
-] as const satisfies readonly AgentRequest["ask"][];
+/** The longest that an agent waits for ranks. */
+const MOST_WAIT_MS = 600_000;
+const MOST_STEPS = 1000;
+const MOST_REPEATS = 100;
+const MOST_MB = 1024;
 const MOST_ITERATIONS = 65_536;
 const MOST_PICKS = 65_536;
 const MOST_PLACES = 1 << 20;
@@ -30,9 +28,10 @@ const MOST_DURATIONS = LIMITS.replyBytes / 4;
 
 /** Throws FrameError. */
 export function readRequest(head: Fields): AgentRequest {
-  const ask = wordIn(head, "ask", ASKS);
+  const word = textIn(head, "ask", 64);
   const job = nameIn(head, "job");
   const run = nameIn(head, "run");
+  const ask = ASKS.find((known) => known === word);
   switch (ask) {
     case "program":
       return {
@@ -63,6 +62,33 @@ export function readRequest(head: Fields): AgentRequest {
         stacks: flagIn(head, "stacks"),
         logBytes: integerIn(head, "logBytes", 0, LIMITS.replyBytes),
       };
+    case "validate":
+      return {
+        ask,
+        job,
+        run,
+        group: ranksIn(head, "group", LIMITS.worldSize),
+        atIteration: iterationIn(head, "atIteration"),
+        gemm: flagIn(head, "gemm"),
+        ring: flagIn(head, "ring"),
+        tree: flagIn(head, "tree"),
+        repeats: integerIn(head, "repeats", 1, MOST_REPEATS),
+        mb: integerIn(head, "mb", 1, MOST_MB),
+        limitMs: integerIn(head, "limitMs", 1, MOST_WAIT_MS),
+        waitMs: integerIn(head, "waitMs", 1, MOST_WAIT_MS),
+      };
+    case "profile":
+      return {
+        ask,
+        job,
+        run,
+        ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
+        steps: integerIn(head, "steps", 1, MOST_STEPS),
+        waitMs: integerIn(head, "waitMs", 1, MOST_WAIT_MS),
+      };
+    // Whoever asks so is newer: the agent refuses by name instead of leaving it without an answer.
+    case undefined:
+      return { ask: "unknown", job, run, word };
   }
 }
 

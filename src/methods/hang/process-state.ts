@@ -39,6 +39,12 @@ interface Known {
   readonly process: ProbeProcess;
 }
 
+/** Ranks whose process is stopped or gone. */
+export function haltedRanks(job: Job): ReadonlySet<Rank> {
+  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
+  return new Set(halted.flatMap(({ rank }) => rank ?? []));
+}
+
 /** Whether its proxies and threads cannot move, whatever its ring says that they do. */
 export function isHalted(job: Job, process: ProbeProcess): boolean {
   if (isGone(process) || isStopped(process)) return true;

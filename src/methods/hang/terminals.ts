@@ -14,6 +14,7 @@ import {
   type Mismatch,
 } from "./mismatch.ts";
 import { findOrderBreaker } from "./order.ts";
+import { haltedRanks } from "./process-state.ts";
 import type { StuckOp, WaitGraph } from "./wait-graph.ts";
 import { codeLine, describeOp, lastOperator } from "./words.ts";
 
@@ -58,6 +59,8 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
     if (sender !== null) return wireFinding(job, sender, rank, reason);
     const silent = gpu.completedBy === null ? [] : silentMembers(job, graph, gpu.head.group);
     if (silent.length > 0) return leftInTheMiddle(job, rank, silent, reason);
+    const halted = gpu.completedBy === null ? [] : haltedMembers(job, gpu.head.group, rank);
+    if (halted.length > 0) return heldByHalted(job, rank, halted, reason);
     const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
     return accusing(
       job,
@@ -96,6 +99,23 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
 
 function silentMembers(job: Job, graph: WaitGraph, group: number): Rank[] {
   return (job.groups[group]?.ranks ?? []).filter((rank) => !graph.states.has(rank));
+}
+
+function haltedMembers(job: Job, group: number, rank: Rank): Rank[] {
+  const halted = haltedRanks(job);
+  return (job.groups[group]?.ranks ?? []).filter((one) => one !== rank && halted.has(one));
+}
+
+/** The same where the rings tell that a member's process is stopped or gone: hang/process accuses it. */
+function heldByHalted(job: Job, rank: Rank, halted: readonly Rank[], reason: string): NewFinding {
+  return {
+    says: `rank ${rank} was left in the middle of an operator (${reason}): the process of ${rankWords(halted)} in the same group is stopped or gone`,
+    weight: 0.3,
+    at: placesOf(job, [rank]),
+    data: { fact: "stopped-rank", side: "process" },
+    accuses: [],
+    clears: [rank],
+  };
 }
 
 /**

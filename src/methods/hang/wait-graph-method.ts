@@ -12,7 +12,7 @@ import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./b
 import { terminals } from "./components.ts";
 import { findingFor } from "./terminals.ts";
 import { rankStates, type RankState } from "./frontier.ts";
-import { isHalted } from "./process-state.ts";
+import { haltedRanks } from "./process-state.ts";
 import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
@@ -67,11 +67,6 @@ function aroundHalted(halted: ReadonlySet<Rank>, finding: NewFinding): NewFindin
   if (!isPart) return finding;
   const says = `${finding.says}; one of their processes is stopped or gone`;
   return { ...finding, says, weight: 0.3, accuses: [] };
-}
-
-function haltedRanks(job: Job): ReadonlySet<Rank> {
-  const halted = (job.probes ?? []).filter((probe) => isHalted(job, probe));
-  return new Set(halted.flatMap(({ rank }) => rank ?? []));
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */

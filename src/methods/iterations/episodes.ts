@@ -5,7 +5,7 @@
  */
 import { dominantPeriod } from "../../maths/dominant-period.ts";
 import { median, TO_DEVIATION } from "../../maths/robust.ts";
-import type { Episode, IterationSeries } from "../../model/series.ts";
+import type { Episode, IterationSeries, TrackedSeries } from "../../model/series.ts";
 import { judged } from "./normal.ts";
 import type { Segment } from "./track-series.ts";
 
@@ -73,6 +73,20 @@ export function findEpisodes(
     wastedMs: episodes.reduce((sum, { wastedMs }) => sum + wastedMs, 0),
     levelMs,
   };
+}
+
+/** Of a fluctuation, so much of its usual excess makes an iteration one of its slow ones. */
+const OF_USUAL = 0.5;
+
+/** Numbers of the iterations that spikes and fluctuations made slow, ascending: any set, not a stretch. */
+export function irregularIterations({ series, episodes, levelMs }: TrackedSeries): number[] {
+  const short = episodes.filter(({ type }) => type !== "degradation");
+  return [...series.iteration].filter((number, i) =>
+    short.some(({ from, to, ratio }) => {
+      const least = (1 + OF_USUAL * (ratio - 1)) * levelMs[i]!;
+      return number >= from && number <= to && series.durationMs[i]! >= least;
+    }),
+  );
 }
 
 /**

@@ -3,6 +3,7 @@
  * to counts with the rate at which it goes along with iteration times, and rates add up over the devices that it
  * used. A device that is slow now and then gathers, hiccups of others scatter.
  */
+import type { DeviceRanking } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import { accumulate, type DeviceScore, type Irregularity } from "./attribution/accumulate.ts";
@@ -21,6 +22,8 @@ export interface Attribution {
   /** Slow iterations that were searched, and those that came to something. */
   readonly searched: number;
   readonly irregularities: number;
+  /** What each search of an iteration came to. */
+  readonly found: readonly { readonly iteration: number; readonly what: Irregularity }[];
 }
 
 export function attributeDevices(
@@ -36,16 +39,25 @@ export function attributeDevices(
     const { alone, ms } = aloneAt(split, i);
     const some = pivots.filter((_, p) => p % Math.ceil(pivots.length / PIVOTS) === 0);
     const searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
-    return some.flatMap((pivot) => irregularity(searcher.from(pivot), ms, cpuOrGpu));
+    return some.flatMap((pivot) =>
+      irregularity(searcher.from(pivot), ms, cpuOrGpu).map((what) => ({
+        iteration: split.slow[i]!,
+        what,
+      })),
+    );
   });
   const places = Array.from({ length: job.worldSize }, (_, rank) => {
     const { machine = null, nic = null, leaf = null } = job.ranks.get(rank) ?? {};
     return { machine, nic, leaf };
   });
   return {
-    devices: accumulate(found, devicesOf(places)),
+    devices: accumulate(
+      found.map(({ what }) => what),
+      devicesOf(places),
+    ),
     searched: chosen.length,
     irregularities: found.length,
+    found,
   };
 }
 
@@ -61,6 +73,22 @@ function aloneAt(split: Split, i: number): { alone: Split; ms: readonly number[]
     also: others.map((other) => slow[other]!),
   };
   return { alone, ms: [...normalMs, slowMs[i]!, ...others.map((other) => slowMs[other]!)] };
+}
+
+/** Devices that are shown (the paper's K is 2), and ranks of each. */
+const SHOWN = 5;
+const MOST_RANKS = 16;
+
+/** The ranking as it stands in a finding. */
+export function rankingOf({ devices, searched }: Attribution): DeviceRanking {
+  const shown = devices.slice(0, SHOWN).map(({ device, score, irregularities }) => ({
+    kind: device.kind,
+    name: device.name,
+    ranks: device.ranks.slice(0, MOST_RANKS),
+    score: Number(score.toPrecision(3)),
+    irregularities,
+  }));
+  return { devices: shown, iterationsSearched: searched };
 }
 
 function irregularity(

@@ -4,15 +4,21 @@ import type { Rank } from "../../model/ids.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import { classesBeside, ownTimes, type TimeBreakdown, type Inside } from "./time-breakdown.ts";
 import { spreadPivots } from "./progressive/progressive.ts";
+import type { SlowIterations } from "./slow-iterations.ts";
 
 /** Ranks whose own time rose most, and others to compare them with: telling each of 10,000 takes too long. */
 const MOST_RISEN = 64;
 const PEERS = 448;
 /** Share of the iterations that a rank must have reported. */
 const REPORTED = 0.9;
+/** Slow iterations that one rank must have of those that are slow now and then, most of which may be others'. */
+const HABIT = 3;
 
-/** `slowFrom`: the first slow iteration. Ranks that do not tell what they spend inside operators have no account. */
-export function liveTimeBreakdowns(points: LivePoints, slowFrom: number): Map<Rank, TimeBreakdown> {
+/** Ranks that do not report what they spend inside operators have no account. */
+export function liveTimeBreakdowns(
+  points: LivePoints,
+  { isSlow, isLasting }: SlowIterations,
+): Map<Rank, TimeBreakdown> {
   const inside = new Map<Rank, Inside & { readonly at: number }>();
   for (const [k, rank] of points.ranks.entries()) {
     const one = insideOf(points, k);
@@ -20,7 +26,11 @@ export function liveTimeBreakdowns(points: LivePoints, slowFrom: number): Map<Ra
   }
   const beside = classesBeside([...inside.values()]);
   const own = new Map([...inside].map(([rank, one]) => [rank, ownTimes(one, beside)]));
-  const chosen = chosenOf(own, points.iterations, slowFrom);
+  const chosen = chosenOf(
+    own,
+    points.iterations.map((number) => (isSlow(number) ? 1 : 0)),
+    isLasting,
+  );
   return new Map(
     chosen.map((rank): [Rank, TimeBreakdown] => {
       const { at, durationMs } = inside.get(rank)!;
@@ -72,16 +82,20 @@ function columnOf(
 
 function chosenOf(
   own: ReadonlyMap<Rank, Float64Array>,
-  iterations: Float64Array,
-  slowFrom: number,
+  slow: Float64Array,
+  isLasting: boolean,
 ): Rank[] {
   const ranks = [...own.keys()];
   if (ranks.length <= MOST_RISEN + PEERS) return ranks;
-  const first = iterations.findIndex((number) => number >= slowFrom);
   const rise = new Map(
     ranks.map((rank) => {
       const ms = own.get(rank)!;
-      return [rank, median(ms.subarray(first)) - median(ms.subarray(0, first))];
+      const usual = median(ms.filter((_, i) => slow[i] === 0));
+      const picked = ms.filter((_, i) => slow[i] === 1);
+      const typical = isLasting
+        ? median(picked)
+        : picked.sort().at(-Math.min(HABIT, picked.length));
+      return [rank, (typical ?? NaN) - usual];
     }),
   );
   const risen = ranks.toSorted((a, b) => rise.get(b)! - rise.get(a)!).slice(0, MOST_RISEN);

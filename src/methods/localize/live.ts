@@ -10,8 +10,10 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
+import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
-import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
+import { habituallySlow, ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { SEARCH_DEFAULTS } from "./progressive/search.ts";
 import type { OperatorSource, Split } from "./progressive/source.ts";
@@ -24,8 +26,8 @@ export interface LiveInput {
   readonly job: Job;
   /** Of the iterations that are to be compared. */
   readonly points: LivePoints;
-  /** The first slow iteration. */
-  readonly slowFrom: number;
+  /** Which of them are slow. */
+  readonly slow: SlowIterations;
   readonly source: OperatorSource;
   /** All operators of one rank in these iterations; null where they are not there (yet). */
   operatorsOf(this: void, rank: Rank): RankOperators | null;
@@ -40,24 +42,24 @@ const MOST_WHOLE = 8;
  * search wants no more; what needs no operators is worked out once.
  */
 export function liveLocalizer(input: LiveInput): () => NewFinding[] {
-  const { job, source, slowFrom } = input;
-  const slow: SlowIterations = {
-    isSlow: (iteration) => iteration >= slowFrom,
-    from: slowFrom,
-    until: null,
-    isLasting: true,
-  };
-  const split = liveSplit(input, slow);
+  const { job, source, slow: seen } = input;
+  const split = liveSplit(input, seen);
   if (!split) return () => [];
-  const accounts = liveTimeBreakdowns(input.points, slowFrom);
-  const own = ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always");
-  const growthMs = median(split.slowMs) - median(split.normalMs);
+  const accounts = liveTimeBreakdowns(input.points, seen);
+  const own = seen.isLasting
+    ? ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always")
+    : habituallySlow(accounts, seen.isSlow);
   const wiring = wiringOf(job);
   return () => {
     if (source.ranks.length < 2) return [];
     const pivots = spreadPivots(source.ranks, PIVOTS);
-    const progress = searchProgressively(source, job.groups, split, wiring, { pivots });
-    const waitsFor = waiting(source, job, split, SEARCH_DEFAULTS.mostPlaces);
+    const attribution = attributeDevices(source, job, split, pivots, () => null);
+    const slow = seen.isLasting ? seen : ofOneCulprit(own, accounts, attribution);
+    const compared = slow && comparedIn(split, slow);
+    if (!compared) return [];
+    const growthMs = median(compared.slowMs) - median(compared.normalMs);
+    const progress = searchProgressively(source, job.groups, compared, wiring, { pivots });
+    const waitsFor = waiting(source, job, compared, SEARCH_DEFAULTS.mostPlaces);
     const absent = [...job.ranks.keys()].filter((rank) => !source.has(rank));
     const suspects = absent.length > 0 ? own.filter(({ rank }) => !waitsFor(rank, absent)) : own;
     const ended = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
@@ -76,17 +78,72 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
       clocks: new Map<Rank, number>(),
     };
     const known = suspects.filter(isThere);
-    const totalMs = [...split.normalMs, ...split.slowMs];
-    return weighed(located, slow, known, [], totalMs, witness);
+    const totalMs = [...compared.normalMs, ...compared.slowMs];
+    const [first, ...others] = weighed(located, slow, known, [], totalMs, witness);
+    if (!first) return [];
+    const slowIterations = input.points.iterations.filter(slow.isSlow);
+    const picked = slow.isLasting ? {} : { slowIterations: [...slowIterations] };
+    return [{ ...first, data: { ...first.data, ...rankingOf(attribution), ...picked } }, ...others];
   };
 }
+
+/** Slow iterations that must speak for one culprit. */
+const HABIT = 3;
+
+/**
+ * Of iterations that are slow now and then, those that speak for one culprit: a rank whose own time jumps in them, or the
+ * device that gathers most of the searches (Holmes §4.4). The others are hiccups of whoever. null where none gathers.
+ */
+function ofOneCulprit(
+  own: readonly OwnTimeSuspect[],
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
+  { devices, found }: Attribution,
+): SlowIterations | null {
+  const [habit] = own;
+  const [top] = devices;
+  const speaking = habit
+    ? habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)
+    : found.flatMap(({ iteration, what }) =>
+        top?.device.ranks.some((rank) => what.ranks.includes(rank)) ? [iteration] : [],
+      );
+  const slow = new Set(speaking);
+  if (slow.size < HABIT) return null;
+  const from = Math.min(...slow);
+  return { isSlow: (iteration) => slow.has(iteration), from, until: null, isLasting: false };
+}
+
+/** null where too few iterations are left to compare. */
+function comparedIn(split: Split, { isSlow, isLasting }: SlowIterations): Split | null {
+  if (isLasting) return split;
+  const at = [...split.slow.keys()].filter((i) => isSlow(split.slow[i]!));
+  if (at.length < HABIT) return null;
+  const rest = split.slow.filter((number) => !isSlow(number));
+  return {
+    ...split,
+    slow: at.map((i) => split.slow[i]!),
+    slowMs: at.map((i) => split.slowMs[i]!),
+    // Read along: the answers are there already.
+    also: rest,
+  };
+}
+
+/** Iterations of each kind whose operators are asked for. */
+const MOST_NORMAL = 16;
+const MOST_SLOW = 8;
 
 function liveSplit({ points }: LiveInput, slow: SlowIterations): Split | null {
   const { iterations, ranks, durationMs } = points;
   const totalMs = Array.from(iterations, (_, i) =>
     median(durationMs.subarray(i * ranks.length, (i + 1) * ranks.length).filter((ms) => ms > 0)),
   );
-  return splitOf([...iterations], totalMs, slow);
+  const split = splitOf([...iterations], totalMs, slow);
+  if (!split || slow.isLasting) return split;
+  return {
+    normal: split.normal.slice(-MOST_NORMAL),
+    normalMs: split.normalMs.slice(-MOST_NORMAL),
+    slow: split.slow.slice(-MOST_SLOW),
+    slowMs: split.slowMs.slice(-MOST_SLOW),
+  };
 }
 
 /** Of any rank that may be named; for a network one of its ends, so that the finding has a place. */
@@ -104,10 +161,9 @@ function wholeOnes(
 }
 
 /** Ranks that reported one of the slow iterations. */
-function tellingOf({ points, slowFrom }: LiveInput): number {
+function tellingOf({ points, slow }: LiveInput): number {
   const { iterations, ranks, durationMs } = points;
-  const first = iterations.findIndex((number) => number >= slowFrom);
-  const rows = [...iterations.keys()].slice(first);
+  const rows = [...iterations.keys()].filter((i) => slow.isSlow(iterations[i]!));
   return ranks.filter((_, k) => rows.some((i) => durationMs[i * ranks.length + k]! > 0)).length;
 }
 

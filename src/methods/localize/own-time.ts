@@ -55,6 +55,9 @@ const SPIKE_SHARE = 0.02;
 const SPIKES = 2;
 /** Expected ranks with as many spikes, if spikes hit ranks at random. */
 const BY_CHANCE = 0.005;
+const BY_CHANCE_LIVE = 1e-3;
+/** Slow iterations of one rank that make a habit in a running job. */
+const HABIT = 3;
 
 export function ownTimeSuspects(
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
@@ -186,14 +189,29 @@ function nearWorst(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
   return suspects.filter((suspect) => excess(suspect) >= OF_WORST * worst);
 }
 
+/**
+ * Ranks whose own time jumps in more of the slow iterations than hiccups, which hit ranks at random, explain. A running job
+ * is asked again and again, so that chance must be all but excluded.
+ */
+export function habituallySlow(
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
+  isSlow: (iteration: number) => boolean,
+): OwnTimeSuspect[] {
+  const found = spikingOnes([...accounts], () => false, BY_CHANCE_LIVE).map((suspect) => {
+    const { iteration } = accounts.get(suspect.rank)!;
+    return { ...suspect, slow: suspect.slow.filter((i) => isSlow(iteration[i]!)) };
+  });
+  return nearWorst(found.filter(({ slow }) => slow.length >= HABIT));
+}
+
 /** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */
-function spikingOnes(all: Ranked): OwnTimeSuspect[] {
+function spikingOnes(all: Ranked, _: unknown, byChance = BY_CHANCE): OwnTimeSuspect[] {
   const spikes = ownSpikes(all.map(([, account]) => account));
   const total = spikes.reduce((count, list) => count + list.length, 0);
   return all.flatMap(([rank, account], k) => {
     const slow = spikes[k]!;
     const usual = (total - slow.length + 0.25) / (all.length - 1);
-    if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > BY_CHANCE) return [];
+    if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > byChance) return [];
     const beforeMs = median(settled(account));
     const afterMs = median(slow.map((i) => account.ownMs[i]!));
     if (slow.length * (afterMs - beforeMs) < MATTERS * sum(account.totalMs)) return [];

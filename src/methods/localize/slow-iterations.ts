@@ -1,6 +1,7 @@
 /** Which iterations are the slow ones, for comparing them with the others: from the tracker, or from own times. */
+import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
-import type { TrackedSeries } from "../../model/series.ts";
+import type { IterationSeries, TrackedSeries } from "../../model/series.ts";
 import type { TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { SlowerFloor } from "./slower-floor.ts";
@@ -50,6 +51,15 @@ export function slowIterations(
     return { isSlow: (n) => n >= from && n <= to, from, until, isLasting: true };
   }
   return irregularOnes(tracked);
+}
+
+/** What some iterations of a series take as a rule; NaN where it has none of them. */
+export function typicalMs(
+  { iteration, durationMs }: IterationSeries,
+  numbers: readonly number[],
+): number {
+  const took = numbers.map((number) => durationMs[iteration.lastIndexOf(number)] ?? NaN);
+  return median(took.filter((ms) => ms > 0));
 }
 
 /** Iterations that most series have above their level. */

@@ -15,20 +15,17 @@ import { ownTimeSuspects } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
-import { attributeDevices, type Attribution } from "./attribute.ts";
+import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
-import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
+import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 import type { DeviceScore } from "./attribution/accumulate.ts";
-
-/** Devices that are shown (the paper's K is 2). */
-const SHOWN = 5;
 
 /** Irregularities below which a ranking says nothing; and how far ahead another device must be to be a contradiction. */
 const FEWEST = 4;
@@ -118,7 +115,7 @@ export const slowRank: Method = {
       (rank) => sideOfRank(found, rank),
     );
     const [first, ...others] = found;
-    yield withDevices(first!, attribution);
+    yield { ...first!, data: { ...first!.data, ...rankingOf(attribution) } };
     yield* others;
     const other = fromDevices(attribution, found, witness);
     if (other) yield other;
@@ -218,18 +215,6 @@ function lacksOf(
     );
   }
   return lacks;
-}
-
-/** The ranking of devices beside what the other witnesses say, and a word where they disagree. */
-function withDevices(finding: SlowFinding, { devices, searched }: Attribution): SlowFinding {
-  const shown = devices.slice(0, SHOWN).map(({ device, score, irregularities }) => ({
-    kind: device.kind,
-    name: device.name,
-    ranks: device.ranks.length <= 16 ? device.ranks : device.ranks.slice(0, 16),
-    score: Number(score.toPrecision(3)),
-    irregularities,
-  }));
-  return { ...finding, data: { ...finding.data, devices: shown, iterationsSearched: searched } };
 }
 
 /** null where the ranking agrees, or tells too little to disagree. */

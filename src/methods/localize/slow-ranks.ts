@@ -45,6 +45,8 @@ const HABIT_SHARE = 0.75;
 const ALSO = 0.7;
 /** Communication that grew by this share of the slow-down is part of it. */
 const NETWORK_SHARE = 0.1;
+/** Of iterations picked for their length all that communicates is a little longer, whoever is at fault. */
+const NETWORK_SHARE_PICKED = 0.4;
 
 /**
  * `waitsFor`: whether a rank stays longer in operators that it shares with culprits; `isWaitedFor`: whether the others wait
@@ -89,16 +91,15 @@ export function locate(
       !waitsFor(rank, found)
     )
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
-  // Of iterations picked for their length all that communicates is longer, whichever rank is at fault.
   const slowed = counted.filter(({ cause }) => cause === "network");
   const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
   const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
+  const least = slow.isLasting ? NETWORK_SHARE : NETWORK_SHARE_PICKED;
   return {
     ranks,
     agreement,
-    network:
-      slow.isLasting && slowest && slowest.growthMs >= NETWORK_SHARE * growthMs ? slowest : null,
+    network: slowest && slowest.growthMs >= least * growthMs ? slowest : null,
     isPlain: network !== null,
     unseen: unseen && unseen.votes >= AGREED * searched ? unseen : null,
   };

@@ -39,8 +39,12 @@ export function episodesOf(view: View, isIgnored: (atS: number) => boolean): Epi
     let strength = 0;
     let sigmas = 0;
     let seen = 0;
+    let like = 0;
+    let likeSince = 0;
     const close = (end: number): void => {
-      if (from >= 0 && unlike >= LEAST_SHARE * seen) {
+      // Two samples that are far off, with some like everybody's between them, are no state that lasts.
+      const lasts = seen >= LEAST_SHARE * (seen + like);
+      if (from >= 0 && unlike >= LEAST_SHARE * seen && lasts) {
         episodes.push({
           view,
           machine: m,
@@ -52,7 +56,7 @@ export function episodesOf(view: View, isIgnored: (atS: number) => boolean): Epi
         });
       }
       from = -1;
-      unlike = strength = sigmas = seen = 0;
+      unlike = strength = sigmas = seen = like = likeSince = 0;
     };
     let end = count;
     while (end > 0 && Number.isNaN(deviation[row + end - 1]!)) end--;
@@ -67,10 +71,13 @@ export function episodesOf(view: View, isIgnored: (atS: number) => boolean): Epi
       if (share >= HOLD) {
         last = b;
         seen++;
+        like += likeSince;
+        likeSince = 0;
         if (share >= 1) unlike++;
         strength += share;
         sigmas += off / noise[limits + b]!;
       } else if (b - last > MAX_GAP_BLOCKS) close(end);
+      else likeSince++;
     }
     close(end);
   }

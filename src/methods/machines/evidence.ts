@@ -141,14 +141,21 @@ export function unlikeShare({ episode, fromS, toS, machine }: Evidence): number 
   const { ticks, startS, stepS } = grid;
   const first = Math.max(0, Math.floor((fromS - startS) / stepS));
   const last = Math.max(first, Math.min(ticks, Math.ceil((toS - startS) / stepS)));
-  const seen = (one: number): number[] =>
-    Array.from(values.subarray(one * ticks + first, one * ticks + last)).filter(
-      (value) => value === value,
+  const others = peersOf(peers.role, machine, 40);
+  let own = 0;
+  let unlike = 0;
+  // Tick by tick: where all of them change, the one that is scraped first would seem unlike for long.
+  for (let t = first; t < last; t++) {
+    const value = values[machine * ticks + t]!;
+    const usual = middle(
+      others.map((one) => values[one * ticks + t]!).filter((one) => one === one),
     );
-  const usual = scale.to(middle(peersOf(peers.role, machine, 40).flatMap(seen)));
-  const own = seen(machine).map((value) => scale.to(value) - usual);
-  const unlike = own.filter((off) => (side === "low" ? -off : off) >= scale.material / 2);
-  return unlike.length / Math.max(1, own.length);
+    if (value !== value || usual !== usual) continue;
+    own++;
+    const off = scale.to(value) - scale.to(usual);
+    if ((side === "low" ? -off : off) >= scale.material / 2) unlike++;
+  }
+  return unlike / Math.max(1, own);
 }
 
 /** The machine's mean, its peers' and the device that stands out, between two times. */

@@ -6,6 +6,7 @@
 import { groupBy } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { Jitter, MachineReport, Phase, TelemetryFault } from "../../model/machine-report.ts";
+import { healthCounter } from "../../model/health-counters.ts";
 import { absences, gaps, lostDevices, silences, type Silence } from "./absence.ts";
 import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { coverageOf } from "./coverage.ts";
@@ -99,7 +100,9 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases);
     const slowing = withoutMerelyBusy(own, pace);
     const counted = withoutUnhindered(withoutLoneMoments(slowing, pace), pace).map((one) => {
-      const isHeldUp = pace.heldUp(one.fromS, one.toS) === true && !isRoutine(one, evidence);
+      // What was counted stays, and the job may be well again.
+      const untilS = isCount(one) ? Math.min(one.toS, one.fromS + continuityS) : one.toS;
+      const isHeldUp = pace.heldUp(one.fromS, untilS) === true && !isRoutine(one, evidence);
       return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
     });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
@@ -171,6 +174,10 @@ function isRoutine(one: Evidence, all: readonly Evidence[]): boolean {
 
 const TOGETHER_S = 60;
 
+function isCount({ deviation: { metric } }: Evidence): boolean {
+  return healthCounter(metric)?.how === "gained";
+}
+
 /** Errors are counted on sound machines too; those that one machine alone counts while the job slows down are why it does. */
 function isLoneCount(one: Evidence, all: readonly Evidence[]): boolean {
   const { metric, direction } = one.deviation;
@@ -210,7 +217,10 @@ function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Eviden
  */
 function withoutMerelyBusy(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
   if (!pace.isKnown) return [...evidence];
-  return evidence.filter((one) => !one.isBusier || pace.heldUp(one.fromS, one.toS) === true);
+  return evidence.filter(
+    ({ isBusier, fromS, toS }) =>
+      !isBusier || (pace.heldUp(fromS, toS) === true && pace.slowedWith(fromS, toS) !== false),
+  );
 }
 
 const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];

@@ -70,10 +70,12 @@ export function slowdownOf({ level, grid, phases }: Activity, leastS: number): S
   if (!best) return null;
   // Until it is nearer to what it was before.
   const back = (best.before + best.after) / 2;
-  for (let t = Math.round((best.atS + leastS / 2 - startS) / stepS); t < ticks; t++) {
-    const next = between(startS + t * stepS, startS + t * stepS + Math.max(60, 3 * stepS));
-    if (next.length > 1 && median(next) > back)
-      return { fromS: best.atS, toS: startS + t * stepS, isOpen: false };
+  for (let t = Math.round((best.atS + edgeS - startS) / stepS); t < ticks; t++) {
+    const toS = startS + t * stepS;
+    const next = between(toS, toS + Math.max(60, 3 * stepS));
+    if (next.length < 2 || median(next) <= back) continue;
+    // An evaluation, not a fault.
+    return toS - best.atS < leastS ? null : { fromS: best.atS, toS, isOpen: false };
   }
   return { fromS: best.atS, toS: startS + ticks * stepS, isOpen: true };
 }
@@ -109,6 +111,10 @@ export function slowCulprit(
       const share = one / limit;
       if (!(one >= LEAST_MATERIAL && share >= 1) || share <= (best.get(m)?.share ?? 0)) return;
       if (!(change(m, Math.min(toS, fromS + edgeS + SOON_S)) >= SOON_SHARE * one)) return;
+      // It begins with the slowdown, not by chance in the minutes before it.
+      const just = sign * deviationBetween(view, m, fromS - edgeS - SOON_S, fromS - edgeS);
+      if (just - sign * deviationBetween(view, m, fromS - BEFORE_S, fromS - edgeS) > one / 2)
+        return;
       const evidence = evidenceOf({
         view,
         machine: m,
@@ -118,6 +124,8 @@ export function slowCulprit(
         strength: share,
         sigmas: NaN,
       });
+      // Tenants come when they like; one that holds the job up shows in full (judge.ts).
+      if (evidence.isBusier) return;
       if (isFrozen(evidence) || unlikeShare(evidence) < LEAST_UNLIKE) return;
       best.set(m, { share, evidence: { ...evidence, isHeldUp: true } });
     });

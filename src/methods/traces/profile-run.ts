@@ -15,7 +15,7 @@ import { byCause, profileTrace, type TracePart } from "./profile-trace.ts";
 const LATENCY_POINTS = 512;
 
 const ONLY_INSTRUMENTED =
-  "rings record matrix products and communication only: time of other kernels is estimated by the gaps before kernels that were launched, and what the CPU did while the GPU was idle is not measured";
+  "rings record communication, and matrix products where kernel tracing is on: time of other kernels is estimated by the gaps before kernels that were launched, and what the CPU did while the GPU was idle is not measured";
 
 /** null where no trace has GPU events in it. */
 export function profileRun(kernels: readonly RankKernels[], source: string): RunProfile | null {

@@ -33,7 +33,7 @@ export function judge(
 } {
   const { whole, lacks } = withoutCut(run);
   const known = baseline.map(withoutCut).filter((one) => one.whole.ranks.length > 0);
-  const notes = [...lacks, ...baseline.flatMap((one) => withoutCut(one).lacks)];
+  const notes = [...new Set([...lacks, ...baseline.flatMap((one) => withoutCut(one).lacks)])];
   if (whole.ranks.length === 0 || (baseline.length > 0 && known.length === 0))
     return { regressions: [], distanceMs: new Map(), notes };
   if (baseline.length === 0)

@@ -192,7 +192,9 @@ describe("tests of GPUs and links", () => {
     it("say so", () => {
       const [one] = without(5, 1, {});
       expect(one!.data).toMatchObject({ missing: [5] });
-      expect(one!.lacks).toEqual([expect.stringMatching(/^rank 5 took part and left no report/)]);
+      expect(one!.lacks).toEqual([
+        expect.stringMatching(/^rank 5 took part and left no test report/),
+      ]);
       expect(findings(tested(seeded(4), 8, {}))[0]!.lacks).toBeUndefined();
     });
 

@@ -110,6 +110,8 @@ const CARDS = `
   overflow-wrap: anywhere; }
 .fl-reasoning h3 { font-size: 1rem; margin: 16px 0 6px; }
 .fl-reasoning > :last-child { margin-bottom: 0; }
+.fl-ranking { border-collapse: collapse; margin: 0 0 10px; }
+.fl-ranking th, .fl-ranking td { padding: 2px 16px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
 .fl-decided, .fl-conflicts, .fl-changes { padding-left: 22px; margin: 0 0 10px; }
 .fl-decided li, .fl-conflicts li, .fl-changes li { margin-bottom: 8px; overflow-wrap: anywhere; }
 .fl-decided li::marker { font-weight: 700; } .fl-decided .fl-p { margin-bottom: 2px; font-weight: 600; }

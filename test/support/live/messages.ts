@@ -165,6 +165,26 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     stacks: fc.boolean(),
     logBytes: fc.nat(1e6),
   }),
+  fc.record({
+    ask: fc.constant("validate"),
+    ...ofRun,
+    group: fc.array(rank, few),
+    atIteration: fc.nat(),
+    gemm: fc.boolean(),
+    ring: fc.boolean(),
+    tree: fc.boolean(),
+    repeats: fc.integer({ min: 1, max: 100 }),
+    mb: fc.integer({ min: 1, max: 64 }),
+    limitMs: fc.integer({ min: 1, max: 60_000 }),
+    waitMs: fc.integer({ min: 1, max: 60_000 }),
+  }),
+  fc.record({
+    ask: fc.constant("profile"),
+    ...ofRun,
+    ranks: fc.array(rank, few),
+    steps: fc.integer({ min: 1, max: 1000 }),
+    waitMs: fc.integer({ min: 1, max: 60_000 }),
+  }),
 );
 
 const ofLength = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i - 1);

@@ -145,7 +145,9 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
         error instanceof Refusal ? error.message : "the service cannot determine its health",
       );
       if (trouble !== null) return errorAnswer(new Refusal(503, trouble), false);
-      return new Response(jsonText({ status: "ok" }), { headers: JSON_TYPE });
+      const degraded = view.degraded();
+      const health = { status: "ok", ...(degraded === null ? {} : { degraded }) };
+      return new Response(jsonText(health), { headers: JSON_TYPE });
     },
     "/metrics": () => {
       const { user, system } = process.cpuUsage();

@@ -48,14 +48,29 @@ export const incident: z.ZodType<Incident> = z.object({
   run: z.string(),
   revision: z.number().describe("counts changes, from 1"),
   state: z.enum(["suspected", "confirmed", "resolved", "relapsed"]),
-  kind: z.enum(["hang", "crash", "fail-slow", "faulty-machine", "undetermined"]),
+  kind: z.enum(["hang", "crash", "fail-slow", "regression", "faulty-machine", "undetermined"]),
   summary: z.string(),
   onsetMs: ms,
   openedMs: ms,
   changedMs: ms,
   resolvedMs: ms.nullable(),
   fromIteration: z.number().nullable(),
+  intermittent: z
+    .object({ slow: z.number(), of: z.number(), ratio: z.number() })
+    .exactOptional()
+    .describe("where iterations are slow now and then: how many of how many, by how many times"),
   relapses: z.number(),
+  validation: z
+    .object({
+      ranks: z.array(z.number()),
+      atIteration: z.number(),
+      outcome: z.string(),
+      isNamed: z.boolean(),
+      tookMs: z.number().nullable(),
+      costGpuMs: z.number().nullable(),
+    })
+    .exactOptional()
+    .describe("tests of GPUs and links that the service asked the ranks for, and what they cost"),
   verdict: verdict.nullable(),
   machines: texts,
   ranks: z.array(z.number()),
@@ -183,7 +198,13 @@ export const SCHEMAS = {
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
   DemoState: demoState,
-  Health: z.object({ status: z.literal("ok") }),
+  Health: z.object({
+    status: z.literal("ok"),
+    degraded: z
+      .string()
+      .exactOptional()
+      .describe("what the service does without, such as a full disk"),
+  }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;
 

@@ -148,6 +148,13 @@ export class RemoteSource implements OperatorSource {
     words: string,
     iterations: readonly number[],
   ): Durations[] {
+    // Searches of single iterations read the same ones in another order: fetched once.
+    const ascending = iterations.toSorted((a, b) => a - b);
+    if (ascending.some((number, i) => number !== iterations[i])) {
+      const order = iterations.map((number) => ascending.indexOf(number));
+      const columns = this.#ask(ranks, of, places, words, ascending);
+      return columns.map((ms) => reordered(ms, order, places.length));
+    }
     // A search in the dark may ask for what cannot be: nobody needs to answer that.
     const canBe = places.some((place) => place >= 0);
     const suffix = ` ${words} ${iterations.join()}`;
@@ -162,4 +169,12 @@ export class RemoteSource implements OperatorSource {
       return unknown;
     });
   }
+}
+
+/** `order`: the index in `ms` of each wanted iteration. */
+function reordered(ms: Durations, order: readonly number[], places: number): Durations {
+  const found = new Float64Array(ms.length);
+  for (const [i, from] of order.entries())
+    found.set(ms.subarray(from * places, (from + 1) * places), i * places);
+  return found;
 }

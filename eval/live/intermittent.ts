@@ -1,0 +1,130 @@
+/**
+ * Spikes and fluctuations against the live service on a set clock, no sockets: `node --import tsx
+ * eval/live/intermittent.ts [--gpus N] [--jobs N] [--faults N] [--seed S] [--healthy N]`. Half of the faults are spikes (one iteration in eight), half
+ * fluctuations (two in seven). Counts how soon there is a verdict, from the end of the first and of the third slow
+ * iteration (fewer make no pattern), whether its first suspect is right, and false incidents.
+ */
+import { parseArgs } from "node:util";
+import { drawFaults, fleetSpec } from "../../bench/live-shape.ts";
+import { rehearse } from "../../test/support/live-rehearsal.ts";
+import { covers, isPlace, share, specOf } from "./cases.ts";
+
+const { values } = parseArgs({
+  options: {
+    /** All jobs of this size; several layouts of 32 to 1,024 without it. */
+    gpus: { type: "string" },
+    jobs: { type: "string", default: "8" },
+    faults: { type: "string", default: "5" },
+    healthy: { type: "string", default: "2" },
+    seed: { type: "string", default: "1" },
+    seconds: { type: "string", default: "3600" },
+  },
+});
+const [jobs, faultsEach, healthyJobs] = [values.jobs, values.faults, values.healthy].map(Number);
+const firstSeed = Number(values.seed) * 1000;
+const SETTLE_S = 60;
+const FAULT_S = 120;
+/** Slow iterations that make a pattern. */
+const PATTERN = 3;
+const AFTER_S = 20;
+
+interface Row {
+  readonly fault: string;
+  /** From the end of the first slow iteration, and of the third. */
+  readonly seconds: number;
+  readonly fromThird: number;
+  readonly isRight: boolean;
+  readonly isCovered: boolean;
+  readonly extra: number;
+}
+
+const clusterOf = (seed: number): ReturnType<typeof specOf> =>
+  values.gpus === undefined
+    ? specOf(seed)
+    : fleetSpec({ gpus: Number(values.gpus), agents: Number(values.gpus) / 8, seed });
+
+async function faultyJob(seed: number): Promise<Row[]> {
+  const spec = clusterOf(seed);
+  const rehearsal = await rehearse(spec, { relapseMs: 0 });
+  await rehearsal.run(SETTLE_S);
+  const rows: Row[] = [];
+  for (const [k, drawn] of drawFaults(spec, faultsEach!, seed).entries()) {
+    const fault = `${drawn.fault}:shape=${k % 2 === seed % 2 ? "spike" : "fluctuation"}`;
+    const from = rehearsal.told.length;
+    const { board } = rehearsal.fleet.played;
+    board.add(fault);
+    const lastHealthy = rehearsal.fleet.held.last;
+    const healthyMs = rehearsal.fleet.held.of(lastHealthy)!.durationMs[0]!;
+    const slowEnds = (): number[] => {
+      const { held } = rehearsal.fleet;
+      const ends: number[] = [];
+      for (let i = Math.max(held.first, lastHealthy + 1); i <= held.last; i++) {
+        const { durationMs, endMs } = held.of(i)!;
+        if (durationMs[0]! > 1.08 * healthyMs) ends.push(Math.max(...endMs));
+      }
+      return ends;
+    };
+    let [first, third, toldMs] = [NaN, NaN, NaN];
+    await rehearsal.run(FAULT_S, () => {
+      const ends = slowEnds();
+      if (Number.isNaN(first)) first = ends[0] ?? NaN;
+      if (Number.isNaN(third)) third = ends[PATTERN - 1] ?? NaN;
+      const verdict = rehearsal.told.slice(from).find((one) => one.verdict?.suspects.length);
+      if (verdict && Number.isNaN(toldMs)) toldMs = rehearsal.nowMs();
+      return rehearsal.nowMs() - toldMs > AFTER_S * 1000;
+    });
+    const told = rehearsal.told.slice(from);
+    const suspect = told.find((one) => one.verdict?.suspects.length)?.verdict?.suspects[0];
+    board.clear();
+    await rehearsal.run(SETTLE_S);
+    const ids = new Set(rehearsal.told.slice(from).map(({ id }) => id));
+    const row = {
+      fault,
+      seconds: (toldMs - first) / 1000,
+      fromThird: (toldMs - third) / 1000,
+      isRight: isPlace(suspect, fault) && suspect?.cause === fault.split(":")[0],
+      isCovered: covers(suspect, fault),
+      extra: Math.max(0, ids.size - 1),
+    };
+    rows.push(row);
+    const named = suspect
+      ? `${suspect.cause} ${suspect.type} ${suspect.ranks.slice(0, 4).join()}`
+      : "nobody";
+    console.log(
+      `  ${spec.gpus} GPUs tp ${spec.tp} pp ${spec.pp}, ${fault} (×${drawn.effect.toFixed(2)}): ${row.seconds.toFixed(1)} s, ${row.fromThird.toFixed(1)} s from the third, ${row.isRight ? "right" : named}${row.extra > 0 ? `, ${row.extra} incidents too many` : ""}`,
+    );
+  }
+  return rows;
+}
+
+const rows: Row[] = [];
+for (let k = 0; k < jobs!; k++) rows.push(...(await faultyJob(firstSeed + k)));
+let falseIncidents = 0;
+for (let k = 0; k < healthyJobs!; k++) {
+  const spec = clusterOf(firstSeed + 500 + k);
+  const rehearsal = await rehearse(spec);
+  await rehearsal.run(Number(values.seconds));
+  const ids = new Set(rehearsal.told.map(({ id }) => id));
+  falseIncidents += ids.size;
+  if (ids.size > 0)
+    console.log(
+      `  healthy, ${spec.gpus} GPUs: ${rehearsal.told.map(({ summary }) => summary).join(" | ")}`,
+    );
+}
+const median = (ms: readonly number[]): string =>
+  (ms.toSorted((a, b) => a - b)[ms.length >> 1] ?? NaN).toFixed(1);
+const count = (is: (row: Row) => boolean): string => share(rows.filter(is).length, rows.length);
+if (rows.length > 0) {
+  console.log(`\nseeds from ${firstSeed}, ${jobs} jobs × ${faultsEach} spikes and fluctuations`);
+  console.log(
+    `right within 15 s of the third slow iteration: ${count((row) => row.isRight && row.fromThird <= 15)}; of the first: ${count((row) => row.isRight && row.seconds <= 15)}`,
+  );
+  console.log(
+    `right: ${count((row) => row.isRight)}, covered ${count((row) => row.isCovered)}; median ${median(rows.map((row) => row.seconds))} s from the first, ${median(rows.map((row) => row.fromThird))} s from the third`,
+  );
+  console.log(`incidents too many: ${rows.reduce((sum, row) => sum + row.extra, 0)}`);
+}
+console.log(
+  `healthy: ${falseIncidents} incidents in ${healthyJobs} jobs of ${values.seconds} s each`,
+);
+process.exit(0);

@@ -1,0 +1,86 @@
+/**
+ * Slow links of rings, which no operator tells apart, and what the service's own tests make of them: `node --import tsx
+ * eval/live/ring-links.ts [--gpus N] [--jobs N] [--faults N] [--seed S]`. Counts the first verdict and the one after the tests.
+ */
+import { parseArgs } from "node:util";
+import { fleetSpec } from "../../bench/live-shape.ts";
+import { randomInt, seeded } from "../../src/base/random.ts";
+import { quietIterationNs } from "../../src/simulate/cluster/costs.ts";
+import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
+import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
+import { rehearse } from "../../test/support/live-rehearsal.ts";
+import { covers, isPlace, share, specOf } from "./cases.ts";
+
+const { values } = parseArgs({
+  options: {
+    gpus: { type: "string" },
+    jobs: { type: "string", default: "4" },
+    faults: { type: "string", default: "5" },
+    seed: { type: "string", default: "1" },
+  },
+});
+const firstSeed = Number(values.seed) * 1000;
+const SETTLE_S = 45;
+const FAULT_S = 45;
+const TRIES = 100;
+const LEAST_EFFECT = 1.22;
+
+/** Neighbours in a ring of gradients. */
+function drawLinks(spec: ClusterSpec, count: number, seed: number): string[] {
+  const random = seeded(seed);
+  const lanes = spec.gpus / spec.pp;
+  const healthyNs = quietIterationNs(spec, []);
+  return Array.from({ length: count }, () => {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const rank = randomInt(random, spec.gpus);
+      const other = Math.floor(rank / lanes) * lanes + ((rank + spec.tp) % lanes);
+      const fault = `network-slow:link=${rank}-${other}:severity=${(6 + 10 * random()).toFixed(2)}`;
+      if (quietIterationNs(spec, [parseFault(fault)]) / healthyNs >= LEAST_EFFECT) return fault;
+    }
+    return null;
+  }).filter((fault) => fault !== null);
+}
+
+const rows: {
+  first: boolean;
+  covered: boolean;
+  tested: boolean;
+  after: boolean;
+  tookMs: number;
+}[] = [];
+for (let k = 0; k < Number(values.jobs); k++) {
+  const seed = firstSeed + k;
+  const gpus = Number(values.gpus);
+  const spec = gpus > 0 ? fleetSpec({ gpus, agents: gpus / 8, seed }) : specOf(seed);
+  const rehearsal = await rehearse(spec, { relapseMs: 0 });
+  await rehearsal.run(SETTLE_S);
+  for (const fault of drawLinks(spec, Number(values.faults), seed)) {
+    const from = rehearsal.told.length;
+    rehearsal.fleet.played.board.add(fault);
+    await rehearsal.run(FAULT_S, () =>
+      rehearsal.told.slice(from).some(({ validation }) => validation !== undefined),
+    );
+    const told = rehearsal.told.slice(from).filter((one) => one.verdict?.suspects.length);
+    const [first, last] = [told[0]?.verdict?.suspects[0], told.at(-1)?.verdict?.suspects[0]];
+    const validation = told.at(-1)?.validation;
+    rehearsal.fleet.played.board.clear();
+    await rehearsal.run(SETTLE_S);
+    const row = {
+      first: isPlace(first, fault),
+      covered: covers(first, fault),
+      tested: validation !== undefined,
+      after: isPlace(last, fault),
+      tookMs: validation?.tookMs ?? NaN,
+    };
+    rows.push(row);
+    console.log(
+      `  ${spec.gpus} GPUs tp ${spec.tp} pp ${spec.pp}, ${fault}: at first ${first ? `${first.type} ${first.ranks.slice(0, 4).join()}` : "nobody"}, then ${row.after ? "right" : last ? `${last.type} ${last.ranks.slice(0, 4).join()}` : "nobody"}${validation ? `, ${validation.ranks.length} ranks tested in ${row.tookMs.toFixed(0)} ms: ${validation.outcome.slice(0, 120)}` : ", no tests"}`,
+    );
+  }
+}
+const count = (is: (row: (typeof rows)[number]) => boolean): string =>
+  share(rows.filter(is).length, rows.length);
+console.log(
+  `\nring links: right at first ${count((row) => row.first)}, covered ${count((row) => row.covered)}, tested ${count((row) => row.tested)}, right after the tests ${count((row) => row.after)}`,
+);
+process.exit(0);

@@ -1,0 +1,69 @@
+/** What a service asks the ranks of this machine to do at the end of an iteration: tests of GPUs and links, or a profile. */
+import { basename } from "node:path";
+import { count } from "../../base/text.ts";
+import type { AgentReply, ProfileRequest, ValidateRequest } from "../wire/messages.ts";
+import { refused } from "./answer-operators.ts";
+import { answers, ask, profileRequest, validationRequest, type Request } from "./control.ts";
+import { isAlive, type FoundRing } from "./discover.ts";
+import { readSmall } from "./evidence.ts";
+import { nameOf } from "./request-stacks.ts";
+import { openingError } from "./ring-file.ts";
+import { changedSince, sidecarsOf } from "./sidecars.ts";
+
+/** `rings`: those of the run on this machine, of the ranks that take part. */
+export async function requestTests(
+  request: ValidateRequest | ProfileRequest,
+  rings: readonly FoundRing[],
+): Promise<AgentReply> {
+  const python = rings.filter((ring) => ring.header.writer === "python" && isAlive(ring));
+  if (python.length === 0)
+    return refused("no process with the Python probe here: nobody can be asked");
+  if (request.ask === "profile")
+    return requested(python, profileRequest(request.steps), /\.kineto\.json(\.gz)?$/, request);
+  const { atIteration, gemm, ring, tree, repeats, mb, limitMs, group } = request;
+  const tests = { atIteration, gemm, ring, tree, repeats, mb, limitS: limitMs / 1000 };
+  const asked = validationRequest({ ...tests, ranks: rankRuns(group) });
+  if (asked === null)
+    return refused(`${count(group.length, "rank")} without a pattern do not fit into a request`);
+  return requested(python, asked, /\.validation\.json$/, request);
+}
+
+async function requested(
+  rings: readonly FoundRing[],
+  request: Request,
+  ending: RegExp,
+  { waitMs }: { readonly waitMs: number },
+): Promise<AgentReply> {
+  const before = sidecarsOf(rings);
+  const { asked, troubles: unwritten } = ask(rings, request);
+  const silent = await answers(asked, request, waitMs);
+  const troubles = [
+    ...unwritten.map(({ ring, why }) => `${nameOf(ring)}: ${why}`),
+    ...silent.map(({ ring }) => `${nameOf(ring)} did not answer within ${waitMs / 1000} s`),
+  ];
+  const files = changedSince(before, rings, ending).flatMap((path) => {
+    try {
+      return [{ name: basename(path), bytes: readSmall(path) }];
+    } catch (error) {
+      troubles.push(`${basename(path)}: ${openingError(error)}`);
+      return [];
+    }
+  });
+  return { kind: "evidence", files, troubles };
+}
+
+/** "0-248/8,5": runs of equal steps, for the header of a ring has little room (probe/RING.md). */
+function rankRuns(ranks: readonly number[]): string {
+  const sorted = [...new Set(ranks)].sort((a, b) => a - b);
+  const runs: string[] = [];
+  for (let i = 0; i < sorted.length;) {
+    const step = (sorted[i + 1] ?? NaN) - sorted[i]!;
+    let end = i;
+    while ((sorted[end + 1] ?? NaN) - (sorted[end] ?? NaN) === step) end++;
+    if (end - i >= 2) {
+      runs.push(`${sorted[i]}-${sorted[end]}/${step}`);
+      i = end + 1;
+    } else runs.push(String(sorted[i++]));
+  }
+  return runs.join();
+}

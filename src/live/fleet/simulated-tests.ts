@@ -1,0 +1,133 @@
+/** What ranks of a simulated job measure when they are asked to test their GPUs and links: from the faults that act. */
+import { seeded } from "../../base/random.ts";
+import { devicesAt, placedDevices } from "../../simulate/cluster/faults.ts";
+import type { FaultSpec } from "../../simulate/cluster/fault-spec.ts";
+import type { Simulation } from "../../simulate/cluster/times.ts";
+
+export interface SimulatedTests {
+  /** Who takes part, in the order of the group. */
+  readonly group: readonly number[];
+  readonly atIteration: number;
+  readonly gemm: boolean;
+  readonly ring: boolean;
+  readonly tree: boolean;
+  readonly repeats: number;
+  readonly mb: number;
+}
+
+/** One product, and a MiB over NVLink and between machines. */
+const PRODUCT_MS = 1.2;
+const INSIDE_MS = 0.005;
+const BETWEEN_MS = 0.04;
+const NOISE = 0.02;
+const MIB = 1 << 20;
+
+/** The report of one rank, as the probe writes it (model/validation.ts); null where it takes no part. */
+export function simulatedReport(
+  { spec, topology }: Simulation,
+  faults: readonly FaultSpec[],
+  rank: number,
+  tests: SimulatedTests,
+  timeMs: number,
+): object | null {
+  const { group, atIteration, repeats, mb } = tests;
+  if (!group.includes(rank)) return null;
+  const devices =
+    devicesAt({ ...spec, faults }, topology, atIteration) ?? placedDevices(spec, topology);
+  const random = seeded(spec.seed * 7919 + atIteration * 31 + rank);
+  const repeated = (ms: number): number[] =>
+    Array.from({ length: repeats }, () => ms * (1 + NOISE * random()));
+  const transferMs = (from: number, to: number): number => {
+    const link = devices.pair.get(from * spec.gpus + to) ?? 1;
+    if (topology.machineOf(from) === topology.machineOf(to))
+      return mb * INSIDE_MS * Math.max(link, devices.nvlink[from]!, devices.nvlink[to]!);
+    const leaves = [from, to].map((end) => devices.leaf[topology.leafOf(end)] ?? 1);
+    return mb * BETWEEN_MS * Math.max(link, devices.nic[from]!, devices.nic[to]!, ...leaves);
+  };
+  const topologies = [
+    ...(tests.ring ? (["ring"] as const) : []),
+    ...(tests.tree ? (["tree"] as const) : []),
+  ];
+  const transfers = topologies.flatMap((name) =>
+    (name === "ring" ? ringPasses(group.length) : treePasses(group.length)).flatMap((pairs, pass) =>
+      pairs
+        .filter(([, to]) => group[to] === rank)
+        .map(([from, to]) => ({
+          topology: name,
+          pass,
+          from: group[from]!,
+          to: group[to]!,
+          bytes: mb * MIB,
+          ms: repeated(transferMs(group[from]!, group[to]!)),
+        })),
+    ),
+  );
+  const gemm = tests.gemm
+    ? [
+        {
+          dtype: "bfloat16",
+          m: 4096,
+          n: 4096,
+          k: 4096,
+          ms: repeated(PRODUCT_MS * devices.gpu[rank]!),
+        },
+      ]
+    : [];
+  const tookMs = [...gemm, ...transfers].reduce(
+    (sum, { ms }) => sum + ms.reduce((a, b) => a + b, 0),
+    0,
+  );
+  return {
+    schema: "faultline.validation/1",
+    rank,
+    host: topology.machineName(topology.machineOf(rank)),
+    device: "simulated",
+    iteration: atIteration,
+    timeMs,
+    tookMs,
+    group,
+    gemm,
+    transfers,
+  };
+}
+
+type Pair = readonly [from: number, to: number];
+
+/** As the probe's (Greyhound §4.3, figure 10): every link of the ring once, no member twice in a pass. */
+function ringPasses(size: number): Pair[][] {
+  if (size < 2) return [];
+  const passes: Pair[][] = [[], [], []];
+  for (let i = 0; i < size; i++) {
+    const isLast = i === size - 1;
+    passes[isLast && size % 2 === 1 ? 2 : i % 2]!.push([i, (i + 1) % size]);
+  }
+  return passes.filter((pass) => pass.length > 0);
+}
+
+/** Every edge of the binary tree once, from child to parent. */
+function treePasses(size: number): Pair[][] {
+  const passes: Pair[][] = [[], [], [], []];
+  for (let child = 1; child < size; child++) {
+    const level = Math.floor(Math.log2(child + 1));
+    passes[(level % 2) * 2 + (child % 2 === 0 ? 1 : 0)]!.push([child, (child - 1) >> 1]);
+  }
+  return passes;
+}
+
+/** The request in a ring's header (probe/RING.md); null where it is none. */
+export function parsedTests(text: string): SimulatedTests | null {
+  try {
+    const { ranks, ...tests } = JSON.parse(text) as Omit<SimulatedTests, "group"> & {
+      readonly ranks?: string;
+    };
+    const group = (ranks ?? "").split(",").flatMap((run) => {
+      const [, first, last = first, step = "1"] = /^(\d+)(?:-(\d+)\/(\d+))?$/.exec(run) ?? [];
+      if (first === undefined) return [];
+      const count = Math.floor((Number(last) - Number(first)) / Number(step)) + 1;
+      return Array.from({ length: count }, (_, i) => Number(first) + i * Number(step));
+    });
+    return { ...tests, group };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,52 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { DataFolder } from "./data-folder.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "faultline-data-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const MB = 1 << 20;
+const DAYS = ["2026-01-01-hang", "2026-01-02-crash", "2026-01-03-hang"];
+
+/** A disk of 20 MB on which every incident's evidence takes 5. */
+function small(name: string): { data: DataFolder; evidence: string } {
+  const evidence = join(folder, name);
+  for (const day of DAYS) mkdirSync(join(evidence, day), { recursive: true });
+  const freeBytes = (): Promise<number> =>
+    Promise.resolve((20 - 5 * readdirSync(evidence).length) * MB);
+  return { data: new DataFolder({ folder, evidence, freeBytes }), evidence };
+}
+
+describe("DataFolder", () => {
+  it("removes the oldest evidence first, and no more than it must", async () => {
+    const { data, evidence } = small("a");
+    expect(await data.makeRoom(5 * MB)).toBe(true);
+    expect(readdirSync(evidence)).toEqual([DAYS[2]]);
+    expect(data.says).toBeNull();
+  });
+
+  it("says that there is no room even then", async () => {
+    const { data, evidence } = small("b");
+    expect(await data.makeRoom(15 * MB)).toBe(false);
+    expect(readdirSync(evidence)).toEqual([]);
+  });
+
+  it("says that it is full while it is, by the disk or by what could not be written", async () => {
+    const { data } = small("c");
+    expect(data.says).toBeNull();
+    await data.look();
+    expect(data.says).toMatch(/^the data folder is full \(5\.0 MB free\)/);
+    const other = new DataFolder({
+      folder,
+      evidence: folder,
+      freeBytes: () => Promise.reject(new Error("?")),
+    });
+    await other.look();
+    expect(other.failed(new Error("the broker is away"))).toBe(false);
+    expect(other.says).toBeNull();
+    expect(other.failed(new Error("ENOSPC: no space left on device, write"))).toBe(true);
+    expect(other.says).toMatch(/^the data folder is full: incidents are kept in memory/);
+  });
+});

@@ -1,0 +1,111 @@
+/**
+ * The iterations that are slow now and then, among the last ones of a job: spikes and fluctuations within its level, as
+ * the episode finder sees them (Holmes §3.1).
+ */
+import { irregularIterations } from "../../methods/iterations/episodes.ts";
+import { trackSeries } from "../../methods/iterations/track-series.ts";
+import { median } from "../../maths/robust.ts";
+
+/** Iterations that are looked at: what comes back less often than three times in so many is no pattern yet. */
+const WINDOW = 200;
+/** Below this ratio to the median no episode finder calls an iteration irregular (Holmes §3.1.2). */
+const IRREGULAR = 1.05;
+/** The pattern is over after so many iterations without a slow one, or so many usual gaps (episodes.ts has the same reach). */
+const QUIET_ITERATIONS = 30;
+const QUIET_GAPS = 4;
+
+/** Of the last so many, or of all since the first slow one: where more are slow, they are not slow now and then. */
+const LATELY = 10;
+/** So many in a row may go on for good: slowdown-detector.ts looks into that. */
+const IN_A_ROW = 3;
+const MOST_SLOW = 0.6;
+
+/** Iterations that are slow now and then, and how long a regular and a slow one takes. */
+export interface Intermittent {
+  /** Numbers of the slow iterations, ascending. */
+  readonly slow: readonly number[];
+  /** How many iterations were looked at. */
+  readonly of: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** When the first slow iteration began, milliseconds since 1970. */
+  readonly fromMs: number;
+}
+
+interface Kept {
+  readonly iteration: number;
+  readonly startMs: number;
+  readonly ms: number;
+}
+
+export class IntermittentWindow {
+  #kept: Kept[] = [];
+
+  push(one: Kept): void {
+    this.#kept.push(one);
+    if (this.#kept.length > WINDOW) this.#kept.shift();
+  }
+
+  /** Those for which this is true belong to something else: a lasting slowdown, or a pattern that is over. */
+  drop(isOther: (iteration: number) => boolean): void {
+    this.#kept = this.#kept.filter(({ iteration }) => !isOther(iteration));
+  }
+
+  clear(): void {
+    this.#kept = [];
+  }
+
+  /** What is slow now and then, where the newest iteration is; else null, for then nothing is new. */
+  look(): Intermittent | null {
+    const kept = this.#kept;
+    const newest = kept.at(-1);
+    const middle = median(kept.map(({ ms }) => ms));
+    if (!newest || !(newest.ms > IRREGULAR * middle)) return null;
+    const numbers = new Set(irregularIterations(trackSeries(seriesOf(kept))));
+    if (!numbers.has(newest.iteration)) return null;
+    const slow = kept.filter(({ iteration }) => numbers.has(iteration));
+    if (isLasting(kept, numbers, kept.indexOf(slow[0]!))) return null;
+    const regular = kept.filter(({ iteration }) => !numbers.has(iteration));
+    return {
+      slow: slow.map(({ iteration }) => iteration),
+      of: kept.length,
+      beforeMs: median(regular.map(({ ms }) => ms)),
+      afterMs: median(slow.map(({ ms }) => ms)),
+      fromMs: slow[0]!.startMs,
+    };
+  }
+
+  /** Whether it has not come back for so long that it is over. */
+  isQuietSince(slow: readonly number[]): boolean {
+    const last = slow.at(-1) ?? -Infinity;
+    const since = this.#kept.filter(({ iteration }) => iteration > last).length;
+    const gaps = slow.slice(1).map((number, i) => number - slow[i]!);
+    const gap = gaps.length > 0 ? median(gaps) : 0;
+    return since >= Math.max(QUIET_ITERATIONS, QUIET_GAPS * gap);
+  }
+}
+
+/** Whether most iterations are slow, since the first slow one or of late: that is for the tracker of levels. */
+function isLasting(kept: readonly Kept[], slow: ReadonlySet<number>, first: number): boolean {
+  if (kept.slice(-IN_A_ROW).every(({ iteration }) => slow.has(iteration))) return true;
+  return [first, Math.max(0, kept.length - LATELY)].some((from) => {
+    const since = kept.slice(from);
+    return since.filter(({ iteration }) => slow.has(iteration)).length > MOST_SLOW * since.length;
+  });
+}
+
+function seriesOf(kept: readonly Kept[]): Parameters<typeof trackSeries>[0] {
+  const { length } = kept;
+  return {
+    source: "agents",
+    file: "agents",
+    rank: null,
+    basis: "reported",
+    iteration: Float64Array.from(kept, ({ iteration }) => iteration),
+    durationMs: Float64Array.from(kept, ({ ms }) => ms),
+    endMs: Float64Array.from(kept, ({ startMs, ms }) => startMs + ms),
+    line: new Int32Array(length),
+    batch: new Float64Array(length).fill(NaN),
+    between: new Uint8Array(length),
+  };
+}

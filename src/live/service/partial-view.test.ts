@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import type { Suspect, Verdict } from "../../model/verdict.ts";
+import { unheardWords, withUnheard } from "./partial-view.ts";
+
+const suspect = (ranks: readonly number[]): Suspect => ({
+  type: "rank",
+  ranks,
+  machine: null,
+  link: null,
+  name: null,
+  cause: "gpu-hang",
+  score: 0.9,
+  why: "",
+  evidence: [],
+});
+const verdictOf = (...suspects: Suspect[]): Verdict => ({
+  schema: "faultline.verdict/1",
+  kind: "hang",
+  summary: "somebody hangs",
+  confidence: 0.9,
+  when: { iteration: null, from: null, to: null },
+  suspects,
+  victims: [],
+  owner: null,
+  actions: [],
+  findings: [],
+  inputs: [],
+  missing: [],
+  wouldHelp: [],
+});
+const UNHEARD = { machines: ["n1", "n2"], ranks: [8, 9], of: 4 };
+
+describe("withUnheard", () => {
+  it("leaves a verdict alone where all are heard", () => {
+    const verdict = verdictOf(suspect([8]));
+    expect(withUnheard(verdict, { machines: [], ranks: [], of: 4 })).toBe(verdict);
+  });
+
+  it("accuses nobody who is only silent, and says who that is", () => {
+    const { suspects, confidence, summary, missing } = withUnheard(
+      verdictOf(suspect([8]), suspect([8, 9])),
+      UNHEARD,
+    );
+    expect([suspects, confidence]).toEqual([[], 0.3]);
+    expect(summary).toContain("2 of 4 machines are not heard: n1, n2 (ranks 8 and 9)");
+    expect(missing).toEqual(["2 of 4 machines are not heard: n1, n2 (ranks 8 and 9)"]);
+  });
+
+  it("keeps suspects that are heard, and links with one end that is", () => {
+    const { suspects, summary } = withUnheard(
+      verdictOf(suspect([1]), suspect([8]), suspect([1, 9])),
+      UNHEARD,
+    );
+    expect(suspects.map(({ ranks }) => ranks)).toEqual([[1], [1, 9]]);
+    expect(summary).toBe("somebody hangs");
+  });
+});
+
+describe("unheardWords", () => {
+  it("names a few of many", () => {
+    const machines = Array.from({ length: 9 }, (_, i) => `n${i}`);
+    expect(unheardWords({ machines, ranks: [0], of: 10 })).toMatch(/n3 and 5 more \(rank 0\)$/);
+  });
+});

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { runs } from "../../../test/support/cases.ts";
+import {
+  INTERVAL_MS,
+  simulatedWork,
+  type SimulatedRegression,
+  type SimulatedWork,
+} from "../../../test/support/live/simulated-work.ts";
+import type { FoundRegression } from "../../model/regression.ts";
+import { RegressionDetector, type WorkBaseline } from "./regression-detector.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+interface Watched {
+  readonly found: readonly (FoundRegression & { readonly atMs: number })[];
+  readonly resolvedMs: readonly number[];
+  readonly baseline: WorkBaseline;
+}
+
+function watch(work: SimulatedWork, forMs: number, before: WorkBaseline | null = null): Watched {
+  const next = simulatedWork(work);
+  const detector = new RegressionDetector("llm 16", before);
+  const found: (FoundRegression & { atMs: number })[] = [];
+  const resolvedMs: number[] = [];
+  detector.tick(0);
+  for (let fromMs = 0; fromMs < forMs; fromMs += INTERVAL_MS) {
+    const nowMs = fromMs + INTERVAL_MS;
+    for (const [agent, summary] of next(fromMs)) {
+      detector.take(agent, summary, nowMs);
+      // Beats repeat it.
+      detector.take(agent, summary, nowMs);
+    }
+    const decision = detector.tick(nowMs);
+    if (decision?.do === "open") found.push({ ...decision.found, atMs: nowMs });
+    if (decision?.do === "resolve") resolvedMs.push(nowMs);
+  }
+  return { found, resolvedMs, baseline: detector.baseline };
+}
+
+const PARTS = ["dataloader", "garbage-collection", "synchronization", "products"] as const;
+const CAUSE = {
+  dataloader: "dataloader",
+  "garbage-collection": "garbage-collection",
+  synchronization: "synchronization",
+  products: "slow-kernel",
+} as const;
+const COSTS = [0.06, 0.1, 0.25];
+
+function regressions(): { part: SimulatedRegression["part"]; cost: number; seed: number }[] {
+  const all = PARTS.flatMap((part) => COSTS.map((cost) => ({ part, cost })));
+  return Array.from({ length: runs(12, 120) }, (_, k) => ({
+    ...all[k % all.length]!,
+    seed: 1000 + k,
+  }));
+}
+
+describe("regressions of a running job", () => {
+  it("are found within three minutes, with their cause", () => {
+    let right = 0;
+    const all = regressions();
+    for (const { part, cost, seed } of all) {
+      const fromMs = 20 * MINUTE;
+      const { found } = watch({ seed, regression: { part, cost, fromMs } }, 26 * MINUTE);
+      const [first] = found;
+      if (first?.cause === CAUSE[part] && first.atMs - fromMs <= 3 * MINUTE) right++;
+    }
+    expect(right / all.length).toBeGreaterThanOrEqual(0.9);
+  }, 120_000);
+
+  it("are not claimed of healthy jobs", () => {
+    const jobs = runs(5, 50);
+    let claimed = 0;
+    for (let k = 0; k < jobs; k++) claimed += watch({ seed: 5000 + k }, HOUR).found.length;
+    expect(claimed).toBe(0);
+  }, 240_000);
+
+  it("are not claimed where one machine of several is slow: that is a device, not the code", () => {
+    for (const part of PARTS) {
+      const regression = { part, cost: 0.2, fromMs: 20 * MINUTE, machines: 1 };
+      expect(watch({ seed: 77, machines: 8, regression }, 30 * MINUTE).found).toEqual([]);
+    }
+  });
+
+  it("are over when iterations are as they were", () => {
+    const regression = {
+      part: "dataloader",
+      cost: 0.2,
+      fromMs: 20 * MINUTE,
+      toMs: 30 * MINUTE,
+    } as const;
+    const { found, resolvedMs } = watch({ seed: 3, regression }, HOUR);
+    expect(found).toHaveLength(1);
+    expect(resolvedMs).toHaveLength(1);
+    expect(resolvedMs[0]! - regression.toMs).toBeLessThanOrEqual(2 * MINUTE);
+  });
+
+  it("from the first step on are found by what the last run of the job was like", () => {
+    const seed = 11;
+    const { baseline } = watch({ seed, stepMs: 1500 }, 30 * MINUTE);
+    const regression = { part: "synchronization", cost: 0.1, fromMs: 0 } as const;
+    const again = { seed, stepMs: 1500, regression };
+    expect(watch(again, 10 * MINUTE, baseline).found[0]?.cause).toBe("synchronization");
+    // Another job's windows say nothing.
+    expect(watch(again, 10 * MINUTE, { ...baseline, key: "other 16" }).found).toEqual([]);
+    expect(watch({ seed: 12, stepMs: 1500 }, 30 * MINUTE, baseline).found).toEqual([]);
+  });
+});

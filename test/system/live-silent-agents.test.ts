@@ -1,0 +1,55 @@
+/**
+ * Agents that are connected and report nothing, nor answer: a tenth, half, nine tenths of them. Who is silent is named, and
+ * accused of nothing; who is innocent is not accused instead.
+ */
+import { describe, expect, it } from "vitest";
+import type { Incident } from "../../src/model/incident.ts";
+import { rehearse, viewOf, type Rehearsal } from "../support/live-rehearsal.ts";
+
+const JOB = { gpus: 80, tp: 4, pp: 2, gpusPerMachine: 8 };
+const MACHINES = 10;
+const CULPRIT = 37;
+
+/** Some machines fall silent, then something breaks. */
+async function drill(fault: string, silent: number, isCulprit: boolean): Promise<Rehearsal> {
+  const rehearsal = await rehearse(JOB);
+  await rehearsal.run(45);
+  const own = Math.floor(CULPRIT / JOB.gpusPerMachine);
+  const others = Array.from({ length: MACHINES }, (_, i) => i).filter((one) => one !== own);
+  const chosen = isCulprit ? [own, ...others].slice(0, silent) : others.slice(0, silent);
+  for (const machine of chosen) rehearsal.silent.add(machine);
+  await rehearsal.run(20);
+  rehearsal.fleet.played.board.add(`${fault}:rank=${CULPRIT}`);
+  await rehearsal.run(60);
+  return rehearsal;
+}
+
+function latest({ told }: Rehearsal): Incident[] {
+  return [...new Map(told.map((one) => [one.id, one])).values()];
+}
+
+const CASES = [1, 5, 9].flatMap((silent) => [
+  [silent, "heard", false] as const,
+  [silent, "silent", true] as const,
+]);
+
+describe.each(["gpu-slow:severity=3", "gpu-hang"])("%s", (fault) => {
+  it.each(CASES)("with %i of 10 machines silent, the culprit %s", async (silent, _, isCulprit) => {
+    const rehearsal = await drill(fault, silent, isCulprit);
+    const [job] = viewOf(rehearsal).jobs();
+    const words = `${silent} of 10 ${silent === 1 ? "machine is" : "machines are"} not heard`;
+    expect(job!.lacks.join("\n")).toContain(words);
+    const incidents = latest(rehearsal);
+    for (const { ranks, verdict } of incidents) {
+      // Nobody but the culprit, and that one only where it is heard.
+      expect(ranks.filter((rank) => isCulprit || rank !== CULPRIT)).toEqual([]);
+      if (verdict) {
+        expect(verdict.missing.join("\n")).toContain(words);
+        expect(verdict.confidence).toBeLessThan(isCulprit ? 0.35 : 0.9);
+      }
+    }
+    if (fault === "gpu-hang") expect(job!.health).toBe("hung");
+    if (!isCulprit && (silent < 9 || fault === "gpu-hang"))
+      expect(incidents.some(({ ranks }) => ranks.includes(CULPRIT))).toBe(true);
+  });
+});
