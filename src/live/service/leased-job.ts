@@ -70,7 +70,7 @@ export class LeasedJob {
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
   /** Changes of a record that leave its verdict alone propose nothing new. */
-  #proposedFor: Verdict | null = null;
+  readonly #proposedFor = new WeakSet<Verdict>();
 
   constructor(options: LeasedJobOptions) {
     this.#options = options;
@@ -282,8 +282,9 @@ export class LeasedJob {
   async #save(save: SaveDecision): Promise<void> {
     const { incident } = save;
     await this.writer.save(incident);
-    if (incident.verdict !== null && incident.verdict !== this.#proposedFor && isOpen(incident)) {
-      this.#proposedFor = incident.verdict;
+    const { verdict } = incident;
+    if (verdict !== null && !this.#proposedFor.has(verdict) && isOpen(incident)) {
+      this.#proposedFor.add(verdict);
       await this.#propose(incident);
     }
     this.#dispatch({ type: "saved", save });
@@ -307,8 +308,8 @@ export class LeasedJob {
   }
 
   #records(): Incident[] {
-    const { slow, still, recent, earlier } = this.#state;
-    return [slow, still, recent, ...earlier].filter((one) => one !== null);
+    const { slow, besides, still, recent, earlier } = this.#state;
+    return [slow, ...besides, still, recent, ...earlier].filter((one) => one !== null);
   }
 
   #latest(id: string): Incident | undefined {
