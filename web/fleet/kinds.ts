@@ -28,11 +28,11 @@ export function jobOf({ job }: Pick<Incident, "job">): string | null {
 }
 
 /**
- * Who it was, also when it is over; how it ended stands among the steps. Without a verdict the record's own sentence,
- * less the service's "over: ".
+ * The record's own sentence: of what is over, who it was and how it ended. Where that only says how ("over: …"), who it
+ * was, from the verdict.
  */
 export function sayingOf({ summary: said, verdict, state }: Incident): string {
-  const summary = state === "resolved" ? (verdict?.summary ?? said) : said;
-  const words = summary.startsWith("over: ") ? summary.slice("over: ".length) : summary;
+  const isBare = state === "resolved" && said.startsWith("over: ");
+  const words = isBare ? (verdict?.summary ?? said.slice("over: ".length)) : said;
   return words.length > 500 ? `${words.slice(0, 500)}…` : words;
 }

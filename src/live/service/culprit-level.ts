@@ -42,14 +42,19 @@ export function culpritLevel(
   return { beforeMs, slowMs, isUp: slowMs - beforeMs > SHOWS * peakMs, peakMs };
 }
 
-/** Whether the culprit was as fast as before in each of the last iterations. */
-export function isBack(run: JobRun, suspect: Suspect, level: CulpritLevel): boolean {
+/** Whether the culprit was as fast as before in each of the last so many iterations. */
+export function isBack(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  iterations: number,
+): boolean {
   if (!level.isUp) return false;
-  const last = countedIterations(run).slice(-LAST);
+  const last = countedIterations(run).slice(-iterations);
   if (isOfNetwork(suspect) && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
   const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
   const times = timesOf(run, suspect, last);
-  return times.length === LAST && times.every((ms) => ms < limit);
+  return times.length === iterations && times.every((ms) => ms < limit);
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {

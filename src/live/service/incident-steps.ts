@@ -88,6 +88,7 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     return;
   }
   if (!isSure && (!isLast || now.isTentative)) return;
+  if (!isAgain && isOfThePast(search.suspicion, slowdown)) return;
   state.slowdowns.settle();
   const open = openSlowdowns(state);
   if (!isSure && open.some((one) => one.verdict !== null)) return;
@@ -98,6 +99,12 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
   if (known) sayMore(turn, known, found);
   else accuseAnother(turn, found);
+}
+
+/** Of an intermittent slowdown: whether the culprit has no part in the last slow iteration, which somebody else caused. */
+function isOfThePast(searched: SuspectedSlowdown, { intermittent }: SuspectedSlowdown): boolean {
+  const last = searched.intermittent?.slow.at(-1);
+  return last !== undefined && intermittent?.slow.includes(last) === false;
 }
 
 /** What a search came to. */
@@ -111,6 +118,7 @@ interface Found {
 function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Found): void {
   const { state, nowMs: atMs } = turn;
   const { verdict } = diagnosis;
+  measure(state, known, slowdown);
   // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
   if (known.verdict && addsNothing(known.verdict, verdict)) return;
   // What tests found out, a search that ends in the same group does not take back.
@@ -154,7 +162,7 @@ function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
   [state.recent = null, ...state.earlier] = rest as Incident[];
   const clean = withoutVictims(verdict, accusedBeside(state, old.id));
   const again = relapsed(old, clean, slowdown.slowFrom, atMs);
-  measure(state, again, run);
+  measure(state, again, slowdown);
   clearOthers(state, again);
   const record = withIntermittent(withWaste(again, old.wastedGpuMs + lost), slowdown);
   store(turn, "slow", record, publish(again, { ...diagnosis, verdict: clean }));
@@ -201,12 +209,14 @@ function clearOthers(state: Turn["state"], accuser: Incident): void {
 }
 
 /** How slow its culprit is by itself, so that it is seen when it is no longer. */
-function measure(state: Turn["state"], incident: Incident, run: JobRun | null): void {
-  const { id, verdict, fromIteration } = incident;
+function measure(
+  state: Turn["state"],
+  { id, verdict }: Incident,
+  { slowFrom, intermittent }: SuspectedSlowdown,
+): void {
   const [first] = verdict?.suspects ?? [];
-  if (!first || !run || fromIteration === null || incident.intermittent) return;
-  if (incident.relapses === 0 && state.levels.get(id)?.isUp) return;
-  const level = culpritLevel(run, first, fromIteration);
+  if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
+  const level = culpritLevel(state.run, first, slowFrom);
   if (level) state.levels = new Map(state.levels).set(id, level);
 }
 
@@ -214,6 +224,7 @@ function measure(state: Turn["state"], incident: Incident, run: JobRun | null): 
 export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
   const open = openSlowdowns(state);
   if (open.length < 2) return;
+  const areOfNetwork = open.filter(isNetworks);
   let left = open.length;
   const saysFixed = `fixed; others are still slow, and iterations take ${thousands(Math.round(lastPaceMs(run)))} ms`;
   for (const incident of open) {
@@ -222,18 +233,33 @@ export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
     if (level) state.levels = new Map(state.levels).set(id, withPeak(run, level));
     const isDue = state.steps.some((step) => step.step === "resolve-one" && step.id === id);
     // The last one ends with the job's pace.
-    if (!isDue && (left === 1 || !isFixed(state, incident, run))) continue;
+    // What two network devices add to an iteration cannot be told apart.
+    const isShared = isNetworks(incident) && areOfNetwork.length > 1;
+    if (!isDue && (left === 1 || isShared || !isFixed(state, incident, run))) continue;
     left--;
     if (!isDue) enqueue(state, { step: "resolve-one", id, ending: "fixed", says: saysFixed });
   }
 }
 
-function isFixed({ levels }: JobState, { id, verdict }: Incident, run: JobRun): boolean {
+function isNetworks({ verdict }: Incident): boolean {
   const [first] = verdict?.suspects ?? [];
-  const level = levels.get(id);
-  return first !== undefined && level !== undefined && isBack(run, first, level);
+  return first !== undefined && isOfNetwork(first);
 }
 
+function isFixed(
+  { levels }: JobState,
+  { id, verdict }: Incident,
+  run: JobRun,
+  iterations = BACK_ALONE,
+): boolean {
+  const [first] = verdict?.suspects ?? [];
+  const level = levels.get(id);
+  return first !== undefined && level !== undefined && isBack(run, first, level, iterations);
+}
+
+/** Iterations in which a culprit is as before: by itself while others are slow, and where the whole job is back. */
+const BACK_ALONE = 4;
+const BACK_TOGETHER = 2;
 /** Above this much of the healthy pace, the job may be faster because one of several culprits is fixed. */
 const USUAL = 1.05;
 
@@ -257,11 +283,11 @@ export function onRecovered(
   }
   const pace = `iterations take ${thousands(Math.round(paceMs))} ms again`;
   for (const one of open.slice(1).reverse()) {
-    const ending = isFixed(state, one, run) ? "fixed" : "passed";
+    const ending = isFixed(state, one, run, BACK_TOGETHER) ? "fixed" : "passed";
     enqueue(state, { step: "resolve-one", id: one.id, ending, says: `${ending}; ${pace}` });
   }
   if (!state.slow) return null;
-  const ending = isFixed(state, state.slow, run) ? "fixed" : "passed";
+  const ending = isFixed(state, state.slow, run, BACK_TOGETHER) ? "fixed" : "passed";
   enqueue(state, { step: "resolve", which: "slow", ending, says: `${ending}; ${pace}` });
   return null;
 }
@@ -352,7 +378,8 @@ function perform(turn: Turn, step: JobStep): void {
       save(turn, step.incident, null);
       break;
     case "suspect":
-      if (!state.slow) {
+      // It may be over by now.
+      if (!state.slow && state.slowdowns.lasts) {
         const { run, slowdown } = step;
         const lost = lostSince(state, run, slowdown);
         store(turn, "slow", withWaste(suspectedSlowdown(turn, run, slowdown), lost), null);
@@ -370,7 +397,7 @@ function perform(turn: Turn, step: JobStep): void {
           : step.diagnosis.verdict;
       const incident = confirmed(withWasteNow(state, which, known, nowMs), verdict, atMs);
       if (which === "slow") {
-        measure(state, incident, state.run);
+        if (slowdown) measure(state, incident, slowdown);
         clearOthers(state, incident);
       }
       store(turn, which, incident, publish(incident, { ...step.diagnosis, verdict }));

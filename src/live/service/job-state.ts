@@ -156,10 +156,9 @@ export function withWasteNow(
 
 /** GPU-milliseconds lost so far, by all incidents of all runs. */
 export function wastedGpuMs(state: JobState, nowMs: number): number {
-  return openIncidents(state, nowMs).reduce(
-    (sum, one) => sum + one.wastedGpuMs,
-    state.wastedBefore,
-  );
+  const { still, wastedBefore } = state;
+  const open = [still && withWasteNow(state, "still", still, nowMs), ...openSlowdowns(state)];
+  return open.reduce((sum, one) => sum + (one?.wastedGpuMs ?? 0), wastedBefore);
 }
 
 /** Open slowdowns, the newest first. */

@@ -182,7 +182,7 @@ export class LeasedJob {
   async recover(): Promise<void> {
     this.writer.flush();
     if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
-    for (const incident of this.#records()) {
+    for (const incident of this.records) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
       void this.#options.actions.runAutomatic(recovered);
@@ -307,13 +307,14 @@ export class LeasedJob {
     return incident;
   }
 
-  #records(): Incident[] {
+  /** Its incidents that are open, and the last ones that were. */
+  get records(): readonly Incident[] {
     const { slow, besides, still, recent, earlier } = this.#state;
     return [slow, ...besides, still, recent, ...earlier].filter((one) => one !== null);
   }
 
   #latest(id: string): Incident | undefined {
-    return this.#records().find((one) => one.id === id);
+    return this.records.find((one) => one.id === id);
   }
 
   /** For whichever service compares the site's machines. */
