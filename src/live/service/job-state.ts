@@ -166,7 +166,7 @@ export function openSlowdowns({ slow, besides }: Pick<JobState, "slow" | "beside
   return slow ? [slow, ...besides] : [...besides];
 }
 
-export function runName({ run, saved }: JobState): string {
+function runName({ run, saved }: JobState): string {
   return run?.run ?? saved?.run ?? "";
 }
 
