@@ -313,6 +313,8 @@ class World {
   /** Its culprit was healthy for some iterations in a row (four where others are slow), just now or before what was under way. */
   #checkFixed(incident: Incident): void {
     const culprit = culpritOf(incident)!;
+    // Of the run before.
+    if (incident.run !== `run${this.run}`) return;
     this.log.push(`${this.iteration} fixed ${culprit}`);
     const last = this.past
       .slice(-8 - this.lag - this.saveLag)
@@ -405,12 +407,14 @@ const FIRST = Number(process.env["LIFE_SEED"] ?? 1);
 
 describe("the life of incidents", () => {
   it(`keeps its rules in ${SEQUENCES} random sequences`, () => {
+    const failed: string[] = [];
     for (let seed = FIRST; seed < FIRST + SEQUENCES; seed++)
       try {
         play(seed);
       } catch (error) {
-        throw new Error(`sequence ${seed}`, { cause: error });
+        failed.push(`sequence ${seed}: ${String(error)}`);
       }
+    expect(failed.slice(0, 3), `${failed.length} sequences break a rule`).toEqual([]);
   }, 600_000);
 
   const healthy = (): World => {
