@@ -79,7 +79,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Only the edges touch the world; ingest/sources and workers are handed paths by them, stores in history, too. */
+/** Only the edges touch the world; base/own-files reads what comes with the program; ingest/sources and workers are handed paths by them, stores in history, too. */
 const WORLD = [
   "node:fs",
   "node:fs/promises",
@@ -89,7 +89,7 @@ const WORLD = [
   "node:child_process",
 ];
 const MAY_TOUCH_WORLD =
-  /^(cli\/|history\/|live\/|library\/shipped\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
+  /^(cli\/|history\/|live\/|base\/own-files\.ts$|ingest\/((sources|job-file)\.ts|logs\/files\.ts|prometheus\/http\.ts)$)/;
 
 /** What the page's bundle may hold of src/; of the service and the history only types, which are nothing at run time. */
 const PAGE_MAY_IMPORT = ["report", "model", "base"];

@@ -16,7 +16,7 @@ import { ask } from "../../src/pipeline/diagnose.ts";
 import { fuse } from "../../src/verdict/fuse.ts";
 import { hypotheses } from "../../src/verdict/hypotheses.ts";
 import { posteriorOf } from "../../src/verdict/posterior.ts";
-import { machineOf } from "../../src/verdict/summary.ts";
+import { machineOf } from "../../src/verdict/who.ts";
 import {
   EVIDENCE_KINDS,
   type EvidenceKind,

@@ -3,13 +3,14 @@
  * machine. A machine that does not answer in time is named; what it sent until then is kept.
  */
 import { spawn } from "node:child_process";
-import { createWriteStream, readFileSync } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { UserError } from "../base/errors.ts";
+import { readOwn } from "../base/own-files.ts";
 import { count, harmless } from "../base/text.ts";
 import { openTarget } from "../live/agent/dump-target.ts";
 import { type CollectMachine, machinesToAsk, type WhichMachines } from "./collect-machines.ts";
@@ -40,7 +41,7 @@ const MOST_BYTES = 8 * 1024 ** 3;
 
 export async function runCollect(io: Io, flags: CollectFlags): Promise<number> {
   const machines = await machinesToAsk(flags);
-  const script = readFileSync(new URL("./collect-hang.sh", import.meta.url));
+  const script = readOwn(new URL("./collect-hang.sh", import.meta.url));
   const target = await openTarget(flags.out);
   const folder = await mkdtemp(join(tmpdir(), "faultline-collect-"));
   const collected: Collected[] = [];

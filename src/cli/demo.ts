@@ -158,7 +158,7 @@ function configOf({
   };
 }
 
-const HOOKED = ["cordon-node", "replace-link", "check-storage"];
+const HOOKED = ["cordon-node", "replace-link"];
 
 async function freePort(asked: number | undefined, say: (line: string) => void): Promise<number> {
   if (asked !== undefined) {

@@ -7,7 +7,7 @@ import { logKnowledge } from "../pipeline/logs.ts";
 import type { Env, Job } from "../model/job.ts";
 import { EMPTY_STORE } from "../model/log-store.ts";
 import { machinesOfJob } from "../pipeline/machines.ts";
-import { pictureJson, pictureOfJob } from "../pipeline/picture.ts";
+import { ownWords, pictureJson, pictureOfJob } from "../pipeline/picture.ts";
 import { type DiagnoseOptions, diagnose } from "../pipeline/diagnose.ts";
 import type { MachineAnswer } from "../report/html/machines-section.ts";
 import type { TracePictures } from "../report/html/trace-section.ts";
@@ -74,7 +74,7 @@ export async function runDiagnose(
     io.out.write(ticket);
   } else {
     const colours = pico.createColors(wantsColour(io));
-    io.out.write(`${renderTerminal(verdict, colours, screenWidth(io))}\n`);
+    io.out.write(`${renderTerminal(verdict, colours, screenWidth(io), ownWords(job, verdict))}\n`);
     if (flags.out !== undefined)
       io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
   }

@@ -8,8 +8,11 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.stderr.write(`faultline: cannot write the output: ${error.message}; free some space\n`);
   process.exit(1);
 });
-process.exitCode = await main(process.argv.slice(2), {
+// No top-level await: the single executable is CommonJS.
+void main(process.argv.slice(2), {
   out: process.stdout,
   err: process.stderr,
   env: process.env,
+}).then((status) => {
+  process.exitCode = status;
 });

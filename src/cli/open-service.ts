@@ -6,8 +6,7 @@ import { dirname, join } from "node:path";
 import { UserError } from "../base/errors.ts";
 import { bufferHistory } from "../history/buffered-history.ts";
 import { openClickHouseHistory } from "../history/clickhouse-history.ts";
-import { openDuckDbHistory } from "../history/duckdb-history.ts";
-import type { History } from "../history/history.ts";
+import { type LocalHistory, openLocalHistory } from "../history/local-history.ts";
 import { readJobFile } from "../ingest/job-file.ts";
 import { connect } from "../ingest/prometheus/prometheus.ts";
 import type { ServeConfig } from "../live/service/config.ts";
@@ -35,6 +34,8 @@ export interface OpenServiceOptions {
 export interface OpenService {
   readonly url: string;
   readonly view: ServiceView;
+  /** Where the history is, in words. */
+  readonly history: string;
   /** Sentences for the start. */
   readonly says: readonly string[];
   /** Writes down what is open, and ends it. */
@@ -68,7 +69,7 @@ export async function openService(
       2,
     );
   });
-  const history = await openHistory(config, log);
+  const { history, file, says: saysHistory } = await openHistory(config, log);
   const nowMs = steadyClock({
     wallMs: Date.now,
     monotonicMs: () => performance.now(),
@@ -78,7 +79,7 @@ export async function openService(
   const isLocal = config.history.kind === "duckdb" || config.nats !== null;
   const documents = isLocal
     ? history
-    : await openDuckDbHistory(join(config.dataFolder, "state.duckdb"));
+    : (await openLocalHistory(join(config.dataFolder, "state.duckdb"))).history;
   // The bus needs handlers and the service needs the bus: the service is attached afterwards.
   let service: Service | null = null;
   const handlers: AgentBusHandlers = {
@@ -145,7 +146,8 @@ export async function openService(
   return {
     url: http.url,
     view,
-    says: [...config.notes, ...auth.says],
+    history: file,
+    says: [...config.notes, ...auth.says, ...(saysHistory === null ? [] : [saysHistory])],
     async close() {
       await opened.close();
       await bus.close();
@@ -157,13 +159,17 @@ export async function openService(
   };
 }
 
-async function openHistory(config: ServeConfig, log: (line: string) => void): Promise<History> {
+async function openHistory(
+  config: ServeConfig,
+  log: (line: string) => void,
+): Promise<LocalHistory> {
   if (config.history.kind === "clickhouse") {
     const store = await openClickHouseHistory(config.history.url, { mayBeDown: true });
-    return bufferHistory(store, { acknowledge: "stored", onTrouble: log });
+    const history = bufferHistory(store, { acknowledge: "stored", onTrouble: log });
+    return { history, file: "ClickHouse", says: null };
   }
   await mkdir(dirname(config.history.path), { recursive: true, mode: 0o700 });
-  return await openDuckDbHistory(config.history.path);
+  return await openLocalHistory(config.history.path);
 }
 
 function thresholdsOf({ jobs }: ServeConfig): ServiceOptions["thresholds"] {

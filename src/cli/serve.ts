@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { harmless } from "../base/text.ts";
 import { readServeConfig, type ServeConfig, type ServeFlags } from "../live/service/config.ts";
-import { openService } from "./open-service.ts";
+import { openService, type OpenService } from "./open-service.ts";
 import type { Io } from "./io.ts";
 
 export interface ServeCliFlags extends ServeFlags {
@@ -23,22 +23,21 @@ export async function runServe(io: Io, flags: ServeCliFlags, version: string): P
   const hangMs = 1000 * (flags.hang ?? config.detection.hangSeconds);
   const service = await openService(io, config, { hangMs, version, log });
   for (const line of service.says) log(line);
-  say(io, flags, service.url, config);
+  say(io, flags, service, config);
   await stopped();
   log("stopping: saving open incidents");
   await service.close();
   return 0;
 }
 
-function say(io: Io, flags: ServeCliFlags, bound: string, config: ServeConfig): void {
-  const { nats, history, dataFolder } = config;
-  const where = history.kind === "duckdb" ? history.path : "ClickHouse";
+function say(io: Io, flags: ServeCliFlags, service: OpenService, config: ServeConfig): void {
+  const { nats, dataFolder } = config;
   // "All addresses" is none that an agent could be given.
-  const url = bound.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, `//${hostname()}`);
+  const url = service.url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, `//${hostname()}`);
   if (flags.json) io.out.write(`${JSON.stringify({ event: "listening", url, dataFolder })}\n`);
   else
     io.out.write(
-      `listening on ${url}\n${nats ? `agents: faultline agent --server ${nats.url}` : `agents: faultline agent --server ${url}`}\nhistory: ${where}; Ctrl-C stops it\n`,
+      `listening on ${url}\n${nats ? `agents: faultline agent --server ${nats.url}` : `agents: faultline agent --server ${url}`}\nhistory: ${service.history}; Ctrl-C stops it\n`,
     );
 }
 

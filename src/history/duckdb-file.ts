@@ -4,7 +4,6 @@ import { basename, dirname, join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
-import { optionalPackage } from "./stored-rows.ts";
 
 /**
  * Tables of the file, as steps by number: a file of an older version takes the steps it lacks. A step that was released
@@ -91,10 +90,7 @@ async function makeFile(path: string, options: DuckDbOptions): Promise<void> {
 }
 
 async function start(path: string, options: DuckDbOptions): Promise<DuckDBInstance> {
-  const { DuckDBInstance } = await optionalPackage(
-    "@duckdb/node-api",
-    async () => await import("@duckdb/node-api"),
-  );
+  const { DuckDBInstance } = await import("@duckdb/node-api");
   const settings: Record<string, string> = {
     threads: String(options.threads ?? 1),
     // Nothing is ever fetched from the network.

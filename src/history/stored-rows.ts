@@ -1,5 +1,4 @@
 /** What every store keeps of a row: the columns that queries need, and the row itself as JSON text. */
-import { UserError } from "../base/errors.ts";
 import type { Incident } from "../model/incident.ts";
 import type { AuditRow, IterationRows, JobRow } from "./history.ts";
 
@@ -131,15 +130,6 @@ export function rowLimit(most: number | undefined, usual: number): number {
 export function bound(value: number): number {
   if (Number.isNaN(value)) throw new RangeError("a time is not a number");
   return Math.max(-Number.MAX_VALUE, Math.min(value, Number.MAX_VALUE));
-}
-
-export async function optionalPackage<T>(name: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (error) {
-    const why = error instanceof Error ? (error.message.split("\n", 1)[0] ?? "") : String(error);
-    throw new UserError(`${name} cannot be loaded: ${why}`, `npm install ${name}`);
-  }
 }
 
 function jsonText(value: unknown): string {

@@ -19,30 +19,35 @@ const { files, options } = workerData as {
   readonly files: readonly FoundFile[];
   readonly options: ReadOptions;
 };
-const ingested = await readHere(files, env, options);
-parentPort?.postMessage(files.length - reported);
-const columns = new Set<ArrayBuffer>();
-for (const reading of ingested.readings) {
-  const { dumps = [], operators = [], series = [], stageOperations = [], kernels = [] } = reading;
-  const { probes = [] } = reading;
-  const tables = [
-    ...[...dumps, ...operators].map(({ ops }) => ops),
-    ...series,
-    ...stageOperations,
-    ...probes.flatMap(({ calls, connections, memory }) => [calls, connections, memory]),
-    ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
-      gpu,
-      calls,
-      hostEvents,
-      steps,
-      matrixOps,
-      collectives,
-    ]),
-  ];
-  for (const table of tables) {
-    for (const column of Object.values(table)) {
-      if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);
+// No top-level await: the single executable is CommonJS. What fails ends the thread with an error, which its parent sees.
+void read();
+
+async function read(): Promise<void> {
+  const ingested = await readHere(files, env, options);
+  parentPort?.postMessage(files.length - reported);
+  const columns = new Set<ArrayBuffer>();
+  for (const reading of ingested.readings) {
+    const { dumps = [], operators = [], series = [], stageOperations = [], kernels = [] } = reading;
+    const { probes = [] } = reading;
+    const tables = [
+      ...[...dumps, ...operators].map(({ ops }) => ops),
+      ...series,
+      ...stageOperations,
+      ...probes.flatMap(({ calls, connections, memory }) => [calls, connections, memory]),
+      ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
+        gpu,
+        calls,
+        hostEvents,
+        steps,
+        matrixOps,
+        collectives,
+      ]),
+    ];
+    for (const table of tables) {
+      for (const column of Object.values(table)) {
+        if (ArrayBuffer.isView(column)) columns.add(column.buffer as ArrayBuffer);
+      }
     }
   }
+  parentPort?.postMessage(ingested, [...columns]);
 }
-parentPort?.postMessage(ingested, [...columns]);

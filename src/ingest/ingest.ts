@@ -4,7 +4,9 @@
  */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
+import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
+import { readOwn } from "../base/own-files.ts";
 import type { Env } from "../model/job.ts";
 import type { LogDigest } from "../model/log-digest.ts";
 import type { Defect, Reading } from "../model/reading.ts";
@@ -246,9 +248,11 @@ async function readInWorkers(
     parts.map(
       async (part) =>
         await new Promise<Share>((resolve, reject) => {
-          const worker = new Worker(new URL("./ingest-worker.js", import.meta.url), {
-            workerData: { files: part, options },
-          });
+          const place = new URL("./ingest-worker.js", import.meta.url);
+          const workerData = { files: part, options };
+          const worker = BUILT.isSingle
+            ? new Worker(readOwn(place).toString(), { eval: true, workerData })
+            : new Worker(place, { workerData });
           worker.on("message", (message: Share | number) => {
             if (typeof message === "number") {
               done += message;

@@ -123,6 +123,8 @@ export async function openFile(
 
 interface Wrapping {
   readonly path: string;
+  /** What it is called on the disk, where that differs: "hang3.tar.gz". */
+  readonly archive?: string;
   /** Bytes read from the disk so far, by the outermost layer. */
   readonly onDisk: { bytes: number };
   readonly nesting: number;
@@ -131,6 +133,7 @@ interface Wrapping {
 }
 
 async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const { archive, ...inArchive } = wrapping;
   const { path, nesting, onDisk } = wrapping;
   const defect = (what: string): void => wrapping.onDefect({ file: path, what });
   const { head, chunks } = await peek(bytes, defect);
@@ -139,11 +142,13 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
     defect("is compressed too many times over; not read");
   } else if (isGzip) {
     const inner = gunzip(chunks, onDisk, defect);
-    await unwrap({ ...wrapping, path: path.replace(/\.gz$/, ""), nesting: nesting + 1 }, inner);
+    // A file's name tells its rank, without the ".gz"; an archive's is part of a path that people open.
+    const bare = { path: path.replace(/\.gz$/, ""), archive: path };
+    await unwrap({ ...wrapping, ...bare, nesting: nesting + 1 }, inner);
   } else if (looksLikeTar(head)) {
     for await (const member of tarMembers(chunks, defect)) {
       await unwrap(
-        { ...wrapping, path: `${path}/${member.name}`, nesting: nesting + 1 },
+        { ...inArchive, path: `${archive ?? path}/${member.name}`, nesting: nesting + 1 },
         member.chunks,
       );
     }

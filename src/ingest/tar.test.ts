@@ -109,7 +109,7 @@ describe("files of a job", () => {
       },
       () => expect.unreachable(),
     );
-    expect(seen).toEqual(["job.tar/a.log 6", "job.tar/empty 0", "job.tar/deep/deep/d 3000"]);
+    expect(seen).toEqual(["job.tar.gz/a.log 6", "job.tar.gz/empty 0", "job.tar.gz/deep/dee 3000"]);
   });
 
   it("that are cut off are read as far as they go, and named", async () => {

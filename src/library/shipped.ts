@@ -1,5 +1,5 @@
 /** The records that come with Faultline: every file in records/. */
-import { readdirSync, readFileSync } from "node:fs";
+import { listOwn, readOwn } from "../base/own-files.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { parseRecords } from "./load.ts";
 import { FaultMatchers } from "./matcher.ts";
@@ -10,12 +10,10 @@ let records: readonly FaultRecord[] | null = null;
 let matchers: FaultMatchers | null = null;
 
 export function shippedRecords(): readonly FaultRecord[] {
-  return (records ??= readdirSync(FOLDER)
+  return (records ??= listOwn(FOLDER)
     .filter((name) => name.endsWith(".json"))
     .sort()
-    .flatMap((name) =>
-      parseRecords(readFileSync(new URL(name, FOLDER), "utf8"), `records/${name}`),
-    ));
+    .flatMap((name) => parseRecords(readOwn(new URL(name, FOLDER)).toString(), `records/${name}`)));
 }
 
 export function shippedMatchers(): FaultMatchers {

@@ -203,6 +203,8 @@ export interface OwnError extends LogJudgement {
   readonly fact: "own-error";
   readonly signature: string;
   readonly code: string | null;
+  /** The line itself, cut. */
+  readonly text?: string;
   readonly ranks?: readonly Rank[];
 }
 
@@ -446,6 +448,11 @@ export interface RegressedMetric {
   readonly value: number;
   readonly baseline: number;
   readonly share: number;
+  /** Of the run and of its baseline; absent where there is no baseline. */
+  readonly stepMs?: readonly [own: number, baseline: number];
+  /** The call or the line of code, and how often it runs in a step now and when healthy. */
+  readonly call?: string;
+  readonly calls?: readonly [now: number, healthy: number];
   readonly threshold: string;
 }
 

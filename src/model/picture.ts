@@ -12,7 +12,10 @@ export interface IncidentPicture {
   readonly whatIf: WhatIf | null;
   /** Metrics of suspects' machines beside their peers', those that deviate first. */
   readonly metrics: readonly MachinePicture[];
+  /** The suspects' own log lines first, whole; what others say of them after it, counted. */
   readonly logs: readonly LogExcerpt[];
+  /** Where the suspects' Python stands, by the stacks among the inputs; absent in pictures of older versions. */
+  readonly stacks?: readonly StackExcerpt[];
   /** Kernels around the worst step, where there are traces. */
   readonly timeline: TimelinePicture | null;
   /** What could not be drawn and why, a sentence each. */
@@ -68,6 +71,17 @@ export interface WhatIf {
     readonly ms: number;
     readonly kind: "now" | "before" | "without";
   }[];
+}
+
+/** The stack of a suspect's main thread. */
+export interface StackExcerpt {
+  readonly file: string;
+  readonly rank: Rank;
+  /** py-spy's word for what the thread does; "" where unknown. */
+  readonly status: string;
+  /** Innermost first: "train_step (/srv/job/train.py:159)"; at most 64. */
+  readonly frames: readonly string[];
+  readonly leftOut: number;
 }
 
 /** Lines of a log around those that tell something. */

@@ -23,6 +23,11 @@ export interface Regression {
   /** Share of the step that it takes more than when healthy, 0..1; where ranks wait anyway, it costs less than that. */
   readonly share: number;
   readonly why: string;
+  /** A step of the run and of its baseline, milliseconds; absent without a baseline. */
+  readonly stepMs?: readonly [own: number, baseline: number];
+  /** The call or the line of code that takes the time, and how often it runs in a step now and when healthy. */
+  readonly call?: string;
+  readonly calls?: readonly [now: number, healthy: number];
   readonly at: readonly Place[];
   /** Which threshold was crossed, and how it was learnt. */
   readonly threshold: string;

@@ -1,3 +1,4 @@
+import type { Answer } from "./answer.ts";
 import type { Cause, Owner } from "./cause.ts";
 import type { RankedDevice } from "./facts.ts";
 import type { Finding, SuspectType, VerdictKind } from "./finding.ts";
@@ -26,6 +27,8 @@ export interface Action {
   readonly do: string;
   readonly target: string;
   readonly why: string;
+  /** What to paste into a shell: "ssh node002 nvidia-smi -i 5 -q"; absent where no command does it. */
+  readonly command?: string;
 }
 
 export interface VerdictInput {
@@ -38,8 +41,12 @@ export interface VerdictInput {
 /** The document of `diagnose --json`; its names are fixed by the contract. */
 export interface Verdict {
   readonly schema: "faultline.verdict/1";
+  /** The job's name; absent where nothing says it. */
+  readonly job?: string;
   readonly kind: VerdictKind;
   readonly summary: string;
+  /** The summary in its parts; absent in verdicts of older versions. */
+  readonly answer?: Answer;
   /** 0..1, calibrated: of the verdicts at 0.9, nine in ten are right. */
   readonly confidence: number;
   readonly when: {

@@ -10,13 +10,14 @@ import type { Rank } from "../model/ids.ts";
 import type { Env, Job } from "../model/job.ts";
 import type { LivePoints } from "../model/live-points.ts";
 import type { MachinePicture } from "../model/machine-picture.ts";
-import type { IncidentPicture, Story, WhatIf } from "../model/picture.ts";
+import type { IncidentPicture, LogExcerpt, StackExcerpt, Story, WhatIf } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
 import type { TimelinePicture } from "../model/trace-picture.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { MOST_BARS } from "../verdict/story/fetched-ranks.ts";
 import { hangStory } from "../verdict/story/hang-story.ts";
 import { logExcerpts } from "../verdict/story/log-excerpts.ts";
+import { stackExcerpts } from "../verdict/story/stack-excerpts.ts";
 import type { OwnTime } from "../verdict/story/own-times.ts";
 import { type StoryInput, slowStory } from "../verdict/story/slow-story.ts";
 import { slowSpan } from "../verdict/story/story-iterations.ts";
@@ -52,12 +53,14 @@ export async function pictureOfJob(
     firstOf(verdict, drawn.machines ?? (await machinesOf(job))),
   );
   const logs = await parts.part("log lines", [], () => logExcerpts(job, verdict));
+  const stacks = await parts.part("stacks", [], () => stackExcerpts(job, verdict));
   const timeline = await parts.part("the timeline", null, () =>
     drawn.timeline === undefined ? timelineOf(job) : drawn.timeline,
   );
   env.progress("drawing", 1, 1);
   const { story, whatIf } = made;
-  return { schema: SCHEMA, story, whatIf, metrics, logs, timeline, lacks: parts.lacks };
+  const { lacks } = parts;
+  return { schema: SCHEMA, story, whatIf, metrics, logs, stacks, timeline, lacks };
 }
 
 const SCHEMA = "faultline.picture/1";
@@ -110,6 +113,18 @@ async function slowParts(
   const whatIf = slowWhatIf(input.verdict, iterations, ownTimes());
   const why = "No what-if: the suspect's cost cannot be separated from the others'.";
   return { story, whatIf, lacks: whatIf ? lacks : [...lacks, why] };
+}
+
+/** What the culprit itself left: its stack and its log lines, for a reader who has no picture. */
+export interface OwnWords {
+  readonly stacks: readonly StackExcerpt[];
+  readonly logs: readonly LogExcerpt[];
+}
+
+export function ownWords(job: Job, verdict: Verdict): OwnWords {
+  const ranks = new Set(verdict.suspects.flatMap((one) => one.ranks));
+  const logs = logExcerpts(job, verdict).filter(({ rank }) => rank !== null && ranks.has(rank));
+  return { stacks: stackExcerpts(job, verdict), logs };
 }
 
 export interface SlowDownPicture {

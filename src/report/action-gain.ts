@@ -17,7 +17,7 @@ interface Named {
 /** Ways to take a machine out; all leave the job as a restart without it does. */
 const TAKES_OUT = ["cordon-node", "exclude-node", "replace-machine", "restart-without"];
 /** Ways to fix the suspect itself. */
-const MENDS = [...TAKES_OUT, "replace-link", "check-storage"];
+const MENDS = [...TAKES_OUT, "replace-link"];
 
 /** `whatIf`: what stands in where no plan was made: an iteration without the suspect. */
 export function gainOf(

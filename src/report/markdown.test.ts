@@ -10,23 +10,24 @@ const bytes = (text: string): number => new TextEncoder().encode(text).length;
 describe("an incident for a ticket", () => {
   const text = incidentMarkdown({ ...slowGpu(), link: "http://127.0.0.1:7777/#/incidents/x" });
 
-  test("has verdict, time, suspects, story, what-if, actions, evidence and what is missing, in this order", () => {
+  test("has the answer, what to do first, and then the proof, in this order", () => {
     const order = [
       "# Fail-slow, llama-70b",
       "**The GPU of rank 17 on node002",
       "Confidence: 94 %",
       "Since: 2026-11-15 00:41:49 UTC",
       "<http://127.0.0.1:7777/#/incidents/x>",
+      "## Do first",
+      "`nvidia-smi -q` shows its clocks",
+      "Expected: 497 ms → 262 ms",
+      "State: failed. scontrol: permission denied.",
       "**GPU of rank 17** on node002: its GPU computes slower",
+      "> 4012 2026-11-15",
       "## How it spread",
       "1. **all\\_reduce",
       "3. **time outside communication",
       "rank 17 as its peers: 265 ms (−47 %)",
-      "`nvidia-smi -q` shows its clocks",
-      "Expected: 497 ms → 262 ms",
-      "State: failed. `scontrol: permission denied`",
-      "`f1` `localize/slow-rank`, weight 90 %",
-      "> 4012 2026-11-15",
+      "## Evidence",
       "- rank 6 left no dump",
     ].map((part) => [part, text.indexOf(part)] as const);
     for (const [part, at] of order) expect([part, at]).not.toEqual([part, -1]);
@@ -40,25 +41,21 @@ describe("an incident for a ticket", () => {
     );
   });
 
-  test("says why, who disagrees and what would change it, right after who it is", () => {
+  test("says who disagrees and what would change it, with no rival number or finding code", () => {
     const reasoned = incidentMarkdown(reasonedSlowGpu());
-    const places = [
-      "score 91 %; its CPU issues as before. Evidence: `f1`, `f2`.",
-      "## Why",
-      "- gpu1 of node002 runs at 780 MHz, peers at 1,755 MHz (`f2`, about 42 times likelier)",
-      "about 6 times likelier, `/run/42/rank17.log:4`)",
-      "## Other suspects",
-      "**node005**: the network is slower than it should be (`network-slow`), 3 %, by `f3`, `lost`. Less likely: it got",
-      "## What would change this",
-      "- `dmesg | grep -i xid` on node005",
-      "## How it spread",
-      "- `f2` `machines/peers`, weight 80 %: see above",
-    ].map((part) => [part, reasoned.indexOf(part)] as const);
-    for (const [part, at] of places) expect([part, at]).not.toEqual([part, -1]);
-    expect(places.map(([, at]) => at).toSorted((a, b) => a - b)).toEqual(
-      places.map(([, at]) => at),
+    expect(reasoned).toContain("## Other suspects");
+    expect(reasoned).toContain("Less likely: it got");
+    expect(reasoned).toContain("- `dmesg | grep -i xid` on node005");
+    expect(reasoned).not.toMatch(/likelier|weight|score|see above|`f\d`/);
+    expect(text).not.toMatch(/accused|would change/);
+  });
+
+  test("keeps the spaces around commands", () => {
+    const { verdict } = slowGpu();
+    const wouldHelp = ["Python stacks of rank 3 (py-spy dump --pid 7, or faulthandler)"];
+    expect(incidentMarkdown({ verdict: { ...verdict, wouldHelp } })).toContain(
+      "rank 3 (`py-spy dump --pid 7`, or faulthandler)",
     );
-    expect(text).not.toMatch(/## Why|accused|would change/);
   });
 
   test("is called what the job is called where there is no incident", () => {

@@ -1,26 +1,23 @@
 /** An incident for a ticket: what a person needs to take over, in Markdown, small enough for any tracker. */
-import { cutText, ranges, rankWords, thousands, percent, capital } from "../base/text.ts";
+import { cutText, ranges, thousands, capital } from "../base/text.ts";
 import type { Place } from "../model/ids.ts";
 import type { Incident } from "../model/incident.ts";
-import type { IncidentPicture, LogExcerpt, StoryHop } from "../model/picture.ts";
+import type { IncidentPicture, LogExcerpt, StackExcerpt, StoryHop } from "../model/picture.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { gainOf, gainWords } from "./action-gain.ts";
 import { splitCommands } from "./html/commands.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
 import { stepHead, stepHow, stepWhen, time } from "./mitigation-words.ts";
 import {
-  confidenceWords,
-  decidingFindings,
-  inOrderOfWeight,
   MOST_CHANGES,
   MOST_CONFLICTS,
-  MOST_DECIDING,
   rankingWords,
   sentence,
-  timesWords,
-  unsaid,
   validationWords,
 } from "./reasoning-words.ts";
+import { answerWords, stepsOf, sureWords } from "./answer-words.ts";
+import { type EvidenceGroup, evidenceGroups } from "./evidence-groups.ts";
+import { outcomeWords } from "./outcome-words.ts";
 import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
 import { suspectName } from "./parts/suspects.tsx";
@@ -49,17 +46,25 @@ export function incidentMarkdown({
   picture,
   link,
 }: IncidentExport): string {
+  const shown = picture ?? null;
   const blocks = [
-    ...headBlocks(incident ?? null, incident?.job ?? job ?? "", verdict, link ?? null),
-    ...suspectBlocks(verdict),
-    ...reasoningBlocks(verdict),
-    ...storyBlocks(picture ?? null),
-    ...whatIfBlocks(picture ?? null),
+    ...headBlocks(
+      incident ?? null,
+      incident?.job ?? job ?? verdict.job ?? "",
+      verdict,
+      link,
+      shown,
+    ),
     ...actionBlocks(incident ?? null, verdict),
-    ...listBlock("Evidence", inOrderOfWeight(verdict).map(evidenceWords(verdict)), 40),
-    ...logBlocks(picture?.logs ?? []),
-    ...listBlock("What is missing", [...verdict.missing, ...(picture?.lacks ?? [])].map(said), 30),
-    ...listBlock("What would help", verdict.wouldHelp.map(said), 10),
+    ...suspectBlocks(verdict),
+    ...stackBlocks(shown?.stacks ?? []),
+    ...logBlocks(shown?.logs ?? []),
+    ...reasoningBlocks(verdict),
+    ...storyBlocks(shown),
+    ...whatIfBlocks(shown),
+    ...listBlock("Evidence", evidenceGroups(verdict).map(evidenceWords), 40),
+    ...listBlock("What is missing", [...verdict.missing, ...(shown?.lacks ?? [])].map(said), 30),
+    ...listBlock("What would help", verdict.wouldHelp.map(advice), 10),
   ];
   return within(blocks);
 }
@@ -68,86 +73,87 @@ function headBlocks(
   incident: Incident | null,
   name: string,
   verdict: Verdict,
-  link: string | null,
+  link: string | null | undefined,
+  picture: IncidentPicture | null,
 ): string[] {
   const { kind, when, owner } = verdict;
+  const { headline, effect, where, waiting } = answerWords(verdict, picture);
   const job = name === "" ? "" : `, ${markdownText(name, 120)}`;
   const since = when.from ?? (incident ? new Date(incident.onsetMs).toISOString() : null);
   // What a verdict calls the end is that of the records it looked at; an incident that is open has none.
   const resolved = incident?.resolvedMs ?? null;
   const until = incident ? (resolved === null ? null : new Date(resolved).toISOString()) : when.to;
   const facts = [
-    `Confidence: ${percent(verdict.confidence)}, ${confidenceWords(verdict.confidence)}`,
+    `Confidence: ${sureWords(verdict.confidence)}`,
     since === null ? "" : `Since: ${momentWords(since)}`,
     until === null ? "" : `Until: ${momentWords(until)}`,
     when.iteration === null ? "" : `Iteration: ${when.iteration}`,
     owner === null ? "" : `Owner: ${markdownText(owner, 40)}`,
+    where.length === 0 ? "" : `Where: ${markdownText(where.join(" · "), 300)}`,
+    waiting === "" ? "" : `Only waiting, not at fault: ${markdownText(waiting, 300)}`,
     incident ? `State: ${incident.state}` : "",
+    incident?.validation ? `Tests: ${said(validationWords(incident.validation))}` : "",
     incident && incident.wastedGpuMs > 0
       ? `Lost so far: ${Number((incident.wastedGpuMs / 3_600_000).toPrecision(3))} GPU-hours`
       : "",
-    incident?.validation ? `Tests: ${said(validationWords(incident.validation))}` : "",
     // Ours, but addresses with a bracket or a space would end the link.
-    link !== null && /^https?:\/\/[^\s<>]+$/.test(link) ? `Page: <${link}>` : "",
+    link !== null && link !== undefined && /^https?:\/\/[^\s<>]+$/.test(link)
+      ? `Page: <${link}>`
+      : "",
   ].filter((fact) => fact !== "");
   return [
     `# ${capital(markdownText(kind, 40))}${job}`,
-    `**${said(verdict.summary)}**`,
+    `**${said(headline)}**`,
+    ...(effect === "" ? [] : [said(effect)]),
     facts.map((fact) => `- ${fact}`).join("\n"),
   ];
 }
 
-function suspectBlocks(verdict: Verdict): string[] {
-  const { suspects, victims } = verdict;
-  const decided = decidingFindings(verdict).map(({ finding }) => finding.says);
-  const waiting = victims.length > 0 ? [`Only waiting, not at fault: ${rankWords(victims)}.`] : [];
-  return [
-    ...listBlock(
-      suspects.length === 1 ? "Suspect" : "Suspects",
-      suspects.length === 0
-        ? ["Nobody."]
-        : suspects.map((one, i) =>
-            suspectWords(i === 0 ? { ...one, why: unsaid(one.why, decided) } : one),
-          ),
-      12,
-    ),
-    ...waiting,
-  ];
+function suspectBlocks({ suspects }: Verdict): string[] {
+  return listBlock(
+    suspects.length === 1 ? "Suspect" : "Suspects",
+    suspects.length === 0 ? ["Nobody."] : suspects.map(suspectWords),
+    12,
+  );
 }
 
 function suspectWords(suspect: Suspect): string {
-  const { ranks, machine, link, cause, score, why, evidence } = suspect;
+  const { ranks, machine, link, cause, why } = suspect;
   const where = [
     machine !== null && ranks.length > 0 ? ` on ${markdownText(machine, 120)}` : "",
     link ? ` between ${markdownText(link[0], 120)} and ${markdownText(link[1], 120)}` : "",
   ].join("");
-  const grounds = evidence.slice(0, 12).map((id) => markdownCode(id, 40));
   return (
-    `**${markdownText(suspectName(suspect), 200)}**${where}: ${lower(causeWords(cause))} (${markdownCode(cause, 40)}), ` +
-    `score ${percent(score)}${why === "" ? "." : `; ${sentence(said(why))}`}${grounds.length > 0 ? ` Evidence: ${grounds.join(", ")}.` : ""}`
+    `**${markdownText(suspectName(suspect), 200)}**${where}: ${lower(causeWords(cause))} (${markdownCode(cause, 40)})` +
+    (why === "" ? "." : `; ${sentence(said(why))}`)
   );
 }
 
-/** Why, who disagrees, what would change it; nothing of a verdict that does not say. */
+/** The culprit's main thread, innermost first. */
+function stackBlocks(stacks: readonly StackExcerpt[]): string[] {
+  if (stacks.length === 0) return [];
+  return [
+    "## Where the culprit stands",
+    ...stacks
+      .slice(0, 4)
+      .flatMap(({ rank, file, frames, leftOut }) => [
+        `Rank ${rank}, by ${markdownCode(file, 200)}`,
+        markdownFence([
+          ...frames.slice(0, 64).map((frame) => cutText(frame, MOST_LINE)),
+          ...(leftOut > 0 ? [`… ${leftOut} more`] : []),
+        ]),
+      ]),
+  ];
+}
+
+/** Who disagrees and what would change it; nothing of a verdict that does not say. */
 function reasoningBlocks(verdict: Verdict): string[] {
   const { conflicts = [], wouldChange = [] } = verdict.reasoning ?? {};
-  const decided = decidingFindings(verdict).map(({ finding: { id, says, at }, times }) => {
-    const facts = [
-      markdownCode(id, 40),
-      timesWords(times),
-      ...at.slice(0, 2).map(placeCode),
-    ].filter((fact) => fact !== "");
-    return `${said(says)} (${facts.join(", ")})`;
-  });
-  const accused = conflicts.map(({ who, cause, probability, findings, why }) => {
-    const ids = findings.slice(0, 8).map((id) => markdownCode(id, 40));
-    return (
-      `**${markdownText(who, 120)}**: ${lower(causeWords(cause))} (${markdownCode(cause, 40)}), ${percent(probability)}` +
-      `${ids.length > 0 ? `, by ${ids.join(", ")}` : ""}. Less likely: ${sentence(said(why))}`
-    );
-  });
+  const accused = conflicts.map(
+    ({ who, cause, why }) =>
+      `**${markdownText(who, 120)}**: ${lower(causeWords(cause))}. Less likely: ${sentence(said(why))}`,
+  );
   return [
-    ...listBlock("Why", decided, MOST_DECIDING),
     ...(verdict.ranking
       ? [`Devices: ${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
       : []),
@@ -156,14 +162,12 @@ function reasoningBlocks(verdict: Verdict): string[] {
   ];
 }
 
-function evidenceWords(verdict: Verdict): (finding: Verdict["findings"][number]) => string {
-  const decided = new Set(decidingFindings(verdict).map(({ finding }) => finding.id));
-  return ({ id, method, says, weight, at }) => {
-    const head = `${markdownCode(id, 40)} ${markdownCode(method, 80)}, weight ${percent(weight)}`;
-    if (decided.has(id)) return `${head}: see above`;
-    const places = at.slice(0, 3).map(placeCode);
-    return `${head}: ${said(says)}${places.length > 0 ? ` (${places.join(", ")})` : ""}`;
-  };
+function evidenceWords({ first: { says, at }, alike }: EvidenceGroup): string {
+  const places = at.slice(0, 2).map(placeCode);
+  const rest = at.length - places.length;
+  const more = rest > 0 ? ` and ${rest} more` : "";
+  const count = alike.length > 0 ? `; ${alike.length} more alike` : "";
+  return `${said(says)}${count}${places.length > 0 ? ` (${places.join(", ")}${more})` : ""}`;
 }
 
 function placeCode({ file, line }: Place): string {
@@ -221,26 +225,24 @@ function whatIfBlocks(picture: IncidentPicture | null): string[] {
 
 function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
   const plan = verdict.mitigation ?? null;
-  const planned = new Set(plan?.steps.map((step) => step.do));
-  const words = ({ do: what, target, why }: Action): string => {
+  const words = ({ do: what, target, why, command }: Action): string => {
     const gain = gainOf({ do: what, target }, plan);
-    return `**${markdownText(what, 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
+    const run = command === undefined ? "" : ` ${markdownCode(command, MOST_LINE)}`;
+    return `**${markdownText(what, 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${run}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
   };
+  const { first, next } = stepsOf(verdict);
   const steps = (plan?.steps ?? []).map((step) =>
     [stepHead(step, plan!), stepWhen(step, plan!), ...stepHow(step)]
       .map((one) => markdownText(one, MOST_SENTENCE))
       .join(". "),
   );
   const proposals = (incident?.actions ?? []).map((action) => {
-    const outcome = action.outcome === "" ? "" : ` ${markdownCode(action.outcome, 400)}`;
+    const outcome = action.outcome === "" ? "" : ` ${said(outcomeWords(action.outcome))}`;
     return `${words(action)} State: ${action.state}.${outcome}`;
   });
   return [
-    ...listBlock(
-      "What to do",
-      verdict.actions.filter((one) => !planned.has(one.do)).map(words),
-      12,
-    ),
+    ...listBlock("Do first", first ? [words(first)] : [], 1),
+    ...listBlock("Then", next.map(words), 12),
     ...listBlock("Until it is fixed", steps, 6),
     ...listBlock("Proposed actions", proposals, 20),
   ];
@@ -298,14 +300,15 @@ function said(text: string): string {
   return markdownText(text, MOST_SENTENCE);
 }
 
-/** Advice with its commands as code. */
+/** Advice with its commands as code; markdownText trims, so the spaces around a piece are put back. */
 function advice(text: string): string {
-  const pieces = splitCommands(text.slice(0, MOST_SENTENCE)).map(({ text: piece, isCommand }) =>
-    isCommand ? markdownCode(piece, MOST_LINE) : markdownText(piece, MOST_SENTENCE),
-  );
-  return pieces
-    .join(" ")
-    .replace(/ ([,.;:)])/g, "$1")
+  return splitCommands(text.slice(0, MOST_SENTENCE))
+    .map(({ text: piece, isCommand }) => {
+      if (isCommand) return markdownCode(piece, MOST_LINE);
+      const [before, after] = [/^\s/.test(piece) ? " " : "", /\s$/.test(piece) ? " " : ""];
+      return `${before}${markdownText(piece, MOST_SENTENCE)}${after}`;
+    })
+    .join("")
     .trim();
 }
 

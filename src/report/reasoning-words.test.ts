@@ -1,13 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { reasonedSlowGpu } from "../../test/support/report/reasoning.ts";
-import {
-  confidenceWords,
-  decidingFindings,
-  inOrderOfWeight,
-  leadingIds,
-  timesWords,
-  unsaid,
-} from "./reasoning-words.ts";
+import { sureWords } from "./answer-words.ts";
+import { decidingFindings, inOrderOfWeight, leadingIds } from "./reasoning-words.ts";
 
 const { verdict } = reasonedSlowGpu();
 
@@ -22,32 +16,7 @@ test("without reasoning the first suspect's evidence leads, and findings go by w
   expect(inOrderOfWeight(older)[0]!.id).toBe("f4");
 });
 
-test.each([
-  [0.5, ""],
-  [1, ""],
-  [NaN, ""],
-  [1.34, "about 1.3 times likelier"],
-  [9.96, "about 10 times likelier"],
-  [417, "about 420 times likelier"],
-  [Infinity, "more than a thousand times likelier"],
-])("%d times is %j", (times, words) => expect(timesWords(times)).toBe(words));
-
 test("words of confidence follow the figure that is shown", () => {
-  expect(confidenceWords(0.946)).toBe("almost certain");
-  expect(confidenceWords(0.944)).toBe("very likely");
-  expect(confidenceWords(0.1)).toBe(confidenceWords(NaN));
-});
-
-describe("what is left of a reason", () => {
-  test("is what no finding says", () => {
-    expect(unsaid("a b; c; and d; e f", ["a b", "d; e f"])).toBe("c");
-    expect(unsaid("a b; and c.", ["c.", "a b"])).toBe("");
-    expect(unsaid("a b", ["x", ""])).toBe("a b");
-  });
-
-  test("keeps what stands inside another sentence", () => {
-    expect(unsaid("slow because a b, so it is the GPU", ["a b"])).toBe(
-      "slow because a b, so it is the GPU",
-    );
-  });
+  expect(sureWords(0.946)).toBe("95 %, almost certain");
+  expect(sureWords(0.944)).toBe("94 %, very likely");
 });

@@ -43,44 +43,6 @@ export function inOrderOfWeight(verdict: Findings): readonly Finding[] {
   return verdict.findings.toSorted((a, b) => placeOf(a) - placeOf(b) || b.weight - a.weight);
 }
 
-/** "about 420 times likelier"; "" where it is no more than before. */
-export function timesWords(times: number): string {
-  if (!(times >= 1.05)) return "";
-  if (times >= 1_000) return "more than a thousand times likelier";
-  return `about ${times >= 9.95 ? Number(times.toPrecision(2)) : Number(times.toFixed(1))} times likelier`;
-}
-
-const SURENESS: readonly (readonly [least: number, words: string])[] = [
-  [0.95, "almost certain"],
-  [0.8, "very likely"],
-  [0.6, "likely"],
-  [0.4, "as likely as not"],
-];
-
-/** A share of 100 verdicts means little at night; the words go with it, not instead of it. */
-export function confidenceWords(confidence: number): string {
-  // As it is shown: 95 % is not one thing here and another there.
-  const shown = Math.round(100 * confidence) / 100;
-  return SURENESS.find(([least]) => shown >= least)?.[1] ?? "little more than a guess";
-}
-
-/**
- * What is left of a suspect's reason without the sentences that these findings say: nobody reads them twice. Only whole
- * clauses go: what stands inside another sentence is part of it.
- */
-export function unsaid(why: string, says: readonly string[]): string {
-  let rest = why;
-  for (const said of says.toSorted((a, b) => b.length - a.length)) {
-    const clause = said.replace(/[.;,\s]+$/, "");
-    const at = clause === "" ? -1 : rest.indexOf(clause);
-    if (at === -1) continue;
-    const [before, after] = [rest.slice(0, at), rest.slice(at + clause.length)];
-    if (/(?:^|[;.]\s*)(?:and\s+)?$/.test(before) && /^\s*(?:[;.]|$)/.test(after))
-      rest = `${before.replace(/[;.]\s*(?:and\s+)?$/, "")}${after}`;
-  }
-  return rest.replace(/^[;.\s]+(?:and\s+)?|[;\s]+$/g, "");
-}
-
 /** A sentence that another one follows. */
 export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;

@@ -1,12 +1,14 @@
 /**
- * The verdict for a tired person: at most one screen. The answer first, then why, then where to look,
- * then what to do. Colour is handed in, so that the same text serves terminals and files.
+ * The verdict for a tired person: who, what is wrong with it, what it does to the job, and what to do first; then the
+ * proof, the culprit's own words before what others say of it. Colour is handed in, so that the same text serves terminals and files.
  */
-import { count, cutText, harmless, ranges, percent } from "../base/text.ts";
+import { cutText, harmless, percent, rankWords } from "../base/text.ts";
+import type { LogExcerpt, StackExcerpt } from "../model/picture.ts";
+import type { Action, Suspect, Verdict } from "../model/verdict.ts";
+import { answerWords, stepsOf } from "./answer-words.ts";
+import { evidenceGroups } from "./evidence-groups.ts";
+import { rankingWords } from "./reasoning-words.ts";
 import { planLines } from "./mitigation-words.ts";
-import { decidingFindings, inOrderOfWeight, rankingWords } from "./reasoning-words.ts";
-import type { Reasoning } from "../model/reasoning.ts";
-import type { Suspect, Verdict } from "../model/verdict.ts";
 
 export interface Colours {
   readonly bold: (text: string) => string;
@@ -17,139 +19,166 @@ export interface Colours {
   readonly cyan: (text: string) => string;
 }
 
-const MAX_SUSPECTS = 4;
+const MAX_PROOFS = 6;
+const MAX_OTHERS = 3;
 const MAX_DEVICES = 2;
-const MAX_EVIDENCE = 5;
-/** What makes room for the lines that say who disagrees and what would change it: one screen all the same. */
-const MAX_GIVEN_UP = 2;
 const MAX_MISSING = 4;
+/** Of the culprit's stack and log; the report has all. */
+const MAX_FRAMES = 8;
+const MAX_LOG_LINES = 14;
 
-export function renderTerminal(given: Verdict, colours: Colours, width: number): string {
+/** What the culprit itself left (pipeline/picture.ts). */
+export interface OwnWords {
+  readonly stacks: readonly StackExcerpt[];
+  readonly logs: readonly LogExcerpt[];
+}
+
+const NONE: OwnWords = { stacks: [], logs: [] };
+
+export function renderTerminal(
+  given: Verdict,
+  colours: Colours,
+  width: number,
+  ownWords: OwnWords = NONE,
+): string {
   const verdict = cleaned(given);
   const { bold, dim, red, green, yellow, cyan } = colours;
   const kind = verdict.kind.toUpperCase();
   const paint = verdict.kind === "healthy" ? green : verdict.suspects.length > 0 ? red : yellow;
+  const words = answerWords(verdict);
+  const [first, ...others] = verdict.suspects;
   const lines: string[] = [];
-  lines.push(
-    `${bold(paint(kind))}  ${dim(`confidence ${percent(verdict.confidence)}`)}${whenText(verdict, dim)}`,
-  );
-  lines.push(...wrap(verdict.summary, width).map((line) => bold(line)), "");
+  const section = (title: string, body: readonly string[]): void => {
+    if (body.length > 0) lines.push(dim(title), ...body, "");
+  };
+  lines.push(`${bold(paint(kind))}  ${dim(factsText(verdict))}`);
+  lines.push(...wrap(words.headline, width).map((line) => bold(line)));
+  lines.push(...wrap(words.effect, width));
+  if (words.waiting !== "") lines.push(dim(cutText(`only waiting: ${words.waiting}`, width)));
+  if (words.where.length > 0) lines.push(dim(cutText(words.where.join(" · "), width)));
+  lines.push("");
 
-  if (verdict.suspects.length > 0) {
-    lines.push(dim("suspects"));
-    for (const suspect of verdict.suspects.slice(0, MAX_SUSPECTS)) {
-      const who =
-        suspect.ranks.length > 0
-          ? `${suspect.ranks.length === 1 ? "rank" : "ranks"} ${ranges(suspect.ranks, 6)}`
-          : suspect.type;
-      const joint = who === "machine" ? " " : " on ";
-      const machine = suspect.machine ? `${joint}${suspect.machine}` : "";
-      lines.push(
-        `  ${bold(who + machine)}  ${yellow(suspect.cause)}  ${dim(`${percent(suspect.score)} · ${suspect.evidence.join(", ")}`)}`,
-      );
-      lines.push(...whyLines(suspect, width).map((line) => `    ${line}`));
-    }
-    more(lines, verdict.suspects.length - MAX_SUSPECTS, "more suspect", dim);
-    lines.push("");
-  }
-  if (verdict.victims.length > 0) {
-    lines.push(
-      `${dim("waiting")}   ${cutText(`${verdict.victims.length === 1 ? "rank" : "ranks"} ${ranges(verdict.victims, 10)}`, width - 10)}`,
-      "",
-    );
-  }
-  if (verdict.ranking)
-    lines.push(
-      `${dim("devices")}   ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 10)}`,
-      "",
-    );
-  const doubts = doubtLines(verdict.reasoning, width - 4);
-  const most = MAX_EVIDENCE - Math.min(MAX_GIVEN_UP, doubts.length);
-  const evidence = inOrderOfWeight(verdict).slice(0, most);
-  if (evidence.length > 0) {
-    const above = verdict.suspects
-      .slice(0, MAX_SUSPECTS)
-      .map((suspect) => whyLines(suspect, width).join(" "));
-    const decided = decidingFindings(verdict).map(({ finding }) => finding.id);
-    lines.push(dim(decided.length > 0 ? `evidence, decided by ${decided.join(", ")}` : "evidence"));
-    for (const finding of evidence) {
-      const isAbove = above.some((why) => why.includes(finding.says));
-      const [first = "", ...rest] = wrap(isAbove ? "see above" : finding.says, width - 6);
-      lines.push(
-        `  ${dim(finding.id.padEnd(3))} ${first}`,
-        ...rest.slice(0, 1).map((line) => `      ${line}`),
-      );
-      const places = finding.at
-        .slice(0, 2)
-        .map(({ file, line }) => (line ? `${file}:${line}` : file));
-      if (places.length > 0) lines.push(`      ${cyan(cutText(places.join("  "), width - 6))}`);
-    }
-    more(lines, verdict.findings.length - evidence.length, "more finding", dim);
-    lines.push(...doubts, "");
-  }
-  if (verdict.actions.length > 0) {
-    lines.push(dim(`what to do${verdict.owner ? ` (${verdict.owner})` : ""}`));
-    // What the plan below says in full is not said twice.
-    const planned = new Set(verdict.mitigation?.steps.map((step) => step.do));
-    for (const action of verdict.actions.filter((one) => !planned.has(one.do))) {
-      const [first = "", ...rest] = wrap(`${action.do} ${action.target}: ${action.why}`, width - 4);
-      lines.push(`  ${first}`, ...rest.map((line) => `    ${line}`));
-    }
-    lines.push("");
-  }
+  const steps = stepsOf(verdict);
+  const stepLines = (action: Action): string[] => {
+    const [head = "", ...rest] = wrap(`${action.do} ${action.target}: ${action.why}`, width - 4);
+    const command = action.command === undefined ? [] : [`    ${cyan(`$ ${action.command}`)}`];
+    return [`  ${head}`, ...rest.map((line) => `    ${line}`), ...command];
+  };
+  const owner = verdict.owner ? ` (${verdict.owner})` : "";
+  section(`do first${owner}`, steps.first ? stepLines(steps.first) : []);
+  section("then", steps.next.flatMap(stepLines));
+
   if (verdict.mitigation && verdict.mitigation.steps.length > 0) {
-    lines.push(dim("until it is fixed"));
-    for (const text of planLines(verdict.mitigation))
-      lines.push(...wrap(text.trimStart(), width - 4).map((line) => `${indentOf(text)}${line}`));
     const { assumes } = verdict.mitigation;
-    if (assumes.length > 0)
-      lines.push(
-        ...wrap(`assuming ${assumes.join("; ")}`, width - 4).map((line) => dim(`  ${line}`)),
-      );
-    lines.push("");
+    section("until it is fixed", [
+      ...planLines(verdict.mitigation).flatMap((text) =>
+        wrap(text.trimStart(), width - 4).map((line) => `${indentOf(text)}${line}`),
+      ),
+      ...(assumes.length === 0
+        ? []
+        : wrap(`assuming ${assumes.join("; ")}`, width - 4).map((line) => dim(`  ${line}`))),
+    ]);
   }
-  if (verdict.missing.length > 0) {
-    lines.push(dim("missing or odd"));
-    for (const text of verdict.missing.slice(0, MAX_MISSING))
-      lines.push(`  ${cutText(text, width - 2)}`);
-    more(lines, verdict.missing.length - MAX_MISSING, "more in verdict.json", dim);
-    lines.push("");
-  }
-  if (verdict.wouldHelp.length > 0) {
-    lines.push(dim("would help"));
-    for (const text of verdict.wouldHelp)
-      lines.push(...wrap(text, width - 2).map((line) => `  ${line}`));
-    lines.push("");
-  }
+
+  section("proof", [
+    ...(first && first.why !== "" ? wrap(first.why, width - 2).map((line) => `  ${line}`) : []),
+    ...ownWords.stacks.slice(0, 1).flatMap((stack) => stackLines(cleaned(stack), width, colours)),
+    ...ownWords.logs.slice(0, 1).flatMap((log) => logLines(cleaned(log), width, colours)),
+    ...proofLines(verdict, width, colours),
+    ...(verdict.ranking
+      ? [`  devices: ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 11)}`]
+      : []),
+  ]);
+  section("also possible, but less likely", othersLines(verdict, others, width));
+  section("missing or odd", [
+    ...verdict.missing.slice(0, MAX_MISSING).map((text) => `  ${cutText(text, width - 2)}`),
+    ...more(verdict.missing.length - MAX_MISSING, "more in verdict.json", dim),
+  ]);
+  section(
+    "would help",
+    verdict.wouldHelp.flatMap((text) => wrap(text, width - 2).map((line) => `  ${line}`)),
+  );
   return lines.join("\n");
 }
 
-function whyLines({ why }: Suspect, width: number): string[] {
-  return wrap(why, width - 4).slice(0, 5);
-}
-
-/** Who else is accused, and what would change the verdict: the first of each, three lines at most. */
-function doubtLines(reasoning: Reasoning | undefined, width: number): string[] {
-  const [conflict] = reasoning?.conflicts ?? [];
-  const [change] = reasoning?.wouldChange ?? [];
-  const ids = conflict && conflict.findings.length > 0 ? ` (${conflict.findings.join(", ")})` : "";
-  const more = (reasoning?.conflicts.length ?? 0) - 1;
-  const others = more > 0 ? `; ${count(more, "more conflict")} in verdict.json` : "";
+/** The culprit's main thread, innermost first. */
+function stackLines(
+  { rank, file, frames, leftOut }: StackExcerpt,
+  width: number,
+  { cyan, dim }: Colours,
+): string[] {
+  const shown = frames.slice(0, MAX_FRAMES);
+  const rest = frames.length - shown.length + leftOut;
   return [
-    ...(conflict
-      ? indented(
-          `${conflict.who} is accused too${ids}, but less likely: ${conflict.why}${others}`,
-          width,
-        )
-      : []),
-    ...(change === undefined
-      ? []
-      : indented(`would change it: ${change}`, width, conflict ? 1 : 2)),
+    `  rank ${rank}'s Python stands at ${cyan(cutText(file, width - 30))}`,
+    ...shown.map((frame) => cutText(`      ${frame}`, width)),
+    ...more(rest, "outer frame", dim),
   ];
 }
 
-function indented(text: string, width: number, most = 2): string[] {
-  if (most === 1) return [`  ${cutText(text, width)}`];
+/** The end of the culprit's own log, with its key lines marked. */
+function logLines(
+  { rank, file, lines }: LogExcerpt,
+  width: number,
+  { cyan, dim }: Colours,
+): string[] {
+  const at = Math.max(0, lines.findLastIndex(({ isKey }) => isKey) + 1 - MAX_LOG_LINES);
+  const shown = lines.slice(at, at + MAX_LOG_LINES);
+  return [
+    `  ${rank === null ? "the log" : `rank ${rank}'s log`} ${cyan(cutText(file, width - 20))}`,
+    ...shown.map(({ line, text, isKey }) =>
+      cutText(`    ${isKey ? ">" : " "} ${line ?? ""} ${text}`, width),
+    ),
+    ...more(at, "earlier line", dim),
+  ];
+}
+
+/** What methods found: alike as one line, those that decided first. */
+function proofLines(verdict: Verdict, width: number, { cyan, dim }: Colours): string[] {
+  // The suspect's reason is made of these, and stands above: only their places are new.
+  const said = new Set(verdict.suspects[0]?.evidence);
+  const places = verdict.findings
+    .filter(({ id }) => said.has(id))
+    .flatMap(({ at }) => at.slice(0, 1))
+    .map(({ file, line }) => (line ? `${file}:${line}` : file));
+  const groups = evidenceGroups(verdict).filter(({ first }) => !said.has(first.id));
+  const shown = groups.slice(0, MAX_PROOFS);
+  return [
+    ...[...new Set(places)].map((place) => `    ${cyan(cutText(place, width - 4))}`),
+    ...shown.flatMap(({ first: { says, at }, alike }) => {
+      const count = alike.length === 0 ? "" : ` (and ${alike.length} alike)`;
+      const [head = "", ...rest] = wrap(`${says}${count}`, width - 4);
+      const [place] = at;
+      const files = new Set(at.map(({ file }) => file)).size;
+      const others = files > 1 ? ` and ${files - 1} more` : "";
+      const where = place ? `${place.file}${place.line ? `:${place.line}` : ""}${others}` : "";
+      return [
+        `  ${head}`,
+        ...rest.slice(0, 2).map((line) => `    ${line}`),
+        ...(where === "" ? [] : [`    ${cyan(cutText(where, width - 4))}`]),
+      ];
+    }),
+    ...more(groups.length - shown.length, "more finding", dim),
+  ];
+}
+
+/** Further suspects, then who was accused and not believed. */
+function othersLines(verdict: Verdict, suspects: readonly Suspect[], width: number): string[] {
+  const said = [
+    ...suspects.map(
+      ({ ranks, machine, name, cause, why }) =>
+        `${ranks.length > 0 ? rankWords(ranks) : (name ?? machine ?? "the job")}, ${cause}: ${why}`,
+    ),
+    ...(verdict.reasoning?.conflicts ?? []).map(({ who, why }) => `${who}: ${why}`),
+  ];
+  const rest = said.length - MAX_OTHERS;
+  return [
+    ...said.slice(0, MAX_OTHERS).flatMap((text) => indented(text, width - 2)),
+    ...(rest > 0 ? [`  … ${rest} more in verdict.json`] : []),
+  ];
+}
+
+function indented(text: string, width: number): string[] {
   const [first = "", ...rest] = wrap(text, width);
   return [`  ${first}`, ...(rest.length > 0 ? [`    ${cutText(rest.join(" "), width - 2)}`] : [])];
 }
@@ -167,17 +196,23 @@ function cleaned<Value>(value: Value): Value {
   return clean(value) as Value;
 }
 
-function more(lines: string[], rest: number, what: string, dim: (text: string) => string): void {
-  if (rest > 0)
-    lines.push(dim(`  … ${rest} ${what}${what.endsWith("json") || rest === 1 ? "" : "s"}`));
+function more(rest: number, what: string, dim: (text: string) => string): string[] {
+  return rest > 0
+    ? [dim(`  … ${rest} ${what}${what.endsWith("json") || rest === 1 ? "" : "s"}`)]
+    : [];
 }
 
-function whenText(verdict: Verdict, dim: (text: string) => string): string {
-  const { iteration, from } = verdict.when;
-  const parts = [iteration === null ? "" : `iteration ${iteration}`, from ?? ""].filter(
-    (part) => part !== "",
-  );
-  return parts.length > 0 ? dim(` · ${parts.join(" · ")}`) : "";
+/** The one number, when, and which job. */
+function factsText({ confidence, when, job = "" }: Verdict): string {
+  const { iteration, from } = when;
+  return [
+    `confidence ${percent(confidence)}`,
+    iteration === null ? "" : `iteration ${iteration}`,
+    from ?? "",
+    job === "" ? "" : `job ${cutText(job, 60)}`,
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
 }
 
 export function wrap(text: string, width: number): string[] {

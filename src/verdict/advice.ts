@@ -1,7 +1,6 @@
 /** What to do about each cause, and whose it is (FLARE routes by cause: §5.1, Table 1). */
 import type { Cause, Owner } from "../model/cause.ts";
 import type { VerdictKind } from "../model/finding.ts";
-import type { Action } from "../model/verdict.ts";
 import { MACHINE, MACHINE_ADVICE } from "./machine-advice.ts";
 import { REGRESSION_ADVICE } from "./regression-advice.ts";
 import { SLOW_ADVICE } from "./slow-advice.ts";
@@ -14,9 +13,18 @@ export interface Advice {
   readonly is: OneOrMany;
   /** The same of a process that ended, where that reads differently. */
   readonly crashed?: OneOrMany;
-  readonly actions: readonly (readonly [action: string, why: string])[];
+  /** The same of the GPU itself, after "GPU 5 of node002 (rank 13)". */
+  readonly device?: string;
+  readonly actions: readonly Step[];
 }
 
+/** `command`: for commandFor (command.ts), which fills in machine, GPU, process and NIC. */
+export type Step = readonly [action: string, why: string, command?: string];
+
+/** Not needed where the stack is among the inputs. */
+export const DUMP_STACKS = "dump-stacks";
+
+const XID = "nvidia-smi{gpu} -q; dmesg -T | grep -i xid";
 const RESTART = ["restart-job", "the other ranks only wait and need no repair"] as const;
 
 const ADVICE: Partial<Record<Cause, Advice>> = {
@@ -24,7 +32,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "operations",
     is: ["stopped issuing work: its CPU is stuck", "stopped issuing work: their CPUs are stuck"],
     actions: [
-      ["dump-stacks", "py-spy dump --pid <pid> shows the line it is stuck in"],
+      [DUMP_STACKS, "shows the line it is stuck in", "py-spy dump --pid {pid}"],
       [
         "restart-job",
         "if the stack is in your code, fix that first; otherwise restart without this machine",
@@ -55,16 +63,18 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-hang": {
     owner: "operations",
     is: ["has a GPU that stopped working", "have GPUs that stopped working"],
+    device: "stopped working",
     actions: [
-      ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
+      ["check-gpu", "its state, and errors (Xid) in the kernel's log", XID],
       ["replace-machine", "take the machine out and restart the job without it"],
     ],
   },
   "gpu-error": {
     owner: "operations",
     is: "hit a GPU error",
+    device: "reports an error",
     actions: [
-      ["check-gpu", "nvidia-smi -q and dmesg | grep -i xid on its machine"],
+      ["check-gpu", "its state, and errors (Xid) in the kernel's log", XID],
       [
         "rerun-blocking",
         "if there is no Xid, rerun with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
@@ -101,7 +111,11 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     ],
     crashed: ["died without an error message", "died without an error message"],
     actions: [
-      ["check-machine", "dmesg (OOM killer, Xid), the scheduler's log and the machine's health"],
+      [
+        "check-machine",
+        "the OOM killer and Xids in the kernel's log; then the scheduler's log and the machine's health",
+        "dmesg -T | tail -n 100",
+      ],
       ["replace-machine", "if the machine is unhealthy, restart the job without it"],
     ],
   },
@@ -114,7 +128,8 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "ps -o stat,wchan -p <pid>: T is stopped (kill -CONT), D waits in the kernel",
+        "state T is stopped (kill -CONT), D waits in the kernel",
+        "ps -o stat,wchan -p {pid}",
       ],
       ["replace-machine", "if the machine does not answer, restart the job without it"],
     ],
@@ -126,6 +141,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
       [
         "check-network",
         "link state and error counters of the NICs of these ranks; run an NCCL test between them",
+        "ibstat{nic}",
       ],
       RESTART,
     ],
@@ -193,8 +209,4 @@ export function adviceFor(cause: Cause, kind?: VerdictKind): Advice {
   if (kind === "faulty-machine") return MACHINE_ADVICE[cause] ?? SLOW_ADVICE[cause] ?? MACHINE;
   const slow = kind === "fail-slow" || kind === "regression" ? SLOW_ADVICE[cause] : undefined;
   return code ?? slow ?? ADVICE[cause] ?? UNKNOWN;
-}
-
-export function actionsFor(cause: Cause, kind: VerdictKind, target: string): Action[] {
-  return adviceFor(cause, kind).actions.map(([action, why]) => ({ do: action, target, why }));
 }

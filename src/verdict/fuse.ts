@@ -2,13 +2,16 @@
 import { thousandths } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { factOf, saysStoodStill } from "../model/facts.ts";
+import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
-import { actionsFor, adviceFor } from "./advice.ts";
+import { adviceFor, DUMP_STACKS, type Step } from "./advice.ts";
+import { answerOf, measuredGpu } from "./answer.ts";
+import { commandFor } from "./command.ts";
 import { kindOfMachineFault } from "./machine-evidence.ts";
-import { machineOf, summarise } from "./summary.ts";
+import { summarise } from "./summary.ts";
 import { slowDownOf } from "./slow-down.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
 import { confidenceOf } from "./confidence.ts";
@@ -16,6 +19,7 @@ import { posteriorOf } from "./posterior.ts";
 import { reasoningOf } from "./reasoning.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
+import { machineOf } from "./who.ts";
 
 /** A second suspect counts as a further culprit when it is nearly as well supported as the first. */
 const CO_CULPRIT_SHARE = 0.6;
@@ -67,10 +71,13 @@ export function fuse(
     .sort((a, b) => a - b);
   const posterior = posteriorOf(lead ?? null, all, blameworthy);
   const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
+  const answer = answerOf(job, kind, suspects, victims, findings);
   return {
     schema: "faultline.verdict/1",
+    ...(job.name === "" ? {} : { job: job.name }),
     kind,
-    summary: summarise(job, kind, suspects, victims, confidence, findings),
+    summary: summarise(job, kind, answer, victims, confidence, findings),
+    ...(answer === null ? {} : { answer }),
     confidence,
     when: whenDidItHappen(job, findings, kind, suspects),
     suspects,
@@ -78,7 +85,7 @@ export function fuse(
     ...rankingOf(findings),
     owner: lead ? adviceFor(lead.cause, kind).owner : null,
     actions: lead
-      ? withPid(job, culprits, actionsFor(lead.cause, kind, targetOf(job, culprits)))
+      ? actionsOf(job, lead.cause, kind, suspects, findings, targetOf(job, culprits))
       : [],
     reasoning: reasoningOf(job, findings, merged(lead, culprits), posterior),
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
@@ -203,14 +210,44 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   return "undetermined";
 }
 
-/** Commands that can be pasted as they are, where one process is meant and its id is known. */
-function withPid(job: Job, culprits: readonly Hypothesis[], actions: readonly Action[]): Action[] {
-  const ranks = culprits.flatMap((culprit) => culprit.ranks);
-  const pid = ranks.length === 1 ? job.ranks.get(ranks[0]!)?.pid : null;
-  return actions.map((action) => ({
-    ...action,
-    why: pid ? action.why.replaceAll("<pid>", String(pid)) : action.why,
+/** Advice with commands that can be pasted as they are, for the first suspect. */
+function actionsOf(
+  job: Job,
+  cause: Cause,
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+  findings: readonly Finding[],
+  target: string,
+): Action[] {
+  const [first] = suspects;
+  const gpu = first ? measuredGpu(job, kind, first, findings) : null;
+  const steps = withStack(job, first, kind, adviceFor(cause, kind).actions);
+  return steps.map(([what, why, command]) => ({
+    do: what,
+    target,
+    why,
+    ...(command !== undefined && first ? { command: commandFor(job, first, command, gpu) } : {}),
   }));
+}
+
+/** A stack that is among the inputs is read, not asked for again. */
+function withStack(
+  job: Job,
+  suspect: Suspect | undefined,
+  kind: VerdictKind,
+  steps: readonly Step[],
+): readonly Step[] {
+  const [rank] = suspect?.ranks ?? [];
+  const stack = kind === "hang" && rank !== undefined ? job.stacks.get(rank) : undefined;
+  if (!stack || !steps.some(([what]) => what === DUMP_STACKS)) return steps;
+  const main = stack.threads.find(({ isMain }) => isMain) ?? stack.threads[0];
+  const [frame] = main?.frames ?? [];
+  const at = frame ? `${frame.file}:${frame.line} in ${frame.func}` : stack.file;
+  const read: Step = [
+    "check-code",
+    `its stack is among the inputs, and stands at ${at}: if that is your code, it waits for something there`,
+  ];
+  return [read, ...steps.filter(([what]) => what !== DUMP_STACKS)];
 }
 
 function targetOf(job: Job, culprits: readonly Hypothesis[]): string {

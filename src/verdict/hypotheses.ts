@@ -15,7 +15,7 @@ import { joinMachines } from "./machine-evidence.ts";
 import { priorOf, type Prior } from "./prior.ts";
 import { evidenceOf, logOdds, probabilityOf, trustIn, type Evidence } from "./reliability.ts";
 import { NAMED_BEFORE } from "./reliability-table.ts";
-import { machineOf } from "./summary.ts";
+import { machineOf } from "./who.ts";
 
 export interface Hypothesis {
   readonly kind: Accusation["kind"];

@@ -11,7 +11,11 @@ export const MACHINE: Advice = {
   owner: "operations",
   is: ["is unlike its peers", "are unlike their peers"],
   actions: [
-    ["check-machine", "dmesg | grep -iE 'xid|nvlink|mlx5|aer|oom' and dcgmi diag -r 2 on it"],
+    [
+      "check-machine",
+      "errors in the kernel's log; then a test of its GPUs (dcgmi diag -r 2)",
+      'dmesg -T | grep -iE "xid|nvlink|mlx5|aer|oom"',
+    ],
     TAKE_OUT,
   ],
 };
@@ -23,7 +27,8 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-gpu",
-        "nvidia-smi -q and dmesg | grep -i xid on it: a GPU is missing or reports an Xid",
+        "whether a GPU is missing or reports an Xid",
+        "nvidia-smi{gpu} -q; dmesg -T | grep -i xid",
       ],
       TAKE_OUT,
     ],
@@ -32,7 +37,11 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "operations",
     is: ["no longer works, or does not answer", "no longer work, or do not answer"],
     actions: [
-      ["check-machine", "does it answer (ssh, BMC)? dmesg, and the job's log of its ranks"],
+      [
+        "check-machine",
+        "whether it answers (ssh, BMC); then the job's log of its ranks",
+        "dmesg -T | tail -n 100",
+      ],
       TAKE_OUT,
     ],
   },
@@ -42,7 +51,8 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "lspci -vv | grep LnkSta (width and speed against LnkCap), ibstat, ethtool -S: pauses and errors",
+        "link state, width and speed (lspci -vv: LnkSta against LnkCap), pauses and errors (ethtool -S)",
+        "ibstat{nic}",
       ],
       TAKE_OUT,
     ],
@@ -51,13 +61,13 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "operations",
     is: "shares a GPU with another process",
     actions: [
-      ["check-gpu", "nvidia-smi pmon -c 1 and fuser -v /dev/nvidia* on it: whose process is it?"],
+      ["check-gpu", "whose process shares the GPU", "nvidia-smi{gpu} pmon -c 1"],
       ["restart-job", "end that process, or give the job another machine"],
     ],
   },
   "host-memory": {
     owner: "user",
     is: ["uses far more memory than its peers", "use far more memory than their peers"],
-    actions: [["check-memory", "ps -eo rss,cmd --sort=-rss | head on it: which process grows?"]],
+    actions: [["check-memory", "which process grows", "ps -eo rss,cmd --sort=-rss | head"]],
   },
 };

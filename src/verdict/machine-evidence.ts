@@ -76,14 +76,6 @@ export function kindOfMachineFault(withoutIt: VerdictKind): VerdictKind {
   return withoutIt === "hang" || withoutIt === "fail-slow" ? withoutIt : "faulty-machine";
 }
 
-/** "node003 is unlike its peers …" needs no rank. */
-export function machineSentence(suspects: readonly Suspect[]): string {
-  const [first, ...others] = suspects;
-  const more = others.map(({ name }) => name).slice(0, 5);
-  const list = others.length > more.length ? `${more.join(", ")}, …` : more.join(" and ");
-  return `${first!.why}${more.length > 0 ? `; the same goes for ${list}` : ""}.`;
-}
-
 export function machineTimes(
   findings: readonly Finding[],
   suspects: readonly Suspect[],

@@ -9,7 +9,7 @@ import type { Conflict, DecidingFinding, Reasoning } from "../model/reasoning.ts
 import type { Hypothesis } from "./hypotheses.ts";
 import type { Posterior, Rival } from "./posterior.ts";
 import { probabilityOf } from "./reliability.ts";
-import { machineOf } from "./summary.ts";
+import { machineOf } from "./who.ts";
 
 const MOST_DECIDING = 3;
 const MOST_CONFLICTS = 4;

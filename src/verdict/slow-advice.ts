@@ -7,14 +7,13 @@ const TAKE_OUT = ["replace-machine", "if it stays slow, take the machine out"] a
 export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-slow": {
     owner: "operations",
-    is: [
-      "computes slowly: its GPU takes longer than it did or than its peers' do",
-      "compute slowly: their GPUs take longer than they did or than their peers' do",
-    ],
+    is: ["computes slowly", "compute slowly"],
+    device: "computes slowly",
     actions: [
       [
         "check-gpu",
-        "nvidia-smi -q -d CLOCK,TEMPERATURE,POWER,PERFORMANCE on its machine: clocks, throttling, other processes",
+        "clocks, throttling, other processes",
+        "nvidia-smi{gpu} -q -d CLOCK,TEMPERATURE,POWER,PERFORMANCE",
       ],
       TAKE_OUT,
     ],
@@ -28,7 +27,8 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-cpu",
-        "top, and py-spy top --pid <pid>, on its machine: other load, pinning, a busy Python",
+        "what its Python does; then other load and CPU pinning on its machine",
+        "py-spy dump --pid {pid}",
       ],
       TAKE_OUT,
     ],
@@ -62,6 +62,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
       [
         "check-network",
         "error and congestion counters of its NIC and of the switch ports on the way",
+        "ibstat{nic}",
       ],
       ["replace-link", "if they grow; until then keep heavy traffic off it"],
     ],

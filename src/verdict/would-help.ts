@@ -28,7 +28,12 @@ export function wouldHelp(
   ) {
     help.push(`Python stacks of ${rankWords(noStack)} (py-spy dump --pid <pid>, or faulthandler)`);
   }
-  if (kind !== "crash" && job.dumps.size === 0) {
+  const regressed = findings.map((finding) => factOf(finding, "regressed-metric"));
+  if (kind === "regression" && !regressed.some((fact) => /\.py\(\d+\)/.test(fact?.call ?? ""))) {
+    help.push(
+      "traces with Python stacks (torch.profiler with with_stack=True), which name the line",
+    );
+  } else if (kind !== "crash" && job.dumps.size === 0) {
     help.push(
       "flight-recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1)",
     );

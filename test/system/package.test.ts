@@ -2,8 +2,10 @@
 import {
   execFile,
   execFileSync,
+  spawn,
   type ExecFileSyncOptionsWithStringEncoding,
 } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   mkdirSync,
@@ -18,6 +20,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { ROOT, type Ran } from "../support/cli.ts";
+import { until } from "../support/until.ts";
 
 const RECORDING = `${ROOT}fixtures/recordings/hang3.tar.gz`;
 const NOBODY = 65_534;
@@ -97,10 +100,26 @@ describe("the npm package", () => {
     );
   });
 
-  it("says which package serve lacks, and how to get it", async () => {
-    const { status, stderr } = await run("serve", "--port", "0", "--data", join(home, "data"));
-    expect(status).toBe(1);
-    expect(stderr).toMatch(/@duckdb\/node-api.*npm install/);
+  it("serves without DuckDB, with its history in a plain file", async () => {
+    const words = ["serve", "--port", "0", "--data", join(home, "data")];
+    const child = spawn(join(folder, "node_modules/.bin/faultline"), words, {
+      env: { PATH: process.env["PATH"], HOME: home },
+    });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    try {
+      const url = await until(
+        () => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0],
+        () => said,
+      );
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      await until(() => said.includes("history:"));
+      expect(said).toMatch(/history: .*\.jsonl/);
+    } finally {
+      child.kill();
+      await once(child, "exit");
+    }
   });
 
   it("is a library with types", () => {

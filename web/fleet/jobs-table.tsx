@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { JobView } from "../live/api.ts";
-import { Health } from "../shell/health.tsx";
+import { Health, healthOf } from "../shell/health.tsx";
 import { links } from "../shell/route.ts";
 import { useSteady } from "../shell/steady.ts";
 import { Duration } from "../shell/time.tsx";
@@ -104,7 +104,7 @@ function JobRow({ job }: { readonly job: JobView }): VNode {
         </a>
       </th>
       <td data-label="Health">
-        <Health health={job.health} />
+        <Health health={healthOf(job)} />
       </td>
       <td class="right num" data-label="Ranks">
         {thousands(job.ranks)}

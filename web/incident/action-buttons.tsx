@@ -10,6 +10,7 @@ import { tokens } from "../live/token.ts";
 import { useKeys } from "../shell/keys.ts";
 import { Problem } from "../shell/states.tsx";
 import { TokenForm } from "../shell/token-form.tsx";
+import { planWords } from "../../src/report/outcome-words.ts";
 import { planOf } from "./action-plan.ts";
 
 type Verb = "approve" | "dismiss";
@@ -157,9 +158,7 @@ function Confirm({
       <p>
         Do {action.do} on <strong>{action.target.slice(0, 200)}</strong>? The service will:
       </p>
-      <pre class="command">
-        <code>{plan.slice(0, 4000)}</code>
-      </pre>
+      <p class="plan">{planWords(plan).slice(0, 4000)}</p>
       <p class="line">
         <button type="button" class="button-primary" onClick={onRun}>
           Yes, do it

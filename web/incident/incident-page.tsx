@@ -8,7 +8,7 @@ import { type Incident, paths } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { incidents } from "../live/store.ts";
 import { useAsked } from "../live/use-asked.ts";
-import { jobOf, sayingOf, STATE } from "../fleet/kinds.ts";
+import { effectOf, jobOf, sayingOf, STATE } from "../fleet/kinds.ts";
 import { PriceControl } from "../shell/price-control.tsx";
 import { links } from "../shell/route.ts";
 import { Loading, Problem } from "../shell/states.tsx";
@@ -61,7 +61,9 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
   return (
     <article class="incident">
       <VerdictHead
-        verdict={{ ...headOfIncident(incident), summary: sayingOf(incident) }}
+        verdict={{ ...headOfIncident(incident), summary: sayingOf(incident, picture.value) }}
+        effect={effectOf(incident, picture.value)}
+        where={verdict?.answer?.where ?? []}
         badges={<StateTag incident={incident} />}
         about={
           job === null ? (
@@ -75,13 +77,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
         time={(ms) => <Time ms={ms} />}
         facts={<Facts incident={incident} />}
       />
-      <div class="line incident-bar">
-        <Exports incident={incident} picture={picture.value} />
-        <PriceControl />
-      </div>
       {incident.state === "suspected" && <Searching incident={incident} />}
-      {verdict && <WhoIsIt incident={incident} verdict={verdict} />}
-      {verdict && <Why verdict={verdict} />}
       {verdict && (
         <WhatToDo
           incident={incident}
@@ -90,8 +86,19 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
           onChange={setActed}
         />
       )}
-      {verdict && <Pictures incident={incident} asked={picture} />}
-      {verdict && <Findings verdict={verdict} />}
+      {verdict && (
+        <details class="fl-proof" id="proof">
+          <summary>Show me the proof</summary>
+          <WhoIsIt incident={incident} verdict={verdict} />
+          <Pictures incident={incident} asked={picture} />
+          <Why verdict={verdict} />
+          <Findings verdict={verdict} />
+        </details>
+      )}
+      <div class="line incident-bar">
+        <Exports incident={incident} picture={picture.value} />
+        <PriceControl />
+      </div>
       <section class="section" aria-labelledby="history-title">
         <h2 id="history-title">What happened when</h2>
         <History incident={incident} />

@@ -3,8 +3,9 @@ import type { ComponentChildren, VNode } from "preact";
 import { useCallback } from "preact/hooks";
 import type { WhatIf as WhatIfPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { anchor } from "../../src/report/html/escape.ts";
-import { Actions, IncidentActions, unplannedActions } from "../../src/report/parts/actions.tsx";
+import { stepsOf } from "../../src/report/answer-words.ts";
+import { Actions, FirstStep, IncidentActions } from "../../src/report/parts/actions.tsx";
+import { Stacks } from "../../src/report/parts/stacks.tsx";
 import { Evidence } from "../../src/report/parts/evidence.tsx";
 import { Lacks } from "../../src/report/parts/lacks.tsx";
 import { LogLines } from "../../src/report/parts/log-lines.tsx";
@@ -32,7 +33,7 @@ export function WhoIsIt({ incident, verdict }: Given): VNode {
   const point = usePointed(incident.job);
   return (
     <Section id="suspects" title="Suspects">
-      <Suspects verdict={verdict} onEvidence={showFinding} onPoint={point} />
+      <Suspects verdict={verdict} onPoint={point} />
     </Section>
   );
 }
@@ -42,7 +43,7 @@ export function Why({ verdict }: { readonly verdict: Verdict }): VNode | null {
   if (!hasReasoning(verdict)) return null;
   return (
     <Section id="why" title="Why">
-      <Reasoning verdict={verdict} onEvidence={showFinding} onCopy={copy} />
+      <Reasoning verdict={verdict} onCopy={copy} />
     </Section>
   );
 }
@@ -56,26 +57,48 @@ export function WhatToDo({
   readonly whatIf: WhatIfPicture | null | undefined;
   readonly onChange: (changed: Incident) => void;
 }): VNode | null {
-  // What the service can be told to do is not listed twice.
-  const proposed = new Set(incident.actions.map((action) => action.do));
-  const advice = unplannedActions(verdict).filter((action) => !proposed.has(action.do));
-  if (incident.actions.length === 0 && advice.length === 0) return null;
+  // Only what a hook can do has buttons; the rest is advice.
+  const able = incident.actions.filter(({ canRun, state }) => canRun || state !== "proposed");
+  const proposed = new Set(able.map((action) => action.do));
+  const { first, next } = stepsOf({
+    ...verdict,
+    actions: verdict.actions.filter((action) => !proposed.has(action.do)),
+  });
+  if (able.length === 0 && first === null) return null;
   return (
-    <Section id="actions" title="What to do">
-      <IncidentActions
-        actions={incident.actions}
-        mitigation={verdict.mitigation}
-        whatIf={whatIf}
-        time={(ms) => <Time ms={ms} />}
-        onCopy={copy}
-        buttons={(action) =>
-          incident.state === "resolved" ? null : (
-            <ActionButtons incident={incident} action={action} onChange={onChange} />
-          )
-        }
-      />
-      <Actions actions={advice} mitigation={verdict.mitigation} onCopy={copy} />
-    </Section>
+    <section class="section todo" aria-labelledby="todo-title">
+      <h2 id="todo-title" class="visually-hidden">
+        What to do
+      </h2>
+      <div class="section-body">
+        <IncidentActions
+          actions={able}
+          mitigation={verdict.mitigation}
+          whatIf={whatIf}
+          time={(ms) => <Time ms={ms} />}
+          onCopy={copy}
+          buttons={(action) =>
+            incident.state === "resolved" ? null : (
+              <ActionButtons incident={incident} action={action} onChange={onChange} />
+            )
+          }
+        />
+        {first && (
+          <FirstStep
+            action={first}
+            owner={verdict.owner}
+            label={able.length > 0 ? "To make sure" : "Do first"}
+            onCopy={copy}
+          />
+        )}
+        {next.length > 0 && (
+          <details class="fl-details">
+            <summary>Then</summary>
+            <Actions actions={next} mitigation={verdict.mitigation} onCopy={copy} />
+          </details>
+        )}
+      </div>
+    </section>
   );
 }
 
@@ -92,6 +115,11 @@ export function Pictures({
   if (picture === null) return <NoPicture asked={asked} />;
   return (
     <>
+      {(picture.stacks ?? []).length > 0 && (
+        <Section id="stacks" title="Where the culprit stands">
+          <Stacks stacks={picture.stacks ?? []} />
+        </Section>
+      )}
       {picture.story && (
         <Section id="story" title="How it spread">
           <Story story={picture.story} onPoint={point} />
@@ -190,13 +218,6 @@ function usePointed(job: string): (ranks: readonly number[] | null) => void {
     (ranks) => brushed.set(ranks === null ? null : { job, ranks: new Set(ranks) }),
     [job],
   );
-}
-
-/** Addresses say which page it is: an anchor would be another page. */
-function showFinding(id: string): void {
-  const found = document.getElementById(anchor(id));
-  found?.scrollIntoView({ block: "center" });
-  found?.focus({ preventScroll: true });
 }
 
 function copy(command: string): void {

@@ -130,7 +130,10 @@ export function GridCanvas(props: GridCanvasProps): VNode {
       onPointerDown={onPointerDown}
       onPointerUp={onPointerUp}
       onPointerCancel={() => setBox(null)}
-      onPointerLeave={() => box === null && props.onCursor(-1)}
+      // A finger leaves with every tap: what it pointed at stays.
+      onPointerLeave={(event) =>
+        box === null && event.pointerType !== "touch" && props.onCursor(-1)
+      }
       onKeyDown={onKeyDown}
     >
       {grid && (

@@ -35,7 +35,7 @@ export interface Room {
 
 const LEAST_CELL = 4;
 const READABLE_CELL = 10;
-const MOST_CELL = 40;
+const MOST_CELL = 88;
 
 export function gridGeometry(layout: GridLayout, room: Room): GridGeometry {
   const ratio = room.pixelRatio;

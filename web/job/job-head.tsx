@@ -1,7 +1,8 @@
 /** The job in a glance: how it is, how fast, how large, what is open, what it has cost. */
 import type { VNode } from "preact";
 import type { Incident, JobView } from "../live/api.ts";
-import { Health } from "../shell/health.tsx";
+import { Health, healthOf } from "../shell/health.tsx";
+import { sayingOf } from "../fleet/kinds.ts";
 import { links } from "../shell/route.ts";
 import { Since, Time } from "../shell/time.tsx";
 import { slowerWords, thousands } from "../shell/words.ts";
@@ -33,14 +34,14 @@ export function JobHead({
         <h1 tabIndex={-1} class="job-name" title={view.job.slice(0, 300)}>
           {view.job.slice(0, 200)}
         </h1>
-        <Health health={view.health} />
+        <Health health={healthOf(view)} />
         <span class="soft small cut">run {view.run.slice(0, 80)}</span>
       </div>
       {open.map((one) => (
         <p
           class={`job-incident panel ${one.kind === "fail-slow" ? "incident-warn" : "incident-bad"}`}
         >
-          <a href={links.incident(one.id)}>{one.summary.slice(0, 400)}</a>{" "}
+          <a href={links.incident(one.id)}>{sayingOf(one)}</a>{" "}
           <span class="small soft">
             {one.state === "suspected" ? "being investigated" : one.state}, since{" "}
             <Time ms={one.onsetMs} /> (<Since ms={one.onsetMs} />)
@@ -111,7 +112,9 @@ function stateWords(view: JobView): VNode | string {
     case "learning":
       return `Learning the healthy pace: about 20 iterations are needed, ${thousands(Math.max(0, view.lastIteration + 1))} have ended so far.`;
     case "healthy":
-      return "Runs at its usual pace.";
+      return healthOf(view) === "healthy"
+        ? "Runs at its usual pace."
+        : "Is slower than its usual pace at the moment; whether that lasts is being watched.";
     case "slow":
       return "Runs slower than before.";
     case "hung":

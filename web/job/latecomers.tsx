@@ -62,9 +62,13 @@ export function Latecomers({
         <p class="soft">
           {isStill
             ? "The job hangs; the values are those of its last iteration."
-            : lateWords(table, late)}
+            : rows.length === 0 && isOfNetwork(incident)
+              ? `No rank is late by itself: they wait for the network.`
+              : lateWords(table, late)}
         </p>
-        {isStill && <Suspected incident={incident} />}
+        {(isStill || (rows.length === 0 && isOfNetwork(incident))) && (
+          <Suspected incident={incident} />
+        )}
         {/* Keeps the room of one row: what is below must not move when somebody begins to be late. */}
         <div class="late-room">
           {rows.length > 0 && (
@@ -87,6 +91,12 @@ export function Latecomers({
   );
 }
 
+/** A link, a NIC or a switch: no rank's own time tells of it. */
+function isOfNetwork(incident: Incident | null): boolean {
+  const type = incident?.verdict?.suspects[0]?.type;
+  return type === "link" || type === "nic" || type === "switch";
+}
+
 /** Who it is that all wait for, as far as the open incident knows. */
 function Suspected({ incident }: { readonly incident: Incident | null }): VNode | null {
   if (incident === null) return null;
@@ -105,7 +115,12 @@ function Suspected({ incident }: { readonly incident: Incident | null }): VNode 
       </span>
       {suspects.slice(0, MOST_NAMED).map(({ ranks, machine, name, link, cause }, at) => (
         <span key={at} class="line">
-          {ranks.length > 0 && <strong class="num">{rankWords(ranks.slice(0, 20_000))}</strong>}
+          {at === 0 && isOfNetwork(incident) && incident.verdict?.answer !== undefined && (
+            <strong>{incident.verdict.answer.who.slice(0, 200)}</strong>
+          )}
+          {ranks.length > 0 && !isOfNetwork(incident) && (
+            <strong class="num">{rankWords(ranks.slice(0, 20_000))}</strong>
+          )}
           {machine !== null && <Machine name={machine} />}
           {ranks.length === 0 && machine === null && (
             <strong class="cut">{(name ?? link?.join(" – ") ?? cause).slice(0, 200)}</strong>

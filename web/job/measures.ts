@@ -61,10 +61,13 @@ export function msWords(ms: number): string {
   return durationWords(ms);
 }
 
-/** Differences below are noise: 2 % of an iteration, two degrees. */
+/**
+ * Differences below stay dark: a tenth of an iteration, ten degrees. Ranks of a healthy job differ by some 20 ms of 500,
+ * and a bright cell says that somebody should look.
+ */
 export function leastSpan(table: RankTable, column: Measure["column"]): number {
-  if (column === "temperature") return 2;
-  return Math.max(0.5, (median(table.durationMs) || 0) * 0.02);
+  if (column === "temperature") return 10;
+  return Math.max(0.5, (median(table.durationMs) || 0) * 0.1);
 }
 
 export const OTHER = 0;

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { luminance, packed, rgb, SCALE, STEPS } from "./color-scale.ts";
+import { leastSpan } from "./measures.ts";
+import type { RankTable } from "./rank-table.ts";
 import { calmed, limitsOf, stepOf } from "./scale-limits.ts";
 
 describe("the colour scale", () => {
@@ -36,6 +38,13 @@ describe("the limits of the scale", () => {
     const limits = limitsOf(values, 1)!;
     expect(stepOf(1e12, limits, STEPS)).toBe(STEPS - 1);
     expect(stepOf(9, limits, STEPS)).toBeGreaterThan(stepOf(0, limits, STEPS));
+  });
+
+  test("20 ms of noise in a healthy job of 500 ms do not glow", () => {
+    const table = { durationMs: new Float32Array(64).fill(500) } as RankTable;
+    const late = Float32Array.from({ length: 64 }, (_, at) => (at * 7) % 21);
+    const limits = limitsOf(late, leastSpan(table, "lateMs"))!;
+    expect(stepOf(20, limits, STEPS)).toBeLessThan(STEPS / 2);
   });
 
   test("noise alone does not fill the scale", () => {

@@ -1,6 +1,7 @@
 /** How a job is: a word and a shape of its own each, so that nobody depends on colours. */
 import type { VNode } from "preact";
 import type { JobView } from "../live/api.ts";
+import { isSlower } from "./words.ts";
 
 type State = JobView["health"];
 
@@ -80,6 +81,13 @@ const SHAPE: Readonly<Record<State, VNode>> = {
     />
   ),
 };
+
+/** As it is shown: no job is called healthy beside a pace that is slower than its own. */
+export function healthOf(view: Pick<JobView, "health" | "levelMs" | "baselineMs">): State {
+  return view.health === "healthy" && isSlower(view.levelMs, view.baselineMs)
+    ? "slow"
+    : view.health;
+}
 
 export function Health({ health }: { readonly health: State }): VNode {
   const known = health in SHAPE ? health : "silent";

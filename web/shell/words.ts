@@ -26,8 +26,12 @@ export function slowerWords(levelMs: number | null, healthyMs: number | null): s
   if (levelMs === null || healthyMs === null || healthyMs <= 0) return "";
   const factor = levelMs / healthyMs;
   if (factor > 10) return `${Math.round(factor)}× slower`;
-  if (factor >= 1.03) return `${factor.toFixed(2)}× slower`;
-  return "as usual";
+  return isSlower(levelMs, healthyMs) ? `${factor.toFixed(2)}× slower` : "as usual";
+}
+
+/** By more than iterations of a healthy job differ. */
+export function isSlower(levelMs: number | null, healthyMs: number | null): boolean {
+  return levelMs !== null && healthyMs !== null && healthyMs > 0 && levelMs / healthyMs >= 1.03;
 }
 
 /** 0.934 → "93 %"; never 100 for what is not certain. */

@@ -18,7 +18,7 @@ export function bounded(picture: IncidentPicture, mostBytes = MOST_BYTES): Incid
   const steps: readonly ((from: IncidentPicture) => IncidentPicture)[] = [
     (from) => from,
     (from) => without(from, { timeline: null }, "The kernels are"),
-    (from) => without(from, { logs: [] }, "The log lines are"),
+    (from) => without(from, { logs: [], stacks: [] }, "The log lines are"),
     (from) => without(from, { metrics: [] }, "The metrics are"),
     (from) => without(from, { story: null, whatIf: null }, "The story is"),
   ];

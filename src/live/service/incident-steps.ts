@@ -120,7 +120,8 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
   const { verdict } = diagnosis;
   measure(state, known, slowdown);
   // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
-  if (known.verdict && addsNothing(known.verdict, verdict)) return;
+  const isSameKind = Boolean(known.intermittent) === Boolean(slowdown.intermittent);
+  if (isSameKind && known.verdict && addsNothing(known.verdict, verdict)) return;
   // What tests found out, a search that ends in the same group does not take back.
   if (known.validation?.isNamed && accusesSame(known.verdict, verdict)) return;
   if (known.id === state.slow?.id) validateLater(state, run, diagnosis, slowdown);

@@ -16,6 +16,8 @@ const QUIET_GAPS = 4;
 
 /** Of the last so many, or of all since the first slow one: where more are slow, they are not slow now and then. */
 const LATELY = 10;
+/** So many in a row may go on for good: slowdown-detector.ts looks into that. */
+const IN_A_ROW = 3;
 const MOST_SLOW = 0.6;
 
 /** Iterations that are slow now and then, and how long a regular and a slow one takes. */
@@ -85,6 +87,7 @@ export class IntermittentWindow {
 
 /** Whether most iterations are slow, since the first slow one or of late: that is for the tracker of levels. */
 function isLasting(kept: readonly Kept[], slow: ReadonlySet<number>, first: number): boolean {
+  if (kept.slice(-IN_A_ROW).every(({ iteration }) => slow.has(iteration))) return true;
   return [first, Math.max(0, kept.length - LATELY)].some((from) => {
     const since = kept.slice(from);
     return since.filter(({ iteration }) => slow.has(iteration)).length > MOST_SLOW * since.length;

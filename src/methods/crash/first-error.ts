@@ -324,7 +324,13 @@ function ownFinding(
       says: why,
       weight,
       at,
-      data: { fact: "own-error", signature: first.signature, code: first.at, ...judgement(judged) },
+      data: {
+        fact: "own-error",
+        signature: first.signature,
+        code: first.at,
+        text: quote,
+        ...judgement(judged),
+      },
       accuses: [accuse(type, ranks, cause, weight, why)],
       clears: [],
     };
@@ -355,6 +361,7 @@ function ownFinding(
       fact: "own-error",
       signature: first.signature,
       code: first.at,
+      text: quote,
       ranks,
       ...judgement(judged),
     },

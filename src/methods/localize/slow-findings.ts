@@ -77,7 +77,8 @@ export function* fromOwnTimes(
   witness: Witness,
 ): Iterable<SlowFinding> {
   const blamed = own.map(({ rank }) => rank);
-  for (const suspect of own) {
+  for (const found of own) {
+    const suspect = dated(found, witness.accounts.get(found.rank));
     const { rank, kind, iteration, until, beforeMs, afterMs, sigmas } = suspect;
     const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
     const says = {
@@ -88,6 +89,36 @@ export function* fromOwnTimes(
     const certainty = Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * habitOf(suspect);
     yield findingOf(suspect, says, certainty, blamed, witness);
   }
+}
+
+/** Iterations on either side of a step: fewer separate by chance. */
+const LEAST_BESIDE = 3;
+
+/**
+ * A rank that is slower than its peers in most of a short record, but was as fast as them before: its own time tells since
+ * when, where the job's total is too noisy. Only a clean step counts: no iteration before it is as long as any after it.
+ */
+export function dated(suspect: OwnTimeSuspect, account: TimeBreakdown | undefined): OwnTimeSuspect {
+  if (suspect.kind !== "always" || !account) return suspect;
+  const known = [...account.iteration.keys()].filter((i) => account.iteration[i]! > WARM_UP);
+  const own = known.map((i) => account.ownMs[i]!);
+  for (let at = LEAST_BESIDE; at + LEAST_BESIDE <= own.length; at++) {
+    const longestBefore = Math.max(...own.slice(0, at));
+    const shortestAfter = Math.min(...own.slice(at));
+    // Nearer to the peers' time than to its own since.
+    const middle = (suspect.beforeMs + suspect.afterMs) / 2;
+    if (longestBefore >= middle || shortestAfter <= middle) continue;
+    return {
+      ...suspect,
+      kind: "slower",
+      iteration: account.iteration[known[at]!]!,
+      until: null,
+      beforeMs: median(own.slice(0, at)),
+      afterMs: median(own.slice(at)),
+      slow: known.slice(at),
+    };
+  }
+  return suspect;
 }
 
 /** Two spikes of one rank within a ring of eight iterations come by chance: two of some hundred healthy simulated jobs had them. */

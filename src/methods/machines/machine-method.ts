@@ -11,7 +11,7 @@ import { componentOf, haltedPart, linkBetween, type Component } from "./componen
 import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
 import { jobFleet } from "./job-fleet.ts";
 import { ALL_MACHINES } from "./roles.ts";
-import { SHARED_GPU } from "./stray-process.ts";
+import { SHARED_GPU } from "../../model/deviation-words.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
 const MOST_WEIGHT = 0.9;

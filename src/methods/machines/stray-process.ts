@@ -3,13 +3,11 @@
  * did before, or at more, with a clock that did not fall: a slow GPU does less.
  */
 import { median } from "../../maths/robust.ts";
+import { SHARED_GPU } from "../../model/deviation-words.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Judged } from "./judge.ts";
 import { peersOf } from "./roles.ts";
 import type { View } from "./views.ts";
-
-/** The name of this observation among deviations. */
-export const SHARED_GPU = "shared-gpu";
 
 const WORK = [
   "gpu-power-draw",

@@ -92,7 +92,10 @@ export function compareRun(run: RunProfile, given: readonly RunProfile[]): Compa
     notes.push(
       `a step does the same work in ${own.toFixed(1)} ms that takes ${usual.toFixed(1)} ms in the baseline`,
     );
-  return { regressions: found.toSorted((a, b) => b.share - a.share), distanceMs, notes };
+  const regressions = found
+    .map((one): Regression => ({ ...one, stepMs: [own, usual] }))
+    .toSorted((a, b) => b.share - a.share);
+  return { regressions, distanceMs, notes };
 }
 
 /** Collections are named once, by what they cost: the traced GPUs' idle time, or the longer step where that is more. */

@@ -25,10 +25,12 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
   const isInter = list.filter((one) => one.isInter).length * 2 > list.length;
   const name = worst.profile.stallNames[cause][0];
   const python = cause === "host" && name !== undefined && isPython(name.name);
-  const calls = callWords(worst, healthy);
-  const call = name && (cause !== "host" || python) ? `, in ${cutText(name.name, MOST_NAME)}` : "";
+  const calls = callsOf(worst, healthy);
+  const call = name && (cause !== "host" || python) ? cutText(name.name, MOST_NAME) : null;
   const grew = `${percent(share, 1)} of the step, ${percent(healthyShare, 1)} in the baseline`;
-  const why = `${DOES[cause]}${call}${calls}: ${grew}`;
+  const inCall = call === null ? "" : `, in ${call}`;
+  const why = `${DOES[cause]}${inCall}${callWords(cause, calls)}: ${grew}`;
+  const found = { ...(call === null ? {} : { call }), ...(calls === null ? {} : { calls }) };
   const limit = Math.max(...list.map((one) => one.limit));
   const excess = median(list.map((one) => one.growth / one.limit));
   const growth = median(list.map((one) => one.growth));
@@ -40,14 +42,17 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
     const usual = median(
       profiles.map(({ rank }) => healthy.level(rank, ({ vInter }) => vInter).centre),
     );
-    return regression(
-      blamed,
-      profiles,
-      "vInter",
-      { value, baseline: usual, share: growth, excess },
-      why,
-      level,
-    );
+    return {
+      ...regression(
+        blamed,
+        profiles,
+        "vInter",
+        { value, baseline: usual, share: growth, excess },
+        why,
+        level,
+      ),
+      ...found,
+    };
   }
   // The distance in milliseconds of this run's steps; shares of the step are what was compared.
   const stepMs = median(profiles.map((profile) => median(profile.stepMs)));
@@ -56,26 +61,34 @@ export function stallWords(list: readonly StallGrowth[], healthy: Healthy): Regr
   const moved = worst.isMoved
     ? `issue latencies have become shorter by more than ${healthy.learntFrom}; stalls `
     : "stalls ";
-  return regression(
-    blamed,
-    profiles,
-    "issueLatency",
-    { value, baseline, share: growth, excess: excess * (worst.isMoved ? 2 : 1) },
-    why,
-    moved + level,
-  );
+  return {
+    ...regression(
+      blamed,
+      profiles,
+      "issueLatency",
+      { value, baseline, share: growth, excess: excess * (worst.isMoved ? 2 : 1) },
+      why,
+      moved + level,
+    ),
+    ...found,
+  };
 }
 
 export function isPython(name: string): boolean {
   return /\.py\(\d+\)|<built-in/.test(name);
 }
 
-/** ", 25 calls a step instead of 1", where the number of calls tells. */
-function callWords({ profile, cause }: StallGrowth, healthy: Healthy): string {
-  if (cause !== "synchronization" && cause !== "memory-management") return "";
+/** How often it calls in a step, now and when healthy, where that grew. */
+function callsOf({ profile, cause }: StallGrowth, healthy: Healthy): [number, number] | null {
+  if (cause !== "synchronization" && cause !== "memory-management") return null;
   const now = median(profile.calls[cause]);
   const before = healthy.level(profile.rank, ({ calls }) => calls[cause]).centre;
-  if (now <= before) return "";
+  return now <= before ? null : [now, before];
+}
+
+/** ", 25 synchronisations per step instead of 1". */
+function callWords(cause: StallCause, calls: readonly [number, number] | null): string {
+  if (calls === null) return "";
   const what = cause === "synchronization" ? "synchronisations" : "allocations and frees";
-  return `, ${tidy(now)} ${what} per step instead of ${tidy(before)}`;
+  return `, ${tidy(calls[0])} ${what} per step instead of ${tidy(calls[1])}`;
 }

@@ -1,7 +1,6 @@
 /**
- * The report: one HTML file that asks nothing of the network, for a person on call. It is one story over all methods that
- * answered: the answer, why, who disagrees, what would change it, how it spread; then the evidence in the order in which
- * it matters for this verdict, down to file and line; then what to do, and what is missing.
+ * The report: one HTML file that asks nothing of the network, for a person on call. The answer and what to do first are
+ * the first screen; the proof is folded below: the culprit's own stack, log lines and plots, then what each method saw.
  */
 import { cutText, count } from "../../base/text.ts";
 import type { Job } from "../../model/job.ts";
@@ -18,10 +17,12 @@ import { storySections } from "./picture-section.ts";
 import type { TracePictures } from "./trace-section.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
 import { stepHead, stepHow, stepWhen } from "../mitigation-words.ts";
-import { Actions, unplannedActions } from "../parts/actions.tsx";
+import { answerWords, stepsOf } from "../answer-words.ts";
+import { Actions, FirstStep } from "../parts/actions.tsx";
+import { Stacks } from "../parts/stacks.tsx";
 import { Reasoning, type ReasoningProps } from "../parts/reasoning.tsx";
 import { Suspects } from "../parts/suspects.tsx";
-import { FirstStep, VerdictHead } from "../parts/verdict-head.tsx";
+import { VerdictHead } from "../parts/verdict-head.tsx";
 import { Lacks } from "../parts/lacks.tsx";
 import { renderAdvice } from "./commands.ts";
 
@@ -29,8 +30,6 @@ const MAX_INPUTS = 1_000;
 const MAX_LINES = 200;
 const MAX_LINE_CHARS = 1_000;
 const MAX_PATH_CHARS = 400;
-
-const MOST_STEP = 120;
 
 interface Section {
   readonly id: string;
@@ -66,18 +65,18 @@ export function renderHtml(
       body: renderSuspects(job, verdict),
     },
     { id: "why", name: "Why", body: renderReasoning(verdict, shownIn) },
+    {
+      id: "stacks",
+      name: "Where the culprit stands",
+      body: markupOf(Stacks, { stacks: picture?.stacks ?? [] }),
+    },
     ...story.map(({ id, name, body }) => ({
       id,
       name,
-      body: html`${body} ${markupOf(FindingCards, { findings: placed.story.get(id) ?? [] })}`,
+      body: html`${body}
+      ${markupOf(FindingCards, { findings: placed.story.get(id) ?? [], verdict })}`,
     })),
-    ...placed.sections.map((section) => ({ ...section, body: renderEvidence(section) })),
-    { id: "actions", name: "What to do", body: renderActions(job, verdict) },
-    {
-      id: "mitigation",
-      name: "Until it is fixed",
-      body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
-    },
+    ...placed.sections.map((section) => ({ ...section, body: renderEvidence(section, verdict) })),
     {
       id: "missing",
       name: "What is missing",
@@ -89,28 +88,49 @@ export function renderHtml(
       body: html`${renderInputs(verdict)} ${markupOf(MoreFindings, { rest: unlisted })}`,
     },
   ].filter(({ body }) => body.text.trim() !== "");
-  const ids = new Set(sections.map(({ id }) => id));
-  const step = ["actions", "mitigation"].find((id) => ids.has(id)) ?? null;
-  const body = html`${renderHead(job, verdict, step)}
+  const steps = stepsOf(verdict);
+  const todo: readonly Section[] = [
+    {
+      id: "actions",
+      name: "Then",
+      body: html`${markupOf(Actions, { actions: steps.next, mitigation: plan })}`,
+    },
+    {
+      id: "mitigation",
+      name: "Until it is fixed",
+      body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
+    },
+  ].filter(({ body }) => body.text.trim() !== "");
+  const body = html`${renderHead(job, verdict, picture)}
+    ${steps.first && markupOf(FirstStep, { action: steps.first, owner: verdict.owner })}
     <nav aria-label="Sections">
       ${sections.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
     </nav>
     <main>
-      ${sections.map(
-        (section) =>
-          html`<section id="${section.id}">
-            <h2>${section.name}</h2>
-            ${section.body}
-          </section> `,
-      )}
+      ${todo.map(renderSection)}
+      <details class="fl-proof" id="proof">
+        <summary>Show me the proof</summary>
+        ${sections.map(renderSection)}
+      </details>
     </main>
     <footer>Written by Faultline. The same as data: verdict.json (${verdict.schema}).</footer>`;
-  return renderPage(`${verdict.kind}: ${cutText(verdict.summary, 120)}`, body);
+  const about = job.name === "" ? "" : `${cutText(job.name, 60)}: `;
+  return renderPage(`${about}${verdict.kind}: ${cutText(verdict.summary, 120)}`, body);
+}
+
+function renderSection({ id, name, body }: Section): Markup {
+  return html`<section id="${id}">
+    <h2>${name}</h2>
+    ${body}
+  </section> `;
 }
 
 /** What the methods say stays readable where what they saw is folded. */
-function renderEvidence({ findings, isOpen, folds, body }: PlacedSection): Markup {
-  const cards = markupOf(FindingCards, { findings });
+function renderEvidence(
+  { findings, isOpen, folds, body }: PlacedSection,
+  verdict: Verdict,
+): Markup {
+  const cards = markupOf(FindingCards, { findings, verdict });
   if (isOpen || folds === "") return html`${cards} ${body}`;
   return html`${cards}
     <details class="fold">
@@ -139,20 +159,21 @@ function renderMitigation(plan: Mitigation): Markup {
     ${plan.assumes.length > 0 && html`<p class="note">Taken for granted: ${plan.assumes.join("; ")}.</p>`}`;
 }
 
-/**
- * The report's first screen, of the parts that the page draws, too: the answer, who is suspected, why; and what to do.
- * `step`: the section that says what to do, where there is one. It comes late; a reader in a hurry jumps there.
- */
-function renderHead({ name, worldSize }: Job, verdict: Verdict, step: string | null): Markup {
+/** The report's first screen, of the parts that the page draws, too. */
+function renderHead(
+  { name, worldSize }: Job,
+  verdict: Verdict,
+  picture: IncidentPicture | null,
+): Markup {
   const size = worldSize > 0 ? count(worldSize, "rank") : "";
-  const about = [name, size].filter((part) => part !== "").join(" · ");
-  const [first] =
-    step === "actions" ? unplannedActions(verdict) : (verdict.mitigation?.steps ?? []);
-  if (step === null || !first) return markupOf(VerdictHead, { verdict, about });
-  const target = "target" in first ? ` ${first.target}` : "";
-  const says = cutText(`${first.do}${target}`, MOST_STEP);
-  const facts = FirstStep({ section: step, says });
-  return markupOf(VerdictHead, { verdict, about, facts });
+  const about = [name === "" ? "" : `job ${name}`, size].filter((part) => part !== "").join(" · ");
+  const { headline, effect, where } = answerWords(verdict, picture);
+  return markupOf(VerdictHead, {
+    verdict: { ...verdict, summary: headline },
+    effect,
+    where,
+    about,
+  });
 }
 
 function renderSuspects(job: Job, verdict: Verdict): Markup {
@@ -165,16 +186,6 @@ function renderReasoning(
   shownIn: NonNullable<ReasoningProps["shownIn"]>,
 ): Markup {
   return markupOf(Reasoning, { verdict, shownIn });
-}
-
-/** Nothing where the plan says it all. */
-function renderActions(job: Job, verdict: Verdict): Markup {
-  const actions = unplannedActions(verdict);
-  if (actions.length === 0) return html``;
-  const ranks = new Set(verdict.suspects.flatMap((suspect) => suspect.ranks));
-  const pid = ranks.size === 1 ? (job.ranks.get([...ranks][0]!)?.pid ?? null) : null;
-  const { mitigation } = verdict;
-  return markupOf(Actions, { actions, mitigation: mitigation ?? null, pid });
 }
 
 /**

@@ -4,9 +4,10 @@ import { cutText } from "../../base/text.ts";
 import type { ActionState, IncidentAction } from "../../model/incident.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
 import type { WhatIf } from "../../model/picture.ts";
-import type { Action, Verdict } from "../../model/verdict.ts";
+import type { Action } from "../../model/verdict.ts";
 import { gainOf, gainWords } from "../action-gain.ts";
-import { Advice } from "./advice.tsx";
+import { outcomeWords } from "../outcome-words.ts";
+import { Advice, Command } from "./advice.tsx";
 import { type ShowTime, utcTime } from "./moment.tsx";
 
 const MOST_TARGET = 200;
@@ -23,15 +24,6 @@ interface ActionsProps {
   readonly onCopy?: ((command: string) => void) | undefined;
 }
 
-/** Advice that the plan gives in full elsewhere is not repeated, for pages that show both. */
-export function unplannedActions({
-  actions,
-  mitigation,
-}: Pick<Verdict, "actions" | "mitigation">): readonly Action[] {
-  const planned = new Set(mitigation?.steps.map((step) => step.do));
-  return actions.filter((action) => !planned.has(action.do));
-}
-
 export function Actions({ actions, mitigation, pid = null, onCopy }: ActionsProps): VNode | null {
   if (actions.length === 0) return null;
   return (
@@ -43,6 +35,7 @@ export function Actions({ actions, mitigation, pid = null, onCopy }: ActionsProp
           <p class="fl-p">
             <Advice text={cutText(action.why, MOST_WHY)} pid={pid} onCopy={onCopy} />
           </p>
+          <CommandLine command={action.command} onCopy={onCopy} />
           <Expected action={action} mitigation={mitigation} />
         </li>
       ))}
@@ -57,7 +50,7 @@ const STATES: Readonly<Record<ActionState, readonly [words: string, tone: string
   done: ["done", "fl-good"],
   failed: ["failed", "fl-bad"],
   dismissed: ["dismissed", "fl-open"],
-  "dry-run": ["tried without effect", "fl-open"],
+  "dry-run": ["dry run: nothing was changed", "fl-open"],
 };
 
 interface IncidentActionsProps {
@@ -81,7 +74,7 @@ export function IncidentActions({
   if (actions.length === 0) return null;
   return (
     <ul class="fl-proposals">
-      {actions.slice(0, MOST_ACTIONS).map((action) => {
+      {inPlace(actions).map((action) => {
         const [words, tone] = STATES[action.state] ?? [action.state, "fl-open"];
         return (
           <li key={action.id} class="fl-proposal">
@@ -91,21 +84,75 @@ export function IncidentActions({
               <span class={`fl-state ${tone}`}>{words}</span>
               {action.state !== "proposed" && <span class="fl-note">{time(action.changedMs)}</span>}
             </p>
-            <p class="fl-p">
+            {buttons && <div class="fl-line fl-buttons">{buttons(action)}</div>}
+            {action.outcome !== "" && (
+              <p class="fl-p fl-outcome">{cutText(outcomeWords(action.outcome), MOST_OUTCOME)}</p>
+            )}
+            <p class="fl-p fl-why">
               <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />
             </p>
             <Expected action={action} mitigation={mitigation} whatIf={whatIf} />
-            {action.state === "proposed" && !action.canRun && (
-              <p class="fl-note">No hook is configured for this: do it by hand.</p>
-            )}
-            {action.outcome !== "" && (
-              <pre class="fl-outcome">{cutText(action.outcome, MOST_OUTCOME)}</pre>
-            )}
-            {buttons && <div class="fl-line fl-buttons">{buttons(action)}</div>}
           </li>
         );
       })}
     </ul>
+  );
+}
+
+/** What takes a machine out comes first; then by name. A card never changes its place, whatever becomes of it. */
+const FIRST = ["cordon-node", "exclude-node", "replace-link", "micro-batches"];
+
+function inPlace(actions: readonly IncidentAction[]): readonly IncidentAction[] {
+  const place = ({ do: what }: IncidentAction): number =>
+    FIRST.includes(what) ? FIRST.indexOf(what) : FIRST.length;
+  const key = ({ do: what, target, id }: IncidentAction): string => `${what}\n${target}\n${id}`;
+  return actions
+    .toSorted((a, b) => place(a) - place(b) || (key(a) < key(b) ? -1 : 1))
+    .slice(0, MOST_ACTIONS);
+}
+
+function CommandLine({
+  command,
+  onCopy,
+}: {
+  readonly command: string | undefined;
+  readonly onCopy?: ((command: string) => void) | undefined;
+}): VNode | null {
+  return command === undefined ? null : (
+    <p class="fl-p">
+      <Command command={cutText(command, MOST_WHY)} onCopy={onCopy} />
+    </p>
+  );
+}
+
+/** The first thing to do, with the command that does it. */
+export function FirstStep({
+  action,
+  owner,
+  label = "Do first",
+  onCopy,
+}: {
+  readonly action: Action;
+  readonly owner: string | null;
+  /** Beside something that can be approved it is how to make sure. */
+  readonly label?: string;
+  readonly onCopy?: ((command: string) => void) | undefined;
+}): VNode {
+  return (
+    <div class="fl-do">
+      <p class="fl-line">
+        <span class="fl-note">
+          {label}
+          {owner === null ? "" : ` (${owner})`}:
+        </span>
+        <b>{cutText(action.do, MOST_TARGET)}</b>
+        <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
+      </p>
+      <p class="fl-p">
+        <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />
+      </p>
+      <CommandLine command={action.command} onCopy={onCopy} />
+    </div>
   );
 }
 

@@ -16,20 +16,31 @@ export function Advice({ text, pid = null, onCopy }: AdviceProps): VNode {
       {splitCommands(text).map(({ text: piece, isCommand }) => {
         if (!isCommand) return piece;
         const command = pid === null ? piece : piece.replace("<pid>", String(pid));
-        return (
-          <span class={onCopy ? "fl-command fl-live" : "fl-command"}>
-            <code>{command}</code>
-            <button
-              type="button"
-              data-copy
-              aria-label={`Copy ${command}`}
-              onClick={onCopy && (() => onCopy(command))}
-            >
-              Copy
-            </button>
-          </span>
-        );
+        return <Command command={command} onCopy={onCopy} />;
       })}
     </>
+  );
+}
+
+/** A command that can be copied. */
+export function Command({
+  command,
+  onCopy,
+}: {
+  readonly command: string;
+  readonly onCopy?: ((command: string) => void) | undefined;
+}): VNode {
+  return (
+    <span class={onCopy ? "fl-command fl-live" : "fl-command"}>
+      <code>{command}</code>
+      <button
+        type="button"
+        data-copy
+        aria-label={`Copy ${command}`}
+        onClick={onCopy && (() => onCopy(command))}
+      >
+        Copy
+      </button>
+    </span>
   );
 }

@@ -1,14 +1,15 @@
 /** Every finding with its place in the files and the figures behind it. */
 import type { VNode } from "preact";
-import { count, cutText, percent } from "../../base/text.ts";
+import { count, cutText } from "../../base/text.ts";
 import type { Place } from "../../model/ids.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { anchor } from "../html/escape.ts";
 import { jsonText } from "../html/json-text.ts";
-import { Share } from "./share.tsx";
+import { inOrderOfWeight } from "../reasoning-words.ts";
+import { evidenceGroups } from "../evidence-groups.ts";
 
 const MOST_FINDINGS = 100;
-const MOST_PLACES = 12;
+const MOST_PLACES = 4;
 const MOST_DATA = 4_000;
 const MOST_SAYS = 2_000;
 const MOST_PATH = 400;
@@ -26,7 +27,7 @@ export function Evidence({
       {verdict.findings.length === 0 && (
         <p class="fl-p">No method found anything in these files.</p>
       )}
-      <FindingCards findings={shown} />
+      <FindingCards findings={shown} verdict={verdict} />
       <MoreFindings rest={verdict.findings.length - shown.length} />
     </>
   );
@@ -48,11 +49,20 @@ export function shownFindings({
   return findings.filter(({ id }) => cited.has(id) || kept.has(id));
 }
 
-export function FindingCards({ findings }: { readonly findings: readonly Finding[] }): VNode {
+/** Alike ones are one card that says how many: nobody reads the same sentence of thirty ranks. */
+export function FindingCards({
+  findings,
+  verdict,
+}: {
+  readonly findings: readonly Finding[];
+  readonly verdict: Pick<Verdict, "findings" | "suspects" | "reasoning">;
+}): VNode {
+  const shown = new Set(findings);
+  const ordered = inOrderOfWeight(verdict).filter((finding) => shown.has(finding));
   return (
     <>
-      {findings.map((finding) => (
-        <FindingCard finding={finding} />
+      {evidenceGroups(verdict, ordered).map(({ first, alike }) => (
+        <FindingCard finding={first} alike={alike} />
       ))}
     </>
   );
@@ -62,31 +72,35 @@ export function MoreFindings({ rest }: { readonly rest: number }): VNode | null 
   return rest > 0 ? <p class="fl-note">{count(rest, "more finding")} in verdict.json.</p> : null;
 }
 
-function FindingCard({ finding }: { readonly finding: Finding }): VNode {
-  const { id, method, says, weight, at, data } = finding;
-  const share = percent(weight);
+function FindingCard({
+  finding,
+  alike,
+}: {
+  readonly finding: Finding;
+  readonly alike: readonly Finding[];
+}): VNode {
+  const { id, says, at, method, data } = finding;
   const json = data.fact === "remark" ? "" : jsonText(data, MOST_DATA + 1);
   const isCut = json.length > MOST_DATA;
   return (
     <article class="fl-finding" id={anchor(id)} tabIndex={-1}>
-      <h3 class="fl-line">
-        <span class="fl-id">{id}</span> <code>{method}</code>{" "}
-        <span class="fl-weight">
-          weight {share} <Share value={weight} label={`Weight ${share}`} />
-        </span>
-      </h3>
       <p class="fl-p">{cutText(says, MOST_SAYS)}</p>
-      {at.length > 0 && (
-        <p class="fl-p fl-places">
-          {at.slice(0, MOST_PLACES).map((place) => [<code>{placeWords(place)}</code>, " "])}
-          {at.length > MOST_PLACES && (
-            <span class="fl-note">and {at.length - MOST_PLACES} more</span>
-          )}
-        </p>
+      <Places at={at} />
+      {alike.length > 0 && (
+        <details class="fl-details">
+          <summary>and {alike.length} alike</summary>
+          <ul class="fl-alike">
+            {alike.map((one) => (
+              <li id={anchor(one.id)}>{cutText(one.says, MOST_SAYS)}</li>
+            ))}
+          </ul>
+        </details>
       )}
       {json !== "" && (
         <details class="fl-details">
-          <summary>Data</summary>
+          <summary>
+            Data of {id}, <code>{method}</code>
+          </summary>
           <pre class="fl-data" tabIndex={0}>
             {json.slice(0, MOST_DATA)}
             {isCut && "\n… cut; the whole is in verdict.json"}
@@ -94,6 +108,16 @@ function FindingCard({ finding }: { readonly finding: Finding }): VNode {
         </details>
       )}
     </article>
+  );
+}
+
+function Places({ at }: { readonly at: readonly Place[] }): VNode | null {
+  if (at.length === 0) return null;
+  return (
+    <p class="fl-p fl-places">
+      {at.slice(0, MOST_PLACES).map((place) => [<code>{placeWords(place)}</code>, " "])}
+      {at.length > MOST_PLACES && <span class="fl-note">and {at.length - MOST_PLACES} more</span>}
+    </p>
   );
 }
 

@@ -106,13 +106,12 @@ function LineText({ text }: { readonly text: string }): VNode {
 }
 
 function hasGap(before: number | null | undefined, here: number | null): boolean {
-  return typeof before === "number" && here !== null && here > before + 1;
+  // One line is the marks under a traceback's line, or a line that says nothing.
+  return typeof before === "number" && here !== null && here > before + 2;
 }
 
 function skipped(before: number, here: number): string {
-  return here === before + 2
-    ? thousands(before + 1)
-    : `${thousands(before + 1)}–${thousands(here - 1)}`;
+  return `${thousands(before + 1)}–${thousands(here - 1)}`;
 }
 
 function dayOf(ms: number, zone: ClockZone): string[] {

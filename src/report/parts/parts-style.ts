@@ -30,9 +30,9 @@ const TRACE_STYLE = `
 const MONO = `ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace`;
 
 const HEAD = `
-.fl-head { border-left: 8px solid var(--tone); background: var(--tone-soft); padding: 18px 22px 16px;
+.fl-head { border-left: 8px solid var(--tone); background: var(--tone-soft); padding: 14px 20px 12px;
   border-radius: 4px; }
-.fl-head h1 { font-size: 1.9rem; line-height: 1.25; margin: 8px 0 16px; font-weight: 650; text-wrap: pretty;
+.fl-head h1 { font-size: clamp(1.2rem, 0.9rem + 1.2vw, 1.8rem); line-height: 1.25; margin: 6px 0 8px; font-weight: 650; text-wrap: pretty;
   overflow-wrap: anywhere; }
 .fl-bad { --tone: var(--bad); --tone-soft: var(--bad-soft); }
 .fl-warn { --tone: var(--warn); --tone-soft: var(--warn-soft); }
@@ -41,7 +41,12 @@ const HEAD = `
 .fl-badge { background: var(--tone); color: var(--page); font-weight: 700; letter-spacing: .06em;
   text-transform: uppercase; padding: 2px 12px; border-radius: 4px; }
 .fl-about { color: var(--soft); overflow-wrap: anywhere; min-width: 0; }
-.fl-facts { display: flex; flex-wrap: wrap; gap: 8px 36px; margin: 0; }
+.fl-effect { margin: 0 0 10px; font-size: 1.05rem; overflow-wrap: anywhere; }
+.fl-facts { display: flex; flex-wrap: wrap; gap: 4px 28px; margin: 0; }
+.fl-do { border: 2px solid var(--link); border-radius: 6px; padding: 12px 16px; margin: 14px 0; }
+.fl-do > :last-child, .fl-do .fl-note { margin-bottom: 0; }
+.fl-alike { padding-left: 22px; margin: 0; }
+.fl-proof > summary { cursor: pointer; font-size: 1.15rem; font-weight: 650; padding: 10px 0; color: var(--link); }
 .fl-facts dt { color: var(--soft); font-size: .85rem; }
 .fl-facts dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .fl-bar { width: 100px; height: 8px; vertical-align: middle; }
@@ -84,13 +89,14 @@ const CARDS = `
 .fl-state { border: 1px solid var(--tone); color: var(--tone); background: var(--tone-soft); border-radius: 4px;
   padding: 0 8px; font-size: .85rem; font-weight: 600; }
 .fl-line .fl-note { margin: 0; }
-.fl-outcome, .fl-data { font-family: ${MONO}; font-size: .85em; background: var(--page); border: 1px solid var(--line);
+.fl-outcome { border-left: 3px solid var(--line); padding-left: 10px; }
+.fl-data { font-family: ${MONO}; font-size: .85em; background: var(--page); border: 1px solid var(--line);
   border-radius: 4px; padding: 8px 10px; margin: 0 0 10px; max-height: 420px; overflow: auto; white-space: pre-wrap;
   overflow-wrap: anywhere; }
 .fl-command { white-space: nowrap; max-width: 100%; display: inline-flex; vertical-align: bottom;
   border: 1px solid var(--line); border-radius: 4px; background: var(--panel); margin: 0 2px; }
 .fl-command code { padding: 1px 8px; overflow-x: auto; font-family: ${MONO}; font-size: .875em; }
-.fl-command button { display: none; border: 0; border-left: 1px solid var(--line); background: none;
+.fl-command button { display: none; flex: none; white-space: nowrap; border: 0; border-left: 1px solid var(--line); background: none;
   color: var(--link); font: inherit; font-size: .8rem; padding: 0 8px; cursor: pointer; }
 .js .fl-command button, .fl-live.fl-command button { display: block; }
 .fl-finding { border: 1px solid var(--line); border-radius: 4px; padding: 12px 16px; margin-bottom: 12px;

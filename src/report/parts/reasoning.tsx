@@ -1,16 +1,14 @@
 /** How the verdict came about: what decided, who else is accused and why that was not believed, what would change it. */
-import type { ComponentChild, VNode } from "preact";
-import { count, cutText, percent } from "../../base/text.ts";
+import type { VNode } from "preact";
+import { count, cutText } from "../../base/text.ts";
 import type { Conflict, Reasoning as Reasons } from "../../model/reasoning.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { anchor } from "../html/escape.ts";
 import {
   type Decided,
   decidingFindings,
   MOST_CHANGES,
   MOST_CONFLICTS,
   sentence,
-  timesWords,
 } from "../reasoning-words.ts";
 import { Advice } from "./advice.tsx";
 import { causeWords } from "./cause-words.ts";
@@ -18,25 +16,21 @@ import { placeWords } from "./evidence.tsx";
 
 const MOST_SAYS = 600;
 const MOST_NAME = 120;
-const MOST_PLACES = 2;
-const MOST_IDS = 8;
 const MOST_DEVICES = 5;
+const MOST_PLACES = 2;
 
 export interface ReasoningProps {
   readonly verdict: Pick<Verdict, "findings" | "reasoning" | "ranking">;
   /** The section that shows what the finding says, where it has one. */
   readonly shownIn?: (finding: string) => { readonly id: string; readonly name: string } | null;
-  /** Where addresses carry something else than anchors: called instead of following one. */
-  readonly onEvidence?: ((id: string) => void) | undefined;
   readonly onCopy?: ((command: string) => void) | undefined;
 }
 
 /** Nothing for a verdict that does not say how it came about. */
 export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode | null {
   if (!hasReasoning(verdict)) return null;
-  const { conflicts, wouldChange, prior } = verdict.reasoning!;
+  const { conflicts, wouldChange } = verdict.reasoning!;
   const decided = decidingFindings(verdict);
-  const known = new Set(verdict.findings.map(({ id }) => id));
   return (
     <div class="fl-reasoning">
       {decided.length > 0 && (
@@ -46,16 +40,13 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
           ))}
         </ol>
       )}
-      {prior !== null && prior.says !== "" && (
-        <p class="fl-note">Before looking: {sentence(cutText(prior.says, MOST_SAYS))}</p>
-      )}
       {verdict.ranking && <Ranking {...verdict.ranking} />}
       {conflicts.length > 0 && (
         <>
           <h3>Other suspects, and why they are less likely</h3>
           <ul class="fl-conflicts">
             {conflicts.slice(0, MOST_CONFLICTS).map((conflict) => (
-              <Disagrees conflict={conflict} known={known} {...links} />
+              <Disagrees conflict={conflict} />
             ))}
           </ul>
           <Rest rest={conflicts.length - MOST_CONFLICTS} what="more of them" />
@@ -78,33 +69,6 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
   );
 }
 
-/** Which devices slow iterations speak for, taken one by one. */
-function Ranking({ iterations, devices }: NonNullable<Verdict["ranking"]>): VNode {
-  return (
-    <>
-      <h3>Devices, by {count(iterations, "slow iteration")} searched one by one</h3>
-      <table class="fl-ranking">
-        <thead>
-          <tr>
-            <th>Device</th>
-            <th>Posterior</th>
-            <th>Searches</th>
-          </tr>
-        </thead>
-        <tbody>
-          {devices.slice(0, MOST_DEVICES).map(({ name, score, irregularities }) => (
-            <tr>
-              <td>{cutText(name, MOST_NAME)}</td>
-              <td>{percent(score)}</td>
-              <td>{irregularities}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
-  );
-}
-
 /** Whether there is anything to show. */
 export function hasReasoning(verdict: Pick<Verdict, "findings" | "reasoning">): boolean {
   const reasoning: Reasons | undefined = verdict.reasoning;
@@ -115,18 +79,15 @@ export function hasReasoning(verdict: Pick<Verdict, "findings" | "reasoning">): 
   );
 }
 
-type Links = Pick<ReasoningProps, "shownIn" | "onEvidence">;
+type Links = Pick<ReasoningProps, "shownIn">;
 
-function Deciding({ decided, shownIn, onEvidence }: Links & { readonly decided: Decided }): VNode {
+function Deciding({ decided, shownIn }: Links & { readonly decided: Decided }): VNode {
   const { id, says, at } = decided.finding;
-  const times = timesWords(decided.times);
   const section = shownIn?.(id) ?? null;
   return (
     <li>
       <p class="fl-p">{sentence(cutText(says, MOST_SAYS))}</p>
       <p class="fl-line fl-grounds">
-        <Evidence id={id} onEvidence={onEvidence} />
-        {times !== "" && <span>made it {times}</span>}
         {at.slice(0, MOST_PLACES).map((place) => (
           <code>{placeWords(place)}</code>
         ))}
@@ -137,37 +98,38 @@ function Deciding({ decided, shownIn, onEvidence }: Links & { readonly decided: 
   );
 }
 
-function Disagrees({
-  conflict,
-  known,
-  onEvidence,
-}: Links & { readonly conflict: Conflict; readonly known: ReadonlySet<string> }): VNode {
-  const { who, cause, probability, findings, why } = conflict;
-  const ids = findings
-    .slice(0, MOST_IDS)
-    .map((id, i): ComponentChild => [
-      i > 0 && ", ",
-      known.has(id) ? <Evidence id={id} onEvidence={onEvidence} /> : cutText(id, MOST_NAME),
-    ]);
+/** Which devices slow iterations speak for, taken one by one. */
+function Ranking({ iterations, devices }: NonNullable<Verdict["ranking"]>): VNode {
   return (
-    <li>
-      <b>{cutText(who, MOST_NAME)}</b> <span class="fl-cause">{cutText(cause, MOST_NAME)}</span>{" "}
-      <span class="fl-target">
-        {causeWords(cause)}, {percent(probability)}
-        {ids.length > 0 && [" (", ids, ")"]}
-      </span>
-      <p class="fl-p">Less likely: {sentence(cutText(why, MOST_SAYS))}</p>
-    </li>
+    <>
+      <h3>Devices, by {count(iterations, "slow iteration")} searched one by one</h3>
+      <table class="fl-ranking">
+        <thead>
+          <tr>
+            <th>Device</th>
+            <th>Searches</th>
+          </tr>
+        </thead>
+        <tbody>
+          {devices.slice(0, MOST_DEVICES).map(({ name, irregularities }) => (
+            <tr>
+              <td>{cutText(name, MOST_NAME)}</td>
+              <td>{irregularities}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
   );
 }
 
-function Evidence({ id, onEvidence }: Links & { readonly id: string }): VNode {
-  return onEvidence ? (
-    <button type="button" class="fl-link" onClick={() => onEvidence(id)}>
-      {id}
-    </button>
-  ) : (
-    <a href={`#${anchor(id)}`}>{id}</a>
+function Disagrees({ conflict }: { readonly conflict: Conflict }): VNode {
+  const { who, cause, why } = conflict;
+  return (
+    <li>
+      <b>{cutText(who, MOST_NAME)}</b> <span class="fl-target">{causeWords(cause)}</span>
+      <p class="fl-p">Less likely: {sentence(cutText(why, MOST_SAYS))}</p>
+    </li>
   );
 }
 

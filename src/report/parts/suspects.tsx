@@ -1,12 +1,9 @@
 /** Who is suspected, why, and on what grounds; and who only waits. */
 import type { ComponentChild, VNode } from "preact";
-import { count, cutText, ranges, rankWords, percent } from "../../base/text.ts";
+import { count, cutText, ranges, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
-import { anchor } from "../html/escape.ts";
-import { decidingFindings, unsaid } from "../reasoning-words.ts";
 import { causeWords } from "./cause-words.ts";
-import { Share } from "./share.tsx";
 
 /** Beside the first, which stands alone. */
 const MOST_OPEN = 3;
@@ -15,7 +12,6 @@ const LIKELY = 0.2;
 const MOST_CARDS = 60;
 const MOST_WHY = 1_200;
 const MOST_NAME = 120;
-const MOST_EVIDENCE = 24;
 
 const TYPES: Readonly<Record<string, string>> = { gpu: "GPU", nic: "NIC" };
 
@@ -25,19 +21,15 @@ interface RankPlace {
 }
 
 interface SuspectsProps {
-  readonly verdict: Pick<Verdict, "suspects" | "victims" | "findings" | "reasoning">;
+  readonly verdict: Pick<Verdict, "suspects" | "victims">;
   /** What is known of a rank besides. */
   readonly placeOf?: (rank: Rank) => RankPlace | null | undefined;
-  /** Where addresses carry something else than anchors: called instead of following one. */
-  readonly onEvidence?: ((id: string) => void) | undefined;
   /** Called when the pointer or the keyboard is on a suspect, so that its ranks can be marked elsewhere; null: on none. */
   readonly onPoint?: ((ranks: readonly Rank[] | null) => void) | undefined;
 }
 
 export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
   const { suspects, victims } = verdict;
-  // Where what decided is shown by itself (reasoning.tsx), it is not read twice.
-  const decided = decidingFindings(verdict).map(({ finding }) => finding.says);
   const [first, ...others] = suspects;
   const likely = others.filter(({ score }) => score >= LIKELY * (first?.score ?? 0));
   const open = likely.slice(0, MOST_OPEN);
@@ -46,7 +38,7 @@ export function Suspects({ verdict, ...rest }: SuspectsProps): VNode {
   return (
     <>
       {!first && <p class="fl-p">Nobody.</p>}
-      {first && <Card suspect={{ ...first, why: unsaid(first.why, decided) }} isFirst {...rest} />}
+      {first && <Card suspect={first} isFirst {...rest} />}
       {open.length > 0 && (
         <div class="fl-cards">
           {open.map((suspect) => (
@@ -106,13 +98,12 @@ function Card({
   suspect,
   isFirst = false,
   placeOf,
-  onEvidence,
   onPoint,
 }: Omit<SuspectsProps, "verdict"> & {
   readonly suspect: Suspect;
   readonly isFirst?: boolean;
 }): VNode {
-  const { type, ranks, machine, link, cause, score, why, evidence } = suspect;
+  const { type, ranks, machine, link, cause, why } = suspect;
   const place = ranks.length === 1 ? placeOf?.(ranks[0]!) : null;
   const details: ComponentChild[] = [];
   if (machine !== null)
@@ -129,7 +120,6 @@ function Card({
     details.push(`between ${cutText(link[0], MOST_NAME)} and ${cutText(link[1], MOST_NAME)}`);
   if (type !== "rank" && title.startsWith("Rank"))
     details.push(`suspected: the ${TYPES[type] ?? type}`);
-  const share = percent(score);
   const point = onPoint && {
     onMouseEnter: () => onPoint(ranks),
     onMouseLeave: () => onPoint(null),
@@ -142,30 +132,11 @@ function Card({
       <p class="fl-line">
         <b>{causeWords(cause)}</b>
         <span class="fl-cause">{cause}</span>
-        <span>
-          score {share} <Share value={score} label={`Score ${share}`} />
-        </span>
       </p>
       {details.length > 0 && (
         <p class="fl-p">{details.map((detail, i) => (i === 0 ? detail : [" · ", detail]))}</p>
       )}
       {why !== "" && <p class="fl-p">{cutText(why, MOST_WHY)}</p>}
-      {evidence.length > 0 && (
-        <p class="fl-note">
-          Evidence:{" "}
-          {evidence.slice(0, MOST_EVIDENCE).map((id, i) => [
-            i > 0 && ", ",
-            onEvidence ? (
-              <button type="button" class="fl-link" onClick={() => onEvidence(id)}>
-                {id}
-              </button>
-            ) : (
-              <a href={`#${anchor(id)}`}>{id}</a>
-            ),
-          ])}
-          {evidence.length > MOST_EVIDENCE && ` and ${evidence.length - MOST_EVIDENCE} more`}
-        </p>
-      )}
     </article>
   );
 }

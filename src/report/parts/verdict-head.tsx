@@ -1,11 +1,10 @@
 /** The answer: what is wrong, how sure, since when, whose. */
 import type { ComponentChild, ComponentChildren, VNode } from "preact";
-import { cutText, percent } from "../../base/text.ts";
+import { cutText } from "../../base/text.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { confidenceWords } from "../reasoning-words.ts";
+import { sureWords } from "../answer-words.ts";
 import { shownMoment, type ShowTime } from "./moment.tsx";
-import { Share } from "./share.tsx";
 
 /** One sentence, however long the names in it. */
 const MOST_SUMMARY = 600;
@@ -50,6 +49,10 @@ export function headOfIncident(incident: Incident): HeadVerdict {
 
 interface VerdictHeadProps {
   readonly verdict: HeadVerdict;
+  /** What it does to the job, and who only waits. */
+  readonly effect?: string;
+  /** Where else to find the culprit: "pid 705". */
+  readonly where?: readonly string[];
   /** "llama-70b · 64 ranks" */
   readonly about?: ComponentChildren;
   /** Beside the badge: an incident's state, a link back. */
@@ -59,7 +62,8 @@ interface VerdictHeadProps {
   readonly time?: ShowTime;
 }
 
-export function VerdictHead({ verdict, about, badges, facts, time }: VerdictHeadProps): VNode {
+export function VerdictHead(props: VerdictHeadProps): VNode {
+  const { verdict, effect = "", where = [], about, badges, facts, time } = props;
   const { kind, summary, confidence, when, owner } = verdict;
   return (
     <header class={`fl-head ${toneOf(kind)}`}>
@@ -71,37 +75,19 @@ export function VerdictHead({ verdict, about, badges, facts, time }: VerdictHead
         </span>
       </p>
       <h1>{cutText(summary, MOST_SUMMARY)}</h1>
+      {effect !== "" && <p class="fl-effect">{cutText(effect, MOST_SUMMARY)}</p>}
       <dl class="fl-facts">
-        {confidence !== null && (
-          <Fact name="Confidence">
-            {percent(confidence)}, {confidenceWords(confidence)}{" "}
-            <Share value={confidence} label={`Confidence ${percent(confidence)}`} />
-          </Fact>
-        )}
+        {confidence !== null && <Fact name="Confidence">{sureWords(confidence)}</Fact>}
         {when.iteration !== null && <Fact name="Iteration">{when.iteration}</Fact>}
         {when.from !== null && (
           <Fact name={when.to === null ? "Since" : "From"}>{shownMoment(when.from, time)}</Fact>
         )}
         {when.to !== null && <Fact name="Until">{shownMoment(when.to, time)}</Fact>}
         {owner !== null && <Fact name="Owner">{owner}</Fact>}
+        {where.length > 0 && <Fact name="Where">{cutText(where.join(" · "), MOST_ABOUT)}</Fact>}
         {facts}
       </dl>
     </header>
-  );
-}
-
-/** Where a report says what to do, for readers who need no more than that. */
-export function FirstStep({
-  section,
-  says,
-}: {
-  readonly section: string;
-  readonly says: string;
-}): VNode {
-  return (
-    <Fact name="First step">
-      <a href={`#${section}`}>{says}</a>
-    </Fact>
   );
 }
 

@@ -9,6 +9,9 @@ const MOST_LINES = 20;
 const MOST_CHARACTERS = 2000;
 /** Lines before and after that belong to what a line tells. */
 const AROUND = 10;
+/** Lines of a traceback. */
+const MOST_WHOLE = 150;
+const MOST_OWN_LOGS = 4;
 
 type ExcerptLine = LogExcerpt["lines"][number];
 
@@ -20,38 +23,77 @@ interface KnownLine {
   readonly stream: number;
 }
 
+/** The suspects' own lines come first and whole; of what others say of them, one line stands for all. */
 export function logExcerpts(job: Job, verdict: Verdict): LogExcerpt[] {
-  const cited = citedLines(verdict);
-  const known = knownLines(job, new Set(cited.map(({ file }) => file)));
+  const evidence = new Set(verdict.suspects.flatMap((suspect) => suspect.evidence));
+  const isOwn = ({ id }: Findings[number]): boolean => evidence.size === 0 || evidence.has(id);
+  const own = verdict.findings.filter(isOwn);
+  const others = verdict.findings.filter((finding) => !isOwn(finding));
+  const cited = [...own.flatMap(citedLines), ...lastLines(job, verdict)];
+  const once = others.flatMap((finding) => {
+    const [first, ...rest] = citedLines(finding);
+    return first ? [{ ...first, count: 1 + rest.length }] : [];
+  });
+  const files = new Set([...cited, ...once].map(({ file }) => file));
+  const known = knownLines(job, files);
   const excerpts: LogExcerpt[] = [];
   const taken = new Set<string>();
   for (const { file, line } of cited) {
     if (excerpts.length >= MOST_EXCERPTS) break;
     const lines = known.get(file);
     if (!lines?.has(line) || taken.has(`${line} ${file}`)) continue;
+    const span = spanOf(job, file, line);
     const keys = new Set(
-      cited.filter((one) => one.file === file && near(one.line, line)).map((one) => one.line),
+      cited.filter((one) => one.file === file && isIn(one.line, span)).map((one) => one.line),
     );
     const fresh = new Map([...lines].filter(([number]) => !taken.has(`${number} ${file}`)));
-    const excerpt = excerptOf(job, file, line, keys, fresh);
+    const excerpt = excerptOf(job, file, line, span, keys, fresh);
     for (const one of [...keys, ...excerpt.lines.map(({ line: number }) => number)])
       taken.add(`${one} ${file}`);
     excerpts.push(excerpt);
   }
+  for (const { file, line, count } of once) {
+    if (excerpts.length >= MOST_EXCERPTS) break;
+    const lines = known.get(file);
+    if (!lines?.has(line) || taken.has(`${line} ${file}`)) continue;
+    taken.add(`${line} ${file}`);
+    const only = new Map([[line, { ...lines.get(line)!, count }]]);
+    excerpts.push(excerptOf(job, file, line, [line, line], new Set([line]), only));
+  }
   return excerpts;
 }
 
-/** Those of the suspects' evidence first. */
-function citedLines({ findings, suspects }: Verdict): { file: string; line: number }[] {
-  const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
-  return findings
-    .toSorted((a, b) => Number(evidence.has(b.id)) - Number(evidence.has(a.id)))
-    .flatMap(({ at }) => at)
-    .flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
+type Findings = Verdict["findings"];
+type Span = readonly [from: number, to: number];
+
+function citedLines({ at }: Findings[number]): { file: string; line: number }[] {
+  return at.flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
 }
 
-function near(a: number, b: number): boolean {
-  return Math.abs(a - b) <= AROUND;
+/** Where the suspects' own logs end: what they did last. */
+function lastLines({ logs }: Job, { suspects }: Verdict): { file: string; line: number }[] {
+  const ranks = suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
+  return ranks.flatMap((rank) => {
+    const log = logs.get(rank);
+    return log && log.lastLine > 0 ? [{ file: log.file, line: log.lastLine }] : [];
+  });
+}
+
+/** The whole traceback that the line is part of; else what stands around it. */
+function spanOf({ logDigest }: Job, file: string, line: number): Span {
+  const block = logDigest?.blocks.find(
+    (one) =>
+      line >= one.firstLine &&
+      line <= one.lastLine &&
+      logDigest.files[logDigest.streams[one.stream]?.file ?? -1]?.name === file,
+  );
+  return block
+    ? [block.firstLine, Math.min(block.lastLine, block.firstLine + MOST_WHOLE)]
+    : [line - AROUND, line + AROUND];
+}
+
+function isIn(line: number, [from, to]: Span): boolean {
+  return line >= from && line <= to;
 }
 
 /** All lines of these files whose text is at hand. */
@@ -113,17 +155,18 @@ function excerptOf(
   job: Job,
   file: string,
   line: number,
+  span: Span,
   keys: ReadonlySet<number>,
   lines: ReadonlyMap<number, KnownLine>,
 ): LogExcerpt {
   const around = [...lines.values()]
-    .filter((one) => keys.has(one.line) || near(one.line, line))
+    .filter((one) => keys.has(one.line) || isIn(one.line, span))
     .sort(
       (a, b) =>
         Number(keys.has(b.line)) - Number(keys.has(a.line)) ||
         Math.abs(a.line - line) - Math.abs(b.line - line),
     )
-    .slice(0, MOST_LINES)
+    .slice(0, Math.max(MOST_LINES, span[1] - span[0] - 2 * AROUND + 1))
     .sort((a, b) => a.line - b.line);
   const stream = job.logDigest?.streams[lines.get(line)!.stream];
   const failure = job.failures.find((one) => one.file === file && one.line === line);

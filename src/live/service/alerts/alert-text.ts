@@ -1,5 +1,5 @@
 /** An incident in the words of an alert. Whatever comes from logs and names may become text somewhere, never markup. */
-import { cutText, harmless, rankWords } from "../../../base/text.ts";
+import { capital, cutText, harmless, rankWords } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
 import type { AlertsConfig } from "./types.ts";
 
@@ -58,25 +58,27 @@ export function pageOf(incident: Incident, { externalUrl }: AlertsConfig): strin
   return base === null ? null : `${base}/#/incidents/${inUrl(incident.id)}`;
 }
 
-/** Why, what to do, how sure; a line each. */
+/** What it does to the job and who waits, since when, what to do first, how sure; a line each. */
 export function descriptionOf(incident: Incident): string {
   const { verdict } = incident;
   const since = new Date(bounded(incident.onsetMs)).toISOString().replace(/\.\d+Z$/, "Z");
   const at = incident.fromIteration === null ? "" : `, iteration ${incident.fromIteration}`;
   const lines = [`Since ${since}${at}.`];
-  const [first, ...others] = verdict?.suspects ?? [];
+  const { answer, suspects: [first, ...others] = [] } = verdict ?? {};
   if (first) {
-    const who = [
-      first.name ?? first.machine,
-      first.ranks.length === 0 ? null : rankWords(first.ranks),
-    ];
+    const who =
+      answer?.who ??
+      [first.name ?? first.machine, first.ranks.length === 0 ? null : rankWords(first.ranks)]
+        .filter((part) => part !== null)
+        .join(", ");
     const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-    lines.push(
-      `Suspect: ${who.filter((part) => part !== null).join(", ")}${more}, ${first.cause}. ${first.why}`,
-    );
+    const where = answer && answer.where.length > 0 ? ` ${capital(answer.where.join(", "))}.` : "";
+    lines.push(`Suspect: ${who}${more}, ${first.cause}. ${first.why}.${where}`);
   }
-  for (const action of verdict?.actions.slice(0, MOST_ACTIONS) ?? [])
-    lines.push(`To do: ${action.do} ${action.target}: ${action.why}`);
+  for (const action of verdict?.actions.slice(0, MOST_ACTIONS) ?? []) {
+    const command = action.command === undefined ? "" : `: ${action.command}`;
+    lines.push(`To do: ${action.do} ${action.target}: ${action.why}${command}`);
+  }
   if (verdict) lines.push(`Confidence ${Math.round(verdict.confidence * 100)} %.`);
   return lines.map((line) => plain(line)).join("\n");
 }

@@ -1,8 +1,8 @@
 /** The page's files, as the build left them: read once, sent compressed, and nothing else of the disk can be reached. */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { listOwn, readOwn } from "../../../base/own-files.ts";
 import { encodingOf, squeezedSmall } from "./encoding.ts";
 
 /** Of the built package, and of a run from source: both lie two folders below the root. */
@@ -117,7 +117,7 @@ function assetsOf(folder: string): Map<string, PageFile> {
 
 function readdirOr(folder: string): string[] {
   try {
-    return readdirSync(folder);
+    return listOwn(folder);
   } catch {
     return [];
   }
@@ -126,9 +126,8 @@ function readdirOr(folder: string): string[] {
 /** null where there is none, or one that cannot be ours. */
 function fileOf(path: string, type: string): PageFile | null {
   try {
-    const { size } = statSync(path);
-    if (size > MOST_BYTES) return null;
-    return pageFile(readFileSync(path), type, IS_TEXT.test(path));
+    const bytes = readOwn(path);
+    return bytes.length > MOST_BYTES ? null : pageFile(bytes, type, IS_TEXT.test(path));
   } catch {
     return null;
   }

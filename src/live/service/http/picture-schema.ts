@@ -1,7 +1,13 @@
 /** What an incident is drawn from, as a schema. */
 import { z } from "zod";
 import type { MachinePicture } from "../../../model/machine-picture.ts";
-import type { IncidentPicture, LogExcerpt, Story, WhatIf } from "../../../model/picture.ts";
+import type {
+  IncidentPicture,
+  LogExcerpt,
+  StackExcerpt,
+  Story,
+  WhatIf,
+} from "../../../model/picture.ts";
 import type { TimelinePicture } from "../../../model/trace-picture.ts";
 
 const rank = z.number();
@@ -68,6 +74,14 @@ const excerpt: z.ZodType<LogExcerpt> = z.object({
   ),
 });
 
+const stack: z.ZodType<StackExcerpt> = z.object({
+  file: z.string(),
+  rank,
+  status: z.string(),
+  frames: z.array(z.string()).describe("innermost first"),
+  leftOut: z.number(),
+});
+
 /** Columns of shares by activity, which are many and for the page only: described by their frame. */
 const timeline: z.ZodType<TimelinePicture> = z
   .record(z.string(), z.unknown())
@@ -79,6 +93,7 @@ export const picture: z.ZodType<IncidentPicture> = z.object({
   whatIf: whatIf.nullable(),
   metrics: z.array(machinePicture),
   logs: z.array(excerpt),
+  stacks: z.array(stack).exactOptional(),
   timeline: timeline.nullable(),
   lacks: z.array(z.string()).describe("what could not be drawn and why"),
 });

@@ -1,5 +1,6 @@
 /** The document of `diagnose --json`, as a schema. */
 import { z } from "zod";
+import type { Answer } from "../../../model/answer.ts";
 import type { Fact } from "../../../model/facts.ts";
 import type { MethodId } from "../../../model/method.ts";
 import { CAUSES } from "../../../model/cause.ts";
@@ -69,10 +70,23 @@ const mitigation: z.ZodType<Mitigation> = z.object({
   assumes: texts,
 });
 
+const answer: z.ZodType<Answer> = z.object({
+  who: z.string().describe("the suspect with its place; empty where there is none"),
+  what: z.string().describe("what is wrong with it, and what shows it"),
+  isSeen: z.boolean().describe("whether metrics, a stack or an error line shows it"),
+  effect: z.string(),
+  slower: z.string().nullable(),
+  waiting: z.string().nullable(),
+  where: texts,
+  device: z.string().nullable(),
+});
+
 export const verdict: z.ZodType<Verdict> = z.object({
   schema: z.literal("faultline.verdict/1"),
+  job: z.string().exactOptional(),
   kind,
   summary: z.string(),
+  answer: answer.exactOptional(),
   confidence: z.number().describe("0 to 1"),
   when: z.object({
     iteration: z.number().nullable(),
@@ -97,7 +111,14 @@ export const verdict: z.ZodType<Verdict> = z.object({
     .exactOptional()
     .describe("slow iterations searched one by one: which devices they speak for"),
   owner: z.enum(["operations", "infrastructure", "algorithm", "user"]).nullable(),
-  actions: z.array(z.object({ do: z.string(), target: z.string(), why: z.string() })),
+  actions: z.array(
+    z.object({
+      do: z.string(),
+      target: z.string(),
+      why: z.string(),
+      command: z.string().describe("to paste into a shell").exactOptional(),
+    }),
+  ),
   mitigation: mitigation.nullable().exactOptional(),
   findings: z.array(
     z.object({

@@ -1,0 +1,322 @@
+/**
+ * The history as a plain file, a JSON line a write: for the single executable and for installations without DuckDB. All of it
+ * is in memory, so that it suits a team's jobs, not a fleet's years. A write has resolved when its line is on the disk; a
+ * line that was cut off by a crash is left out at the next start. The file is rewritten at the start, without what was
+ * replaced since, and is one process's alone (an exclusive lock file that names it).
+ */
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { open, rename, writeFile, type FileHandle } from "node:fs/promises";
+import { UserError } from "../base/errors.ts";
+import type { Incident } from "../model/incident.ts";
+import { groupWrites } from "./group-writes.ts";
+import type { AuditRow, History, IterationRows, JobRow, Offender } from "./history.ts";
+import {
+  bound,
+  documentText,
+  keyText,
+  rowLimit,
+  storedAudit,
+  storedIncident,
+  storedIterations,
+  storedJob,
+  type StoredAudit,
+  type StoredIncident,
+  type StoredJob,
+} from "./stored-rows.ts";
+
+type Line =
+  | { readonly to: "job"; readonly row: StoredJob }
+  | { readonly to: "incident"; readonly row: StoredIncident }
+  | { readonly to: "audit"; readonly row: StoredAudit }
+  | { readonly to: "document"; readonly key: string; readonly text: string | null }
+  /** [iteration, end, duration] of each. */
+  | { readonly to: "iterations"; readonly run: string; readonly rows: readonly number[][] }
+  | { readonly to: "prune"; readonly beforeMs: number };
+
+/** Iterations of a run that are kept in memory; older ones are forgotten first. */
+const MOST_ITERATIONS = 200_000;
+
+class Tables {
+  readonly jobs = new Map<string, StoredJob>();
+  readonly incidents = new Map<string, Map<number, StoredIncident>>();
+  readonly audit = new Map<string, StoredAudit>();
+  readonly documents = new Map<string, string>();
+  readonly iterations = new Map<string, Map<number, readonly number[]>>();
+
+  apply(line: Line): void {
+    if (line.to === "job") {
+      const key = runKey(line.row.job, line.row.run);
+      if (!((this.jobs.get(key)?.seenMs ?? -Infinity) > line.row.seenMs))
+        this.jobs.set(key, line.row);
+    } else if (line.to === "incident") {
+      const revisions = this.incidents.get(line.row.id) ?? new Map<number, StoredIncident>();
+      if (!revisions.has(line.row.revision)) revisions.set(line.row.revision, line.row);
+      this.incidents.set(line.row.id, revisions);
+    } else if (line.to === "audit") {
+      if (!this.audit.has(line.row.id)) this.audit.set(line.row.id, line.row);
+    } else if (line.to === "document") {
+      if (line.text === null) this.documents.delete(line.key);
+      else this.documents.set(line.key, line.text);
+    } else if (line.to === "iterations") this.#addIterations(line.run, line.rows);
+    else
+      for (const rows of this.iterations.values())
+        for (const [iteration, [, endMs]] of rows)
+          if (endMs! < line.beforeMs) rows.delete(iteration);
+  }
+
+  #addIterations(run: string, added: readonly number[][]): void {
+    const rows = this.iterations.get(run) ?? new Map<number, readonly number[]>();
+    this.iterations.set(run, rows);
+    for (const row of added) {
+      rows.delete(row[0]!);
+      rows.set(row[0]!, row);
+    }
+    for (const iteration of rows.keys()) {
+      if (rows.size <= MOST_ITERATIONS) break;
+      rows.delete(iteration);
+    }
+  }
+
+  *lines(): Generator<Line> {
+    for (const row of this.jobs.values()) yield { to: "job", row };
+    for (const revisions of this.incidents.values())
+      for (const row of revisions.values()) yield { to: "incident", row };
+    for (const row of this.audit.values()) yield { to: "audit", row };
+    for (const [key, text] of this.documents) yield { to: "document", key, text };
+    for (const [run, rows] of this.iterations)
+      yield { to: "iterations", run, rows: [...rows.values()].map((row) => [...row]) };
+  }
+}
+
+/** Resolves when the file is there, is ours alone and is up to date. */
+export async function openJournalHistory(
+  path: string,
+): Promise<History & { prune(beforeMs: number): Promise<void> }> {
+  const unlock = lock(path);
+  let file: FileHandle;
+  const tables = new Tables();
+  try {
+    readLines(path, tables);
+    const draft = `${path}.new`;
+    const text = [...tables.lines()].map((line) => `${JSON.stringify(line)}\n`).join("");
+    await writeFile(draft, text, { mode: 0o600, flush: true });
+    await rename(draft, path);
+    file = await open(path, "a", 0o600);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+  const writes = groupWrites<Line>(
+    async (group) => {
+      await file.appendFile(group.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      await file.datasync();
+      for (const line of group) tables.apply(line);
+    },
+    { mostItems: 4096, pauseMs: 0, splitFailed: false },
+  );
+  let closing: Promise<void> | null = null;
+  const open_ = (): Tables => {
+    if (closing !== null) throw new Error("the history is closed");
+    return tables;
+  };
+  const parse = <T>(rows: readonly { readonly text: string }[]): T[] =>
+    rows.map(({ text }) => JSON.parse(text) as T);
+  const latest = (): StoredIncident[] =>
+    [...open_().incidents.values()].map((revisions) =>
+      revisions.get(Math.max(...revisions.keys()))!,
+    );
+
+  return {
+    putJob: async (row) => await writes.put({ to: "job", row: storedJob(row) }),
+    async jobs(most) {
+      const rows = [...open_().jobs.values()].sort(
+        (a, b) =>
+          b.startedMs - a.startedMs ||
+          b.seenMs - a.seenMs ||
+          text(a.job, b.job) ||
+          text(a.run, b.run),
+      );
+      return parse<JobRow>(rows.slice(0, rowLimit(most, 1000)));
+    },
+    putIncident: async (incident) =>
+      await writes.put({ to: "incident", row: storedIncident(incident) }),
+    async incidents({ job, open: isOpen, sinceMs, machine, most }) {
+      const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
+      const [ofJob, ofMachine] = [job, machine].map((key) =>
+        key === undefined ? undefined : keyText(key),
+      );
+      const rows = latest()
+        .filter((row) => ofJob === undefined || row.job === ofJob)
+        .filter((row) => isOpen !== true || row.state !== "resolved")
+        .filter((row) => row.openedMs >= since)
+        .filter((row) => ofMachine === undefined || row.machines.includes(ofMachine))
+        .sort((a, b) => b.openedMs - a.openedMs || text(b.id, a.id));
+      return parse<Incident>(rows.slice(0, rowLimit(most, 1000)));
+    },
+    async incidentHistory(id) {
+      const rows = [...(open_().incidents.get(keyText(id))?.values() ?? [])];
+      return parse<Incident>(rows.sort((a, b) => a.revision - b.revision));
+    },
+    putAudit: async (row) => await writes.put({ to: "audit", row: storedAudit(row) }),
+    async audit({ incident, most }) {
+      const of = incident === undefined ? undefined : keyText(incident);
+      const rows = [...open_().audit.values()]
+        .filter((row) => of === undefined || row.incident === of)
+        .sort((a, b) => b.atMs - a.atMs || text(b.id, a.id));
+      return parse<AuditRow>(rows.slice(0, rowLimit(most, 1000)));
+    },
+    async putIterations(job, run, given) {
+      const { iteration, endMs, durationMs } = storedIterations(given);
+      if (iteration.length === 0) return;
+      const rows = Array.from(iteration, (number, i) => [number, endMs[i]!, durationMs[i]!]);
+      await writes.put({ to: "iterations", run: runKey(keyText(job), keyText(run)), rows });
+    },
+    async iterations(job, run, { fromMs, toMs, most }) {
+      const limit = rowLimit(most, 1000);
+      const [from, to] = [bound(fromMs ?? -Infinity), bound(toMs ?? Infinity)];
+      const all = [
+        ...(open_()
+          .iterations.get(runKey(keyText(job), keyText(run)))
+          ?.values() ?? []),
+      ]
+        .filter(([, endMs]) => endMs! >= from && endMs! <= to)
+        .sort((a, b) => a[0]! - b[0]!);
+      const n = all.length;
+      // The last of each of `limit` even parts, so that the newest is always there.
+      const kept = all.filter(
+        (_, i) => n <= limit || Math.floor(((i + 1) * limit) / n) > Math.floor((i * limit) / n),
+      );
+      return columns(kept);
+    },
+    async offenders(sinceMs, most) {
+      const since = bound(sinceMs);
+      return offendersOf(open_(), since).slice(0, rowLimit(most, 1000));
+    },
+    putDocument: async (key, document) =>
+      await writes.put({ to: "document", key: keyText(key), text: documentText(document) }),
+    async document(key) {
+      const found = open_().documents.get(keyText(key));
+      return found === undefined ? null : (JSON.parse(found) as unknown);
+    },
+    async documentKeys(prefix) {
+      const start = keyText(prefix);
+      return [...open_().documents.keys()].filter((key) => key.startsWith(start)).sort(text);
+    },
+    prune: async (beforeMs) => await writes.put({ to: "prune", beforeMs: bound(beforeMs) }),
+    async ping() {
+      open_();
+    },
+    async close() {
+      closing ??= (async () => {
+        await writes.close();
+        await file.close();
+        unlock();
+      })();
+      await closing;
+    },
+  };
+}
+
+/** Suspects of the latest confirmation of each incident, by machine. */
+function offendersOf({ incidents }: Tables, sinceMs: number): Offender[] {
+  const found = new Map<
+    string,
+    { incidents: Set<string>; jobs: Set<string>; lastMs: number; causes: Set<string> }
+  >();
+  for (const revisions of incidents.values()) {
+    const [row] = [...revisions.values()]
+      .filter(({ state }) => state === "confirmed" || state === "relapsed")
+      .sort((a, b) => b.revision - a.revision);
+    if (!row || row.openedMs < sinceMs) continue;
+    for (const [i, machine] of row.accused.entries()) {
+      const one = found.get(machine) ?? {
+        incidents: new Set<string>(),
+        jobs: new Set<string>(),
+        lastMs: -Infinity,
+        causes: new Set<string>(),
+      };
+      found.set(machine, one);
+      one.incidents.add(row.id);
+      one.jobs.add(row.job);
+      one.lastMs = Math.max(one.lastMs, row.openedMs);
+      if (row.causes[i]) one.causes.add(row.causes[i]);
+    }
+  }
+  return [...found]
+    .map(([machine, one]) => ({
+      machine,
+      incidents: one.incidents.size,
+      jobs: one.jobs.size,
+      lastMs: one.lastMs,
+      causes: [...one.causes].sort(text),
+    }))
+    .sort((a, b) => b.incidents - a.incidents || b.lastMs - a.lastMs || text(a.machine, b.machine));
+}
+
+function columns(rows: readonly (readonly number[])[]): IterationRows {
+  const column = (at: number): Float64Array => Float64Array.from(rows, (row) => row[at]!);
+  return { iteration: column(0), endMs: column(1), durationMs: column(2) };
+}
+
+/** Not guessable from two other names: the first name's length is part of it. */
+function runKey(job: string, run: string): string {
+  return `${job.length} ${job} ${run}`;
+}
+
+function text(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function readLines(path: string, tables: Tables): void {
+  if (!existsSync(path)) return;
+  const lines = readFileSync(path, "utf8").split("\n");
+  for (const [at, line] of lines.entries()) {
+    if (line === "") continue;
+    try {
+      tables.apply(JSON.parse(line) as Line);
+    } catch {
+      // Whoever was killed while writing left half a line at the end.
+      if (at >= lines.length - 2) continue;
+      throw new UserError(
+        `history ${path} cannot be read: line ${at + 1} is damaged`,
+        `move it away (mv '${path}' '${path}.damaged'); a new one is made at the next start`,
+      );
+    }
+  }
+}
+
+function lock(path: string): () => void {
+  const file = `${path}.lock`;
+  for (let tries = 0; ; tries++) {
+    try {
+      writeFileSync(file, String(process.pid), { flag: "wx", mode: 0o600 });
+      return () => rmSync(file, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || tries > 0)
+        throw cannot(path, error);
+      const holder = Number(readFileSync(file, "utf8"));
+      if (isAlive(holder))
+        throw new UserError(
+          `history ${path} is in use by process ${holder}`,
+          "stop it, or name another file: one service has the file at a time",
+        );
+      rmSync(file, { force: true });
+    }
+  }
+}
+
+function cannot(path: string, error: unknown): UserError {
+  const why = error instanceof Error ? error.message : String(error);
+  return new UserError(`history ${path} cannot be opened: ${why}`, "check its owner and rights");
+}
+
+function isAlive(pid: number): boolean {
+  // Our own number: of a process before a restart of the container.
+  if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

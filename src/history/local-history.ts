@@ -1,0 +1,38 @@
+/** The history on this machine: a DuckDB file where its package is installed, a plain file where it is not. */
+import { existsSync } from "node:fs";
+import { BUILT } from "../base/built.ts";
+import { UserError } from "../base/errors.ts";
+import { openDuckDbHistory } from "./duckdb-history.ts";
+import type { History } from "./history.ts";
+import { openJournalHistory } from "./journal-history.ts";
+
+export interface LocalHistory {
+  readonly history: History;
+  readonly file: string;
+  /** What a user should know at the start; null where nothing. */
+  readonly says: string | null;
+}
+
+/** `path` is the DuckDB file; the plain file lies beside it. */
+export async function openLocalHistory(path: string): Promise<LocalHistory> {
+  if (await hasDuckDb()) return { history: await openDuckDbHistory(path), file: path, says: null };
+  if (existsSync(path))
+    throw new UserError(
+      `history ${path} is a DuckDB file, and DuckDB is not part of this installation`,
+      "npm install @duckdb/node-api beside faultline, or name another file",
+    );
+  const plain = `${path.replace(/\.duckdb$/, "")}.jsonl`;
+  return {
+    history: await openJournalHistory(plain),
+    file: plain,
+    says: `the history is a plain file, held in memory; for many jobs and months, npm install @duckdb/node-api beside faultline`,
+  };
+}
+
+async function hasDuckDb(): Promise<boolean> {
+  if (BUILT.isSingle) return false;
+  return await import("@duckdb/node-api").then(
+    () => true,
+    () => false,
+  );
+}

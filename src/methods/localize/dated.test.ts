@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { dated } from "./slow-findings.ts";
+import type { OwnTimeSuspect } from "./own-time.ts";
+import type { TimeBreakdown } from "./time-breakdown.ts";
+
+const always: OwnTimeSuspect = {
+  rank: 17,
+  kind: "always",
+  iteration: null,
+  until: null,
+  beforeMs: 40,
+  afterMs: 114,
+  sigmas: 9,
+  slow: [],
+};
+const account = (ownMs: readonly number[]): TimeBreakdown =>
+  ({
+    iteration: Float64Array.from(ownMs, (_, i) => i + 1),
+    ownMs: Float64Array.from(ownMs),
+  }) as unknown as TimeBreakdown;
+
+describe("a rank that is slower than its peers in most of a short record", () => {
+  it("is dated by the step of its own time, however noisy the job's total is", () => {
+    const own = [90, 40, 41, 39, 40, 114, 113, 118, 112, 116, 115, 113];
+    expect(dated(always, account(own))).toMatchObject({
+      kind: "slower",
+      iteration: 6,
+      until: null,
+    });
+  });
+
+  it("stays slow from the start where there is no clean step", () => {
+    expect(dated(always, account([90, 114, 113, 118, 112, 116, 115]))).toBe(always);
+    expect(dated(always, account([90, 40, 114, 41, 113, 39, 118, 112]))).toBe(always);
+  });
+});

@@ -1,0 +1,95 @@
+/** The answer in its parts, on recordings of real jobs: who, what physically, how much slower, what to do first. */
+import { existsSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { diagnose } from "../pipeline/diagnose.ts";
+import { pictureOfJob } from "../pipeline/picture.ts";
+import { headlineOf } from "../model/answer.ts";
+import { physicalWords } from "../model/deviation-words.ts";
+
+const env = { signal: new AbortController().signal, progress: () => undefined };
+const recording = async (...paths: string[]) => await diagnose({ paths }, env);
+
+describe("a hang whose stacks are among the inputs", async () => {
+  const { job, verdict } = await recording("fixtures/recordings/hang3.tar.gz");
+
+  it("names the line in the headline, and advises no second stack", () => {
+    expect(headlineOf(verdict.answer!)).toBe(
+      "Rank 3 on node003 stopped issuing work: its CPU is stuck; its Python stands at train.py:159 in train_step",
+    );
+    expect(verdict.actions[0]!.do).toBe("check-code");
+    expect(JSON.stringify(verdict.actions)).not.toContain("py-spy");
+  });
+
+  it("shows the culprit's whole stack, then its own log, and victims' watchdog lines last, as a count", async () => {
+    const { stacks, logs } = await pictureOfJob(job, verdict, env);
+    expect(stacks).toMatchObject([{ rank: 3 }]);
+    expect(stacks![0]!.frames[0]).toMatch(/^train_step \(.*train\.py:159\)$/);
+    expect(logs[0]!.rank).toBe(3);
+    const victims = logs.filter(({ rank }) => rank !== 3);
+    expect(victims.every(({ lines }) => lines.length === 1)).toBe(true);
+    expect(victims.some(({ lines }) => lines[0]!.count > 1)).toBe(true);
+  });
+
+  it("cites files where they are", () => {
+    const files = verdict.findings.flatMap(({ at }) => at.map(({ file }) => file));
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(existsSync(file.slice(0, file.indexOf(".gz") + 3))).toBe(true);
+  });
+});
+
+describe("a slowdown", async () => {
+  const { verdict } = await recording("fixtures/recordings/slow-gpu5.tar.gz");
+
+  it("says which GPU of which machine, and how much slower", () => {
+    expect(verdict.answer).toMatchObject({
+      who: "GPU 0 of node005 (rank 5)",
+      slower: "1.23 times as long: 345 ms → 425 ms per iteration",
+      waiting: "the other 7 ranks only wait",
+    });
+    expect(verdict.actions[0]!.command).toBe(
+      "ssh node005 nvidia-smi -i 0 -q -d CLOCK,TEMPERATURE,POWER,PERFORMANCE",
+    );
+  });
+
+  it("does not argue against itself", () => {
+    expect(verdict.summary).not.toMatch(/disagree|nic of rank 2/i);
+    expect(verdict.reasoning!.conflicts).toHaveLength(1);
+  });
+});
+
+it("a crash says the error and its line, and its traceback is whole", async () => {
+  const { job, verdict } = await recording("fixtures/recordings/raise1.tar.gz");
+  expect(headlineOf(verdict.answer!)).toMatch(
+    /^Rank 1 on node001 died at train\.py:150 __iter__: ValueError: could not broadcast/,
+  );
+  const { logs } = await pictureOfJob(job, verdict, env);
+  const lines = logs[0]!.lines.map(({ text }) => text);
+  expect(logs[0]!.rank).toBe(1);
+  expect(lines[0]).toContain("Traceback (most recent call last)");
+  expect(lines.filter((text) => text.startsWith("File "))).toHaveLength(6);
+});
+
+it("metrics say what is physically wrong with the device", async () => {
+  const { verdict } = await recording("fixtures/metrics/clock-low.prom.gz");
+  expect(verdict.summary).toBe(
+    "Probably machine gpu-b2-n12 is throttled: 926 MHz, peers 1,845 MHz.",
+  );
+  const low = { direction: "low", device: "gpu5" } as const;
+  const clock = { ...low, metric: "gpu-clocks", value: 645, peers: 1890 };
+  const heat = {
+    ...low,
+    direction: "high",
+    metric: "gpu-temperature",
+    value: 90,
+    peers: 61,
+  } as const;
+  expect(physicalWords([clock, heat], "gpu5")).toEqual({
+    what: "is throttled: 645 MHz at 90 °C, peers 1,890 MHz",
+    device: "gpu5",
+    isThrottled: true,
+  });
+  expect(physicalWords([clock, heat], "gpu4")).toBeNull();
+  expect(
+    physicalWords([{ ...low, metric: "gpu-power-draw", value: 90, peers: 300 }], null),
+  ).toBeNull();
+});

@@ -1,0 +1,282 @@
+/** The answer in its parts: who, what physically, how much slower, who only waits (model/answer.ts). */
+import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
+import type { Answer } from "../model/answer.ts";
+import { type Measured, physicalWords } from "../model/deviation-words.ts";
+import { factOf, type RegressedMetric } from "../model/facts.ts";
+import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect } from "../model/verdict.ts";
+import { adviceFor, type OneOrMany } from "./advice.ts";
+import { slowDownOf } from "./slow-down.ts";
+import { isGpu, whereWords, whoWords } from "./who.ts";
+
+const EFFECTS: Partial<Record<VerdictKind, string>> = {
+  crash: "ended the job",
+  "fail-slow": "slows the job down",
+  regression: "makes the job slower than necessary",
+  "faulty-machine": "may slow down or stop the job",
+};
+
+const MOST_QUOTE = 200;
+/** Beyond the first three, suspects are listed below the answer. */
+const MOST_CLAUSES = 3;
+
+/** null where nobody is suspected: then there is only the summary. */
+export function answerOf(
+  job: Job,
+  kind: VerdictKind,
+  suspects: readonly Suspect[],
+  victims: readonly Rank[],
+  findings: readonly Finding[],
+): Answer | null {
+  const [first] = suspects;
+  if (!first) return null;
+  const seen = seenOf(job, kind, first, findings);
+  const others = suspects.slice(1, MOST_CLAUSES).filter(({ cause }) => cause !== first.cause);
+  const alike = suspects.filter(({ cause }) => cause === first.cause);
+  const isAlone = alike.length === 1;
+  const who = isAlone
+    ? whoWords(job, first, gpuIndex(seen?.device ?? null))
+    : alikeWords(job, alike);
+  const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike);
+  const also = others.map((one) => `${whoWords(job, one)} ${doesWords(job, kind, one, [one])}`);
+  return {
+    who,
+    what: [what, ...also].join(", and "),
+    isSeen: seen !== null,
+    effect: `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`,
+    slower: slowerWords(kind, first, findings),
+    waiting: waitingWords(kind, victims, suspects, job.worldSize),
+    where: isAlone ? whereWords(job, first) : [],
+    device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
+  };
+}
+
+/** The GPU that monitoring names for the first suspect, where the job's own files do not. */
+export function measuredGpu(
+  job: Job,
+  kind: VerdictKind,
+  suspect: Suspect,
+  findings: readonly Finding[],
+): number | null {
+  return gpuIndex(seenOf(job, kind, suspect, findings)?.device ?? null);
+}
+
+/** As monitoring calls it. */
+function deviceOf(job: Job, { ranks }: Suspect, seen: Seen | null): string | null {
+  const index = job.ranks.get(ranks[0]!)?.gpu ?? null;
+  return index === null ? (seen?.device ?? null) : `gpu${index}`;
+}
+
+function gpuIndex(device: string | null): number | null {
+  const index = /^gpu(\d{1,3})$/.exec(device ?? "")?.[1];
+  return index === undefined ? null : Number(index);
+}
+
+/** "ranks 3 and 5", with their machine where they share one; machines by their names. */
+function alikeWords(job: Job, suspects: readonly Suspect[]): string {
+  const ranks = [...new Set(suspects.flatMap((one) => one.ranks))].sort((a, b) => a - b);
+  const isRanks = suspects.every(({ type }) => type === "rank" || type === "gpu");
+  if (isRanks && ranks.length > 0) {
+    const machines = new Set(suspects.map(({ machine }) => machine));
+    const [machine] = machines;
+    return `${rankWords(ranks)}${machines.size === 1 && machine ? ` on ${machine}` : ""}`;
+  }
+  const names = suspects.slice(0, MOST_CLAUSES).map((one) => whoWords(job, one));
+  const more = suspects.length - names.length;
+  return names.join(" and ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+const NO_TRACE: OneOrMany = [
+  "left no trace: its process is gone, or its files are missing",
+  "left no trace: their processes are gone, or their files are missing",
+];
+
+/** What the cause comes to, in words that fit any such suspect. */
+function doesWords(
+  job: Job,
+  kind: VerdictKind,
+  suspect: Suspect,
+  alike: readonly Suspect[],
+): string {
+  const { cause, type } = suspect;
+  const advice = adviceFor(cause, kind);
+  if (alike.length === 1 && advice.device !== undefined && isGpu(suspect)) return advice.device;
+  if (cause === "network-slow" && ["link", "nic", "switch"].includes(type))
+    return alike.length > 1 ? "are slow" : "is slow";
+  const ranks = alike.flatMap((one) => one.ranks);
+  // Of a hang, a missing dump alone proves no death.
+  const is =
+    cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
+      ? NO_TRACE
+      : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
+  const isMany = type === "machine" ? alike.length > 1 : ranks.length > 1;
+  return typeof is === "string" ? is : is[isMany ? 1 : 0];
+}
+
+/** Whether somebody looked for the processes and found none. */
+function isSeenGone(job: Job, ranks: readonly Rank[]): boolean {
+  return (job.probes ?? []).some(
+    ({ rank, state }) => rank !== null && ranks.includes(rank) && /[XZ]/.test(state),
+  );
+}
+
+interface Seen {
+  readonly what: string;
+  readonly device: string | null;
+}
+
+/** What shows it: metrics, an error line, a stack, figures of its own time. The first that there is. */
+function seenOf(
+  job: Job,
+  kind: VerdictKind,
+  suspect: Suspect,
+  findings: readonly Finding[],
+): Seen | null {
+  const ids = new Set(suspect.evidence);
+  const own = findings.filter(({ id }) => ids.has(id));
+  const does = doesWords(job, kind, suspect, [suspect]);
+  return (
+    measured(job, suspect, findings) ??
+    firstOf(own, (finding) => errorWords(finding, kind)) ??
+    firstOf(own, (finding) => stackWords(finding, suspect, does)) ??
+    firstOf(own, (finding) => figureWords(finding, does))
+  );
+}
+
+function firstOf(
+  findings: readonly Finding[],
+  words: (one: Finding) => string | null,
+): Seen | null {
+  for (const finding of findings) {
+    const what = words(finding);
+    if (what !== null) return { what, device: null };
+  }
+  return null;
+}
+
+/** Of its machine, and of its GPU where one is meant. */
+function measured(job: Job, suspect: Suspect, findings: readonly Finding[]): Seen | null {
+  const machine = suspect.machine ?? suspect.name;
+  if (machine === null || suspect.type === "link" || suspect.type === "switch") return null;
+  const metrics = findings.flatMap((finding): readonly Measured[] => {
+    const fact = factOf(finding, "odd-machine");
+    return fact !== null && fact.machine === machine ? fact.metrics : [];
+  });
+  const index = isGpu(suspect) ? (job.ranks.get(suspect.ranks[0]!)?.gpu ?? null) : null;
+  return physicalWords(metrics, index === null ? null : `gpu${index}`);
+}
+
+function errorWords(finding: Finding, kind: VerdictKind): string | null {
+  const error = factOf(finding, "own-error");
+  if (error === null || kind !== "crash" || error.text === undefined) return null;
+  const where = error.code === null ? "" : ` at ${error.code}`;
+  return `died${where}: ${cutText(error.text, MOST_QUOTE)}`;
+}
+
+function stackWords(finding: Finding, { ranks }: Suspect, does: string): string | null {
+  const stacks = factOf(finding, "python-stacks");
+  const [rank] = ranks;
+  const at = rank === undefined || ranks.length > 1 ? null : (stacks?.outside?.[rank] ?? null);
+  if (at !== null) return `${does}; its Python stands at ${cutText(at, MOST_QUOTE)}`;
+  const call = factOf(finding, "open-call");
+  if (call?.call !== undefined && ranks.length === 1)
+    return `${does}; it stands in ${cutText(call.call, MOST_QUOTE)}`;
+  return null;
+}
+
+function figureWords(finding: Finding, does: string): string | null {
+  const slow = factOf(finding, "slow-rank");
+  const [before, now] = slow?.ownMs ?? [];
+  if (before !== undefined && now !== undefined && before > 0 && now > before)
+    return `${does}: ${timeWords(now)} of its own per iteration, before ${timeWords(before)}`;
+  const tested = factOf(finding, "tested-slow");
+  if (tested) return `${does}: ${tested.ratio.toFixed(2)} times slower than its peers when tested`;
+  const link = factOf(finding, "slow-link");
+  if (link && link.delayMs > 0)
+    return `${does}: a transfer takes ${timeWords(link.beforeMs + link.delayMs)}, before ${timeWords(link.beforeMs)}`;
+  const regressed = factOf(finding, "regressed-metric");
+  if (regressed?.call !== undefined) {
+    const [now, healthy] = regressed.calls ?? [];
+    const often =
+      now === undefined || healthy === undefined
+        ? ""
+        : `, ${tidy(now)} times per step instead of ${tidy(healthy)}`;
+    return `${does}: in ${cutText(regressed.call, MOST_QUOTE)}${often}`;
+  }
+  const python = factOf(finding, "python-time");
+  if (python?.extraMs !== undefined)
+    return `${does}: ${timeWords(python.extraMs)} more per iteration`;
+  return null;
+}
+
+function slowerWords(
+  kind: VerdictKind,
+  suspect: Suspect,
+  findings: readonly Finding[],
+): string | null {
+  if (kind === "regression") {
+    const ids = new Set(suspect.evidence);
+    const regressed = findings
+      .filter(({ id }) => ids.has(id))
+      .map((finding) => factOf(finding, "regressed-metric"))
+      .find((fact): fact is RegressedMetric => fact !== null);
+    return regressed ? regressionWords(regressed) : null;
+  }
+  if (kind !== "fail-slow") return null;
+  const slow = slowDownOf(findings.filter((finding) => factOf(finding, "slow-down")));
+  const fact = slow && factOf(slow, "slow-down");
+  // What is slow now and then is said in the effect.
+  if (!fact || fact.intermittent) return null;
+  return `${fact.ratio.toFixed(2)} times as long: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
+}
+
+/** Of a job that is slow now and then: how often, and by how much. */
+function nowAndThen(kind: VerdictKind, findings: readonly Finding[]): string {
+  if (kind !== "fail-slow") return "";
+  for (const finding of findings) {
+    const { intermittent, ratio = 1 } = factOf(finding, "slow-down") ?? {};
+    if (intermittent) return `: ${intermittentWords(intermittent.slow, intermittent.of, ratio)}`;
+  }
+  return "";
+}
+
+/** How much slower the step is; where it is no slower, the share that this takes of it. */
+function regressionWords({ stepMs, share }: RegressedMetric): string {
+  const percentage = `${(100 * share).toFixed(1)} % of the step`;
+  if (stepMs === undefined) return `longer: ${percentage} more than when healthy`;
+  const [now, healthy] = stepMs;
+  const figures = `${timeWords(healthy)} → ${timeWords(now)} per step`;
+  return now > healthy
+    ? `${(now / healthy).toFixed(2)} times as long as the baseline: ${figures}; ${percentage} is this`
+    : `no longer than the baseline (${figures}), with ${percentage} lost to this`;
+}
+
+/** "the other" only where that is all of them: of some nothing may be known. */
+function waitingWords(
+  kind: VerdictKind,
+  victims: readonly Rank[],
+  suspects: readonly Suspect[],
+  worldSize: number,
+): string | null {
+  if (victims.length === 0) return null;
+  const isOne = victims.length === 1;
+  const blamed = new Set(suspects.flatMap(({ ranks }) => ranks)).size;
+  const areAll = worldSize === 0 || victims.length + blamed >= worldSize;
+  const count = thousands(victims.length);
+  const who = isOne ? "1 other rank" : areAll ? `the other ${count} ranks` : `${count} other ranks`;
+  if (kind === "crash") return `${who} ${isOne ? "is a victim" : "are victims"} of it`;
+  return `${who} only ${isOne ? "waits" : "wait"}`;
+}
+
+function tidy(value: number): string {
+  return Number.isInteger(value) ? String(value) : value.toFixed(1);
+}
+
+/** "345 ms", "18.2 ms", "1.60 s". */
+function timeWords(ms: number): string {
+  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  return `${ms >= 100 ? Math.round(ms) : Number(ms.toPrecision(3))} ms`;
+}

@@ -1,0 +1,35 @@
+/** Commands that can be pasted as they are: on which machine, for which GPU, process or NIC. */
+import type { Job } from "../model/job.ts";
+import type { Suspect } from "../model/verdict.ts";
+import { deviceOf } from "./who.ts";
+
+/** A plain host name, which can be no option of ssh and no syntax of a shell. */
+const HOST = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/;
+const DEVICE = /^[A-Za-z0-9][\w.:-]{0,63}$/;
+
+/**
+ * `template`: "nvidia-smi{gpu} -q", with {gpu} → " -i 5", {pid} → "705", {nic} → "mlx5_3"; what is not known stays a
+ * placeholder that a person sees, or goes where the command says the same without it.
+ */
+export function commandFor(
+  job: Job,
+  suspect: Suspect,
+  template: string,
+  gpu: number | null,
+): string {
+  const info = suspect.ranks.length === 1 ? job.ranks.get(suspect.ranks[0]!) : undefined;
+  const index = info?.gpu ?? gpu;
+  const nic = suspect.type === "nic" && suspect.name !== null ? suspect.name : info?.nic;
+  const device = nic ? deviceOf(nic) : null;
+  const command = template
+    .replaceAll("{gpu}", index === null ? "" : ` -i ${index}`)
+    .replaceAll("{pid}", info?.pid ? String(info.pid) : "<pid>")
+    .replaceAll("{nic}", device !== null && DEVICE.test(device) ? ` ${device}` : "");
+  const machine =
+    suspect.machine ?? (nic?.includes("/") ? nic.slice(0, nic.lastIndexOf("/")) : null);
+  if (machine === null || !HOST.test(machine)) return command;
+  // What the far shell must see stays in quotes here; no template has a quote of this kind in it.
+  return /[|;&<>*$]/.test(command.replace("<pid>", ""))
+    ? `ssh ${machine} '${command}'`
+    : `ssh ${machine} ${command}`;
+}

@@ -1,0 +1,88 @@
+/** Who a suspect is and where to find it: rank, GPU index, machine, NIC, switch, as far as the inputs say. */
+import { rankWords } from "../base/text.ts";
+import type { Cause } from "../model/cause.ts";
+import type { Rank } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect } from "../model/verdict.ts";
+
+/** Causes whose culprit is the GPU, not the process that uses it. */
+const OF_GPU: ReadonlySet<Cause> = new Set(["gpu-slow", "gpu-hang", "gpu-error"]);
+
+/** The machine that all these ranks share, null where they do not or nothing tells. */
+export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  return machines.size === 1 ? [...machines][0]! : null;
+}
+
+/** Whether the sentence is about the GPU of one rank. */
+export function isGpu({ type, cause, ranks }: Suspect): boolean {
+  return ranks.length === 1 && (type === "gpu" || type === "rank") && OF_GPU.has(cause);
+}
+
+/**
+ * "GPU 5 of node002 (rank 13)", "rank 3 on node003", "NIC mlx5_3 of node000 (rank 3)", "the link between rank 0 on node000
+ * and rank 1 on node001", "machine node003 (ranks 24–31)". `gpu`: the index where monitoring knows it and the job does not.
+ */
+export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null): string {
+  const { type, ranks, name, machine, link } = suspect;
+  if (type === "link") {
+    if (ranks.length === 2)
+      return `the link between ${rankOn(job, ranks[0]!)} and ${rankOn(job, ranks[1]!)}`;
+    if (link !== null) return `the link between ${link[0]} and ${link[1]}`;
+  }
+  if (type === "nic") return nicWords(job, suspect);
+  // A rack or a rail stands for its switch where nobody knows the switch's name.
+  if (type === "switch" && name !== null)
+    return `${/^(?:rack|rail) /.test(name) ? `the switch of ${name}` : `switch ${name}`}${ofRanks(ranks)}`;
+  if (isGpu(suspect)) {
+    const index = job.ranks.get(ranks[0]!)?.gpu ?? gpu;
+    if (index !== null && machine !== null)
+      return `GPU ${index} of ${machine} (${rankWords(ranks)})`;
+    return `the GPU of ${rankOn(job, ranks[0]!)}`;
+  }
+  if (type === "machine") {
+    const node = name ?? machine;
+    if (node !== null && gpu !== null && OF_GPU.has(suspect.cause))
+      return `GPU ${gpu} of ${node}${ofRanks(ranks)}`;
+    if (node !== null) return `machine ${node}${ofRanks(ranks)}`;
+  }
+  if (ranks.length === 0) return "a process";
+  return `${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
+}
+
+/** What else is known of the one rank that is meant, a word or two each. */
+export function whereWords(job: Job, suspect: Suspect): string[] {
+  const { ranks, type } = suspect;
+  const info = ranks.length === 1 ? job.ranks.get(ranks[0]!) : undefined;
+  if (!info) return [];
+  const { gpu, pid, nic, leaf, stage } = info;
+  return [
+    gpu === null || isGpu(suspect) ? "" : `GPU ${gpu}`,
+    pid === null ? "" : `pid ${pid}`,
+    nic === null || type === "nic" ? "" : `NIC ${deviceOf(nic)}`,
+    leaf === null ? "" : `switch ${leaf}`,
+    stage === null || stage === undefined ? "" : `pipeline stage ${stage}`,
+  ].filter((part) => part !== "");
+}
+
+/** "node000/mlx5_3" → "mlx5_3". */
+export function deviceOf(nic: string): string {
+  return nic.slice(nic.lastIndexOf("/") + 1);
+}
+
+function nicWords(job: Job, { ranks, name, machine }: Suspect): string {
+  const known = name ?? (ranks.length === 1 ? (job.ranks.get(ranks[0]!)?.nic ?? null) : null);
+  const node = known?.includes("/") ? known.slice(0, known.lastIndexOf("/")) : machine;
+  if (known !== null)
+    return `NIC ${deviceOf(known)}${node === null ? "" : ` of ${node}`}${ofRanks(ranks)}`;
+  return `the NIC of ${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
+}
+
+function rankOn(job: Job, rank: Rank): string {
+  const machine = job.ranks.get(rank)?.machine ?? null;
+  return machine === null ? `rank ${rank}` : `rank ${rank} on ${machine}`;
+}
+
+function ofRanks(ranks: readonly Rank[]): string {
+  return ranks.length === 0 ? "" : ` (${rankWords(ranks)})`;
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { slowGpu } from "../../test/support/report/picture.ts";
+import { healthOf } from "../shell/health.tsx";
+import { effectOf, sayingOf } from "./kinds.ts";
+
+const { incident } = slowGpu();
+
+test("an incident that is over speaks of the past, and says how it ended", () => {
+  const over = {
+    ...incident,
+    state: "resolved" as const,
+    resolvedMs: incident.onsetMs + 60_000,
+    summary: "over: iterations take as long as before",
+  };
+  expect(sayingOf(over)).toMatch(/^Resolved\. It was: The GPU of rank 17/);
+  expect(effectOf(over)).toBe("It ended: iterations take as long as before.");
+  expect(sayingOf(incident)).not.toMatch(/Resolved|It was/);
+});
+
+test("no job is called healthy beside a pace that is slower than its own", () => {
+  expect(healthOf({ health: "healthy", levelMs: 155, baselineMs: 100 })).toBe("slow");
+  expect(healthOf({ health: "healthy", levelMs: 101, baselineMs: 100 })).toBe("healthy");
+  expect(healthOf({ health: "ended", levelMs: 155, baselineMs: 100 })).toBe("ended");
+});
