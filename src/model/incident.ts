@@ -8,6 +8,12 @@ import type { Verdict } from "./verdict.ts";
  */
 export type IncidentState = "suspected" | "confirmed" | "resolved" | "relapsed";
 
+/**
+ * fixed: the culprit's own time is as before. passed: the job is at its usual pace, and nobody can say by what. restarted:
+ * another run began. ended: the job ended. withdrawn: later evidence accuses another for the same iterations.
+ */
+export type IncidentEnding = "fixed" | "passed" | "restarted" | "ended" | "withdrawn";
+
 /** The job of an incident that is about a machine of no one job. No job is called that. */
 export const NO_ONE_JOB = "machines-of-the-site";
 
@@ -27,6 +33,8 @@ export interface Incident {
   readonly openedMs: number;
   readonly changedMs: number;
   readonly resolvedMs: number | null;
+  /** How it ended; absent while it is open, and in incidents of machines, regressions and older services. */
+  readonly ending?: IncidentEnding;
   readonly fromIteration: number | null;
   /** Where iterations are slow now and then: how many of how many, and by how many times. Absent where all are. */
   readonly intermittent?: { readonly slow: number; readonly of: number; readonly ratio: number };

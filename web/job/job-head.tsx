@@ -2,9 +2,9 @@
 import type { VNode } from "preact";
 import type { Incident, JobView } from "../live/api.ts";
 import { Health, healthOf } from "../shell/health.tsx";
+import { sayingOf } from "../fleet/kinds.ts";
 import { links } from "../shell/route.ts";
 import { Since, Time } from "../shell/time.tsx";
-import { sayingOf } from "../fleet/kinds.ts";
 import { slowerWords, thousands } from "../shell/words.ts";
 import { useWaste } from "../shell/price.ts";
 import { msWords } from "./measures.ts";
@@ -17,13 +17,17 @@ const TOLD: readonly JobView["health"][] = ["slow", "hung", "failed"];
 export function JobHead({
   view,
   incident,
+  besides,
 }: {
   readonly view: JobView;
   readonly incident: Incident | null;
+  /** Open ones beside the worst. */
+  readonly besides: readonly Incident[];
 }): VNode {
   const waste = useWaste(view.wastedGpuMs);
   const { levelMs, baselineMs } = view;
   const isStill = standsStill(view);
+  const open = incident ? [incident, ...besides] : besides;
   return (
     <header class="job-head stack">
       <div class="line">
@@ -33,17 +37,17 @@ export function JobHead({
         <Health health={healthOf(view)} />
         <span class="soft small cut">run {view.run.slice(0, 80)}</span>
       </div>
-      {incident && (
+      {open.map((one) => (
         <p
-          class={`job-incident panel ${incident.kind === "fail-slow" ? "incident-warn" : "incident-bad"}`}
+          class={`job-incident panel ${one.kind === "fail-slow" ? "incident-warn" : "incident-bad"}`}
         >
-          <a href={links.incident(incident.id)}>{sayingOf(incident)}</a>{" "}
+          <a href={links.incident(one.id)}>{sayingOf(one)}</a>{" "}
           <span class="small soft">
-            {incident.state === "suspected" ? "being investigated" : incident.state}, since{" "}
-            <Time ms={incident.onsetMs} /> (<Since ms={incident.onsetMs} />)
+            {one.state === "suspected" ? "being investigated" : one.state}, since{" "}
+            <Time ms={one.onsetMs} /> (<Since ms={one.onsetMs} />)
           </span>
         </p>
-      )}
+      ))}
       {(incident === null || !TOLD.includes(view.health)) && <p class="soft">{stateWords(view)}</p>}
       <dl class="job-figures">
         <Figure

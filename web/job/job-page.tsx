@@ -55,14 +55,19 @@ function KnownJob({ view }: { readonly view: JobView }): VNode {
   const iterations = useIterations(view.job, view.run);
   const episodes = useJobIncidents(view.job, view.run);
   const incident = episodes.find(({ id }) => id === view.incident) ?? null;
+  const besides = useMemo(
+    () => episodes.filter(({ id, state }) => id !== view.incident && state !== "resolved"),
+    [episodes, view.incident],
+  );
+  const open = useMemo(() => (incident ? [incident, ...besides] : besides), [incident, besides]);
   useMemo(refreshThemeColors, []);
   return (
     <div class="job-page">
-      <JobHead view={view} incident={incident} />
+      <JobHead view={view} incident={incident} besides={besides} />
       <OldValues feed={ranks} />
       <IterationChart view={view} feed={iterations} episodes={episodes} />
       <Latecomers view={view} feed={ranks} incident={incident} />
-      <RankGrid view={view} feed={ranks} incident={incident} />
+      <RankGrid view={view} feed={ranks} incidents={open} />
     </div>
   );
 }

@@ -75,7 +75,7 @@ export const VICTIM = 1;
 export const SUSPECT = 2;
 
 /** By row: OTHER, VICTIM or SUSPECT. */
-export function verdictColumn(table: RankTable, incident: Incident | null): Uint8Array {
+export function verdictColumn(table: RankTable, incidents: readonly Incident[]): Uint8Array {
   const column = new Uint8Array(table.count);
   const mark = (ranks: readonly number[], as: number): void => {
     for (const rank of ranks) {
@@ -83,10 +83,11 @@ export function verdictColumn(table: RankTable, incident: Incident | null): Uint
       if (row !== undefined) column[row] = as;
     }
   };
-  if (incident === null) return column;
-  mark(incident.verdict?.victims ?? [], VICTIM);
-  mark(incident.ranks, SUSPECT);
-  for (const suspect of incident.verdict?.suspects ?? []) mark(suspect.ranks, SUSPECT);
+  for (const { verdict } of incidents) mark(verdict?.victims ?? [], VICTIM);
+  for (const { ranks, verdict } of incidents) {
+    mark(ranks, SUSPECT);
+    for (const suspect of verdict?.suspects ?? []) mark(suspect.ranks, SUSPECT);
+  }
   return column;
 }
 

@@ -21,11 +21,12 @@ import { calmed, type Limits, limitsOf } from "./scale-limits.ts";
 export function RankGrid({
   view,
   feed,
-  incident,
+  incidents,
 }: {
   readonly view: JobView;
   readonly feed: Observable<RankState>;
-  readonly incident: Incident | null;
+  /** The open ones. */
+  readonly incidents: readonly Incident[];
 }): VNode {
   const { table, atMs, problem } = useObservable(feed);
   return (
@@ -36,7 +37,7 @@ export function RankGrid({
           {problem ? <Problem error={problem} /> : <Loading what="ranks" />}
         </>
       ) : (
-        <Grid view={view} table={table} atMs={atMs} incident={incident} />
+        <Grid view={view} table={table} atMs={atMs} incidents={incidents} />
       )}
     </section>
   );
@@ -46,12 +47,13 @@ function Grid({
   view,
   table,
   atMs,
-  incident,
+  incidents,
 }: {
   readonly view: JobView;
   readonly table: RankTable;
   readonly atMs: number;
-  readonly incident: Incident | null;
+  /** The open ones. */
+  readonly incidents: readonly Incident[];
 }): VNode {
   const { job } = view;
   const isStill = standsStill(view);
@@ -64,7 +66,7 @@ function Grid({
   const chosen =
     marked !== null && marked.job === job && marked.ranks.size > 0 ? marked.ranks : null;
   const layout = useMemo(() => gridLayout(table), [table]);
-  const verdict = useMemo(() => verdictColumn(table, incident), [table, incident]);
+  const verdict = useMemo(() => verdictColumn(table, incidents), [table, incidents]);
   const values = measure.column === null ? null : table[measure.column];
   const limits = useLimits(table, values, atMs, measure.column);
   useEffect(() => setCursor(-1), [table]);

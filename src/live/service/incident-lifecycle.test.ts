@@ -3,7 +3,14 @@ import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { accusesSame } from "./incident-lifecycle.ts";
 
 const of = (change: Partial<Suspect>): Verdict => {
-  const suspect = { type: "rank", ranks: [3], machine: "node000", cause: "gpu-slow", ...change };
+  const suspect = {
+    type: "rank",
+    name: null,
+    ranks: [3],
+    machine: "node000",
+    cause: "gpu-slow",
+    ...change,
+  };
   return { suspects: [suspect] } as unknown as Verdict;
 };
 

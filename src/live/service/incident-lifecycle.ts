@@ -2,8 +2,9 @@
  * The life of an incident as pure steps: each takes the record as it was and what was seen, and gives the record as it
  * is now, with the next revision. Nothing here knows time, agents or stores.
  */
-import type { Incident, IncidentAction } from "../../model/incident.ts";
-import type { Verdict } from "../../model/verdict.ts";
+import { rankWords } from "../../base/text.ts";
+import type { Incident, IncidentAction, IncidentEnding } from "../../model/incident.ts";
+import type { Suspect, Verdict } from "../../model/verdict.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 
 export interface Suspicion {
@@ -57,6 +58,45 @@ export function resolved(incident: Incident, nowMs: number, why: string): Incide
   return changed(incident, nowMs, { state: "resolved", resolvedMs: nowMs, summary: why });
 }
 
+/** The same of a job's slowdown or standstill, in the past tense; `says`: how it ended, and how the job is since. */
+export function ended(
+  incident: Incident,
+  nowMs: number,
+  ending: IncidentEnding,
+  says: string,
+): Incident {
+  const summary = `${pastWords(incident)} ${betweenWords(incident.onsetMs, nowMs)}: ${says}`;
+  return { ...resolved(incident, nowMs, summary), ending };
+}
+
+function pastWords({ kind, verdict, ranks }: Incident): string {
+  const [first] = verdict?.suspects ?? [];
+  const who = first && culpritWords(first);
+  if (kind === "crash") return `the job was down${who === undefined ? "" : ` because of ${who}`}`;
+  if (kind === "hang") {
+    const because = who ?? (ranks.length > 0 ? rankWords(ranks) : undefined);
+    return `the job stood still${because === undefined ? "" : ` because of ${because}`}`;
+  }
+  return first ? `${who} was slow (${first.cause})` : "the job was slow";
+}
+
+/** Who or what it is, in a few words. */
+export function culpritWords({ type, name, link, ranks, machine }: Suspect): string {
+  if (name !== null) return name;
+  if (link) return `the link ${link.join(" – ")}`;
+  if (type === "machine" && machine !== null) return machine;
+  const where = machine === null ? "" : ` on ${machine}`;
+  return ranks.length > 0 ? `${rankWords(ranks)}${where}` : `the ${type}${where}`;
+}
+
+function betweenWords(fromMs: number, toMs: number): string {
+  const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString()) as [string, string];
+  const isOneDay = from.slice(0, 10) === to.slice(0, 10);
+  const of = (time: string): string =>
+    isOneDay ? time.slice(11, 19) : time.slice(0, 19).replace("T", " ");
+  return `from ${of(from)} to ${of(to)} UTC`;
+}
+
 /** The same suspects as of one that was over. */
 export function relapsed(
   old: Incident,
@@ -64,7 +104,8 @@ export function relapsed(
   fromIteration: number | null,
   nowMs: number,
 ): Incident {
-  return changed(old, nowMs, {
+  const { ending: _over, ...open } = old;
+  return changed(open, nowMs, {
     ...told(old, verdict),
     state: "relapsed",
     verdict,
@@ -113,15 +154,48 @@ export function isOpen({ state }: Incident): boolean {
   return state !== "resolved";
 }
 
-/** Whether two verdicts accuse the same: a rank in common, or a machine, of the first suspects. */
+export function isOfNetwork({ type, cause }: Suspect): boolean {
+  return type === "nic" || type === "link" || type === "switch" || cause === "network-slow";
+}
+
+/** Whether two verdicts accuse the same culprit of the same cause. */
 export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
   const [first] = a?.suspects ?? [];
   const [second] = b?.suspects ?? [];
-  // Another trouble of the same machine is another incident: its story, its cost and its mend are others.
-  if (!first || !second || first.cause !== second.cause) return false;
-  if (first.ranks.some((rank) => second.ranks.includes(rank))) return true;
-  const areMachines = first.type === "machine" && second.type === "machine";
-  return areMachines && first.machine !== null && first.machine === second.machine;
+  // Another trouble of the same machine is another incident: its story, its cost and its fix are others.
+  return isSameCulprit(first, second) && first!.cause === second!.cause;
+}
+
+/**
+ * Whether a later verdict is about the incident's culprit: it may say more of it, an unknown cause becomes a known one.
+ * `isSameStretch`: of the same slow iterations a surer search may also correct the cause.
+ */
+export function isAbout(incident: Incident, verdict: Verdict, isSameStretch: boolean): boolean {
+  const [known] = incident.verdict?.suspects ?? [];
+  if (!known) return true;
+  const [now] = verdict.suspects;
+  if (!isSameCulprit(known, now)) return false;
+  const causes = [known.cause, now!.cause];
+  return isSameStretch || causes[0] === causes[1] || causes.includes("unknown");
+}
+
+const PLACES: readonly Suspect["type"][] = ["rank", "gpu", "machine"];
+
+/** A rank in common, or a machine, and either of both the network or neither. */
+function isSameCulprit(a: Suspect | undefined, b: Suspect | undefined): boolean {
+  if (!a || !b || isOfNetwork(a) !== isOfNetwork(b)) return false;
+  const arePlaces = PLACES.includes(a.type) && PLACES.includes(b.type);
+  if (!isOfNetwork(a) && !arePlaces && a.type !== b.type) return false;
+  if (a.ranks.some((rank) => b.ranks.includes(rank))) return true;
+  if (a.name !== null && a.name === b.name) return true;
+  const areMachines = a.type === "machine" && b.type === "machine";
+  return areMachines && a.machine !== null && a.machine === b.machine;
+}
+
+/** Less the ranks that other open incidents accuse: who is slow does not only wait. */
+export function withoutVictims(verdict: Verdict, accused: ReadonlySet<number>): Verdict {
+  if (!verdict.victims.some((rank) => accused.has(rank))) return verdict;
+  return { ...verdict, victims: verdict.victims.filter((rank) => !accused.has(rank)) };
 }
 
 const KINDS: readonly Incident["kind"][] = [

@@ -1,18 +1,23 @@
 /** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
-import { intermittentWords, rankWords } from "../../base/text.ts";
+import { intermittentWords, rankWords, thousands } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
+import { culpritLevel, isBack, lastPaceMs, withPeak } from "./culprit-level.ts";
 import {
   accusesSame,
   confirmed,
+  culpritWords,
+  ended,
+  isAbout,
+  isOfNetwork,
   isOpen,
   relapsed,
-  resolved,
   suspected,
   validated,
   withIntermittent,
   withWaste,
+  withoutVictims,
 } from "./incident-lifecycle.ts";
 import type {
   CollectDecision,
@@ -23,7 +28,7 @@ import type {
   SaveDecision,
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
-import { type JobState, runName, withWasteNow } from "./job-state.ts";
+import { type JobState, openSlowdowns, withWasteNow } from "./job-state.ts";
 import { unheardOf, withUnheard } from "./partial-view.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
@@ -34,7 +39,9 @@ const SURE_LATER = 0.4;
 const PATIENT = 5;
 /** A second verdict that is surer by less says nothing new. */
 const SURER = 0.1;
-const MOST_EARLIER = 4;
+const MOST_EARLIER = 12;
+/** Slowdowns of a job that are open at once. */
+const MOST_OPEN = 8;
 
 /** One event being reduced. */
 export interface Turn {
@@ -53,11 +60,16 @@ export function advance(turn: Turn): void {
   }
 }
 
-/** The slowdown of this run that was resolved a short while ago. */
-export function recentSlowdown({ state, nowMs }: Turn): Incident | null {
-  const { recent, run, options } = state;
-  if (recent?.kind !== "fail-slow" || recent.run !== run?.run) return null;
-  return nowMs - (recent.resolvedMs ?? -Infinity) < options.relapseMs ? recent : null;
+/** The slowdowns of this run that were resolved a short while ago, the last first. */
+export function recentSlowdowns({ state, nowMs }: Turn): Incident[] {
+  const { recent, earlier, run, options } = state;
+  return [...(recent ? [recent] : []), ...earlier].filter(
+    (one) =>
+      one.kind === "fail-slow" &&
+      one.run === run?.run &&
+      one.ending !== "withdrawn" &&
+      nowMs - (one.resolvedMs ?? -Infinity) < options.relapseMs,
+  );
 }
 
 export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
@@ -65,7 +77,7 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   state.isBusy = false;
   const { run, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
-  if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom) return;
+  if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom || !state.slowdowns.lasts) return;
   const { slowdown = search.suspicion } = diagnosis;
   const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
   const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
@@ -76,37 +88,209 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     return;
   }
   if (!isSure && (!isLast || now.isTentative)) return;
+  if (!isAgain && isOfThePast(search.suspicion, slowdown)) return;
   state.slowdowns.settle();
-  if (diagnosis.tests)
-    enqueue(state, {
-      step: "validate",
-      run,
-      tests: diagnosis.tests,
-      iterationMs: slowdown.afterMs,
-    });
+  const open = openSlowdowns(state);
+  if (!isSure && open.some((one) => one.verdict !== null)) return;
+  const isSameStretch = (one: Incident): boolean => one.fromIteration === slowdown.slowFrom;
+  const known =
+    open.find((one) => accusesSame(one.verdict, verdict)) ??
+    open.find((one) => isAbout(one, verdict, isSameStretch(one)));
+  const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
+  if (known) sayMore(turn, known, found);
+  else accuseAnother(turn, found);
+}
+
+/** Of an intermittent slowdown: whether the culprit has no part in the last slow iteration, which somebody else caused. */
+function isOfThePast(searched: SuspectedSlowdown, { intermittent }: SuspectedSlowdown): boolean {
+  const last = searched.intermittent?.slow.at(-1);
+  return last !== undefined && intermittent?.slow.includes(last) === false;
+}
+
+/** What a search came to. */
+interface Found {
+  readonly run: JobRun;
+  readonly slowdown: SuspectedSlowdown;
+  readonly diagnosis: Diagnosis;
+}
+
+/** The verdict is about the culprit of an open incident. */
+function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Found): void {
+  const { state, nowMs: atMs } = turn;
+  const { verdict } = diagnosis;
+  measure(state, known, slowdown);
   // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
-  const isSameKind = Boolean(state.slow?.intermittent) === Boolean(slowdown.intermittent);
-  if (isSameKind && state.slow?.verdict && addsNothing(state.slow.verdict, verdict)) return;
+  const isSameKind = Boolean(known.intermittent) === Boolean(slowdown.intermittent);
+  if (isSameKind && known.verdict && addsNothing(known.verdict, verdict)) return;
   // What tests found out, a search that ends in the same group does not take back.
-  if (state.slow?.validation?.isNamed && accusesSame(state.slow.verdict, verdict)) return;
-  const old = recentSlowdown(turn);
-  if (!state.slow && old && accusesSame(old.verdict, verdict)) {
-    const again = relapsed(old, verdict, slowdown.slowFrom, nowMs);
-    // What it lost the first time is part of it again.
-    state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
-    const wasted = old.wastedGpuMs + lostSince(state, run, slowdown);
-    const record = withIntermittent(withWaste(again, wasted), slowdown);
-    store(turn, "slow", record, publish(again, { ...diagnosis, verdict }));
+  if (known.validation?.isNamed && accusesSame(known.verdict, verdict)) return;
+  if (known.id === state.slow?.id) validateLater(state, run, diagnosis, slowdown);
+  perform(turn, { step: "confirm", which: "slow", id: known.id, diagnosis, slowdown, atMs });
+}
+
+/** The verdict accuses somebody whom no open incident accuses. */
+function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
+  const { state, nowMs: atMs } = turn;
+  const { verdict } = diagnosis;
+  const open = openSlowdowns(state);
+  if (open.length >= MOST_OPEN) return;
+  validateLater(state, run, diagnosis, slowdown);
+  const old = recentSlowdowns(turn).find((one) => accusesSame(one.verdict, verdict));
+  const isFirst = open.length === 0;
+  const first = old ?? suspectedSlowdown(turn, run, slowdown);
+  if (!isFirst) {
+    withdrawWrong(state, first, verdict, slowdown);
+    state.besides = open;
+    state.slow = null;
+  }
+  // What is lost while several are slow counts once: so far it was counted for those before.
+  const lost = isFirst ? lostSince(state, run, slowdown) : 0;
+  if (!old) {
+    const confirm: JobStep = {
+      step: "confirm",
+      which: "slow",
+      id: first.id,
+      diagnosis,
+      slowdown,
+      atMs,
+    };
+    store(turn, "slow", withWaste(first, lost), confirm);
     return;
   }
-  const confirm: JobStep = {
-    step: "confirm",
-    which: "slow",
-    diagnosis: { ...diagnosis, verdict },
-    slowdown,
-    atMs: nowMs,
-  };
-  perform(turn, state.slow ? confirm : { step: "suspect", run, slowdown, next: confirm });
+  // What it lost the first time is part of it again.
+  state.wastedBefore = Math.max(0, state.wastedBefore - old.wastedGpuMs);
+  const rest = [state.recent, ...state.earlier].filter((one) => one !== null && one.id !== old.id);
+  [state.recent = null, ...state.earlier] = rest as Incident[];
+  const clean = withoutVictims(verdict, accusedBeside(state, old.id));
+  const again = relapsed(old, clean, slowdown.slowFrom, atMs);
+  measure(state, again, slowdown);
+  clearOthers(state, again);
+  const record = withIntermittent(withWaste(again, old.wastedGpuMs + lost), slowdown);
+  store(turn, "slow", record, publish(again, { ...diagnosis, verdict: clean }));
+}
+
+function validateLater(
+  state: Turn["state"],
+  run: JobRun,
+  { tests }: Diagnosis,
+  { afterMs: iterationMs }: SuspectedSlowdown,
+): void {
+  if (tests) enqueue(state, { step: "validate", run, tests, iterationMs });
+}
+
+/** Open incidents of these very iterations whose culprit was never slow by itself: it was somebody else. */
+function withdrawWrong(
+  state: Turn["state"],
+  { id: other }: Incident,
+  { suspects }: Verdict,
+  { slowFrom }: SuspectedSlowdown,
+): void {
+  for (const { id, fromIteration, verdict } of openSlowdowns(state)) {
+    const [first] = verdict?.suspects ?? [];
+    const level = state.levels.get(id);
+    if (!first || isOfNetwork(first) || fromIteration !== slowFrom || !level || level.isUp)
+      continue;
+    const says = `withdrawn; later evidence of the same iterations accuses ${culpritWords(suspects[0]!)} (incident ${other})`;
+    enqueue(state, { step: "resolve-one", id, ending: "withdrawn", says });
+  }
+}
+
+/** Ranks that open incidents beside this one accuse. */
+function accusedBeside(state: JobState, id: string): Set<Rank> {
+  const others = openSlowdowns(state).filter((one) => one.id !== id);
+  return new Set(others.flatMap(({ ranks }) => ranks));
+}
+
+/** Who is accused does not only wait in the eyes of the incidents beside it. */
+function clearOthers(state: Turn["state"], accuser: Incident): void {
+  const accused = new Set(accuser.ranks);
+  for (const { id, verdict } of openSlowdowns(state))
+    if (id !== accuser.id && verdict && withoutVictims(verdict, accused) !== verdict)
+      enqueue(state, { step: "clear-victims", id, ranks: accused });
+}
+
+/** How slow its culprit is by itself, so that it is seen when it is no longer. */
+function measure(
+  state: Turn["state"],
+  { id, verdict }: Incident,
+  { slowFrom, intermittent }: SuspectedSlowdown,
+): void {
+  const [first] = verdict?.suspects ?? [];
+  if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
+  const level = culpritLevel(state.run, first, slowFrom);
+  if (level) state.levels = new Map(state.levels).set(id, level);
+}
+
+/** Where several are slow, each is looked at by itself: one that is fixed closes alone. */
+export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
+  const open = openSlowdowns(state);
+  if (open.length < 2) return;
+  const areOfNetwork = open.filter(isNetworks);
+  let left = open.length;
+  const saysFixed = `fixed; others are still slow, and iterations take ${thousands(Math.round(lastPaceMs(run)))} ms`;
+  for (const incident of open) {
+    const { id } = incident;
+    const level = state.levels.get(id);
+    if (level) state.levels = new Map(state.levels).set(id, withPeak(run, level));
+    const isDue = state.steps.some((step) => step.step === "resolve-one" && step.id === id);
+    // The last one ends with the job's pace.
+    // What two network devices add to an iteration cannot be told apart.
+    const isShared = isNetworks(incident) && areOfNetwork.length > 1;
+    if (!isDue && (left === 1 || isShared || !isFixed(state, incident, run))) continue;
+    left--;
+    if (!isDue) enqueue(state, { step: "resolve-one", id, ending: "fixed", says: saysFixed });
+  }
+}
+
+function isNetworks({ verdict }: Incident): boolean {
+  const [first] = verdict?.suspects ?? [];
+  return first !== undefined && isOfNetwork(first);
+}
+
+function isFixed(
+  { levels }: JobState,
+  { id, verdict }: Incident,
+  run: JobRun,
+  iterations = BACK_ALONE,
+): boolean {
+  const [first] = verdict?.suspects ?? [];
+  const level = levels.get(id);
+  return first !== undefined && level !== undefined && isBack(run, first, level, iterations);
+}
+
+/** Iterations in which a culprit is as before: by itself while others are slow, and where the whole job is back. */
+const BACK_ALONE = 4;
+const BACK_TOGETHER = 2;
+/** Above this much of the healthy pace, the job may be faster because one of several culprits is fixed. */
+const USUAL = 1.05;
+
+/**
+ * The job's pace is back. Where several were slow and the pace is nearly back only, those that are seen to be slow still
+ * go on: the pace that they leave, or null where all is over.
+ */
+export function onRecovered(
+  { state }: Turn,
+  run: JobRun,
+  { beforeMs }: SuspectedSlowdown,
+): number | null {
+  const open = openSlowdowns(state);
+  const paceMs = lastPaceMs(run);
+  const isSlow = (one: Incident): boolean =>
+    state.levels.get(one.id)?.isUp === true && !isFixed(state, one, run);
+  const slow = paceMs > USUAL * beforeMs ? open.filter(isSlow) : [];
+  if (slow.length > 0 && slow.length < open.length) {
+    lookAtEach({ state }, run);
+    return paceMs;
+  }
+  const pace = `iterations take ${thousands(Math.round(paceMs))} ms again`;
+  for (const one of open.slice(1).reverse()) {
+    const ending = isFixed(state, one, run, BACK_TOGETHER) ? "fixed" : "passed";
+    enqueue(state, { step: "resolve-one", id: one.id, ending, says: `${ending}; ${pace}` });
+  }
+  if (!state.slow) return null;
+  const ending = isFixed(state, state.slow, run, BACK_TOGETHER) ? "fixed" : "passed";
+  enqueue(state, { step: "resolve", which: "slow", ending, says: `${ending}; ${pace}` });
+  return null;
 }
 
 /** A second verdict that names the same suspects, no surer. */
@@ -167,7 +351,10 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
 
 /** Actions are saved at once: they follow from a record whose own step is still under way. */
 export function onActions({ state, decisions }: Turn, { incident }: EventOf<"actions">): void {
+  const { besides } = state;
   if (state.slow?.id === incident.id) state.slow = incident;
+  else if (besides.some(({ id }) => id === incident.id))
+    state.besides = besides.map((one) => (one.id === incident.id ? incident : one));
   else if (state.still?.id === incident.id) state.still = incident;
   else if (state.recent?.id === incident.id) state.recent = incident;
   else return;
@@ -177,7 +364,8 @@ export function onActions({ state, decisions }: Turn, { incident }: EventOf<"act
 export function onSaved({ state }: Turn, { save }: EventOf<"saved">): void {
   const { incident, shown, isStep, next } = save;
   // What follows from a record (its actions) may have been saved meanwhile.
-  const known = Object.values(state.shown).find((one: Incident | null) => one?.id === incident.id);
+  const { slow, still, recent, besides } = state.shown;
+  const known = [slow, still, recent, ...besides].find((one) => one?.id === incident.id);
   if (!known || known.revision < incident.revision) state.shown = shown;
   if (!isStep) return;
   state.isBusy = false;
@@ -191,25 +379,50 @@ function perform(turn: Turn, step: JobStep): void {
       save(turn, step.incident, null);
       break;
     case "suspect":
-      if (!state.slow) store(turn, "slow", suspectedSlowdown(turn, step), step.next);
+      // It may be over by now.
+      if (!state.slow && state.slowdowns.lasts) {
+        const { run, slowdown } = step;
+        const lost = lostSince(state, run, slowdown);
+        store(turn, "slow", withWaste(suspectedSlowdown(turn, run, slowdown), lost), null);
+      }
       break;
     case "confirm": {
-      const now = state[step.which];
+      const { id, which, slowdown, atMs } = step;
+      const now =
+        id === undefined ? state[which] : openSlowdowns(state).find((one) => one.id === id);
       if (!now) break;
-      const known = step.slowdown ? withIntermittent(now, step.slowdown) : now;
-      const incident = confirmed(
-        withWasteNow(state, step.which, known, nowMs),
-        step.diagnosis.verdict,
-        step.atMs,
-      );
-      store(turn, step.which, incident, publish(incident, step.diagnosis));
+      const known = slowdown ? withIntermittent(now, slowdown) : now;
+      const verdict =
+        which === "slow"
+          ? withoutVictims(step.diagnosis.verdict, accusedBeside(state, now.id))
+          : step.diagnosis.verdict;
+      const incident = confirmed(withWasteNow(state, which, known, nowMs), verdict, atMs);
+      if (which === "slow") {
+        if (slowdown) measure(state, incident, slowdown);
+        clearOthers(state, incident);
+      }
+      store(turn, which, incident, publish(incident, { ...step.diagnosis, verdict }));
+      break;
+    }
+    case "clear-victims": {
+      const now = openSlowdowns(state).find((one) => one.id === step.id);
+      if (!now?.verdict) break;
+      const verdict = withoutVictims(now.verdict, step.ranks);
+      store(turn, "slow", confirmed(now, verdict, nowMs), null);
       break;
     }
     case "resolve": {
-      const incident = state[step.which];
+      const { which, ending, says } = step;
+      const incident = which === "slow" ? (state.besides.at(-1) ?? state.slow) : state.still;
       if (!incident) break;
-      const now = withWasteNow(state, step.which, incident, nowMs);
-      store(turn, step.which, resolved(now, nowMs, step.why), null);
+      const isMore = which === "slow" && state.besides.length > 0;
+      const now = withWasteNow(state, which, incident, nowMs);
+      store(turn, which, ended(now, nowMs, ending, says), isMore ? step : null);
+      break;
+    }
+    case "resolve-one": {
+      const now = openSlowdowns(state).find((one) => one.id === step.id);
+      if (now) store(turn, "slow", ended(now, nowMs, step.ending, step.says), null);
       break;
     }
     case "decide":
@@ -222,12 +435,24 @@ function perform(turn: Turn, step: JobStep): void {
       validate(turn, step);
       break;
     case "validated":
-      if (state.slow?.id === step.id) {
-        const { validation, verdict } = step.validated;
-        const next = verdict && publish(state.slow, { verdict });
-        store(turn, "slow", validated(state.slow, validation, verdict, step.atMs), next);
-      }
+      validatedSlowdown(turn, step);
   }
+}
+
+function validatedSlowdown(
+  turn: Turn,
+  { id, validated: { validation, verdict: found }, atMs }: Extract<JobStep, { step: "validated" }>,
+): void {
+  const { state } = turn;
+  const now = openSlowdowns(state).find((one) => one.id === id);
+  if (!now) return;
+  const verdict = found && withoutVictims(found, accusedBeside(state, id));
+  store(
+    turn,
+    "slow",
+    validated(now, validation, verdict, atMs),
+    verdict && publish(now, { verdict }),
+  );
 }
 
 /** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
@@ -278,7 +503,8 @@ function slowdownWords({ slowFrom, beforeMs, afterMs, intermittent }: SuspectedS
 
 function suspectedSlowdown(
   { state, nowMs }: Turn,
-  { run, slowdown }: Extract<JobStep, { step: "suspect" }>,
+  run: JobRun,
+  slowdown: SuspectedSlowdown,
 ): Incident {
   const { slowFrom, fromMs } = slowdown;
   const record = suspected({
@@ -290,7 +516,16 @@ function suspectedSlowdown(
     nowMs,
     fromIteration: slowFrom,
   });
-  return withIntermittent(withWaste(record, lostSince(state, run, slowdown)), slowdown);
+  // Two culprits of one stretch begin with the same iteration.
+  const known = [
+    ...openSlowdowns(state),
+    ...state.earlier,
+    ...(state.recent ? [state.recent] : []),
+  ];
+  const ids = new Set(known.map(({ id }) => id));
+  let [id, number] = [record.id, 1];
+  while (ids.has(id)) id = `${record.id}-${++number}`;
+  return withIntermittent({ ...record, id }, slowdown);
 }
 
 function store(
@@ -300,9 +535,15 @@ function store(
   next: JobStep | null,
 ): void {
   const { state } = turn;
-  state[which] = isOpen(incident) ? incident : null;
+  const isBeside = which === "slow" && state.besides.some(({ id }) => id === incident.id);
+  const now = isOpen(incident) ? incident : null;
+  if (isBeside)
+    state.besides = state.besides.flatMap((one) => (one.id === incident.id ? (now ?? []) : one));
+  else state[which] = now;
+  if (!state.slow) [state.slow = null, ...state.besides] = state.besides;
   if (!isOpen(incident)) {
-    if (incident.run === runName(state)) state.wastedBefore += incident.wastedGpuMs;
+    state.wastedBefore += incident.wastedGpuMs;
+    state.levels = new Map([...state.levels].filter(([id]) => id !== incident.id));
     if (state.recent) state.earlier = [state.recent, ...state.earlier].slice(0, MOST_EARLIER);
     state.recent = incident;
   }
@@ -315,12 +556,12 @@ function save({ state, decisions }: Turn, incident: Incident, next: JobStep | nu
 }
 
 function saveDecision(
-  { slow, still, recent }: JobState,
+  { slow, besides, still, recent }: JobState,
   incident: Incident,
   isStep: boolean,
   next: JobStep | null,
 ): SaveDecision {
-  return { do: "save", incident, shown: { slow, still, recent }, isStep, next };
+  return { do: "save", incident, shown: { slow, besides, still, recent }, isStep, next };
 }
 
 function publish(incident: Incident, diagnosis: Diagnosis): JobStep {

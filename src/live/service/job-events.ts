@@ -1,6 +1,6 @@
 /** What happens to a job, and what is to be done about it: the events and decisions of job-reducer.ts. */
 import type { Rank } from "../../model/ids.ts";
-import type { Incident } from "../../model/incident.ts";
+import type { Incident, IncidentEnding } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
@@ -13,8 +13,10 @@ import type { Validated } from "./validate-group.ts";
 export type ConnectedAgents = Pick<ReadonlySet<string>, "has">;
 
 export interface Incidents {
-  /** The open ones: the job is slow; it stands still. */
+  /** The open ones: the job is slow, with the culprit found last; it stands still. */
   readonly slow: Incident | null;
+  /** Culprits found before that one and still slow, the newest first; empty where `slow` is null. */
+  readonly besides: readonly Incident[];
   readonly still: Incident | null;
   /** The one resolved last. */
   readonly recent: Incident | null;
@@ -121,15 +123,22 @@ export type JobDecision =
 /** A change of incidents, made when its turn comes: something else may be under way. */
 export type JobStep = Readonly<
   | { step: "save"; incident: Incident }
-  | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown; next: JobStep | null }
+  | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown }
   | {
       step: "confirm";
       which: "slow" | "still";
+      /** The incident that it is about; absent: the one there is by then. */
+      id?: string;
       diagnosis: Diagnosis;
       slowdown?: SuspectedSlowdown;
       atMs: number;
     }
-  | { step: "resolve"; which: "slow" | "still"; why: string }
+  /** All slowdowns, or the standstill. */
+  | { step: "resolve"; which: "slow" | "still"; ending: IncidentEnding; says: string }
+  /** Ranks that another incident accuses by now do not only wait. */
+  | { step: "clear-victims"; id: string; ranks: ReadonlySet<Rank> }
+  /** One slowdown of several. */
+  | { step: "resolve-one"; id: string; ending: IncidentEnding; says: string }
   | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
   | { step: "publish"; decision: PublishDecision }
   | { step: "validate"; run: JobRun; tests: NonNullable<Diagnosis["tests"]>; iterationMs: number }

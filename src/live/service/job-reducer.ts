@@ -12,13 +12,19 @@ import {
   onCollected,
   onLocalized,
   onSaved,
-  recentSlowdown,
+  lookAtEach,
+  onRecovered,
+  recentSlowdowns,
   type Turn,
 } from "./incident-steps.ts";
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState } from "./job-state.ts";
-import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
+import {
+  SlowdownDetector,
+  type SlowdownDecision,
+  type SuspectedSlowdown,
+} from "./slowdown-detector.ts";
 import { StandstillDetector } from "./standstill-detector.ts";
 
 /** Points that a known level stands for. */
@@ -101,7 +107,6 @@ function beginRun({ state }: Turn, report: JobReport): void {
   state.standstills = new StandstillDetector(state.options);
   const { saved } = state;
   state.saved = null;
-  if (saved?.run !== report.run) state.wastedBefore = 0;
   if (!saved) return;
   // The service was restarted in the middle of this run, or another run has begun meanwhile.
   if (report.run !== saved.run && report.startedMs > saved.startedMs) {
@@ -138,9 +143,9 @@ function beginRun({ state }: Turn, report: JobReport): void {
 }
 
 function endRun({ state }: Pick<Turn, "state">, next: string): void {
-  const why = `restarted as run ${next}`;
-  enqueue(state, { step: "resolve", which: "slow", why });
-  enqueue(state, { step: "resolve", which: "still", why });
+  const how = { ending: "restarted", says: `restarted as run ${next}` } as const;
+  enqueue(state, { step: "resolve", which: "slow", ...how });
+  enqueue(state, { step: "resolve", which: "still", ...how });
   state.ended = new Set();
   state.claims = new Map();
 }
@@ -200,7 +205,7 @@ function onTick(turn: Turn): void {
   if (!run) return;
   countIterations(turn, run);
   if (hasEnded(state) && state.slow)
-    enqueue(state, { step: "resolve", which: "slow", why: "the job has ended" });
+    enqueue(state, { step: "resolve", which: "slow", ending: "ended", says: "the job has ended" });
   if (state.still) return;
   const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
   if (!seen) return;
@@ -259,6 +264,7 @@ function countIterations(turn: Turn, run: JobRun): void {
       state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
     }
   }
+  lookAtEach(turn, run);
   // After a restart agents report again iterations from before.
   const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
   const isNew = run.epoch !== state.stillEpoch;
@@ -267,8 +273,8 @@ function countIterations(turn: Turn, run: JobRun): void {
       isNew || iteration >= (fromIteration ?? -Infinity) || endMs > openedMs + CLOCKS_MS,
   ).length;
   if (state.standstills.goesOn(after) && state.still) {
-    const why = `over: iterations complete again, the last is ${run.lastIteration}`;
-    enqueue(state, { step: "resolve", which: "still", why });
+    const says = `iterations complete again, the last is ${run.lastIteration}`;
+    enqueue(state, { step: "resolve", which: "still", ending: "passed", says });
   }
   decisions.push({ do: "record-iterations", run, iterations });
 }
@@ -284,19 +290,27 @@ function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
   switch (decision.do) {
     case "suspect":
       // One that was over a short while ago may come back: the verdict will tell.
-      if (!state.slow && !recentSlowdown(turn))
-        enqueue(state, { step: "suspect", run, slowdown, next: null });
+      if (!state.slow && recentSlowdowns(turn).length === 0)
+        enqueue(state, { step: "suspect", run, slowdown });
       break;
     case "localize":
       enqueue(state, { step: "decide", decision: { ...decision, run } });
       break;
     case "recovered":
-      state.healthySince = run.pushes;
-      run.calm(state.slowdowns.healthy);
-      if (state.slow)
-        enqueue(state, { step: "resolve", which: "slow", why: `over: ${state.slow.summary}` });
+      onOver(turn, run, slowdown);
       break;
     case "forget":
       break;
   }
+}
+
+function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
+  const { state } = turn;
+  const paceMs = onRecovered(turn, run, slowdown);
+  if (paceMs !== null) {
+    state.slowdowns.resume({ ...slowdown, afterMs: paceMs }, true);
+    return;
+  }
+  state.healthySince = run.pushes;
+  run.calm(state.slowdowns.healthy);
 }

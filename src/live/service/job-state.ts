@@ -3,6 +3,7 @@ import { count, rankWords } from "../../base/text.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
+import type { CulpritLevel } from "./culprit-level.ts";
 import { withWaste } from "./incident-lifecycle.ts";
 import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
@@ -38,10 +39,12 @@ export interface JobState extends Incidents {
   readonly slowdowns: SlowdownDetector;
   readonly standstills: StandstillDetector;
   readonly earlier: readonly Incident[];
+  /** By incident: how slow its culprit is by itself. */
+  readonly levels: ReadonlyMap<string, CulpritLevel>;
   /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
   readonly shown: Incidents;
   readonly baselineMs: number | null;
-  /** GPU-milliseconds lost in this run by resolved incidents. */
+  /** GPU-milliseconds lost by resolved incidents, in all runs. */
   readonly wastedBefore: number;
   /** What the previous service left; null once an agent has reported the job. */
   readonly saved: SavedJobState | null;
@@ -84,7 +87,7 @@ export function newJobState(
   saved: SavedJobState | null,
   options: DetectionOptions,
 ): JobState {
-  const { slow = null, still = null, recent = null } = saved ?? {};
+  const { slow = null, still = null, recent = null, besides = [] } = saved ?? {};
   return {
     job,
     jobFile,
@@ -93,10 +96,12 @@ export function newJobState(
     slowdowns: new SlowdownDetector(),
     standstills: new StandstillDetector(options),
     slow,
+    besides,
     still,
     recent,
     earlier: saved?.earlier ?? [],
-    shown: { slow, still, recent },
+    levels: new Map(Object.entries(saved?.levels ?? {})),
+    shown: { slow, besides, still, recent },
     baselineMs: saved?.baselineMs ?? null,
     wastedBefore: saved?.wastedGpuMs ?? 0,
     saved,
@@ -123,10 +128,11 @@ export function hasEnded({ run, saved, ended, standstills }: JobState): boolean 
 
 /** As of the last save, the worst first. */
 export function openIncidents(state: JobState, nowMs: number): readonly Incident[] {
-  const { still, slow } = state.shown;
+  const { still, slow, besides } = state.shown;
   return [
     still && withWasteNow(state, "still", still, nowMs),
     slow && withWasteNow(state, "slow", slow, nowMs),
+    ...besides.map((one) => withWasteNow(state, "slow", one, nowMs)),
   ].filter((one) => one !== null);
 }
 
@@ -135,30 +141,37 @@ export function openIncidents(state: JobState, nowMs: number): readonly Incident
  * wastes all its GPUs.
  */
 export function withWasteNow(
-  { slow, run, saved }: JobState,
+  { slow, besides, run, saved }: JobState,
   which: "slow" | "still",
   incident: Incident,
   nowMs: number,
 ): Incident {
-  if (which === "slow")
-    return slow?.id === incident.id ? withWaste(incident, slow.wastedGpuMs) : incident;
+  if (which === "slow") {
+    const now = slow?.id === incident.id ? slow : besides.find(({ id }) => id === incident.id);
+    return now ? withWaste(incident, now.wastedGpuMs) : incident;
+  }
   const gpus = run?.gpus ?? saved?.worldSize ?? 0;
   return withWaste(incident, Math.max(0, nowMs - incident.onsetMs) * gpus);
 }
 
-/** GPU-milliseconds lost in this run so far, by all its incidents. */
+/** GPU-milliseconds lost so far, by all incidents of all runs. */
 export function wastedGpuMs(state: JobState, nowMs: number): number {
-  const name = runName(state);
-  const open = openIncidents(state, nowMs).filter(({ run }) => run === name);
-  return open.reduce((sum, one) => sum + one.wastedGpuMs, state.wastedBefore);
+  const { still, wastedBefore } = state;
+  const open = [still && withWasteNow(state, "still", still, nowMs), ...openSlowdowns(state)];
+  return open.reduce((sum, one) => sum + (one?.wastedGpuMs ?? 0), wastedBefore);
 }
 
-export function runName({ run, saved }: JobState): string {
+/** Open slowdowns, the newest first. */
+export function openSlowdowns({ slow, besides }: Pick<JobState, "slow" | "besides">): Incident[] {
+  return slow ? [slow, ...besides] : [...besides];
+}
+
+function runName({ run, saved }: JobState): string {
   return run?.run ?? saved?.run ?? "";
 }
 
 export function savedState(state: JobState): SavedJobState {
-  const { run, saved, baselineMs, wastedBefore, slow, still, recent, earlier, seenMs } = state;
+  const { run, saved, baselineMs, wastedBefore, slow, besides, still, recent, earlier } = state;
   return {
     run: runName(state),
     startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
@@ -166,11 +179,13 @@ export function savedState(state: JobState): SavedJobState {
     baselineMs,
     wastedGpuMs: wastedBefore,
     slow,
+    besides,
+    levels: Object.fromEntries(state.levels),
     still,
     recent,
     earlier,
     lastIteration: run ? run.lastIteration : (saved?.lastIteration ?? -1),
-    seenMs,
+    seenMs: state.seenMs,
     hasEnded: hasEnded(state),
   };
 }
@@ -202,11 +217,14 @@ export interface SavedJobState {
   readonly worldSize: number;
   readonly baselineMs: number | null;
   readonly slow: Incident | null;
+  /** Absent, as are the levels, in documents of older services. */
+  readonly besides?: readonly Incident[];
+  readonly levels?: Readonly<Record<string, CulpritLevel>>;
   readonly still: Incident | null;
   readonly recent: Incident | null;
   /** Those resolved before it: alerts about them may still be due. */
   readonly earlier: readonly Incident[];
-  /** GPU-milliseconds lost in this run by resolved incidents; absent in documents of older services. */
+  /** GPU-milliseconds lost by resolved incidents; absent in documents of older services. */
   readonly wastedGpuMs?: number;
   readonly lastIteration: number;
   /** When an agent last reported the job, and whether all agents have reported its end. */
@@ -233,6 +251,7 @@ export function documentOf(value: unknown): JobDocument | null {
     typeof document.job === "string" &&
     typeof document.run === "string" &&
     Array.isArray(document.unsaved) &&
+    (document.besides === undefined || Array.isArray(document.besides)) &&
     [document.slow, document.still, document.recent].every(
       (one) => one === null || typeof one?.id === "string",
     );

@@ -70,7 +70,7 @@ export class LeasedJob {
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
   /** Changes of a record that leave its verdict alone propose nothing new. */
-  #proposedFor: Verdict | null = null;
+  readonly #proposedFor = new WeakSet<Verdict>();
 
   constructor(options: LeasedJobOptions) {
     this.#options = options;
@@ -182,7 +182,7 @@ export class LeasedJob {
   async recover(): Promise<void> {
     this.writer.flush();
     if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
-    for (const incident of this.#records()) {
+    for (const incident of this.records) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
       void this.#options.actions.runAutomatic(recovered);
@@ -282,8 +282,9 @@ export class LeasedJob {
   async #save(save: SaveDecision): Promise<void> {
     const { incident } = save;
     await this.writer.save(incident);
-    if (incident.verdict !== null && incident.verdict !== this.#proposedFor && isOpen(incident)) {
-      this.#proposedFor = incident.verdict;
+    const { verdict } = incident;
+    if (verdict !== null && !this.#proposedFor.has(verdict) && isOpen(incident)) {
+      this.#proposedFor.add(verdict);
       await this.#propose(incident);
     }
     this.#dispatch({ type: "saved", save });
@@ -306,13 +307,14 @@ export class LeasedJob {
     return incident;
   }
 
-  #records(): Incident[] {
-    const { slow, still, recent, earlier } = this.#state;
-    return [slow, still, recent, ...earlier].filter((one) => one !== null);
+  /** Its incidents that are open, and the last ones that were. */
+  get records(): readonly Incident[] {
+    const { slow, besides, still, recent, earlier } = this.#state;
+    return [slow, ...besides, still, recent, ...earlier].filter((one) => one !== null);
   }
 
   #latest(id: string): Incident | undefined {
-    return this.#records().find((one) => one.id === id);
+    return this.records.find((one) => one.id === id);
   }
 
   /** For whichever service compares the site's machines. */

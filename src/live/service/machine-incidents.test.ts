@@ -30,7 +30,10 @@ async function seenMachine(job: PlacedJob | null = JOB): Promise<SeenMachine> {
   return { job, faulty: report.faulty[0]!, verdict: (): Verdict => verdictOf("node003") };
 }
 
-function watching(known: { incidents: Incident[]; recent: Incident[] }) {
+function watching(
+  known: { incidents: Incident[]; recent: Incident[] },
+  accused: ReadonlySet<string> = new Set(),
+) {
   let nowMs = 1_795_000_000_000;
   const saved: Incident[] = [];
   const audit: string[] = [];
@@ -57,6 +60,7 @@ function watching(known: { incidents: Incident[]; recent: Incident[] }) {
       relapseMs: 600_000,
       save: async (incident) => void saved.push(incident),
       actions,
+      accused: () => accused,
     },
     known,
   );
@@ -71,6 +75,18 @@ function watching(known: { incidents: Incident[]; recent: Incident[] }) {
 const NOTHING = { incidents: [], recent: [] };
 
 describe("incidents of machines", () => {
+  it("are none where an incident of a job accuses the machine, or did until a short while ago: metrics lag", async () => {
+    const accused = new Set(["node003.cluster.local"]);
+    const { incidents, saved, call } = watching(NOTHING, accused);
+    const seen = await seenMachine();
+    await call(seen);
+    await call(seen);
+    expect([incidents.open, saved]).toEqual([[], []]);
+    accused.clear();
+    await call(seen);
+    expect(incidents.open).toHaveLength(1);
+  });
+
   it("are suspected, confirmed with proposed actions, and resolved, as incidents of the job", async () => {
     const { incidents, saved, audit, call } = watching(NOTHING);
     const seen = await seenMachine();

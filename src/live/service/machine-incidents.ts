@@ -4,6 +4,7 @@
  */
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import { NO_ONE_JOB } from "../../model/incident.ts";
+import { shortName } from "../../model/machine-names.ts";
 import type { FaultyMachine } from "../../model/machine-report.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
@@ -26,6 +27,11 @@ export interface MachineIncidentsOptions {
   nowMs(this: void): number;
   readonly relapseMs: number;
   save(this: void, incident: Incident): Promise<void>;
+  /**
+   * Machines that an incident of a job accuses, or accused until one window of the metrics ago: metrics lag, and what
+   * they show belongs to that incident.
+   */
+  accused?(this: void): ReadonlySet<string>;
   readonly actions: Pick<Actions, "propose" | "runAutomatic" | "recover">;
 }
 
@@ -95,9 +101,12 @@ export class MachineIncidents {
   ): Promise<readonly { readonly id: string; readonly machine: string }[]> {
     const drawn: { id: string; machine: string }[] = [];
     const keys = new Set<string>();
+    const accused = new Set([...(this.#options.accused?.() ?? [])].map(shortName));
     for (const one of seen) {
       const { machine } = one.faulty;
-      keys.add(keyOf(one.job?.job ?? null, machine));
+      const key = keyOf(one.job?.job ?? null, machine);
+      if (accused.has(shortName(machine)) && !this.#open.has(key)) continue;
+      keys.add(key);
       const incident = await this.#see(one);
       if (incident) drawn.push({ id: incident.id, machine });
     }

@@ -316,9 +316,21 @@ export class Service {
         pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
         trouble: this.publisher.trouble,
       },
-      incidents: { nowMs, relapseMs, actions: this.actions },
+      incidents: {
+        nowMs,
+        relapseMs,
+        actions: this.actions,
+        accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
+      },
       writing: this.#writing(),
     });
+  }
+
+  /** By incidents of jobs that are open, or were at that time. */
+  #accusedMachines(sinceMs: number): Set<string> {
+    const incidents = [...this.jobs.values()].flatMap((job) => job.records);
+    const late = incidents.filter(({ resolvedMs }) => (resolvedMs ?? Infinity) >= sinceMs);
+    return new Set(late.flatMap(({ machines }) => machines));
   }
 
   /** What is known of a job beside its agents. */

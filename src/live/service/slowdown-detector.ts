@@ -61,6 +61,8 @@ const CHANGED = 1.1;
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
 const BACK_ITERATIONS = 4;
+/** Healthy iterations in a row that end a slow stretch, where another one follows before the job counts as back. */
+const GAP = 2;
 /** A change of the level by less is none of ours. */
 const MATTERS = 1.05;
 
@@ -106,6 +108,15 @@ export class SlowdownDetector {
     return this.#isSettled;
   }
 
+  /** Whether the last iterations were slow: what a search found counts only while the stretch lasts. */
+  get lasts(): boolean {
+    const suspicion = this.#suspicion;
+    if (!suspicion || suspicion.intermittent) return suspicion !== null;
+    const last = this.#last.filter(({ iteration }) => iteration >= suspicion.slowFrom).slice(-GAP);
+    const back = backMs(suspicion);
+    return last.length < GAP || last.some(({ ms }) => ms >= back);
+  }
+
   /** Somebody was found: one more look, to be surer. */
   settle(): void {
     this.#isSettled = true;
@@ -143,7 +154,8 @@ export class SlowdownDetector {
       const isSame =
         known !== null &&
         !known.intermittent &&
-        Math.abs(known.slowFrom - suspicion.slowFrom) <= PLAIN_ITERATIONS;
+        // The tracker may date it to a stretch before this one, which is over.
+        suspicion.slowFrom <= known.slowFrom + PLAIN_ITERATIONS;
       if (isSame) {
         this.#suspicion = { ...known, afterMs: shift.afterMs, isTentative: false };
         this.#window.drop((number) => number >= known.slowFrom);
@@ -236,8 +248,7 @@ export class SlowdownDetector {
   }
 
   #follow(suspicion: SuspectedSlowdown): SlowdownDecision[] {
-    const { beforeMs, afterMs } = suspicion;
-    const back = beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
+    const back = backMs(suspicion);
     const since = this.#last.filter(({ iteration }) => iteration >= suspicion.slowFrom);
     if (
       since.length > BACK_ITERATIONS &&
@@ -249,6 +260,21 @@ export class SlowdownDetector {
         this.#window.drop((iteration) => iteration >= suspicion.slowFrom);
       for (const { ms } of since.slice(-BACK_ITERATIONS)) if (ms < back) this.#remember(ms);
       return [{ do: "recovered", suspicion }];
+    }
+    const last = since.at(-1);
+    const gap = since.slice(-1 - GAP, -1);
+    if (last && last.ms >= back && gap.length === GAP && gap.every(({ ms }) => ms < back)) {
+      // Slow again after a healthy gap: this may be somebody else, so the stretch before it is not searched with it.
+      this.#begin(
+        {
+          ...suspicion,
+          slowFrom: last.iteration,
+          fromMs: last.startMs,
+          isTentative: suspicion.isTentative && !this.#isSettled,
+        },
+        last.iteration,
+      );
+      return [];
     }
     if (this.#isSettled) {
       if (!this.#isDueAgain()) return [];
@@ -287,6 +313,11 @@ export class SlowdownDetector {
     const last = this.#last.slice(-iterations);
     return last.length === iterations && last.every(({ ms }) => ms > least);
   }
+}
+
+/** Iterations that take less are as before. */
+function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
+  return beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
 }
 
 /** From one iteration to the next: a level that moved a little in between, or a slow stretch nobody saw, is no noise. */

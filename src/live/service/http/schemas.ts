@@ -26,7 +26,7 @@ export const jobView: z.ZodType<JobView> = z.object({
   levelMs: z.number().nullable().describe("an iteration now"),
   baselineMs: z.number().nullable().describe("an iteration when healthy"),
   incident: z.string().nullable().describe("id of the open incident"),
-  wastedGpuMs: z.number().describe("GPU-milliseconds lost in this run so far"),
+  wastedGpuMs: z.number().describe("GPU-milliseconds lost so far, in all its runs"),
   lacks: texts.describe("what is missing or was dropped, a sentence each"),
 });
 
@@ -59,6 +59,10 @@ export const incident: z.ZodType<Incident> = z.object({
     .object({ slow: z.number(), of: z.number(), ratio: z.number() })
     .exactOptional()
     .describe("where iterations are slow now and then: how many of how many, by how many times"),
+  ending: z
+    .enum(["fixed", "passed", "restarted", "ended", "withdrawn"])
+    .exactOptional()
+    .describe("how a job's slowdown or standstill ended"),
   relapses: z.number(),
   validation: z
     .object({

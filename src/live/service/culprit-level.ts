@@ -1,0 +1,104 @@
+/**
+ * How slow a culprit is by itself, whatever else is slow in its job: the time of its ranks outside communication; of
+ * network devices, the time of an iteration that no rank's own work accounts for.
+ */
+import { median } from "../../maths/robust.ts";
+import type { Suspect } from "../../model/verdict.ts";
+import { isOfNetwork } from "./incident-lifecycle.ts";
+import type { JobRun } from "./job-run.ts";
+
+export interface CulpritLevel {
+  /** Milliseconds an iteration: before it was slow, and while it is. */
+  readonly beforeMs: number;
+  readonly slowMs: number;
+  /** It is slower than before by itself, as far as its times can show. */
+  readonly isUp: boolean;
+  /** The longest that iterations of the whole job took meanwhile. */
+  readonly peakMs: number;
+}
+
+const BEFORE = 16;
+const LAST = 4;
+/** Of the job's iteration: a culprit that took longer by less does not show in its own time. */
+const SHOWS = 0.03;
+/** Back: nearer to before than to slow, by this much of the way. */
+const BACK = 0.3;
+/** A network device can only be seen to be fixed where the job became faster by so much. */
+const FASTER = 0.97;
+
+/** null where iterations from before are no longer at hand. */
+export function culpritLevel(
+  run: JobRun,
+  suspect: Suspect,
+  fromIteration: number,
+): CulpritLevel | null {
+  const numbers = countedIterations(run);
+  const earlier = numbers.filter((number) => number < fromIteration).slice(-BEFORE);
+  const later = numbers.filter((number) => number >= fromIteration).slice(-LAST);
+  const beforeMs = median(timesOf(run, suspect, earlier));
+  const slowMs = median(timesOf(run, suspect, later));
+  const peakMs = paceMs(run, later);
+  if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
+  return { beforeMs, slowMs, isUp: slowMs - beforeMs > SHOWS * peakMs, peakMs };
+}
+
+/** Whether the culprit was as fast as before in each of the last so many iterations. */
+export function isBack(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  iterations: number,
+): boolean {
+  if (!level.isUp) return false;
+  const last = countedIterations(run).slice(-iterations);
+  if (isOfNetwork(suspect) && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
+  const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
+  const times = timesOf(run, suspect, last);
+  return times.length === iterations && times.every((ms) => ms < limit);
+}
+
+export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {
+  const nowMs = paceMs(run, countedIterations(run).slice(-LAST));
+  return nowMs > level.peakMs ? { ...level, peakMs: nowMs } : level;
+}
+
+/** What the last iterations took; NaN where there are none. */
+export function lastPaceMs(run: JobRun): number {
+  return paceMs(run, countedIterations(run).slice(-LAST));
+}
+
+function paceMs({ points }: JobRun, numbers: readonly number[]): number {
+  return median(numbers.map((number) => points.whole(number)?.durationMs ?? NaN));
+}
+
+function countedIterations({ points, lastIteration, pauses }: JobRun): number[] {
+  return points.iterations.filter((number) => number <= lastIteration && !pauses.has(number));
+}
+
+function timesOf(run: JobRun, suspect: Suspect, numbers: readonly number[]): number[] {
+  return numbers.map((number) => timeOf(run, suspect, number)).filter((ms) => !Number.isNaN(ms));
+}
+
+function timeOf({ points }: JobRun, suspect: Suspect, iteration: number): number {
+  const row = points.rowOf(iteration);
+  if (!row) return NaN;
+  const own = (slot: number): number =>
+    row.durationMs[slot]! -
+    (row.collectiveMs[slot]! || 0) -
+    (row.sendMs[slot]! || 0) -
+    (row.recvMs[slot]! || 0);
+  if (!isOfNetwork(suspect))
+    return median(
+      suspect.ranks
+        .map((rank) => points.slotOf(rank))
+        .filter((slot) => slot >= 0)
+        .map(own)
+        .filter((ms) => !Number.isNaN(ms)),
+    );
+  let longest = -Infinity;
+  for (let slot = 0; slot < row.durationMs.length; slot++) {
+    const ms = own(slot);
+    if (ms > longest) longest = ms;
+  }
+  return (points.whole(iteration)?.durationMs ?? NaN) - longest;
+}
