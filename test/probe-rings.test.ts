@@ -180,7 +180,7 @@ describe("kernels out of rings", () => {
     // Three gaps of 0.5 ms in which a launched kernel had not begun; the first comes after the step's own idle time.
     expect(first!.vMinority[5]).toBeGreaterThan(0.14);
     expect(first!.intraStalls["garbage-collection"].every((share) => share === 0)).toBe(true);
-    expect(run.lacks![0]).toMatch(/matrix products and communication only/);
+    expect(run.lacks![0]).toMatch(/record communication, and matrix products/);
     const { findings, didNotRun } = await ask(job, ENV);
     expect(didNotRun).toEqual([]);
     expect(fuse(job, findings, didNotRun).suspects).toEqual([]);

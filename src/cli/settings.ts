@@ -115,7 +115,8 @@ function set(command: Command, option: Option, given: unknown, where: string): v
   const value = isFlag(option) ? flagValue(option, given, where) : valueOf(option, given, where);
   if (value === undefined) return;
   // The command line replaces what is a default, and adds to other lists.
-  option.default(value);
+  // Its value may be a secret, and help is pasted into tickets.
+  option.default(value, `set by ${where}`);
   command.setOptionValueWithSource(option.attributeName(), value, "config");
 }
 

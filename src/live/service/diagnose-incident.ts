@@ -223,16 +223,17 @@ async function collectFromAgents(
 /** Names come from agents: only the last part of each, of plain letters, in the agent's own folder. */
 async function write(folder: string, { files }: EvidenceReply): Promise<number> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  let written = 0;
+  const written = new Set<string>();
   for (const { name, bytes } of files) {
-    const plain = basename(name)
-      .replace(/[^A-Za-z0-9._-]/g, "_")
-      .slice(-200);
-    if (plain === "" || /^\.*$/.test(plain)) continue;
+    // Two logs of the same name (torchrun's 0/stdout.log, 1/stdout.log): the second with its folders.
+    const plain = [basename(name), name]
+      .map((one) => one.replace(/[^A-Za-z0-9._-]/g, "_").slice(-200))
+      .find((one) => !/^\.*$/.test(one) && !written.has(one));
+    if (plain === undefined) continue;
     await writeFile(join(folder, plain), bytes, { mode: 0o600 });
-    written++;
+    written.add(plain);
   }
-  return written;
+  return written.size;
 }
 
 function jobFileOf(run: JobRun, incidents: ReadonlyMap<string, number>): object {

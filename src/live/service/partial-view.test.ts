@@ -46,6 +46,15 @@ describe("withUnheard", () => {
     expect(missing).toEqual(["2 of 4 machines are not heard: n1, n2 (ranks 8 and 9)"]);
   });
 
+  it("takes nothing from a verdict whose first suspect is silent: not its sentence, not the runner-up", () => {
+    const { suspects, confidence, summary } = withUnheard(
+      verdictOf(suspect([8]), suspect([1])),
+      UNHEARD,
+    );
+    expect([suspects, confidence]).toEqual([[], 0.3]);
+    expect(summary).not.toContain("somebody hangs");
+  });
+
   it("keeps suspects that are heard, and links with one end that is", () => {
     const { suspects, summary } = withUnheard(
       verdictOf(suspect([1]), suspect([8]), suspect([1, 9])),

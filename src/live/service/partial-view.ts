@@ -44,7 +44,10 @@ export function unheardWords({ machines, ranks, of }: Unheard): string | null {
   return `${machines.length} of ${of} ${are} not heard: ${named}${more} (${rankWords(ranks)})`;
 }
 
-/** The verdict without suspects that are only silent, and with what is not heard under what is missing. */
+/**
+ * The verdict without suspects that are only silent, and with what is not heard under what is missing. Where the first
+ * suspect is one of them, nothing that follows from it stands: not the sentence, not the actions, not the others' rank.
+ */
 export function withUnheard(verdict: Verdict, unheard: Unheard): Verdict {
   const words = unheardWords(unheard);
   if (words === null) return verdict;
@@ -57,11 +60,12 @@ export function withUnheard(verdict: Verdict, unheard: Unheard): Verdict {
   const suspects = verdict.suspects.filter((one) => !isSilent(one));
   const missing = [words, ...verdict.missing];
   if (suspects.length === verdict.suspects.length) return { ...verdict, missing };
-  if (suspects.length > 0) return { ...verdict, suspects, missing };
+  if (suspects[0] === verdict.suspects[0]) return { ...verdict, suspects, missing };
   const what = verdict.kind === "fail-slow" ? "The job is slow" : "The job stands still";
+  const { answer: _, ...rest } = verdict;
   return {
-    ...verdict,
-    suspects,
+    ...rest,
+    suspects: [],
     missing,
     actions: [],
     owner: null,

@@ -147,9 +147,10 @@ export class RegressionDetector {
     // Nothing ended in it: a checkpoint, an evaluation, a hang.
     if (!window) return null;
     if (++this.#windows <= WARM_UP) return null;
-    if (this.#isOfBefore) this.#check(window);
+    // After a restart of the service in the middle of a regression the work is still the same.
+    if (this.#isOfBefore && !this.#isOpen) this.#check(window);
     if (this.#healthy.length < LEAST_HEALTHY) {
-      this.#learn(window, heard);
+      if (!this.#isOpen) this.#learn(window, heard);
       return null;
     }
     return this.#isHigh(window)

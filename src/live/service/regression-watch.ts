@@ -72,7 +72,8 @@ export class RegressionWatch {
     if (this.#detector?.run === run) return this.#detector.of;
     this.#baseline = this.#detector?.of.baseline ?? this.#baseline;
     if (this.#open && this.#open.run !== run.run) this.#resolve(nowMs, "the job was started again");
-    const key = `${run.worldSize} ranks on ${run.machines} machines`;
+    // Not by machines: those of other agents come later.
+    const key = `${run.worldSize} ranks`;
     const isOpen = this.#open?.run === run.run;
     const of = new RegressionDetector(key, this.#baseline, isOpen);
     this.#detector = { run, of };

@@ -9,6 +9,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { IncidentValidation } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { AgentReply } from "../wire/messages.ts";
+import { MOST_WAIT_MS } from "../wire/request-frame.ts";
 import type { DiagnosisEnv } from "./diagnose-incident.ts";
 import type { ValidateDecision } from "./job-events.ts";
 
@@ -48,7 +49,10 @@ export async function validateGroup(
       wanted.set(`${held.agent} ${k}`, { agent: held.agent, agentRun: held.agentRun, group });
     }
   const iterations = Math.max(1, atIteration - run.lastIteration + 1);
-  const waitMs = Math.round(limitMs + iterations * iterationMs + PATIENCE_MS);
+  const waitMs = Math.min(
+    MOST_WAIT_MS,
+    Math.round(limitMs + iterations * iterationMs + PATIENCE_MS),
+  );
   const replies = await Promise.all(
     [...wanted.values()].map(async ({ agent, agentRun, group }): Promise<AgentReply> => {
       const request = {

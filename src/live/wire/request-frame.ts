@@ -17,7 +17,7 @@ import type { AgentRequest, DurationsRequest, Pick } from "./messages.ts";
 import { ASKS, LIMITS } from "./messages.ts";
 
 /** The longest that an agent waits for ranks. */
-const MOST_WAIT_MS = 600_000;
+export const MOST_WAIT_MS = 600_000;
 const MOST_STEPS = 1000;
 const MOST_REPEATS = 100;
 const MOST_MB = 1024;

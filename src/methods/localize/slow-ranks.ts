@@ -45,7 +45,10 @@ const HABIT_SHARE = 0.75;
 const ALSO = 0.7;
 /** Communication that grew by this share of the slow-down is part of it. */
 const NETWORK_SHARE = 0.1;
-/** Of iterations picked for their length all that communicates is a little longer, whoever is at fault. */
+/**
+ * Of iterations picked for their length all that communicates is longer, whoever is at fault: a group of all ranks proves
+ * nothing there, and others must show more.
+ */
 const NETWORK_SHARE_PICKED = 0.4;
 
 /**
@@ -96,10 +99,11 @@ export function locate(
   const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
   const least = slow.isLasting ? NETWORK_SHARE : NETWORK_SHARE_PICKED;
+  const isProof = slowest && (slow.isLasting || slowest.ranks.length < accounts.size);
   return {
     ranks,
     agreement,
-    network: slowest && slowest.growthMs >= least * growthMs ? slowest : null,
+    network: isProof && slowest.growthMs >= least * growthMs ? slowest : null,
     isPlain: network !== null,
     unseen: unseen && unseen.votes >= AGREED * searched ? unseen : null,
   };
