@@ -181,6 +181,11 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
         "rdma_local_ack_timeout_err_total",
       ],
       [`${IB}out_of_sequence_total`, `${IB}local_ack_timeout_err_total`],
+      [
+        `${IB}out_of_sequence_packets_received_total`,
+        `${IB}packet_sequence_errors_total`,
+        `${IB}local_ack_timeout_errors_total`,
+      ],
       [`${IB}roce_adp_retrans_total`],
     ],
     how: "rate",
