@@ -32,7 +32,7 @@ it("writes the ticket beside report and verdict, and prints the same with --mark
     "verdict.json",
   ]);
   expect(stdout).toBe(readFileSync(join(out, "ticket.md"), "utf8"));
-  expect(stdout).toMatch(/^# Crash\n\n\*\*.+\*\*\n\n- Confidence: \d+ %, /);
+  expect(stdout).toMatch(/^# Crash\n\n\*\*.+\*\*\n\nThis ended the job\.\n\n- Confidence: \d+ %, /);
 });
 
 it("lets no line of a log become more than text", async () => {

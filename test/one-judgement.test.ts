@@ -373,7 +373,9 @@ describe("several processes", () => {
   it("the machine that a kernel's or a scheduler's line is about is named", async () => {
     const failed = await asked([...to(5), "srun: error: Node failure on node007"]);
     expect(failed.verdict.suspects[0]).toMatchObject({ machine: "node007", cause: "process-gone" });
-    expect(failed.verdict.summary).toMatch(/^Machine node007 died without an error message/);
+    expect(failed.verdict.summary).toMatch(
+      /^Machine node007 died: srun: error: Node failure on node007/,
+    );
   });
 });
 

@@ -26,6 +26,8 @@ const MAX_MISSING = 4;
 /** Of the culprit's stack and log; the report has all. */
 const MAX_FRAMES = 8;
 const MAX_LOG_LINES = 14;
+/** What follows the key line is mostly the aftermath. */
+const LINES_AFTER_KEY = 1;
 
 /** What the culprit itself left (pipeline/picture.ts). */
 export interface OwnWords {
@@ -122,8 +124,10 @@ function logLines(
   width: number,
   { cyan, dim }: Colours,
 ): string[] {
-  const at = Math.max(0, lines.findLastIndex(({ isKey }) => isKey) + 1 - MAX_LOG_LINES);
-  const shown = lines.slice(at, at + MAX_LOG_LINES);
+  const key = lines.findLastIndex(({ isKey }) => isKey);
+  const end = key < 0 ? lines.length : key + 1 + LINES_AFTER_KEY;
+  const at = Math.max(0, end - MAX_LOG_LINES);
+  const shown = lines.slice(at, end);
   return [
     `  ${rank === null ? "the log" : `rank ${rank}'s log`} ${cyan(cutText(file, width - 20))}`,
     ...shown.map(({ line, text, isKey }) =>

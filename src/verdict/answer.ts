@@ -229,7 +229,10 @@ function slowerWords(
   const fact = slow && factOf(slow, "slow-down");
   // What is slow now and then is said in the effect.
   if (!fact || fact.intermittent) return null;
-  return `${fact.ratio.toFixed(2)} times as long: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
+  const times = `${fact.ratio.toFixed(2)} times as long`;
+  // Durations in no unit: ratios hold, milliseconds do not.
+  if (fact.wastedHours === null) return times;
+  return `${times}: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
 }
 
 /** Of a job that is slow now and then: how often, and by how much. */
