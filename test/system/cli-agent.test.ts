@@ -324,7 +324,7 @@ describe("faultline agent", () => {
     expect(dumped.stderr).toMatch(/^faultline: .*it continues beyond the .* bytes in its header/);
     const read = await run("diagnose", ring.path);
     expect(read.status).toBe(3);
-    expect(read.stderr).toMatch(/goes on behind the .* bytes that its header promises: damaged/);
+    expect(read.stderr).toMatch(/longer than the .* bytes that its header states: damaged/);
   });
 
   it("names a dump after a job without leaving its folder", async () => {

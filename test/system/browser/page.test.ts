@@ -156,6 +156,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     it("shows an incident: who, why, how it spread, what to do", async () => {
       const { url } = await serve();
       const page = await open(`${url}/#/incidents/${SLOW.id}`, { colorScheme });
+      await page.getByText("Show me the proof").click();
       await has(page, "its own time doubled");
       await has(page, SLOW_PICTURE.story!.ends);
       for (const hop of SLOW_PICTURE.story!.hops) await has(page, hop.says);
@@ -166,6 +167,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     it("shows a hang with those who never arrived", async () => {
       const { url } = await serve();
       const page = await open(`${url}/#/incidents/${HUNG.id}`, { colorScheme });
+      await page.getByText("Show me the proof").click();
       await has(page, HANG_PICTURE.story!.ends);
       await look("incident-hang", page);
     });
@@ -185,7 +187,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
       const { url } = await serve();
       for (const hash of ["#/jobs/none", "#/incidents/none", "#/nowhere"]) {
         const page = await open(`${url}/${hash}`, { colorScheme, mayFail: true });
-        await has(page, /no such|nothing|knows no job/i);
+        await has(page, /no such|no page|does not know a job/i);
         await look(`missing-${hash.split("/")[1]}`, page);
       }
     });
