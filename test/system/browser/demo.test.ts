@@ -112,6 +112,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
       await page.getByRole("complementary").getByRole("link").first().click();
       await page.waitForFunction(`location.hash.startsWith("#/incidents/")`);
       const main = page.locator("main");
+      await main.getByText("Show me the proof").click();
       await main.getByText(cause).first().waitFor();
       // A slow link between two machines slows all ranks that talk across it: any of them is right.
       const named = await main.locator(".fl-first h3").innerText();
