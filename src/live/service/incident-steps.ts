@@ -1,9 +1,9 @@
 /** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
-import { intermittentWords, rankWords, thousands } from "../../base/text.ts";
+import { intermittentWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
-import type { Suspect, Verdict } from "../../model/verdict.ts";
-import { culpritLevel, isBack, lastPaceMs, withPeak } from "./culprit-level.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import { culpritLevel } from "./culprit-level.ts";
 import {
   accusesSame,
   confirmed,
@@ -32,6 +32,7 @@ import { type JobState, openSlowdowns, withWasteNow } from "./job-state.ts";
 import { unheardOf, withUnheard } from "./partial-view.ts";
 import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
+import { standstillVerdict } from "./standstill-verdict.ts";
 
 /** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
 const SURE = 0.5;
@@ -219,78 +220,6 @@ function measure(
   if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
   const level = culpritLevel(state.run, first, slowFrom);
   if (level) state.levels = new Map(state.levels).set(id, level);
-}
-
-/** Where several are slow, each is looked at by itself: one that is fixed closes alone. */
-export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
-  const open = openSlowdowns(state);
-  if (open.length < 2) return;
-  const areOfNetwork = open.filter(isNetworks);
-  let left = open.length;
-  const saysFixed = `fixed; others are still slow, and iterations take ${thousands(Math.round(lastPaceMs(run)))} ms`;
-  for (const incident of open) {
-    const { id } = incident;
-    const level = state.levels.get(id);
-    if (level) state.levels = new Map(state.levels).set(id, withPeak(run, level));
-    const isDue = state.steps.some((step) => step.step === "resolve-one" && step.id === id);
-    // The last one ends with the job's pace.
-    // What two network devices add to an iteration cannot be told apart.
-    const isShared = isNetworks(incident) && areOfNetwork.length > 1;
-    if (!isDue && (left === 1 || isShared || !isFixed(state, incident, run))) continue;
-    left--;
-    if (!isDue) enqueue(state, { step: "resolve-one", id, ending: "fixed", says: saysFixed });
-  }
-}
-
-function isNetworks({ verdict }: Incident): boolean {
-  const [first] = verdict?.suspects ?? [];
-  return first !== undefined && isOfNetwork(first);
-}
-
-function isFixed(
-  { levels }: JobState,
-  { id, verdict }: Incident,
-  run: JobRun,
-  iterations = BACK_ALONE,
-): boolean {
-  const [first] = verdict?.suspects ?? [];
-  const level = levels.get(id);
-  return first !== undefined && level !== undefined && isBack(run, first, level, iterations);
-}
-
-/** Iterations in which a culprit is as before: by itself while others are slow, and where the whole job is back. */
-const BACK_ALONE = 4;
-const BACK_TOGETHER = 2;
-/** Above this much of the healthy pace, the job may be faster because one of several culprits is fixed. */
-const USUAL = 1.05;
-
-/**
- * The job's pace is back. Where several were slow and the pace is nearly back only, those that are seen to be slow still
- * go on: the pace that they leave, or null where all is over.
- */
-export function onRecovered(
-  { state }: Turn,
-  run: JobRun,
-  { beforeMs }: SuspectedSlowdown,
-): number | null {
-  const open = openSlowdowns(state);
-  const paceMs = lastPaceMs(run);
-  const isSlow = (one: Incident): boolean =>
-    state.levels.get(one.id)?.isUp === true && !isFixed(state, one, run);
-  const slow = paceMs > USUAL * beforeMs ? open.filter(isSlow) : [];
-  if (slow.length > 0 && slow.length < open.length) {
-    lookAtEach({ state }, run);
-    return paceMs;
-  }
-  const pace = `iterations take ${thousands(Math.round(paceMs))} ms again`;
-  for (const one of open.slice(1).reverse()) {
-    const ending = isFixed(state, one, run, BACK_TOGETHER) ? "fixed" : "passed";
-    enqueue(state, { step: "resolve-one", id: one.id, ending, says: `${ending}; ${pace}` });
-  }
-  if (!state.slow) return null;
-  const ending = isFixed(state, state.slow, run, BACK_TOGETHER) ? "fixed" : "passed";
-  enqueue(state, { step: "resolve", which: "slow", ending, says: `${ending}; ${pace}` });
-  return null;
 }
 
 /** A second verdict that names the same suspects, no surer. */
@@ -574,66 +503,4 @@ export function enqueue(state: Turn["state"], step: JobStep): void {
 
 export function enqueueDecision(state: Turn["state"], decision: CollectDecision): void {
   enqueue(state, { step: "decide", decision });
-}
-
-const SURE_OF_PROCESSES = 0.6;
-const UNSURE_OF_PROCESSES = 0.3;
-const MOST_SUSPECTS = 64;
-
-/**
- * The verdict of a standstill: that of the evidence, or, where the evidence says no more, what the service itself knows of
- * ranks that are gone or stopped. `diagnosed`: the verdict on the evidence, where there is one.
- */
-function standstillVerdict(
-  run: JobRun,
-  kind: "hang" | "crash",
-  ranks: readonly Rank[],
-  says: string,
-  diagnosed: Verdict | null,
-): Verdict {
-  if (diagnosed && (diagnosed.suspects.length > 0 || diagnosed.kind === kind)) return diagnosed;
-  const blamed = ranks.slice(0, MOST_SUSPECTS);
-  const cause = kind === "crash" ? "process-gone" : "process-stopped";
-  const suspects = blamed.map((rank): Suspect => ({
-    type: "rank",
-    ranks: [rank],
-    machine: run.ranks.get(rank)?.machine ?? null,
-    link: null,
-    name: null,
-    cause,
-    score: Math.floor((1000 * SURE_OF_PROCESSES) / Math.max(1, blamed.length)) / 1000,
-    why: says,
-    evidence: ["f1"],
-  }));
-  const who =
-    suspects.length > 0
-      ? `${rankWords(ranks)} ${kind === "crash" ? "died" : "stopped"}, which stops the job`
-      : says;
-  const finding = {
-    id: "f1",
-    method: "live/processes" as const,
-    says,
-    weight: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
-    at: [],
-    data: { fact: "remark" } as const,
-  };
-  return {
-    schema: "faultline.verdict/1",
-    kind,
-    summary: `${who}. ${diagnosed ? "The collected evidence shows no more." : "No evidence could be collected."}`,
-    confidence: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
-    when: {
-      iteration: run.lastIteration >= 0 ? run.lastIteration + 1 : null,
-      from: null,
-      to: null,
-    },
-    suspects,
-    victims: [],
-    owner: null,
-    actions: [],
-    findings: [finding],
-    inputs: diagnosed?.inputs ?? [],
-    missing: diagnosed?.missing ?? [],
-    wouldHelp: diagnosed?.wouldHelp ?? [],
-  };
 }

@@ -12,8 +12,6 @@ import {
   onCollected,
   onLocalized,
   onSaved,
-  lookAtEach,
-  onRecovered,
   recentSlowdowns,
   type Turn,
 } from "./incident-steps.ts";
@@ -25,6 +23,7 @@ import {
   type SlowdownDecision,
   type SuspectedSlowdown,
 } from "./slowdown-detector.ts";
+import { lookAtEach, onRecovered } from "./slowdown-endings.ts";
 import { StandstillDetector } from "./standstill-detector.ts";
 
 /** Points that a known level stands for. */

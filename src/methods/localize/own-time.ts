@@ -67,7 +67,7 @@ export function ownTimeSuspects(
   const ways = [
     [slowerOnes, MIN_ITERATIONS],
     [alwaysSlowOnes, MIN_ALWAYS],
-    [spikingOnes, MIN_ITERATIONS],
+    [(all: Ranked) => spikingOnes(all, BY_CHANCE), MIN_ITERATIONS],
   ] as const;
   for (const [find, least] of ways) {
     const all = [...accounts].filter(([, account]) => settled(account).length >= least);
@@ -197,7 +197,7 @@ export function habituallySlow(
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
   isSlow: (iteration: number) => boolean,
 ): OwnTimeSuspect[] {
-  const found = spikingOnes([...accounts], () => false, BY_CHANCE_LIVE).map((suspect) => {
+  const found = spikingOnes([...accounts], BY_CHANCE_LIVE).map((suspect) => {
     const { iteration } = accounts.get(suspect.rank)!;
     return { ...suspect, slow: suspect.slow.filter((i) => isSlow(iteration[i]!)) };
   });
@@ -205,7 +205,7 @@ export function habituallySlow(
 }
 
 /** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */
-function spikingOnes(all: Ranked, _: unknown, byChance = BY_CHANCE): OwnTimeSuspect[] {
+function spikingOnes(all: Ranked, byChance: number): OwnTimeSuspect[] {
   const spikes = ownSpikes(all.map(([, account]) => account));
   const total = spikes.reduce((count, list) => count + list.length, 0);
   return all.flatMap(([rank, account], k) => {
