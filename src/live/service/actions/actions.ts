@@ -165,7 +165,10 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
         await write(who, "run", incident.id, action.id, found.words);
         await env.put(incident.id, changed(action, { state: "running", outcome: "" }));
       } catch (error) {
-        return await refuse(order, `not run, for it could not be written down: ${messageOf(error)}`);
+        return await refuse(
+          order,
+          `not run, for it could not be written down: ${messageOf(error)}`,
+        );
       }
       if (started.size >= MOST_STARTED) started.delete(started.keys().next().value!);
       started.set(key, false);
@@ -213,7 +216,10 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       await write(who, "undo", incident.id, action.id, back.words);
       await env.put(incident.id, changed(action, { state: "undoing" }));
     } catch (error) {
-      return await refuse(order, `not undone, for it could not be written down: ${messageOf(error)}`);
+      return await refuse(
+        order,
+        `not undone, for it could not be written down: ${messageOf(error)}`,
+      );
     }
     const result = await carriedOut(back.run, env);
     if (result.state !== "done")

@@ -197,7 +197,13 @@ function otherActions(
     words.add(word);
     if (TAKE_OUT.includes(word) && !best) return [];
     const isOut = TAKE_OUT.includes(word);
-    const action = actionOf(incident, word, target, isOut ? why + replacementWords(data) : why, data);
+    const action = actionOf(
+      incident,
+      word,
+      target,
+      isOut ? why + replacementWords(data) : why,
+      data,
+    );
     return canDo(action, config) ? [{ ...action, canRun: true }] : [];
   });
 }

@@ -38,7 +38,11 @@ export function planFor(
 }
 
 function taskOf(action: IncidentAction, incident: Incident): Task | Refused {
-  const { machine = null, replacement = null, cause } = action.data as Record<string, unknown> & {
+  const {
+    machine = null,
+    replacement = null,
+    cause,
+  } = action.data as Record<string, unknown> & {
     machine?: unknown;
     replacement?: unknown;
     cause?: unknown;

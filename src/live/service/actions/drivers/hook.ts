@@ -5,7 +5,15 @@ import { post } from "../../alerts/post.ts";
 import { type HookPlan, planOf, planWords } from "../hooks.ts";
 import { type CommandResult, environmentOf, runCommand } from "../run-command.ts";
 import type { ActionHook } from "../types.ts";
-import { done, type DriverEnv, failed, type Outcome, type Plan, type Refused, unknown } from "./driver.ts";
+import {
+  done,
+  type DriverEnv,
+  failed,
+  type Outcome,
+  type Plan,
+  type Refused,
+  unknown,
+} from "./driver.ts";
 
 export function hookPlan(
   action: IncidentAction,

@@ -93,7 +93,8 @@ export function apiCall({ server, token, ca }: ApiAccess, timeoutMs: number): Ap
 
 /** Why the API server refused, for people; `what`: "patch nodes". */
 export function refusalWords({ status, body }: ApiAnswer, what: string): string {
-  const message = typeof body["message"] === "string" ? cutText(harmless(body["message"]), 300) : "";
+  const message =
+    typeof body["message"] === "string" ? cutText(harmless(body["message"]), 300) : "";
   const said = message === "" ? "" : `: ${message}`;
   switch (status) {
     case 401:

@@ -5,7 +5,15 @@
  * service made good.
  */
 import { createHash } from "node:crypto";
-import { type DriverEnv, done, failed, type Outcome, type Plan, type Task, unknown } from "./driver.ts";
+import {
+  type DriverEnv,
+  done,
+  failed,
+  type Outcome,
+  type Plan,
+  type Task,
+  unknown,
+} from "./driver.ts";
 import { type ApiCall, NoAnswer, refusalWords } from "./kubernetes-api.ts";
 
 export const WORKLOAD_KINDS = ["Job", "JobSet", "PyTorchJob", "VolcanoJob"] as const;
@@ -99,13 +107,16 @@ export function restartPlan(
     for (let attempt = 0; ; attempt++) {
       const seen = await read(path, what, may, shape.suspend, call);
       if ("how" in seen) return seen;
-      if (seen.mark === `${task.id} resumed`) return done(`${what} was restarted by this action already`);
+      if (seen.mark === `${task.id} resumed`)
+        return done(`${what} was restarted by this action already`);
       if (seen.mark === `${task.id} suspended`) return await resume(env);
       if (seen.isFinished) return failed(`nothing was changed: ${what} has ended`);
       if (seen.isSuspended)
         return failed(`nothing was changed: ${what} was suspended by somebody else`);
       if (seen.isQueued)
-        return failed(`nothing was changed: Kueue decides when ${what} is suspended; restart it there`);
+        return failed(
+          `nothing was changed: Kueue decides when ${what} is suspended; restart it there`,
+        );
       try {
         const answer = await write("suspended", seen.version);
         if (answer.status === 409 && attempt === 0) continue;
@@ -265,7 +276,8 @@ function volcanoPlan(task: Task, namespace: string, name: string, call: ApiCall)
       const seen = await read(path, what, plural, [], call);
       if ("how" in seen) return unknown(seen.says);
       const [by, retries] = (seen.mark ?? "").split(" ");
-      if (by !== task.id) return failed(`it was not done: ${what} was not restarted by this action`);
+      if (by !== task.id)
+        return failed(`it was not done: ${what} was not restarted by this action`);
       return seen.retries > Number(retries)
         ? done(`${what} was restarted`)
         : unknown(`${what} is marked for a restart, and has not restarted since`);

@@ -4,7 +4,15 @@
  * only what this action changed, and after kill -9 the mark says whether it was done.
  */
 import { count } from "../../../../base/text.ts";
-import { type Outcome, type Plan, type Refused, type Task, done, failed, unknown } from "./driver.ts";
+import {
+  type Outcome,
+  type Plan,
+  type Refused,
+  type Task,
+  done,
+  failed,
+  unknown,
+} from "./driver.ts";
 import { type ApiAccess, type ApiCall, apiCall, NoAnswer, refusalWords } from "./kubernetes-api.ts";
 import { restartPlan, type Workload } from "./kubernetes-restart.ts";
 
@@ -45,7 +53,8 @@ export function kubernetesPlan(task: Task, config: KubernetesConfig): Plan | Ref
     case "replace-machine":
     case "restart-without":
       if (machine === null) return { refused: "the verdict names no machine" };
-      if (!config.pods) return { refused: "the configuration does not say which pods are the job's" };
+      if (!config.pods)
+        return { refused: "the configuration does not say which pods are the job's" };
       return replacePlan(task, machine, config, config.pods, call);
     default:
       return { refused: `the driver of Kubernetes cannot do ${task.do}` };
@@ -67,12 +76,7 @@ interface SeenNode {
 
 type CordonPlan = Plan & Required<Pick<Plan, "undo" | "settle">>;
 
-function cordonPlan(
-  { id }: Task,
-  machine: string,
-  taint: Taint | null,
-  call: ApiCall,
-): CordonPlan {
+function cordonPlan({ id }: Task, machine: string, taint: Taint | null, call: ApiCall): CordonPlan {
   const path = `/api/v1/nodes/${encodeURIComponent(machine)}`;
   const tainting = taint === null ? "" : ` and taint it ${taintWords(taint)}`;
   const isOurTaint = (one: Partial<Taint>): boolean =>
@@ -83,10 +87,16 @@ function cordonPlan(
     if (mark?.by === id)
       return { outcome: done(`${machine} was cordoned by this action already`, true) };
     if (mark)
-      return { outcome: done(`${machine} was cordoned by another action of Faultline: nothing was changed`) };
+      return {
+        outcome: done(
+          `${machine} was cordoned by another action of Faultline: nothing was changed`,
+        ),
+      };
     const isTainted = taint === null || taints.some(isOurTaint);
     if (isCordoned && isTainted)
-      return { outcome: done(`${machine} was cordoned before by somebody else: nothing was changed`) };
+      return {
+        outcome: done(`${machine} was cordoned before by somebody else: nothing was changed`),
+      };
     const own: Mark = { by: id, cordoned: !isCordoned, tainted: taint !== null && !isTainted };
     return {
       patch: {
@@ -96,12 +106,17 @@ function cordonPlan(
           ...(own.tainted ? { taints: [...taints, taint] } : {}),
         },
       },
-      then: done(`${machine} is cordoned${own.tainted ? ` and tainted ${taintWords(taint!)}` : ""}`, true),
+      then: done(
+        `${machine} is cordoned${own.tainted ? ` and tainted ${taintWords(taint!)}` : ""}`,
+        true,
+      ),
     };
   };
   const uncordon = ({ mark, taints, version }: SeenNode): Change => {
     if (mark?.by !== id)
-      return { outcome: done(`${machine} is no longer cordoned by this action: nothing was changed`) };
+      return {
+        outcome: done(`${machine} is no longer cordoned by this action: nothing was changed`),
+      };
     return {
       patch: {
         metadata: { resourceVersion: version, annotations: { [MARK]: null } },
@@ -138,9 +153,7 @@ function cordonPlan(
   };
 }
 
-type Change =
-  | { readonly outcome: Outcome }
-  | { readonly patch: unknown; readonly then: Outcome };
+type Change = { readonly outcome: Outcome } | { readonly patch: unknown; readonly then: Outcome };
 
 /** Reads, then writes what it read a version of; once more where somebody else wrote meanwhile. */
 async function change(
@@ -167,11 +180,7 @@ async function change(
   }
 }
 
-async function readNode(
-  machine: string,
-  path: string,
-  call: ApiCall,
-): Promise<SeenNode | Outcome> {
+async function readNode(machine: string, path: string, call: ApiCall): Promise<SeenNode | Outcome> {
   try {
     const answer = await call("GET", path);
     if (answer.status === 404)
@@ -294,7 +303,8 @@ async function evictAll(
 ): Promise<Outcome> {
   let evicted = 0;
   for (const { name, uid } of pods) {
-    const so = evicted === 0 ? "no pod was evicted" : `${evicted} of ${pods.length} pods were evicted`;
+    const so =
+      evicted === 0 ? "no pod was evicted" : `${evicted} of ${pods.length} pods were evicted`;
     try {
       const answer = await call("POST", `${base}/${encodeURIComponent(name)}/eviction`, {
         apiVersion: "policy/v1",
@@ -313,13 +323,18 @@ async function evictAll(
       else return failed(`${so}: ${refusalWords(answer, "create pods/eviction")}`);
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error;
-      return (error.isSent ? unknown : failed)(`${so}, and of ${name} nobody knows: ${error.message}`);
+      return (error.isSent ? unknown : failed)(
+        `${so}, and of ${name} nobody knows: ${error.message}`,
+      );
     }
   }
   return done(
     pods.length === 0
       ? "the job has no pod there"
-      : `evicted ${pods.map(({ name }) => name).slice(0, 8).join(", ")}${pods.length > 8 ? ` and ${pods.length - 8} more` : ""}`,
+      : `evicted ${pods
+          .map(({ name }) => name)
+          .slice(0, 8)
+          .join(", ")}${pods.length > 8 ? ` and ${pods.length - 8} more` : ""}`,
   );
 }
 

@@ -5,7 +5,16 @@
  */
 import { harmless } from "../../../../base/text.ts";
 import { environmentOf, runCommand } from "../run-command.ts";
-import { done, type DriverEnv, failed, type Outcome, type Plan, type Refused, type Task, unknown } from "./driver.ts";
+import {
+  done,
+  type DriverEnv,
+  failed,
+  type Outcome,
+  type Plan,
+  type Refused,
+  type Task,
+  unknown,
+} from "./driver.ts";
 import { commandOutcome } from "./hook.ts";
 
 export interface SlurmConfig {
@@ -169,7 +178,11 @@ async function jobNumber(
   );
 }
 
-async function call(argv: readonly string[], config: SlurmConfig, env: DriverEnv): Promise<Outcome> {
+async function call(
+  argv: readonly string[],
+  config: SlurmConfig,
+  env: DriverEnv,
+): Promise<Outcome> {
   const result = await command(argv, config, env);
   return commandOutcome(argv[0]!, result, 1000 * config.timeoutSeconds);
 }

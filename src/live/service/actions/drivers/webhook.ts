@@ -1,7 +1,15 @@
 /** One address that gets every action of the configured kinds as JSON, and its undoing where the receiver can do that. */
 import { harmless } from "../../../../base/text.ts";
 import { originOf, post } from "../../alerts/post.ts";
-import { done, type DriverEnv, failed, type Outcome, type Plan, type Task, unknown } from "./driver.ts";
+import {
+  done,
+  type DriverEnv,
+  failed,
+  type Outcome,
+  type Plan,
+  type Task,
+  unknown,
+} from "./driver.ts";
 
 export interface WebhookConfig {
   readonly do: readonly string[];
