@@ -245,6 +245,9 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
             }
           : null,
       ),
+    actionsSwitch: () => ({ isOn: true, says: "" }),
+    switchActions: async (isOn, who) =>
+      note("switchActions", [isOn, who], { isOn, says: isOn ? "" : `off by ${who}` }),
     incidents: async (query) => note("incidents", [query], [INCIDENT]),
     incident: async (id) => (known(id) ? INCIDENT : null),
     incidentHistory: async (id) =>

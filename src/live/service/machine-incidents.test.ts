@@ -52,6 +52,11 @@ function watching(
     log: () => undefined,
     audit: async (row) => void audit.push(row.what),
     taken: async () => [],
+    runs: async () => [],
+    machines: () => null,
+    sparesNamed: async () => [],
+    switchedOff: async () => null,
+    pause: async () => undefined,
     put: async (id, action) => (await incidents.putAction(id, action))!,
   });
   const incidents = new MachineIncidents(

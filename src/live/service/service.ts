@@ -10,7 +10,9 @@ import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
-import { machinesTaken } from "./actions/limits.ts";
+import { machinesTaken, sparesNamed } from "./actions/limits.ts";
+import { writeAudit } from "./actions/run-action.ts";
+import { ActionsSwitch } from "./actions/switch.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -19,7 +21,7 @@ import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagn
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
-import { placedJobs } from "./job-machines.ts";
+import { machinesOf, placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -80,6 +82,7 @@ export class Service {
   readonly options: ServiceOptions;
   readonly publisher: Publisher;
   readonly actions: Actions;
+  readonly actionsSwitch: ActionsSwitch;
   readonly machines: LeasedMachineComparison | null;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
@@ -120,27 +123,8 @@ export class Service {
       history: this.#historyWriter,
       trouble,
     });
-    this.actions = makeActions(options.actions, {
-      nowMs,
-      fetch: options.fetch,
-      newId: options.newId,
-      environment: options.environment,
-      log: options.log,
-      // Nothing is done that is not in the audit trail, and nothing waits for ever for a store that is away.
-      audit: (row) => within(history.putAudit(row), AUDIT_MS),
-      taken: async (job, sinceMs) =>
-        // An incident that was opened long ago may have had its machine taken out today.
-        machinesTaken(await history.incidents({ job, most: MOST_LOOKED_AT }), sinceMs),
-      put: async (id, action) => {
-        for (const leased of this.jobs.values()) {
-          const incident = await leased.putAction(id, action);
-          if (incident) return incident;
-        }
-        const ofMachine = await this.machines?.putAction(id, action);
-        if (ofMachine) return ofMachine;
-        throw new Refusal(409, "this service no longer watches the incident's job");
-      },
-    });
+    this.actionsSwitch = this.#openSwitch();
+    this.actions = this.#openActions();
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -165,6 +149,65 @@ export class Service {
     };
   }
 
+  #openSwitch(): ActionsSwitch {
+    const { history, nowMs, newId, log } = this.options;
+    const audit = (row: Parameters<History["putAudit"]>[0]) => within(history.putAudit(row), AUDIT_MS);
+    return new ActionsSwitch({
+      enabled: this.options.actions.enabled ?? true,
+      nowMs,
+      read: (key) => within(history.document(key), AUDIT_MS),
+      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      changed: (state) => this.publisher.publish({ type: "actions", ...state }),
+      log,
+    });
+  }
+
+  #openActions(): Actions {
+    const { history, nowMs, newId, log, fetch, environment } = this.options;
+    return makeActions(this.options.actions, {
+      nowMs,
+      fetch,
+      newId,
+      environment,
+      log,
+      pause: after,
+      // Nothing is done that is not in the audit trail, and nothing waits for ever for a store that is away.
+      audit: (row) => within(history.putAudit(row), AUDIT_MS),
+      runs: async (sinceMs) => {
+        const rows = await within(history.audit({ most: MOST_LOOKED_AT }), AUDIT_MS);
+        return rows.filter(({ what, atMs }) => what === "run" && atMs >= sinceMs);
+      },
+      // An incident that was opened long ago may have had its machine taken out today.
+      taken: async (job, sinceMs) => machinesTaken(await this.#incidents(job), sinceMs),
+      sparesNamed: async () => sparesNamed(await this.#incidents()),
+      machines: (job) => {
+        const run = this.jobs.get(job)?.run;
+        return run ? [...machinesOf(run).keys()] : null;
+      },
+      switchedOff: () => this.actionsSwitch.off(),
+      put: async (id, action) => {
+        for (const leased of this.jobs.values()) {
+          const incident = await leased.putAction(id, action);
+          if (incident) return incident;
+        }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
+        throw new Refusal(409, "this service no longer watches the incident's job");
+      },
+    });
+  }
+
+  /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */
+  async #incidents(job?: string): Promise<readonly Incident[]> {
+    const query = job === undefined ? {} : { job };
+    const stored = await this.options.history.incidents({ ...query, most: MOST_LOOKED_AT });
+    const here = [...[...this.jobs.values()].flatMap(({ records }) => records), ...(this.machines?.shown ?? [])];
+    const own = here.filter((one) => job === undefined || one.job === job);
+    const ids = new Set(own.map(({ id }) => id));
+    return [...own, ...stored.filter(({ id }) => !ids.has(id))];
+  }
+
   /** The jobs that it watches, by name. */
   get jobs(): ReadonlyMap<string, LeasedJob> {
     return this.#leases.jobs;
@@ -184,6 +227,7 @@ export class Service {
 
   /** Takes up the jobs that it watched before it was ended. */
   async start(): Promise<void> {
+    await this.actionsSwitch.refresh();
     await this.#leases.resume();
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
@@ -193,6 +237,7 @@ export class Service {
     every(SAVE_MS, () => void this.#leases.save());
     every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
     every(ROOM_MS, () => void this.data.look());
+    every(ROOM_MS, () => void this.actionsSwitch.refresh());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -407,11 +452,11 @@ export class Service {
   }
 }
 
-async function within(promise: Promise<void>, ms: number): Promise<void> {
-  const late = after(ms).then(() => {
+async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const late = after(ms).then((): never => {
     throw new Error("the history does not answer");
   });
-  await Promise.race([promise, late]);
+  return await Promise.race([promise, late]);
 }
 
 function after(ms: number): Promise<void> {

@@ -74,6 +74,7 @@ export type LiveEvent =
         readonly durationMs: readonly number[];
       };
     }
+  | ({ readonly type: "actions" } & SwitchState)
   | { readonly type: "agent"; readonly agent: string; readonly connected: boolean }
   | { readonly type: "trouble"; readonly line: string };
 
@@ -100,7 +101,14 @@ export interface ServiceStats {
   readonly leases: number;
 }
 
-export type ActionVerb = "approve" | "dismiss";
+/** Whether actions are run at all. */
+export interface SwitchState {
+  readonly isOn: boolean;
+  /** Who switched them off, and when; "" where they are on. */
+  readonly says: string;
+}
+
+export type ActionVerb = "approve" | "dismiss" | "undo";
 
 export interface ServiceView {
   jobs(): readonly JobView[];
@@ -137,6 +145,9 @@ export interface ServiceView {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
+  actionsSwitch(): SwitchState;
+  /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
+  switchActions(isOn: boolean, who: string): Promise<SwitchState>;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;

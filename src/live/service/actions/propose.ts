@@ -7,7 +7,7 @@ import { harmless } from "../../../base/text.ts";
 import type { Cause } from "../../../model/cause.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import { hookFor } from "./hooks.ts";
+import { canDo } from "./drivers/choose.ts";
 import { isPlainHostName } from "./host-name.ts";
 import { limitWords, TAKE_OUT } from "./limits.ts";
 import type { ActionsConfig } from "./types.ts";
@@ -30,47 +30,100 @@ const OF_MACHINES: readonly Cause[] = [
   "cpu-stall",
 ];
 
-/** `taken`: machines of the job that were taken out within the last day. Pure: the same record, the same proposals. */
+/**
+ * `taken`: machines of the job that were taken out within the last day. `spares`: those that no other incident has, in
+ * order. Pure: the same record, the same proposals.
+ */
 export function proposeActions(
   incident: Incident,
   config: ActionsConfig,
   taken: readonly string[] = [],
+  spares: readonly string[] = [],
 ): IncidentAction[] {
   const { verdict } = incident;
   if (!verdict || incident.state === "suspected") return [];
+  const machines = machinesOf(incident, verdict, config, taken, spares);
   return [
-    ...machineActions(incident, verdict, config, taken),
+    ...machineActions(incident, machines, config, taken),
     ...microBatchActions(incident, verdict, config),
-    ...otherActions(incident, verdict, config),
+    ...otherActions(incident, verdict, machines, config),
   ];
 }
 
-function machineActions(
+/** A machine to take out, and what drivers need to know of that. */
+interface TakenOut {
+  readonly machine: string;
+  readonly suspect: Suspect;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Each machine gets a spare of its own, the same for all that is proposed for it. */
+function machinesOf(
   incident: Incident,
   verdict: Verdict,
   config: ActionsConfig,
   taken: readonly string[],
+  spares: readonly string[],
+): TakenOut[] {
+  const own = spareOf(incident.actions);
+  const inUse = new Set([...taken, ...own.values()]);
+  const free = spares.filter((name) => !inUse.has(name));
+  return suspectsToTakeOut(verdict, config).map(({ machine, suspect }) => {
+    const replacement = own.get(machine) ?? free.shift() ?? null;
+    const data = {
+      machine,
+      rank: suspect.ranks[0] ?? null,
+      cause: suspect.cause,
+      exclude: [...new Set([...taken, machine])],
+      ...((config.spares ?? []).length === 0 ? {} : { replacement }),
+    };
+    return { machine, suspect, data };
+  });
+}
+
+/** By machine: the spare that an earlier proposal of the incident named, as long as nobody gave it back. */
+function spareOf(actions: readonly IncidentAction[]): ReadonlyMap<string, string> {
+  const named = actions.flatMap(({ state, data }) => {
+    const { machine, replacement } = data as { machine?: unknown; replacement?: unknown };
+    if (state === "dismissed" || state === "undone") return [];
+    if (typeof machine !== "string" || typeof replacement !== "string") return [];
+    return [[machine, replacement] as const];
+  });
+  return new Map(named);
+}
+
+function machineActions(
+  incident: Incident,
+  machines: readonly TakenOut[],
+  config: ActionsConfig,
+  taken: readonly string[],
 ): IncidentAction[] {
   const gone = new Set(taken);
-  return suspectsToTakeOut(verdict, config).flatMap(({ machine, suspect }) => {
+  return machines.flatMap(({ machine, suspect, data }) => {
     const isPlain = isPlainHostName(machine);
     const limit = limitWords(machine, [...gone], incident.job, config);
     if (limit === null) gone.add(machine);
     const remark = isPlain ? limit : "its name is no plain host name, so no hook gets it";
     const both = ["cordon-node", "exclude-node"].map((word) => {
-      const data = { machine, rank: suspect.ranks[0] ?? null, cause: suspect.cause };
-      const action = actionOf(incident, word, machine, suspect.why, data);
-      const hasHook = hookFor(action, config) !== null;
-      return { action, hasHook };
+      const why = `${suspect.why}${replacementWords(data)}`;
+      const action = actionOf(incident, word, machine, why, data);
+      return { action, canBe: canDo(action, config) };
     });
-    // A cluster has Kubernetes or Slurm: the one without a hook is only worth showing where neither has one.
-    const shown = both.some(({ hasHook }) => hasHook) ? both.filter((one) => one.hasHook) : both;
-    return shown.map(({ action, hasHook }) => ({
+    // A cluster has Kubernetes or Slurm: the one that nothing does is only worth showing where nothing does either.
+    const shown = both.some(({ canBe }) => canBe) ? both.filter((one) => one.canBe) : both;
+    return shown.map(({ action, canBe }) => ({
       ...action,
-      canRun: hasHook && remark === null,
+      canRun: canBe && remark === null,
       why: remark === null ? action.why : `${action.why}; ${remark}`,
     }));
   });
+}
+
+function replacementWords({ machine, replacement }: Readonly<Record<string, unknown>>): string {
+  if (replacement === undefined) return "";
+  return typeof replacement === "string"
+    ? `; replace ${String(machine)} by ${replacement}`
+    : "; no spare machine is free";
 }
 
 /** Each machine once, with the suspect that stands for it. */
@@ -119,29 +172,39 @@ function microBatchActions(
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) return [];
   const data = { counts, weights: step.gradientWeights ?? null };
   const action = actionOf(incident, "micro-batches", incident.job, step.why, data);
-  return [{ ...action, canRun: hookFor(action, config) !== null }];
+  return [{ ...action, canRun: canDo(action, config) }];
 }
 
 /** Further words of the verdict, where somebody has configured what they mean. */
 function otherActions(
   incident: Incident,
   verdict: Verdict,
+  [best]: readonly TakenOut[],
   config: ActionsConfig,
 ): IncidentAction[] {
-  const [best] = suspectsToTakeOut(verdict, config);
-  const suspect = best?.suspect ?? verdict.suspects[0];
+  const [suspect] = verdict.suspects;
+  const swaps = verdict.mitigation?.steps.find((step) => step.swaps !== undefined)?.swaps;
   const data = {
-    machine: best?.machine ?? null,
+    machine: null,
     rank: suspect?.ranks[0] ?? null,
     cause: suspect?.cause ?? null,
+    ...best?.data,
+    ...(swaps === undefined ? {} : { swaps }),
   };
   const words = new Set<string>(["cordon-node", "exclude-node", "micro-batches"]);
   return verdict.actions.flatMap(({ do: word, target, why }) => {
     if (words.has(word)) return [];
     words.add(word);
     if (TAKE_OUT.includes(word) && !best) return [];
-    const action = actionOf(incident, word, target, why, data);
-    return hookFor(action, config) === null ? [] : [{ ...action, canRun: true }];
+    const isOut = TAKE_OUT.includes(word);
+    const action = actionOf(
+      incident,
+      word,
+      target,
+      isOut ? why + replacementWords(data) : why,
+      data,
+    );
+    return canDo(action, config) ? [{ ...action, canRun: true }] : [];
   });
 }
 

@@ -228,7 +228,7 @@ export const ROUTES: readonly Route[] = [
     method: "post",
     path: "/api/v1/incidents/:id/actions/:action",
     needs: "act",
-    summary: "Approve or dismiss a proposed action",
+    summary: "Approve, dismiss or undo an action",
     query: {},
     body: "ActionBody",
     answers: { schema: "Incident" },
@@ -238,13 +238,31 @@ export const ROUTES: readonly Route[] = [
       if (!parsed.success)
         throw new Refusal(
           400,
-          'the body must be {"verb": "approve" or "dismiss", "dryRun": true or false}',
+          'the body must be {"verb": "approve", "dismiss" or "undo", "dryRun": true or false}',
         );
       const { verb, dryRun } = parsed.data;
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
   },
+  get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
+    view.actionsSwitch(),
+  ),
+  switchRoute(false),
+  switchRoute(true),
 ];
+
+function switchRoute(isOn: boolean): Route {
+  return {
+    method: "post",
+    path: `/api/v1/actions/${isOn ? "on" : "off"}`,
+    needs: "act",
+    summary: isOn ? "Allow actions again" : "Switch all actions off: nothing is run any more",
+    query: {},
+    answers: { schema: "ActionsSwitch" },
+    errors: [409],
+    answer: ({ view, caller }) => view.switchActions(isOn, caller.name),
+  };
+}
 
 /** What changes with every iteration. */
 function rankValues(columns: RankColumns): Buffer {

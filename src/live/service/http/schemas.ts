@@ -5,7 +5,14 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { DemoFault, DemoState, GroupView, JobView, LiveEvent } from "../view.ts";
+import type {
+  DemoFault,
+  DemoState,
+  GroupView,
+  JobView,
+  LiveEvent,
+  SwitchState,
+} from "../view.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 
@@ -35,8 +42,22 @@ const action: z.ZodType<IncidentAction> = z.object({
   do: z.string(),
   target: z.string(),
   why: z.string(),
-  state: z.enum(["proposed", "approved", "running", "done", "failed", "dismissed", "dry-run"]),
-  canRun: z.boolean().describe("whether a hook is configured that can do it"),
+  state: z.enum([
+    "proposed",
+    "approved",
+    "running",
+    "done",
+    "failed",
+    "dismissed",
+    "dry-run",
+    "undoing",
+    "undone",
+  ]),
+  canRun: z.boolean().describe("whether a hook or a driver is configured that can do it"),
+  canUndo: z
+    .boolean()
+    .exactOptional()
+    .describe("whether something of it was done that can be undone"),
   changedMs: ms,
   outcome: z.string(),
   data: z.record(z.string(), z.unknown()),
@@ -134,9 +155,16 @@ const iterationColumns = z.object({
   durationMs: numbersOrNull,
 });
 
+const switchFields = {
+  isOn: z.boolean().describe("whether actions are run at all"),
+  says: z.string().describe("who switched them off, and when"),
+};
+const switchState: z.ZodType<SwitchState> = z.object(switchFields);
+
 const otherEvent: z.ZodType<Exclude<LiveEvent, { type: "iterations" }>> = z.union([
   z.object({ type: z.literal("job"), job: jobView }),
   z.object({ type: z.literal("incident"), incident }),
+  z.object({ type: z.literal("actions"), ...switchFields }),
   z.object({ type: z.literal("agent"), agent: z.string(), connected: z.boolean() }),
   z.object({ type: z.literal("trouble"), line: z.string() }),
 ]);
@@ -150,7 +178,7 @@ const iterationsEvent = z.object({
 });
 
 export const actionBody = z.strictObject({
-  verb: z.enum(["approve", "dismiss"]),
+  verb: z.enum(["approve", "dismiss", "undo"]),
   dryRun: z.boolean().default(false).describe("only say what would be run"),
 });
 
@@ -193,11 +221,13 @@ export const SCHEMAS = {
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
   ActionBody: actionBody,
+  ActionsSwitch: switchState,
   Snapshot: z.object({
     type: z.literal("snapshot"),
     jobs: z.array(jobView),
     incidents: z.array(incident).describe("those not resolved"),
     isDemo: z.boolean().describe("whether /api/v1/demo is there"),
+    actions: switchState,
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
