@@ -155,6 +155,7 @@ const actions = z.strictObject({
       webhook: webhook.optional(),
     })
     .prefault({}),
+  microBatches: z.enum(["approval", "automatic"]).default("approval"),
   spares: z
     .array(z.string().refine(isPlainHostName, { error: "must be a machine's name" }))
     .max(10_000)

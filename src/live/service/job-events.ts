@@ -55,6 +55,8 @@ type JobEventKind =
   | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
   | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
   | { type: "validated"; id: string; validated: Validated }
+  /** Replicas take shares of their own, or equal ones again. */
+  | { type: "rebalanced"; isUneven: boolean }
   /** A decision could not be carried out. */
   | { type: "failed" };
 

@@ -59,6 +59,9 @@ export interface LeasedJobOptions extends Omit<
   readonly effects: JobEffects;
 }
 
+/** Actions that wait until they pay off are looked at so often. */
+const DUE_MS = 5000;
+
 type EventOf<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 
 export class LeasedJob {
@@ -71,6 +74,8 @@ export class LeasedJob {
   #step: Promise<void> = Promise.resolve();
   /** Changes of a record that leave its verdict alone propose nothing new. */
   readonly #proposedFor = new WeakSet<Verdict>();
+  /** When actions that were not due were last looked at. */
+  #dueMs = -Infinity;
 
   constructor(options: LeasedJobOptions) {
     this.#options = options;
@@ -168,7 +173,17 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
-    if (this.run) this.#regressions.tick(this.run, this.#options.effects.nowMs());
+    const nowMs = this.#options.effects.nowMs();
+    if (this.run) this.#regressions.tick(this.run, nowMs);
+    if (nowMs - this.#dueMs < DUE_MS) return;
+    this.#dueMs = nowMs;
+    for (const incident of this.records)
+      if (isOpen(incident)) void this.#options.actions.runDue(incident);
+  }
+
+  /** Replicas of the job take other shares of the micro-batches from now on. */
+  rebalanced(isUneven: boolean): void {
+    this.#dispatch({ type: "rebalanced", isUneven });
   }
 
   /** Waits for what is being carried out. */

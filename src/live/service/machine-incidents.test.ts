@@ -54,6 +54,8 @@ function watching(
     taken: async () => [],
     runs: async () => [],
     machines: () => null,
+    shares: () => null,
+    lostMs: () => 0,
     sparesNamed: async () => [],
     switchedOff: async () => null,
     pause: async () => undefined,

@@ -117,6 +117,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
+    microBatches: service.microBatches,
     listen: (listener) => service.publisher.listen(listener),
     stats() {
       const { figures, bus } = service;

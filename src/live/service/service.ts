@@ -9,6 +9,7 @@ import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
+import { makeJobs, type Jobs } from "../controller/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
@@ -83,6 +84,8 @@ export class Service {
   readonly publisher: Publisher;
   readonly actions: Actions;
   readonly actionsSwitch: ActionsSwitch;
+  /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
+  readonly microBatches: Jobs;
   readonly machines: LeasedMachineComparison | null;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
@@ -125,6 +128,7 @@ export class Service {
     });
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
+    this.microBatches = this.#openMicroBatches();
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -151,7 +155,8 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
-    const audit = (row: Parameters<History["putAudit"]>[0]) => within(history.putAudit(row), AUDIT_MS);
+    const audit = (row: Parameters<History["putAudit"]>[0]) =>
+      within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
       nowMs,
@@ -160,6 +165,27 @@ export class Service {
       audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
+    });
+  }
+
+  #openMicroBatches(): Jobs {
+    const { nowMs, log, actions } = this.options;
+    return makeJobs({
+      nowMs,
+      onChange: ({ job, iteration, counts, why }) =>
+        log(
+          `job ${job}: from iteration ${iteration} ${counts.join(", ")} micro-batches would suit: ${why}`,
+        ),
+      permission: (job) => {
+        if (!this.actionsSwitch.state.isOn) return "as-before";
+        if (actions.microBatches === "automatic") return "best";
+        const records = this.jobs.get(job)?.records ?? [];
+        return records.some(isRebalancedBy) ? "best" : "even";
+      },
+      onGiven: (job, counts, isUneven) => {
+        log(`job ${job}: its replicas take ${counts.join(", ")} micro-batches`);
+        this.jobs.get(job)?.rebalanced(isUneven);
+      },
     });
   }
 
@@ -185,6 +211,9 @@ export class Service {
         const run = this.jobs.get(job)?.run;
         return run ? [...machinesOf(run).keys()] : null;
       },
+      shares: (job) => this.microBatches.shares(job),
+      lostMs: ({ job, wastedGpuMs }) =>
+        wastedGpuMs / Math.max(1, this.jobs.get(job)?.run?.gpus ?? 1),
       switchedOff: () => this.actionsSwitch.off(),
       put: async (id, action) => {
         for (const leased of this.jobs.values()) {
@@ -202,7 +231,10 @@ export class Service {
   async #incidents(job?: string): Promise<readonly Incident[]> {
     const query = job === undefined ? {} : { job };
     const stored = await this.options.history.incidents({ ...query, most: MOST_LOOKED_AT });
-    const here = [...[...this.jobs.values()].flatMap(({ records }) => records), ...(this.machines?.shown ?? [])];
+    const here = [
+      ...[...this.jobs.values()].flatMap(({ records }) => records),
+      ...(this.machines?.shown ?? []),
+    ];
     const own = here.filter((one) => job === undefined || one.job === job);
     const ids = new Set(own.map(({ id }) => id));
     return [...own, ...stored.filter(({ id }) => !ids.has(id))];
@@ -450,6 +482,12 @@ export class Service {
     this.options.log(`incident ${id} is ${state}: ${summary}`);
     this.publisher.publish({ type: "incident", incident });
   }
+}
+
+/** An open incident because of which somebody let micro-batches be shared out by speed. */
+function isRebalancedBy({ state, actions }: Incident): boolean {
+  const isOpen = state !== "resolved";
+  return isOpen && actions.some((one) => one.do === "micro-batches" && one.state === "done");
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

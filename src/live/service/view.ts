@@ -1,5 +1,6 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Jobs } from "../controller/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
@@ -148,6 +149,8 @@ export interface ServiceView {
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;
+  /** Of jobs that ask how many micro-batches each replica takes. */
+  readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;

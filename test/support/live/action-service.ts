@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { AuditRow } from "../../../src/history/history.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { testIncident } from "./incident.ts";
+import type { Shares } from "../../../src/live/controller/jobs.ts";
 import { type Actions, makeActions } from "../../../src/live/service/actions/actions.ts";
 import { machinesTaken, sparesNamed } from "../../../src/live/service/actions/limits.ts";
 import type { ActionsConfig } from "../../../src/live/service/actions/types.ts";
@@ -21,6 +22,8 @@ export interface TestService {
   machines: readonly string[] | null;
   /** Why nothing is run. */
   off: string | null;
+  shares: Shares | null;
+  lostMs: number;
   incident(id?: string): Incident;
   save(incident: Incident): Incident;
   audit(): AuditRow[];
@@ -37,6 +40,8 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
     isAuditDown: false,
     machines: Array.from({ length: 16 }, (_, i) => `node${String(i).padStart(3, "0")}`),
     off: null,
+    shares: null,
+    lostMs: 0,
     incident: (id = testIncident().id) => JSON.parse(readFileSync(fileOf(id), "utf8")) as Incident,
     save(incident) {
       ids.add(incident.id);
@@ -56,6 +61,8 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
       return service.save({ ...incident, actions: await service.actions.propose(incident) });
     },
     actions: makeActions(config, {
+      shares: () => service.shares,
+      lostMs: () => service.lostMs,
       nowMs: () => Date.now(),
       fetch: globalThis.fetch,
       environment: process.env,

@@ -11,6 +11,7 @@ import { planFor } from "./drivers/choose.ts";
 import { checkHooks } from "./hooks.ts";
 import { DAY_MS, TAKE_OUT, UNKNOWN } from "./limits.ts";
 import { LEAST_CONFIDENCE, mergeActions, proposeActions } from "./propose.ts";
+import { isDue } from "./due.ts";
 import {
   allowed,
   type AuditWord,
@@ -33,8 +34,10 @@ export interface Actions {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
-  /** Runs what may run without a person; does nothing unless that is configured. Never rejects. */
+  /** Runs what may run without a person and is due; does nothing unless that is configured. Never rejects. */
   runAutomatic(incident: Incident): Promise<void>;
+  /** The same for what was not due before. */
+  runDue(incident: Incident): Promise<void>;
   /** Once after a start, for each incident: ends what was running when the service died. */
   recover(incident: Incident): Promise<Incident>;
 }
@@ -54,6 +57,8 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   let recent: { readonly job: string; readonly machine: string; readonly atMs: number }[] = [];
   /** Started by this process, and whether it was done: a caller with an older record must not start it again. */
   const started = new Map<string, boolean>();
+  /** Not due when they were last looked at. */
+  const waiting = new Set<string>();
 
   const env: ActionsEnv = {
     ...given,
@@ -95,7 +100,8 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
     if (incident.state === "resolved") return incident.actions;
     const taken = await env.taken(incident.job, env.nowMs() - DAY_MS).catch(() => []);
     const spares = await freeSpares(incident).catch(() => []);
-    const proposed = proposeActions(incident, config, taken, spares);
+    const shares = env.shares(incident.job);
+    const proposed = proposeActions(incident, config, taken, spares, shares);
     const merged = mergeActions(incident.actions, proposed);
     const known = new Set(incident.actions.map(({ id }) => id));
     for (const action of merged) {
@@ -289,26 +295,33 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       : { state: "done" as const, outcome: words, canUndo: true };
   }
 
+  async function runAutomatic(incident: Incident, isChosen: (key: string) => boolean) {
+    if (config.approval !== "automatic") return;
+    if (incident.state !== "confirmed" && incident.state !== "relapsed") return;
+    const least = config.leastConfidence ?? LEAST_CONFIDENCE;
+    if ((incident.verdict?.confidence ?? 0) < least) return;
+    for (const action of incident.actions) {
+      const key = keyOf(incident, action.id);
+      if (action.state !== "proposed" || !action.canRun || !isChosen(key)) continue;
+      if (!isDue(incident, action, env.lostMs(incident))) {
+        if (waiting.size < MOST_STARTED) waiting.add(key);
+        continue;
+      }
+      waiting.delete(key);
+      try {
+        await act(incident, action.id, "approve", SERVICE, false);
+      } catch (error) {
+        const why = errorText(error);
+        env.log(`actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`);
+      }
+    }
+  }
+
   return {
     propose,
     act,
-    async runAutomatic(incident) {
-      if (config.approval !== "automatic") return;
-      if (incident.state !== "confirmed" && incident.state !== "relapsed") return;
-      const least = config.leastConfidence ?? LEAST_CONFIDENCE;
-      if ((incident.verdict?.confidence ?? 0) < least) return;
-      for (const action of incident.actions) {
-        if (action.state !== "proposed" || !action.canRun) continue;
-        try {
-          await act(incident, action.id, "approve", SERVICE, false);
-        } catch (error) {
-          const why = errorText(error);
-          env.log(
-            `actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`,
-          );
-        }
-      }
-    },
+    runAutomatic: (incident) => runAutomatic(incident, () => true),
+    runDue: (incident) => runAutomatic(incident, (key) => waiting.has(key)),
     async recover(incident) {
       let latest = incident;
       for (const action of incident.actions) {

@@ -7,6 +7,8 @@ import { harmless } from "../../../base/text.ts";
 import type { Cause } from "../../../model/cause.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
+import type { Shares } from "../../controller/jobs.ts";
+import { dueWords } from "./due.ts";
 import { canDo } from "./drivers/choose.ts";
 import { isPlainHostName } from "./host-name.ts";
 import { limitWords, TAKE_OUT } from "./limits.ts";
@@ -32,20 +34,21 @@ const OF_MACHINES: readonly Cause[] = [
 
 /**
  * `taken`: machines of the job that were taken out within the last day. `spares`: those that no other incident has, in
- * order. Pure: the same record, the same proposals.
+ * order. `shares`: of a job that asks for its micro-batches. Pure: the same record, the same proposals.
  */
 export function proposeActions(
   incident: Incident,
   config: ActionsConfig,
   taken: readonly string[] = [],
   spares: readonly string[] = [],
+  shares: Shares | null = null,
 ): IncidentAction[] {
   const { verdict } = incident;
   if (!verdict || incident.state === "suspected") return [];
   const machines = machinesOf(incident, verdict, config, taken, spares);
   return [
     ...machineActions(incident, machines, config, taken),
-    ...microBatchActions(incident, verdict, config),
+    ...microBatchActions(incident, verdict, config, shares),
     ...otherActions(incident, verdict, machines, config),
   ];
 }
@@ -105,7 +108,7 @@ function machineActions(
     if (limit === null) gone.add(machine);
     const remark = isPlain ? limit : "its name is no plain host name, so no hook gets it";
     const both = ["cordon-node", "exclude-node"].map((word) => {
-      const why = `${suspect.why}${replacementWords(data)}`;
+      const why = `${suspect.why}${replacementWords(data)}${dueWords(incident, word)}`;
       const action = actionOf(incident, word, machine, why, data);
       return { action, canBe: canDo(action, config) };
     });
@@ -165,7 +168,17 @@ function microBatchActions(
   incident: Incident,
   verdict: Verdict,
   config: ActionsConfig,
+  shares: Shares | null,
 ): IncidentAction[] {
+  if (shares && config.microBatches === "automatic") return [];
+  if (shares && verdict.kind === "fail-slow" && isOfCompute(verdict)) {
+    const planned = verdict.mitigation?.steps.find(({ strategy }) => strategy === "S2")?.why;
+    const why = planned ?? "replicas that compute slowly take fewer micro-batches, the others more";
+    // Counts follow the replicas' speeds, so they are no part of what is approved.
+    const data = { asks: true, suits: shares.best, taken: shares.taken };
+    const action = actionOf(incident, "micro-batches", incident.job, why, data);
+    return [{ ...action, canRun: canDo(action, config) }];
+  }
   const step = verdict.mitigation?.steps.find(({ microBatches }) => microBatches !== undefined);
   const counts = step?.microBatches;
   if (!step || !counts || counts.length === 0 || counts.length > MOST_REPLICAS) return [];
@@ -173,6 +186,11 @@ function microBatchActions(
   const data = { counts, weights: step.gradientWeights ?? null };
   const action = actionOf(incident, "micro-batches", incident.job, step.why, data);
   return [{ ...action, canRun: canDo(action, config) }];
+}
+
+/** A slow network is no reason to compute elsewhere. */
+function isOfCompute({ suspects }: Verdict): boolean {
+  return suspects.some(({ cause }) => cause !== "network-slow");
 }
 
 /** Further words of the verdict, where somebody has configured what they mean. */
@@ -201,7 +219,7 @@ function otherActions(
       incident,
       word,
       target,
-      isOut ? why + replacementWords(data) : why,
+      `${why}${isOut ? replacementWords(data) : ""}${dueWords(incident, word)}`,
       data,
     );
     return canDo(action, config) ? [{ ...action, canRun: true }] : [];

@@ -1,6 +1,7 @@
 /** What may be done about incidents, by whom, and what doing it needs from the service. */
 import type { AuditRow } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
+import type { Shares } from "../../controller/jobs.ts";
 import type { DriverEnv } from "./drivers/driver.ts";
 import type { KubernetesConfig } from "./drivers/kubernetes.ts";
 import type { SlurmConfig } from "./drivers/slurm.ts";
@@ -16,6 +17,8 @@ export interface ActionsConfig {
   /** The first that fits an action does it, before any driver. */
   readonly hooks: readonly ActionHook[];
   readonly drivers?: DriversConfig | undefined;
+  /** Of jobs that ask for their micro-batches; "automatic": without an incident, too. Default "approval". */
+  readonly microBatches?: "approval" | "automatic" | undefined;
   /** Machines that may replace others, in order. */
   readonly spares?: readonly string[] | undefined;
   /** How sure a verdict must be before machines are proposed to be taken out; default 0.8. */
@@ -64,6 +67,10 @@ export interface ActionsEnv extends DriverEnv {
   machines(this: void, job: string): readonly string[] | null;
   /** Spares that actions of any job name: sparesNamed of all incidents. */
   sparesNamed(this: void): Promise<readonly NamedSpare[]>;
+  /** What replicas take, where the job asks for it; null where it does not. */
+  shares(this: void, job: string): Shares | null;
+  /** Milliseconds that the job has lost to the incident so far. */
+  lostMs(this: void, incident: Incident): number;
   /** One sentence where actions are switched off; null where they are not. */
   switchedOff(this: void): Promise<string | null>;
   /**

@@ -5,14 +5,8 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type {
-  DemoFault,
-  DemoState,
-  GroupView,
-  JobView,
-  LiveEvent,
-  SwitchState,
-} from "../view.ts";
+import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+import type { JobState, Plan } from "../../controller/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 
@@ -205,6 +199,49 @@ const demoState: z.ZodType<DemoState> = z.object({
   ),
 });
 
+const counts = z.array(z.number()).describe("micro-batches, by replica");
+const microBatchPlan: z.ZodType<Plan> = z.object({
+  iteration: z.number(),
+  counts,
+  weights: z.array(z.number()).describe("factors on the replicas' mean gradients"),
+});
+const microBatchReport = z.object({
+  iteration: z.int().min(0),
+  counts,
+  seconds: numbersOrNull.describe("that each replica computed, without waiting"),
+  run: z.string().optional(),
+  multipleOf: z.int().min(1).optional(),
+  bubble: z.number().min(0).optional(),
+});
+const microBatches: z.ZodType<JobState> = z.object({
+  job: z.string(),
+  run: z.string(),
+  groups: z.number().describe("replicas"),
+  total: z.number(),
+  multipleOf: z.number(),
+  bubble: z.number(),
+  counts: counts.describe("what suits the replicas' speeds"),
+  weights: z.array(z.number()),
+  given: counts.describe("what the replicas were told last"),
+  lastIteration: z.number().nullable(),
+  reportedCounts: counts.nullable(),
+  secondsPerMicroBatch: z.array(z.number()).nullable(),
+  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  remark: z.string().nullable(),
+  changes: z.array(
+    z.object({
+      job: z.string(),
+      timeMs: ms,
+      iteration: z.number(),
+      before: counts,
+      counts,
+      beforeS: z.number(),
+      afterS: z.number(),
+      why: z.string(),
+    }),
+  ),
+});
+
 /** Under their names in the description. */
 export const SCHEMAS = {
   Job: jobView,
@@ -212,6 +249,10 @@ export const SCHEMAS = {
   Ranks: rankColumns,
   RankValues: rankValues,
   Iterations: iterationColumns,
+  MicroBatchPlan: microBatchPlan,
+  MicroBatchReport: microBatchReport,
+  MicroBatchReported: z.object({ iteration: z.number() }),
+  MicroBatches: microBatches,
   Verdict: verdict,
   Action: action,
   Incident: incident,

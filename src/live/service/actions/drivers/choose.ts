@@ -6,13 +6,14 @@ import { isPlainHostName } from "../host-name.ts";
 import type { ActionsConfig } from "../types.ts";
 import type { Plan, Refused, Task } from "./driver.ts";
 import { hookPlan } from "./hook.ts";
+import { jobPlan } from "./job.ts";
 import { kubernetesPlan } from "./kubernetes.ts";
 import { slurmPlan } from "./slurm.ts";
 import { webhookPlan } from "./webhook.ts";
 
 /** Whether something is configured that does it. */
 export function canDo(action: IncidentAction, config: ActionsConfig): boolean {
-  if (hookFor(action, config) !== null) return true;
+  if (hookFor(action, config) !== null || action.data["asks"] === true) return true;
   const { kubernetes, slurm, webhook } = config.drivers ?? {};
   return [kubernetes, slurm, webhook].some((one) => one?.do.includes(action.do) ?? false);
 }
@@ -27,6 +28,7 @@ export function planFor(
   if (hook) return hookPlan(action, incident, hook);
   const task = taskOf(action, incident);
   if ("refused" in task) return task;
+  if (action.data["asks"] === true) return jobPlan(task.job);
   const { kubernetes, slurm, webhook } = config.drivers ?? {};
   let plan: Plan | Refused;
   if (kubernetes?.do.includes(action.do)) plan = kubernetesPlan(task, kubernetes);
