@@ -201,13 +201,14 @@ function otherActions(
   config: ActionsConfig,
 ): IncidentAction[] {
   const [suspect] = verdict.suspects;
-  const swaps = verdict.mitigation?.steps.find((step) => step.swaps !== undefined)?.swaps;
+  const { swaps, placement } = verdict.mitigation?.steps.find((step) => step.swaps) ?? {};
   const data = {
     machine: null,
     rank: suspect?.ranks[0] ?? null,
     cause: suspect?.cause ?? null,
     ...best?.data,
     ...(swaps === undefined ? {} : { swaps }),
+    ...(placement === undefined ? {} : { placement }),
   };
   const words = new Set<string>(["cordon-node", "exclude-node", "micro-batches"]);
   return verdict.actions.flatMap(({ do: word, target, why }) => {

@@ -49,6 +49,7 @@ function payloadOf(task: Task, verb: "run" | "undo"): string {
     exclude: data["exclude"] ?? (machine === null ? [] : [machine]),
     replacement,
     swaps: data["swaps"] ?? [],
+    placement: data["placement"] ?? null,
     counts: data["counts"] ?? null,
     weights: data["weights"] ?? null,
     rank: data["rank"] ?? null,
