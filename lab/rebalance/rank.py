@@ -41,12 +41,10 @@ def work(share=1.0):
 def end(loss):
     """An iteration has ended, on the GPU too: its loss is known."""
     now = time.time()
-    if record and state["ended"] is not None:
-        line = {"iteration": state["iteration"], "seconds": now - state["ended"], "loss": loss, "counts": state["counts"]}
-        record.write(json.dumps(line) + "\n")
+    if record:
+        seconds = None if state["ended"] is None else now - state["ended"]
+        record.write(json.dumps({"iteration": state["iteration"], "seconds": seconds, "loss": loss, "counts": state["counts"]}) + "\n")
         record.flush()
-    elif record:
-        record.write(json.dumps({"iteration": state["iteration"], "seconds": None, "loss": loss, "counts": state["counts"]}) + "\n")
     state["ended"] = now
     state["iteration"] += 1
 
@@ -71,7 +69,8 @@ def megatron():
         assert faultline_megatron.install()
     import megatron.training.training as training
 
-    layers = int(sys.argv[sys.argv.index("--num-layers") + 1])
+    # The last one given counts.
+    layers = int([value for name, value in zip(sys.argv, sys.argv[1:]) if name == "--num-layers"][-1])
 
     def before_layer(module, args):
         if type(module).__name__ == "TransformerLayer" and torch.is_grad_enabled():

@@ -43,13 +43,13 @@ MEGATRON = (
     "--lr 1e-3 --min-lr 1e-4 --mock-data --tokenizer-type NullTokenizer --vocab-size 1024 --transformer-impl local "
     "--no-persist-layer-norm --no-gradient-accumulation-fusion --no-masked-softmax-fusion --no-rope-fusion --no-bias-gelu-fusion "
     "--no-bias-dropout-fusion --disable-jit-fuser --attention-backend unfused --distributed-timeout-minutes 2 --log-interval 10 "
-    "--eval-iters 0 --eval-interval 100000 --split 99,1,0 --use-distributed-optimizer --num-workers 1 --hidden-dropout 0 "
+    "--eval-iters 0 --eval-interval 100000 --split 99,1,0 --use-distributed-optimizer --num-workers 0 --hidden-dropout 0 "
     "--attention-dropout 0 --seed 1234"
 ).split()
 # A tiny one, without what needs a GPU: for rehearsals.
 MEGATRON_ON_CPU = (
     "--num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 --vocab-size 64 "
-    "--distributed-backend gloo --use-cpu-initialization --normalization RMSNorm --num-workers 0"
+    "--distributed-backend gloo --use-cpu-initialization --normalization RMSNorm"
 ).split()
 
 
@@ -102,9 +102,13 @@ def train(name, variables, slowed, helped, rings):
     command = [*shlex.split(a.python), f"{HERE}/rank.py", *words()]
     ranks = [start(command, f"{name}.rank{rank}.log", environment(name, rank, port, variables, slowed, helped, rings), a.out)
              for rank in range(REPLICAS)]
-    # A run that hangs at its end (as its launcher may) has all its lines.
+    ended = None
     while time.time() - began < a.limit and any(one.poll() is None for one in ranks) and all(one.poll() in (None, 0) for one in ranks):
         time.sleep(0.2)
+        # Ranks that hang when all is done are not waited for.
+        ended = ended or (time.time() if lines_of(name) == a.steps else None)
+        if ended and time.time() - ended > 10:
+            break
     codes = [one.poll() for one in ranks]
     for one in ranks:
         if one.poll() is None:
@@ -120,6 +124,14 @@ def train(name, variables, slowed, helped, rings):
             print(file.read()[-3000:])
         return None
     return lines
+
+
+def lines_of(name):
+    try:
+        with open(f"{a.out}/{name}.jsonl", "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0
 
 
 def milliseconds(lines, since, until):
@@ -173,12 +185,11 @@ def main():
             subprocess.run(["make", "-s", "-C", os.path.join(ROOT, "probe", "nccl"), f"OUT={a.out}/build"], check=True)
             rings = tempfile.mkdtemp(prefix="faultline-rebalance-", dir="/dev/shm")
             programs.append(start([a.faultline, "agent", "--server", f"ws://127.0.0.1:{a.port}", "--dir", rings], "agent.log"))
-        with mps.daemon(a.device == "cuda") as variables:
-            for name, slowed, helped in (("undisturbed", False, False), ("slowed", True, False), ("rebalanced", True, True)):
-                lines = train(name, variables, slowed, helped, rings)
-                if lines is None:
-                    return 3
-                runs[name] = lines
+        for name, slowed, helped in (("undisturbed", False, False), ("slowed", True, False), ("rebalanced", True, True)):
+            with mps.daemon(a.device == "cuda") as variables:
+                runs[name] = train(name, variables, slowed, helped, rings)
+            if runs[name] is None:
+                return 3
         dead = [one.poll() for one in programs if one.poll() is not None]
         if dead:
             say("the service ended:", dead)

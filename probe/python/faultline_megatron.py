@@ -169,7 +169,7 @@ class _Rebalancing:
         replicas = mpu.get_data_parallel_world_size()
         self._exchange = torch_exchange(dist.new_group(backend="gloo"))
         try:
-            why = _why_not(self._parts.get_args(), step, iterators, replicas)
+            why = _why_not(self._parts.get_args(), step, iterators, replicas, even)
             stages = mpu.get_pipeline_model_parallel_world_size()
             chunks = mpu.get_virtual_pipeline_model_parallel_world_size() or 1
             group = getattr(step["config"], "microbatch_group_size_per_vp_stage", None) or stages
@@ -276,7 +276,7 @@ class _Rebalancing:
                 setattr(dist, name, function)
 
 
-def _why_not(args, step, iterators, replicas):
+def _why_not(args, step, iterators, replicas, even):
     """A reason why shares must stay even, from what the job says of itself; None where there is none."""
 
     def on(*names):
@@ -284,6 +284,8 @@ def _why_not(args, step, iterators, replicas):
 
     if replicas < 2:
         return "there is only one replica"
+    if even < 2:
+        return "each replica takes one micro-batch an iteration, which cannot be shared out: raise --global-batch-size"
     if on("use_megatron_fsdp", "use_custom_fsdp", "use_torch_fsdp2"):
         return "FSDP gathers parameters in every micro-batch, from all replicas"
     tensor = getattr(args, "tensor_model_parallel_size", 1)
