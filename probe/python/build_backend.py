@@ -23,7 +23,7 @@ NAME = "faultline_probe"
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In a checkout beside us; in a source distribution inside.
 NCCL = next((path for path in (os.path.join(HERE, "nccl"), os.path.join(HERE, "..", "nccl")) if os.path.isdir(path)), None)
-MODULES = ("faultline_microbatches.py",)
+MODULES = ("faultline_microbatches.py", "faultline_megatron.py", "faultline_transformers.py")
 # Read by every Python at its start: one look into the environment where the probe is off.
 HOOK = 'import os; os.environ.get("FAULTLINE_PROBE", "0") in ("", "0") or __import__("faultline_probe.from_site")\n'
 METADATA = """Metadata-Version: 2.1
