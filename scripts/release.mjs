@@ -6,8 +6,9 @@
  * statement and SHA256SUMS. Needs npm's registry for other platforms' Node, for postject and for a cross compiler; what
  * cannot be had is left out, and said.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import {
   copyFileSync,
   existsSync,
@@ -21,6 +22,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { buildSingle } from "./build/single.mjs";
 import { root } from "./build/root.mjs";
 
@@ -106,6 +108,23 @@ function diagnoses(program, what) {
   check(run(program, ["--version"]).includes(version), `${what} says its version`);
 }
 
+/** The service, agents and children of the executable itself: none of it may want a file beside it. */
+async function playsDemo(program, what) {
+  const child = spawn(program, ["demo", "--no-open"], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  let url = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => (url ||= /^http\S+/.exec(text)?.[0] ?? ""));
+  let iteration = 0;
+  for (let tries = 0; tries < 300 && iteration === 0 && child.exitCode === null; tries++) {
+    await pause(200);
+    if (url === "") continue;
+    ({ iteration } = await (await fetch(`${url}/api/v1/demo`)).json());
+  }
+  child.kill("SIGINT");
+  const [status] = await ended;
+  check(iteration > 0 && status === 0, `${what} plays the demo, and ends`);
+}
+
 async function makeExecutables() {
   const postject = attempt("executables", () => fetchPackage(POSTJECT));
   if (!postject) return;
@@ -117,8 +136,10 @@ async function makeExecutables() {
     if (!node) continue;
     const file = join(out, `faultline-${version}-${platform}`);
     await buildSingle(join(node, "bin/node"), file, join(postject, "dist/cli.js"));
-    if (platform === `${process.platform}-${process.arch}`)
+    if (platform === `${process.platform}-${process.arch}`) {
       diagnoses(file, `the ${platform} executable`);
+      await playsDemo(file, `the ${platform} executable`);
+    }
     run("xz", ["-T0", "-3", "-k", "-f", file]);
   }
 }

@@ -86,7 +86,7 @@ describe("a pipe", () => {
       const job = await shell(`curl -s ${url}/job.tar.gz | faultline diagnose - --json`);
       expect(answer(job)).toEqual(["hang", [3]]);
       const end = await shell(`curl -s -r -1000 ${url}/train.log | faultline logs - --json`);
-      expect(end.stdout).toContain("out-of-memory");
+      expect(end.stdout).toContain(OUT_OF_MEMORY);
       expect(asked).toEqual([undefined, "bytes=-1000"]);
     } finally {
       server.close();
