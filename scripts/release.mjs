@@ -23,7 +23,6 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { buildSingle } from "./build/single.mjs";
 import { root } from "./build/root.mjs";
 
 const NODE_VERSION = "22.23.3";
@@ -129,6 +128,8 @@ async function makeExecutables() {
   const postject = attempt("executables", () => fetchPackage(POSTJECT));
   if (!postject) return;
   run("npm", ["install", "--omit=dev", "--no-audit", "--no-fund"], { cwd: postject });
+  // Not before npm has installed what it needs: a fresh clone has no node_modules.
+  const { buildSingle } = await import("./build/single.mjs");
   for (const platform of ["linux-x64", "linux-arm64"]) {
     const node = attempt(`executable of ${platform}`, () =>
       fetchPackage(`node-${platform}@${NODE_VERSION}`),
