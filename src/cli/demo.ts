@@ -115,8 +115,6 @@ async function start(
   mkdirSync(rings, { mode: 0o700 });
   let isHung = false;
   const player = startPlayer({
-    program: process.argv[1]!,
-    nodeWords: process.execArgv,
     folder: rings,
     url: service.url,
     log,
