@@ -304,7 +304,8 @@ function kubernetesOf(
   const where = "actions.drivers.kubernetes";
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = source.env;
   const inside = host ? `https://${host.includes(":") ? `[${host}]` : host}:${port}` : undefined;
-  const server = said.server === undefined ? inside : secret(said.server, `${where}.server`, source);
+  const server =
+    said.server === undefined ? inside : secret(said.server, `${where}.server`, source);
   if (server === undefined || !isUrl(server, ["https"]))
     throw new UserError(
       `${source.file}: ${where}: the API server is not known: this is no pod, and there is no server`,

@@ -151,9 +151,12 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
-    const audit = (row: Parameters<History["putAudit"]>[0]) => within(history.putAudit(row), AUDIT_MS);
+    const { hooks, drivers = {} } = this.options.actions;
+    const audit = (row: Parameters<History["putAudit"]>[0]) =>
+      within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
+      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
@@ -202,7 +205,10 @@ export class Service {
   async #incidents(job?: string): Promise<readonly Incident[]> {
     const query = job === undefined ? {} : { job };
     const stored = await this.options.history.incidents({ ...query, most: MOST_LOOKED_AT });
-    const here = [...[...this.jobs.values()].flatMap(({ records }) => records), ...(this.machines?.shown ?? [])];
+    const here = [
+      ...[...this.jobs.values()].flatMap(({ records }) => records),
+      ...(this.machines?.shown ?? []),
+    ];
     const own = here.filter((one) => job === undefined || one.job === job);
     const ids = new Set(own.map(({ id }) => id));
     return [...own, ...stored.filter(({ id }) => !ids.has(id))];
