@@ -151,7 +151,15 @@ function configOf({
   const hooks = HOOKED.map((word) => ({ do: word, webhook: hookUrl, timeoutSeconds: 10 }));
   return {
     // A visitor may take out machine after machine, and on a verdict that is only probable: none of them is real.
-    actions: { dryRun: false, hooks, leastConfidence: 0.6, mostMachinesPerDay: 1000 },
+    actions: {
+      dryRun: false,
+      hooks,
+      leastConfidence: 0.6,
+      mostMachinesPerDay: 1000,
+      leastMachines: 0,
+      mostActionsPerHour: 1000,
+      mostActionsPerHourOfJob: 1000,
+    },
     prometheus: { url: prometheusUrl, every: "30s", range: "15m", via: "raw" },
   };
 }

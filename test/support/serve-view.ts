@@ -246,9 +246,9 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
             }
           : null,
       ),
-    actionsSwitch: () => ({ isOn: true, says: "" }),
+    actionsSwitch: () => ({ isOn: true, says: "", canRun: false }),
     switchActions: async (isOn, who) =>
-      note("switchActions", [isOn, who], { isOn, says: isOn ? "" : `off by ${who}` }),
+      note("switchActions", [isOn, who], { isOn, says: isOn ? "" : `off by ${who}`, canRun: true }),
     incidents: async (query) => note("incidents", [query], [INCIDENT]),
     incident: async (id) => (known(id) ? INCIDENT : null),
     incidentHistory: async (id) =>

@@ -181,6 +181,14 @@ describe.skipIf(!hasYaml)("deploy/kubernetes and deploy/prometheus", () => {
         .replaceAll("/etc/faultline/tokens", join(folder, "tokens"))
         .replaceAll("/var/lib/faultline", join(folder, "data"));
       const local = JSON.parse(text) as Record<string, unknown>;
+      writeFileSync(join(folder, "in-a-pod.json"), text);
+      const inPod = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" };
+      expect(readServeConfig(join(folder, "in-a-pod.json"), {}, inPod).actions).toMatchObject({
+        dryRun: true,
+        drivers: { kubernetes: { access: { server: "https://10.96.0.1:443" } } },
+      });
+      // This machine is no pod.
+      delete local["actions"];
       delete local["prometheus"];
       delete local["alerts"];
       writeFileSync(join(folder, "kubernetes.json"), JSON.stringify(local));

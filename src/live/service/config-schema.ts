@@ -161,6 +161,7 @@ const actions = z.strictObject({
     .max(10_000)
     .default([]),
   leastConfidence: z.number().min(0).max(1).default(0.8),
+  leastMachineConfidence: z.number().min(0).max(1).default(0.5),
   mostMachinesPerDay: z.int().min(0).max(10_000).default(2),
   leastMachines: z.number().min(0).max(1_000_000).default(0.5),
   mostActionsPerHour: z.int().min(0).max(100_000).default(60),

@@ -71,6 +71,7 @@ describe("the configuration of the service", () => {
         drivers: {},
         spares: [],
         leastConfidence: 0.8,
+        leastMachineConfidence: 0.5,
         mostMachinesPerDay: 2,
         leastMachines: 0.5,
         mostActionsPerHour: 60,

@@ -155,10 +155,15 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
+<<<<<<< HEAD
+=======
+    const { hooks, drivers = {} } = this.options.actions;
+>>>>>>> drivers
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
+      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),

@@ -107,6 +107,8 @@ export interface SwitchState {
   readonly isOn: boolean;
   /** Who switched them off, and when; "" where they are on. */
   readonly says: string;
+  /** Whether hooks or drivers are configured: elsewhere there is nothing to switch. */
+  readonly canRun: boolean;
 }
 
 export type ActionVerb = "approve" | "dismiss" | "undo";

@@ -83,9 +83,9 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
         const actions = record.actions.map((one) => (one.id === action.id ? action : one));
         return service.save({ ...record, revision: record.revision + 1, actions });
       },
-      taken: async (_job, sinceMs) =>
+      taken: async (job, sinceMs) =>
         machinesTaken(
-          [...ids].map((id) => service.incident(id)),
+          [...ids].map((id) => service.incident(id)).filter((one) => one.job === job),
           sinceMs,
         ),
     }),

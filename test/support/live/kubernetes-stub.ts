@@ -38,6 +38,8 @@ export interface KubernetesStub {
   before: ((line: string) => void | { status: number; body?: Json }) | null;
   /** "lost": carried out, and the connection breaks before the answer. */
   lose: ((line: string) => boolean) | null;
+  /** Waits before a request is carried out; false: it is not. */
+  hold: ((line: string) => Promise<boolean>) | null;
   object(path: string): Stored;
   add(
     path: string,
@@ -66,10 +68,14 @@ export async function startKubernetesStub(): Promise<KubernetesStub> {
   let version = 100;
 
   const server = createServer({ cert: TEST_CERTIFICATE, key: TEST_KEY }, (request, response) => {
-    void bodyOf(request).then((body) => {
+    void bodyOf(request).then(async (body) => {
       const url = new URL(request.url ?? "/", "https://stub");
       const line = `${request.method} ${url.pathname}`;
       stub.requests.push(line);
+      if (stub.hold && !(await stub.hold(line))) {
+        request.socket.destroy();
+        return;
+      }
       const instead = stub.before?.(line);
       const answer = instead
         ? { status: instead.status, body: instead.body ?? statusOf(instead.status, "made up") }
@@ -189,6 +195,7 @@ export async function startKubernetesStub(): Promise<KubernetesStub> {
     protectedPods: new Set(),
     before: null,
     lose: null,
+    hold: null,
     object(path) {
       const found = objects.get(path);
       if (!found) throw new Error(`there is no ${path}`);

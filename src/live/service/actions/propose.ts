@@ -15,6 +15,7 @@ import { limitWords, TAKE_OUT } from "./limits.ts";
 import type { ActionsConfig } from "./types.ts";
 
 export const LEAST_CONFIDENCE = 0.8;
+const LEAST_MACHINE_CONFIDENCE = 0.5;
 const MOST_MACHINES = 8;
 const MOST_REPLICAS = 32_768;
 /** Suspects far behind the first one are not sure, however sure the verdict is. */
@@ -134,7 +135,7 @@ export function suspectsToTakeOut(
   verdict: Verdict,
   config: ActionsConfig,
 ): { machine: string; suspect: Suspect }[] {
-  if (verdict.confidence < (config.leastConfidence ?? LEAST_CONFIDENCE)) return [];
+  if (verdict.confidence < leastConfidence(verdict, config)) return [];
   const victims = new Set(verdict.victims);
   const first = verdict.suspects[0]?.score ?? 0;
   const found = new Map<string, Suspect>();
@@ -146,6 +147,17 @@ export function suspectsToTakeOut(
     if (isLike && !waits && isMachineAtFault(suspect, verdict)) found.set(machine, suspect);
   }
   return [...found].map(([machine, suspect]) => ({ machine, suspect }));
+}
+
+/**
+ * Monitoring alone is seldom surer than 0.65, and still right more often than not: a person is asked, and reads the
+ * confidence beside it. Nothing is done by itself below leastConfidence.
+ */
+function leastConfidence({ kind }: Verdict, config: ActionsConfig): number {
+  const { leastConfidence: least = LEAST_CONFIDENCE, leastMachineConfidence } = config;
+  return kind === "faulty-machine"
+    ? Math.min(least, leastMachineConfidence ?? LEAST_MACHINE_CONFIDENCE)
+    : least;
 }
 
 /**

@@ -7,11 +7,14 @@ import { Refusal, type SwitchState } from "../view.ts";
 import { type AuditWord, messageOf } from "./run-action.ts";
 
 const KEY = "actions/switch";
-const ON: SwitchState = { isOn: true, says: "" };
+type Position = Pick<SwitchState, "isOn" | "says">;
+const ON: Position = { isOn: true, says: "" };
 
 export interface SwitchOptions {
   /** false: the configuration says so, and nobody can switch them on. */
   readonly enabled: boolean;
+  /** Whether hooks or drivers are configured. */
+  readonly canRun: boolean;
   nowMs(this: void): number;
   /** The document under a key, kept for good; both reject where the store is away. */
   read(this: void, key: string): Promise<unknown>;
@@ -23,7 +26,7 @@ export interface SwitchOptions {
 
 export class ActionsSwitch {
   readonly #options: SwitchOptions;
-  #state: SwitchState;
+  #state: Position;
   /** What this process was asked for and could not keep. */
   #isUnsaved = false;
 
@@ -35,7 +38,7 @@ export class ActionsSwitch {
   }
 
   get state(): SwitchState {
-    return this.#state;
+    return { ...this.#state, canRun: this.#options.canRun };
   }
 
   /** One sentence where nothing may be run. Another service may have been asked, so the store is. */
@@ -71,7 +74,7 @@ export class ActionsSwitch {
       });
       this.#isUnsaved = false;
       this.#set(ON);
-      return ON;
+      return this.state;
     }
     this.#set({ isOn, says });
     this.#isUnsaved = true;
@@ -83,18 +86,18 @@ export class ActionsSwitch {
       const why = messageOf(error);
       this.#set({ isOn, says: `${says}; not kept over a restart: ${why}` });
     }
-    return this.#state;
+    return this.state;
   }
 
-  #set(state: SwitchState): void {
+  #set(state: Position): void {
     const { isOn, says } = this.#state;
     if (state.isOn === isOn && state.says === says) return;
     this.#state = state;
-    this.#options.changed(state);
+    this.#options.changed(this.state);
   }
 }
 
-function stateOf(document: unknown): SwitchState {
+function stateOf(document: unknown): Position {
   const { isOn, says } = (document ?? {}) as { isOn?: unknown; says?: unknown };
   return isOn === false ? { isOn, says: typeof says === "string" ? says : "actions are off" } : ON;
 }

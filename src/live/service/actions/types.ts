@@ -23,6 +23,8 @@ export interface ActionsConfig {
   readonly spares?: readonly string[] | undefined;
   /** How sure a verdict must be before machines are proposed to be taken out; default 0.8. */
   readonly leastConfidence?: number | undefined;
+  /** The same for incidents of machines, which metrics alone show; default 0.5. Automatic needs leastConfidence. */
+  readonly leastMachineConfidence?: number | undefined;
   /** Machines of one job that may be taken out within 24 hours; default 2. */
   readonly mostMachinesPerDay?: number | undefined;
   /** Machines of a job that must stay; below 1 it is a share of them. Default 0.5. */

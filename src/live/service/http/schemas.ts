@@ -6,7 +6,10 @@ import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+<<<<<<< HEAD
 import type { JobState, Plan } from "../../controller/jobs.ts";
+=======
+>>>>>>> drivers
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 
@@ -152,6 +155,7 @@ const iterationColumns = z.object({
 const switchFields = {
   isOn: z.boolean().describe("whether actions are run at all"),
   says: z.string().describe("who switched them off, and when"),
+  canRun: z.boolean().describe("whether hooks or drivers are configured"),
 };
 const switchState: z.ZodType<SwitchState> = z.object(switchFields);
 

@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   openTestService,
@@ -11,6 +14,7 @@ import {
   type KubernetesStub,
   startKubernetesStub,
 } from "../../../../../test/support/live/kubernetes-stub.ts";
+import { until } from "../../../../../test/support/until.ts";
 import { TEST_CERTIFICATE } from "../../../../../test/support/live/tls.ts";
 import type { Incident, IncidentAction } from "../../../../model/incident.ts";
 import type { ActionsConfig } from "../types.ts";
@@ -412,6 +416,60 @@ describe("restarting a job", () => {
 });
 
 describe("after kill -9 in the middle", () => {
+  it.each([
+    ["before the node was changed", false, "failed", /^it was not done: node003 is not cordoned/],
+    ["after the node was changed", true, "done", /^node003 is cordoned \(the service stopped/],
+  ] as const)(
+    "%s, a killed process' action is known",
+    async (_when, isCarriedOut, state, words) => {
+      // The request that changes the node gets no answer before the process is killed.
+      let reached = (): void => undefined;
+      const isReached = new Promise<void>((resolve) => (reached = resolve));
+      stub.hold = async (line) => {
+        if (!line.startsWith("PATCH")) return true;
+        reached();
+        await killed;
+        return isCarriedOut;
+      };
+      const config = {
+        dryRun: false,
+        approval: "automatic",
+        hooks: [],
+        drivers: { kubernetes: kubernetes() },
+      };
+      const source = fileURLToPath(
+        new URL("../../../../../test/support/live/action-service.ts", import.meta.url),
+      );
+      const words_ = ["--import", "tsx", source, folder, JSON.stringify(config)];
+      const child = spawn(process.execPath, words_, { stdio: "inherit" });
+      const killed = once(child, "exit");
+      try {
+        await Promise.race([isReached, killed]);
+      } finally {
+        child.kill("SIGKILL");
+      }
+      await killed;
+      stub.hold = null;
+      await until(() => stub.requests.length >= 2, "the end of the request");
+      const service = open({}, { approval: "automatic" });
+      const left = service.incident();
+      expect(actionOf(left).state).toBe("running");
+      const after = await service.actions.recover(left);
+      expect(actionOf(after)).toMatchObject({ state, outcome: expect.stringMatching(words) });
+      // Once or not at all: nothing runs by itself again.
+      stub.requests.length = 0;
+      await service.actions.runAutomatic(after);
+      expect(writes()).toEqual([]);
+      expect(stub.object(NODE).spec["unschedulable"]).toBe(isCarriedOut ? true : undefined);
+      expect(service.audit().map(({ what }) => what)).toEqual([
+        "propose",
+        "approve",
+        "run",
+        "recover",
+      ]);
+    },
+  );
+
   /** The record as the killed service left it, in a new one. */
   async function restarted(
     change: Partial<KubernetesConfig>,
