@@ -155,10 +155,7 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
-<<<<<<< HEAD
-=======
     const { hooks, drivers = {} } = this.options.actions;
->>>>>>> drivers
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
