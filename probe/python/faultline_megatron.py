@@ -17,6 +17,7 @@ even, the job does exactly what it does without this file. With uneven shares
 Where this cannot work (see _why_not) one line says so, and the job trains with even shares.
 """
 
+import functools
 import inspect
 import logging
 import os
@@ -50,6 +51,8 @@ def install(url=None, job=None, token=None, timeout=2.0):
     except (ImportError, AttributeError) as error:
         _refuse(f"this Megatron-LM ({_version()}) is built otherwise than {TRIED}, which was tried: {error}")
         return False
+    if hasattr(parts.training.train_step, "of_faultline"):
+        return True
     job = job or os.environ.get("FAULTLINE_JOB") or "megatron"
     rebalancing = _Rebalancing(parts, url, job, token or os.environ.get("FAULTLINE_TOKEN"), timeout)
     parts.samplers.MegatronPretrainingSampler = _following(parts.samplers.MegatronPretrainingSampler)
@@ -119,6 +122,7 @@ class _Rebalancing:
     def around_train_step(self, train_step):
         takes = inspect.signature(train_step)
 
+        @functools.wraps(train_step)
         def with_counts(*args, **kwargs):
             step = takes.bind(*args, **kwargs)
             if self._begin(step.arguments):
@@ -126,6 +130,7 @@ class _Rebalancing:
                 step.arguments["forward_backward_func"] = self._around_schedule(function)
             return train_step(*step.args, **step.kwargs)
 
+        with_counts.of_faultline = True
         return with_counts
 
     def around_loss(self, forward_step_calc_loss):
@@ -133,6 +138,7 @@ class _Rebalancing:
         the even one, every micro-batch of the global batch weighs the same after the average over replicas."""
         takes = inspect.signature(forward_step_calc_loss)
 
+        @functools.wraps(forward_step_calc_loss)
         def with_even_count(*args, **kwargs):
             if self._even is None:
                 return forward_step_calc_loss(*args, **kwargs)
@@ -153,14 +159,14 @@ class _Rebalancing:
             return self._set_up(step, iterators, even)
         if even * self._mb.replicas != self._mb.total:
             self._stop(iterators, "the global batch has changed its size")
-        elif self._steps == 2 and self._anyone_objects(self._after_first_step(iterators, even)):
-            pass
-        else:
-            self._mb.next()
-            uneven = self._mb.counts if len(set(self._mb.counts)) > 1 else None
-            for iterator in iterators:
-                iterator.begin(uneven, self._mb.total)
-        return not self._off
+            return False
+        if self._steps == 2 and self._anyone_objects(self._after_first_step(iterators, even)):
+            return False
+        self._mb.next()
+        uneven = self._mb.counts if len(set(self._mb.counts)) > 1 else None
+        for iterator in iterators:
+            iterator.begin(uneven, self._mb.total)
+        return True
 
     def _set_up(self, step, iterators, even):
         import torch.distributed as dist
@@ -346,6 +352,7 @@ def _following(sampler):
 
 
 def _with_iterators(build_data_loader):
+    @functools.wraps(build_data_loader)
     def build(*args, **kwargs):
         loader = build_data_loader(*args, **kwargs)
         return _Loader(loader) if hasattr(getattr(loader, "batch_sampler", None), "counts") else loader

@@ -28,7 +28,9 @@ if HOW["plan"] is not None:
     import faultline_megatron
 
     planned.follow(HOW["plan"])
-    faultline_megatron.install("http://planned.invalid:1", job="stand-in")
+    # A second call, as of a script that is started with -m and calls it too, changes nothing.
+    for _ in range(2):
+        faultline_megatron.install("http://planned.invalid:1", job="stand-in")
 
 
 class Data(torch.utils.data.Dataset):

@@ -20,6 +20,7 @@ import faultline_transformers
 import planned
 
 logging.getLogger("faultline").addHandler(logging.StreamHandler())
+logging.getLogger("faultline").setLevel(logging.INFO)
 torch.manual_seed(5)
 
 
