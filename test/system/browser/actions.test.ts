@@ -94,8 +94,9 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
       return saved;
     };
     page = await browser.newPage();
+    page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));
-    await page.goto(`${served.url}/#/incident/${HANG.id}`);
+    await page.goto(`${served.url}/#/incidents/${HANG.id}`);
   });
   afterEach(async () => {
     await page.close();
