@@ -87,7 +87,7 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
       },
     });
     // What is saved is told, as the service does.
-    const { save } = service;
+    const save = service.save.bind(service);
     service.save = (incident) => {
       const saved = save(incident);
       served.tell({ type: "incident", incident: saved });

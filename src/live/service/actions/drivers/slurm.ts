@@ -61,7 +61,7 @@ function replacePlan(task: Task, config: SlurmConfig): Plan | Refused {
       };
     },
     async settle(env) {
-      const node = await drain.settle!(env);
+      const node = await drain.settle(env);
       if (node.how !== "done") return node;
       return unknown(`${node.says}; whether the job was requeued is not known`, true);
     },
