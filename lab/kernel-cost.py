@@ -72,7 +72,7 @@ def main():
     every = sys.argv[2] if len(sys.argv) > 2 else "16"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as rings:
         os.chmod(rings, 0o700)
-        env = dict(os.environ, FAULTLINE_DIR=rings, LD_PRELOAD=LIBRARY, FAULTLINE_KERNELS=every, FAULTLINE_SHIM="0")
+        env = dict(os.environ, FAULTLINE_DIR=rings, LD_PRELOAD=LIBRARY, FAULTLINE_KERNELS=every)
         subprocess.run([sys.executable, __file__, "--work", str(seconds), rings], env=env, check=True)
 
 
