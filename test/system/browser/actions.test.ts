@@ -87,15 +87,16 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
       },
     });
     // What is saved is told, as the service does.
-    const { save } = service;
+    const save = service.save.bind(service);
     service.save = (incident) => {
       const saved = save(incident);
       served.tell({ type: "incident", incident: saved });
       return saved;
     };
     page = await browser.newPage();
+    page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));
-    await page.goto(`${served.url}/#/incident/${HANG.id}`);
+    await page.goto(`${served.url}/#/incidents/${HANG.id}`);
   });
   afterEach(async () => {
     await page.close();

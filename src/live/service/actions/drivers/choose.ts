@@ -50,8 +50,8 @@ function taskOf(action: IncidentAction, incident: Incident): Task | Refused {
     cause?: unknown;
   };
   for (const name of [machine, replacement])
-    if (name !== null && (typeof name !== "string" || !isPlainHostName(name)))
-      return { refused: `${harmless(String(name)).slice(0, 80)} is no plain host name` };
+    if (typeof name === "string" ? !isPlainHostName(name) : name !== null)
+      return { refused: `${harmless(JSON.stringify(name)).slice(0, 80)} is no plain host name` };
   if (!SAFE_NAME.test(incident.job) || !SAFE_NAME.test(incident.id))
     return { refused: "the names of job and incident have to be plain words" };
   return {

@@ -307,6 +307,16 @@ describe("replacing a machine", () => {
     });
   });
 
+  it("does not evict the successor of a pod that ended meanwhile", async () => {
+    const service = open(config);
+    await service.confirm();
+    stub.before = (line) => {
+      if (line === `POST ${PODS}/llama-0/eviction`) pod("llama-0", "llama", "node005");
+    };
+    expect(await replace(service)).toMatchObject({ state: "done" });
+    expect(stub.pods()).toEqual(["llama-0", "llama-2", "moe-0", "llama-old"]);
+  });
+
   it("is half done without the right to evict, and can be undone then", async () => {
     stub.rights.delete("create pods/eviction");
     const service = open(config);

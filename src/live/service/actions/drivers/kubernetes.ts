@@ -106,7 +106,7 @@ function cordonPlan({ id }: Task, machine: string, taint: Taint | null, call: Ap
           ...(own.tainted ? { taints: [...taints, taint] } : {}),
         },
       },
-      then: done(
+      after: done(
         `${machine} is cordoned${own.tainted ? ` and tainted ${taintWords(taint!)}` : ""}`,
         true,
       ),
@@ -125,7 +125,7 @@ function cordonPlan({ id }: Task, machine: string, taint: Taint | null, call: Ap
           ...(mark.tainted ? { taints: taints.filter((one) => !isOurTaint(one)) } : {}),
         },
       },
-      then: done(`${machine} takes new pods again`),
+      after: done(`${machine} takes new pods again`),
     };
   };
   const settle = async (): Promise<Outcome> => {
@@ -153,7 +153,7 @@ function cordonPlan({ id }: Task, machine: string, taint: Taint | null, call: Ap
   };
 }
 
-type Change = { readonly outcome: Outcome } | { readonly patch: unknown; readonly then: Outcome };
+type Change = { readonly outcome: Outcome } | { readonly patch: unknown; readonly after: Outcome };
 
 /** Reads, then writes what it read a version of; once more where somebody else wrote meanwhile. */
 async function change(
@@ -170,7 +170,7 @@ async function change(
     if ("outcome" in next) return next.outcome;
     try {
       const answer = await call("PATCH", path, next.patch);
-      if (answer.status === 200) return next.then;
+      if (answer.status === 200) return next.after;
       if (answer.status === 409 && attempt === 0) continue;
       return failed(`nothing was changed: ${refusalWords(answer, "patch nodes")}`);
     } catch (error) {

@@ -23,7 +23,7 @@ beforeEach(() => {
 "update nodename=node003")
   [ -e '${folder}/denied' ] && { echo "slurm_update error: Access/permission denied" >&2; exit 1; }
   echo "$*" >> '${folder}/said'
-  case "$3" in state=drain) printf %s "\${4#reason=}" > '${folder}/reason' ;; state=resume) rm '${folder}/reason' ;; esac
+  case "$3" in state=drain) printf %s "\${4#reason=}" > '${folder}/reason' ;; state=undrain) rm '${folder}/reason' ;; esac
   [ -e '${folder}/dies' ] && kill -9 $$ ;;
 requeue*) echo "$*" >> '${folder}/said' ;;
 esac
@@ -84,9 +84,9 @@ describe("draining a node", () => {
     expect(said()).toEqual([expect.stringMatching(REASON)]);
     expect(await act(service, "exclude-node", "undo")).toMatchObject({
       state: "undone",
-      outcome: "node003 is resumed in Slurm",
+      outcome: "node003 is no longer drained in Slurm",
     });
-    expect(said().at(-1)).toBe("update nodename=node003 state=resume");
+    expect(said().at(-1)).toBe("update nodename=node003 state=undrain");
   });
 
   it("leaves alone what was drained for another reason", async () => {

@@ -1,7 +1,8 @@
 /**
  * Slurm by its own programs: `scontrol update … state=drain` (nothing new starts on the machine, the job goes on),
- * `state=resume` to take it back, `scontrol requeue` to restart the job. The reason that a drained node shows names the
- * action: it says whose drain it is, after a restart of this service, too.
+ * `state=undrain` to take just that back (`resume` would also bring back a node that is down), `scontrol requeue` to
+ * restart the job. The reason that a drained node shows names the action: it says whose drain it is, after a restart of
+ * this service, too.
  */
 import { harmless } from "../../../../base/text.ts";
 import { environmentOf, runCommand } from "../run-command.ts";
@@ -60,7 +61,7 @@ function replacePlan(task: Task, config: SlurmConfig): Plan | Refused {
       };
     },
     async settle(env) {
-      const node = await drain.settle!(env);
+      const node = await drain.settle(env);
       if (node.how !== "done") return node;
       return unknown(`${node.says}; whether the job was requeued is not known`, true);
     },
@@ -75,7 +76,7 @@ function drainPlan(task: Task, config: SlurmConfig): DrainPlan | null {
   const node = `nodename=${machine}`;
   const reason = `${task.reason} [${task.action}]`;
   const drain = [config.scontrol, "update", node, "state=drain", `reason=${reason}`];
-  const resume = [config.scontrol, "update", node, "state=resume"];
+  const undrain = [config.scontrol, "update", node, "state=undrain"];
   const look = (env: DriverEnv): Promise<NodeSeen> => lookAt(machine, reason, config, env);
   return {
     words: `run ${JSON.stringify(drain)} within ${config.timeoutSeconds} s`,
@@ -86,37 +87,36 @@ function drainPlan(task: Task, config: SlurmConfig): DrainPlan | null {
       if (seen.isDrained)
         return done(`${machine} was drained before, for another reason: nothing was changed`);
       const outcome = await call(drain, config, env);
-      if (outcome.how === "done") return done(`${machine} is drained in Slurm`, true);
-      return outcome.how === "unknown" ? await settled(look, machine, outcome, env) : outcome;
+      // What the node says counts: scontrol may have died, or complain of something else.
+      if (outcome.how !== "done") {
+        const { isOurs } = await look(env);
+        if (!isOurs) return outcome;
+      }
+      return done(`${machine} is drained in Slurm`, true);
     },
     undo: {
-      words: `run ${JSON.stringify(resume)} within ${config.timeoutSeconds} s`,
+      words: `run ${JSON.stringify(undrain)} within ${config.timeoutSeconds} s`,
       async run(env) {
         const seen = await look(env);
         if (seen.trouble) return seen.trouble;
         if (!seen.isOurs)
           return done(`${machine} is no longer drained by this action: nothing was changed`);
-        const outcome = await call(resume, config, env);
-        return outcome.how === "done" ? done(`${machine} is resumed in Slurm`) : outcome;
+        const outcome = await call(undrain, config, env);
+        if (outcome.how !== "done") {
+          const { isOurs, trouble } = await look(env);
+          if (isOurs || trouble) return outcome;
+        }
+        return done(`${machine} is no longer drained in Slurm`);
       },
     },
     async settle(env) {
-      return await settled(look, machine, null, env);
+      const seen = await look(env);
+      if (seen.trouble) return unknown(seen.trouble.says, true);
+      return seen.isOurs
+        ? done(`${machine} is drained in Slurm`, true)
+        : failed(`it was not done: ${machine} is not drained by this action`);
     },
   };
-}
-
-async function settled(
-  look: (env: DriverEnv) => Promise<NodeSeen>,
-  machine: string,
-  otherwise: Outcome | null,
-  env: DriverEnv,
-): Promise<Outcome> {
-  const seen = await look(env);
-  if (seen.trouble) return otherwise ?? unknown(seen.trouble.says, true);
-  return seen.isOurs
-    ? done(`${machine} is drained in Slurm`, true)
-    : failed(`it was not done: ${machine} is not drained by this action`);
 }
 
 interface NodeSeen {
@@ -139,7 +139,7 @@ async function lookAt(
     return { isDrained: false, isOurs: false, trouble: failed(`nothing was changed: ${says}`) };
   }
   const [, state = ""] = / State=(\S+)/.exec(result.output) ?? [];
-  const isDrained = /DRAIN|DOWN/.test(state);
+  const isDrained = state.includes("DRAIN");
   return { isDrained, isOurs: isDrained && result.output.includes(`Reason=${reason}`) };
 }
 
