@@ -4,7 +4,7 @@ import { looksLikeMachine, machineFromName, stemOf } from "./file-words.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
 import { unitOfTimeName, parseStamp } from "./times.ts";
 import { NO_NUMBER, textNumber } from "./byte-number.ts";
-import { decimalComma, isBlank, withUnit } from "./cells.ts";
+import { decimalComma, isBlank, stateNumber, withUnit } from "./cells.ts";
 
 type Rows = readonly (readonly string[])[];
 
@@ -16,6 +16,7 @@ interface ValueColumn {
   /** null: the row's. */
   readonly machine: string | null;
   readonly device: string | null;
+  readonly labels?: ReadonlyMap<string, string>;
 }
 
 /** -1 for columns that a table has not. */
@@ -170,7 +171,8 @@ function wideColumns(
     const found = seriesColumn(text, whole);
     return found ? [{ column: at, ...found }] : [];
   });
-  const isTold = whole !== null || series.some(({ metric }) => metric.isKnown);
+  // What an exporter's metric measures its name tells, whether or not it is one that machines are compared by.
+  const isTold = whole !== null || series.some(({ metric, labels }) => labels || metric.isKnown);
   return series.length > 0 && series.length >= 0.8 * free.length && isTold ? series : null;
 }
 
@@ -222,7 +224,8 @@ function isNumber(field: string): boolean {
   return (
     textNumber(field) !== NO_NUMBER ||
     withUnit(field) !== null ||
-    !Number.isNaN(decimalComma(field))
+    !Number.isNaN(decimalComma(field)) ||
+    !Number.isNaN(stateNumber(field))
   );
 }
 
