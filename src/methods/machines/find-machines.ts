@@ -12,6 +12,7 @@ import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { coverageOf } from "./coverage.ts";
 import { episodesOf, type Episode } from "./episodes.ts";
 import {
+  detailed,
   evidenceOf,
   kindOf,
   lossEvidence,
@@ -32,10 +33,13 @@ import { notJoinedWords } from "./names/not-joined.ts";
 import { jobPace, type JobPace } from "./job-pace.ts";
 import { withoutWarmUp } from "./restarts.ts";
 import { isExplained, slowCulprit, slowdownOf } from "./slow-culprit.ts";
+import { powerForActivity } from "./power-for-activity.ts";
+import { strayProcess } from "./memory-step.ts";
+import { gpusWait } from "./waiting-gpus.ts";
 import { withStrayProcess } from "./stray-process.ts";
 import { withoutUnchanged } from "./unchanged.ts";
 import { sortOut } from "./telemetry.ts";
-import { viewsOf, type View } from "./views.ts";
+import { deviationBetween, viewsOf, type View } from "./views.ts";
 
 export interface FindOptions {
   /** Seconds for which one kind of evidence must last. Minder's four minutes by default. */
@@ -53,7 +57,10 @@ const OUTAGE_SHARE = 0.3;
 const LEAST_MACHINES = 3;
 
 export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
-  const fleet = workersOnly(withoutOutsiders({ ...given, grids: given.grids.map(withoutWarmUp) }));
+  const warm = given.grids.map(withoutWarmUp);
+  const computed = powerForActivity(warm);
+  const grids = computed ? [...warm, computed] : warm;
+  const fleet = workersOnly(withoutOutsiders({ ...given, grids }));
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
   const wantedS = options.continuityS ?? CONTINUITY_S;
@@ -86,7 +93,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
   const evidence = [
     ...quick,
     ...slowEvidence(fleet, phases, continuityS, quick),
-    ...absenceEvidence(fleet, continuityS, toS, missing),
+    ...absenceEvidence(fleet, continuityS, toS, missing, pace, halts),
   ];
   const judged: Judged[] = [];
   const telemetry: TelemetryFault[] = [];
@@ -98,12 +105,18 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const own = isKnownMember(fleet, machine)
       ? sorted.machine
       : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases);
-    const slowing = withoutMerelyBusy(own, pace);
-    const counted = withoutUnhindered(withoutLoneMoments(slowing, pace), pace).map((one) => {
+    const slowing = withoutMerelyBusy(own, pace, (one) => gpusWait(one, views));
+    const certain = withoutUnhindered(withoutLoneMoments(slowing, pace), pace);
+    const counted = certain.map((one) => {
       // What was counted stays, and the job may be well again.
       const untilS = isCount(one) ? Math.min(one.toS, one.fromS + continuityS) : one.toS;
-      const isHeldUp = pace.heldUp(one.fromS, untilS) === true && !isRoutine(one, evidence);
-      return { ...one, isHeldUp, decides: one.decides || (isHeldUp && isLoneCount(one, evidence)) };
+      const isHeldUp =
+        one.isHeldUp === true ||
+        (pace.heldUp(one.fromS, untilS) === true && !isRoutine(one, evidence));
+      const isAlarming = isHeldUp || isAboveAlarm(one, toS);
+      const decides =
+        one.decides || (isAlarming && isLoneCount(one, evidence)) || isThrottling(one, views);
+      return { ...one, isHeldUp, decides };
     });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     // Whoever else explains why the job is held up leaves a halt that is one more pause.
@@ -129,6 +142,8 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     const culprit = slowCulprit(slowdown, views, isBroken);
     if (culprit) judged.push(culprit);
   }
+  const stray = strayProcess(views);
+  if (stray && !judged.some(({ machine }) => machine === stray.machine)) judged.push(stray);
   const changed = withoutUnchanged(fleet, judged, missing).map((one) =>
     withStrayProcess(one, views),
   );
@@ -178,6 +193,32 @@ function isCount({ deviation: { metric } }: Evidence): boolean {
   return healthCounter(metric)?.how === "gained";
 }
 
+const HOT_BEFORE_S = 600;
+/** Of what matters in clocks, which healthy GPUs differ by. */
+const LEAST_CLOCK_FALL = 0.6;
+
+/** A warm place harms nobody; a machine that became hot while its clock fell against the others' is throttled. */
+function isThrottling(
+  { deviation, machine, fromS, toS }: Evidence,
+  views: readonly View[],
+): boolean {
+  if (deviation.metric !== "gpu-temperature" || deviation.direction !== "high") return false;
+  return views.some((view) => {
+    if (view.metric.id !== "gpu-clocks" || view.side !== "low") return false;
+    const edgeS = view.grid.stepS;
+    const before = deviationBetween(view, machine, fromS - HOT_BEFORE_S, fromS - edgeS);
+    return before - deviationBetween(view, machine, fromS + edgeS, toS) >= LEAST_CLOCK_FALL;
+  });
+}
+
+/** More errors an hour than the makers' own checks allow by far: no sound machine has so many, whatever its job does. */
+function isAboveAlarm(one: Evidence, toS: number): boolean {
+  const perHour = healthCounter(one.deviation.metric)?.alarmPerHour;
+  if (perHour === undefined) return false;
+  const { fromS, deviation } = detailed(one);
+  return (3600 * deviation.value) / (toS - fromS) >= perHour;
+}
+
 /** Errors are counted on sound machines too; those that one machine alone counts while the job slows down are why it does. */
 function isLoneCount(one: Evidence, all: readonly Evidence[]): boolean {
   const { metric, direction } = one.deviation;
@@ -213,20 +254,32 @@ function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Eviden
 
 /**
  * Tenants, uploads and logs keep a machine busier than its peers for as long as they like. Where the job is no slower than
- * before, or the machine was so before anything could be compared, they harm nobody.
+ * before, or the machine was so before anything could be compared, they harm nobody, unless its own GPUs wait.
  */
-function withoutMerelyBusy(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+function withoutMerelyBusy(
+  evidence: readonly Evidence[],
+  pace: JobPace,
+  gpusWait: (one: Evidence) => boolean,
+): Evidence[] {
   if (!pace.isKnown) return [...evidence];
-  return evidence.filter(
-    ({ isBusier, fromS, toS }) =>
-      !isBusier || (pace.heldUp(fromS, toS) === true && pace.slowedWith(fromS, toS) !== false),
-  );
+  return evidence.flatMap((one) => {
+    const { isBusier, fromS, toS } = one;
+    if (!isBusier || (pace.heldUp(fromS, toS) === true && pace.slowedWith(fromS, toS) !== false))
+      return [one];
+    return gpusWait(one) ? [{ ...one, isHeldUp: true }] : [];
+  });
 }
 
 const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];
 
 /** Read at a moment, not over the time since the last sample. */
-const MOMENTARY = ["gpu-power-draw", "pcie-bandwidth", "pcie-usage", "nvlink-bandwidth"];
+const MOMENTARY = [
+  "gpu-power-draw",
+  "gpu-power-for-activity",
+  "pcie-bandwidth",
+  "pcie-usage",
+  "nvlink-bandwidth",
+];
 /** Whether any kernel runs: GPUs that wait in a collective are at 100 %, so that one sampled between two of them is far off. */
 const BUSY = ["gpu-duty-cycle", "gpu-graphics-engine-activity"];
 
@@ -248,9 +301,10 @@ function withoutLoneMoments(evidence: readonly Evidence[], pace: JobPace): Evide
     const isHeldUp = pace.heldUp(one.fromS, one.toS) === true;
     if (BUSY.includes(one.deviation.metric) && isHeldUp) return true;
     // Whoever works on, in every sample, while the others wait.
-    const isPower = one.deviation.metric === "gpu-power-draw";
-    if (isPower && one.deviation.direction === "high" && isHeldUp && unlikeShare(one) >= ALL_ALONG)
-      return true;
+    const { metric, direction } = one.deviation;
+    const isAlone =
+      metric === "gpu-power-for-activity" || (metric === "gpu-power-draw" && direction === "high");
+    if (isAlone && isHeldUp && unlikeShare(one) >= ALL_ALONG) return true;
     const agrees = (other: Evidence): boolean =>
       other.decides && overlapS(one, other) >= BORNE_OUT * (one.toS - one.fromS);
     return evidence.some(
@@ -372,14 +426,19 @@ function absenceEvidence(
   continuityS: number,
   toS: number,
   missing: string[],
+  pace: JobPace,
+  halts: readonly Phase[],
 ): Evidence[] {
   if (fleet.isCut) {
     missing.push("a file ends in the middle: who stopped reporting cannot be told from it");
     return [];
   }
   const needS = ABSENCE_SHARE * continuityS;
+  // No synchronous job goes on without a machine: its samples are late.
+  const isLate = ({ fromS, toS: untilS }: Silence): boolean =>
+    untilS - fromS < continuityS && pace.goesOn(fromS, untilS) === true;
   const silent = silences(fleet).filter(
-    (one) => one.toS - one.fromS >= Math.max(2 * one.stepS, needS),
+    (one) => one.toS - one.fromS >= Math.max(2 * one.stepS, needS) && !isLate(one),
   );
   const lost = lostDevices(fleet, needS).filter(
     ({ machine }) => !silent.some((one) => one.machine === machine && one.exporter !== "host"),
@@ -398,8 +457,12 @@ function absenceEvidence(
     );
     return lost.map((one) => lossEvidence(one, toS));
   }
+  const ofGpus = silent.filter(({ exporter }) => exporter === "gpu");
+  // A driver that lost a GPU may answer nobody.
+  const isLost = (one: Silence): boolean =>
+    ofGpus.length === 1 && one === ofGpus[0] && halts.some((halt) => cameWith(one, halt));
   return [...silent, ...away]
-    .map(silenceEvidence)
+    .map((one) => ({ ...silenceEvidence(one), ...(isLost(one) ? { decides: true } : {}) }))
     .concat(lost.map((one) => lossEvidence(one, toS)));
 }
 
