@@ -203,8 +203,8 @@ describe("a file system", () => {
   });
 });
 
-describe("a machine that is busy from the first sample on", () => {
-  const busy: Change = { machine: SICK, metric: "cpu-usage", fromS: 0, to: (x) => 4 * x };
+describe("a machine that is busier than its peers", () => {
+  const busy: Change = { machine: SICK, metric: "cpu-usage", fromS: 300, to: (x) => 4 * x };
 
   it("harms nobody while its GPUs are as busy as the others'", () => {
     expect(found([busy])).toEqual([]);
@@ -215,8 +215,8 @@ describe("a machine that is busy from the first sample on", () => {
     const gaps: Change = {
       machine: SICK,
       metric: "gpu-duty-cycle",
-      fromS: 0,
-      to: (x) => (count++ % 16 < 4 ? 40 : x),
+      fromS: 300,
+      to: (x) => (count++ % 16 < 4 ? 40 + (count % 3) : x),
     };
     expect(found([busy, gaps])).toEqual(["node005"]);
   });
