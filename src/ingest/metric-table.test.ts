@@ -176,6 +176,15 @@ describe("shapes", () => {
     ]);
   });
 
+  test("nvidia-smi's files are named after hosts that are called after GPUs", () => {
+    const table = `timestamp, index, power.draw [W]
+2026/11/15 00:00:01.250, 0, 650.12 W
+2026/11/15 00:00:01.250, 1, 651.12 W
+`;
+    for (const host of ["gpu-node-015", "gpu12", "node003"])
+      expect(read(table, `input/${host}.csv`).metrics!.machines).toEqual([host]);
+  });
+
   test("nvidia-smi's words for states and memory clocks", () => {
     const table = `timestamp, index, clocks.mem [MHz], ecc.errors.uncorrected.volatile.total, clocks_event_reasons.hw_thermal_slowdown, clocks_event_reasons.active
 2026/11/15 00:00:01.250, 0, 2619 MHz, 0, Not Active, 0x0000000000000004

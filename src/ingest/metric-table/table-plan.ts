@@ -88,7 +88,7 @@ export function planTable(given: readonly string[], rows: Rows, file: string): T
     machine,
     device,
     deviceKind: /^(?:nic|hca|iface|interface|ifname)/.test(names[device] ?? "") ? "nic" : "gpu",
-    fileMachine: machineFromName(file) ?? (stemOf(file) || "machine"),
+    fileMachine: fileMachine(file, device >= 0),
     duplicates: names.filter((name, at) => name !== "" && firsts.get(given[at]!) !== at),
   };
   if (metric >= 0 && value >= 0 && areNumbers(rows, value)) {
@@ -104,6 +104,13 @@ export function planTable(given: readonly string[], rows: Rows, file: string): T
   const isLog = free.length < 0.5 * others.length;
   const columns = valueColumns(free, names, machine >= 0, file, value, isLog);
   return columns === null ? null : { ...base, metric: -1, value: -1, columns };
+}
+
+/** Hosts are called "gpu012" at many sites; a file of several GPUs is none of theirs. */
+function fileMachine(file: string, hasDevices: boolean): string {
+  const stem = stemOf(file);
+  if (hasDevices && /^gpu[-_]?\d+$/i.test(stem)) return stem;
+  return machineFromName(file) ?? (stem || "machine");
 }
 
 /** Where each name stands first: a thousand machines have tens of thousands of columns. */
