@@ -3,7 +3,6 @@
  * once on one machine alone, by a CUDA context at least, and the GPU does more than its peers from then on. Seen in samples
  * that are too seldom to tell that the job slowed down.
  */
-import { median } from "../../maths/robust.ts";
 import { STRAY_MEMORY } from "../../model/deviation-words.ts";
 import type { MetricGrid } from "../../model/fleet.ts";
 import { detailed, evidenceOf } from "./evidence.ts";
@@ -72,21 +71,25 @@ export function strayProcess(views: readonly View[]): Judged | null {
 /** One step of all that a machine's GPUs hold, between two steady levels that last; null where it is not so. */
 function stepOf(grid: MetricGrid, m: number): { atS: number; grownMib: number } | null {
   const { mean, reporting, ticks, startS, stepS } = grid;
-  const held: { readonly t: number; readonly mib: number }[] = [];
-  const gpus = reporting?.subarray(m * ticks, (m + 1) * ticks).reduce((a, b) => Math.max(a, b), 1);
+  const gpus =
+    reporting?.subarray(m * ticks, (m + 1) * ticks).reduce((a, b) => Math.max(a, b), 1) ?? 1;
+  const held = new Float64Array(ticks);
+  let seen = 0;
+  /** Where the first level ends, counted in what was seen, and its tick. */
+  let end = -1;
+  let tick = -1;
   for (let t = 0; t < ticks; t++) {
-    const value = mean[m * ticks + t]!;
-    const isWhole = !reporting || reporting[m * ticks + t] === gpus;
-    if (value === value && isWhole) held.push({ t, mib: value * (gpus ?? 1) });
+    const mib = mean[m * ticks + t]! * gpus;
+    if (mib !== mib || (reporting && reporting[m * ticks + t] !== gpus)) continue;
+    if (seen > 0 && end < 0 && Math.abs(mib - held[0]!) > STEADY_MIB) {
+      end = seen;
+      tick = t;
+    }
+    held[seen++] = mib;
   }
-  const at = held.findIndex((one, k) => k > 0 && one.mib - held[k - 1]!.mib > STEADY_MIB);
-  if (at < LEAST_SAMPLES || held.length - at < LEAST_SAMPLES) return null;
-  const [before, after] = [held.slice(0, at), held.slice(at)].map((list) =>
-    list.map(({ mib }) => mib),
-  );
-  const isSteady = (list: readonly number[]): boolean =>
-    list.every((one) => Math.abs(one - list[0]!) <= STEADY_MIB);
+  if (end < LEAST_SAMPLES || seen - end < LEAST_SAMPLES) return null;
   // The first sample behind it may be half of it.
-  if (!isSteady(before!) || !isSteady(after!.slice(1))) return null;
-  return { atS: startS + held[at]!.t * stepS, grownMib: median(after!) - median(before!) };
+  const after = held.subarray(end + 1, seen);
+  if (after.some((mib) => Math.abs(mib - after[0]!) > STEADY_MIB)) return null;
+  return { atS: startS + tick * stepS, grownMib: after[0]! - held[0]! };
 }
