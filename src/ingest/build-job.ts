@@ -2,6 +2,7 @@
  * Puts the readings of many files together into one job: which rank wrote which dump, which groups
  * there are, which machine a rank runs on. What does not fit is said in `missing`, never dropped.
  */
+import { groupBy } from "../base/group-by.ts";
 import { largest } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
@@ -19,14 +20,22 @@ import { joinRings } from "./probe-ring/join-rings.ts";
 import { hasCompute, withMembers } from "./probe-ring/kernels.ts";
 import { resolveOwnGroups } from "./probe-ring/own-groups.ts";
 
+/** A metric a file makes dozens of files that all lack the same: more of them are one sentence. */
+const MOST_ALIKE = 3;
+
+function defectWords(readings: readonly Reading[]): string[] {
+  const defects = readings.flatMap((reading) => reading.defects);
+  return [...groupBy(defects, ({ what }) => what).values()].flatMap((alike) => {
+    if (alike.length > MOST_ALIKE)
+      return [`${alike.length} files, for example ${alike[0]!.file}: ${alike[0]!.what}`];
+    return alike.map(
+      ({ file, line, what }) => `${file}${line === undefined ? "" : `:${line}`}: ${what}`,
+    );
+  });
+}
+
 export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Job {
-  const missing: string[] = [];
-  for (const reading of given) {
-    for (const defect of reading.defects) {
-      const at = defect.line === undefined ? "" : `:${defect.line}`;
-      missing.push(`${defect.file}${at}: ${defect.what}`);
-    }
-  }
+  const missing = defectWords(given);
   const readings = joinRings(given, missing);
   const chosen = chooseDumps(readings, missing);
   const ofOthers = leaveOutOtherRuns(chosen, missing);

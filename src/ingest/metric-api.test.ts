@@ -47,6 +47,13 @@ describe("saved answers", () => {
     ]);
   });
 
+  test("of nothing but machines' names", () => {
+    const names = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"node_uname_info","instance":"10.0.0.4:9100","nodename":"node004"},"value":[1794700801,"1"]}]}}`;
+    const { metrics, defects } = read(names);
+    expect(defects).toEqual([]);
+    expect(metrics?.links?.[0]?.names).toEqual(["node004", "10.0.0.4"]);
+  });
+
   test("errors, expressions, other metrics and cuts are named", () => {
     const what = (text: string): string[] => read(text).defects.map((defect) => defect.what);
     const error = '{"status":"error","errorType":"bad_data","error":"too many"}';

@@ -67,7 +67,9 @@ class MetricApiSink implements Sink {
     if (nameless > 0) {
       remarks.push(`${nameless} of its series have no name: query metrics, not expressions`);
     }
-    if (records === 0 && unwanted > 0) {
+    // kube-state-metrics and node_uname_info say nothing but what machines are called.
+    const tellsNames = metrics.links !== undefined;
+    if (records === 0 && unwanted > 0 && !tellsNames) {
       remarks.push(
         "none of its series is a metric that Faultline compares, with a label that names the machine",
       );
@@ -77,7 +79,7 @@ class MetricApiSink implements Sink {
       ...builderDefects(file, this.#builder.counts),
     ];
     const reading = { file, format: FORMAT, rank: null, records, defects };
-    return records > 0 ? { ...reading, metrics } : reading;
+    return records > 0 || tellsNames ? { ...reading, metrics } : reading;
   }
 
   #decide(): void {

@@ -161,6 +161,47 @@ describe("shapes", () => {
     });
   });
 
+  test("Grafana's series are read as a scrape is: names of machines, wanted labels, unknown metrics", () => {
+    const cpu = (mode: string): string =>
+      `"node_cpu_seconds_total{cpu=""0"", instance=""10.0.0.4:9100"", mode=""${mode}""}"`;
+    const cpus = `"Time",${["idle", "user", "system", "iowait"].map(cpu).join(",")}\n1,2,3,4,5\n`;
+    expect(series(cpus)).toEqual({ "10.0.0.4 cpu0 node_cpu_seconds_total": [[1, 2]] });
+    const uname = `"Time","node_uname_info{instance=""10.0.0.4:9100"", nodename=""node004""}"\n1,1\n`;
+    expect(read(uname, "names.csv").metrics?.links).toEqual([
+      { names: ["node004", "10.0.0.4"], pod: null, from: "node_uname_info" },
+    ]);
+    const disks = `"Time","node_disk_read_bytes_total{device=""sda"", instance=""10.0.0.4:9100""}"\n1,1\n`;
+    expect(read(disks, "disks.csv").defects.map(({ what }) => what)).toEqual([
+      "none of its metrics is one that Faultline compares",
+    ]);
+  });
+
+  test("nvidia-smi's files are named after hosts that are called after GPUs", () => {
+    const table = `timestamp, index, power.draw [W]
+2026/11/15 00:00:01.250, 0, 650.12 W
+2026/11/15 00:00:01.250, 1, 651.12 W
+`;
+    for (const host of ["gpu-node-015", "gpu12", "node003"])
+      expect(read(table, `input/${host}.csv`).metrics!.machines).toEqual([host]);
+  });
+
+  test("nvidia-smi's words for states and memory clocks", () => {
+    const table = `timestamp, index, clocks.mem [MHz], ecc.errors.uncorrected.volatile.total, clocks_event_reasons.hw_thermal_slowdown, clocks_event_reasons.active
+2026/11/15 00:00:01.250, 0, 2619 MHz, 0, Not Active, 0x0000000000000004
+2026/11/15 00:00:01.250, 1, 2619 MHz, 1, Active, 0x0000000000000040
+`;
+    expect(seriesOf(read(table, "node003.csv").metrics!)).toEqual({
+      "node003 gpu0 gpu-memory-clock": [[1794700801.25, 2619]],
+      "node003 gpu1 gpu-memory-clock": [[1794700801.25, 2619]],
+      "node003 gpu0 nvidia_smi_ecc_errors_uncorrected_volatile_total": [[1794700801.25, 0]],
+      "node003 gpu1 nvidia_smi_ecc_errors_uncorrected_volatile_total": [[1794700801.25, 1]],
+      "node003 gpu0 nvidia_smi_clocks_event_reasons_hw_thermal_slowdown": [[1794700801.25, 0]],
+      "node003 gpu1 nvidia_smi_clocks_event_reasons_hw_thermal_slowdown": [[1794700801.25, 1]],
+      "node003 gpu0 nvidia_smi_clocks_event_reasons_active": [[1794700801.25, 4]],
+      "node003 gpu1 nvidia_smi_clocks_event_reasons_active": [[1794700801.25, 64]],
+    });
+  });
+
   test("a file for a machine", () => {
     const table = "time,cpu_usage,gpu0_util,gpu1_util,gpu_power_1\n1,0.3,98,97,650\n";
     expect(series(table, "run/node003.csv")).toEqual({

@@ -8,6 +8,8 @@ export type Measured = Pick<Deviation, "metric" | "direction" | "device" | "valu
 
 /** What deviates where another process shares a GPU (methods/machines/stray-process.ts). */
 export const SHARED_GPU = "shared-gpu";
+/** What deviates where a process came onto a GPU (methods/machines/memory-step.ts). */
+export const STRAY_MEMORY = "stray-memory";
 
 /** Whether a counter names the physical cause by itself; then its sentence says since when, too. */
 export function isHealthCounter({ metric, direction }: Measured): boolean {
@@ -31,6 +33,10 @@ export function measuredWords(measured: Measured): string {
   if (metric === SHARED_GPU) {
     const whose = device === null ? "a GPU" : partWords(device);
     return `${whose} works on at ${amount(value, "share")} of its power before while its peers wait (${amount(peers, "share")}): another process shares it`;
+  }
+  if (metric === STRAY_MEMORY) {
+    const whose = device === null ? "its GPUs" : partWords(device);
+    return `the memory in use on ${whose} rose by ${amount(value, "MiB")} at once, on no other machine: another process came onto it`;
   }
   const whose = device === null ? "" : `${device}: `;
   return `${whose}${figureWords(measured)}`;

@@ -15,9 +15,10 @@ export interface HealthCounter {
   readonly sums?: readonly (readonly string[])[];
   /**
    * gained: what a counter gained since the data begin; rate: a second; level: as it is; news: a level other than the
-   * first that was seen; bits: whether any of `bits` is set.
+   * first that was seen; bits: whether any of `bits` is set; full: whether nothing is free (the first of two names) of the
+   * whole (the second).
    */
-  readonly how: "gained" | "rate" | "level" | "news" | "bits";
+  readonly how: "gained" | "rate" | "level" | "news" | "bits" | "full";
   readonly bits?: number;
   readonly match?: Readonly<Record<string, string>>;
   readonly exclude?: Readonly<Record<string, RegExp>>;
@@ -26,6 +27,13 @@ export interface HealthCounter {
   readonly material: number;
   /** Whether it accuses on its own; the others confirm what slows a machine, for they count on sound ones as well. */
   readonly decides: boolean;
+  /**
+   * Of errors that sound machines count now and then: so many an hour, on one machine alone, are a fault though the job
+   * goes on. Ten times what the makers' own checks allow.
+   */
+  readonly alarmPerHour?: number;
+  /** Whether what was so from the first sample on is nature. */
+  readonly onlyChanges?: boolean;
   readonly cause: Cause;
   /** `part`: "GPU 4", "mlx5_0", "" for the machine. Numbers as measured. */
   readonly says: (part: string, value: number, peers: number) => string;
@@ -136,6 +144,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 50,
     decides: false,
+    // A bit error rate of 1e-12, which the InfiniBand specification allows, makes 120.
+    alarmPerHour: 1200,
     cause: "network-slow",
     says: (part, value) =>
       `${whole(value)} symbol errors on the link${of(part)}: a bad cable or plug`,
@@ -242,6 +252,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 50,
     decides: false,
+    // DCGM's health check warns at 100.
+    alarmPerHour: 1000,
     cause: "network-slow",
     says: (part, value) => `${whole(value)} CRC errors on NVLink${of(part)}`,
   },
@@ -257,6 +269,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 10,
     decides: false,
+    // DCGM's health check warns at the first; a link that trains again has some.
+    alarmPerHour: 100,
     cause: "network-slow",
     says: (part, value) => `NVLink${of(part)} sent ${whole(value)} times anew`,
   },
@@ -269,6 +283,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 50,
     decides: false,
+    // DCGM's health check allows 8 a minute.
+    alarmPerHour: 4800,
     cause: "network-slow",
     says: (part, value) => `PCIe link${of(part)} sent ${whole(value)} packets anew`,
   },
@@ -420,6 +436,21 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     decides: false,
     cause: "storage",
     says: (part) => `file system ${part} became read only`,
+  },
+  {
+    id: "filesystem-full",
+    title: "full file systems",
+    unit: "",
+    names: [],
+    sums: [["node_filesystem_avail_bytes", "node_filesystem_size_bytes"]],
+    exclude: { fstype: PSEUDO_FILESYSTEMS },
+    how: "full",
+    harm: "high",
+    material: 1,
+    decides: true,
+    onlyChanges: true,
+    cause: "storage",
+    says: (part) => `file system${part === "" ? "" : ` ${part}`} is full`,
   },
   {
     id: "clock-offset",

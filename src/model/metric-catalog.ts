@@ -13,7 +13,8 @@ export interface MetricSource {
    * level: as it is; rate: what a counter gains a second; level-or-rate: whichever its type says (dcgm-exporter's PCIe
    * bytes were a counter before 4.0.0); idle-rate: 1 minus the rate of a core; used-share: 1 - free / whole; gained: what
    * a counter gained since the first sample; news: a level other than the first; time-share: the share of time that a
-   * counter of seconds, or of parts of them, counts; bits: 1 where any of `bits` is set.
+   * counter of seconds, or of parts of them, counts; bits: 1 where any of `bits` is set; full: 1 where the used share is
+   * (nearly) all.
    */
   readonly how:
     | "level"
@@ -24,7 +25,8 @@ export interface MetricSource {
     | "gained"
     | "news"
     | "time-share"
-    | "bits";
+    | "bits"
+    | "full";
   readonly bits?: number;
   /** Labels that a series must have; the value of others does not matter. */
   readonly match?: Readonly<Record<string, string>>;
@@ -560,6 +562,14 @@ function hindrance(
 const timeShare = (...names: string[]): MetricSource => ({ names, how: "time-share" });
 
 const HINDRANCES: readonly CatalogMetric[] = [
+  // Computed (methods/machines/power-for-activity.ts).
+  metric("gpu-power-for-activity", "GPU power for what its SMs do", "W", "gpu", [], {
+    isMinder: false,
+    bounds: [0, LARGEST],
+    offset: 0,
+    material: 1.12,
+    harm: "low",
+  }),
   metric(
     "gpu-memory-clock",
     "GPU memory clock",
@@ -663,7 +673,7 @@ const HINDRANCES: readonly CatalogMetric[] = [
 /** States: any difference from the peers that lasts is a fault, however small. */
 const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
   const { id, title, unit, names, sums = [], how, bits, match, exclude } = row;
-  const { harm, material, decides } = row;
+  const { harm, material, decides, onlyChanges = false } = row;
   const labels = { ...(match ? { match } : {}), ...(exclude ? { exclude } : {}) };
   const sources = [
     ...names.map((name): MetricSource => ({
@@ -687,6 +697,7 @@ const STATES: readonly CatalogMetric[] = HEALTH_COUNTERS.map((row) => {
     material,
     harm,
     decides,
+    onlyChanges,
     decidesAlone: how === "gained" || how === "rate",
   });
 });

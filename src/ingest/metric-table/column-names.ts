@@ -1,5 +1,5 @@
 /** Columns of wide tables: of which machine, device and metric they are ("node003/gpu0/power", Grafana's series). */
-import { deviceOfLabels, isWanted, machineOfLabels } from "../metrics/metric-set-builder.ts";
+import { deviceOfLabels, isInfo, machineOfLabels } from "../metrics/metric-labels.ts";
 import { servedBy } from "../../model/metric-catalog.ts";
 import { looksLikeMachine } from "./file-words.ts";
 import { labelsOf } from "./labels.ts";
@@ -9,6 +9,8 @@ interface SeriesColumn {
   readonly machine: string;
   readonly device: string;
   readonly metric: MetricWord;
+  /** Of an exporter's series: the builder reads them as it reads a scrape's. */
+  readonly labels?: ReadonlyMap<string, string>;
 }
 
 const LABELLED = /^([A-Za-z_:][\w:.]*)?\s*\{(.*)\}$/;
@@ -39,9 +41,9 @@ function ofLabels(name: string, text: string, whole: MetricWord | null): SeriesC
   const named = name || labels?.get("__name__") || "";
   const metric = named === "" ? whole : metricWord(named);
   if (!labels || !machine || !metric) return null;
-  // Of an exporter's metric only some series are wanted (idle CPUs, real disks).
-  if (servedBy(metric.name).length > 0 && !isWanted(metric.name, labels)) return null;
-  return { machine, device: deviceOfLabels(labels) || metric.device, metric };
+  const isExporters = !metric.isKnown || servedBy(metric.name).length > 0 || isInfo(named);
+  const device = deviceOfLabels(labels) || metric.device;
+  return { machine, device, metric, ...(isExporters && named !== "" ? { labels } : {}) };
 }
 
 /** Grafana writes legends as {instance=x, gpu=0} when asked for CSV by hand. */

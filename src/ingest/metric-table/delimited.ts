@@ -4,7 +4,7 @@ import type { Defect, Reading } from "../../model/reading.ts";
 import type { Sink } from "../reader.ts";
 import { ByteLines } from "./byte-lines.ts";
 import { byteNumber, NO_NUMBER } from "./byte-number.ts";
-import { decimalComma, isBlank, withUnit } from "./cells.ts";
+import { decimalComma, isBlank, stateNumber, withUnit } from "./cells.ts";
 import { delimiterOf, Fields, isPreamble, textsOf } from "./fields.ts";
 import { planTable, type TablePlan } from "./table-plan.ts";
 import { TableSamples } from "./table-samples.ts";
@@ -63,7 +63,7 @@ export class DelimitedSink implements Sink {
     const records = samples.samples;
     const metrics = samples.finish();
     const reading = { ...base, records, defects: [...this.#defects(), ...samples.defects()] };
-    return records > 0 ? { ...reading, metrics } : reading;
+    return records > 0 || metrics.links ? { ...reading, metrics } : reading;
   }
 
   #line(bytes: Buffer, from: number, end: number, line: number): void {
@@ -152,11 +152,13 @@ export class DelimitedSink implements Sink {
     }
     const text = bytes.toString("utf8", from, Math.min(to, from + SAMPLE_CHARS));
     if (isBlank(text)) return true;
-    const comma = decimalComma(text);
     const held = withUnit(text);
     if (held) samples.addWithUnit(k, held.value, held.unit);
-    else if (comma - comma === 0) samples.add(k, comma);
-    else return false;
+    else {
+      const found = [decimalComma(text), stateNumber(text)].find((one) => one - one === 0);
+      if (found === undefined) return false;
+      samples.add(k, found);
+    }
     return true;
   }
 

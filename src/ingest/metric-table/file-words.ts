@@ -14,7 +14,7 @@ const GENERIC = new Set(
   (
     "metric metrics scrape scrapes data dataset sample samples export exports exported dump dumps gpu gpus cpu nic " +
     "node nodes machine machines host hosts exporter dcgm prometheus prom openmetrics text table tables all out output " +
-    "run job test tmp temp file part page train training monitor monitoring telemetry series stats the of and rank ranks " +
+    "run job test tmp temp input inputs file files part page train training monitor monitoring telemetry series stats the of and rank ranks " +
     "victoriametrics victoria vm query result results range answer api v step log logs work home root user users smi nvidia"
   ).split(" "),
 );
@@ -42,7 +42,7 @@ export function looksLikeMachine(name: string): boolean {
   return name.length <= 255 && /^[A-Za-z0-9][\w.:[\]-]*$/.test(name) && /\d/.test(name)
     ? /^\d{1,3}(?:\.\d{1,3}){3}$/.test(name) ||
         (/[A-Za-z]/.test(name) &&
-          (!isGeneric(name) || /^(?:node|host|machine|vm)[-_]?\d+$/i.test(name)))
+          (!isGeneric(name) || /(?:^|[-_])(?:node|host|machine|vm)[-_]?\d+$/i.test(name)))
     : false;
 }
 

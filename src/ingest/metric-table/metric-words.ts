@@ -30,6 +30,9 @@ const NVIDIA_SMI: Readonly<Record<string, string>> = {
   clockssm: "gpu-clocks",
   clockscurrentsm: "gpu-clocks",
   clockscurrentsmmhz: "gpu-clocks",
+  clocksmem: "gpu-memory-clock",
+  clocksmemory: "gpu-memory-clock",
+  clockscurrentmemory: "gpu-memory-clock",
   pcielinkgencurrent: "pcie-link-generation",
   pcielinkgengpucurrent: "pcie-link-generation",
   pcielinkwidthcurrent: "pcie-link-width",
@@ -119,6 +122,11 @@ function inCatalog(text: string): CatalogMetric | null {
 }
 
 function exporterName(text: string): string | null {
+  // nvidia_gpu_exporter makes its names of the words of nvidia-smi's queries.
+  if (/^\w+(?:\.\w+)+$/.test(text)) {
+    const name = `nvidia_smi_${text.replaceAll(".", "_")}`;
+    return inCatalog(text) === null && servedBy(name).length > 0 ? name : null;
+  }
   if (!/^\w+$/.test(text)) return null;
   const upper = text.toUpperCase();
   const names = [text, upper, `DCGM_FI_${upper}`, `DCGM_FI_DEV_${upper}`, `DCGM_FI_PROF_${upper}`];

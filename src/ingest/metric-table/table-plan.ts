@@ -4,7 +4,7 @@ import { looksLikeMachine, machineFromName, stemOf } from "./file-words.ts";
 import { metricWord, type MetricWord } from "./metric-words.ts";
 import { unitOfTimeName, parseStamp } from "./times.ts";
 import { NO_NUMBER, textNumber } from "./byte-number.ts";
-import { decimalComma, isBlank, withUnit } from "./cells.ts";
+import { decimalComma, isBlank, stateNumber, withUnit } from "./cells.ts";
 
 type Rows = readonly (readonly string[])[];
 
@@ -16,6 +16,7 @@ interface ValueColumn {
   /** null: the row's. */
   readonly machine: string | null;
   readonly device: string | null;
+  readonly labels?: ReadonlyMap<string, string>;
 }
 
 /** -1 for columns that a table has not. */
@@ -87,7 +88,7 @@ export function planTable(given: readonly string[], rows: Rows, file: string): T
     machine,
     device,
     deviceKind: /^(?:nic|hca|iface|interface|ifname)/.test(names[device] ?? "") ? "nic" : "gpu",
-    fileMachine: machineFromName(file) ?? (stemOf(file) || "machine"),
+    fileMachine: fileMachine(file, device >= 0),
     duplicates: names.filter((name, at) => name !== "" && firsts.get(given[at]!) !== at),
   };
   if (metric >= 0 && value >= 0 && areNumbers(rows, value)) {
@@ -103,6 +104,13 @@ export function planTable(given: readonly string[], rows: Rows, file: string): T
   const isLog = free.length < 0.5 * others.length;
   const columns = valueColumns(free, names, machine >= 0, file, value, isLog);
   return columns === null ? null : { ...base, metric: -1, value: -1, columns };
+}
+
+/** Hosts are called "gpu012" at many sites; a file of several GPUs is none of theirs. */
+function fileMachine(file: string, hasDevices: boolean): string {
+  const stem = stemOf(file);
+  if (hasDevices && /^gpu[-_]?\d+$/i.test(stem)) return stem;
+  return machineFromName(file) ?? (stem || "machine");
 }
 
 /** Where each name stands first: a thousand machines have tens of thousands of columns. */
@@ -170,7 +178,8 @@ function wideColumns(
     const found = seriesColumn(text, whole);
     return found ? [{ column: at, ...found }] : [];
   });
-  const isTold = whole !== null || series.some(({ metric }) => metric.isKnown);
+  // What an exporter's metric measures its name tells, whether or not it is one that machines are compared by.
+  const isTold = whole !== null || series.some(({ metric, labels }) => labels || metric.isKnown);
   return series.length > 0 && series.length >= 0.8 * free.length && isTold ? series : null;
 }
 
@@ -222,7 +231,8 @@ function isNumber(field: string): boolean {
   return (
     textNumber(field) !== NO_NUMBER ||
     withUnit(field) !== null ||
-    !Number.isNaN(decimalComma(field))
+    !Number.isNaN(decimalComma(field)) ||
+    !Number.isNaN(stateNumber(field))
   );
 }
 

@@ -10,7 +10,8 @@ import { MAX_SERIES } from "./series-index.ts";
 import type { TablePlan } from "./table-plan.ts";
 import { fixUnits, unitFactor } from "./units.ts";
 
-const NONE = -1;
+const UNWANTED = -1;
+const TOO_MANY = -2;
 const MAX_MACHINE_CHARS = 256;
 
 const PORT = /(?<=\w|\]):\d{2,5}$/;
@@ -35,6 +36,7 @@ export class TableSamples {
   readonly #knownUnits = new Set<string>();
   #series = 0;
   #left = 0;
+  #tellsNames = false;
   #timeS = NaN;
   #lastMachine: string | null | undefined;
   #lastDevice: string | null | undefined;
@@ -77,8 +79,9 @@ export class TableSamples {
   /** A value of the row's; `k` counts the plan's value columns, or is what `metric` gave. */
   add(k: number, value: number): void {
     const series = (this.#row.series[k] ??= this.#newSeries(k));
-    if (series === NONE) this.#left++;
-    else this.#builder.add(series, this.#timeS, value * this.#words[k]!.scale);
+    if (series === TOO_MANY) this.#left++;
+    else if (series !== UNWANTED)
+      this.#builder.add(series, this.#timeS, value * this.#words[k]!.scale);
   }
 
   /** A value whose field names its unit. */
@@ -102,10 +105,11 @@ export class TableSamples {
   }
 
   #newSeries(k: number): number {
-    if (this.#series >= MAX_SERIES) return NONE;
+    if (this.#series >= MAX_SERIES) return TOO_MANY;
     this.#series++;
     const { name, type, device } = this.#words[k]!;
     const column = this.#plan.columns[k];
+    if (column?.labels) return this.#builder.labelled(name, column.labels, type);
     return this.#builder.series(
       name,
       (column?.machine ?? this.#row.machine).slice(0, MAX_MACHINE_CHARS),
@@ -116,6 +120,7 @@ export class TableSamples {
 
   finish(): MetricSet {
     const set = this.#builder.finish();
+    this.#tellsNames = set.links !== undefined;
     fixUnits(set, this.#knownUnits);
     return set;
   }
@@ -128,6 +133,9 @@ export class TableSamples {
     if (duplicates.length > 0) {
       const what = `has several columns "${duplicates[0]!.slice(0, 80)}"; the first is taken`;
       defects.push({ file, what });
+    }
+    if (this.#builder.counts.samples === 0 && !this.#tellsNames) {
+      defects.push({ file, what: "none of its metrics is one that Faultline compares" });
     }
     if (this.#left > 0) {
       defects.push({ file, what: `${count(this.#left, "sample")} left out: too many series` });

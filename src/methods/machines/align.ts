@@ -118,7 +118,8 @@ function withWhatIsThere(
   byName: ReadonlyMap<string, readonly Placed[]>,
 ): MetricSource | null {
   const names = source.names.filter((name) => byName.has(name));
-  if (names.length === 0 || (source.how === "used-share" && names.length < 2)) return null;
+  const isShare = source.how === "used-share" || source.how === "full";
+  if (names.length === 0 || (isShare && names.length < 2)) return null;
   return names.length === source.names.length ? source : { ...source, names };
 }
 

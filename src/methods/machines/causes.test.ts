@@ -71,12 +71,12 @@ describe("counters", () => {
   });
 
   it("of errors accuse the machine that alone has them when the job slows down", () => {
-    const errors = (fleet: Fleet, who: readonly number[]): Fleet => ({
+    const errors = (fleet: Fleet, who: readonly number[], perS = 0.2): Fleet => ({
       ...fleet,
       grids: [
         ...fleet.grids,
         plainGrid("nvlink-crc-errors", fleet, (m, atS) =>
-          who.includes(m) ? Math.max(0, 20 * (atS - 500)) : 0,
+          who.includes(m) ? Math.max(0, perS * (atS - 500)) : 0,
         ),
       ],
     });
@@ -84,6 +84,9 @@ describe("counters", () => {
     expect(names(findMachines(errors(slow, [SICK])))).toEqual(["node005"]);
     expect(names(findMachines(errors(slow, [SICK, 9])))).toEqual([]);
     expect(names(findMachines(errors(testFleet(shape), [SICK])))).toEqual([]);
+    // More than the maker's own check allows by far.
+    expect(names(findMachines(errors(testFleet(shape), [SICK], 20)))).toEqual(["node005"]);
+    expect(names(findMachines(errors(testFleet(shape), [SICK, 9], 20)))).toEqual([]);
   });
 });
 
@@ -165,5 +168,104 @@ describe("a machine that waits for its disk", () => {
     const report = findMachines(waits(testFleet({ ...shape, changes: slowJob(500) })));
     expect(names(report)).toEqual(["node005"]);
     expect(report.faulty[0]!.why).toContain("disk");
+  });
+});
+
+describe("a file system", () => {
+  const usage = (of: (m: number, t: number) => number): Fleet => {
+    const like = testFleet({ ...shape, machines: 4 });
+    const builder = new MetricSetBuilder();
+    for (const [m, machine] of like.machines.entries()) {
+      const labels = new Map([
+        ["instance", machine],
+        ["mountpoint", "/local"],
+        ["fstype", "ext4"],
+      ]);
+      const free = builder.labelled("node_filesystem_avail_bytes", labels);
+      const whole = builder.labelled("node_filesystem_size_bytes", labels);
+      for (let t = 0; t < 80; t++) {
+        builder.add(free, EPOCH_S + 15 * t, 1e12 * (1 - of(m, t)));
+        builder.add(whole, EPOCH_S + 15 * t, 1e12);
+      }
+    }
+    return { ...like, grids: [...like.grids, ...alignFleet([builder.finish()]).grids] };
+  };
+
+  it("that became full accuses its machine, and says which it is", () => {
+    const { faulty } = findMachines(usage((m, t) => (m === 2 && t > 40 ? 1 : 0.5)));
+    expect(faulty.map(({ machine }) => machine)).toEqual(["node002"]);
+    expect(faulty[0]!.why).toContain("file system is full since 00:10");
+  });
+
+  it("that only fills, or was full from the first sample on, accuses nobody", () => {
+    expect(names(findMachines(usage((m, t) => (m === 2 && t > 40 ? 0.95 : 0.5))))).toEqual([]);
+    expect(names(findMachines(usage((m) => (m === 2 ? 1 : 0.5))))).toEqual([]);
+  });
+});
+
+describe("a machine that is busier than its peers", () => {
+  const busy: Change = { machine: SICK, metric: "cpu-usage", fromS: 300, to: (x) => 4 * x };
+
+  it("harms nobody while its GPUs are as busy as the others'", () => {
+    expect(found([busy])).toEqual([]);
+  });
+
+  it("holds the job up where its GPUs alone have gaps", () => {
+    let count = 0;
+    const gaps: Change = {
+      machine: SICK,
+      metric: "gpu-duty-cycle",
+      fromS: 300,
+      to: (x) => (count++ % 16 < 4 ? 40 + (count % 3) : x),
+    };
+    expect(found([busy, gaps])).toEqual(["node005"]);
+  });
+});
+
+describe("a process that came onto a GPU", () => {
+  const memory = (machine: number): Change => ({
+    machine,
+    metric: "gpu-memory-used",
+    fromS: 600,
+    device: 2,
+    to: (x) => x + 3000,
+  });
+  const hot: Change = {
+    machine: SICK,
+    metric: "gpu-temperature",
+    fromS: 600,
+    device: 2,
+    to: (x) => x + 9,
+  };
+
+  it("takes memory there alone, and makes it hotter", () => {
+    const { faulty } = findMachines(testFleet({ ...shape, changes: [memory(SICK), hot] }));
+    expect(faulty.map(({ machine }) => machine)).toEqual(["node005"]);
+    expect(faulty[0]!.why).toMatch(/memory in use on GPU 2 rose by [23],\d+ MiB at once/);
+  });
+
+  it("is none where several take more, or the GPU does no more than before", () => {
+    expect(found([memory(SICK), memory(9), hot])).toEqual([]);
+    expect(found([memory(SICK)])).toEqual([]);
+  });
+});
+
+describe("a machine that became hot", () => {
+  const hot: Change = { machine: SICK, metric: "gpu-temperature", fromS: 300, to: (x) => x + 24 };
+
+  it("is in a warm place while its clock stays", () => {
+    expect(found([hot])).toEqual([]);
+  });
+
+  it("is throttled where its clock fell with it", () => {
+    const slow: Change = { machine: SICK, metric: "gpu-clocks", fromS: 300, to: (x) => 0.92 * x };
+    expect(found([hot, slow])).toEqual(["node005"]);
+  });
+});
+
+describe("a fault that began soon after the data", () => {
+  it("is no nature of the machine", () => {
+    const slow: Change = { machine: SICK, metric: "gpu-clocks", fromS: 120, to: (x) => 0.87 * x };
+    expect(found([slow])).toEqual(["node005"]);
   });
 });

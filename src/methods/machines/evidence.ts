@@ -53,6 +53,7 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "gpu-clocks": "thermal",
   "gpu-duty-cycle": "gpu-work",
   "gpu-power-draw": "gpu-work",
+  "gpu-power-for-activity": "gpu-work",
   "gpu-sm-activity": "gpu-work",
   "gpu-tensor-core-activity": "gpu-work",
   "gpu-graphics-engine-activity": "gpu-work",
@@ -98,7 +99,8 @@ export function evidenceOf(episode: Episode): Evidence {
     toS,
     isOpen,
     strength,
-    decides: metric.decides,
+    // More traffic slows nobody down.
+    decides: metric.decides && !(kind === "tcp" && side === "high"),
     isBusier: side === "high" && INPUT_OUTPUT.includes(kind),
     deviation: {
       metric: metric.id,

@@ -138,9 +138,10 @@ export class GridMaker {
       if (!other) return null;
       const second = rows[n + 1]!;
       this.#fill(second, other.samples, other.s);
-      if (how === "used-share") {
+      if (how === "used-share" || how === "full") {
         carryForward(second);
         for (let t = 0; t < row.length; t++) row[t] = 1 - row[t]! / second[t]!;
+        if (how === "full") for (let t = 0; t < row.length; t++) row[t] = fullOf(row[t]!);
       } else for (let t = 0; t < row.length; t++) row[t]! += second[t]!;
     }
     const unit = this.#unit;
@@ -173,6 +174,13 @@ export class GridMaker {
       start[s + 1]!,
     );
   }
+}
+
+/** What is left then is no room for a checkpoint, nor for the system to write what it must. */
+const FULL_SHARE = 0.99;
+
+function fullOf(used: number): number {
+  return used === used ? (used >= FULL_SHARE ? 1 : 0) : NaN;
 }
 
 /** Seconds, milliseconds, microseconds, nanoseconds: DCGM's violations have been both of the last. */

@@ -26,6 +26,8 @@ export interface JobPace {
   heldUp(this: void, fromS: number, toS: number): boolean | null;
   /** Whether all became slower just then, and faster again just when it ended; null where it cannot be told. */
   slowedWith(this: void, fromS: number, toS: number): boolean | null;
+  /** Whether the job still made progress, however long ago it began to; null where it cannot be told. */
+  goesOn(this: void, fromS: number, toS: number): boolean | null;
   /** Whether all were as fast as before; null where it cannot be told. */
   unhindered(this: void, fromS: number, toS: number): boolean | null;
 }
@@ -34,7 +36,13 @@ export interface JobPace {
 export function jobPace({ level, grid, phases }: Activity): JobPace {
   const cannotTell = (): null => null;
   if (!level || !grid)
-    return { isKnown: false, heldUp: cannotTell, slowedWith: cannotTell, unhindered: cannotTell };
+    return {
+      isKnown: false,
+      heldUp: cannotTell,
+      slowedWith: cannotTell,
+      goesOn: cannotTell,
+      unhindered: cannotTell,
+    };
   const { startS, stepS, ticks } = grid;
   const isWork = Uint8Array.from({ length: ticks }, (_, t) =>
     isIn(phases, startS + (t + 0.5) * stepS, "pause", "idle", "warm-up") ? 0 : 1,
@@ -74,9 +82,17 @@ export function jobPace({ level, grid, phases }: Activity): JobPace {
       const share = lost(fromS, toS);
       return Number.isFinite(share) ? is(share) : null;
     };
+  const goesOn = (fromS: number, toS: number): boolean | null => {
+    // Who waits in a collective is as busy as who works.
+    if (grid.metric === "gpu-duty-cycle") return null;
+    const now = usual(fromS + stepS, toS, LEAST_BESIDE);
+    const share = now / usual(fromS - BEFORE_S, fromS - stepS);
+    return Number.isFinite(share) ? share >= 1 - HELD_UP : null;
+  };
   return {
     isKnown: true,
     slowedWith,
+    goesOn,
     heldUp: asked((share) => share >= HELD_UP),
     unhindered: asked((share) => share < UNHINDERED),
   };

@@ -11,7 +11,7 @@ import { componentOf, haltedPart, linkBetween, type Component } from "./componen
 import { atHalt, causeAtHalt, haltOf } from "./halted.ts";
 import { jobFleet } from "./job-fleet.ts";
 import { ALL_MACHINES } from "./roles.ts";
-import { SHARED_GPU } from "../../model/deviation-words.ts";
+import { SHARED_GPU, STRAY_MEMORY } from "../../model/deviation-words.ts";
 
 /** A machine's metrics say less about the cause than its processes do. */
 const MOST_WEIGHT = 0.9;
@@ -169,7 +169,7 @@ export function causeOf({ deviations }: FaultyMachine): Cause {
     return counter?.decides === true && counter.harm === direction;
   });
   if (physical) return healthCounter(physical.metric)!.cause;
-  if (is(SHARED_GPU, "high")) return "platform";
+  if (is(SHARED_GPU, "high") || is(STRAY_MEMORY, "high")) return "platform";
   if (is("gpu-thermal-violation", "high") || is("gpu-power-violation", "high")) return "gpu-slow";
   if (is("gpu-memory-clock", "low")) return "gpu-slow";
   const counted = deviations.find(({ metric, direction }) => {

@@ -1,6 +1,8 @@
 /** Machines that take no part in the job, though they are monitored with it: login nodes, spares. They are compared apart. */
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
 import { exporterOf } from "./absence.ts";
+import { isKnownMember } from "./another-job.ts";
+import { phasesOf } from "./phases.ts";
 import { median } from "../../maths/robust.ts";
 
 const LEAST_WORKERS = 3;
@@ -83,6 +85,7 @@ function sparesOf(fleet: Fleet): boolean[] {
     const own = machines.map((_, m) => workOf(grid, m));
     return { grid, own, usual: upper(own.map(({ usual }) => usual)) };
   });
+  const isApart = apartFrom(fleet, duty);
   return machines.map((_, m) => {
     // A process that is stuck keeps its memory; without it there is none.
     const holdsNothing =
@@ -92,10 +95,46 @@ function sparesOf(fleet: Fleet): boolean[] {
     const seen = levels.filter(({ own }) => own[m]!.seen > 0);
     const isIdle = ({ grid, own, usual }: (typeof levels)[number]): boolean =>
       isIdleAll(grid, m, IDLE_SHARE[grid.metric]! * usual, own[m]!.seen);
+    if (isApart(m)) return true;
     const dutyIdle =
       !duty || workOf(duty, m).seen === 0 || isIdleAll(duty, m, WORKED_DUTY, workOf(duty, m).seen);
     return seen.length > 0 && dutyIdle && seen.every(isIdle);
   });
+}
+
+const LEAST_APART_S = 60;
+const LEAST_APART_TICKS = 3;
+/** Of its usual pace: the job goes on. */
+const GOES_ON = 0.8;
+
+/**
+ * No machine of a synchronous job rests while the others go on: one that did, and worked again later, or worked only later,
+ * has work of its own (a notebook, another job). One that stopped for good is a suspect.
+ */
+function apartFrom(fleet: Fleet, duty: MetricGrid | undefined): (m: number) => boolean {
+  const { level, grid } = phasesOf(fleet);
+  if (!duty || !level || !grid || grid.metric === "gpu-duty-cycle") return () => false;
+  const usual = median(level.filter((one) => one === one));
+  const { ticks, startS, stepS, high } = duty;
+  const goesOn = Uint8Array.from({ length: ticks }, (_, t) => {
+    const at = Math.floor((startS + (t + 0.5) * stepS - grid.startS) / grid.stepS);
+    return level[at]! >= GOES_ON * usual ? 1 : 0;
+  });
+  const least = Math.max(LEAST_APART_TICKS, LEAST_APART_S / stepS);
+  return (m) => {
+    if (isKnownMember(fleet, m)) return false;
+    let rests = 0;
+    let isApart = false;
+    for (let t = 0; t < ticks; t++) {
+      const value = high[m * ticks + t]!;
+      if (value !== value) continue;
+      if (value >= WORKED_DUTY) {
+        if (rests >= least) isApart = true;
+        rests = 0;
+      } else rests = goesOn[t] === 1 ? rests + 1 : 0;
+    }
+    return isApart;
+  };
 }
 
 const WORK = ["gpu-tensor-core-activity", "gpu-sm-activity", "gpu-power-draw"];

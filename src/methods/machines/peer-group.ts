@@ -13,6 +13,10 @@ const QUARTER = 0.3186;
 /** Of three or four, the second smallest stands for it, which is more. */
 const QUARTER_OF_FOUR = 0.6;
 const LEAST_BLOCKS_FOR_THIRDS = 9;
+const LEAST_EARLY = 3;
+const EARLY_SHARE = 0.08;
+/** Of what matters. */
+const CALM_SHARE = 0.25;
 /** As many as may be at fault together (faulty.ts). */
 const OUTER_SHARE = 0.25;
 /** Of a normal distribution's distances this share is smaller than so many deviations. */
@@ -147,9 +151,27 @@ export class Group {
     const first = this.#medianOver(deviation, m, 0, Math.ceil(count / 3));
     const last = this.#medianOver(deviation, m, Math.floor((2 * count) / 3), count);
     if (Number.isNaN(first)) return Number.isNaN(whole) ? 0 : whole;
-    if (Math.abs(first) < this.#options.material) return first;
+    const { material } = this.#options;
+    const early = Math.abs(first) < material / 2 ? NaN : this.#early(deviation, m);
+    if (Math.abs(early) < Math.abs(first) / 2) return early;
+    if (Math.abs(first) < material) return first;
     const calmest = [whole, last].reduce((a, b) => (Math.abs(b) < Math.abs(a) ? b : a));
     return Math.abs(calmest) < Math.abs(first) / 2 ? calmest : first;
+  }
+
+  /** At the very start, where all of it says the same: a fault may begin soon after. NaN where it does not. */
+  #early(deviation: Float32Array, m: number): number {
+    const { count } = this.#blocks;
+    const own = deviation.subarray(m * count, (m + 1) * count);
+    const seen: number[] = [];
+    const wanted = Math.max(LEAST_EARLY, Math.ceil(count * EARLY_SHARE));
+    for (let b = 0; b < count && seen.length < wanted; b++)
+      if (own[b] === own[b] && this.#options.isMasked[b] === 0) seen.push(own[b]!);
+    const middle = median(seen);
+    const isCalm = seen.every(
+      (one) => Math.abs(one - middle) < CALM_SHARE * this.#options.material,
+    );
+    return seen.length === wanted && isCalm ? middle : NaN;
   }
 
   #medianOver(value: Float32Array, m: number, from: number, to: number): number {

@@ -44,8 +44,9 @@ export function phasesOf(fleet: Fleet): Activity {
   if (seen.length === 0) return { phases: [], level: null, grid: null };
   const usual = select(seen, 0, seen.length, quantilePlace(seen.length, USUAL_QUANTILE));
   const isFree = freed(fleet, grid);
+  const isStill = stillness(fleet, grid);
   const what = (tick: number): Phase["what"] | null => {
-    if (level[tick]! >= ACTIVE_SHARE * usual && usual > 0) return null;
+    if (level[tick]! >= ACTIVE_SHARE * usual && usual > 0 && !isStill(tick)) return null;
     return isFree(tick) ? "idle" : "pause";
   };
   const phases = runs(grid, level.length, what);
@@ -87,6 +88,29 @@ function middleMachine({ mean, ticks }: MetricGrid, machines: number): Float64Ar
     level[t] = seen === 0 ? NaN : select(scratch, 0, seen, seen >> 1);
   }
   return level;
+}
+
+/** Of the usual traffic: less is nothing. */
+const STILL_SHARE = 0.02;
+/** Longer than the computing part of an iteration. */
+const LEAST_STILL_S = 120;
+
+/**
+ * Power and the duty cycle of GPUs that wait in a collective may be half of what they are at work, and more. Where nobody
+ * sends anything for minutes, nobody works.
+ */
+function stillness(fleet: Fleet, like: MetricGrid): (tick: number) => boolean {
+  const network = fleet.grids.find(({ metric }) => metric === "tcp-rdma-throughput");
+  const isClear = !["gpu-power-draw", "gpu-duty-cycle"].includes(like.metric);
+  if (!network || isClear) return () => false;
+  const sent = middleMachine(network, fleet.machines.length);
+  const seen = sent.filter((value) => !Number.isNaN(value));
+  if (seen.length === 0) return () => false;
+  const usual = select(seen, 0, seen.length, quantilePlace(seen.length, USUAL_QUANTILE));
+  const still = runs(network, sent.length, (t) =>
+    usual > 0 && !(sent[t]! > STILL_SHARE * usual) ? "pause" : null,
+  ).filter(({ fromS, toS }) => toS - fromS >= LEAST_STILL_S);
+  return (tick) => isIn(still, like.startS + (tick + 0.5) * like.stepS, "pause");
 }
 
 /** Whether most machines' GPUs have nothing to do and hold nothing: there is no job. */

@@ -49,14 +49,26 @@ function state(
 }
 
 describe("silence", () => {
-  it("is no scrape that is late at the end of the data", () => {
+  it("is no scrape that is late at the end of the data, nor one that the job goes on without", () => {
     const shape = { seconds: 1200, stepS: 30 };
-    expect(
-      names(findMachines(testFleet({ ...shape, changes: silent(5, 1110, everything) }))),
-    ).toEqual([]);
-    expect(
-      names(findMachines(testFleet({ ...shape, changes: silent(5, 990, everything) }))),
-    ).toEqual(["node005"]);
+    const found = (fromS: number): string[] =>
+      names(findMachines(testFleet({ ...shape, changes: silent(5, fromS, everything) })));
+    expect(found(1110)).toEqual([]);
+    expect(found(990)).toEqual([]);
+    expect(found(900)).toEqual(["node005"]);
+  });
+
+  it("of a minute or two is a machine's, where the job stands still with it", () => {
+    const waits = (machine: number): Change[] => [
+      { machine, metric: "gpu-tensor-core-activity", fromS: 990, to: () => 0 },
+      { machine, metric: "gpu-sm-activity", fromS: 990, to: () => 0.1 },
+      { machine, metric: "gpu-power-draw", fromS: 990, to: () => 180 },
+    ];
+    const others = [...Array(16).keys()].filter((m) => m !== 5).flatMap(waits);
+    const changes = [...others, ...silent(5, 990, everything)];
+    expect(names(findMachines(testFleet({ seconds: 1200, stepS: 15, changes })))).toEqual([
+      "node005",
+    ]);
   });
 
   it("is measured by how long the same exporter was away before", () => {
@@ -71,6 +83,12 @@ describe("silence", () => {
     );
     expect(names(report)).toEqual([]);
     expect(report.telemetry[0]).toMatchObject({ machine: "node005", metric: "reporting" });
+  });
+
+  it("of the GPUs' exporter is a lost GPU's, where the job halted with it", () => {
+    const changes = silent(5, 600, gpuMetrics);
+    const report = findMachines(testFleet({ seconds: 1200, stepS: 15, haltS: 600, changes }));
+    expect(names(report)).toEqual(["node005"]);
   });
 
   it("of what is known as an exporter's pod alone accuses no machine", () => {
@@ -283,4 +301,32 @@ it("explains a machine under any of its names", () => {
   expect(power.value).toBeCloseTo(power.peers!.middle, -2);
   expect(explained.leftOut.map(({ what }) => what).join()).toMatch(/10\.9\.9\.9/);
   expect(explainMachine(named, report, "node999")).toBeNull();
+});
+
+describe("a machine with work of its own", () => {
+  const idle = (fromS: number, toS: number): Change[] =>
+    [
+      ["gpu-duty-cycle", 0],
+      ["gpu-power-draw", 70],
+      ["gpu-tensor-core-activity", 0],
+      ["gpu-graphics-engine-activity", 0],
+      ["gpu-clocks", 345],
+      ["gpu-memory-used", 12_000],
+    ].map(([metric, value]) => ({
+      machine: 5,
+      metric: metric as string,
+      fromS,
+      toS,
+      to: () => value as number,
+    }));
+  const found = (changes: readonly Change[]): string[] =>
+    names(findMachines(testFleet({ seconds: 1800, stepS: 15, changes })));
+
+  it("rests while the others go on, and works again", () => {
+    expect(found([...idle(300, 600), ...idle(900, 1200)])).toEqual([]);
+  });
+
+  it("is a suspect where it stopped for good", () => {
+    expect(found(idle(900, 1800))).toEqual(["node005"]);
+  });
 });

@@ -30,6 +30,8 @@ const NEXT_SHARE = 0.6;
 const LEAST_UNLIKE = 0.6;
 /** Long evidence, but weak. */
 const SCORE = 0.5;
+/** A warm place slows down only who clocks lower, a clock that is off nobody. */
+const HARMLESS = ["gpu-temperature", "clock-offset"];
 
 export interface Slowdown {
   readonly fromS: number;
@@ -95,8 +97,8 @@ export function slowCulprit(
   for (const view of views) {
     const { metric, side, peers, grid } = view;
     const kind = kindOf(metric.id, metric.group);
-    // More traffic slows nobody down, and a warm place only who clocks lower.
-    if (kind === "tcp" || metric.id === "gpu-temperature" || kind === "other") continue;
+    // More traffic slows nobody down.
+    if (kind === "tcp" || kind === "other" || HARMLESS.includes(metric.id)) continue;
     const edgeS = Math.max(EDGE_S, grid.stepS);
     const sign = side === "low" ? -1 : 1;
     const change = (m: number, untilS: number): number =>

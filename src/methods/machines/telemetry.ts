@@ -71,7 +71,7 @@ function brokenSensor(
 ): string | null {
   const { deviation, episode, kind } = one;
   if (deviation.metric === "reporting" && deviation.device !== null)
-    return silentExporter(one, all);
+    return one.decides ? null : silentExporter(one, all);
   if (!episode) return null;
   const frozen = frozenSensor(one);
   if (frozen !== null) return frozen;

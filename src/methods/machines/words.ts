@@ -9,3 +9,8 @@ export function deviationWords(deviation: Deviation): string {
   const since = new Date(Math.round(1000 * deviation.fromS)).toISOString().slice(11, 16);
   return `${words} since ${since}`;
 }
+
+export function tidySeconds(seconds: number): string {
+  if (seconds >= 90) return `${Math.round(seconds / 6) / 10} min`;
+  return seconds >= 10 ? `${Math.round(seconds)} s` : `${Math.round(seconds * 10) / 10} s`;
+}
