@@ -21,6 +21,8 @@ export interface LiveRingOptions extends RingAbout {
   readonly startTicks: number;
   readonly records: number;
   readonly monotonicNs: bigint;
+  /** Of calls, by their place in the table. */
+  readonly names?: readonly string[];
   readonly communicators: readonly {
     readonly id: bigint;
     readonly rank: number;
@@ -77,6 +79,7 @@ export class LiveRing {
     this.#put64(HEADER.processStartTicks, startTicks);
     this.#view.setInt32(HEADER.localRank, gpu, true);
     for (const { id, rank, size, name } of communicators) this.#writer.comm(id, rank, size, name);
+    for (const name of options.names ?? []) this.#writer.name(name);
     this.#put64(HEADER.heartbeatNs, this.#madeNs);
     // Whole or not at all: whoever looks for rings meanwhile must not find half a header.
     const unready = `${path}.new`;

@@ -55,6 +55,9 @@ type JobEventKind =
   | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
   | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
   | { type: "validated"; id: string; validated: Validated }
+  /** The job's code became slower; is as fast as before. */
+  | { type: "regression"; verdict: Verdict; sinceMs: number }
+  | { type: "regression-over" }
   /** A decision could not be carried out. */
   | { type: "failed" };
 

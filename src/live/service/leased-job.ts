@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { regressionVerdict } from "../../pipeline/live-regression.ts";
 import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
 import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
@@ -15,6 +16,7 @@ import {
   missingParts,
   newJobState,
   openIncidents,
+  openSlowdowns,
   savedState,
   wastedGpuMs,
   type DetectionOptions,
@@ -32,7 +34,7 @@ import type {
 } from "./job-events.ts";
 import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
-import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
+import { RegressionWatch } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 import type { Validated } from "./validate-group.ts";
 
@@ -76,23 +78,13 @@ export class LeasedJob {
     this.#options = options;
     this.job = options.lease.job;
     const document = documentOf(options.document);
-    this.#regressions = new RegressionWatch(
-      {
-        save: (incident) => this.writer.save(incident),
-        trouble: (error) => this.#trouble(error),
-      },
-      savedRegressions(options.document),
-    );
+    this.#regressions = new RegressionWatch(options.history, (error) => this.#trouble(error));
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => ({
-        ...this.saved,
-        machines: this.#machines(),
-        regressions: this.#regressions.state,
-      }),
+      state: () => ({ ...this.saved, machines: this.#machines() }),
     });
   }
 
@@ -122,8 +114,7 @@ export class LeasedJob {
 
   /** Open incidents that are saved, the worst first. */
   get open(): readonly Incident[] {
-    const { open } = this.#regressions;
-    return [...openIncidents(this.#state, this.#options.effects.nowMs()), ...(open ? [open] : [])];
+    return openIncidents(this.#state, this.#options.effects.nowMs());
   }
 
   /** The same, and the one that was resolved last. */
@@ -168,7 +159,19 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
-    if (this.run) this.#regressions.tick(this.run, this.#options.effects.nowMs());
+    this.#lookForRegression();
+  }
+
+  #lookForRegression(): void {
+    const { run } = this;
+    if (!run) return;
+    const nowMs = this.#options.effects.nowMs();
+    const isOpen = openSlowdowns(this.#state).some(({ kind }) => kind === "regression");
+    const decision = this.#regressions.tick(run, nowMs, isOpen);
+    if (decision?.do === "resolve") this.#dispatch({ type: "regression-over" });
+    if (decision?.do !== "open") return;
+    const verdict = regressionVerdict(run.known().job, decision.found);
+    this.#dispatch({ type: "regression", verdict, sinceMs: decision.found.sinceMs });
   }
 
   /** Waits for what is being carried out. */
@@ -181,7 +184,6 @@ export class LeasedJob {
   /** What was left undone when the last service that held it ended. */
   async recover(): Promise<void> {
     this.writer.flush();
-    if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
     for (const incident of this.records) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
