@@ -14,7 +14,7 @@ import { machinesTaken } from "./actions/limits.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
-import { DataFolder } from "./data-folder.ts";
+import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
@@ -383,7 +383,10 @@ export class Service {
 
   /** Pictures come after the verdict, which does not wait for them. */
   #diagnosed({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {
-    if (folder !== undefined) this.pictures.put(id, null, folder);
+    if (folder !== undefined) {
+      this.pictures.put(id, null, folder);
+      void keepEvidence(folder);
+    }
     if (picture !== null) void this.pictures.putLater(id, Promise.resolve(picture));
     const { suspects } = verdict;
     const ranks = this.jobs.get(job)?.run?.ranks;
