@@ -11,6 +11,8 @@ import { openingError } from "./ring-file.ts";
 import { changedSince, sidecarsOf } from "./sidecars.ts";
 import type { SlowStorage } from "./slow-storage.ts";
 
+const MOST_PROFILE = 48 << 20;
+
 /** `rings`: those of the run on this machine, of the ranks that take part. */
 export async function requestTests(
   request: ValidateRequest | ProfileRequest,
@@ -53,7 +55,9 @@ async function requested(
   const files: { name: string; bytes: Buffer }[] = [];
   for (const path of changedSince(before, rings, ending)) {
     try {
-      files.push({ name: basename(path), bytes: await readSmall(path, storage) });
+      // Half a trace cannot be read.
+      const bytes = await readSmall(path, storage, MOST_PROFILE, true);
+      files.push({ name: basename(path), bytes });
     } catch (error) {
       troubles.push(`${basename(path)}: ${openingError(error)}`);
     }

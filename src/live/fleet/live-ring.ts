@@ -168,6 +168,14 @@ export class LiveRing {
     this.#write(HEADER.validationAnswered, 4);
   }
 
+  /** Nobody here can profile: answered without a trace. */
+  refuseProfile(): void {
+    const number = this.#read(HEADER.profileWanted, 4).readUInt32LE();
+    if (number === this.#view.getUint32(HEADER.profileAnswered, true)) return;
+    this.#view.setUint32(HEADER.profileAnswered, number, true);
+    this.#write(HEADER.profileAnswered, 4);
+  }
+
   #read(at: number, length: number): Buffer {
     const bytes = Buffer.alloc(length);
     readSync(this.#fd, bytes, 0, length, at);

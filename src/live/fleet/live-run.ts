@@ -179,6 +179,7 @@ export class LiveRun {
     if (isStruck || this.#looked.get(rank) === tape.iteration) return;
     this.#looked.set(rank, tape.iteration);
     const ring = rings.at(-1)!;
+    ring.refuseProfile();
     const wanted = ring.testsWanted;
     if (wanted === null) return;
     const tests = parsedTests(wanted.text);

@@ -58,6 +58,7 @@ type JobEventKind =
   /** The job's code became slower; is as fast as before. */
   | { type: "regression"; verdict: Verdict; sinceMs: number }
   | { type: "regression-over" }
+  | { type: "profiled"; id: string; diagnosis: Diagnosis }
   /** A decision could not be carried out. */
   | { type: "failed" };
 
@@ -106,6 +107,15 @@ export interface ValidateDecision {
   readonly limitMs: number;
 }
 
+/** Nothing waits for it. */
+export interface ProfileDecision {
+  readonly do: "profile";
+  readonly run: JobRun;
+  /** Of the incident. */
+  readonly id: string;
+  readonly verdict: Verdict;
+}
+
 export interface PublishDecision {
   readonly do: "publish";
   readonly incident: Incident;
@@ -117,6 +127,7 @@ export type JobDecision =
   | LocalizeDecision
   | CollectDecision
   | ValidateDecision
+  | ProfileDecision
   /** The incident's record is saved, and this is what it was made of. */
   | PublishDecision
   | Readonly<{ do: "record-iterations"; run: JobRun; iterations: readonly JobIteration[] }>

@@ -65,6 +65,8 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
     enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
   regression: onRegression,
   "regression-over": onRegressionOver,
+  profiled: ({ state, nowMs: atMs }, { id, diagnosis }) =>
+    enqueue(state, { step: "confirm", which: "slow", id, diagnosis, atMs }),
   failed: ({ state }) => void (state.isBusy = false),
 };
 

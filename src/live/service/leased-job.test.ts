@@ -96,6 +96,7 @@ class Stage {
         publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
         validate: () => Promise.reject(new Error("nobody is asked")),
         recordIterations: () => undefined,
+        profile: () => Promise.resolve(null),
         trouble: () => undefined,
       },
     });

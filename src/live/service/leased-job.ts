@@ -29,6 +29,7 @@ import type {
   JobDecision,
   JobEvent,
   LocalizeDecision,
+  ProfileDecision,
   SaveDecision,
   ValidateDecision,
 } from "./job-events.ts";
@@ -44,6 +45,7 @@ export interface JobEffects {
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
   collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
   validate(this: void, tests: ValidateDecision): Promise<Validated>;
+  profile(this: void, profile: ProfileDecision): Promise<Diagnosis | null>;
   /** The incident's record is saved, and this is what it was made of. */
   publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
   recordIterations(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
@@ -242,6 +244,9 @@ export class LeasedJob {
         // Not a step: some iterations pass until the ranks test themselves.
         void this.#validate(decision);
         break;
+      case "profile":
+        void this.#profile(decision);
+        break;
       case "publish":
         effects.publish(decision.incident, decision.diagnosis);
         break;
@@ -265,6 +270,15 @@ export class LeasedJob {
     try {
       const validated = await this.#options.effects.validate(decision);
       this.#dispatch({ type: "validated", id: decision.id, validated });
+    } catch (error) {
+      this.#trouble(error);
+    }
+  }
+
+  async #profile(decision: ProfileDecision): Promise<void> {
+    try {
+      const diagnosis = await this.#options.effects.profile(decision);
+      if (diagnosis) this.#dispatch({ type: "profiled", id: decision.id, diagnosis });
     } catch (error) {
       this.#trouble(error);
     }

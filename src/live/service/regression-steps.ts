@@ -37,6 +37,12 @@ export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regressi
     diagnosis: { verdict },
     atMs: nowMs,
   });
+  // Not more often than tests of GPUs: both cost the job time.
+  const allowed = state.options.validation;
+  if (allowed && nowMs - state.testedMs >= allowed.everyMs) {
+    state.testedMs = nowMs;
+    turn.decisions.push({ do: "profile", run, id: incident.id, verdict });
+  }
   for (const { id } of others) {
     const says = `withdrawn; the code became slower (incident ${incident.id}): ${culpritWords(verdict.suspects[0]!)}`;
     enqueue(state, { step: "resolve-one", id, ending: "withdrawn", says });

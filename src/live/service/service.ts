@@ -26,6 +26,7 @@ import { LeasedJob } from "./leased-job.ts";
 import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
+import { profileRank } from "./profile-rank.ts";
 import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
@@ -287,6 +288,8 @@ export class Service {
           this.options.log(`job ${tests.run.job}: tests: ${found.validation.outcome}`);
           return found;
         },
+        profile: (profile) =>
+          profileRank(profile, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
         publish: (incident, diagnosis) => this.#diagnosed(incident, diagnosis),
         recordIterations: (run, iterations) => {
           const rows = {
