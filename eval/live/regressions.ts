@@ -1,6 +1,6 @@
 /**
- * Regressions of a running job through the agents' own code, the wire's frames and the service, on a set clock: `npm run eval --
- * live-regressions [--quick] [--each N] [--hours N] [--seed S]`. A simulated job writes rings as the probes do. Counts how many
+ * Regressions of a running job through the agents' own code, the wire's frames and the service, on a set clock: `node --import tsx
+ * eval/live/regressions.ts [--each N] [--hours N] [--seed S]`. A simulated job writes rings as the probes do. Counts how many
  * regressions are named with cause and owner within three minutes, as one incident, and false ones in healthy hours.
  */
 import { parseArgs } from "node:util";
@@ -12,15 +12,13 @@ import { share } from "./cases.ts";
 
 const { values } = parseArgs({
   options: {
-    quick: { type: "boolean", default: false },
     /** Jobs for each kind of regression. */
-    each: { type: "string" },
-    hours: { type: "string" },
+    each: { type: "string", default: "5" },
+    hours: { type: "string", default: "50" },
     seed: { type: "string", default: "1" },
   },
 });
-const each = Number(values.each ?? (values.quick ? 1 : 5));
-const hours = Number(values.hours ?? (values.quick ? 2 : 50));
+const [each, hours] = [Number(values.each), Number(values.hours)];
 const firstSeed = 1000 * Number(values.seed);
 
 /** What is put in, and the cause that its summaries can show: products and other kernels that became slower are alike. */
@@ -88,7 +86,12 @@ const outcomes: Outcome[] = [];
 for (let k = 0; k < each; k++)
   for (const [at, [kind, cause]] of KINDS.entries())
     outcomes.push(
-      await regression(kind, cause, COSTS[k % COSTS.length]!, firstSeed + KINDS.length * k + at),
+      await regression(
+        kind,
+        cause,
+        COSTS[(k + firstSeed / 1000 - 1) % COSTS.length]!,
+        firstSeed + KINDS.length * k + at,
+      ),
     );
 let falseRegressions = 0;
 let falseSlowdowns = 0;
