@@ -34,6 +34,8 @@ const COSTS = [0.06, 0.08, 0.12, 0.2, 0.3];
 const EVERY_MS = 1500;
 const WITHIN_S = 180;
 const HEALTHY_JOB_H = 5;
+const HEALTHY_EVERY_MS = [3000, 5000, 8000, 12_000];
+const MOST_TICK_MS = 2500;
 
 function specOf(seed: number): Partial<ClusterSpec> {
   const [tp, pp] = [
@@ -97,7 +99,9 @@ let falseRegressions = 0;
 let falseSlowdowns = 0;
 for (let h = 0, k = 0; h < hours; h += HEALTHY_JOB_H, k++) {
   const spec = specOf(firstSeed + 500 + k);
-  const rehearsal = await rehearseRings({ spec, everyMs: 2 * EVERY_MS });
+  const everyMs = HEALTHY_EVERY_MS[(firstSeed / 1000 + k) % HEALTHY_EVERY_MS.length]!;
+  const tickMs = Math.min(MOST_TICK_MS, everyMs / 2);
+  const rehearsal = await rehearseRings({ spec, everyMs, tickMs });
   await rehearsal.run(3600 * Math.min(HEALTHY_JOB_H, hours - h));
   const opened = new Map(rehearsal.told.map((one) => [one.id, one]));
   for (const one of opened.values()) {

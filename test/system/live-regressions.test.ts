@@ -31,7 +31,7 @@ it.each([
     expect(last.verdict).toMatchObject({ owner, suspects: [{ cause }] });
     await rehearsal.close();
   },
-  120_000,
+  300_000,
 );
 
 it("a job that is slow from its first step on is compared with earlier ones that did the same", async () => {
@@ -54,4 +54,4 @@ it("a job that is slow from its first step on is compared with earlier ones that
     ["regression", "garbage-collection"],
   );
   await again.close();
-}, 120_000);
+}, 300_000);

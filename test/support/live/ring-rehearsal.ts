@@ -19,7 +19,7 @@ import { ASKS, PROTOCOL, type AgentHello, type Report } from "../../../src/live/
 import type { Incident } from "../../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../../src/simulate/cluster/spec.ts";
 
-/** Agents look at their rings about once a second. */
+/** Agents look at their rings about once a second; of long iterations in long rehearsals less often will do. */
 const TICK_MS = 1000;
 
 export interface RingRehearsal {
@@ -36,6 +36,7 @@ export interface RingRehearsal {
 export interface RingRehearsalOptions {
   readonly spec: Partial<ClusterSpec>;
   readonly everyMs: number;
+  readonly tickMs?: number;
   readonly job?: string;
   readonly service?: Partial<ServiceOptions>;
   /** Of an earlier rehearsal, whose clock stood there. */
@@ -44,7 +45,7 @@ export interface RingRehearsalOptions {
 }
 
 export async function rehearseRings(options: RingRehearsalOptions): Promise<RingRehearsal> {
-  const { everyMs, job: name = "sim", startMs = Date.now() } = options;
+  const { everyMs, tickMs = TICK_MS, job: name = "sim", startMs = Date.now() } = options;
   let passedMs = 0;
   const startNs = process.hrtime.bigint();
   const nowMs = (): number => startMs + passedMs;
@@ -129,7 +130,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     async run(seconds, until = () => false) {
       const endMs = passedMs + 1000 * seconds;
       while (passedMs < endMs) {
-        passedMs += TICK_MS;
+        passedMs += tickMs;
         job.step();
         for (const [at, node] of nodes.entries())
           for (const report of node.tick(nowMs()))
