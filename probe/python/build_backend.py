@@ -6,6 +6,7 @@ FAULTLINE_PURE=1, the wheel is of Python alone. FAULTLINE_LIBRARY_FILE takes a l
 """
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -23,7 +24,7 @@ NAME = "faultline_probe"
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In a checkout beside us; in a source distribution inside.
 NCCL = next((path for path in (os.path.join(HERE, "nccl"), os.path.join(HERE, "..", "nccl")) if os.path.isdir(path)), None)
-MODULES = ("faultline_microbatches.py",)
+MODULES = ("faultline_microbatches.py", "faultline_megatron.py", "faultline_transformers.py")
 # Read by every Python at its start: one look into the environment where the probe is off.
 HOOK = 'import os; os.environ.get("FAULTLINE_PROBE", "0") in ("", "0") or __import__("faultline_probe.from_site")\n'
 METADATA = """Metadata-Version: 2.1
@@ -77,11 +78,15 @@ def build_sdist(sdist_directory, config_settings=None):
             files[f"nccl/{name}"] = _read(NCCL, name)
     files["LICENSE"] = _beside_root("LICENSE")
     files["PKG-INFO"] = _metadata(version)
-    with tarfile.open(os.path.join(sdist_directory, f"{top}.tar.gz"), "w:gz") as archive:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
         for path, data in files.items():
             entry = tarfile.TarInfo(f"{top}/{path}")
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
+    with open(os.path.join(sdist_directory, f"{top}.tar.gz"), "wb") as file:
+        # No date either: the same sources give the same bytes.
+        file.write(gzip.compress(packed.getvalue(), mtime=0))
     return f"{top}.tar.gz"
 
 

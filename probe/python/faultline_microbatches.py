@@ -1,4 +1,5 @@
-"""Micro-batch counts for the replicas of a training job, from a Faultline controller (`faultline plan serve`).
+"""Micro-batch counts for the replicas of a training job, from Faultline's service (`faultline serve`, or `faultline plan serve`
+for nothing but this).
 
     mb = MicroBatches("http://controller:7077", job="llama", total=64,
                       replica=dp_rank, replicas=dp_size, exchange=torch_exchange())
@@ -66,11 +67,12 @@ class MicroBatches:
                  see torch_exchange
     leader       whether this rank talks to the controller; exactly one may. Default: what `exchange.leader` says
     multiple_of  every count is a multiple of it (interleaved pipelines)
+    bubble       how long a pipeline fills and drains, in micro-batch times: (stages - 1) / chunks of a stage
     timeout      seconds for the controller's whole answer
     iteration    the number of the first iteration, for jobs that resume
     """
 
-    def __init__(self, url, job, total, replica, replicas, exchange=None, *, leader=None, multiple_of=1,
+    def __init__(self, url, job, total, replica, replicas, exchange=None, *, leader=None, multiple_of=1, bubble=0,
                  token=None, timeout=2.0, iteration=0):
         self.counts = even_counts(total, replicas, multiple_of)
         # On every rank, also on those that do not talk to the controller: all fail here, and none waits for another.
@@ -97,7 +99,8 @@ class MicroBatches:
         self._intervals = []
         self._client = None
         if url is not None and leader:
-            self._client = _Client(url, job, token, timeout, self._fits)
+            shape = {"replicas": replicas, "total": total, "multipleOf": multiple_of, "bubble": bubble}
+            self._client = _Client(url, job, token, timeout, self._fits, shape)
 
     @property
     def count(self):
@@ -228,11 +231,12 @@ def torch_exchange(group=None, device=None):
 class _Client:
     """Talks to the controller from a daemon thread; whoever trains only leaves and takes notes."""
 
-    def __init__(self, url, job, token, timeout, fits):
+    def __init__(self, url, job, token, timeout, fits, shape):
         self.trouble = "no answer yet"
         # The counts of the latest answer; None before there is one.
         self.plan = None
         self._fits = fits
+        self._shape = shape
         self._url = url
         # For the log, which is no place for a password.
         self._where = re.sub(r"//[^/]*@", "//", url)
@@ -253,6 +257,8 @@ class _Client:
             "run": self._run,
             "iteration": iteration,
             "counts": list(counts),
+            "multipleOf": self._shape["multipleOf"],
+            "bubble": self._shape["bubble"],
             # Nine digits are more than any clock has, and keep reports of many replicas small.
             "seconds": [float(f"{s:.9g}") if 0 < s < math.inf else None for s in seconds],
         })
@@ -288,7 +294,8 @@ class _Client:
     def _talk(self):
         while self._reports:
             self._call("/iterations", self._reports.popleft())
-        plan = self._call(f"/plan?iteration={self._asked}&run={self._run}")
+        asked = urllib.parse.urlencode({"iteration": self._asked, "run": self._run, **self._shape})
+        plan = self._call(f"/plan?{asked}")
         counts = plan.get("counts") if isinstance(plan, dict) else None
         if not self._fits(counts):
             raise _Refused("the plan does not share out the global batch")

@@ -1,7 +1,7 @@
 /**
- * One executable with Node inside: `node scripts/build/single.mjs NODE OUT`, after the build. NODE is the program of the
- * platform that the executable is for. Node's single executable application: nothing is unpacked, so that it runs on a
- * read-only system and for any user.
+ * One executable with Node inside: `node scripts/build/single.mjs NODE OUT POSTJECT [MAKER]`, after the build. NODE is the
+ * program of the platform that the executable is for; where it does not run here, MAKER is one of the same version that does.
+ * Node's single executable application: nothing is unpacked, so that it runs on a read-only system and for any user.
  */
 import { execFileSync } from "node:child_process";
 import {
@@ -28,7 +28,11 @@ const FILES = ["cli/collect-hang.sh", "THIRD-PARTY-LICENSES.txt"];
 
 const dist = `${root}dist/`;
 
-export async function buildSingle(node, out, postject) {
+export async function buildSingle(node, out, postject, maker = node) {
+  // What is put inside has another layout in another version of Node: an executable of a wrong one crashes at its start.
+  const version = versionOf(maker);
+  if (version === null || !readFileSync(node).includes(`node-${version}`))
+    throw new Error(`${maker} must run here and be of the version of ${node}`);
   const folder = mkdtempSync(join(tmpdir(), "faultline-single-"));
   try {
     // The modules that tsc wrote, not the bundle that took their place.
@@ -67,11 +71,10 @@ export async function buildSingle(node, out, postject) {
       output: join(folder, "blob"),
       disableExperimentalSEAWarning: true,
       // A code cache is tied to the machine type that made it.
-      useCodeCache: canRun(node),
+      useCodeCache: maker === node,
       assets,
     };
     writeFileSync(join(folder, "sea.json"), JSON.stringify(config));
-    const maker = canRun(node) ? node : process.execPath;
     execFileSync(maker, ["--experimental-sea-config", join(folder, "sea.json")], {
       stdio: "ignore",
     });
@@ -122,12 +125,11 @@ async function bundleFrom(modules, from, file) {
   await made.close();
 }
 
-function canRun(node) {
+function versionOf(node) {
   try {
-    execFileSync(node, ["--version"], { stdio: "ignore" });
-    return true;
+    return execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -143,6 +145,6 @@ function stripSymbols(file) {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [node, out, postject] = process.argv.slice(2);
-  await buildSingle(node, out, postject);
+  const [node, out, postject, maker] = process.argv.slice(2);
+  await buildSingle(node, out, postject, maker);
 }

@@ -17,31 +17,37 @@ export interface WhichMachines {
   readonly namespace?: string;
   readonly container?: string;
   readonly ssh: string;
+  /** Seconds for each machine. */
+  readonly limit: number;
 }
 
-const SCRIPT = ["sh", "-s", "--", "-"] as const;
+/** A shell that reads the script, with its words; the script ends before the limit and says what it left out. */
+function script({ limit }: WhichMachines): readonly [string, ...string[]] {
+  return ["sh", "-s", "--", "-", String(Math.max(1, Math.floor(0.9 * limit)))];
+}
+
 const ASK_MS = 30_000;
 const MOST_MACHINES = 20_000;
 
 export async function machinesToAsk(which: WhichMachines): Promise<readonly CollectMachine[]> {
-  if (which.slurm !== undefined) return await slurmMachines(which.slurm);
+  if (which.slurm !== undefined) return await slurmMachines(which.slurm, which);
   if (which.pods !== undefined) return await podMachines(which.pods, which);
   const named = [...(which.host ?? []), ...(which.hostfile ? await linesOf(which.hostfile) : [])]
     .flatMap((list) => list.split(","))
     .map((name) => name.trim())
     .filter((name) => name !== "");
   if (named.length === 0 && which.host === undefined && which.hostfile === undefined)
-    return [{ name: "this machine", words: [...SCRIPT] }];
+    return [{ name: "this machine", words: script(which) }];
   const [ssh = "ssh", ...options] = which.ssh.split(/\s+/).filter((word) => word !== "");
   // No question can be answered here, and a machine that is down must not take all the time.
   const always = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
   return checked(named).map((name) => ({
     name,
-    words: [ssh, ...always, ...options, name, SCRIPT.join(" ")],
+    words: [ssh, ...always, ...options, name, script(which).join(" ")],
   }));
 }
 
-async function slurmMachines(job: string): Promise<CollectMachine[]> {
+async function slurmMachines(job: string, which: WhichMachines): Promise<CollectMachine[]> {
   if (!/^\d+(_\d+)?(\+\d+)?$/.test(job))
     throw new UserError(`${job}: not the number of a Slurm job`, "give --slurm 1234", 2);
   const nodes = (await said("squeue", ["--noheader", "--jobs", job, "--format=%N"])).trim();
@@ -61,25 +67,23 @@ async function slurmMachines(job: string): Promise<CollectMachine[]> {
       "--gres=none",
       "--mem=0",
       "--unbuffered",
-      ...SCRIPT,
+      ...script(which),
     ],
   }));
 }
 
-async function podMachines(
-  selector: string,
-  { namespace, container }: WhichMachines,
-): Promise<CollectMachine[]> {
+async function podMachines(selector: string, which: WhichMachines): Promise<CollectMachine[]> {
+  const { namespace, container } = which;
   const where = namespace === undefined ? [] : ["--namespace", namespace];
   const running = ["--field-selector", "status.phase=Running", "-o", "name"];
   const list = await said("kubectl", ["get", "pods", ...where, "-l", selector, ...running]);
   const names = list.split(/\s+/).filter(Boolean);
   if (names.length === 0)
     throw new UserError(`no running pod has ${selector}`, "kubectl get pods -l shows them", 3);
-  const which = container === undefined ? [] : ["--container", container];
+  const inside = container === undefined ? [] : ["--container", container];
   return checked(names.map((name) => name.replace(/^pod\//, ""))).map((name) => ({
     name,
-    words: ["kubectl", "exec", "-i", ...where, name, ...which, "--", ...SCRIPT],
+    words: ["kubectl", "exec", "-i", ...where, name, ...inside, "--", ...script(which)],
   }));
 }
 

@@ -8,7 +8,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
+import { constants, createGunzip } from "node:zlib";
 import { UserError } from "../base/errors.ts";
 import { readOwn } from "../base/own-files.ts";
 import { count, harmless } from "../base/text.ts";
@@ -17,7 +17,6 @@ import { type CollectMachine, machinesToAsk, type WhichMachines } from "./collec
 import type { Io } from "./io.ts";
 
 export interface CollectFlags extends WhichMachines {
-  readonly limit: number;
   readonly atOnce: number;
   readonly out: string;
   readonly json?: boolean;
@@ -34,6 +33,8 @@ interface Collected {
   readonly remarks: readonly string[];
 }
 
+/** For a machine that is late to end in order; then it is killed. */
+const GRACE_MS = 2000;
 const MOST_REMARK_BYTES = 64 << 10;
 const MOST_REMARKS = 64;
 /** A machine that answers sends this much at most, unpacked. */
@@ -135,18 +136,27 @@ async function ask(
     child.on("close", resolve);
   });
   let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    child.kill("SIGKILL");
-    child.stdout.destroy();
-  }, limitMs);
+  // The script ends by itself before; asked to end, it cleans up.
+  const timers = [
+    setTimeout(() => {
+      isLate = true;
+      child.kill();
+    }, limitMs),
+    setTimeout(() => child.kill("SIGKILL"), limitMs + GRACE_MS),
+    // Whatever it started may still hold the pipe.
+    setTimeout(() => child.stdout.destroy(), limitMs + 2 * GRACE_MS),
+  ];
   let isWhole = true;
-  await pipeline(child.stdout, createGunzip(), limited(MOST_BYTES), createWriteStream(file)).catch(
+  // Cut off or not, what came is kept.
+  const gunzip = createGunzip({ finishFlush: constants.Z_SYNC_FLUSH });
+  const came = firstOf(child.stdout, () => (isWhole = false));
+  await pipeline(came, gunzip, limited(MOST_BYTES), createWriteStream(file)).catch(
     () => (isWhole = false),
   );
   child.kill();
   const status = await ended;
-  clearTimeout(timer);
+  for (const timer of timers) clearTimeout(timer);
+  isWhole &&= status === 0;
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   remarks.push(...lines.slice(0, MOST_REMARKS));
   if (isLate) remarks.push(`${name}: not done within ${limitMs / 1000} s`);
@@ -156,6 +166,18 @@ async function ask(
     () => 0,
   );
   return { machine: name, bytes, isWhole: isWhole && bytes > 0, remarks };
+}
+
+/** Until it breaks off. */
+async function* firstOf(
+  chunks: AsyncIterable<Buffer>,
+  onBreak: () => void,
+): AsyncGenerator<Buffer> {
+  try {
+    yield* chunks;
+  } catch {
+    onBreak();
+  }
 }
 
 function limited(most: number) {

@@ -1,6 +1,7 @@
 /** The process that plays the job of the demonstration, from the side of its parent. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { sameProgram } from "../base/own-program.ts";
 import type { DemoNews, DemoOrder } from "./demo-play.ts";
 
 export interface DemoPlayer {
@@ -13,8 +14,6 @@ export interface DemoPlayer {
 }
 
 export interface StartPlayerOptions {
-  readonly program: string;
-  readonly nodeWords: readonly string[];
   readonly folder: string;
   readonly url: string;
   readonly log: (line: string) => void;
@@ -28,10 +27,11 @@ export interface StartPlayerOptions {
 const END_MS = 1500;
 
 export function startPlayer(options: StartPlayerOptions): DemoPlayer {
-  const { program, nodeWords, folder, url, log, onNews, onLost } = options;
-  const words = ["demo", "--play", JSON.stringify({ folder, url })];
+  const { folder, url, log, onNews, onLost } = options;
+  const [program, ...nodeWords] = sameProgram();
+  const words = [...nodeWords, "demo", "--play", JSON.stringify({ folder, url })];
   // Not of our terminal's group: Ctrl-C is for us, and we tell it.
-  const child: ChildProcess = spawn(process.execPath, [...nodeWords, program, ...words], {
+  const child: ChildProcess = spawn(program, words, {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: true,
   });

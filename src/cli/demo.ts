@@ -115,8 +115,6 @@ async function start(
   mkdirSync(rings, { mode: 0o700 });
   let isHung = false;
   const player = startPlayer({
-    program: process.argv[1]!,
-    nodeWords: process.execArgv,
     folder: rings,
     url: service.url,
     log,
@@ -153,7 +151,15 @@ function configOf({
   const hooks = HOOKED.map((word) => ({ do: word, webhook: hookUrl, timeoutSeconds: 10 }));
   return {
     // A visitor may take out machine after machine, and on a verdict that is only probable: none of them is real.
-    actions: { dryRun: false, hooks, leastConfidence: 0.6, mostMachinesPerDay: 1000 },
+    actions: {
+      dryRun: false,
+      hooks,
+      leastConfidence: 0.6,
+      mostMachinesPerDay: 1000,
+      leastMachines: 0,
+      mostActionsPerHour: 1000,
+      mostActionsPerHourOfJob: 1000,
+    },
     prometheus: { url: prometheusUrl, every: "30s", range: "15m", via: "raw" },
   };
 }

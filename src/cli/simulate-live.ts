@@ -138,8 +138,6 @@ function startAgents(
     machines.filter((_, at) => at % most === i),
   );
   return new AgentProcesses({
-    program: process.argv[1]!,
-    nodeWords: process.execArgv,
     agents: shares.map((some) => (flags.agents === undefined ? alone(some[0]!) : together(some))),
     say,
   });

@@ -13,19 +13,24 @@ export interface LocalHistory {
   readonly says: string | null;
 }
 
+/** The executable cannot load it. */
+const WITH_DUCKDB = BUILT.isSingle
+  ? "use the npm package with @duckdb/node-api, or ClickHouse"
+  : "npm install @duckdb/node-api beside faultline";
+
 /** `path` is the DuckDB file; the plain file lies beside it. */
 export async function openLocalHistory(path: string): Promise<LocalHistory> {
   if (await hasDuckDb()) return { history: await openDuckDbHistory(path), file: path, says: null };
   if (existsSync(path))
     throw new UserError(
       `history ${path} is a DuckDB file, and DuckDB is not part of this installation`,
-      "npm install @duckdb/node-api beside faultline, or name another file",
+      `${WITH_DUCKDB}, or name another file`,
     );
   const plain = `${path.replace(/\.duckdb$/, "")}.jsonl`;
   return {
     history: await openJournalHistory(plain),
     file: plain,
-    says: `the history is a plain file, held in memory; for many jobs and months, npm install @duckdb/node-api beside faultline`,
+    says: `the history is a plain file, held in memory; for many jobs and months, ${WITH_DUCKDB}`,
   };
 }
 

@@ -66,6 +66,16 @@ describe("a tar archive", () => {
     expect(names).toEqual(whole.map(([name]) => name));
   });
 
+  it("may follow another, and what fills a tape behind it is no defect", async () => {
+    const more = Buffer.concat([tarFile("b.log", Buffer.from("beta\n")), END]);
+    const both: [string, number][] = [...whole, ["b.log", 5]];
+    for (const size of [1, 512, 100_000]) {
+      expect(await members(Buffer.concat([archive, more]), size)).toEqual(both);
+      const filled = Buffer.concat([archive, END, more, Buffer.alloc(700, 0xee)]);
+      expect(await members(filled, size)).toEqual(both);
+    }
+  });
+
   it("that is cut or damaged ends with a defect, not an exception", async () => {
     const cut = await members(archive.subarray(0, archive.length - 2600), 64);
     expect(cut.at(-1)).toEqual([expect.stringContaining("cut off inside"), -1]);

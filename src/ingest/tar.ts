@@ -1,7 +1,7 @@
 /**
  * Tar archives as a stream of members (POSIX ustar and GNU: 512-byte header blocks, sizes in octal or
  * base 256, long names in 'L' members or pax 'x' records). Members must be read in order; what a
- * reader leaves unread is skipped.
+ * reader leaves unread is skipped. Archives one behind another are read as one, as by `tar -i`.
  */
 interface TarMember {
   readonly name: string;
@@ -24,13 +24,20 @@ export async function* tarMembers(
 ): AsyncGenerator<TarMember> {
   const input = new ByteQueue(chunks);
   let longName: string | null = null;
+  let isPastEnd = false;
   for (;;) {
     const header = await input.take(BLOCK);
     if (header.length < BLOCK) {
-      if (header.length > 0) onDefect("the archive is cut off in a header");
+      if (header.length > 0 && !isPastEnd) onDefect("the archive is cut off in a header");
       return;
     }
-    if (header.every((byte) => byte === 0)) return;
+    if (header.every((byte) => byte === 0)) {
+      isPastEnd = true;
+      continue;
+    }
+    // What fills a tape's last record is no archive.
+    if (isPastEnd && !checksumHolds(header)) return;
+    isPastEnd = false;
     const size = numberField(header, 124, 12);
     if (!Number.isSafeInteger(size) || size < 0 || !checksumHolds(header)) {
       onDefect("the archive is damaged: a header does not add up");

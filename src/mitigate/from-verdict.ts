@@ -57,7 +57,11 @@ export function planForVerdict(
   ];
   const placed = fitted(slotsOf(job, places), places, counted.microBatches, trouble, seen);
   const mayBeUneven = options.mayBeUneven !== false && places.mustBeEven === null;
-  const plan = mitigationOf(placed, { ...options, multipleOf, mayBeUneven }, assumes);
+  const seats = {
+    ranks: places.ranks,
+    machineOf: (rank: number) => job.ranks.get(rank)?.machine ?? null,
+  };
+  const plan = mitigationOf(placed, { ...options, multipleOf, mayBeUneven }, assumes, seats);
   return { ...plan, steps: plan.steps.map((step) => withOwnMachines(step, placed, trouble.own)) };
 }
 

@@ -1,5 +1,11 @@
 /** Remedies as a plan that people and programs read: what, when, what it brings, what it supposes. */
-import type { Mitigation, MitigationStep, PlacedJob, Strategy } from "../model/mitigation.ts";
+import type {
+  Mitigation,
+  MitigationStep,
+  PlacedJob,
+  Placement,
+  Strategy,
+} from "../model/mitigation.ts";
 import type { Action } from "../model/verdict.ts";
 import { remediesOf, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
 import { dueAfter, skiRental } from "./ski-rental.ts";
@@ -15,13 +21,14 @@ export function mitigationOf(
   job: PlacedJob,
   options: RemedyOptions = {},
   assumes: readonly string[] = [],
+  seats: RankSeats | null = null,
 ): Mitigation {
   const { nowMs, healthyMs, plans } = remediesOf(job, options);
   const useful = plans.filter(({ strategy, exclude }) => strategy !== "S4" || exclude!.length > 0);
   const due = dueAfter(useful, nowMs);
   const rental = skiRental(useful, nowMs);
   const steps = useful
-    .map((plan, i) => stepOf(job, plan, due[i]!))
+    .map((plan, i) => stepOf(job, plan, due[i]!, seats))
     .filter((_, i) => rental.remedies.includes(useful[i]!))
     .sort((a, b) => a.overheadMs - b.overheadMs);
   return {
@@ -54,9 +61,33 @@ function fewest(microBatches: readonly number[]): string {
   return `replica${replicas.length > 1 ? "s" : ""} ${replicas.slice(0, 8).join(", ")}`;
 }
 
-function stepOf(job: PlacedJob, plan: RemedyPlan, due: number): MitigationStep {
+/** Who sits where before anything is moved. */
+export interface RankSeats {
+  /** Ranks of each place. */
+  readonly ranks: readonly (readonly number[])[];
+  /** null where it is not known. */
+  machineOf(rank: number): string | null;
+}
+
+/** A slot takes its GPUs along: rank i of the place has the i-th of them. */
+function placementOf(placeOf: Int32Array, { ranks, machineOf }: RankSeats): Placement | null {
+  const gpuOf: number[] = [];
+  for (const [slot, place] of placeOf.entries())
+    for (const [i, rank] of ranks[place]!.entries()) gpuOf[rank] = ranks[slot]![i]!;
+  const hosts = Array.from(gpuOf, (rank) => (rank === undefined ? null : machineOf(rank)));
+  const isKnown = hosts.every((host) => host !== null);
+  return isKnown ? { gpuOf, hosts } : null;
+}
+
+function stepOf(
+  job: PlacedJob,
+  plan: RemedyPlan,
+  due: number,
+  seats: RankSeats | null,
+): MitigationStep {
   const { strategy, overheadMs, iterationMs, why, microBatches, topology, exclude } = plan;
   const name = (slot: number): string => job.slots[slot]!.name;
+  const placement = topology && seats ? placementOf(topology.placeOf, seats) : null;
   return {
     strategy,
     do: DO[strategy],
@@ -68,6 +99,7 @@ function stepOf(job: PlacedJob, plan: RemedyPlan, due: number): MitigationStep {
       ? { microBatches: microBatches.allocation, gradientWeights: microBatches.weights.map(round) }
       : {}),
     ...(topology ? { swaps: topology.swaps.map(({ a, b }) => [name(a), name(b)] as const) } : {}),
+    ...(placement ? { placement } : {}),
     ...(exclude ? { exclude } : {}),
   };
 }

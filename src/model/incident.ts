@@ -70,7 +70,9 @@ export type ActionState =
   | "done"
   | "failed"
   | "dismissed"
-  | "dry-run";
+  | "dry-run"
+  | "undoing"
+  | "undone";
 
 export interface IncidentAction {
   /** Within the incident. */
@@ -80,8 +82,10 @@ export interface IncidentAction {
   readonly target: string;
   readonly why: string;
   readonly state: ActionState;
-  /** Whether a hook is configured that can do it. */
+  /** Whether a hook or a driver is configured that can do it. */
   readonly canRun: boolean;
+  /** Whether something of it was done that can be undone; absent where nothing is. */
+  readonly canUndo?: boolean;
   readonly changedMs: number;
   /** What the hook said at the end; "" before. */
   readonly outcome: string;

@@ -101,6 +101,15 @@ export interface MitigationStep {
   /** Pairs of machines (or parts of machines) that exchange places, in order. */
   readonly swaps?: readonly (readonly [string, string])[];
   readonly exclude?: readonly string[];
+  /** Where ranks sit after the swaps, for launchers; absent where ranks or machines are not known. */
+  readonly placement?: Placement;
+}
+
+/** By rank, from 0 on. */
+export interface Placement {
+  /** The rank whose GPU it has before the swaps. */
+  readonly gpuOf: readonly number[];
+  readonly hosts: readonly string[];
 }
 
 /** What to do while a fault lasts, cheapest first (Greyhound §5.1). */

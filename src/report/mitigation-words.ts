@@ -1,5 +1,5 @@
 /** A mitigation plan in words, for the terminal and the page. */
-import type { Mitigation, MitigationStep } from "../model/mitigation.ts";
+import type { Mitigation, MitigationStep, Placement } from "../model/mitigation.ts";
 
 /** "S2 rebalance-microbatches, at once: 145 → 128 ms an iteration" */
 export function stepHead(
@@ -28,7 +28,7 @@ export function stepWhen(
 const MOST_SHOWN = 64;
 
 /** What exactly to do; null where the head says it all. */
-export function stepHow({ microBatches, swaps, exclude }: MitigationStep): string[] {
+export function stepHow({ microBatches, swaps, exclude, placement }: MitigationStep): string[] {
   const how: string[] = [];
   if (swaps && swaps.length > 0)
     how.push(
@@ -37,9 +37,18 @@ export function stepHow({ microBatches, swaps, exclude }: MitigationStep): strin
         ", then ",
       )}`,
     );
+  if (placement) how.push(`at the next restart: ${placementWords(placement)}`);
   if (microBatches) how.push(`micro-batches by replica: ${counts(microBatches)}`);
   if (exclude && exclude.length > 0) how.push(`leave out ${shown(exclude, ", ")}`);
   return how;
+}
+
+/** Whole machines in a row are an order of nodes, as torchrun and pods have it; else each rank has its line in a host file. */
+function placementWords({ hosts }: Placement): string {
+  const nodes = hosts.filter((host, rank) => host !== hosts[rank - 1]);
+  return new Set(nodes).size === nodes.length
+    ? `start the nodes in the order ${shown(nodes, ", ")}`
+    : "give ranks their machines by a host file, one line per rank (--json: placement.hosts)";
 }
 
 /** "8 8 8 5", or "8 each, replica 5: 5" where there are many. */

@@ -16,8 +16,9 @@ export function planWords(plan: string): string {
   if (command && Array.isArray(words)) return `run ${words.map(String).join(" ")} (${command[2]})`;
   const webhook = /^post to (\S+) (within [\d.]+ s): (.*)$/s.exec(plan);
   if (!webhook) return withoutJson(plan);
-  const action = (parsed(webhook[3]!) as { action?: { do?: unknown; target?: unknown } } | null)
-    ?.action;
+  const body = parsed(webhook[3]!) as { action?: unknown; do?: unknown; target?: unknown } | null;
+  // A hook's message has the action as one of its parts, a driver's is the action.
+  const action = (body?.do === undefined ? body?.action : body) as typeof body;
   const what = action ? `${String(action.do)} of ${String(action.target)}` : "it";
   return `ask ${webhook[1]} for ${what} (${webhook[2]})`;
 }

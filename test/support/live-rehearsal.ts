@@ -43,6 +43,7 @@ export async function rehearse(
   options: Partial<ServiceOptions> = {},
   /** What its agents say that they can be asked; null: they are older than that word. */
   asks: readonly string[] | null = ASKS,
+  mostMicroBatches?: number,
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -57,6 +58,7 @@ export async function rehearse(
     run: "run-1",
     everyMs: 1000,
     startMs: nowMs,
+    mostMicroBatches,
   });
   const now = (): number => nowMs;
   const nodes: Node[] = Array.from({ length: fleet.machines }, (_, machine) =>

@@ -2,6 +2,7 @@
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
+import { makeJobs } from "../../src/live/controller/jobs.ts";
 import {
   type JobView,
   type LiveEvent,
@@ -245,6 +246,9 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
             }
           : null,
       ),
+    actionsSwitch: () => ({ isOn: true, says: "", canRun: false }),
+    switchActions: async (isOn, who) =>
+      note("switchActions", [isOn, who], { isOn, says: isOn ? "" : `off by ${who}`, canRun: true }),
     incidents: async (query) => note("incidents", [query], [INCIDENT]),
     incident: async (id) => (known(id) ? INCIDENT : null),
     incidentHistory: async (id) =>
@@ -279,6 +283,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (verb === "dismiss") throw new Refusal(409, "the action has been done already");
       return INCIDENT;
     },
+    microBatches: makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined }),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

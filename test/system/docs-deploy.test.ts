@@ -1,6 +1,14 @@
 /** The files of deploy/, as far as they can be checked without a cluster and without root. */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -173,6 +181,14 @@ describe.skipIf(!hasYaml)("deploy/kubernetes and deploy/prometheus", () => {
         .replaceAll("/etc/faultline/tokens", join(folder, "tokens"))
         .replaceAll("/var/lib/faultline", join(folder, "data"));
       const local = JSON.parse(text) as Record<string, unknown>;
+      writeFileSync(join(folder, "in-a-pod.json"), text);
+      const inPod = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" };
+      expect(readServeConfig(join(folder, "in-a-pod.json"), {}, inPod).actions).toMatchObject({
+        dryRun: true,
+        drivers: { kubernetes: { access: { server: "https://10.96.0.1:443" } } },
+      });
+      // This machine is no pod.
+      delete local["actions"];
       delete local["prometheus"];
       delete local["alerts"];
       writeFileSync(join(folder, "kubernetes.json"), JSON.stringify(local));
@@ -214,6 +230,70 @@ describe("deploy/prometheus/dcgm-counters.csv", () => {
       expect(help).toBeTruthy();
     }
   });
+});
+
+/** What an image builder would refuse, or build wrongly, without one. */
+describe("deploy/Containerfile", () => {
+  const instructions = readFileSync(join(deploy, "Containerfile"), "utf8")
+    .replaceAll(/^#.*\n/gm, "")
+    .replaceAll("\\\n", " ")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => /^(\S+)\s+(.*)$/.exec(line)!.slice(1) as [string, string]);
+  const lastStage = instructions.slice(instructions.findLastIndex(([word]) => word === "FROM"));
+  const ignored = readFileSync(join(root, ".dockerignore"), "utf8").trim().split("\n");
+  const isSent = (path: string): boolean =>
+    existsSync(join(root, path)) &&
+    !ignored.some((name) => path === name || path.startsWith(`${name}/`));
+
+  it("copies, compiles and installs what the builder gets", () => {
+    const copied = instructions
+      .filter(([word, rest]) => word === "COPY" && !rest.startsWith("--from"))
+      .flatMap(([, rest]) => rest.split(/\s+/).slice(0, -1));
+    const made = /^probe\/nccl\/build\//;
+    const named = instructions
+      .filter(([word]) => word === "RUN")
+      .flatMap(([, rest]) => rest.match(/(?<![/\w])probe\/[\w./-]+/g) ?? [])
+      .filter((path) => !made.test(path));
+    const built = [
+      "src",
+      "web",
+      "scripts",
+      "tsconfig.build.json",
+      "tsconfig.types.json",
+      "LICENSE",
+    ];
+    expect(copied.length).toBeGreaterThan(3);
+    expect(named.length).toBeGreaterThan(3);
+    for (const path of [...copied, ...named, ...built])
+      expect([path, path === "." || isSent(path)]).toEqual([path, true]);
+    for (const path of [".git", "**/node_modules", "dist", "fixtures"])
+      expect(ignored).toContain(path);
+  });
+
+  it("runs as another user than root, from images of one version", () => {
+    expect(lastStage.at(-2)).toEqual(["USER", "10001:10001"]);
+    const [word, entry] = lastStage.at(-1)!;
+    const program = "/opt/faultline/node_modules/.bin/faultline";
+    expect([word, JSON.parse(entry)]).toEqual(["ENTRYPOINT", [program]]);
+    const copies = lastStage.filter(([one]) => one === "COPY").map(([, rest]) => rest);
+    expect(copies).toEqual(["--from=build /opt/faultline /opt/faultline"]);
+    for (const [, image] of instructions.filter(([one]) => one === "FROM"))
+      expect(image).toMatch(/^docker\.io\/library\/node:\d+-bookworm(-slim)?( AS build)?$/);
+  });
+
+  it.each(["kubernetes/20-serve.yaml", "kubernetes/30-agent.yaml"])(
+    "needs no writable root in %s",
+    (file) => {
+      if (!hasYaml) return;
+      for (const { spec } of documents(file))
+        for (const { securityContext } of spec?.template?.spec.containers ?? [])
+          expect(securityContext).toMatchObject({
+            readOnlyRootFilesystem: true,
+            allowPrivilegeEscalation: false,
+          });
+    },
+  );
 });
 
 describe("deploy/collect-hang.sh", () => {

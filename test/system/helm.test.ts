@@ -111,6 +111,7 @@ describe.skipIf(noGo !== "")(`the Helm chart${noGo}`, () => {
         nodeSelector: { a: "b" },
       },
       agent: { logs: ["/l/rank*.log"], logFolders: ["/l"], caConfigMap: "", server: "wss://s:1" },
+      actions: { enabled: true, namespaces: ["ml"], workloads: ["JobSet", "VolcanoJob"] },
       collect: {
         namespaces: ["ml", "ml2"],
         subjects: [{ kind: "Group", name: "sre", apiGroup: "rbac.authorization.k8s.io" }],
@@ -124,7 +125,20 @@ describe.skipIf(noGo !== "")(`the Helm chart${noGo}`, () => {
     const roles = all
       .filter(({ kind }) => kind === "Role")
       .map(({ metadata }) => metadata.namespace);
-    expect(roles).toEqual(["ml", "ml2"]);
+    expect(roles).toEqual(["ml", "ml", "ml2"]);
+    const ofActions = all.find(
+      ({ kind, metadata }) => kind === "Role" && metadata.name.endsWith("-actions"),
+    ) as unknown as { rules: { resources: string[]; verbs: string[] }[] };
+    expect(
+      ofActions.rules.map(({ resources, verbs }) => `${resources.join()}: ${verbs.join()}`),
+    ).toEqual([
+      "pods: list",
+      "pods/eviction: create",
+      "jobsets: get,patch",
+      "jobs: get,patch",
+      "commands: create",
+    ]);
+    expect(text).toContain('"automountServiceAccountToken":true');
     const config = all.find(({ kind }) => kind === "ConfigMap")!.data!["serve.json"]!;
     expect(JSON.parse(config)).toMatchObject({
       port: 8088,

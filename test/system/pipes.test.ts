@@ -1,7 +1,17 @@
 /** Inputs from where they are: pipes, process substitution, other machines over a real ssh; and `faultline collect`. */
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -12,6 +22,7 @@ import { programPath, unlessThere } from "../support/lacking.ts";
 import { until } from "../support/until.ts";
 
 const RECORDING = `${ROOT}fixtures/recordings/hang3.tar.gz`;
+const OUT_OF_MEMORY = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB";
 const folder = mkdtempSync(join(tmpdir(), "faultline-pipes-"));
 const dumps = join(folder, "dumps");
 const children: ChildProcess[] = [];
@@ -57,6 +68,31 @@ describe("a pipe", () => {
     expect(answer(await shell(line))).toEqual(["hang", [3]]);
   });
 
+  it("is read from a web server or an object store, whole or by its end", async () => {
+    const whole = readFileSync(RECORDING);
+    const log = `${"epoch 1\n".repeat(10_000)}${OUT_OF_MEMORY}\n`;
+    const asked: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      const bytes = request.url === "/train.log" ? Buffer.from(log) : whole;
+      asked.push(request.headers.range);
+      const last = /^bytes=-(\d+)$/.exec(request.headers.range ?? "")?.[1];
+      if (last === undefined) response.end(bytes);
+      else response.writeHead(206).end(bytes.subarray(-Number(last)));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const job = await shell(`curl -s ${url}/job.tar.gz | faultline diagnose - --json`);
+      expect(answer(job)).toEqual(["hang", [3]]);
+      const end = await shell(`curl -s -r -1000 ${url}/train.log | faultline logs - --json`);
+      expect(end.stdout).toContain(OUT_OF_MEMORY);
+      expect(asked).toEqual([undefined, "bytes=-1000"]);
+    } finally {
+      server.close();
+    }
+  });
+
   it("is named as - where nothing in it can be used", async () => {
     const empty = await shell("faultline diagnose - --json < /dev/null");
     expect([empty.status, empty.stderr]).toEqual([
@@ -90,6 +126,14 @@ async function trainer(rank: number): Promise<ChildProcess> {
   return child;
 }
 
+/** A folder with a py-spy that never answers, and does not listen to signals. */
+function hangingPySpy(): string {
+  const bin = mkdtempSync(join(folder, "bin-"));
+  writeFileSync(join(bin, "py-spy"), "#!/bin/sh\ntrap '' TERM\nexec sleep 300\n");
+  chmodSync(join(bin, "py-spy"), 0o755);
+  return bin;
+}
+
 const noPython = unlessThere(programPath("python3") !== null, "Python", "python3");
 describe.skipIf(noPython !== "")(`faultline collect${noPython}`, () => {
   it("takes what this machine has, and harms no process", async () => {
@@ -100,10 +144,43 @@ describe.skipIf(noPython !== "")(`faultline collect${noPython}`, () => {
     const { machines } = JSON.parse(ran.stdout) as { machines: { isWhole: boolean }[] };
     expect(machines).toEqual([expect.objectContaining({ isWhole: true })]);
     expect(job.exitCode).toBeNull();
-    const members = spawnSync("sh", ["-c", `tar xzOf ${out} | tar t`], { encoding: "utf8" });
+    const members = spawnSync("sh", ["-c", `tar xzOf ${out} | tar ti`], { encoding: "utf8" });
     expect(members.stdout).toContain("./rank41.log");
     job.kill();
     await once(job, "exit");
+  });
+
+  it("passes on what it has while a step hangs, and cleans up even when it is killed", async () => {
+    const job = await trainer(42);
+    const room = mkdtempSync(join(folder, "room-"));
+    const script = spawn("sh", [join(ROOT, "src/cli/collect-hang.sh"), "-", "60"], {
+      env: { ...process.env, TMPDIR: room, PATH: `${hangingPySpy()}:${process.env["PATH"]}` },
+    });
+    children.push(script);
+    const came: Buffer[] = [];
+    script.stdout.on("data", (chunk: Buffer) => came.push(chunk));
+    const members = (): string =>
+      spawnSync("tar", ["tzi"], { input: Buffer.concat(came), encoding: "utf8" }).stdout;
+    await until(() => members().includes("./rank42.log"));
+    expect(script.exitCode).toBeNull();
+    script.kill("SIGKILL");
+    await until(() => readdirSync(room).length === 0);
+    job.kill();
+  });
+
+  it("ends within its limit, with what it has, and names the step that took too long", async () => {
+    const job = await trainer(44);
+    const out = join(folder, "hung-step.tar.gz");
+    const env = { ...process.env, PATH: `${hangingPySpy()}:${process.env["PATH"]}` };
+    const ran = await faultlineProcess({ env }, "collect", "--out", out, "--limit", "5s");
+    expect([ran.status, ran.stderr]).toEqual([
+      0,
+      expect.stringContaining("rank 44: its stack: not done within 4 s, left out"),
+    ]);
+    const members = spawnSync("sh", ["-c", `tar xzOf ${out} | tar ti`], { encoding: "utf8" });
+    expect(members.stdout).toContain("./rank44.log");
+    expect(ran.stderr).not.toContain("cut off");
+    job.kill();
   });
 
   it("asks Slurm for the machines, and names those that do not answer in time", async () => {
@@ -119,10 +196,10 @@ describe.skipIf(noPython !== "")(`faultline collect${noPython}`, () => {
     program("srun", `case "$*" in *--nodelist=n1*) exec sh -s -- - ;; *) exec sleep 300 ;; esac`);
     const PATH = `${bin}:${process.env["PATH"]}`;
     const out = join(folder, "slurm.tar.gz");
-    const words = ["collect", "--slurm", "77", "--out", out, "--limit", "20s"];
+    const words = ["collect", "--slurm", "77", "--out", out, "--limit", "5s"];
     const ran = await faultlineProcess({ env: { ...process.env, PATH } }, ...words);
     expect([ran.status, ran.stdout]).toEqual([0, expect.stringContaining("from 1 of 2 machines")]);
-    expect(ran.stderr).toContain("n2: not done within 20 s");
+    expect(ran.stderr).toContain("n2: not done within 5 s");
     const names = spawnSync("tar", ["tzf", out], { encoding: "utf8" });
     expect(names.stdout).toBe("n1.tar\n");
   });

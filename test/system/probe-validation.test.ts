@@ -149,50 +149,51 @@ describe.skipIf(pythonOfTorch === null)(
       return result;
     };
 
-    for (const ranks of [4, 5])
-      it(`name the slow one of ${ranks} ranks, and change nothing in the job`, async () => {
-        const job = await run(ranks, "healthy", "slow-gpu", "slow-link", "healthy");
-        for (const told of job.told) {
-          expect(told).toHaveLength(4);
-          for (const { unchanged, sum } of told) {
-            expect(unchanged).toBe(true);
-            expect(sum).toBe((ranks * (ranks - 1)) / 2);
-          }
+    // An odd number has a third pass; other tests have four ranks.
+    const ranks = 5;
+    it("name the slow one of five ranks, and change nothing in the job", async () => {
+      const job = await run(ranks, "healthy", "slow-gpu", "slow-link", "healthy");
+      for (const told of job.told) {
+        expect(told).toHaveLength(4);
+        for (const { unchanged, sum } of told) {
+          expect(unchanged).toBe(true);
+          expect(sum).toBe((ranks * (ranks - 1)) / 2);
         }
+      }
 
-        const healthy = job.reports("healthy");
-        const everyone = Array.from({ length: ranks }, (_, i) => i);
-        expect(healthy.map(({ rank }) => rank)).toEqual(everyone);
-        for (const { group, gemm, iteration, remark } of healthy) {
-          expect([group, iteration, remark]).toEqual([everyone, 3, undefined]);
-          expect(gemm.map(({ dtype, m, ms }) => [dtype, m, ms.length])).toEqual([
-            ["float32", healthy[0]!.gemm[0]!.m, 9],
-          ]);
-        }
-        const transfers = allTransfers(healthy);
-        const of = (topology: string): string[] =>
-          transfers
-            .filter((each) => each.topology === topology)
-            .map(({ from, to, bytes, ms }) => `${from}>${to} ${bytes} ${ms.length}`)
-            .sort();
-        expect(of("ring")).toEqual(everyone.map((i) => `${i}>${(i + 1) % ranks} 4194304 9`).sort());
-        expect(of("tree")).toEqual(
-          everyone
-            .slice(1)
-            .map((i) => `${i}>${(i - 1) >> 1} 4194304 9`)
-            .sort(),
-        );
+      const healthy = job.reports("healthy");
+      const everyone = Array.from({ length: ranks }, (_, i) => i);
+      expect(healthy.map(({ rank }) => rank)).toEqual(everyone);
+      for (const { group, gemm, iteration, remark } of healthy) {
+        expect([group, iteration, remark]).toEqual([everyone, 3, undefined]);
+        expect(gemm.map(({ dtype, m, ms }) => [dtype, m, ms.length])).toEqual([
+          ["float32", healthy[0]!.gemm[0]!.m, 9],
+        ]);
+      }
+      const transfers = allTransfers(healthy);
+      const of = (topology: string): string[] =>
+        transfers
+          .filter((each) => each.topology === topology)
+          .map(({ from, to, bytes, ms }) => `${from}>${to} ${bytes} ${ms.length}`)
+          .sort();
+      expect(of("ring")).toEqual(everyone.map((i) => `${i}>${(i + 1) % ranks} 4194304 9`).sort());
+      expect(of("tree")).toEqual(
+        everyone
+          .slice(1)
+          .map((i) => `${i}>${(i - 1) >> 1} 4194304 9`)
+          .sort(),
+      );
 
-        const times = job.reports("slow-gpu").map(({ gemm }) => middle(gemm[0]!.ms));
-        expect(times.indexOf(Math.max(...times))).toBe(2);
-        expect(diagnosed(job, "slow-gpu")).toMatchObject({ ranks: [2], cause: "gpu-slow" });
+      const times = job.reports("slow-gpu").map(({ gemm }) => middle(gemm[0]!.ms));
+      expect(times.indexOf(Math.max(...times))).toBe(2);
+      expect(diagnosed(job, "slow-gpu")).toMatchObject({ ranks: [2], cause: "gpu-slow" });
 
-        const slowest = allTransfers(job.reports("slow-link")).toSorted(
-          (a, b) => middle(b.ms) - middle(a.ms),
-        )[0]!;
-        expect([slowest.topology, slowest.from, slowest.to]).toEqual(["ring", 1, 2]);
-        expect(diagnosed(job, "slow-link")).toMatchObject({ type: "link", ranks: [1, 2] });
-      });
+      const slowest = allTransfers(job.reports("slow-link")).toSorted(
+        (a, b) => middle(b.ms) - middle(a.ms),
+      )[0]!;
+      expect([slowest.topology, slowest.from, slowest.to]).toEqual(["ring", 1, 2]);
+      expect(diagnosed(job, "slow-link")).toMatchObject({ type: "link", ranks: [1, 2] });
+    });
 
     // Once more where it fails: Gloo may end a process by terminate() when a peer leaves while it does.
     it(

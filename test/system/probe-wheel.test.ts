@@ -1,10 +1,11 @@
 /** The wheel of the probe: built, installed into a fresh environment beside Debian's PyTorch, switched on and off, removed. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { unlessThere } from "../support/lacking.ts";
 import {
+  library,
   newFolder,
   onlyRing,
   PACKAGE,
@@ -138,6 +139,58 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(await started.ended).toEqual([0, null]);
     expect(started.out()).toBe("trained\n");
     expect(started.err()).toMatch(/^faultline: the probe works on Linux, not on plan9; .*\n$/);
+  });
+
+  /** A PyTorch of nothing but its versions and an optimizer. */
+  function stubTorch(torch: string, nccl: string | null, hip = "None"): string {
+    const at = join(newFolder(), "torch");
+    for (const below of ["optim", "cuda"]) mkdirSync(join(at, below), { recursive: true });
+    const cuda = nccl === null ? "" : "from . import nccl";
+    const files = {
+      "__init__.py": `__version__ = "${torch}"\nfrom . import cuda, version, optim`,
+      "version.py": `hip = ${hip}`,
+      "cuda/__init__.py": `${cuda}\ndef synchronize(): pass`,
+      "cuda/nccl.py": `def version(): return (${nccl ?? ""})`,
+      "optim/__init__.py": "from .optimizer import Optimizer",
+      "optim/optimizer.py": "class Optimizer:\n  def step(self): pass",
+    };
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(at, name), `${text}\n`);
+    return join(at, "..");
+  }
+
+  const refusal = (what: string): RegExp =>
+    new RegExp(`^faultline: the probe needs ${what} \\(.*; the job goes on without the probe\n$`);
+  it.each([
+    ["1.13.1", null, "None", refusal("PyTorch 2.1 or newer, this is 1.13.1")],
+    ["2.0.1+cu118", "2, 14, 3", "None", refusal("PyTorch 2.1 or newer, this is 2.0.1")],
+    ["2.1.2+cu121", "2, 18, 1", "None", refusal("NCCL 2.19 or newer, this is 2.18.1")],
+    ["2.1.2+rocm5.6", "2, 18, 1", "'5.6'", null],
+    ["2.2.0", "2, 19, 3", "None", null],
+    ["2.11.0+cpu", null, "None", null],
+    ["3.0a0", "2, 28, 9", "None", null],
+    ["git-1234", null, "None", null],
+  ])("of PyTorch %s with NCCL (%s), HIP %s: refused in one line, or recorded", async (...stub) => {
+    const [torch, nccl, hip, expected] = stub;
+    const train = program(
+      "import os, torch, time",
+      "torch.cuda.synchronize()",
+      "print('NCCL_PROFILER_PLUGIN' in os.environ, 'trained')",
+    );
+    const rings = newFolder();
+    const started = start(python, [train], {
+      ...ALONE,
+      PYTHONPATH: stubTorch(torch, nccl, hip),
+      RANK: "0",
+      FAULTLINE_PROBE: "1",
+      FAULTLINE_DIR: rings,
+      FAULTLINE_ANY_VERSION: "",
+    });
+    expect(await started.ended).toEqual([0, null]);
+    const hasPlugin = expected === null && library !== null;
+    expect(started.out()).toBe(`${hasPlugin ? "True" : "False"} trained\n`);
+    if (expected === null) expect(started.err()).toBe("");
+    else expect(started.err()).toMatch(expected);
+    expect(readdirSync(rings).length > 0).toBe(expected === null);
   });
 
   it("leaves nothing behind when it is removed", () => {

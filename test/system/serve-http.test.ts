@@ -293,6 +293,8 @@ describe("the description", () => {
     const api = (await json(`${url}/api/v1/openapi.json`))[1] as Description;
     expect(api.paths["/api/v1/jobs"]!["get"]!.security).toEqual([{ token: ["read"] }]);
     expect(api.paths["/healthz"]!["get"]!.security).toEqual([]);
+    for (const way of ["on", "off"])
+      expect(api.paths[`/api/v1/actions/${way}`]!["post"]!.security).toEqual([{ token: ["act"] }]);
     const action = api.paths["/api/v1/incidents/{id}/actions/{action}"]!["post"]!;
     expect(action.security).toEqual([{ token: ["act"] }]);
     const body = { $ref: "#/components/schemas/ActionBody" };
@@ -399,6 +401,7 @@ describe("live events", () => {
       jobs: [JOB],
       incidents: [INCIDENT],
       isDemo: false,
+      actions: { isOn: true, says: "", canRun: false },
     });
     tell({ type: "incident", incident: INCIDENT });
     tell({ type: "trouble", line: "data: fake\n\nevent: fake" });

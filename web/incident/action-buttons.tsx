@@ -1,5 +1,5 @@
 /**
- * Approve, try or dismiss a proposed action. Before anything is run the service is asked what exactly that would be, and
+ * Approve, try, dismiss or undo an action. Before anything is run the service is asked what exactly that would be, and
  * the viewer sees it.
  */
 import type { RefObject, VNode } from "preact";
@@ -13,11 +13,11 @@ import { TokenForm } from "../shell/token-form.tsx";
 import { planWords } from "../../src/report/outcome-words.ts";
 import { planOf } from "./action-plan.ts";
 
-type Verb = "approve" | "dismiss";
+type Verb = "approve" | "dismiss" | "undo";
 type Doing =
   | { readonly at: "rest"; readonly says?: string }
   | { readonly at: "asking"; readonly says: string }
-  | { readonly at: "confirm"; readonly plan: string }
+  | { readonly at: "confirm"; readonly verb: "approve" | "undo"; readonly plan: string }
   | { readonly at: "failed"; readonly error: unknown };
 
 export function ActionButtons({
@@ -55,7 +55,8 @@ export function ActionButtons({
     [],
   );
   const tell = async (verb: Verb, dryRun: boolean): Promise<IncidentAction | null> => {
-    const says = verb === "dismiss" ? "Dismissing" : dryRun ? "Asking what it would do" : "Running";
+    const does = { approve: "Running", dismiss: "Dismissing", undo: "Undoing" }[verb];
+    const says = dryRun ? "Asking what it would do" : does;
     setDoing({ at: "asking", says });
     try {
       const path = paths.action(incident.id, action.id);
@@ -68,43 +69,55 @@ export function ActionButtons({
       return null;
     }
   };
-  const prepare = async (): Promise<void> => {
+  const prepare = async (verb: "approve" | "undo"): Promise<void> => {
     pressed.current = approve;
-    const tried = await tell("approve", true);
+    const tried = await tell(verb, true);
     if (!tried) return;
     pressed.current = approve;
-    setDoing({ at: "confirm", plan: planOf(tried.outcome) });
+    setDoing({ at: "confirm", verb, plan: planOf(tried.outcome) });
   };
 
-  if (!isOpen(action)) return null;
+  const canUndo = action.canUndo === true && (action.state === "done" || action.state === "failed");
+  if (!isOpen(action) && !canUndo) return null;
   const isBusy = doing.at === "asking";
   return (
     <>
       {doing.at === "confirm" ? (
         <Confirm
           action={action}
+          verb={doing.verb}
           plan={doing.plan}
           onRun={(event) => {
             pressed.current = null;
             focusHeading(event.currentTarget);
-            void tell("approve", false);
+            void tell(doing.verb, false);
           }}
           onCancel={() => setDoing({ at: "rest" })}
         />
       ) : (
         <>
-          {action.canRun && (
+          {canUndo && (
+            <button
+              type="button"
+              ref={action.state === "done" ? approve : null}
+              disabled={isBusy}
+              onClick={() => void prepare("undo")}
+            >
+              Undo …
+            </button>
+          )}
+          {isOpen(action) && action.canRun && (
             <button
               type="button"
               class="button-primary"
               ref={approve}
               disabled={isBusy}
-              onClick={() => void prepare()}
+              onClick={() => void prepare("approve")}
             >
               Approve …
             </button>
           )}
-          {action.canRun && (
+          {isOpen(action) && action.canRun && (
             <button
               type="button"
               ref={dryRun}
@@ -117,17 +130,19 @@ export function ActionButtons({
               Dry run
             </button>
           )}
-          <button
-            type="button"
-            ref={dismiss}
-            disabled={isBusy}
-            onClick={(event) => {
-              focusHeading(event.currentTarget);
-              void tell("dismiss", false);
-            }}
-          >
-            Dismiss
-          </button>
+          {isOpen(action) && (
+            <button
+              type="button"
+              ref={dismiss}
+              disabled={isBusy}
+              onClick={(event) => {
+                focusHeading(event.currentTarget);
+                void tell("dismiss", false);
+              }}
+            >
+              Dismiss
+            </button>
+          )}
           <span role="status">
             {doing.at === "asking" ? `${doing.says} …` : doing.at === "rest" ? doing.says : ""}
           </span>
@@ -142,11 +157,13 @@ export function ActionButtons({
 
 function Confirm({
   action,
+  verb,
   plan,
   onRun,
   onCancel,
 }: {
   readonly action: IncidentAction;
+  readonly verb: "approve" | "undo";
   readonly plan: string;
   readonly onRun: (event: { readonly currentTarget: HTMLElement }) => void;
   readonly onCancel: () => void;
@@ -156,7 +173,8 @@ function Confirm({
   return (
     <div class="confirm" role="group" aria-label="Confirm the action">
       <p>
-        Do {action.do} on <strong>{action.target.slice(0, 200)}</strong>? The service will:
+        {verb === "undo" ? "Undo" : "Do"} {action.do} on{" "}
+        <strong>{action.target.slice(0, 200)}</strong>? The service will:
       </p>
       <p class="plan">{planWords(plan).slice(0, 4000)}</p>
       <p class="line">
@@ -185,7 +203,7 @@ function focusHeading(button: HTMLElement): void {
 }
 
 function isOpen({ state }: IncidentAction): boolean {
-  return state === "proposed" || state === "dry-run" || state === "failed";
+  return ["proposed", "dry-run", "failed", "undone"].includes(state);
 }
 
 function isRefused(error: unknown): boolean {

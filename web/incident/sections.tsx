@@ -78,7 +78,7 @@ export function WhatToDo({
           time={(ms) => <Time ms={ms} />}
           onCopy={copy}
           buttons={(action) =>
-            incident.state === "resolved" ? null : (
+            incident.state === "resolved" && action.canUndo !== true ? null : (
               <ActionButtons incident={incident} action={action} onChange={onChange} />
             )
           }

@@ -1,6 +1,12 @@
 /** The service's API as the page uses it: paths, what they answer, and one way to ask. */
 import type { AuditRow, Offender } from "../../src/history/history.ts";
-import type { DemoFault, DemoState, GroupView, JobView } from "../../src/live/service/view.ts";
+import type {
+  DemoFault,
+  DemoState,
+  GroupView,
+  JobView,
+  SwitchState,
+} from "../../src/live/service/view.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import { headers } from "./token.ts";
@@ -14,6 +20,7 @@ export type {
   JobView,
   Offender,
   AuditRow,
+  SwitchState,
 };
 
 type Numbers = readonly (number | null)[];
@@ -130,6 +137,7 @@ export const paths = {
   picture: (one: string) => `/incidents/${id(one)}/picture`,
   report: (one: string) => `/api/v1/incidents/${id(one)}/report`,
   action: (one: string, action: string) => `/incidents/${id(one)}/actions/${id(action)}`,
+  actionsSwitch: (isOn: boolean) => `/actions/${isOn ? "on" : "off"}`,
   offenders: "/offenders",
   audit: (incident: string) => `/audit?incident=${id(incident)}`,
   /** GET the state; POST a DemoFault; DELETE mends. 404 where this is no demonstration. */

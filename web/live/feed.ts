@@ -6,7 +6,16 @@
 import type { Incident } from "./api.ts";
 import { refreshOpen } from "./refresh-open.ts";
 import { parseEvents } from "./sse.ts";
-import { incidents, isDemo, jobs, type Line, line, newIterations, snapshots } from "./store.ts";
+import {
+  actionsSwitch,
+  incidents,
+  isDemo,
+  jobs,
+  type Line,
+  line,
+  newIterations,
+  snapshots,
+} from "./store.ts";
 import { type FeedEvent, takeEvents } from "./take-events.ts";
 import { headers, tokens } from "./token.ts";
 import { watchOpen } from "./watch-open.ts";
@@ -52,6 +61,7 @@ export function openFeed(): () => void {
     jobs.set(taken.jobs);
     incidents.set(taken.incidents);
     if (taken.isDemo !== null) isDemo.set(taken.isDemo);
+    if (taken.actions !== null) actionsSwitch.set(taken.actions);
     if (taken.snapshots > 0) snapshots.set(snapshots.value + taken.snapshots);
     for (const rows of taken.iterations) newIterations.set(rows);
   };

@@ -1,5 +1,5 @@
 /** What the page knows, as the service tells it: jobs, open incidents, new iterations, whether the line is up. */
-import type { Incident, JobView } from "./api.ts";
+import type { Incident, JobView, SwitchState } from "./api.ts";
 import { observable } from "./observable.ts";
 import type { NewIterations } from "./take-events.ts";
 
@@ -17,6 +17,8 @@ export const incidents = observable<ReadonlyMap<string, Incident>>(new Map());
 export const newIterations = observable<NewIterations | null>(null);
 /** Whether the job can be broken on purpose (web/demo). */
 export const isDemo = observable(false);
+/** Whether the service runs actions; null before it said so, and of an older service. */
+export const actionsSwitch = observable<SwitchState | null>(null);
 /** Counts snapshots: after each, what was fetched before may have gaps. */
 export const snapshots = observable(0);
 /** Ranks that are brushed or pointed at, of one job: whatever shows ranks marks them. */

@@ -1,6 +1,6 @@
 /** Events into what the page knows, many at a time: a flood is one change of each value. */
 import type { LiveEvent } from "../../src/live/service/view.ts";
-import type { Incident, Iterations, JobView } from "./api.ts";
+import type { Incident, Iterations, JobView, SwitchState } from "./api.ts";
 
 export type FeedEvent =
   | LiveEvent
@@ -9,6 +9,8 @@ export type FeedEvent =
       readonly jobs: readonly JobView[];
       readonly incidents: readonly Incident[];
       readonly isDemo: boolean;
+      /** Absent in older services. */
+      readonly actions?: SwitchState;
     };
 
 export interface Known {
@@ -26,6 +28,7 @@ export interface Taken extends Known {
   readonly snapshots: number;
   /** null: as before. */
   readonly isDemo: boolean | null;
+  readonly actions: SwitchState | null;
   readonly iterations: readonly NewIterations[];
 }
 
@@ -39,6 +42,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
   const iterations: NewIterations[] = [];
   let snapshots = 0;
   let isDemo: boolean | null = null;
+  let actions: SwitchState | null = null;
   let areJobsNew = false;
   let areIncidentsNew = false;
 
@@ -55,6 +59,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
       case "snapshot":
         snapshots++;
         isDemo = event.isDemo;
+        actions = event.actions ?? actions;
         jobs = new Map(event.jobs.map((job) => [job.job, job]));
         areJobsNew = areIncidentsNew = true;
         // An open one that is not in the snapshot has ended while nobody listened.
@@ -72,6 +77,9 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
       case "iterations":
         addIterations(iterations, event);
         break;
+      case "actions":
+        actions = event;
+        break;
       case "agent":
       case "trouble":
         break;
@@ -85,6 +93,7 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
     incidents: areIncidentsNew ? bounded(incidents) : known.incidents,
     snapshots,
     isDemo,
+    actions,
     iterations,
   };
 }

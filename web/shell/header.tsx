@@ -4,6 +4,7 @@ import { now } from "../live/now.ts";
 import { useObservable } from "../live/observable.ts";
 import { incidents } from "../live/store.ts";
 import { jobOf } from "../fleet/kinds.ts";
+import { ActionsBar, StopActions } from "./actions-switch.tsx";
 import { LineBar, LineState } from "./line-state.tsx";
 import { links, type Route } from "./route.ts";
 import { nextTheme, theme } from "./theme.ts";
@@ -31,6 +32,7 @@ export function Header({ at, onKeys }: { readonly at: Route; readonly onKeys: ()
         </a>
         <Crumbs at={at} />
         <div class="header-end">
+          <StopActions />
           <LineState />
           <Clock />
           <ThemeButton />
@@ -41,6 +43,7 @@ export function Header({ at, onKeys }: { readonly at: Route; readonly onKeys: ()
         </div>
       </div>
       <LineBar />
+      <ActionsBar />
     </header>
   );
 }

@@ -16,6 +16,7 @@ export interface SimulatedFleetOptions {
   readonly startMs: number;
   /** Iterations that agents hold. */
   readonly keep?: number;
+  readonly mostMicroBatches?: number | undefined;
 }
 
 export class SimulatedFleet {
@@ -25,10 +26,11 @@ export class SimulatedFleet {
   readonly held: IterationBuffer;
   readonly stages: readonly StageOperators[];
 
-  constructor({ spec, job, run, everyMs, startMs, keep = 64 }: SimulatedFleetOptions) {
+  constructor(options: SimulatedFleetOptions) {
+    const { spec, job, run, everyMs, startMs, keep = 64, mostMicroBatches } = options;
     this.job = job;
     this.run = run;
-    this.played = new PlayedJob({ spec, everyMs, startMs });
+    this.played = new PlayedJob({ spec, everyMs, startMs, mostMicroBatches });
     const { simulation } = this.played;
     this.stages = simulation.programs.map((_, stage) => stageOperators(simulation, stage));
     this.held = new IterationBuffer(simulation, this.stages, keep, startMs);

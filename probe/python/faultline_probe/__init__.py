@@ -29,7 +29,7 @@ def start(is_trainer=True):
         if refusal:
             settings.say(f"{refusal}; the job goes on without the probe")
             return
-        _name_plugin()
+        settings.name_plugin()
         from .probe import Probe
 
         _probe = Probe(is_trainer)
@@ -73,17 +73,6 @@ def _change_phase(change):
             change(_probe)
     except Exception as error:
         _say(error)
-
-
-def _name_plugin():
-    """NCCL loads our library when it starts, unless the job has named a plug-in of its own. NCCL before 2.23 looks for none."""
-    import os
-
-    from . import settings
-
-    library = settings.library_path()
-    if library is not None:
-        os.environ.setdefault("NCCL_PROFILER_PLUGIN", library)
 
 
 def _say(error):

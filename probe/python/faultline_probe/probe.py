@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 
-from . import background, compiler, garbage, settings, targets
+from . import background, compiler, garbage, settings, targets, versions
 from . import ring as ring_file
 from .create import NoRing, create
 from .ending import Ending
@@ -30,6 +30,7 @@ class Probe:
     def __init__(self, is_trainer):
         self.ring = None
         self._is_off = False
+        self._is_torch_known = False
         self._is_trainer = is_trainer
         self._is_fork = False
         self._is_rank_sure = False
@@ -163,6 +164,7 @@ class Probe:
         self._hook.trace(_frozen_importlib._find_and_load.__code__, ring_file.NO_NAME, False, self._resolve)
 
     def _resolve(self):
+        self._look_at_versions()
         if not self._pending or self._hook is None or not self._resolving.acquire(False):
             return
         try:
@@ -225,6 +227,23 @@ class Probe:
         ring = self.ring or self.wake()
         if ring is not None:
             ring.put_phase(self._phases[-1] if self._phases else None)
+
+    def _look_at_versions(self):
+        """Once, when the job has imported PyTorch."""
+        if self._is_torch_known or not targets.is_ready("torch"):
+            return
+        self._is_torch_known = True
+        refusal = versions.why_not()
+        if refusal is None:
+            return
+        ring = self.ring
+        self._leave()
+        self._switch_off()
+        self._pending.clear()
+        if ring is not None:
+            ring.remove()
+        settings.unname_plugin()
+        settings.say(f"{refusal}; the job goes on without the probe")
 
     # Ends.
 

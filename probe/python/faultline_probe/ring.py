@@ -107,6 +107,13 @@ class Ring:
         self.put(NAMES_IN_USE, index + 1)
         return index
 
+    def remove(self):
+        """The file; who has it mapped keeps the memory."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
     # Header.
 
     def head(self):

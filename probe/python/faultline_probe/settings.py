@@ -90,6 +90,18 @@ def library_path():
     return next((os.path.abspath(place) for place in ((said,) if said else beside) if os.path.exists(place)), None)
 
 
+def name_plugin():
+    """NCCL loads our library when it starts, unless the job has named a plug-in of its own. NCCL before 2.23 looks for none."""
+    library = library_path()
+    if library is not None:
+        os.environ.setdefault("NCCL_PROFILER_PLUGIN", library)
+
+
+def unname_plugin():
+    if os.environ.get("NCCL_PROFILER_PLUGIN") == library_path():
+        del os.environ["NCCL_PROFILER_PLUGIN"]
+
+
 def record_count():
     wanted = min(max(int(number("FAULTLINE_RECORDS", _RECORDS)), _LEAST_RECORDS), _MOST_RECORDS)
     return 1 << (wanted - 1).bit_length()

@@ -54,10 +54,11 @@ def meet(dist, backend, deadline, limit):
     try:
         # Counters: reading one that is not there yet does not wait, in any version.
         store.add(f"here/{rank}", 1)
-        while missing and time.monotonic() < deadline:
+        while True:
             missing = [other for other in missing if not store.add(f"here/{other}", 0)]
-            if missing:
-                time.sleep(pause)
+            if not missing or time.monotonic() >= deadline:
+                break
+            time.sleep(pause)
     except Exception as error:
         end(f"rank {rank}: the meeting at {host}:{port} broke off ({error})".replace("\n", " ")[:300])
     if missing:

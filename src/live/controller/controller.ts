@@ -13,9 +13,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { errorText, UserError } from "../../base/errors.ts";
-import type { JobShape } from "./allocation.ts";
-import { type JobChange, type Jobs, makeJobs, Refusal } from "./jobs.ts";
-import { iterationOf, nameOf, reportOf, runOf } from "./requests.ts";
+import { Refusal } from "../service/view.ts";
+import { evenAllocation, type JobShape } from "./allocation.ts";
+import { type JobChange, type Jobs, makeJobs } from "./jobs.ts";
+import { answerPlan, answerReport, nameOf } from "./requests.ts";
 
 export interface ControllerOptions {
   /** Replicas of the model, and micro-batches of the global batch. */
@@ -61,7 +62,8 @@ export async function startController(
   if (!(bubble >= 0 && bubble < Infinity))
     throw new UserError(`a bubble of ${bubble} is not possible`, "give (stages − 1) / chunks", 2);
   const shape = { groups, total, multipleOf, bubble };
-  const jobs = makeJobs(shape, {
+  evenAllocation(shape); // Throws where the shape is not possible.
+  const jobs = makeJobs({
     nowMs: () => env.nowMs(),
     onChange: (change) => env.onChange?.(change),
   });
@@ -129,22 +131,22 @@ async function answer(request: IncomingMessage, { jobs, shape, token }: Served):
   if (job === undefined) return only(method, "GET", () => ({ jobs: jobs.names() }));
   const name = nameOf(job, "job");
   if (what === undefined) return only(method, "GET", () => jobs.state(name));
-  if (what === "plan")
-    return only(method, "GET", () => {
-      const asked = new URLSearchParams(query);
-      const iteration = asked.get("iteration") ?? "";
-      if (!/^\d{1,15}$/.test(iteration)) iterationOf(iteration);
-      return jobs.plan(name, runOf(asked.get("run")), Number(iteration));
-    });
+  if (what === "plan") return only(method, "GET", () => answerPlan(jobs, name, query, shape));
   if (what !== "iterations") throw new Refusal(404, "there is nothing at this path");
   return await only(method, "POST", async () => {
     // A page in somebody's browser cannot send this type unasked.
     if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
       throw new Refusal(415, "the content-type must be application/json");
-    const { run, report } = reportOf(await bodyOf(request), shape);
-    jobs.report(name, run, report);
-    return { iteration: report.iteration };
+    return answerReport(jobs, name, parsed(await bodyOf(request)), shape);
   });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal(400, "the body is no JSON");
+  }
 }
 
 function only<T>(method: string, allowed: string, act: () => T): T {

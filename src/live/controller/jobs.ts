@@ -9,6 +9,7 @@ import {
   type JobShape,
   weightsOf,
 } from "./allocation.ts";
+import { Refusal } from "../service/view.ts";
 
 export interface Plan {
   readonly iteration: number;
@@ -25,25 +26,21 @@ export interface JobChange extends AllocationChange {
 export interface JobState extends AllocationState, JobShape {
   readonly job: string;
   readonly run: string;
+  /** What the replicas were told last. */
+  readonly given: readonly number[];
   /** Oldest first; the last MOST_CHANGES. */
   readonly changes: readonly JobChange[];
 }
 
-/** What a request asks of the jobs that cannot be granted; the status is HTTP's. */
-export class Refusal extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
 interface JobRecord {
   run: string;
+  readonly shape: JobShape;
   readonly pastRuns: string[];
   follower: AllocationFollower;
   /** Iteration → counts that were given out for it. */
   readonly given: Map<number, readonly number[]>;
+  /** What was given out last. */
+  lastGiven: readonly number[];
   readonly changes: JobChange[];
   /** The highest iteration that was reported; Infinity before there is one. */
   latest: number;
@@ -58,35 +55,56 @@ const MOST_CHANGES = 1000;
 const MOST_PAST_RUNS = 100;
 /** A job that is not heard of for so long makes room where a new one needs it. */
 const FORGOTTEN_MS = 24 * 3600 * 1000;
+/** A job that asked within this time will ask again. */
+const ASKING_MS = 600_000;
 /** A report that is further ahead of the last one is a mistake, and would make all that follow look old. */
 const MOST_AHEAD = 1_000_000;
 
 export interface Jobs {
   names(): readonly string[];
-  plan(job: string, run: string, iteration: number): Plan;
-  report(job: string, run: string, report: IterationReport): void;
+  plan(job: string, run: string, iteration: number, shape: JobShape): Plan;
+  report(job: string, run: string, report: IterationReport, shape: JobShape): void;
   state(job: string): JobState;
+  /** What suits the replicas' speeds, and what they take at present; null where the job does not ask (any more). */
+  shares(job: string): Shares | null;
+}
+
+export interface Shares {
+  readonly best: readonly number[];
+  readonly taken: readonly number[];
+  readonly weights: readonly number[];
+  readonly isUneven: boolean;
+}
+
+/** What may be given out: the counts that suit, equal ones, or none but those that were given last. */
+export type Permission = "best" | "even" | "as-before";
+
+export interface JobsEnv {
+  nowMs(): number;
+  onChange(change: JobChange): void;
+  /** Asked for each plan; where it is absent, what suits is given out. */
+  permission?(job: string): Permission;
+  /** The replicas take other shares from the next iterations on. */
+  onGiven?(job: string, counts: readonly number[], isUneven: boolean): void;
 }
 
 /**
- * All jobs of a controller have one shape. A job exists from its first request on; `run` tells its starts apart, since
- * after a restart iterations count from a checkpoint again, and replicas may sit on other machines.
+ * A job exists from its first request on, with the shape that it tells; `run` tells its starts apart, since after a
+ * restart iterations count from a checkpoint again, and replicas may sit on other machines.
  */
-export function makeJobs(
-  shape: JobShape,
-  env: { nowMs(): number; onChange(change: JobChange): void },
-): Jobs {
-  evenAllocation(shape); // Throws where the shape is not possible.
+export function makeJobs(env: JobsEnv): Jobs {
   const jobs = new Map<string, JobRecord>();
 
   const forgetBefore = (timeMs: number): void => {
     for (const [name, { heardMs }] of jobs) if (heardMs <= timeMs) jobs.delete(name);
   };
 
-  const enter = (name: string, run: string): JobRecord => {
+  const enter = (name: string, run: string, shape: JobShape): JobRecord => {
     const known = jobs.get(name);
     const heardMs = env.nowMs();
     if (known?.run === run) {
+      if (!isSame(known.shape, shape))
+        throw new Refusal(409, `run ${run} of job ${name} shares out ${shapeWords(known.shape)}`);
       known.heardMs = heardMs;
       return known;
     }
@@ -95,33 +113,47 @@ export function makeJobs(
     if (!known && jobs.size >= MOST_JOBS) forgetBefore(heardMs - FORGOTTEN_MS);
     if (!known && jobs.size >= MOST_JOBS)
       throw new Refusal(429, `there are ${MOST_JOBS} jobs already`);
+    const even = evenAllocation(shape);
     const record: JobRecord = {
       run,
+      shape,
       pastRuns: known ? [...known.pastRuns, known.run].slice(-MOST_PAST_RUNS) : [],
       follower: followAllocation(shape),
       given: new Map(),
+      lastGiven: even,
       changes: known?.changes ?? [],
       latest: Infinity,
       heardMs,
     };
     jobs.set(name, record);
+    if (known && isUneven(known.lastGiven, known.shape)) env.onGiven?.(name, even, false);
     return record;
+  };
+
+  const permitted = (name: string, { shape, follower, lastGiven }: JobRecord) => {
+    const permission = env.permission?.(name) ?? "best";
+    if (permission === "as-before") return lastGiven;
+    return permission === "even" ? evenAllocation(shape) : follower.state().counts;
   };
 
   return {
     names: () => [...jobs.keys()],
-    plan(name, run, iteration) {
-      const { given, follower } = enter(name, run);
+    plan(name, run, iteration, shape) {
+      const record = enter(name, run, shape);
+      const { given } = record;
       let counts = given.get(iteration);
       if (counts === undefined) {
-        ({ counts } = follower.state());
+        counts = permitted(name, record);
         given.set(iteration, counts);
         if (given.size > MOST_GIVEN) given.delete(given.keys().next().value!);
+        const isNew = counts.some((count, i) => count !== record.lastGiven[i]);
+        record.lastGiven = counts;
+        if (isNew) env.onGiven?.(name, counts, isUneven(counts, shape));
       }
       return { iteration, counts, weights: weightsOf(counts, shape) };
     },
-    report(name, run, report) {
-      const record = enter(name, run);
+    report(name, run, report, shape) {
+      const record = enter(name, run, shape);
       const { changes, latest } = record;
       if (report.iteration - latest > MOST_AHEAD)
         throw new Refusal(
@@ -140,8 +172,33 @@ export function makeJobs(
     state(name) {
       const record = jobs.get(name);
       if (!record) throw new Refusal(404, `no job ${name} has asked yet`);
-      const { run, follower, changes } = record;
-      return { job: name, run, ...shape, ...follower.state(), changes };
+      const { run, shape, follower, lastGiven, changes } = record;
+      return { job: name, run, ...shape, ...follower.state(), given: lastGiven, changes };
+    },
+    shares(name) {
+      const record = jobs.get(name);
+      if (!record || env.nowMs() - record.heardMs > ASKING_MS) return null;
+      const { shape, follower, lastGiven } = record;
+      const { counts: best, weights } = follower.state();
+      return { best, weights, taken: lastGiven, isUneven: isUneven(lastGiven, shape) };
     },
   };
+}
+
+function isSame(a: JobShape, b: JobShape): boolean {
+  return (
+    a.groups === b.groups &&
+    a.total === b.total &&
+    a.multipleOf === b.multipleOf &&
+    a.bubble === b.bubble
+  );
+}
+
+function shapeWords({ groups, total, multipleOf, bubble }: JobShape): string {
+  return `${total} micro-batches to ${groups} replicas (multiples of ${multipleOf}, bubble ${bubble})`;
+}
+
+function isUneven(counts: readonly number[], shape: JobShape): boolean {
+  const even = evenAllocation(shape);
+  return counts.some((count, i) => count !== even[i]);
 }

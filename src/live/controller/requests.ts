@@ -1,6 +1,8 @@
 /** What clients may send: checked here, so that nothing behind it sees junk. */
-import { fits, type IterationReport, type JobShape } from "./allocation.ts";
-import { Refusal } from "./jobs.ts";
+import { UserError } from "../../base/errors.ts";
+import { evenAllocation, fits, type IterationReport, type JobShape } from "./allocation.ts";
+import { Refusal } from "../service/view.ts";
+import type { Jobs, Plan } from "./jobs.ts";
 
 /** Names that are safe in a path, a log line and a terminal. As in faultline_microbatches.py. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -24,34 +26,105 @@ export function iterationOf(value: unknown): number {
   throw new Refusal(400, "the iteration must be a whole number from 0");
 }
 
-/** `{"iteration": 7, "counts": [4, 4], "seconds": [0.8, null], "run": "a1"}` */
-export function reportOf(text: string, shape: JobShape): { run: string; report: IterationReport } {
-  const body = jsonObject(text);
-  const { counts, seconds } = body;
-  const iteration = iterationOf(body["iteration"]);
-  const run = runOf(body["run"]);
-  if (!Array.isArray(counts) || !fits(counts as number[], shape)) {
-    const { groups, total, multipleOf } = shape;
-    const multiples = multipleOf === 1 ? "" : ` in multiples of ${multipleOf}`;
+/** Reports of so many replicas fit into a body. */
+const MOST_GROUPS = 32_768;
+
+/** `fixed`: the shape of all jobs, where the controller was started with one. */
+export function answerPlan(
+  jobs: Pick<Jobs, "plan">,
+  job: string,
+  query: string,
+  fixed: JobShape | null,
+): Plan {
+  const asked = new URLSearchParams(query);
+  const number = (name: string): number | undefined => {
+    const text = asked.get(name);
+    return text === null || text === "" ? undefined : Number(text);
+  };
+  const iteration = asked.get("iteration") ?? "";
+  if (!/^\d{1,15}$/.test(iteration)) iterationOf(iteration);
+  const shape = shapeOf(
+    {
+      groups: number("replicas"),
+      total: number("total"),
+      multipleOf: number("multipleOf"),
+      bubble: number("bubble"),
+    },
+    fixed,
+  );
+  return jobs.plan(nameOf(job, "job"), runOf(asked.get("run")), Number(iteration), shape);
+}
+
+/** `{"iteration": 7, "counts": [4, 4], "seconds": [0.8, null], "run": "a1", "multipleOf": 1, "bubble": 0}` */
+export function answerReport(
+  jobs: Pick<Jobs, "report">,
+  job: string,
+  body: unknown,
+  fixed: JobShape | null,
+): { readonly iteration: number } {
+  const name = nameOf(job, "job");
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw new Refusal(400, "the body must be a JSON object");
+  const { counts, seconds, multipleOf, bubble, ...said } = body as Record<string, unknown> & {
+    counts?: unknown;
+    seconds?: unknown;
+    multipleOf?: unknown;
+    bubble?: unknown;
+  };
+  const iteration = iterationOf(said["iteration"]);
+  const run = runOf(said["run"]);
+  const isList = Array.isArray(counts) && counts.every((m: unknown) => typeof m === "number");
+  const told = isList
+    ? { groups: counts.length, total: counts.reduce((a: number, b: number) => a + b, 0) as number }
+    : { groups: undefined, total: undefined };
+  // Of counts that cannot be, the shape is asked for only where there is no other.
+  const shape = fixed ?? shapeOf({ ...told, multipleOf, bubble }, null);
+  if (!isList || !fits(counts as number[], shape)) {
+    const { groups, total } = shape;
+    const multiples = shape.multipleOf === 1 ? "" : ` in multiples of ${shape.multipleOf}`;
     throw new Refusal(400, `counts must share out ${total} to ${groups} replicas${multiples}`);
   }
   if (!Array.isArray(seconds) || seconds.length !== shape.groups)
     throw new Refusal(400, `seconds must be ${shape.groups} numbers, or null where unknown`);
   // A time that is no time is not the request's fault: the replica could not measure.
   const known = seconds.map((s: unknown) => (typeof s === "number" && s > 0 ? s : null));
-  return { run, report: { iteration, counts: counts as number[], seconds: known } };
+  const report: IterationReport = { iteration, counts: counts as number[], seconds: known };
+  jobs.report(name, run, report, shape);
+  return { iteration };
 }
 
-function jsonObject(
-  text: string,
-): Record<string, unknown> & { counts?: unknown; seconds?: unknown } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Refusal(400, "the body is no JSON");
+interface SaidShape {
+  readonly groups: number | undefined;
+  readonly total: number | undefined;
+  readonly multipleOf: unknown;
+  readonly bubble: unknown;
+}
+
+function shapeOf(said: SaidShape, fixed: JobShape | null): JobShape {
+  const { groups, total, multipleOf = 1, bubble = 0 } = said;
+  if (groups === undefined || total === undefined) {
+    if (fixed) return fixed;
+    throw new Refusal(400, "replicas and total (micro-batches of the global batch) must be given");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new Refusal(400, "the body must be a JSON object");
-  return value as Record<string, unknown>;
+  const isCount = (value: unknown): value is number =>
+    Number.isSafeInteger(value) && (value as number) >= 1;
+  if (!isCount(groups) || groups > MOST_GROUPS)
+    throw new Refusal(400, `replicas must be a whole number from 1 to ${MOST_GROUPS}`);
+  if (!isCount(total) || !isCount(multipleOf))
+    throw new Refusal(400, "total and multipleOf must be whole numbers from 1");
+  if (typeof bubble !== "number" || !(bubble >= 0 && bubble < 1e6))
+    throw new Refusal(400, "bubble must be a number from 0");
+  const shape = { groups, total, multipleOf, bubble };
+  if (fixed && (groups !== fixed.groups || total !== fixed.total))
+    throw new Refusal(
+      409,
+      `this controller shares out ${fixed.total} micro-batches to ${fixed.groups} replicas`,
+    );
+  try {
+    evenAllocation(shape);
+  } catch (error) {
+    if (error instanceof UserError) throw new Refusal(400, error.message);
+    throw error;
+  }
+  return fixed ?? shape;
 }

@@ -1,17 +1,12 @@
 /** Agents of a rehearsal as processes of their own, as they run on machines. They end when we do, however we end. */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
+import { ENDS_WITH_STDIN, sameProgram } from "../../base/own-program.ts";
 import { harmless } from "../../base/text.ts";
 
-/** Node's words before the program's: whatever the child runs, it ends with its stdin. */
-const END_WITH_STDIN =
-  'data:text/javascript,process.stdin.on("end",()=>process.kill(process.pid,"SIGTERM")).resume().unref()';
 const MOST_LINE = 4096;
 
 export interface AgentProcessesOptions {
-  /** The program that knows `agent`, and Node's words for it. */
-  readonly program: string;
-  readonly nodeWords: readonly string[];
   /** Words of each agent, behind the program's name. */
   readonly agents: readonly (readonly string[])[];
   /** What agents print, and how they ended, a line each. */
@@ -22,13 +17,15 @@ export class AgentProcesses {
   readonly #children: ChildProcess[];
   #isClosing = false;
 
-  constructor({ program, nodeWords, agents, say }: AgentProcessesOptions) {
+  constructor({ agents, say }: AgentProcessesOptions) {
+    const [program, ...nodeWords] = sameProgram();
+    const env = { ...process.env, [ENDS_WITH_STDIN]: "1" };
     this.#children = agents.map((words, i) => {
-      const child = spawn(
-        process.execPath,
-        [...nodeWords, "--import", END_WITH_STDIN, program, ...words],
-        { stdio: ["pipe", "pipe", "pipe"], detached: true },
-      );
+      const child = spawn(program, [...nodeWords, ...words], {
+        stdio: ["pipe", "pipe", "pipe"],
+        detached: true,
+        env,
+      });
       child.stdin?.on("error", () => undefined);
       lines(child.stderr, (line) => say(`agent ${i}: ${line}`));
       lines(child.stdout, (line) => {

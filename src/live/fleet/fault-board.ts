@@ -56,6 +56,7 @@ export class FaultBoard {
   #over: Entry[] = [];
   #nextId = 1;
   #changed = false;
+  #orders: Omit<Steering, "faults"> | null = null;
   #iteration = 0;
   #endMs: number | null = null;
 
@@ -115,6 +116,11 @@ export class FaultBoard {
     return this.#active.filter(({ truth }) => this.remove(truth.id)).length;
   }
 
+  /** What is done about the faults, from the next iteration on: other shares, other places, a pause. */
+  order(orders: Omit<Steering, "faults">): void {
+    this.#orders = { ...this.#orders, ...orders };
+  }
+
   /** Asked before each iteration, `atMs` being when it begins. */
   steer(iteration: number, atMs: number): Steering | null {
     this.#iteration = iteration;
@@ -131,9 +137,11 @@ export class FaultBoard {
       truth.fromIteration = iteration;
       truth.fromMs = atMs;
     }
-    if (!this.#changed) return null;
+    const orders = this.#orders;
+    this.#orders = null;
+    if (!this.#changed) return orders;
     this.#changed = false;
-    return { faults: this.#active.map(({ spec }) => spec) };
+    return { ...orders, faults: this.#active.map(({ spec }) => spec) };
   }
 
   /** The iteration is known: when it ends on the last rank; Infinity where it never does. */

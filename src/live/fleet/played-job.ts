@@ -18,6 +18,8 @@ export interface PlayedJobOptions {
   readonly speed?: number;
   /** When the job starts, milliseconds since 1970. */
   readonly startMs: number;
+  /** What a replica may be told to take; the spec's own where it is absent. */
+  readonly mostMicroBatches?: number | undefined;
 }
 
 /** Whoever is so many healthy iterations late does not catch up: the job begins its next iteration later. */
@@ -43,8 +45,9 @@ export class PlayedJob {
   /** The last iteration that was computed; its arrays are the engine's. */
   last: IterationTimes | null = null;
 
-  constructor({ spec, everyMs, speed = 1, startMs }: PlayedJobOptions) {
-    this.simulation = simulate(drawDurations(severitiesFromCosts(spec)));
+  constructor({ spec, everyMs, speed = 1, startMs, mostMicroBatches }: PlayedJobOptions) {
+    const drawn = drawDurations(severitiesFromCosts(spec));
+    this.simulation = simulate(drawn, mostMicroBatches === undefined ? {} : { mostMicroBatches });
     this.groups = clusterGroups(this.simulation);
     this.board = new FaultBoard(this.simulation);
     const healthyNs = quietIterationNs(spec, []);

@@ -1,6 +1,8 @@
 /** The configuration file of the service: what may stand in it. Every key is optional. */
 import { z } from "zod";
 import { NAME } from "../wire/messages.ts";
+import { WORKLOAD_KINDS } from "./actions/drivers/kubernetes-restart.ts";
+import { isPlainHostName } from "./actions/host-name.ts";
 import { SCOPES } from "./http/authorize.ts";
 
 export const PORT = 7077;
@@ -84,12 +86,86 @@ const alerts = z.strictObject({
   holdSeconds: z.number().min(0).max(3600).default(30),
 });
 
+const driverSeconds = seconds.max(600).default(60);
+/** The words of actions that a driver does, of those that it can do. */
+const does = <T extends string>(...words: readonly [T, ...T[]]) =>
+  z.array(z.enum(words)).min(1).max(words.length);
+const machineWords = ["cordon-node", "exclude-node", "replace-machine", "restart-job"] as const;
+/** Names of Kubernetes' objects: RFC 1123. */
+const kubernetesName = z
+  .string()
+  .regex(/^[a-z0-9{]([a-z0-9.{}-]{0,251}[a-z0-9}])?$/, { error: "must be a name of Kubernetes" });
+const kubernetes = z
+  .strictObject({
+    do: does(...machineWords).default(["cordon-node"]),
+    server: url("https").optional(),
+    /** file:PATH is read again for each request. */
+    token: z.string().min(1).max(8192).optional(),
+    ca: path.optional(),
+    taint: z
+      .strictObject({
+        key: word,
+        value: z.string().max(63).optional(),
+        effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]).default("NoSchedule"),
+      })
+      .optional(),
+    pods: z.strictObject({ namespace: kubernetesName, selector: word }).optional(),
+    workload: z
+      .strictObject({
+        kind: z.enum(WORKLOAD_KINDS),
+        namespace: kubernetesName,
+        name: kubernetesName.default("{job}"),
+      })
+      .optional(),
+    timeoutSeconds: driverSeconds,
+  })
+  .refine((one) => !one.do.includes("replace-machine") || one.pods !== undefined, {
+    error: "replace-machine evicts the job's pods: it needs pods",
+  })
+  .refine((one) => !one.do.includes("restart-job") || one.workload !== undefined, {
+    error: "restart-job needs workload",
+  });
+const slurm = z.strictObject({
+  do: does(...machineWords).default(["exclude-node"]),
+  scontrol: path.default("scontrol"),
+  squeue: path.default("squeue"),
+  environment: z
+    .array(z.string().regex(/^\w{1,256}$/))
+    .max(64)
+    .default([]),
+  timeoutSeconds: driverSeconds,
+});
+const webhook = z.strictObject({
+  do: z.array(word).min(1).max(64),
+  url: web,
+  headers: z.record(word, z.string().max(8192)).default({}),
+  canUndo: z.boolean().default(false),
+  timeoutSeconds: driverSeconds,
+});
+
 const actions = z.strictObject({
+  enabled: z.boolean().default(true),
   dryRun: z.boolean().default(true),
   approval: z.enum(["required", "automatic"]).default("required"),
   hooks: z.array(hook).max(64).default([]),
+  drivers: z
+    .strictObject({
+      kubernetes: kubernetes.optional(),
+      slurm: slurm.optional(),
+      webhook: webhook.optional(),
+    })
+    .prefault({}),
+  microBatches: z.enum(["approval", "automatic"]).default("approval"),
+  spares: z
+    .array(z.string().refine(isPlainHostName, { error: "must be a machine's name" }))
+    .max(10_000)
+    .default([]),
   leastConfidence: z.number().min(0).max(1).default(0.8),
+  leastMachineConfidence: z.number().min(0).max(1).default(0.5),
   mostMachinesPerDay: z.int().min(0).max(10_000).default(2),
+  leastMachines: z.number().min(0).max(1_000_000).default(0.5),
+  mostActionsPerHour: z.int().min(0).max(100_000).default(60),
+  mostActionsPerHourOfJob: z.int().min(0).max(100_000).default(12),
 });
 
 const prometheus = z.strictObject({

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
 import type { Way } from "../../ingest/prometheus/prometheus.ts";
+import type { KubernetesConfig } from "./actions/drivers/kubernetes.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import type { AlertsConfig, WebhookTarget } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";
@@ -276,7 +277,59 @@ function actionsOf(said: ServeFile["actions"], source: SecretSource): ActionsCon
     if (hook.webhook === undefined) return hook;
     return { ...hook, webhook: webUrl(hook.webhook, `actions.hooks[${i}].webhook`, source) };
   });
-  return { ...said, hooks };
+  const { kubernetes, slurm, webhook } = said.drivers;
+  const drivers = {
+    ...(kubernetes ? { kubernetes: kubernetesOf(kubernetes, source) } : {}),
+    ...(slurm ? { slurm } : {}),
+    ...(webhook
+      ? {
+          webhook: {
+            ...webhook,
+            url: webUrl(webhook.url, "actions.drivers.webhook.url", source),
+            headers: secretValues(webhook.headers, "actions.drivers.webhook.headers", source),
+          },
+        }
+      : {}),
+  };
+  return { ...said, hooks, drivers };
+}
+
+/** Where Kubernetes puts what a pod needs to ask its API server. */
+const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+function kubernetesOf(
+  said: NonNullable<ServeFile["actions"]["drivers"]["kubernetes"]>,
+  source: SecretSource,
+): KubernetesConfig {
+  const where = "actions.drivers.kubernetes";
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = source.env;
+  const inside = host ? `https://${host.includes(":") ? `[${host}]` : host}:${port}` : undefined;
+  const server =
+    said.server === undefined ? inside : secret(said.server, `${where}.server`, source);
+  if (server === undefined || !isUrl(server, ["https"]))
+    throw new UserError(
+      `${source.file}: ${where}: the API server is not known: this is no pod, and there is no server`,
+      'give "server": "https://HOST:PORT"',
+      2,
+    );
+  const { token = `file:${SERVICE_ACCOUNT}/token` } = said;
+  const ca = said.ca ?? (said.server === undefined ? `${SERVICE_ACCOUNT}/ca.crt` : null);
+  const { do: words, taint = null, pods = null, workload = null, timeoutSeconds } = said;
+  return {
+    do: words,
+    access: {
+      server,
+      // Not read now: the cluster replaces it every hour.
+      token: token.startsWith("file:")
+        ? { file: resolve(source.folder, token.slice("file:".length)) }
+        : { text: secret(token, `${where}.token`, source) },
+      ca: ca === null ? null : resolve(source.folder, ca),
+    },
+    taint,
+    pods,
+    workload,
+    timeoutSeconds,
+  };
 }
 
 function alertsOf(said: ServeFile["alerts"], source: SecretSource): AlertsConfig {

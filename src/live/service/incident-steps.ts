@@ -294,6 +294,8 @@ export function onActions({ state, decisions }: Turn, { incident }: EventOf<"act
     state.besides = besides.map((one) => (one.id === incident.id ? incident : one));
   else if (state.still?.id === incident.id) state.still = incident;
   else if (state.recent?.id === incident.id) state.recent = incident;
+  else if (state.earlier.some(({ id }) => id === incident.id))
+    state.earlier = state.earlier.map((one) => (one.id === incident.id ? incident : one));
   else return;
   decisions.push(saveDecision(state, incident, false, null));
 }

@@ -59,6 +59,8 @@ type JobEventKind =
   | { type: "regression"; verdict: Verdict; sinceMs: number }
   | { type: "regression-over" }
   | { type: "profiled"; id: string; diagnosis: Diagnosis }
+  /** Replicas take shares of their own, or equal ones again. */
+  | { type: "rebalanced"; isUneven: boolean }
   /** A decision could not be carried out. */
   | { type: "failed" };
 

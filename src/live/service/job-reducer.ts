@@ -67,6 +67,7 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   "regression-over": onRegressionOver,
   profiled: ({ state, nowMs: atMs }, { id, diagnosis }) =>
     enqueue(state, { step: "confirm", which: "slow", id, diagnosis, atMs }),
+  rebalanced: ({ state }, { isUneven }) => void (state.isRebalanced = isUneven),
   failed: ({ state }) => void (state.isBusy = false),
 };
 
@@ -249,7 +250,9 @@ function countIterations(turn: Turn, run: JobRun): void {
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);
-    for (const decision of state.slowdowns.push(one))
+    // A culprit with less to do looks healthy, and the others slow: whether it is over shows with equal shares.
+    const noticed = state.isRebalanced && state.slow ? [] : state.slowdowns.push(one);
+    for (const decision of noticed)
       if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
     const { suspicion } = state.slowdowns;
     // The level of a job that is slow now and then is healthy.
@@ -268,7 +271,7 @@ function countIterations(turn: Turn, run: JobRun): void {
       state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
     }
   }
-  lookAtEach(turn, run);
+  if (!state.isRebalanced) lookAtEach(turn, run);
   // After a restart agents report again iterations from before.
   const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
   const isNew = run.epoch !== state.stillEpoch;

@@ -63,6 +63,8 @@ export interface JobState extends Incidents {
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
+  /** Micro-batches are shared out by speed: times say nothing of who is slow, nor that a slowdown is over. */
+  readonly isRebalanced: boolean;
   /** When the ranks were last asked to test themselves, milliseconds since 1970. */
   readonly testedMs: number;
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
@@ -113,6 +115,7 @@ export function newJobState(
     suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
+    isRebalanced: false,
     testedMs: -Infinity,
     steps: [],
     isBusy: false,

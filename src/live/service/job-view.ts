@@ -1,7 +1,11 @@
 /** One job as people see it: its health, its pace, what it has lost. */
+import type { Shares } from "../controller/jobs.ts";
 import type { LeasedJob } from "./leased-job.ts";
 import type { Service } from "./service.ts";
 import type { JobView } from "./view.ts";
+
+/** Shares that are written out. */
+const MOST_SHARES = 16;
 
 export function jobView(leased: LeasedJob, service: Service): JobView {
   const { job, run, seenMs, saved } = leased;
@@ -22,9 +26,19 @@ export function jobView(leased: LeasedJob, service: Service): JobView {
     wastedGpuMs: leased.wastedGpuMs,
     lacks: [
       ...leased.missing(service.agents),
+      ...sharesWords(service.microBatches.shares(job)),
       ...[service.clocks.words(run?.agents ?? []), service.data.says].filter((one) => one !== null),
     ],
   };
+}
+
+function sharesWords(shares: Shares | null): string[] {
+  if (!shares?.isUneven) return [];
+  const most = shares.taken.slice(0, MOST_SHARES).join(", ");
+  const rest = shares.taken.length > MOST_SHARES ? ", …" : "";
+  return [
+    `micro-batches are shared out by the replicas' speed (${most}${rest}): until they are equal again, only standstills and crashes are searched for`,
+  ];
 }
 
 function healthOf({ open, hasEnded, run }: LeasedJob, isSilent: boolean): JobView["health"] {

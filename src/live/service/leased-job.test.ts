@@ -77,7 +77,10 @@ class Stage {
         log: () => undefined,
         setTimer: () => () => undefined,
       },
-      actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
+      actions: {
+        propose: () => Promise.resolve([]),
+        runDue: () => Promise.resolve(),
+      } as unknown as Actions,
       detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,

@@ -63,6 +63,9 @@ export interface LeasedJobOptions extends Omit<
   readonly effects: JobEffects;
 }
 
+/** Actions that wait until they pay off are looked at so often. */
+const DUE_MS = 5000;
+
 type EventOf<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 
 export class LeasedJob {
@@ -75,6 +78,8 @@ export class LeasedJob {
   #step: Promise<void> = Promise.resolve();
   /** Changes of a record that leave its verdict alone propose nothing new. */
   readonly #proposedFor = new WeakSet<Verdict>();
+  /** When actions that were not due were last looked at. */
+  #dueMs = -Infinity;
 
   constructor(options: LeasedJobOptions) {
     this.#options = options;
@@ -161,7 +166,17 @@ export class LeasedJob {
 
   tick(): void {
     this.#dispatch({ type: "tick" });
+    const nowMs = this.#options.effects.nowMs();
     this.#lookForRegression();
+    if (nowMs - this.#dueMs < DUE_MS) return;
+    this.#dueMs = nowMs;
+    for (const incident of this.records)
+      if (isOpen(incident)) void this.#options.actions.runDue(incident);
+  }
+
+  /** Replicas of the job take other shares of the micro-batches from now on. */
+  rebalanced(isUneven: boolean): void {
+    this.#dispatch({ type: "rebalanced", isUneven });
   }
 
   #lookForRegression(): void {

@@ -1,10 +1,16 @@
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
 import { machineVerdict } from "../../pipeline/machines.ts";
 import { testFleet } from "../../../test/support/methods/fleet.ts";
+import { startKubernetesStub } from "../../../test/support/live/kubernetes-stub.ts";
+import { TEST_CERTIFICATE } from "../../../test/support/live/tls.ts";
 import { makeActions } from "./actions/actions.ts";
+import type { ActionsConfig } from "./actions/types.ts";
 import { MachineIncidents, type SeenMachine } from "./machine-incidents.ts";
 
 const RANKS = [24, 25].map((rank) => ({ rank, gpu: rank - 24 }));
@@ -30,20 +36,27 @@ async function seenMachine(job: PlacedJob | null = JOB): Promise<SeenMachine> {
   return { job, faulty: report.faulty[0]!, verdict: (): Verdict => verdictOf("node003") };
 }
 
+const CONFIG: ActionsConfig = {
+  dryRun: true,
+  approval: "required",
+  hooks: [{ do: "cordon-node", command: ["/bin/true"], timeoutSeconds: 60, environment: [] }],
+};
+
+function certificateFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), "faultline-machines-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "ca.crt"), TEST_CERTIFICATE);
+  return join(folder, "ca.crt");
+}
+
 function watching(
   known: { incidents: Incident[]; recent: Incident[] },
   accused: ReadonlySet<string> = new Set(),
+  config = CONFIG,
 ) {
   let nowMs = 1_795_000_000_000;
   const saved: Incident[] = [];
   const audit: string[] = [];
-  const hook = { do: "cordon-node", command: ["/bin/true"], timeoutSeconds: 60, environment: [] };
-  const config = {
-    dryRun: true,
-    approval: "required" as const,
-    hooks: [hook],
-    leastConfidence: 0.3,
-  };
   const actions = makeActions(config, {
     nowMs: () => nowMs,
     fetch,
@@ -52,6 +65,13 @@ function watching(
     log: () => undefined,
     audit: async (row) => void audit.push(row.what),
     taken: async () => [],
+    runs: async () => [],
+    machines: () => null,
+    shares: () => null,
+    lostMs: () => 0,
+    sparesNamed: async () => [],
+    switchedOff: async () => null,
+    pause: async () => undefined,
     put: async (id, action) => (await incidents.putAction(id, action))!,
   });
   const incidents = new MachineIncidents(
@@ -125,6 +145,48 @@ describe("incidents of machines", () => {
     const [action] = open.actions as [IncidentAction];
     await actions.act(open, action.id, "approve", "ada", true);
     expect(incidents.open[0]!.actions[0]).toMatchObject({ state: "dry-run" });
+  });
+
+  it("are acted on, resolved, and undone, by a driver and with a row for each step", async () => {
+    const stub = await startKubernetesStub();
+    stub.add("/api/v1/nodes/node003", {});
+    const access = { server: stub.url, token: { text: stub.token }, ca: certificateFile() };
+    const kubernetes = {
+      do: ["cordon-node"],
+      access,
+      taint: null,
+      pods: null,
+      workload: null,
+      timeoutSeconds: 5,
+    };
+    try {
+      const { incidents, call, actions, audit } = watching(NOTHING, new Set(), {
+        dryRun: false,
+        approval: "automatic",
+        hooks: [],
+        drivers: { kubernetes },
+      });
+      const seen = await seenMachine();
+      await call(seen);
+      await call(seen);
+      const [open] = incidents.open as [Incident];
+      const [action] = open.actions as [IncidentAction];
+      // Monitoring alone is not sure enough to act by itself; a person may.
+      expect(open.verdict!.confidence).toBeLessThan(0.8);
+      expect(action).toMatchObject({ do: "cordon-node", state: "proposed", canRun: true });
+      const done = await actions.act(open, action.id, "approve", "ada", false);
+      expect(done.actions[0]).toMatchObject({ state: "done", outcome: "node003 is cordoned" });
+      await call();
+      await call();
+      expect(incidents.open).toEqual([]);
+      const over = incidents.shown.find(({ id }) => id === open.id)!;
+      const undone = await actions.act(over, action.id, "undo", "ada", false);
+      expect(undone).toMatchObject({ state: "resolved", actions: [{ state: "undone" }] });
+      expect(stub.object("/api/v1/nodes/node003").spec).toEqual({});
+      expect(audit).toEqual(["propose", "approve", "run", "outcome", "undo", "outcome"]);
+    } finally {
+      await stub.close();
+    }
   });
 
   it("come back as relapses within the time for it, and as new incidents later", async () => {

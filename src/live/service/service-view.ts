@@ -26,6 +26,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     }
     return service.machines?.shown.find((one) => one.id === id) ?? null;
   };
+  /** Over for a while, and still looked after: what was done about it can be undone. */
+  const earlier = (id: string): Incident | undefined =>
+    known(id)
+      ? undefined
+      : [...service.jobs.values()].flatMap(({ records }) => records).find((one) => one.id === id);
   const openOnes = (): Incident[] => [
     ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
@@ -94,9 +99,9 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     offenders: (sinceMs, most) => history.offenders(sinceMs, most),
     audit: (query) => history.audit(query),
     async act(id, action, verb, who, dryRun) {
-      const found = await incident(id);
+      const found = earlier(id) ?? (await incident(id));
       if (!found) throw new Refusal(404, "there is no such incident");
-      if (!known(id))
+      if (!known(id) && !earlier(id))
         throw new Refusal(409, "the incident is over, or another service watches its job");
       const done = service.actions.act(found, action, verb, who, dryRun);
       // A command may take minutes: whoever approved sees it running, and its end in the record.
@@ -108,8 +113,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       done.catch((error: unknown) =>
         service.publisher.trouble(`an action of ${id}: ${String(error)}`),
       );
-      return known(id) ?? found;
+      return known(id) ?? earlier(id) ?? found;
     },
+    actionsSwitch: () => service.actionsSwitch.state,
+    switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
+    microBatches: service.microBatches,
     listen: (listener) => service.publisher.listen(listener),
     stats() {
       const { figures, bus } = service;

@@ -9,8 +9,11 @@ import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
+import { makeJobs, type Jobs } from "../controller/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
-import { machinesTaken } from "./actions/limits.ts";
+import { machinesTaken, sparesNamed } from "./actions/limits.ts";
+import { writeAudit } from "./actions/run-action.ts";
+import { ActionsSwitch } from "./actions/switch.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -19,7 +22,7 @@ import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagn
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
 import { JobHistoryWriter } from "./job-history-writer.ts";
-import { placedJobs } from "./job-machines.ts";
+import { machinesOf, placedJobs } from "./job-machines.ts";
 import { JobLeases } from "./job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job-view.ts";
 import { LeasedJob } from "./leased-job.ts";
@@ -81,6 +84,9 @@ export class Service {
   readonly options: ServiceOptions;
   readonly publisher: Publisher;
   readonly actions: Actions;
+  readonly actionsSwitch: ActionsSwitch;
+  /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
+  readonly microBatches: Jobs;
   readonly machines: LeasedMachineComparison | null;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
@@ -121,27 +127,9 @@ export class Service {
       history: this.#historyWriter,
       trouble,
     });
-    this.actions = makeActions(options.actions, {
-      nowMs,
-      fetch: options.fetch,
-      newId: options.newId,
-      environment: options.environment,
-      log: options.log,
-      // Nothing is done that is not in the audit trail, and nothing waits for ever for a store that is away.
-      audit: (row) => within(history.putAudit(row), AUDIT_MS),
-      taken: async (job, sinceMs) =>
-        // An incident that was opened long ago may have had its machine taken out today.
-        machinesTaken(await history.incidents({ job, most: MOST_LOOKED_AT }), sinceMs),
-      put: async (id, action) => {
-        for (const leased of this.jobs.values()) {
-          const incident = await leased.putAction(id, action);
-          if (incident) return incident;
-        }
-        const ofMachine = await this.machines?.putAction(id, action);
-        if (ofMachine) return ofMachine;
-        throw new Refusal(409, "this service no longer watches the incident's job");
-      },
-    });
+    this.actionsSwitch = this.#openSwitch();
+    this.actions = this.#openActions();
+    this.microBatches = this.#openMicroBatches();
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -166,6 +154,95 @@ export class Service {
     };
   }
 
+  #openSwitch(): ActionsSwitch {
+    const { history, nowMs, newId, log } = this.options;
+    const { hooks, drivers = {} } = this.options.actions;
+    const audit = (row: Parameters<History["putAudit"]>[0]) =>
+      within(history.putAudit(row), AUDIT_MS);
+    return new ActionsSwitch({
+      enabled: this.options.actions.enabled ?? true,
+      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
+      nowMs,
+      read: (key) => within(history.document(key), AUDIT_MS),
+      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      changed: (state) => this.publisher.publish({ type: "actions", ...state }),
+      log,
+    });
+  }
+
+  #openMicroBatches(): Jobs {
+    const { nowMs, log, actions } = this.options;
+    return makeJobs({
+      nowMs,
+      onChange: ({ job, iteration, counts, why }) =>
+        log(
+          `job ${job}: from iteration ${iteration} ${counts.join(", ")} micro-batches would suit: ${why}`,
+        ),
+      permission: (job) => {
+        if (!this.actionsSwitch.state.isOn) return "as-before";
+        if (actions.microBatches === "automatic") return "best";
+        const records = this.jobs.get(job)?.records ?? [];
+        return records.some(isRebalancedBy) ? "best" : "even";
+      },
+      onGiven: (job, counts, isUneven) => {
+        log(`job ${job}: its replicas take ${counts.join(", ")} micro-batches`);
+        this.jobs.get(job)?.rebalanced(isUneven);
+      },
+    });
+  }
+
+  #openActions(): Actions {
+    const { history, nowMs, newId, log, fetch, environment } = this.options;
+    return makeActions(this.options.actions, {
+      nowMs,
+      fetch,
+      newId,
+      environment,
+      log,
+      pause: after,
+      // Nothing is done that is not in the audit trail, and nothing waits for ever for a store that is away.
+      audit: (row) => within(history.putAudit(row), AUDIT_MS),
+      runs: async (sinceMs) => {
+        const rows = await within(history.audit({ most: MOST_LOOKED_AT }), AUDIT_MS);
+        return rows.filter(({ what, atMs }) => what === "run" && atMs >= sinceMs);
+      },
+      // An incident that was opened long ago may have had its machine taken out today.
+      taken: async (job, sinceMs) => machinesTaken(await this.#incidents(job), sinceMs),
+      sparesNamed: async () => sparesNamed(await this.#incidents()),
+      machines: (job) => {
+        const run = this.jobs.get(job)?.run;
+        return run ? [...machinesOf(run).keys()] : null;
+      },
+      shares: (job) => this.microBatches.shares(job),
+      lostMs: ({ job, wastedGpuMs }) =>
+        wastedGpuMs / Math.max(1, this.jobs.get(job)?.run?.gpus ?? 1),
+      switchedOff: () => this.actionsSwitch.off(),
+      put: async (id, action) => {
+        for (const leased of this.jobs.values()) {
+          const incident = await leased.putAction(id, action);
+          if (incident) return incident;
+        }
+        const ofMachine = await this.machines?.putAction(id, action);
+        if (ofMachine) return ofMachine;
+        throw new Refusal(409, "this service no longer watches the incident's job");
+      },
+    });
+  }
+
+  /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */
+  async #incidents(job?: string): Promise<readonly Incident[]> {
+    const query = job === undefined ? {} : { job };
+    const stored = await this.options.history.incidents({ ...query, most: MOST_LOOKED_AT });
+    const here = [
+      ...[...this.jobs.values()].flatMap(({ records }) => records),
+      ...(this.machines?.shown ?? []),
+    ];
+    const own = here.filter((one) => job === undefined || one.job === job);
+    const ids = new Set(own.map(({ id }) => id));
+    return [...own, ...stored.filter(({ id }) => !ids.has(id))];
+  }
+
   /** The jobs that it watches, by name. */
   get jobs(): ReadonlyMap<string, LeasedJob> {
     return this.#leases.jobs;
@@ -185,6 +262,7 @@ export class Service {
 
   /** Takes up the jobs that it watched before it was ended. */
   async start(): Promise<void> {
+    await this.actionsSwitch.refresh();
     await this.#leases.resume();
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
@@ -194,6 +272,7 @@ export class Service {
     every(SAVE_MS, () => void this.#leases.save());
     every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
     every(ROOM_MS, () => void this.data.look());
+    every(ROOM_MS, () => void this.actionsSwitch.refresh());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -413,11 +492,17 @@ export class Service {
   }
 }
 
-async function within(promise: Promise<void>, ms: number): Promise<void> {
-  const late = after(ms).then(() => {
+/** An open incident because of which somebody let micro-batches be shared out by speed. */
+function isRebalancedBy({ state, actions }: Incident): boolean {
+  const isOpen = state !== "resolved";
+  return isOpen && actions.some((one) => one.do === "micro-batches" && one.state === "done");
+}
+
+async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const late = after(ms).then((): never => {
     throw new Error("the history does not answer");
   });
-  await Promise.race([promise, late]);
+  return await Promise.race([promise, late]);
 }
 
 function after(ms: number): Promise<void> {

@@ -1,5 +1,6 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Jobs } from "../controller/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
@@ -74,6 +75,7 @@ export type LiveEvent =
         readonly durationMs: readonly number[];
       };
     }
+  | ({ readonly type: "actions" } & SwitchState)
   | { readonly type: "agent"; readonly agent: string; readonly connected: boolean }
   | { readonly type: "trouble"; readonly line: string };
 
@@ -100,7 +102,16 @@ export interface ServiceStats {
   readonly leases: number;
 }
 
-export type ActionVerb = "approve" | "dismiss";
+/** Whether actions are run at all. */
+export interface SwitchState {
+  readonly isOn: boolean;
+  /** Who switched them off, and when; "" where they are on. */
+  readonly says: string;
+  /** Whether hooks or drivers are configured: elsewhere there is nothing to switch. */
+  readonly canRun: boolean;
+}
+
+export type ActionVerb = "approve" | "dismiss" | "undo";
 
 export interface ServiceView {
   jobs(): readonly JobView[];
@@ -137,6 +148,11 @@ export interface ServiceView {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
+  actionsSwitch(): SwitchState;
+  /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
+  switchActions(isOn: boolean, who: string): Promise<SwitchState>;
+  /** Of jobs that ask how many micro-batches each replica takes. */
+  readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;

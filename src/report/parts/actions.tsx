@@ -51,6 +51,8 @@ const STATES: Readonly<Record<ActionState, readonly [words: string, tone: string
   failed: ["failed", "fl-bad"],
   dismissed: ["dismissed", "fl-open"],
   "dry-run": ["dry run: nothing was changed", "fl-open"],
+  undoing: ["being undone", "fl-warn"],
+  undone: ["undone", "fl-open"],
 };
 
 interface IncidentActionsProps {

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import type { AuditRow } from "../../../src/history/history.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { testIncident } from "./incident.ts";
+import type { Shares } from "../../../src/live/controller/jobs.ts";
 import { type Actions, makeActions } from "../../../src/live/service/actions/actions.ts";
-import { machinesTaken } from "../../../src/live/service/actions/limits.ts";
+import { machinesTaken, sparesNamed } from "../../../src/live/service/actions/limits.ts";
 import type { ActionsConfig } from "../../../src/live/service/actions/types.ts";
 
 export interface TestService {
@@ -17,6 +18,12 @@ export interface TestService {
   readonly lines: string[];
   /** The store of audit rows is down. */
   isAuditDown: boolean;
+  /** The machines of the job; null where nobody knows. */
+  machines: readonly string[] | null;
+  /** Why nothing is run. */
+  off: string | null;
+  shares: Shares | null;
+  lostMs: number;
   incident(id?: string): Incident;
   save(incident: Incident): Incident;
   audit(): AuditRow[];
@@ -31,6 +38,10 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
   const service: TestService = {
     lines: [],
     isAuditDown: false,
+    machines: Array.from({ length: 16 }, (_, i) => `node${String(i).padStart(3, "0")}`),
+    off: null,
+    shares: null,
+    lostMs: 0,
     incident: (id = testIncident().id) => JSON.parse(readFileSync(fileOf(id), "utf8")) as Incident,
     save(incident) {
       ids.add(incident.id);
@@ -50,9 +61,17 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
       return service.save({ ...incident, actions: await service.actions.propose(incident) });
     },
     actions: makeActions(config, {
+      shares: () => service.shares,
+      lostMs: () => service.lostMs,
       nowMs: () => Date.now(),
       fetch: globalThis.fetch,
       environment: process.env,
+      pause: (ms) => new Promise((resolve) => setTimeout(resolve, Math.min(ms, 20))),
+      machines: () => service.machines,
+      runs: async (sinceMs) =>
+        service.audit().filter(({ what, atMs }) => what === "run" && atMs >= sinceMs),
+      sparesNamed: async () => sparesNamed([...ids].map((id) => service.incident(id))),
+      switchedOff: async () => service.off,
       newId: randomUUID,
       log: (line) => service.lines.push(line),
       async audit(row) {
@@ -64,9 +83,9 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
         const actions = record.actions.map((one) => (one.id === action.id ? action : one));
         return service.save({ ...record, revision: record.revision + 1, actions });
       },
-      taken: async (_job, sinceMs) =>
+      taken: async (job, sinceMs) =>
         machinesTaken(
-          [...ids].map((id) => service.incident(id)),
+          [...ids].map((id) => service.incident(id)).filter((one) => one.job === job),
           sinceMs,
         ),
     }),

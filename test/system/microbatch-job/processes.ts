@@ -9,7 +9,7 @@ export const script = (name: string): string => fileURLToPath(new URL(name, impo
 export const PLUG_IN = fileURLToPath(new URL("../../../probe/python", import.meta.url));
 
 /** The first Python that can do it: a distribution's packages belong to the one in /usr/bin. */
-function pythonWith(statement: string): string | null {
+export function pythonWith(statement: string): string | null {
   const works = (python: string): boolean =>
     spawnSync(python, ["-c", statement], { stdio: "ignore", timeout: 60_000 }).status === 0;
   return ["python3", "/usr/bin/python3"].find(works) ?? null;

@@ -107,6 +107,8 @@ const OURS: Variables = {
   PYTHONDONTWRITEBYTECODE: "1",
   PYTHONPATH: PACKAGE,
   FAULTLINE_LIBRARY: library ?? NO_LIBRARY,
+  // Debian's PyTorch is older than the probe asks for.
+  FAULTLINE_ANY_VERSION: "1",
 };
 
 export function start(program: string, words: readonly string[], variables: Variables): Started {

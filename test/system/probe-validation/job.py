@@ -20,7 +20,7 @@ dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method=f"file:
 pair = dist.new_group([0, 2])
 real_mm, real_isend = torch.mm, dist.isend
 QUICK = {"repeats": 9, "mb": 4, "limitS": 60}
-LIMIT = 12
+LIMIT = 8
 
 
 # Far longer than what a busy machine does to a healthy product or transfer.

@@ -246,7 +246,7 @@ describe("approval", () => {
     expect(incident.actions.map(({ canRun }) => canRun)).toEqual([false, false]);
     await expect(approve(service, incident)).rejects.toMatchObject({
       status: 409,
-      message: "no hook is configured for cordon-node",
+      message: "no hook and no driver is configured for cordon-node",
     });
     const missing = service.actions.act(incident, "x", "approve", "alice", false);
     await expect(missing).rejects.toMatchObject({ status: 404 });

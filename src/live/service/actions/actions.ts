@@ -1,16 +1,27 @@
 /**
- * The life of actions: proposed, approved by somebody (or by configuration), run once, remembered. Incident.actions is
- * the only state; what was running when the service died has an unknown outcome, and is not run again by itself.
+ * The life of actions: proposed, approved by somebody (or by configuration), run once, undone where that can be,
+ * remembered. Incident.actions is the only state; what was running when the service died is looked up where its driver can
+ * see whether it was done, has an unknown outcome elsewhere, and is not run again by itself.
  */
 import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import { type ActionVerb, Refusal } from "../view.ts";
+import { planFor } from "./drivers/choose.ts";
 import { checkHooks } from "./hooks.ts";
 import { DAY_MS, TAKE_OUT, UNKNOWN } from "./limits.ts";
 import { LEAST_CONFIDENCE, mergeActions, proposeActions } from "./propose.ts";
-import { type AuditWord, runAction, writeAudit } from "./run-action.ts";
-import type { ActionsConfig, ActionsEnv, RunEnv } from "./types.ts";
+import { isDue } from "./due.ts";
+import {
+  allowed,
+  type AuditWord,
+  carriedOut,
+  messageOf,
+  type Order,
+  SERVICE,
+  writeAudit,
+} from "./run-action.ts";
+import type { ActionsConfig, ActionsEnv } from "./types.ts";
 
 export interface Actions {
   /** The incident's actions with what its verdict proposes now; new ones are in the audit trail. */
@@ -23,8 +34,10 @@ export interface Actions {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
-  /** Runs what may run without a person; does nothing unless that is configured. Never rejects. */
+  /** Runs what may run without a person and is due; does nothing unless that is configured. Never rejects. */
   runAutomatic(incident: Incident): Promise<void>;
+  /** The same for what was not due before. */
+  runDue(incident: Incident): Promise<void>;
   /** Once after a start, for each incident: ends what was running when the service died. */
   recover(incident: Incident): Promise<Incident>;
 }
@@ -36,20 +49,35 @@ function keyOf(incident: Incident, action: string): string {
 }
 
 /** Throws UserError where the hooks are malformed. */
-export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
+export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   checkHooks(config);
   /** Of this process: between the decision and the record's "running" nothing else may decide the same. */
   const inHand = new Set<string>();
-  let recent: { job: string; machine: string; atMs: number }[] = [];
+  /** Taken out by this process: records may reach the history later. */
+  let recent: { readonly job: string; readonly machine: string; readonly atMs: number }[] = [];
   /** Started by this process, and whether it was done: a caller with an older record must not start it again. */
   const started = new Map<string, boolean>();
+  /** Not due when they were last looked at. */
+  const waiting = new Set<string>();
 
-  const withRecent = (known: readonly string[], job: string, sinceMs: number): string[] => {
-    const own = recent.filter((one) => one.job === job && one.atMs >= sinceMs);
-    return [...new Set([...known, ...own.map(({ machine }) => machine)])];
+  const env: ActionsEnv = {
+    ...given,
+    async taken(job, sinceMs) {
+      const known = await given.taken(job, sinceMs);
+      const own = recent.filter((one) => one.job === job && one.atMs >= sinceMs);
+      return [...new Set([...known, ...own.map(({ machine }) => machine)])];
+    },
   };
   const write = (who: string, what: AuditWord, incident: string, action: string, detail: string) =>
     writeAudit(env, who, what, incident, action, detail);
+
+  /** One decision at a time: limits count what others have just begun. */
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(decide: () => Promise<T>): Promise<T> => {
+    const turn = last.then(decide, decide);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
 
   /** What a person decides is written down, or it is not done. */
   async function decide(who: string, what: AuditWord, incident: Incident, action: IncidentAction) {
@@ -59,17 +87,27 @@ export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
     });
   }
 
+  async function freeSpares(incident: Incident): Promise<readonly string[]> {
+    const { spares = [] } = config;
+    if (spares.length === 0) return [];
+    const named = await env.sparesNamed();
+    const others = named.filter(({ by }) => !by.startsWith(`${incident.id} `));
+    const inUse = new Set(others.map(({ spare }) => spare));
+    return spares.filter((name) => !inUse.has(name));
+  }
+
   async function propose(incident: Incident): Promise<readonly IncidentAction[]> {
     if (incident.state === "resolved") return incident.actions;
-    const sinceMs = env.nowMs() - DAY_MS;
-    const stored = await env.taken(incident.job, sinceMs).catch(() => []);
-    const taken = withRecent(stored, incident.job, sinceMs);
-    const merged = mergeActions(incident.actions, proposeActions(incident, config, taken));
+    const taken = await env.taken(incident.job, env.nowMs() - DAY_MS).catch(() => []);
+    const spares = await freeSpares(incident).catch(() => []);
+    const shares = env.shares(incident.job);
+    const proposed = proposeActions(incident, config, taken, spares, shares);
+    const merged = mergeActions(incident.actions, proposed);
     const known = new Set(incident.actions.map(({ id }) => id));
     for (const action of merged) {
       if (known.has(action.id)) continue;
       const detail = `${action.do} ${action.target}: ${action.why}`;
-      await write("service", "propose", incident.id, action.id, detail).catch(() =>
+      await write(SERVICE, "propose", incident.id, action.id, detail).catch(() =>
         env.log(`actions: the audit trail lacks a proposal of ${harmless(incident.id)}`),
       );
     }
@@ -89,9 +127,9 @@ export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
     if (inHand.has(key)) throw new Refusal(409, "the action is already running");
     inHand.add(key);
     try {
-      return verb === "dismiss"
-        ? await dismiss(incident, action, who)
-        : await approve(incident, action, who, dryRun);
+      if (verb === "dismiss") return await dismiss(incident, action, who);
+      const order = { incident, action, who, isDry: dryRun || config.dryRun };
+      return verb === "undo" ? await undo(order) : await approve(order);
     } finally {
       inHand.delete(key);
     }
@@ -102,97 +140,197 @@ export function makeActions(config: ActionsConfig, env: ActionsEnv): Actions {
     action: IncidentAction,
     who: string,
   ): Promise<Incident> {
-    if (action.state === "done" || action.state === "running" || action.state === "dismissed")
+    if (["done", "running", "undoing", "dismissed"].includes(action.state))
       throw new Refusal(409, `the action is ${action.state} already`);
     await decide(who, "dismiss", incident, action);
     return await env.put(incident.id, { ...action, state: "dismissed", changedMs: env.nowMs() });
   }
 
-  async function approve(
-    incident: Incident,
-    action: IncidentAction,
-    who: string,
-    dryRun: boolean,
-  ): Promise<Incident> {
-    const isDry = dryRun || config.dryRun;
+  async function refuse({ incident, action, who }: Order, why: string): Promise<never> {
+    await write(who, "refuse", incident.id, action.id, why).catch(() => undefined);
+    // On the incident, too: somebody may approve it after all.
+    if (who === SERVICE && action.state === "proposed")
+      await env
+        .put(incident.id, { ...action, outcome: `not run by itself: ${harmless(why)}` })
+        .catch(() => undefined);
+    throw new Refusal(409, why);
+  }
+
+  async function approve(order: Order): Promise<Incident> {
+    const { incident, action, who, isDry } = order;
     const key = keyOf(incident, action.id);
-    const isDone = started.get(key);
-    if (isDone === true || (isDone === false && action.state !== "failed"))
-      throw new Refusal(409, "the action was run already");
+    const wasDone = started.get(key);
+    const isRepeated = wasDone === false && action.state !== "failed" && action.state !== "undone";
+    if (wasDone === true || isRepeated) throw new Refusal(409, "the action was run already");
     if (!isDry) await decide(who, "approve", incident, action);
-    const reserved: (typeof recent)[number][] = [];
-    const runEnv: RunEnv = {
-      nowMs: env.nowMs,
-      fetch: env.fetch,
-      audit: env.audit,
-      newId: env.newId,
-      environment: env.environment,
-      who,
-      async taken(job, sinceMs) {
-        const stored = await env.taken(job, sinceMs);
-        const taken = withRecent(stored, job, sinceMs);
-        reserved.push(...reserve(action, job));
-        return taken;
-      },
-    };
-    const beforeStart = async (): Promise<void> => {
-      const running = { ...action, state: "running" as const, outcome: "", changedMs: env.nowMs() };
-      await env.put(incident.id, running);
+    const plan = await inTurn(async () => {
+      const found = await allowed(order, config, env);
+      if ("refused" in found) return await refuse(order, found.refused);
+      if (isDry) return found;
+      try {
+        await write(who, "run", incident.id, action.id, found.words);
+        await env.put(incident.id, changed(action, { state: "running", outcome: "" }));
+      } catch (error) {
+        return await refuse(
+          order,
+          `not run, for it could not be written down: ${messageOf(error)}`,
+        );
+      }
       if (started.size >= MOST_STARTED) started.delete(started.keys().next().value!);
       started.set(key, false);
-    };
-    const isNow = { ...config, dryRun: isDry };
-    const result = await runAction(action, incident, isNow, runEnv, beforeStart);
-    if (result.state !== "done" && !result.outcome.startsWith(UNKNOWN))
-      recent = recent.filter((one) => !reserved.includes(one));
+      remember(incident, action);
+      return found;
+    });
+    if (isDry) return await rehearse(order, `dry run, would ${plan.words}`);
+    const result = await carriedOut(plan.run, env);
     if (result.state === "done") started.set(key, true);
-    if (result.state === "refused") throw new Refusal(409, result.outcome);
+    else if (!result.outcome.startsWith(UNKNOWN) && result.canUndo !== true)
+      forget(incident, action);
+    return await finish(order, result);
+  }
+
+  async function rehearse({ incident, action, who }: Order, words: string): Promise<Incident> {
+    try {
+      await write(who, "dry-run", incident.id, action.id, words);
+    } catch (error) {
+      throw new Refusal(409, `not run: ${messageOf(error)}`);
+    }
     // A rehearsal does not undo what is known of a failure.
-    const isRehearsed = result.state === "dry-run" && action.state === "failed";
-    const state = isRehearsed ? "failed" : result.state;
-    const outcome = isRehearsed ? `${action.outcome}; ${result.outcome}` : result.outcome;
+    const isKept = action.state === "failed" || action.state === "undone";
+    const state = isKept ? action.state : "dry-run";
+    const outcome = isKept ? `${action.outcome}; ${words}` : words;
     return await env.put(incident.id, { ...action, state, outcome, changedMs: env.nowMs() });
   }
 
-  /** Two incidents of a job may be decided on at once: counting and taking a place is one step. */
-  function reserve(action: IncidentAction, job: string): typeof recent {
-    const { machine } = action.data as { machine?: unknown };
-    if (!TAKE_OUT.includes(action.do) || typeof machine !== "string") return [];
+  async function undo(order: Order): Promise<Incident> {
+    const { incident, action, who, isDry } = order;
+    if (action.canUndo !== true || !["done", "failed"].includes(action.state))
+      throw new Refusal(409, "there is nothing of it that can be undone");
+    const plan = planFor(action, incident, config);
+    if ("refused" in plan) return await refuse(order, plan.refused);
+    const { undo: back } = plan;
+    if (!back) return await refuse(order, "what does it now cannot undo it");
+    if (isDry) {
+      await write(who, "dry-run", incident.id, action.id, `undo: would ${back.words}`).catch(() => {
+        throw new Refusal(503, "the audit trail cannot be written at the moment");
+      });
+      const shown = { ...action, outcome: `${action.outcome}; dry run, would ${back.words}` };
+      const actions = incident.actions.map((one) => (one.id === action.id ? shown : one));
+      return { ...incident, actions };
+    }
+    try {
+      await write(who, "undo", incident.id, action.id, back.words);
+      await env.put(incident.id, changed(action, { state: "undoing" }));
+    } catch (error) {
+      return await refuse(
+        order,
+        `not undone, for it could not be written down: ${messageOf(error)}`,
+      );
+    }
+    const result = await carriedOut(back.run, env);
+    if (result.state !== "done")
+      return await finish(order, {
+        state: action.state,
+        outcome: `it could not be undone: ${result.outcome}`,
+        canUndo: true,
+      });
+    started.delete(keyOf(incident, action.id));
+    forget(incident, action);
+    return await finish(order, { state: "undone", outcome: result.outcome });
+  }
+
+  /** The outcome in the audit trail, then in the record. */
+  async function finish(
+    { incident, action, who }: Order,
+    result: Pick<IncidentAction, "state" | "outcome" | "canUndo">,
+  ): Promise<Incident> {
+    const isWritten = await write(who, "outcome", incident.id, action.id, result.outcome).then(
+      () => true,
+      () => false,
+    );
+    const remark = isWritten ? "" : " (not in the audit trail, which could not be written)";
+    const outcome = `${result.outcome}${remark}`;
+    return await env.put(incident.id, changed(action, { ...result, outcome }));
+  }
+
+  /** canUndo is there only where the change says so. */
+  function changed(
+    { canUndo: _before, ...action }: IncidentAction,
+    change: Pick<IncidentAction, "state"> & Partial<IncidentAction>,
+  ): IncidentAction {
+    return { ...action, ...change, changedMs: env.nowMs() };
+  }
+
+  function remember({ job }: Incident, { do: word, data }: IncidentAction): void {
+    const { machine } = data as { machine?: unknown };
+    if (!TAKE_OUT.includes(word) || typeof machine !== "string") return;
     const atMs = env.nowMs();
-    recent = recent.filter((one) => atMs - one.atMs < DAY_MS);
-    const own = { job, machine, atMs };
-    recent.push(own);
-    return [own];
+    recent = [...recent.filter((one) => atMs - one.atMs < DAY_MS), { job, machine, atMs }];
+  }
+
+  function forget({ job }: Incident, { data }: IncidentAction): void {
+    const { machine } = data as { machine?: unknown };
+    const at = recent.findLastIndex((one) => one.job === job && one.machine === machine);
+    if (at >= 0) recent = recent.filter((_, i) => i !== at);
+  }
+
+  /** What the driver sees of an action that was under way when the service died. */
+  async function settled(incident: Incident, action: IncidentAction) {
+    const plan = planFor(action, incident, config);
+    const stopped = `the service stopped while it was ${action.state}`;
+    const isUndoing = action.state === "undoing";
+    if ("refused" in plan || !plan.settle || action.state === "approved") {
+      const outcome = `${UNKNOWN}${stopped}; it is not ${isUndoing ? "undone" : "run"} again by itself`;
+      return isUndoing
+        ? { state: "done" as const, outcome, canUndo: true }
+        : { state: "failed" as const, outcome };
+    }
+    const { settle } = plan;
+    const seen = await carriedOut(settle, env);
+    const words = `${seen.outcome} (${stopped})`;
+    if (!isUndoing) return { ...seen, outcome: words };
+    const isBack = seen.state === "failed" && !seen.outcome.startsWith(UNKNOWN);
+    return isBack
+      ? { state: "undone" as const, outcome: words }
+      : { state: "done" as const, outcome: words, canUndo: true };
+  }
+
+  async function runAutomatic(incident: Incident, isChosen: (key: string) => boolean) {
+    if (config.approval !== "automatic") return;
+    if (incident.state !== "confirmed" && incident.state !== "relapsed") return;
+    const least = config.leastConfidence ?? LEAST_CONFIDENCE;
+    if ((incident.verdict?.confidence ?? 0) < least) return;
+    for (const action of incident.actions) {
+      const key = keyOf(incident, action.id);
+      if (action.state !== "proposed" || !action.canRun || !isChosen(key)) continue;
+      if (!isDue(incident, action, env.lostMs(incident))) {
+        if (waiting.size < MOST_STARTED) waiting.add(key);
+        continue;
+      }
+      waiting.delete(key);
+      try {
+        await act(incident, action.id, "approve", SERVICE, false);
+      } catch (error) {
+        const why = errorText(error);
+        env.log(`actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`);
+      }
+    }
   }
 
   return {
     propose,
     act,
-    async runAutomatic(incident) {
-      if (config.approval !== "automatic") return;
-      if (incident.state !== "confirmed" && incident.state !== "relapsed") return;
-      const least = config.leastConfidence ?? LEAST_CONFIDENCE;
-      if ((incident.verdict?.confidence ?? 0) < least) return;
-      for (const action of incident.actions) {
-        if (action.state !== "proposed" || !action.canRun) continue;
-        try {
-          await act(incident, action.id, "approve", "service", false);
-        } catch (error) {
-          const why = errorText(error);
-          env.log(
-            `actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`,
-          );
-        }
-      }
-    },
+    runAutomatic: (incident) => runAutomatic(incident, () => true),
+    runDue: (incident) => runAutomatic(incident, (key) => waiting.has(key)),
     async recover(incident) {
       let latest = incident;
       for (const action of incident.actions) {
-        if (action.state !== "running" && action.state !== "approved") continue;
-        const outcome = `${UNKNOWN}the service stopped while it was ${action.state}; it is not run again by itself`;
-        await write("service", "recover", incident.id, action.id, outcome).catch(() => undefined);
-        const changed = { ...action, state: "failed" as const, outcome, changedMs: env.nowMs() };
-        latest = await env.put(incident.id, changed);
+        if (!["running", "approved", "undoing"].includes(action.state)) continue;
+        const result = await settled(incident, action);
+        await write(SERVICE, "recover", incident.id, action.id, result.outcome).catch(
+          () => undefined,
+        );
+        latest = await env.put(incident.id, changed(action, result));
       }
       return latest;
     },

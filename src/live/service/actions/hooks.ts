@@ -9,11 +9,21 @@ import type { ActionHook, ActionsConfig } from "./types.ts";
 const DEFAULT_TIMEOUT_SECONDS = 60;
 const MOST_TIMEOUT_SECONDS = 3600;
 /** Names that can be no option of a program and no syntax of a shell. */
-const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,255}$/;
+export const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,255}$/;
 const PLACEHOLDER = /\{([a-z]+)\}/g;
-const PLACEHOLDERS = ["machine", "job", "incident", "rank", "counts", "reason"];
+const PLACEHOLDERS = [
+  "machine",
+  "replacement",
+  "exclude",
+  "job",
+  "run",
+  "incident",
+  "rank",
+  "counts",
+  "reason",
+];
 
-export type Plan =
+export type HookPlan =
   | { readonly kind: "command"; readonly argv: readonly string[]; readonly timeoutMs: number }
   | {
       readonly kind: "webhook";
@@ -61,7 +71,7 @@ export function planOf(
   action: IncidentAction,
   incident: Incident,
   hook: ActionHook,
-): Plan | { readonly kind: "refused"; readonly why: string } {
+): HookPlan | { readonly kind: "refused"; readonly why: string } {
   const refused = (why: string) => ({ kind: "refused", why }) as const;
   const { machine } = action.data as { machine?: unknown };
   if (typeof machine === "string" && !isPlainHostName(machine))
@@ -97,7 +107,7 @@ export function planOf(
 }
 
 /** Exactly what would happen; an address only as far as it is no secret. */
-export function planWords(plan: Plan): string {
+export function planWords(plan: HookPlan): string {
   const limit = `within ${plan.timeoutMs / 1000} s`;
   return harmless(
     plan.kind === "command"
@@ -107,8 +117,10 @@ export function planWords(plan: Plan): string {
 }
 
 function valuesOf(action: IncidentAction, incident: Incident): ReadonlyMap<string, string> {
-  const { machine, rank, counts, cause } = action.data as Record<string, unknown> & {
+  const { machine, replacement, exclude, rank, counts, cause } = action.data as {
     machine?: unknown;
+    replacement?: unknown;
+    exclude?: unknown;
     rank?: unknown;
     counts?: unknown;
     cause?: unknown;
@@ -118,7 +130,12 @@ function valuesOf(action: IncidentAction, incident: Incident): ReadonlyMap<strin
     ["incident", incident.id],
     ["reason", reasonOf(incident, typeof cause === "string" ? cause : null)],
   ]);
-  if (typeof machine === "string") values.set("machine", machine);
+  const isName = (name: unknown): name is string =>
+    typeof name === "string" && isPlainHostName(name);
+  if (SAFE_NAME.test(incident.run)) values.set("run", incident.run);
+  if (isName(machine)) values.set("machine", machine);
+  if (isName(replacement)) values.set("replacement", replacement);
+  if (Array.isArray(exclude) && exclude.every(isName)) values.set("exclude", exclude.join(","));
   if (Number.isSafeInteger(rank) && (rank as number) >= 0) values.set("rank", String(rank));
   if (Array.isArray(counts) && counts.every((n) => Number.isSafeInteger(n) && n >= 0))
     values.set("counts", counts.join(","));
@@ -126,7 +143,7 @@ function valuesOf(action: IncidentAction, incident: Incident): ReadonlyMap<strin
 }
 
 /** Only our own words: nothing that a log said gets into somebody's command line. */
-function reasonOf({ kind, job, id }: Incident, cause: string | null): string {
+export function reasonOf({ kind, job, id }: Incident, cause: string | null): string {
   const what = cause === null ? kind : `${kind}, ${cause}`;
   return `faultline: ${what} in job ${job}, incident ${id}`.replace(/[^A-Za-z0-9 .,:_-]/g, "_");
 }

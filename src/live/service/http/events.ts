@@ -97,7 +97,8 @@ export function openEventStreams(
 
   const snapshot = async (at: number): Promise<string> => {
     const incidents = await view.incidents({ open: true, most: MOST_INCIDENTS });
-    const data = jsonText({ type: "snapshot", jobs: view.jobs(), incidents, isDemo });
+    const actions = view.actionsSwitch();
+    const data = jsonText({ type: "snapshot", jobs: view.jobs(), incidents, isDemo, actions });
     return `id: ${boot}-${at}\nevent: snapshot\ndata: ${data}\n\n`;
   };
 

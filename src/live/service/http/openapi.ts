@@ -115,7 +115,7 @@ function streamed(type: string): unknown {
     schema: {
       type: "string",
       description:
-        "Events with id, event (snapshot, job, incident, iterations, agent, trouble) and data: a Snapshot first, then LiveEvents, as JSON.",
+        "Events with id, event (snapshot, job, incident, iterations, actions, agent, trouble) and data: a Snapshot first, then LiveEvents, as JSON.",
     },
   };
 }

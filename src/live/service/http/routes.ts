@@ -1,6 +1,7 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
+import { answerPlan, answerReport } from "../../controller/requests.ts";
 import { NAME } from "../../wire/messages.ts";
 import {
   type DemoControl,
@@ -64,6 +65,14 @@ const RANKS_QUERY = {
   only: oneOf("without what changes only with `layout`: RankValues instead", ["values"]),
 };
 const OFFENDERS_QUERY = { days: whole("over so many days; 30 by default", 3650), most };
+const PLAN_QUERY = {
+  iteration: text("for this iteration"),
+  run: text("of this start of the job"),
+  replicas: text("replicas of the model"),
+  total: text("micro-batches of the global batch"),
+  multipleOf: text("each replica takes a multiple of this; 1 by default"),
+  bubble: text("how long a pipeline fills and drains, in micro-batch times; 0 by default"),
+};
 const AUDIT_QUERY = { incident: text("of this incident"), most };
 
 /** Nobody has to know why: a name that cannot be is not there either. */
@@ -228,7 +237,7 @@ export const ROUTES: readonly Route[] = [
     method: "post",
     path: "/api/v1/incidents/:id/actions/:action",
     needs: "act",
-    summary: "Approve or dismiss a proposed action",
+    summary: "Approve, dismiss or undo an action",
     query: {},
     body: "ActionBody",
     answers: { schema: "Incident" },
@@ -238,13 +247,63 @@ export const ROUTES: readonly Route[] = [
       if (!parsed.success)
         throw new Refusal(
           400,
-          'the body must be {"verb": "approve" or "dismiss", "dryRun": true or false}',
+          'the body must be {"verb": "approve", "dismiss" or "undo", "dryRun": true or false}',
         );
       const { verb, dryRun } = parsed.data;
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
   },
+  get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
+    view.actionsSwitch(),
+  ),
+  switchRoute(false),
+  switchRoute(true),
+  // What jobs ask and report, at the paths of `plan serve`.
+  {
+    method: "get",
+    path: "/v1/jobs/:job/plan",
+    needs: "agent",
+    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
+    query: PLAN_QUERY,
+    answers: { schema: "MicroBatchPlan" },
+    errors: [409, 429],
+    answer: ({ view, param, request }) =>
+      answerPlan(view.microBatches, param("job"), (request.url ?? "").split("?")[1] ?? "", null),
+  },
+  {
+    method: "post",
+    path: "/v1/jobs/:job/iterations",
+    needs: "agent",
+    summary:
+      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
+    query: {},
+    body: "MicroBatchReport",
+    answers: { schema: "MicroBatchReported" },
+    errors: [408, 409, 413, 415, 429],
+    answer: async ({ view, param, body }) =>
+      answerReport(view.microBatches, param("job"), await body(), null),
+  },
+  {
+    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
+      ask.view.microBatches.state(jobOf(ask)),
+    ),
+    path: "/v1/jobs/:job",
+    errors: [404],
+  },
 ];
+
+function switchRoute(isOn: boolean): Route {
+  return {
+    method: "post",
+    path: `/api/v1/actions/${isOn ? "on" : "off"}`,
+    needs: "act",
+    summary: isOn ? "Allow actions again" : "Switch all actions off: nothing is run any more",
+    query: {},
+    answers: { schema: "ActionsSwitch" },
+    errors: [409],
+    answer: ({ view, caller }) => view.switchActions(isOn, caller.name),
+  };
+}
 
 /** What changes with every iteration. */
 function rankValues(columns: RankColumns): Buffer {

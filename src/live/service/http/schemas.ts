@@ -5,7 +5,8 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { DemoFault, DemoState, GroupView, JobView, LiveEvent } from "../view.ts";
+import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+import type { JobState, Plan } from "../../controller/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 
@@ -35,8 +36,22 @@ const action: z.ZodType<IncidentAction> = z.object({
   do: z.string(),
   target: z.string(),
   why: z.string(),
-  state: z.enum(["proposed", "approved", "running", "done", "failed", "dismissed", "dry-run"]),
-  canRun: z.boolean().describe("whether a hook is configured that can do it"),
+  state: z.enum([
+    "proposed",
+    "approved",
+    "running",
+    "done",
+    "failed",
+    "dismissed",
+    "dry-run",
+    "undoing",
+    "undone",
+  ]),
+  canRun: z.boolean().describe("whether a hook or a driver is configured that can do it"),
+  canUndo: z
+    .boolean()
+    .exactOptional()
+    .describe("whether something of it was done that can be undone"),
   changedMs: ms,
   outcome: z.string(),
   data: z.record(z.string(), z.unknown()),
@@ -134,9 +149,17 @@ const iterationColumns = z.object({
   durationMs: numbersOrNull,
 });
 
+const switchFields = {
+  isOn: z.boolean().describe("whether actions are run at all"),
+  says: z.string().describe("who switched them off, and when"),
+  canRun: z.boolean().describe("whether hooks or drivers are configured"),
+};
+const switchState: z.ZodType<SwitchState> = z.object(switchFields);
+
 const otherEvent: z.ZodType<Exclude<LiveEvent, { type: "iterations" }>> = z.union([
   z.object({ type: z.literal("job"), job: jobView }),
   z.object({ type: z.literal("incident"), incident }),
+  z.object({ type: z.literal("actions"), ...switchFields }),
   z.object({ type: z.literal("agent"), agent: z.string(), connected: z.boolean() }),
   z.object({ type: z.literal("trouble"), line: z.string() }),
 ]);
@@ -150,7 +173,7 @@ const iterationsEvent = z.object({
 });
 
 export const actionBody = z.strictObject({
-  verb: z.enum(["approve", "dismiss"]),
+  verb: z.enum(["approve", "dismiss", "undo"]),
   dryRun: z.boolean().default(false).describe("only say what would be run"),
 });
 
@@ -177,6 +200,49 @@ const demoState: z.ZodType<DemoState> = z.object({
   ),
 });
 
+const counts = z.array(z.number()).describe("micro-batches, by replica");
+const microBatchPlan: z.ZodType<Plan> = z.object({
+  iteration: z.number(),
+  counts,
+  weights: z.array(z.number()).describe("factors on the replicas' mean gradients"),
+});
+const microBatchReport = z.object({
+  iteration: z.int().min(0),
+  counts,
+  seconds: numbersOrNull.describe("that each replica computed, without waiting"),
+  run: z.string().optional(),
+  multipleOf: z.int().min(1).optional(),
+  bubble: z.number().min(0).optional(),
+});
+const microBatches: z.ZodType<JobState> = z.object({
+  job: z.string(),
+  run: z.string(),
+  groups: z.number().describe("replicas"),
+  total: z.number(),
+  multipleOf: z.number(),
+  bubble: z.number(),
+  counts: counts.describe("what suits the replicas' speeds"),
+  weights: z.array(z.number()),
+  given: counts.describe("what the replicas were told last"),
+  lastIteration: z.number().nullable(),
+  reportedCounts: counts.nullable(),
+  secondsPerMicroBatch: z.array(z.number()).nullable(),
+  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  remark: z.string().nullable(),
+  changes: z.array(
+    z.object({
+      job: z.string(),
+      timeMs: ms,
+      iteration: z.number(),
+      before: counts,
+      counts,
+      beforeS: z.number(),
+      afterS: z.number(),
+      why: z.string(),
+    }),
+  ),
+});
+
 /** Under their names in the description. */
 export const SCHEMAS = {
   Job: jobView,
@@ -184,6 +250,10 @@ export const SCHEMAS = {
   Ranks: rankColumns,
   RankValues: rankValues,
   Iterations: iterationColumns,
+  MicroBatchPlan: microBatchPlan,
+  MicroBatchReport: microBatchReport,
+  MicroBatchReported: z.object({ iteration: z.number() }),
+  MicroBatches: microBatches,
   Verdict: verdict,
   Action: action,
   Incident: incident,
@@ -193,11 +263,13 @@ export const SCHEMAS = {
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
   ActionBody: actionBody,
+  ActionsSwitch: switchState,
   Snapshot: z.object({
     type: z.literal("snapshot"),
     jobs: z.array(jobView),
     incidents: z.array(incident).describe("those not resolved"),
     isDemo: z.boolean().describe("whether /api/v1/demo is there"),
+    actions: switchState,
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,

@@ -60,6 +60,7 @@ const step: z.ZodType<MitigationStep> = z.object({
   gradientWeights: z.array(z.number()).exactOptional(),
   swaps: z.array(z.tuple([z.string(), z.string()])).exactOptional(),
   exclude: texts.exactOptional(),
+  placement: z.object({ gpuOf: ranks, hosts: texts }).exactOptional(),
 });
 
 const mitigation: z.ZodType<Mitigation> = z.object({

@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openTestService } from "../../../../test/support/live/action-service.ts";
+import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
+import type { Incident } from "../../../model/incident.ts";
+import type { Mitigation } from "../../../model/mitigation.ts";
+import type { ActionsConfig } from "./types.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "faultline-steps-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const MITIGATION: Mitigation = {
+  nowMs: 1500,
+  healthyMs: 1000,
+  bound: 2,
+  assumes: [],
+  steps: [
+    {
+      strategy: "S2",
+      do: "rebalance-microbatches",
+      iterationMs: 1100,
+      overheadMs: 0,
+      afterIterations: 1,
+      why: "replica 2 takes fewer",
+      microBatches: [5, 5, 1, 5],
+    },
+    {
+      strategy: "S4",
+      do: "restart-without",
+      iterationMs: 1000,
+      overheadMs: 600_000,
+      afterIterations: 1200,
+      why: "restart without node003",
+      exclude: ["node003"],
+    },
+  ],
+};
+
+const slow = (): Incident =>
+  testIncident({
+    kind: "fail-slow",
+    verdict: testVerdict({ kind: "fail-slow", mitigation: MITIGATION }, { cause: "gpu-slow" }),
+  });
+const SHARES = { best: [5, 5, 1, 5], taken: [4, 4, 4, 4], weights: [], isUneven: false };
+const HOOK = { do: "cordon-node", command: ["/bin/true"] };
+const open = (change: Partial<ActionsConfig> = {}) =>
+  openTestService(folder, { dryRun: false, approval: "automatic", hooks: [HOOK], ...change });
+const states = ({ actions }: Incident) => actions.map(({ do: word, state }) => `${word} ${state}`);
+
+describe("steps of a mitigation", () => {
+  it("rebalances at once where the job asks, and takes the machine out once that has paid off", async () => {
+    const service = open();
+    service.shares = SHARES;
+    const incident = await service.confirm(slow());
+    expect(states(incident)).toEqual(["cordon-node proposed", "micro-batches proposed"]);
+    expect(incident.actions[0]!.why).toContain("pays off once the slowdown has cost 10 min");
+    await service.actions.runAutomatic(incident);
+    expect(states(service.incident()).toSorted()).toEqual([
+      "cordon-node proposed",
+      "micro-batches done",
+    ]);
+    service.lostMs = 599_000;
+    await service.actions.runDue(service.incident());
+    expect(states(service.incident())).toContain("cordon-node proposed");
+    service.lostMs = 600_000;
+    await service.actions.runDue(service.incident());
+    expect(states(service.incident())).toContain("cordon-node done");
+  });
+
+  it("a person may act before that; rebalancing can be undone", async () => {
+    const service = open({ approval: "required" });
+    service.shares = SHARES;
+    const incident = await service.confirm(slow());
+    const id = incident.actions.find(({ do: word }) => word === "micro-batches")!.id;
+    const done = await service.actions.act(incident, id, "approve", "alice", false);
+    const action = done.actions.find((one) => one.id === id)!;
+    expect(action).toMatchObject({ state: "done", canUndo: true });
+    const undone = await service.actions.act(done, id, "undo", "alice", false);
+    expect(undone.actions.find((one) => one.id === id)).toMatchObject({
+      state: "undone",
+      outcome: "replicas of llama take equal shares again",
+    });
+    await service.actions.act(undone, incident.actions[0]!.id, "approve", "alice", false);
+    expect(states(service.incident())).toContain("cordon-node done");
+  });
+
+  it("proposes no shares against a slow network, nor where they are given out anyway", async () => {
+    const network = testIncident({
+      verdict: testVerdict({ kind: "fail-slow" }, { cause: "network-slow", type: "link" }),
+    });
+    for (const [incident, microBatches] of [
+      [network, "approval"],
+      [slow(), "automatic"],
+    ] as const) {
+      const service = open({ microBatches, approval: "required" });
+      service.shares = SHARES;
+      expect(states(await service.confirm(incident))).not.toContain("micro-batches proposed");
+    }
+  });
+
+  it("a job whose service dies in the middle is left neither half done nor in doubt", async () => {
+    const service = open({ approval: "required" });
+    service.shares = SHARES;
+    const incident = await service.confirm(slow());
+    const actions = incident.actions.map((one) =>
+      one.do === "micro-batches" ? { ...one, state: "running" as const } : one,
+    );
+    const recovered = await service.actions.recover(service.save({ ...incident, actions }));
+    const action = recovered.actions.find(({ do: word }) => word === "micro-batches")!;
+    expect(action.state).toBe("done");
+    expect(action.canUndo).toBe(true);
+  });
+});
