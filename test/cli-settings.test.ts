@@ -45,6 +45,19 @@ describe("options that are set once", () => {
     expect((await plan(config, { XDG_CONFIG_HOME: join(home, "none") }, ...words)).status).toBe(2);
   });
 
+  it("of a file that FAULTLINE_CONFIG names and that is not there are an error", async () => {
+    const { status, stderr } = await plan(config, { FAULTLINE_CONFIG: join(home, "gone.json") });
+    expect(status).toBe(2);
+    expect(stderr).toContain("gone.json: there is no such file");
+  });
+
+  it("are taken back by a flag of the environment that is 0", async () => {
+    for (const off of ["0", "false"]) {
+      const { stdout } = await plan(config, { FAULTLINE_PLAN_MICROBATCHES_JSON: off });
+      expect(stdout).not.toContain('"allocation"');
+    }
+  });
+
   it("replace a list of the file, and do not add to it", async () => {
     const absent = { diagnose: { baseline: ["/nothing/there"], quiet: true } };
     writeFileSync(file, JSON.stringify(absent));

@@ -10,6 +10,7 @@ import { fitName } from "../live/agent/names.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
 import { runAgent, type AgentSaying } from "../live/agent/run-agent.ts";
+import { SlowStorage } from "../live/agent/slow-storage.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";
 import type { Io } from "./io.ts";
@@ -49,6 +50,7 @@ export async function runAgentLive(io: Io, flags: AgentFlags, version: string): 
   const onSignal = (): void => stop.abort();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
   const say = sayer(io, flags, url);
+  const storage = new SlowStorage();
   const node = ringNode({
     folders: foldersOf(io, flags.dir),
     logs: flags.log ?? [],
@@ -58,6 +60,7 @@ export async function runAgentLive(io: Io, flags: AgentFlags, version: string): 
     keepNs: (flags.keep ?? KEEP_S) * 1e9,
     memoryBytes: (flags.memory ?? MEMORY_MB) * MIB,
     machine: thisMachine(),
+    storage,
     onTrouble: (line) => say({ event: "trouble", line }),
   });
   say({ event: "started", agent: name, server: url });
@@ -82,6 +85,8 @@ export async function runAgentLive(io: Io, flags: AgentFlags, version: string): 
   });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.removeListener(signal, onSignal);
   say({ event: "ended" });
+  // Node would wait for its threads, and those for a file server that is gone.
+  if (storage.isStuck) process.kill(process.pid, "SIGKILL");
   return 0;
 }
 

@@ -2,7 +2,7 @@
  * Options that a user or a site sets once. Precedence, highest first: the command line, the environment
  * (FAULTLINE_DIAGNOSE_STORE), the configuration file (~/.config/faultline/config.json), the default.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError, type Command, type Option } from "commander";
 import { errorText, UserError } from "../base/errors.ts";
@@ -39,16 +39,21 @@ export function applySettings(program: Command, env: Environment): void {
       const name = variableName(path, option);
       const value = env[name];
       if (value === undefined || value === "") continue;
-      // A flag is on or off; "0" is not a value of anything else that must be refused here.
       if (!isFlag(option)) set(command, option, value, name);
-      else if (value !== "0" && value !== "false") set(command, option, true, name);
+      else if (value === "0" || value === "false") unset(command, option);
+      else set(command, option, true, name);
     }
 }
 
 /** null where there is none to read. */
 function configFile(env: Environment): string | null {
   const named = env["FAULTLINE_CONFIG"];
-  if (named !== undefined) return named === "" ? null : named;
+  if (named === "") return null;
+  if (named !== undefined) {
+    if (!existsSync(named))
+      throw new UserError(`FAULTLINE_CONFIG ${named}: there is no such file`, HINT, 2);
+    return named;
+  }
   const home = env["XDG_CONFIG_HOME"] || (env["HOME"] ? join(env["HOME"], ".config") : "");
   return home === "" ? null : join(home, "faultline", "config.json");
 }
@@ -118,6 +123,14 @@ function set(command: Command, option: Option, given: unknown, where: string): v
   // Its value may be a secret, and help is pasted into tickets.
   option.default(value, `set by ${where}`);
   command.setOptionValueWithSource(option.attributeName(), value, "config");
+}
+
+/** The environment takes back a flag that the file sets. */
+function unset(command: Command, option: Option): void {
+  if (command.getOptionValueSource(option.attributeName()) !== "config") return;
+  const value = option.negate ? true : undefined;
+  option.default(value);
+  command.setOptionValueWithSource(option.attributeName(), value, "default");
 }
 
 /** undefined: as it is without it. */

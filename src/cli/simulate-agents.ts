@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { UserError } from "../base/errors.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
+import { SlowStorage } from "../live/agent/slow-storage.ts";
 import { runAgent } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";
@@ -33,6 +34,7 @@ export async function runSharedAgents(
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const tell = (name: string, line: string): void =>
     void io.out.write(`${JSON.stringify({ event: "trouble", line: `${name}: ${line}` })}\n`);
+  const storage = new SlowStorage();
   await Promise.all(
     machines.map(({ machine, folder }) => {
       const node = ringNode({
@@ -44,6 +46,7 @@ export async function runSharedAgents(
         keepNs: KEEP_NS,
         memoryBytes: MEMORY_BYTES / machines.length,
         machine: thisMachine(),
+        storage,
         onTrouble: (line) => tell(machine, line),
       });
       const boot = randomUUID().replaceAll("-", "");

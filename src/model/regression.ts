@@ -1,7 +1,6 @@
 /** What makes a run slower than healthy ones, as `faultline trace` and the verdict tell it. */
 import type { Cause, Owner } from "./cause.ts";
 import type { Place, Rank } from "./ids.ts";
-import type { WorkPart } from "./work-summary.ts";
 
 export type TraceMetric =
   | "throughput"
@@ -35,14 +34,22 @@ export interface Regression {
   readonly weight: number;
 }
 
+/** What can grow in a running job; "products" are traced matrix products of the same shapes. */
+export type GrownPart =
+  | "dataloader"
+  | "garbage-collection"
+  | "synchronization"
+  | "products"
+  | "own";
+
 /** What made a running job slower, as its agents' summaries show it. */
 export interface FoundRegression {
   readonly cause: Cause;
-  readonly part: WorkPart;
+  readonly part: GrownPart;
   readonly sinceMs: number;
   readonly stepMs: number;
   readonly healthyStepMs: number;
-  /** Of the part: a tenth of the ranks spends more. */
+  /** Of the part: a tenth of the ranks spends more; of products what one takes. */
   readonly partMs: number;
   readonly healthyPartMs: number;
   /** Machines on which the part grew, of those that have it. */

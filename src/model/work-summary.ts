@@ -9,7 +9,10 @@ export const WORK_PARTS = [
   "dataloader",
   "garbage-collection",
   "synchronization",
-  "products",
+  /** Outside communication. */
+  "own",
+  /** From the CPU's call of a collective to its start on the GPU, the median: a CPU that is ahead of its GPU has a long one. */
+  "issue-latency",
 ] as const;
 export type WorkPart = (typeof WORK_PARTS)[number];
 
@@ -26,9 +29,20 @@ export interface WorkSummary {
   readonly parts: Readonly<Partial<Record<WorkPart, Histogram>>>;
   /** Calls that wait for the GPU, an iteration and rank. */
   readonly synchronizations: number;
-  /** Floating-point operations of traced matrix products, an iteration and rank; 0 where they are not traced. */
-  readonly flops: number;
+  /** Matrix products that were traced, by shape: those that took most. The time of a shape is its FLOPS. */
+  readonly shapes: readonly ShapeTimes[];
+  /** What ranks here communicate in an iteration, hashed: the same model in the same layout has the same. */
+  readonly programs: readonly string[];
 }
+
+export interface ShapeTimes {
+  /** m, n, k and the batch: "4096x8192x2048x1". */
+  readonly shape: string;
+  readonly ms: Histogram;
+}
+
+export const MOST_SHAPES = 8;
+export const MOST_PROGRAMS = 16;
 
 export const MOST_BUCKETS = 1024;
 const WIDTH = Math.log(1.02);

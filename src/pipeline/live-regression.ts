@@ -2,32 +2,24 @@
 import { thousands } from "../base/text.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
-import type { FoundRegression, TraceMetric } from "../model/regression.ts";
-import type { WorkPart } from "../model/work-summary.ts";
+import type { FoundRegression, GrownPart, TraceMetric } from "../model/regression.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { fuse } from "../verdict/fuse.ts";
 
-const WORDS: Readonly<Record<WorkPart, string>> = {
-  step: "iterations",
-  dataloader: "loading data",
-  "garbage-collection": "garbage collections",
-  synchronization: "waiting for the GPU, more often than before,",
-  products: "the same matrix products",
-};
-const METRICS: Readonly<Record<WorkPart, TraceMetric>> = {
-  step: "throughput",
+const METRICS: Readonly<Record<GrownPart, TraceMetric>> = {
   dataloader: "vInter",
   "garbage-collection": "issueLatency",
   synchronization: "issueLatency",
   products: "flops",
+  own: "throughput",
 };
 /** Summaries name the part, no call and no line: a trace would. */
 const WEIGHT = 0.8;
 
 export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
-  const { cause, part, stepMs, healthyStepMs, partMs, healthyPartMs, machines, of } = found;
+  const { cause, part, stepMs, healthyStepMs, partMs, healthyPartMs } = found;
   const share = (stepMs - healthyStepMs) / stepMs;
-  const why = `iterations take ${ms(stepMs)} instead of ${ms(healthyStepMs)}; ${WORDS[part]} take${part === "dataloader" || part === "synchronization" ? "s" : ""} up to ${ms(partMs)} of each instead of ${ms(healthyPartMs)}, on ${machines} of ${of} machines`;
+  const why = `iterations take ${ms(stepMs)} instead of ${ms(healthyStepMs)}; ${partWords(found)}, on ${found.machines} of ${found.of} machines`;
   const ranks = [...job.ranks.keys()];
   const finding: Finding = {
     id: "f1",
@@ -48,6 +40,22 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
     clears: [],
   };
   return fuse(job, [finding], []);
+}
+
+function partWords({ cause, part, partMs, healthyPartMs }: FoundRegression): string {
+  const instead = `${ms(partMs)} instead of ${ms(healthyPartMs)}`;
+  switch (part) {
+    case "dataloader":
+      return `loading data takes up to ${instead} of each`;
+    case "garbage-collection":
+      return `garbage collections take up to ${instead} of each`;
+    case "synchronization":
+      return `waiting for the GPU, more often than before, takes up to ${instead} of each`;
+    case "products":
+      return `matrix products of the same shapes take ${instead}`;
+    case "own":
+      return `ranks spend ${instead} of each outside communication, ${cause === "cpu-stall" ? "and their CPUs are no longer ahead of their GPUs" : "with CPUs as far ahead of their GPUs as before: kernels take longer, or there are more of them"}`;
+  }
 }
 
 function ms(value: number): string {

@@ -21,6 +21,7 @@ import { simulate } from "../../src/simulate/cluster/engine.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
 import type { Steer } from "../../src/simulate/cluster/steering.ts";
+import { SlowStorage } from "../../src/live/agent/slow-storage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-fleet-"));
 const closing: (() => Promise<void>)[] = [];
@@ -187,6 +188,7 @@ describe("rings of a played job", () => {
   test("ranks that an agent asks to test themselves do so after that iteration, and find the slow link", async () => {
     const run = await start();
     const node = ringNode({
+      storage: new SlowStorage(),
       folders: () => run.machines.map((one) => one.folder),
       logs: [],
       job: null,

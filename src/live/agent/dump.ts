@@ -15,6 +15,7 @@ import type { RasOptions } from "./ras-client.ts";
 import { requestStacks } from "./request-stacks.ts";
 import { openingError } from "./ring-file.ts";
 import { sidecarsOf } from "./sidecars.ts";
+import { SlowStorage } from "./slow-storage.ts";
 
 const STACKS_MS = 2000;
 /** Copies that are held in memory until all rings are copied, so that they are of one moment. */
@@ -155,9 +156,10 @@ async function flightDumps(options: DumpOptions, troubles: string[]): Promise<re
   const prefix = flightRecorder === true ? undefined : flightRecorder;
   // Rings whose processes are all gone: other jobs' recorders are none of this dump's.
   if (rings.length > 0 && pids.length === 0 && prefix === undefined) return [];
-  const found = findRecorders(pids, prefix);
+  const storage = new SlowStorage();
+  const found = await findRecorders(pids, prefix, storage);
   troubles.push(...found.troubles);
-  const { files, troubles: more } = await collectDumps(found.recorders, limits);
+  const { files, troubles: more } = await collectDumps(found.recorders, storage, limits);
   troubles.push(...more);
   return files;
 }
@@ -167,7 +169,8 @@ async function askRas(
   troubles: string[],
 ): Promise<{ name: string; bytes: Buffer } | null> {
   if (ras === undefined) return null;
-  const words = ras === true ? rasWords(rings.map(({ process: { pid } }) => pid)) : ras;
+  const pids = rings.map(({ process: { pid } }) => pid);
+  const words = ras === true ? await rasWords(pids, new SlowStorage()) : ras;
   const { file, trouble } = await rasAnswerAt(words, limits?.ras);
   if (trouble !== null) troubles.push(trouble);
   return file;

@@ -2,7 +2,8 @@
  * Files for `faultline diagnose` from this machine: rings cut to their last records, stacks, flight recorders, NCCL's RAS, the
  * kernel's log, ends of logs. Each source has a limit of its own, all are asked at once, and what fails is a line.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename } from "node:path";
 import { cutText, harmless } from "../../base/text.ts";
 import {
@@ -19,13 +20,14 @@ import { isAlive, type FoundRing } from "./discover.ts";
 import { collectDumps, findRecorders } from "./flight-recorder.ts";
 import { kernelLog } from "./kernel-log.ts";
 import { outsideStacks } from "./outside-stacks.ts";
-import { inodeOf, ownLogs } from "./own-logs.ts";
+import { ownLogs } from "./own-logs.ts";
 import type { Machine } from "./process-state.ts";
 import { rasAnswer } from "./ras-answer.ts";
 import { requestStacks } from "./request-stacks.ts";
 import { openingError } from "./ring-file.ts";
 import { whole } from "./ring-header.ts";
 import { sidecarsOf } from "./sidecars.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 const STACKS_MS = 2000;
 /** A job that hangs waits for its answer: whoever has not given his part by then is left out. */
@@ -43,7 +45,11 @@ export interface EvidenceSource {
   readonly machine: Machine;
   /** Older records than the ring still holds. */
   extend(this: void, ring: FoundRing, copy: Buffer): Buffer;
-  logEnds(this: void, bytes: number): readonly { readonly path: string; readonly bytes: Buffer }[];
+  logEnds(
+    this: void,
+    bytes: number,
+  ): Promise<readonly { readonly path: string; readonly inode: string; readonly bytes: Buffer }[]>;
+  readonly storage: SlowStorage;
   readonly stacksMs?: number;
   /** How long the others have; for tests. */
   readonly askedMs?: number;
@@ -71,38 +77,42 @@ export async function collectEvidence(
   for (const path of sidecarsOf(source.rings).keys()) {
     if (!/\.(?:stacks|validation\.json)$/.test(path)) continue;
     try {
-      files.add(`rings/${basename(path)}`, readSmall(path));
+      files.add(`rings/${basename(path)}`, await readSmall(path, source.storage));
     } catch (error) {
       files.trouble(`${basename(path)}: ${openingError(error)}`);
     }
   }
-  if (logBytes > 0) addLogs(files, source, Math.min(logBytes, MOST_LOG));
+  if (logBytes > 0) await addLogs(files, source, Math.min(logBytes, MOST_LOG));
   return files.reply();
 }
 
 /** What others can tell of a job that stands still: asked at once, each for a few seconds. */
 async function askAll(files: Files, source: EvidenceSource): Promise<void> {
-  const { rings, machine, askedMs = ASKED_MS } = source;
+  const { rings, machine, storage, askedMs = ASKED_MS } = source;
   const ranks = ranksOf(rings);
   const pids = ranks.map(({ pid }) => pid);
   const probed = new Set(
     rings.filter(({ header }) => header.writer === "python").map(({ process: { pid } }) => pid),
   );
-  const recorders = pids.length === 0 ? [] : findRecorders(pids, undefined, machine.proc).recorders;
+  const { recorders } =
+    pids.length === 0
+      ? { recorders: [] }
+      : await findRecorders(pids, undefined, storage, machine.proc);
   const [own, outside, dumps, ras] = await Promise.all([
     probed.size === 0 ? [] : requestStacks(rings, source.stacksMs ?? STACKS_MS),
     outsideStacks(
       ranks.filter(({ pid }) => !probed.has(pid)),
       askedMs,
     ),
-    collectDumps(recorders, { appearMs: askedMs, growMs: askedMs }),
-    pids.length === 0 ? null : rasAnswer(pids, machine.proc, askedMs),
+    collectDumps(recorders, storage, { appearMs: askedMs, growMs: askedMs }),
+    pids.length === 0 ? null : rasAnswer(pids, storage, machine.proc, askedMs),
   ]);
   for (const line of [...own, ...outside.troubles, ...dumps.troubles]) files.trouble(line);
   for (const { name, bytes } of outside.files) files.add(`stacks/${name}`, bytes);
   for (const path of dumps.files) {
     try {
-      files.add(`recorder/${basename(path)}`, readSmall(path, MOST_RECORDER, true));
+      const bytes = await readSmall(path, storage, MOST_RECORDER, true);
+      files.add(`recorder/${basename(path)}`, bytes);
     } catch (error) {
       files.trouble(`${basename(path)}: ${openingError(error)}`);
     }
@@ -123,17 +133,14 @@ function addKernelLog(files: Files, { rings, machine, kernelPath }: EvidenceSour
 }
 
 /** Those that the agent follows, and those that it finds in the processes' hands. */
-function addLogs(files: Files, { rings, machine, logEnds }: EvidenceSource, most: number): void {
+async function addLogs(files: Files, source: EvidenceSource, most: number): Promise<void> {
+  const { rings, machine, storage, logEnds } = source;
   const known = new Set<string>();
-  for (const { path, bytes } of logEnds(most)) {
+  for (const { path, inode, bytes } of await logEnds(most)) {
     if (bytes.length > 0) files.add(`logs/${basename(path)}`, bytes);
-    try {
-      known.add(inodeOf(statSync(path)));
-    } catch {
-      // Rotated away: it may come twice.
-    }
+    known.add(inode);
   }
-  const own = ownLogs(ranksOf(rings), most, known, machine.proc);
+  const own = await ownLogs(ranksOf(rings), most, known, { proc: machine.proc, storage });
   for (const { name, bytes } of own.files) files.add(`logs/${name}`, bytes);
   for (const line of own.troubles) files.trouble(line);
 }
@@ -179,19 +186,27 @@ class Files {
 }
 
 /** Its end, or nothing but all of it. Never a link: whoever may write beside the rings could send us anywhere. */
-export function readSmall(path: string, most = MOST_SIDECAR, isWhole = false): Buffer {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const info = fstatSync(fd);
-    if (!info.isFile()) throw new Error("is not a plain file");
-    const from = Math.max(0, info.size - most);
-    if (isWhole && from > 0) throw new Error(`is larger than ${most} bytes`);
-    const bytes = Buffer.alloc(info.size - from);
-    const got = bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, from);
-    return bytes.subarray(0, got);
-  } finally {
-    closeSync(fd);
-  }
+export function readSmall(
+  path: string,
+  storage: SlowStorage,
+  most = MOST_SIDECAR,
+  isWhole = false,
+): Promise<Buffer> {
+  return storage.read(path, async () => {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await open(path, flags);
+    try {
+      const info = await file.stat();
+      if (!info.isFile()) throw new Error("is not a plain file");
+      const from = Math.max(0, info.size - most);
+      if (isWhole && from > 0) throw new Error(`is larger than ${most} bytes`);
+      const bytes = Buffer.alloc(info.size - from);
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
+      return bytes.subarray(0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  });
 }
 
 const TABLES = [

@@ -3,18 +3,11 @@
  * TORCH_NCCL_DEBUG_INFO_PIPE_FILE<rank>.pipe makes the rank dump to TORCH_FR_DUMP_TEMP_FILE<rank>, once its monitoring
  * thread looks (a second or so; pytorch: ProcessGroupNCCL.cpp, FlightRecorder). The training goes on meanwhile.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { constants } from "node:fs";
+import { lstat, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { environmentOf, pathOfProcess, pythonProcesses } from "./process-state.ts";
+import { pathOfProcess, pythonProcesses, readEnvironment } from "./process-state.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 /** Until the dump appears: the monitor looks at its pipe about once a second, later where it is busy. */
 const APPEAR_MS = 10_000;
@@ -42,16 +35,17 @@ export interface Collected {
  * Pipes of the processes given; where there are none, of all Python processes of ours (a job without our probe).
  * `prefix` adds pipes that nobody's environment names.
  */
-export function findRecorders(
+export async function findRecorders(
   pids: readonly number[],
   prefix: string | undefined,
+  storage: SlowStorage,
   proc = "/proc",
-): { recorders: Recorder[]; troubles: string[] } {
+): Promise<{ recorders: Recorder[]; troubles: string[] }> {
   const found = new Map<string, Recorder>();
   const dumpPrefixes = new Set<string>();
   const troubles: string[] = [];
   for (const pid of pids.length > 0 ? new Set(pids) : pythonProcesses(proc)) {
-    const environment = environmentOf(pid, proc);
+    const environment = await readEnvironment(pid, storage, proc);
     if (environment === null) {
       if (pids.length > 0 && prefix === undefined)
         troubles.push(`process ${pid}: its environment cannot be read, so its pipe is unknown`);
@@ -62,14 +56,14 @@ export function findRecorders(
     const dumps = dumpStems(environment).map((path) => pathOfProcess(pid, path, proc));
     for (const path of dumps) dumpPrefixes.add(path);
     if (stem === "") continue;
-    for (const recorder of pipesAt(pathOfProcess(pid, stem, proc), dumps))
+    for (const recorder of await pipesAt(pathOfProcess(pid, stem, proc), dumps, storage))
       found.set(recorder.pipe, recorder);
   }
   if (prefix !== undefined) {
-    const ours = (): string[] => dumpStems(environmentOf(process.pid, proc) ?? new Map());
-    const dumps = dumpPrefixes.size > 0 ? [...dumpPrefixes] : ours();
+    const own = new Map(Object.entries(process.env).map(([word, value]) => [word, value ?? ""]));
+    const dumps = dumpPrefixes.size > 0 ? [...dumpPrefixes] : dumpStems(own);
     // Where no process names the files, they may lie beside the pipes.
-    const pipes = pipesAt(prefix, [...dumps, prefix]);
+    const pipes = await pipesAt(prefix, [...dumps, prefix], storage);
     if (pipes.length === 0) troubles.push(`${prefix}*.pipe: there is no such pipe`);
     for (const recorder of pipes) if (!found.has(recorder.pipe)) found.set(recorder.pipe, recorder);
   }
@@ -79,19 +73,21 @@ export function findRecorders(
 /** Writes into each pipe and waits for the dumps, all at once. */
 export async function collectDumps(
   recorders: readonly Recorder[],
+  storage: SlowStorage,
   limits: { readonly appearMs?: number; readonly growMs?: number } = {},
 ): Promise<Collected> {
   const files: string[] = [];
   const troubles: string[] = [];
   await Promise.all(
     recorders.slice(0, MOST_PIPES).map(async (recorder) => {
-      const before = recorder.dumps.map(lookOf);
-      const refused = trigger(recorder.pipe);
+      const before: Look[] = [];
+      for (const path of recorder.dumps) before.push(await lookOf(path, storage));
+      const refused = await trigger(recorder.pipe, storage);
       if (refused !== null) {
         troubles.push(`${recorder.pipe}: ${refused}`);
         return;
       }
-      const dump = await appeared(recorder.dumps, before, limits);
+      const dump = await appeared(recorder.dumps, before, storage, limits);
       if (dump === null)
         troubles.push(
           `rank ${recorder.rank}: its flight recorder was asked and wrote nothing; is TORCH_NCCL_TRACE_BUFFER_SIZE above 0, and its process not stopped?`,
@@ -118,11 +114,15 @@ function dumpStems(environment: ReadonlyMap<string, string>): string[] {
   ];
 }
 
-function pipesAt(stem: string, dumps: readonly string[]): Recorder[] {
+async function pipesAt(
+  stem: string,
+  dumps: readonly string[],
+  storage: SlowStorage,
+): Promise<Recorder[]> {
   const [folder, start] = stem.endsWith("/") ? [stem, ""] : [dirname(stem), basename(stem)];
   let names: string[] = [];
   try {
-    names = readdirSync(folder);
+    names = await storage.read(folder, () => readdir(folder));
   } catch {
     return [];
   }
@@ -141,17 +141,9 @@ function pipesAt(stem: string, dumps: readonly string[]): Recorder[] {
 }
 
 /** Null where it worked. Opened without waiting: a pipe that nobody reads answers ENXIO. */
-function trigger(pipe: string): string | null {
+async function trigger(pipe: string, storage: SlowStorage): Promise<string | null> {
   try {
-    if (!lstatSync(pipe).isFIFO()) return "is not a pipe";
-    const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-    try {
-      if (!fstatSync(fd).isFIFO()) return "is not a pipe";
-      writeSync(fd, "1");
-      return null;
-    } finally {
-      closeSync(fd);
-    }
+    return await storage.read(pipe, () => writeTo(pipe));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENXIO") return "nothing listens; its process is gone or runs on another machine";
@@ -160,14 +152,27 @@ function trigger(pipe: string): string | null {
   }
 }
 
+async function writeTo(pipe: string): Promise<string | null> {
+  if (!(await lstat(pipe)).isFIFO()) return "is not a pipe";
+  const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+  const file = await open(pipe, flags);
+  try {
+    if (!(await file.stat()).isFIFO()) return "is not a pipe";
+    await file.write("1");
+    return null;
+  } finally {
+    await file.close();
+  }
+}
+
 interface Look {
   readonly changed: string;
   readonly sizeBytes: number;
 }
 
-function lookOf(path: string): Look {
+async function lookOf(path: string, storage: SlowStorage): Promise<Look> {
   try {
-    const info = statSync(path, { bigint: true });
+    const info = await storage.read(path, () => stat(path, { bigint: true }));
     return { changed: `${info.ino} ${info.mtimeNs} ${info.size}`, sizeBytes: Number(info.size) };
   } catch {
     return { changed: "", sizeBytes: 0 };
@@ -177,6 +182,7 @@ function lookOf(path: string): Look {
 async function appeared(
   paths: readonly string[],
   before: readonly Look[],
+  storage: SlowStorage,
   {
     appearMs = APPEAR_MS,
     growMs = GROW_MS,
@@ -188,14 +194,15 @@ async function appeared(
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     const now = performance.now();
     if (at < 0) {
-      at = paths.findIndex((path, i) => {
-        const look = lookOf(path);
-        return look.sizeBytes > 0 && look.changed !== before[i]!.changed;
-      });
+      for (const [i, path] of paths.entries()) {
+        const look = await lookOf(path, storage);
+        if (look.sizeBytes > 0 && look.changed !== before[i]!.changed) at = i;
+        if (at >= 0) break;
+      }
       if (at < 0 && now - asked > appearMs) return null;
     }
     if (at < 0) continue;
-    const { changed } = lookOf(paths[at]!);
+    const { changed } = await lookOf(paths[at]!, storage);
     if (changed !== last) [last, since] = [changed, now];
     // One that still grows after all this time is taken as it is: half a dump tells more than none.
     if (now - since >= STILL_MS || now - asked > appearMs + growMs) return paths[at]!;

@@ -1,8 +1,9 @@
 /** The logs that patterns name, followed as they grow: iterations with their times, and failures, a few a minute. */
-import { lstatSync, readdirSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { LiveLogLines, type LogFailureLine, type LogIteration, type Writer } from "./log-lines.ts";
 import { LogTail, tailTrouble } from "./log-tail.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 /** Files are looked for once in so many ticks. */
 const LOOK_EVERY = 5;
@@ -52,6 +53,7 @@ interface Followed {
 
 export class LogFollower {
   readonly #patterns: readonly string[];
+  readonly #storage: SlowStorage;
   readonly #files = new Map<string, Followed>();
   readonly #seen = new Map<string, Seen>();
   readonly #told = new Set<string>();
@@ -62,39 +64,65 @@ export class LogFollower {
   #nowMs = 0;
   #iterations: (LogIteration & { readonly path: string })[] = [];
   #failures: LogFailure[] = [];
+  #rows: LogRow[] = [];
+  #troubles: string[] = [];
+  #isReading = false;
 
-  constructor(patterns: readonly string[]) {
+  constructor(patterns: readonly string[], storage: SlowStorage) {
     this.#patterns = patterns;
+    this.#storage = storage;
   }
 
-  tick(nowMs: number): LogTick {
-    this.#nowMs = nowMs;
-    const troubles: string[] = [];
-    if (this.#ticks % LOOK_EVERY === 0) this.#look(troubles);
-    this.#ticks++;
-    for (const one of this.#files.values()) {
-      const skipped = one.tail.skipped;
-      one.quietTicks = one.tail.poll() ? 0 : one.quietTicks + 1;
-      if (one.quietTicks === REST_TICKS) one.lines.rest();
-      if (one.tail.skipped > skipped)
-        this.#tell(`${one.tail.path}: grows faster than it is read; parts are skipped`, troubles);
-    }
-    const rows = this.#rows();
-    const failures = this.#failures;
+  /** What was read since the last call. */
+  take(): LogTick {
+    const [rows, failures, troubles] = [this.#rows, this.#failures, this.#troubles];
+    this.#rows = [];
     this.#failures = [];
+    this.#troubles = [];
     return { rows, failures, troubles };
   }
 
-  /** The last bytes of the logs of some ranks, or of all. */
-  ends(ranks: readonly number[] | null, bytes: number): { path: string; bytes: Buffer }[] {
-    return [...this.#files.values()].flatMap(({ tail, lines }) => {
-      if (ranks !== null && lines.fileRank >= 0 && !ranks.includes(lines.fileRank)) return [];
+  /** Reads what is new in all files, unless that is under way already. Never rejects. */
+  async read(nowMs: number): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#nowMs = nowMs;
+    if (this.#ticks % LOOK_EVERY === 0) await this.#look();
+    this.#ticks++;
+    for (const one of this.#files.values()) {
+      const { tail, lines } = one;
+      const skipped = tail.skipped;
       try {
-        return [{ path: tail.path, bytes: tail.end(bytes) }];
-      } catch {
-        return [];
+        const isNew = await this.#storage.read(tail.path, () => tail.poll());
+        one.quietTicks = isNew ? 0 : one.quietTicks + 1;
+        if (one.quietTicks === REST_TICKS) lines.rest();
+      } catch (error) {
+        this.#tell(tailTrouble(tail.path, error));
       }
-    });
+      if (tail.skipped > skipped)
+        this.#tell(`${tail.path}: grows faster than it is read; parts are skipped`);
+    }
+    this.#makeRows();
+    this.#isReading = false;
+  }
+
+  /** The last bytes of the logs of some ranks, or of all. */
+  async ends(
+    ranks: readonly number[] | null,
+    bytes: number,
+  ): Promise<{ path: string; inode: string; bytes: Buffer }[]> {
+    const found: { path: string; inode: string; bytes: Buffer }[] = [];
+    for (const { tail, lines } of this.#files.values()) {
+      if (ranks !== null && lines.fileRank >= 0 && !ranks.includes(lines.fileRank)) continue;
+      const { path, inode } = tail;
+      try {
+        const end = await this.#storage.read(path, () => tail.end(bytes));
+        found.push({ path, inode, bytes: end });
+      } catch (error) {
+        this.#tell(tailTrouble(path, error));
+      }
+    }
+    return found;
   }
 
   close(): void {
@@ -102,64 +130,75 @@ export class LogFollower {
     this.#files.clear();
   }
 
-  #look(troubles: string[]): void {
+  async #look(): Promise<void> {
     const inodes = new Set([...this.#files.values()].map(({ tail }) => tail.inode));
     const present = new Set<string>();
+    let isWhole = true;
     for (const pattern of this.#patterns) {
-      const { paths, isCut } = expandPattern(pattern, MOST_FILES);
-      if (isCut) this.#tell(`${pattern}: matches more files than are followed`, troubles);
-      if (paths.length === 0) this.#tell(`${pattern}: no such file yet`, troubles);
-      for (const path of paths) {
-        present.add(path);
-        if (this.#files.has(path)) continue;
-        if (this.#files.size >= MOST_FILES) {
-          this.#tell(`more than ${MOST_FILES} logs: the others are not followed`, troubles);
-          continue;
+      try {
+        const found = await this.#storage.read(pattern, () => expandPattern(pattern, MOST_FILES));
+        if (found.isCut) this.#tell(`${pattern}: matches more files than are followed`);
+        if (found.paths.length === 0) this.#tell(`${pattern}: no such file yet`);
+        for (const path of found.paths) {
+          present.add(path);
+          await this.#follow(path, inodes);
         }
-        this.#follow(path, inodes, troubles);
+      } catch (error) {
+        isWhole = false;
+        this.#tell(tailTrouble(pattern, error));
       }
     }
     // Gone under its name, and nobody writes it any more.
-    for (const [path, { tail, quietTicks }] of this.#files) {
+    for (const [path, { tail, quietTicks }] of isWhole ? this.#files : []) {
       if (present.has(path) || quietTicks < LOOK_EVERY) continue;
       tail.close();
       this.#files.delete(path);
     }
   }
 
-  #follow(path: string, inodes: ReadonlySet<string>, troubles: string[]): void {
+  async #follow(path: string, inodes: Set<string>): Promise<void> {
+    if (this.#files.has(path)) return;
+    if (this.#files.size >= MOST_FILES) {
+      this.#tell(`more than ${MOST_FILES} logs: the others are not followed`);
+      return;
+    }
     const lines = new LiveLogLines(
       path,
       (one) => this.#iterations.push({ ...one, path }),
       (one) => this.#failure(path, one),
     );
+    const tail = new LogTail(
+      path,
+      (line) => lines.line(line),
+      (inode, read) => this.#rotated.set(inode, read),
+    );
     try {
-      const tail = new LogTail(
-        path,
-        (line) => lines.line(line),
-        (inode, read) => this.#rotated.set(inode, read),
-      );
-      // A file that is rotated to another name that the pattern takes as well is read under its first.
-      if (inodes.has(tail.inode)) {
-        tail.close();
-        return;
-      }
-      const read = this.#rotated.get(tail.inode);
-      if (read !== undefined) tail.skipTo(read);
-      else if (this.#ticks === 0) tail.skipTo();
-      this.#files.set(path, { tail, lines, quietTicks: 0 });
+      await this.#storage.read(path, async () => {
+        await tail.open();
+        const read = this.#rotated.get(tail.inode);
+        if (read !== undefined) await tail.skipTo(read);
+        else if (this.#ticks === 0) await tail.skipTo("end");
+      });
     } catch (error) {
-      this.#tell(tailTrouble(path, error), troubles);
+      tail.close();
+      this.#tell(tailTrouble(path, error));
+      return;
     }
+    // A file that is rotated to another name that the pattern takes as well is read under its first.
+    if (inodes.has(tail.inode)) {
+      tail.close();
+      return;
+    }
+    inodes.add(tail.inode);
+    this.#files.set(path, { tail, lines, quietTicks: 0 });
   }
 
-  #rows(): LogRow[] {
-    const rows: LogRow[] = [];
+  #makeRows(): void {
     const touched = new Set<Seen>();
     for (const one of this.#iterations) {
       const key = `${one.path} ${one.rank} ${one.local}`;
       const seen = this.#seen.get(key);
-      rows.push(this.#row(one, seen));
+      this.#rows.push(this.#row(one, seen));
       const next = seen ?? { iteration: -1, stampMs: NaN, batchMs: NaN, batchIteration: -1 };
       next.iteration = one.iteration;
       next.stampMs = one.stampMs;
@@ -174,7 +213,6 @@ export class LogFollower {
       seen.batchIteration = seen.iteration;
     }
     this.#iterations = [];
-    return rows;
   }
 
   #row(one: LogIteration & { path: string }, before: Seen | undefined): LogRow {
@@ -205,10 +243,10 @@ export class LogFollower {
     share.untold = 0;
   }
 
-  #tell(line: string, troubles: string[]): void {
+  #tell(line: string): void {
     if (this.#told.has(line) || this.#told.size > 10_000) return;
     this.#told.add(line);
-    troubles.push(line);
+    this.#troubles.push(line);
   }
 }
 
@@ -222,7 +260,7 @@ interface GlobResult {
 }
 
 /** Files that a pattern names: "*" and "?" within a name, at any depth of the path that the pattern spells out. */
-export function expandPattern(pattern: string, most: number): GlobResult {
+export async function expandPattern(pattern: string, most: number): Promise<GlobResult> {
   const parts = resolve(pattern).split("/").slice(1);
   let folders = ["/"];
   let looked = 0;
@@ -236,7 +274,7 @@ export function expandPattern(pattern: string, most: number): GlobResult {
         next.push(join(folder, part));
         continue;
       }
-      for (const name of namesIn(folder)) {
+      for (const name of await namesIn(folder)) {
         if (++looked > MOST_NAMES || next.length >= most) {
           isCut = true;
           break;
@@ -244,7 +282,12 @@ export function expandPattern(pattern: string, most: number): GlobResult {
         if (wanted.test(name)) next.push(join(folder, name));
       }
     }
-    folders = isLast ? next.filter(isThere) : next;
+    folders = next;
+    // One after the other: where storage hangs, one thread does.
+    if (isLast) {
+      folders = [];
+      for (const path of next) if (await isThere(path)) folders.push(path);
+    }
   }
   return { paths: folders.sort(), isCut };
 }
@@ -258,17 +301,17 @@ function expressionOf(part: string): RegExp {
   return new RegExp(`^${part.startsWith("*") || part.startsWith("?") ? "(?!\\.)" : ""}${source}$`);
 }
 
-function namesIn(folder: string): string[] {
+async function namesIn(folder: string): Promise<string[]> {
   try {
-    return readdirSync(folder).sort();
+    return (await readdir(folder)).sort();
   } catch {
     return [];
   }
 }
 
-function isThere(path: string): boolean {
+async function isThere(path: string): Promise<boolean> {
   try {
-    lstatSync(path);
+    await lstat(path);
     return true;
   } catch {
     return false;

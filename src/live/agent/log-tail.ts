@@ -2,7 +2,8 @@
  * Follows the end of one growing log: what was there before is skipped, a file that was rotated away is read to its end,
  * one that was cut is read from its start. Reads are bounded; a log that grows faster than that loses its middle.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { constants } from "node:fs";
+import { open, stat, type FileHandle } from "node:fs/promises";
 import { LineSplitter } from "../../base/lines.ts";
 import { openingError } from "./ring-file.ts";
 
@@ -15,7 +16,8 @@ const NEWLINE = 10;
 
 export class LogTail {
   readonly path: string;
-  #fd = -1;
+  #file: FileHandle | null = null;
+  #isClosed = false;
   #inode = "";
   #offset = 0;
   #isPartial = false;
@@ -25,7 +27,7 @@ export class LogTail {
   /** Bytes that were skipped because they came too fast. */
   skipped = 0;
 
-  /** Throws where it cannot be opened. `onRotated`: a file was read to its end and has lost its name to another. */
+  /** `onRotated`: a file was read to its end and has lost its name to another. */
   constructor(
     path: string,
     onLine: (line: string) => void,
@@ -34,7 +36,6 @@ export class LogTail {
     this.path = path;
     this.#onRotated = onRotated;
     this.#lines = new LineSplitter(onLine, LINE_BYTES);
-    this.#open();
   }
 
   get inode(): string {
@@ -42,62 +43,64 @@ export class LogTail {
   }
 
   /** What is there already was read before, or is none of ours: only what comes is. */
-  skipTo(offset = fstatSync(this.#fd).size): void {
-    const { size } = fstatSync(this.#fd);
+  async skipTo(wanted: number | "end"): Promise<void> {
+    const file = await this.open();
+    const { size } = await file.stat();
+    const offset = wanted === "end" ? size : wanted;
     // Shorter than what was read of it: another file with its number.
     if (offset > size || offset === 0) return;
     this.#offset = offset;
     const last = Buffer.alloc(1);
-    readSync(this.#fd, last, 0, 1, offset - 1);
+    await file.read(last, 0, 1, offset - 1);
     // The rest of a line whose beginning was skipped says nothing.
     this.#isPartial = last[0] !== NEWLINE;
   }
 
   close(): void {
-    if (this.#fd >= 0) closeSync(this.#fd);
-    this.#fd = -1;
+    this.#isClosed = true;
+    this.#closeFile();
+  }
+
+  #closeFile(): void {
+    void this.#file?.close().catch(() => {});
+    this.#file = null;
   }
 
   /** Reads what is new; whether there was any. Never throws. */
-  poll(): boolean {
+  async poll(): Promise<boolean> {
     try {
-      if (this.#fd < 0) this.#open();
-      const isNew = this.#readNew();
-      return this.#followRotation() || isNew;
+      const isNew = await this.#readNew(await this.open());
+      return (await this.#followRotation()) || isNew;
     } catch {
       return false;
     }
   }
 
   /** The last bytes of the file, from the start of a line on. */
-  end(most: number): Buffer {
-    if (this.#fd < 0 || most <= 0) return Buffer.alloc(0);
-    const { size } = fstatSync(this.#fd);
-    const from = Math.max(0, size - most);
-    const bytes = Buffer.alloc(size - from);
-    const got = bytes.length === 0 ? 0 : readSync(this.#fd, bytes, 0, bytes.length, from);
-    const whole = bytes.subarray(0, got);
-    return from === 0 ? whole : whole.subarray(whole.indexOf(NEWLINE) + 1);
+  async end(most: number): Promise<Buffer> {
+    return this.#file === null || most <= 0 ? Buffer.alloc(0) : await endOf(this.#file, most);
   }
 
-  /** Never a link, which could lead anywhere; never waits, as for a pipe. */
-  #open(): void {
-    const fd = openSync(
+  /** Throws where it cannot be opened. Never a link, which could lead anywhere; never waits, as for a pipe. */
+  async open(): Promise<FileHandle> {
+    if (this.#file !== null) return this.#file;
+    const file = await open(
       this.path,
       constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
     );
-    const info = fstatSync(fd, { bigint: true });
-    if (!info.isFile()) {
-      closeSync(fd);
+    const info = await file.stat({ bigint: true });
+    if (this.#isClosed || !info.isFile()) {
+      await file.close();
       throw new Error("is not a plain file");
     }
-    this.#fd = fd;
+    this.#file = file;
     this.#inode = `${info.dev} ${info.ino}`;
     this.#offset = 0;
+    return file;
   }
 
-  #readNew(): boolean {
-    const { size } = fstatSync(this.#fd);
+  async #readNew(file: FileHandle): Promise<boolean> {
+    const { size } = await file.stat();
     if (size < this.#offset) {
       this.#offset = 0;
       this.#isPartial = false;
@@ -113,10 +116,10 @@ export class LogTail {
     const isNew = this.#offset < end;
     while (this.#offset < end) {
       const want = Math.min(CHUNK, end - this.#offset);
-      const got = readSync(this.#fd, this.#buffer, 0, want, this.#offset);
-      if (got === 0) break;
-      this.#offset += got;
-      this.#push(this.#buffer.subarray(0, got));
+      const { bytesRead } = await file.read(this.#buffer, 0, want, this.#offset);
+      if (bytesRead === 0) break;
+      this.#offset += bytesRead;
+      this.#push(this.#buffer.subarray(0, bytesRead));
     }
     return isNew;
   }
@@ -132,23 +135,33 @@ export class LogTail {
   }
 
   /** Whether another file has taken the name, and something of it was read. */
-  #followRotation(): boolean {
+  async #followRotation(): Promise<boolean> {
     let inode: string;
     try {
-      const info = statSync(this.path, { bigint: true });
+      const info = await stat(this.path, { bigint: true });
       inode = `${info.dev} ${info.ino}`;
     } catch {
       // Moved away, and nothing in its place yet: whoever has it open may still write.
       return false;
     }
-    if (inode === this.#inode || this.#offset < fstatSync(this.#fd).size) return false;
+    const file = await this.open();
+    if (inode === this.#inode || this.#offset < (await file.stat()).size) return false;
     this.#lines.end();
     this.#onRotated(this.#inode, this.#offset);
-    this.close();
+    this.#closeFile();
     this.#isPartial = false;
-    this.#open();
-    return this.#readNew();
+    return await this.#readNew(await this.open());
   }
+}
+
+/** The last bytes of a file, from the start of a line on. */
+export async function endOf(file: FileHandle, most: number): Promise<Buffer> {
+  const { size } = await file.stat();
+  const from = Math.max(0, size - most);
+  const bytes = Buffer.alloc(size - from);
+  const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
+  const whole = bytes.subarray(0, bytesRead);
+  return from === 0 ? whole : whole.subarray(whole.indexOf(NEWLINE) + 1);
 }
 
 export function tailTrouble(path: string, error: unknown): string {

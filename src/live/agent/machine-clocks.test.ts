@@ -15,6 +15,7 @@ import { ringsOf } from "./select-run.ts";
 import { end, IdleProcesses } from "../../../test/support/live/process.ts";
 import { startTicksOf, TestRing, type TestRingOptions } from "../../../test/support/live/ring.ts";
 import { RunWatcher } from "./run-watcher.ts";
+import { SlowStorage } from "./slow-storage.ts";
 
 const S = 1_000_000_000n;
 const HOUR = 3600n * S;
@@ -111,6 +112,7 @@ describe("on a machine that booted a minute ago", () => {
     const began = machine.monotonicNs() - S;
     python.append({ kind: KIND.iteration, a: 0, issuedNs: began, endedNs: began + S / 2n });
     const node = ringNode({
+      storage: new SlowStorage(),
       folders: () => [folder],
       logs: [],
       job: null,

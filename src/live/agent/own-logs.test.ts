@@ -3,7 +3,8 @@ import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { inodeOf, ownLogs } from "./own-logs.ts";
+import { ownLogs } from "./own-logs.ts";
+import { SlowStorage } from "./slow-storage.ts";
 
 let folder: string;
 const processes: ChildProcess[] = [];
@@ -28,17 +29,20 @@ function opened(name: string, text: string, flags = "a"): { fd: number; path: st
   return { fd: openSync(path, flags), path };
 }
 
-const find = (
+const find = async (
   ranks: { rank: number; pid: number }[],
   most = 1 << 20,
   known = new Set<string>(),
 ) => {
-  const { files, troubles } = ownLogs(ranks, most, known, "/proc");
+  const { files, troubles } = await ownLogs(ranks, most, known, {
+    proc: "/proc",
+    storage: new SlowStorage(),
+  });
   return { files: files.map(({ name, bytes }) => `${name}: ${bytes.toString()}`), troubles };
 };
 
 describe("logs in the hands of processes", () => {
-  it("are a rank's own, or shared by several, each read once and from the start of a line", () => {
+  it("are a rank's own, or shared by several, each read once and from the start of a line", async () => {
     const own = opened("stderr.log", "first\nsecond\nthird\n");
     const shared = opened("train.log", "all\n");
     const ranks = [
@@ -47,21 +51,21 @@ describe("logs in the hands of processes", () => {
     ];
     closeSync(own.fd);
     closeSync(shared.fd);
-    expect(find(ranks, 15)).toEqual({
+    expect(await find(ranks, 15)).toEqual({
       files: ["train.log: all\n", "rank3.stderr.log: second\nthird\n"],
       troubles: [],
     });
-    const known = new Set([inodeOf(statSync(own.path))]);
-    expect(find(ranks, 15, known).files).toEqual(["train.log: all\n"]);
+    const known = new Set([`${statSync(own.path).dev} ${statSync(own.path).ino}`]);
+    expect((await find(ranks, 15, known)).files).toEqual(["train.log: all\n"]);
   });
 
-  it("are not looked for behind a terminal or nothing, and that is said", () => {
+  it("are not looked for behind a terminal or nothing, and that is said", async () => {
     const ranks = [
       { rank: 0, pid: writer("ignore") },
       { rank: 1, pid: writer("ignore") },
       { rank: 2, pid: 4_000_000 },
     ];
-    expect(find(ranks)).toEqual({
+    expect(await find(ranks)).toEqual({
       files: [],
       troubles: [
         "rank 0, 1: output goes to /dev/null, not to a file; name its log with --log",
@@ -70,11 +74,11 @@ describe("logs in the hands of processes", () => {
     });
   });
 
-  it("are none where the file is open for reading only: it may be one that its user may not read", () => {
+  it("are none where the file is open for reading only: it may be one that its user may not read", async () => {
     const other = opened("secret", "not ours\n", "r");
     const ranks = [{ rank: 0, pid: writer(other.fd) }];
     closeSync(other.fd);
-    expect(find(ranks)).toEqual({
+    expect(await find(ranks)).toEqual({
       files: [],
       troubles: [
         "rank 0: output goes to a file that it does not write, not to a file; name its log with --log",
@@ -100,7 +104,9 @@ describe("logs in the hands of processes", () => {
         // Not there yet.
       }
     }
-    expect(find([{ rank: 0, pid }]).files).toEqual(["rank0.launcher.log: of the launcher\n"]);
+    expect((await find([{ rank: 0, pid }])).files).toEqual([
+      "rank0.launcher.log: of the launcher\n",
+    ]);
     process.kill(pid, "SIGKILL");
   });
 });

@@ -2,28 +2,26 @@
  * The logs that ranks write, found by what their processes have open: descriptors 1 and 2. Nobody has to name them. Where a
  * rank writes into a pipe, its launcher is looked at; where nothing is a file, that is said.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  readSync,
-  type Stats,
-} from "node:fs";
+import { constants, readFileSync, readlinkSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { endOf } from "./log-tail.ts";
 import { parentOf } from "./process-state.ts";
 import { openingError } from "./ring-file.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 /** Descriptors of a launcher, and of its launcher, are looked at where a rank writes into a pipe. */
 const MOST_PARENTS = 3;
-const NEWLINE = 10;
 
 export interface OwnLogs {
   /** A rank's own file is named after the rank; one that several share keeps its name. */
   readonly files: readonly { readonly name: string; readonly bytes: Buffer }[];
   readonly troubles: readonly string[];
+}
+
+interface Place {
+  readonly proc: string;
+  readonly storage: SlowStorage;
 }
 
 interface OpenFile {
@@ -35,16 +33,16 @@ interface OpenFile {
 }
 
 /** The last bytes of each file; `known` are inodes ("dev ino") of logs that are followed anyway. */
-export function ownLogs(
+export async function ownLogs(
   ranks: readonly { readonly rank: number; readonly pid: number }[],
   mostBytes: number,
   known: ReadonlySet<string>,
-  proc: string,
-): OwnLogs {
+  { proc, storage }: Place,
+): Promise<OwnLogs> {
   const files = new Map<string, OpenFile>();
   const elsewhere = new Map<string, number[]>();
   for (const { rank, pid } of ranks) {
-    const { found, others } = outputsOf(pid, proc);
+    const { found, others } = await outputsOf(pid, { proc, storage });
     for (const one of found) {
       const file = files.get(one.key) ?? { ...one, ranks: new Set() };
       file.ranks.add(rank);
@@ -63,7 +61,7 @@ export function ownLogs(
     try {
       const [only] = writers;
       const name = writers.size === 1 ? `rank${only}.${basename(path)}` : basename(path);
-      const bytes = endOf(descriptor, mostBytes);
+      const bytes = await storage.read(path, () => readEnd(descriptor, mostBytes));
       if (bytes.length > 0) ends.push({ name, bytes });
     } catch (error) {
       troubles.push(`${path}: ${openingError(error)}`);
@@ -75,22 +73,29 @@ export function ownLogs(
 type Output = Omit<OpenFile, "ranks">;
 
 /** Of the process, or of the nearest of those that started it. */
-function outputsOf(pid: number, proc: string): { found: Output[]; others: string[] } {
+async function outputsOf(
+  pid: number,
+  place: Place,
+): Promise<{ found: Output[]; others: string[] }> {
   let others: string[] = [];
   for (let [one, step] = [pid, 0]; one > 1 && step <= MOST_PARENTS; step++) {
-    const outputs = [1, 2].map((fd) => outputOf(one, fd, proc));
+    const outputs = [await outputOf(one, 1, place), await outputOf(one, 2, place)];
     const found = outputs.filter((output) => typeof output !== "string");
     if (found.length > 0) return { found, others };
     if (step === 0) others = [...new Set(outputs.filter((output) => typeof output === "string"))];
     // A terminal, or nothing at all, is where output ends; only a pipe has somebody behind it.
     if (!others.includes("a pipe")) break;
-    one = parentOf(one, proc);
+    one = parentOf(one, place.proc);
   }
   return { found: [], others };
 }
 
 /** The file, or what it is instead. */
-function outputOf(pid: number, fd: number, proc: string): Output | string {
+async function outputOf(
+  pid: number,
+  fd: number,
+  { proc, storage }: Place,
+): Promise<Output | string> {
   const descriptor = join(proc, String(pid), "fd", String(fd));
   let path: string;
   try {
@@ -107,20 +112,22 @@ function outputOf(pid: number, fd: number, proc: string): Output | string {
   // Read by us, who may read more than the process: only what it has open for writing is its output.
   if (!isWritten(pid, fd, proc)) return "a file that it does not write";
   try {
-    const open = openSync(descriptor, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const info = fstatSync(open);
-      return info.isFile() ? { key: inodeOf(info), path, descriptor } : "no plain file";
-    } finally {
-      closeSync(open);
-    }
+    const inode = await storage.read(path, () => inodeAt(descriptor));
+    return inode === null ? "no plain file" : { key: inode, path, descriptor };
   } catch (error) {
     return `a file that cannot be read (${openingError(error)})`;
   }
 }
 
-export function inodeOf({ dev, ino }: Pick<Stats, "dev" | "ino">): string {
-  return `${dev} ${ino}`;
+/** As LogTail names it; null for what is no plain file. */
+async function inodeAt(descriptor: string): Promise<string | null> {
+  const file = await open(descriptor, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const info = await file.stat({ bigint: true });
+    return info.isFile() ? `${info.dev} ${info.ino}` : null;
+  } finally {
+    await file.close();
+  }
 }
 
 function isWritten(pid: number, fd: number, proc: string): boolean {
@@ -137,16 +144,11 @@ function isWritten(pid: number, fd: number, proc: string): boolean {
 /** Opened to name a file, not to read or write it: anybody may, of any file (open(2)). */
 const O_PATH = 0o10000000;
 
-function endOf(descriptor: string, most: number): Buffer {
-  const fd = openSync(descriptor, constants.O_RDONLY | constants.O_NONBLOCK);
+async function readEnd(descriptor: string, most: number): Promise<Buffer> {
+  const file = await open(descriptor, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const { size } = fstatSync(fd);
-    const from = Math.max(0, size - most);
-    const bytes = Buffer.alloc(size - from);
-    const got = bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, from);
-    const whole = bytes.subarray(0, got);
-    return from === 0 ? whole : whole.subarray(whole.indexOf(NEWLINE) + 1);
+    return await endOf(file, most);
   } finally {
-    closeSync(fd);
+    await file.close();
   }
 }

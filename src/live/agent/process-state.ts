@@ -1,7 +1,9 @@
 /** What Linux tells of a process: its state, what it waits in, its environment (proc(5)). */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import type { SlowStorage } from "./slow-storage.ts";
 
 /** A process that says so itself this recently is alive, whatever its number means in our namespace. */
 const FRESH_HEARTBEAT_NS = 5_000_000_000n;
@@ -161,7 +163,21 @@ function waitsIn(pid: number, proc: string): string {
 
 /** Null where we may not see it. */
 export function environmentOf(pid: number, proc = "/proc"): ReadonlyMap<string, string> | null {
-  const all = read(join(proc, String(pid), "environ"));
+  return environment(read(join(proc, String(pid), "environ")));
+}
+
+/** The same of a process that may hang: the kernel then may not give its memory out. */
+export async function readEnvironment(
+  pid: number,
+  storage: SlowStorage,
+  proc = "/proc",
+): Promise<ReadonlyMap<string, string> | null> {
+  const path = join(proc, String(pid), "environ");
+  const all = await storage.read(path, () => readFile(path, "latin1")).catch(() => null);
+  return environment(all);
+}
+
+function environment(all: string | null): ReadonlyMap<string, string> | null {
   if (all === null) return null;
   const words = all.slice(0, MOST_ENVIRONMENT).split("\0");
   return new Map(

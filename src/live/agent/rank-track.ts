@@ -202,7 +202,8 @@ export class RankTrack {
         recvMs,
         issueMs,
       });
-      work?.add(this.rank, one, this.#python, this.#native);
+      const [python, native] = [this.#python, this.#native];
+      work?.add({ rank: this.rank, one, python, native, operators, sums });
       sent++;
     }
     this.#waiting.splice(0, sent);

@@ -1,6 +1,7 @@
 /** NCCL's RAS, asked where a job's processes say it listens: its answer as a file, or why there is none. */
-import { environmentOf } from "./process-state.ts";
+import { readEnvironment } from "./process-state.ts";
 import { askRas, RAS_PORT, rasAddress, type RasOptions } from "./ras-client.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 export interface RasFile {
   readonly file: { readonly name: string; readonly bytes: Buffer } | null;
@@ -8,9 +9,14 @@ export interface RasFile {
 }
 
 /** "host:port", as the environment of one of the processes says. */
-export function rasWords(pids: readonly number[], proc = "/proc"): string {
+export async function rasWords(
+  pids: readonly number[],
+  storage: SlowStorage,
+  proc = "/proc",
+): Promise<string> {
   for (const pid of pids) {
-    const address = pid > 0 ? environmentOf(pid, proc)?.get("NCCL_RAS_ADDR") : undefined;
+    const words = pid > 0 ? await readEnvironment(pid, storage, proc) : null;
+    const address = words?.get("NCCL_RAS_ADDR");
     if (address) return address;
   }
   return process.env["NCCL_RAS_ADDR"] || `localhost:${RAS_PORT}`;
@@ -40,10 +46,11 @@ export async function rasAnswerAt(
 /** Within some time, whatever the other side does. */
 export async function rasAnswer(
   pids: readonly number[],
+  storage: SlowStorage,
   proc: string,
   limitMs: number,
 ): Promise<RasFile> {
-  const words = rasWords(pids, proc);
+  const words = await rasWords(pids, storage, proc);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<RasFile>((resolve) => {
     const trouble = `RAS at ${words}: no answer within ${limitMs / 1000} s`;

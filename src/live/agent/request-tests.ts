@@ -9,23 +9,33 @@ import { readSmall } from "./evidence.ts";
 import { nameOf } from "./request-stacks.ts";
 import { openingError } from "./ring-file.ts";
 import { changedSince, sidecarsOf } from "./sidecars.ts";
+import type { SlowStorage } from "./slow-storage.ts";
+
+const MOST_PROFILE = 48 << 20;
 
 /** `rings`: those of the run on this machine, of the ranks that take part. */
 export async function requestTests(
   request: ValidateRequest | ProfileRequest,
   rings: readonly FoundRing[],
+  storage: SlowStorage,
 ): Promise<AgentReply> {
   const python = rings.filter((ring) => ring.header.writer === "python" && isAlive(ring));
   if (python.length === 0)
     return refused("no process with the Python probe here: nobody can be asked");
   if (request.ask === "profile")
-    return requested(python, profileRequest(request.steps), /\.kineto\.json(\.gz)?$/, request);
+    return requested(
+      python,
+      profileRequest(request.steps),
+      /\.kineto\.json(\.gz)?$/,
+      request,
+      storage,
+    );
   const { atIteration, gemm, ring, tree, repeats, mb, limitMs, group } = request;
   const tests = { atIteration, gemm, ring, tree, repeats, mb, limitS: limitMs / 1000 };
   const asked = validationRequest({ ...tests, ranks: rankRuns(group) });
   if (asked === null)
     return refused(`${count(group.length, "rank")} without a pattern do not fit into a request`);
-  return requested(python, asked, /\.validation\.json$/, request);
+  return requested(python, asked, /\.validation\.json$/, request, storage);
 }
 
 async function requested(
@@ -33,6 +43,7 @@ async function requested(
   request: Request,
   ending: RegExp,
   { waitMs }: { readonly waitMs: number },
+  storage: SlowStorage,
 ): Promise<AgentReply> {
   const before = sidecarsOf(rings);
   const { asked, troubles: unwritten } = ask(rings, request);
@@ -41,14 +52,16 @@ async function requested(
     ...unwritten.map(({ ring, why }) => `${nameOf(ring)}: ${why}`),
     ...silent.map(({ ring }) => `${nameOf(ring)} did not answer within ${waitMs / 1000} s`),
   ];
-  const files = changedSince(before, rings, ending).flatMap((path) => {
+  const files: { name: string; bytes: Buffer }[] = [];
+  for (const path of changedSince(before, rings, ending)) {
     try {
-      return [{ name: basename(path), bytes: readSmall(path) }];
+      // Half a trace cannot be read.
+      const bytes = await readSmall(path, storage, MOST_PROFILE, true);
+      files.push({ name: basename(path), bytes });
     } catch (error) {
       troubles.push(`${basename(path)}: ${openingError(error)}`);
-      return [];
     }
-  });
+  }
   return { kind: "evidence", files, troubles };
 }
 

@@ -17,6 +17,8 @@ import { ringNode, type RingNodeOptions } from "./ring-node.ts";
 import { inspectRing } from "./ring-file.ts";
 import { end, IdleProcesses } from "../../../test/support/live/process.ts";
 import { nowNs, olderMachine, TestRing } from "../../../test/support/live/ring.ts";
+import { until } from "../../../test/support/until.ts";
+import { SlowStorage } from "./slow-storage.ts";
 
 const MS = 1_000_000n;
 const ALL_REDUCE = 1;
@@ -39,6 +41,7 @@ afterEach(() => {
 
 function start(options: Partial<RingNodeOptions> = {}): Node {
   const node = ringNode({
+    storage: new SlowStorage(),
     folders: () => [folder],
     logs: [],
     job: null,
@@ -266,17 +269,22 @@ describe("rows of iterations", () => {
     ]);
   });
 
-  it("come from the log where no iteration is marked, and it is said once where there is neither", () => {
+  it("come from the log where no iteration is marked, and it is said once where there is neither", async () => {
     const native = new TestRing({ on: olderMachine, folder, rank: 0, job: "llama" });
     native.communicator(0, "world", 2);
     const log = join(folder, "rank0.log");
     writeFileSync(log, "iteration 1/ 9 | elapsed time per iteration (ms): 500.0 |\n");
-    const node = start({ logs: [join(folder, "rank*.log")] });
+    const storage = new CountingStorage();
+    const node = start({ logs: [join(folder, "rank*.log")], storage });
     expect(points(node.tick(1000))).toEqual([]);
+    // The pattern, the file, its end.
+    await until(() => storage.done === 3);
     writeFileSync(log, " iteration 2/ 9 | elapsed time per iteration (ms): 512.5 |\n", {
       flag: "a",
     });
-    expect(points(node.tick(2000))).toMatchObject([
+    expect(points(node.tick(2000))).toEqual([]);
+    await until(() => storage.done === 4);
+    expect(points(node.tick(3000))).toMatchObject([
       { rank: 0, iteration: 2, ms: 512.5, collective: NaN },
     ]);
     const silent = start();
@@ -387,8 +395,10 @@ describe("requests", () => {
     rank.step(201, 100, [{ issued: 1, started: 2 }]);
     mkdirSync(join(folder, "logs"));
     writeFileSync(join(folder, "logs", "rank1.log"), `${"old line\n".repeat(500)}the end\n`);
-    const node = start({ logs: [join(folder, "logs", "*.log")] });
+    const storage = new CountingStorage();
+    const node = start({ logs: [join(folder, "logs", "*.log")], storage });
     node.tick(Date.now());
+    await until(() => storage.done === 3);
     const request = { ask: "evidence", ranks: [1], records: 100, stacks: true, logBytes: 20 };
     const reply = await asked(node, request);
     if (reply.kind !== "evidence") throw new Error(reply.kind);
@@ -413,6 +423,50 @@ describe("requests", () => {
     expect(python.series![0]!.iteration.at(-1)).toBe(201);
   });
 });
+
+it("reports and gives its rings out while the storage of logs does not answer", async () => {
+  const rank = new Rank({ rank: 1, records: 1024 });
+  rank.step(1, 100, STEP);
+  const storage = new HungStorage(1);
+  const node = start({ logs: [join(folder, "*.log")], storage });
+  expect(points(node.tick(1000))).toHaveLength(1);
+  rank.step(2, 100, STEP);
+  const reports = node.tick(2000);
+  expect(points(reports)).toHaveLength(1);
+  expect(reports.filter(({ kind }) => kind === "beat")).toHaveLength(1);
+  const about = { job: "llama", run: "c-0000000000000abc", ranks: [1] };
+  const reply = await node.answer({
+    ask: "evidence",
+    ...about,
+    records: 64,
+    stacks: true,
+    logBytes: 100,
+  });
+  if (reply.kind !== "evidence") throw new Error(reply.kind);
+  expect(reply.files.map(({ name }) => name)).toHaveLength(2);
+  await until(() => {
+    node.tick(3000);
+    return troubles.some((line) => line.includes("*.log: its storage does not answer"));
+  });
+});
+
+class HungStorage extends SlowStorage {
+  override read(key: string): Promise<never> {
+    return super.read(key, () => new Promise<never>(() => {}));
+  }
+}
+
+class CountingStorage extends SlowStorage {
+  done = 0;
+
+  override async read<T>(key: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await super.read(key, work);
+    } finally {
+      this.done++;
+    }
+  }
+}
 
 describe("runs", () => {
   it("that begin again under the same name are others", async () => {

@@ -28,6 +28,7 @@ import { requestTests } from "./request-tests.ts";
 import { RunTrack } from "./run-track.ts";
 import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
+import type { SlowStorage } from "./slow-storage.ts";
 
 const HANG_NS = 30e9;
 /** Runs that are over and whose rings may still be asked for. */
@@ -50,6 +51,8 @@ export interface RingNodeOptions {
   readonly keepNs: number;
   readonly memoryBytes: number;
   readonly machine: Machine;
+  /** Where logs and dumps are read. */
+  readonly storage: SlowStorage;
   /** A line for whoever runs the agent; each once until it changes. */
   onTrouble(this: void, line: string): void;
   readonly stacksMs?: number;
@@ -82,7 +85,7 @@ class RingNode implements Node {
 
   constructor(options: RingNodeOptions) {
     this.#options = options;
-    this.#logs = new LogFollower(options.logs);
+    this.#logs = new LogFollower(options.logs, options.storage);
     this.#logJob = options.job === null ? null : new LogJob(options.job);
     this.#memory = new MemoryBudget(options.memoryBytes);
   }
@@ -132,6 +135,7 @@ class RingNode implements Node {
       return await requestTests(
         request,
         track.ringsOf(ranks).map(({ ring }) => ring),
+        this.#options.storage,
       );
     } catch (error) {
       return refused(cutText(errorText(error), SAYS));
@@ -153,7 +157,9 @@ class RingNode implements Node {
 
   #tick(nowMs: number): Report[] {
     this.#memory.count([...this.#watchers.values()].flatMap(({ followers }) => followers));
-    const { rows, failures, troubles } = this.#logs.tick(nowMs);
+    const { rows, failures, troubles } = this.#logs.take();
+    // For the next look: nothing here waits for storage.
+    void this.#logs.read(nowMs);
     for (const line of troubles) this.#say(line);
     const reports: Report[] = [];
     const present = new Set<string>();
@@ -263,6 +269,7 @@ class RingNode implements Node {
         rings,
         machine: this.#options.machine,
         extend: (ring, copy) => own.watcher.extend(ring, copy),
+        storage: this.#options.storage,
         logEnds: (bytes) => this.#logs.ends(request.ranks, bytes),
         ...(this.#options.stacksMs === undefined ? {} : { stacksMs: this.#options.stacksMs }),
       });

@@ -51,16 +51,19 @@ describe("a summary of real rings", () => {
   const healthy = summaryOf("none", 1);
 
   it("has each iteration's parts, and no products where none are traced", () => {
-    const { parts, synchronizations, flops } = healthy;
+    const { parts, synchronizations, shapes, programs } = healthy;
     expect(parts.step!.count.reduce((sum, one) => sum + one, 0)).toBeGreaterThan(50);
     expect(Object.keys(parts)).toEqual([
       "step",
       "dataloader",
       "garbage-collection",
       "synchronization",
+      "own",
+      "issue-latency",
     ]);
     expect(synchronizations).toBeCloseTo(1, 1);
-    expect(flops).toBe(0);
+    expect(shapes).toEqual([]);
+    expect(programs.length).toBeGreaterThan(0);
   });
 
   it("shows a loader that takes 200 ms longer in the second half", () => {

@@ -1,6 +1,7 @@
 /**
  * What the ranks of a run spend their iterations on, from their rings, summed up over some seconds (model/work-summary.ts):
- * loading, collections and waits for the GPU from Python's ring, traced matrix products from the native one.
+ * loading, collections and waits for the GPU from Python's ring; time outside communication, issue latencies and traced matrix
+ * products from the native one.
  */
 import {
   HEADER,
@@ -13,12 +14,16 @@ import {
 import { callPurpose } from "../../model/probe.ts";
 import {
   histogramOf,
+  MOST_PROGRAMS,
+  MOST_SHAPES,
   WORK_PARTS,
+  type ShapeTimes,
   type WorkPart,
   type WorkSummary,
 } from "../../model/work-summary.ts";
 import type { RingFollower } from "./follow-ring.ts";
 import type { IndexedIteration } from "./iteration-index.ts";
+import { COLLECTIVE, type IterationSums, type KeptOperators } from "./kept-operators.ts";
 import { text, whole } from "./ring-header.ts";
 
 const INTERVAL_MS = 15_000;
@@ -27,27 +32,37 @@ const MOST_ROWS = 8192;
 /** Records of a rank that are looked at for one iteration. */
 const MOST_RECORDS = 65_536;
 
+/** Shapes and programs that are told apart in an interval, and times of one shape. */
+const MOST_KINDS = 256;
+const MOST_TIMES = 2048;
+
 type HostPart = "dataloader" | "garbage-collection" | "synchronization";
+
+/** An iteration of a rank that is over, with the rings that hold its records; null for what the rank does not have. */
+export interface RankIteration {
+  readonly rank: number;
+  readonly one: IndexedIteration;
+  readonly python: RingFollower | null;
+  readonly native: RingFollower | null;
+  readonly operators: KeptOperators | null;
+  readonly sums: IterationSums | null;
+}
 
 export class WorkTally {
   readonly #ranks = new Map<number, HostWork>();
   #values = noValues();
+  #shapes = new Map<string, number[]>();
+  #programs = new Map<string, number>();
   #waits = 0;
-  #flops = 0;
   #rows = 0;
   #sinceMs = -Infinity;
   #last: WorkSummary | null = null;
 
-  /** An iteration of a rank that is over, with the rings that hold its records. */
-  add(
-    rank: number,
-    one: IndexedIteration,
-    python: RingFollower | null,
-    native: RingFollower | null,
-  ): void {
+  add({ rank, one, python, native, operators, sums }: RankIteration): void {
     if (this.#rows >= MOST_ROWS) return;
     this.#rows++;
-    this.#values.step.push((one.endNs - one.startNs) / 1e6);
+    const stepMs = (one.endNs - one.startNs) / 1e6;
+    this.#values.step.push(stepMs);
     if (python) {
       const host = this.#ranks.get(rank) ?? new HostWork();
       this.#ranks.set(rank, host);
@@ -55,10 +70,15 @@ export class WorkTally {
       for (const [part, value] of ms) this.#values[part].push(value);
       this.#waits += waits;
     }
-    const products = native && productsOf(native, one);
-    if (!products) return;
-    this.#values.products.push(products.ms);
-    this.#flops += products.flops;
+    if (native) this.#addProducts(native, one);
+    if (!operators?.isWhole || !sums || operators.count === 0) return;
+    const ownMs = stepMs - sums.collectiveMs - sums.sendMs - sums.recvMs;
+    if (!Number.isNaN(ownMs)) this.#values.own.push(Math.max(0, ownMs));
+    const latencyMs = issueLatency(operators);
+    if (latencyMs !== null) this.#values["issue-latency"].push(latencyMs);
+    const program = programOf(operators);
+    if (this.#programs.size < MOST_KINDS || this.#programs.has(program))
+      this.#programs.set(program, (this.#programs.get(program) ?? 0) + 1);
   }
 
   /** The last interval that is over; null before the first. `nowMs` by any clock that only goes forward. */
@@ -71,13 +91,81 @@ export class WorkTally {
       interval: Math.floor(nowMs),
       parts: Object.fromEntries(parts.map((part) => [part, histogramOf(values[part])])),
       synchronizations: this.#waits / this.#rows,
-      flops: this.#flops / this.#rows,
+      shapes: this.#topShapes(),
+      programs: this.#steadyPrograms(),
     };
     this.#values = noValues();
-    this.#waits = this.#flops = this.#rows = 0;
+    this.#shapes = new Map();
+    this.#programs = new Map();
+    this.#waits = this.#rows = 0;
     this.#sinceMs = nowMs;
     return this.#last;
   }
+
+  #addProducts(native: RingFollower, { first, behind }: IndexedIteration): void {
+    const { kept } = native;
+    for (let ticket = first; ticket < Math.min(behind, first + MOST_RECORDS); ticket++) {
+      const place = native.placeOf(ticket);
+      if (place < 0 || kept[place + RECORD.kind] !== KIND.matrix) continue;
+      const startedNs = whole(kept, place + RECORD.startedNs);
+      const endedNs = whole(kept, place + RECORD.endedNs);
+      if (startedNs === 0 || endedNs < startedNs) continue;
+      const m = kept.readUInt32LE(place + RECORD.a);
+      const n = kept.readUInt32LE(place + RECORD.a + 4);
+      const k = kept.readUInt32LE(place + RECORD.b);
+      const shape = `${m}x${n}x${k}x${Math.max(1, kept.readInt32LE(place + RECORD.c))}`;
+      const times = this.#shapes.get(shape);
+      if (times && times.length < MOST_TIMES) times.push((endedNs - startedNs) / 1e6);
+      else if (!times && this.#shapes.size < MOST_KINDS)
+        this.#shapes.set(shape, [(endedNs - startedNs) / 1e6]);
+    }
+  }
+
+  #topShapes(): ShapeTimes[] {
+    const sum = (times: readonly number[]): number => times.reduce((all, ms) => all + ms, 0);
+    return [...this.#shapes]
+      .sort((a, b) => sum(b[1]) - sum(a[1]))
+      .slice(0, MOST_SHAPES)
+      .map(([shape, times]) => ({ shape, ms: histogramOf(times) }));
+  }
+
+  /** Those that came again and again; a job whose sizes change all the time has none. */
+  #steadyPrograms(): string[] {
+    return [...this.#programs]
+      .filter(([, count]) => count > 1)
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, MOST_PROGRAMS)
+      .map(([program]) => program)
+      .sort();
+  }
+}
+
+/** The median of its collectives; null where the GPU's starts are not known. */
+function issueLatency({ bytes, at, op, count }: KeptOperators): number | null {
+  const ns: number[] = [];
+  for (let i = 0; i < count; i++) {
+    if (op[i] !== COLLECTIVE) continue;
+    const startedNs = whole(bytes, at[i]! + RECORD.startedNs);
+    const issuedNs = whole(bytes, at[i]! + RECORD.issuedNs);
+    if (startedNs > 0) ns.push(Math.max(0, startedNs - issuedNs));
+  }
+  if (ns.length === 0) return null;
+  ns.sort((a, b) => a - b);
+  return ns[ns.length >> 1]! / 1e6;
+}
+
+/** FNV-1a over what is communicated, in its order. */
+function programOf({ bytes, at, op, count }: KeptOperators): string {
+  let hash = 0x811c9dc5;
+  const add = (word: number): void => void (hash = Math.imul(hash ^ word, 0x01000193) >>> 0);
+  for (let i = 0; i < count; i++) {
+    const place = at[i]!;
+    add(op[i]!);
+    add(bytes[place + RECORD.func]!);
+    add(bytes.readUInt32LE(place + RECORD.a));
+    add(bytes.readUInt32LE(place + RECORD.a + 4));
+  }
+  return `${count}-${hash.toString(36)}`;
 }
 
 function noValues(): Record<WorkPart, number[]> {
@@ -86,7 +174,8 @@ function noValues(): Record<WorkPart, number[]> {
     dataloader: [],
     "garbage-collection": [],
     synchronization: [],
-    products: [],
+    own: [],
+    "issue-latency": [],
   };
 }
 
@@ -154,29 +243,4 @@ class HostWork {
     // What waits for other ranks is no work of this one.
     return purpose === "communication" ? null : purpose;
   }
-}
-
-/** null where none is traced. */
-function productsOf(
-  native: RingFollower,
-  { first, behind }: IndexedIteration,
-): { readonly ms: number; readonly flops: number } | null {
-  const { kept } = native;
-  let found = false;
-  let ns = 0;
-  let flops = 0;
-  for (let ticket = first; ticket < Math.min(behind, first + MOST_RECORDS); ticket++) {
-    const place = native.placeOf(ticket);
-    if (place < 0 || kept[place + RECORD.kind] !== KIND.matrix) continue;
-    const startedNs = whole(kept, place + RECORD.startedNs);
-    const endedNs = whole(kept, place + RECORD.endedNs);
-    if (startedNs === 0 || endedNs < startedNs) continue;
-    found = true;
-    ns += endedNs - startedNs;
-    const m = kept.readUInt32LE(place + RECORD.a);
-    const n = kept.readUInt32LE(place + RECORD.a + 4);
-    const k = kept.readUInt32LE(place + RECORD.b);
-    flops += 2 * m * n * k * Math.max(1, kept.readInt32LE(place + RECORD.c));
-  }
-  return found ? { ms: ns / 1e6, flops } : null;
 }

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import type { Simulation } from "../../simulate/cluster/times.ts";
 import { LiveRing } from "./live-ring.ts";
 import type { RankGroup } from "./rank-groups.ts";
-import { RankTape } from "./rank-tape.ts";
+import { CALL_NAMES, PRODUCT_NAMES, RankTape } from "./rank-tape.ts";
 import type { StageOperators } from "./stage-operators.ts";
 
 /** Iterations that a native ring holds at least. */
 const ITERATIONS = 32;
-const PYTHON_RECORDS = 1024;
+const PYTHON_RECORDS = 4096;
 const MOST_RECORDS = 65_536;
 
 export interface LiveRankOptions {
@@ -62,6 +62,7 @@ export async function startRank(options: LiveRankOptions): Promise<LiveRank> {
       madeAtNs: clocks.realtimeNs,
       monotonicNs: clocks.monotonicNs,
       records,
+      names: writer === "python" ? CALL_NAMES : PRODUCT_NAMES,
       communicators:
         writer === "python"
           ? []
@@ -76,7 +77,8 @@ export async function startRank(options: LiveRankOptions): Promise<LiveRank> {
     return ring;
   };
   try {
-    const wanted = 2 ** Math.ceil(Math.log2(layout.count * ITERATIONS));
+    // And room for traced products.
+    const wanted = 2 ** Math.ceil(Math.log2(1.5 * layout.count * ITERATIONS));
     const native = open("native", Math.min(MOST_RECORDS, wanted));
     const python = open("python", PYTHON_RECORDS);
     const commOf = new Map(groups.map(({ role }, comm) => [role, comm]));

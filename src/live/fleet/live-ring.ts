@@ -21,6 +21,8 @@ export interface LiveRingOptions extends RingAbout {
   readonly startTicks: number;
   readonly records: number;
   readonly monotonicNs: bigint;
+  /** Of calls, by their place in the table. */
+  readonly names?: readonly string[];
   readonly communicators: readonly {
     readonly id: bigint;
     readonly rank: number;
@@ -77,6 +79,7 @@ export class LiveRing {
     this.#put64(HEADER.processStartTicks, startTicks);
     this.#view.setInt32(HEADER.localRank, gpu, true);
     for (const { id, rank, size, name } of communicators) this.#writer.comm(id, rank, size, name);
+    for (const name of options.names ?? []) this.#writer.name(name);
     this.#put64(HEADER.heartbeatNs, this.#madeNs);
     // Whole or not at all: whoever looks for rings meanwhile must not find half a header.
     const unready = `${path}.new`;
@@ -163,6 +166,14 @@ export class LiveRing {
   testsDone(number: number): void {
     this.#view.setUint32(HEADER.validationAnswered, number, true);
     this.#write(HEADER.validationAnswered, 4);
+  }
+
+  /** Nobody here can profile: answered without a trace. */
+  refuseProfile(): void {
+    const number = this.#read(HEADER.profileWanted, 4).readUInt32LE();
+    if (number === this.#view.getUint32(HEADER.profileAnswered, true)) return;
+    this.#view.setUint32(HEADER.profileAnswered, number, true);
+    this.#write(HEADER.profileAnswered, 4);
   }
 
   #read(at: number, length: number): Buffer {

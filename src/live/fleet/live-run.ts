@@ -2,12 +2,14 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterSpec } from "../../simulate/cluster/spec.ts";
-import { moment, thisMachine } from "../agent/process-state.ts";
+import type { IterationTimes } from "../../simulate/cluster/times.ts";
+import { moment, thisMachine, type Machine } from "../agent/process-state.ts";
 import { fateOf } from "./fault-board.ts";
 import { flightOf, type Flight } from "./flight.ts";
 import { startRank, type LiveRank } from "./live-rank.ts";
 import { PlayedJob } from "./played-job.ts";
 import { rankGroups } from "./rank-groups.ts";
+import { RankWorkPlan, type RankWork } from "./rank-work.ts";
 import { parsedTests, simulatedReport } from "./simulated-tests.ts";
 import { stageOperators } from "./stage-operators.ts";
 
@@ -20,8 +22,12 @@ export interface LiveRunOptions {
   readonly runNumber: number;
   /** Folders of the machines are made below it. */
   readonly folder: string;
+  /** Whose clocks it goes by; this machine's by default. */
+  readonly machine?: Machine;
 }
 
+/** Ranks of a job whose work beside communication is played: of more, one machine cannot keep pace. */
+const MOST_WORKING = 256;
 const BEAT_NS = 1e9;
 const EXCEPTION = 1;
 
@@ -32,28 +38,42 @@ export class LiveRun {
   readonly ranks: readonly LiveRank[];
   /** When the job began, CLOCK_MONOTONIC in nanoseconds. */
   readonly startNs: number;
+  readonly #machine: Machine;
   #flights: Flight[] = [];
   readonly #looked = new Map<number, number>();
+  readonly #plans: readonly RankWorkPlan[] | null;
+  /** By rank: when it was done with the last iteration, simulated. */
+  #endNs: Float64Array;
 
   private constructor(
     played: PlayedJob,
     machines: LiveRun["machines"],
     run: string,
     ranks: readonly LiveRank[],
+    machine: Machine,
     startNs: number,
   ) {
+    this.#machine = machine;
     this.played = played;
     this.machines = machines;
     this.run = run;
     this.ranks = ranks;
     this.startNs = startNs;
+    const { simulation } = played;
+    this.#endNs = new Float64Array(ranks.length);
+    this.#plans =
+      ranks.length > MOST_WORKING
+        ? null
+        : ranks.map(({ rank }) => new RankWorkPlan(simulation, rank));
   }
 
   static async start(options: LiveRunOptions): Promise<LiveRun> {
-    const { spec, everyMs, speed, job, runNumber, folder } = options;
+    const { spec, everyMs, speed, job, runNumber, folder, machine = thisMachine() } = options;
     const run = `run-${runNumber.toString(36)}`;
-    const machine = thisMachine();
-    const clocks = moment(machine);
+    // A clock that is set stands still meanwhile.
+    const clocks = options.machine
+      ? { realtimeNs: machine.realtimeNs(), monotonicNs: machine.monotonicNs() }
+      : moment(machine);
     const startMs = Number(clocks.realtimeNs / 1000n) / 1000;
     const played = new PlayedJob({ spec, everyMs, speed, startMs });
     const { simulation, groups } = played;
@@ -87,16 +107,18 @@ export class LiveRun {
       await Promise.all(ranks.map(closeRank));
       throw error;
     }
-    return new LiveRun(played, machines, run, ranks, Number(clocks.monotonicNs));
+    return new LiveRun(played, machines, run, ranks, machine, Number(clocks.monotonicNs));
   }
 
-  /** Writes everything that has happened by now, CLOCK_MONOTONIC in nanoseconds. */
-  step(nowNs = Number(process.hrtime.bigint())): void {
+  /** Writes everything that has happened by now. */
+  step(nowNs = Number(this.#machine.monotonicNs())): void {
     const { played } = this;
     const nowMs = played.startedMs + (nowNs - this.startNs) / 1e6;
     for (let times = played.next(nowMs); times !== null; times = played.next(nowMs)) {
       const zeroNs = this.startNs + (played.wallMs(0) - played.startedMs) * 1e6;
-      this.#flights.push(flightOf(times, zeroNs, played.scale, this.#flights.at(-1) ?? null));
+      const work = this.#workOf(times);
+      const before = this.#flights.at(-1) ?? null;
+      this.#flights.push(flightOf(times, zeroNs, played.scale, before, work));
     }
     const struck = played.isHung ? played.board.struckIn(played.last!.iteration) : null;
     let oldest = Infinity;
@@ -114,6 +136,15 @@ export class LiveRun {
     );
   }
 
+  /** Before the engine goes on, because its arrays are reused. */
+  #workOf(times: IterationTimes): readonly RankWork[] | null {
+    const { board } = this.played;
+    if (this.#plans === null) return null;
+    const work = this.#plans.map((plan, rank) => plan.of(times, this.#endNs[rank]!, board.specs));
+    this.#endNs = Float64Array.from(times.rankEndNs);
+    return work;
+  }
+
   /** Processes end and rings are removed; folders stay, agents look into them. */
   async close(): Promise<void> {
     await Promise.all(this.ranks.map(closeRank));
@@ -121,7 +152,7 @@ export class LiveRun {
 
   /** All ranks end as a job that is done: in order. */
   finish(): void {
-    const nowNs = Number(process.hrtime.bigint());
+    const nowNs = Number(this.#machine.monotonicNs());
     for (const one of this.ranks) {
       if (one.isStruck) continue;
       for (const ring of one.rings) ring.end("exit", 0, nowNs, "");
@@ -148,6 +179,7 @@ export class LiveRun {
     if (isStruck || this.#looked.get(rank) === tape.iteration) return;
     this.#looked.set(rank, tape.iteration);
     const ring = rings.at(-1)!;
+    ring.refuseProfile();
     const wanted = ring.testsWanted;
     if (wanted === null) return;
     const tests = parsedTests(wanted.text);
@@ -155,7 +187,8 @@ export class LiveRun {
     if (tests && over < tests.atIteration) return;
     if (tests && over === tests.atIteration) {
       const { simulation, board } = this.played;
-      const report = simulatedReport(simulation, board.specs, rank, tests, Date.now());
+      const nowMs = Number(this.#machine.realtimeNs()) / 1e6;
+      const report = simulatedReport(simulation, board.specs, rank, tests, nowMs);
       const path = `${ring.path}.validation.json`;
       writeFileSync(`${path}.part`, JSON.stringify(report), { mode: 0o600 });
       renameSync(`${path}.part`, path);
@@ -168,7 +201,7 @@ export class LiveRun {
     if (one.isStruck) return;
     for (const ring of one.rings) {
       if (nowNs - ring.beatNs < BEAT_NS) continue;
-      ring.beat(nowNs, BigInt(Date.now()) * 1_000_000n);
+      ring.beat(nowNs, this.#machine.realtimeNs());
     }
   }
 }

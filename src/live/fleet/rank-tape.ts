@@ -1,10 +1,11 @@
 /**
  * Plays a rank's part into its two rings: each operator is appended when its CPU issues it, and changed when it starts
- * and ends. What never comes in the simulation never comes here, and so a hang looks like one.
+ * and ends; calls of its CPU when they are over. What never comes in the simulation never comes here, and so a hang looks like one.
  */
 import { FLAG, KIND, NONE } from "../../ingest/probe-ring/layout.ts";
 import type { Flight } from "./flight.ts";
-import type { LiveRing } from "./live-ring.ts";
+import type { LiveRecord, LiveRing } from "./live-ring.ts";
+import type { HostCall, TracedProduct } from "./rank-work.ts";
 import { COLLECTIVE, type StageOperators } from "./stage-operators.ts";
 
 export interface RankTapeOptions {
@@ -16,6 +17,22 @@ export interface RankTapeOptions {
   readonly native: LiveRing;
   readonly python: LiveRing;
 }
+
+/** Names of calls as the probe has them, by their place in the Python ring's table. */
+export const CALL_NAMES = ["torch.utils.data@DataLoader.__next__", "torch.cuda@synchronize"];
+export const PRODUCT_NAMES = ["cublasLtMatmul"];
+const NAME_OF: Readonly<Record<HostCall, number>> = { load: 0, synchronize: 1, collect: NONE };
+
+const NO_RECORD = {
+  func: 0,
+  dtype: 255,
+  flags: 0,
+  group: NONE,
+  a: 0,
+  b: 0,
+  c: 0,
+  endedNs: 0,
+};
 
 export class RankTape {
   readonly rank: number;
@@ -31,6 +48,7 @@ export class RankTape {
   /** Operators under way: ticket, and what is still to come (0: has come). */
   #open = { ticket: [] as number[], startNs: [] as number[], endNs: [] as number[] };
   #place = 0;
+  #call = 0;
   #iteration = 1;
   /** Ticket of the iteration that goes on; -1 between two. */
   #iterationTicket = -1;
@@ -79,28 +97,62 @@ export class RankTape {
       if (Number.isNaN(issuedNs)) continue;
       if (issuedNs > nowNs) {
         this.#isStuck = issuedNs === Infinity;
+        this.#playCalls(flight, nowNs);
         return false;
       }
+      const product = flight.work?.[this.rank]!.products.get(this.#layout.op[this.#place]!);
+      if (product) this.#trace(product, issuedNs, flight, nowNs);
       this.#issue(this.#place, issuedNs, startNs[at]!, endNs[at]!, nowNs);
     }
+    this.#playCalls(flight, nowNs);
     if (flight.endNs[this.rank]! > nowNs) return false;
     this.python.ended(this.#iterationTicket, flight.endNs[this.rank]!);
     this.#iterationTicket = -1;
     this.#iteration = flight.iteration + 1;
-    this.#place = 0;
+    this.#place = this.#call = 0;
     return true;
+  }
+
+  #playCalls({ work, at }: Flight, nowNs: number): void {
+    const calls = work?.[this.rank]!.calls ?? [];
+    for (; this.#call < calls.length; this.#call++) {
+      const { what, fromNs, toNs } = calls[this.#call]!;
+      if (at(toNs) > nowNs) return;
+      this.python.append({
+        ...NO_RECORD,
+        kind: what === "collect" ? KIND.collection : KIND.pythonCall,
+        group: NAME_OF[what],
+        issuedNs: at(fromNs),
+        startedNs: at(fromNs),
+        endedNs: at(toNs),
+      });
+    }
+  }
+
+  #trace(
+    { m, n, k, startNs, endNs }: TracedProduct,
+    issuedNs: number,
+    { at }: Flight,
+    nowNs: number,
+  ): void {
+    const record = {
+      ...NO_RECORD,
+      kind: KIND.matrix,
+      flags: FLAG.shim | FLAG.gpuStart | FLAG.gpuEnd,
+      group: 0,
+      a: m + n * 2 ** 32,
+      b: k,
+      c: 1,
+      issuedNs,
+    };
+    this.#append(record, at(startNs), at(endNs), nowNs);
   }
 
   #beginIteration({ iteration, beginNs }: Flight): void {
     this.#iterationTicket = this.python.append({
+      ...NO_RECORD,
       kind: KIND.iteration,
-      func: 0,
-      dtype: 255,
-      flags: 0,
-      group: NONE,
       a: iteration,
-      b: 0,
-      c: 0,
       issuedNs: beginNs[this.rank]!,
       startedNs: beginNs[this.rank]!,
       endedNs: 0,
@@ -112,7 +164,7 @@ export class RankTape {
     const isCollective = code[place] === COLLECTIVE;
     const counts = isCollective ? this.#collectives : this.#transfers;
     const group = this.#commOf.get(role[place]!)!;
-    const ticket = this.native.append({
+    const record = {
       kind: isCollective ? KIND.collective : KIND.p2p,
       func: func[place]!,
       dtype: dtype[place]!,
@@ -123,10 +175,21 @@ export class RankTape {
       // Stages are ranks of a pipeline's group.
       c: Math.max(0, peerStage[place]!),
       issuedNs,
-      startedNs: startNs <= nowNs ? startNs : 0,
-      endedNs: endNs <= nowNs ? endNs : 0,
-    });
+    };
+    this.#append(record, startNs, endNs, nowNs);
     this.native.issued(group, isCollective);
+  }
+
+  /** With what has come of it by now; the rest follows. */
+  #append(
+    record: Omit<LiveRecord, "startedNs" | "endedNs">,
+    startNs: number,
+    endNs: number,
+    nowNs: number,
+  ): void {
+    const startedNs = startNs <= nowNs ? startNs : 0;
+    const endedNs = endNs <= nowNs ? endNs : 0;
+    const ticket = this.native.append({ ...record, startedNs, endedNs });
     if (endNs <= nowNs) return;
     this.#open.ticket.push(ticket);
     this.#open.startNs.push(startNs <= nowNs ? 0 : startNs);

@@ -2,13 +2,15 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { DataFolder } from "./data-folder.ts";
+import { DataFolder, disposable, keepEvidence } from "./data-folder.ts";
+import { diagnoseEnvironment } from "./diagnose-incident.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-data-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const MB = 1 << 20;
 const DAYS = ["2026-01-01-hang", "2026-01-02-crash", "2026-01-03-hang"];
+const LATER = ["2026-01-04", "2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08"];
 
 /** A disk of 20 MB on which every incident's evidence takes 5. */
 function small(name: string): { data: DataFolder; evidence: string } {
@@ -16,7 +18,8 @@ function small(name: string): { data: DataFolder; evidence: string } {
   for (const day of DAYS) mkdirSync(join(evidence, day), { recursive: true });
   const freeBytes = (): Promise<number> =>
     Promise.resolve((20 - 5 * readdirSync(evidence).length) * MB);
-  return { data: new DataFolder({ folder, evidence, freeBytes }), evidence };
+  const sizeBytes = (): Promise<number> => Promise.resolve(5 * MB);
+  return { data: new DataFolder({ folder, evidence, freeBytes, sizeBytes }), evidence };
 }
 
 describe("DataFolder", () => {
@@ -27,10 +30,32 @@ describe("DataFolder", () => {
     expect(data.says).toBeNull();
   });
 
-  it("says that there is no room even then", async () => {
+  it("keeps all where removing it would not make room", async () => {
     const { data, evidence } = small("b");
     expect(await data.makeRoom(15 * MB)).toBe(false);
-    expect(readdirSync(evidence)).toEqual([]);
+    expect(readdirSync(evidence)).toEqual(DAYS);
+  });
+
+  it("stops where removing evidence does not free the disk", async () => {
+    const { evidence } = small("d");
+    const freeBytes = (): Promise<number> => Promise.resolve(MB);
+    const sizeBytes = (): Promise<number> => Promise.resolve(9 * MB);
+    const data = new DataFolder({ folder, evidence, freeBytes, sizeBytes });
+    expect(await data.makeRoom(MB)).toBe(false);
+    expect(readdirSync(evidence)).toEqual(DAYS.slice(1));
+  });
+
+  it("removes what proved nothing before older evidence of incidents, the newest aside", async () => {
+    const { evidence } = small("e");
+    for (const day of LATER) mkdirSync(join(evidence, day));
+    for (const day of [DAYS[0]!, DAYS[2]!, LATER[2]!]) await keepEvidence(join(evidence, day));
+    expect(await disposable(evidence)).toEqual([
+      DAYS[1],
+      LATER[0],
+      DAYS[0],
+      DAYS[2],
+      ...LATER.slice(1),
+    ]);
   });
 
   it("says that it is full while it is, by the disk or by what could not be written", async () => {
@@ -49,4 +74,9 @@ describe("DataFolder", () => {
     expect(other.failed(new Error("ENOSPC: no space left on device, write"))).toBe(true);
     expect(other.says).toMatch(/^the data folder is full: incidents are kept in memory/);
   });
+});
+
+it("settings for the user's own diagnoses are not the service's", () => {
+  const all = { PATH: "/bin", FAULTLINE_DIAGNOSE_STORE: "mine", FAULTLINE_CONFIG: "mine.json" };
+  expect(diagnoseEnvironment(all)).toEqual({ PATH: "/bin", FAULTLINE_CONFIG: "" });
 });

@@ -2,7 +2,7 @@
  * Room in the data folder. When it runs out, the service goes on from memory: the oldest evidence goes first, new evidence
  * is read from a temporary folder and not kept, and people see that on the page and in /healthz.
  */
-import { readdir, rm, statfs } from "node:fs/promises";
+import { access, lstat, readdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 
@@ -16,6 +16,7 @@ export interface DataFolderOptions {
   readonly evidence: string;
   /** For tests. */
   freeBytes?(this: void, folder: string): Promise<number>;
+  sizeBytes?(this: void, folder: string): Promise<number>;
 }
 
 export class DataFolder {
@@ -60,20 +61,69 @@ export class DataFolder {
     return true;
   }
 
-  /** Removes the oldest evidence until there is room for so many bytes; false where there is none even then. */
+  /**
+   * Removes old evidence until there is room for so many bytes. Where all of it together would not make room, or removing it
+   * does not free the disk, it stays: false.
+   */
   async makeRoom(bytes: number): Promise<boolean> {
-    const { evidence } = this.#options;
+    const { evidence, sizeBytes = sizeBytesOf } = this.#options;
+    const wanted = bytes + RESERVE_BYTES;
     await this.look();
-    if (this.#freeBytes >= bytes + RESERVE_BYTES) return true;
-    const names = await readdir(evidence).catch(() => [] as string[]);
-    for (const name of names.toSorted((a, b) => (a < b ? -1 : 1))) {
-      await rm(join(evidence, name), { recursive: true, force: true });
+    if (this.#freeBytes >= wanted) return true;
+    const folders: { path: string; bytes: number }[] = [];
+    for (const name of await disposable(evidence)) {
+      const path = join(evidence, name);
+      folders.push({ path, bytes: await sizeBytes(path) });
+    }
+    const all = folders.reduce((sum, one) => sum + one.bytes, 0);
+    if (this.#freeBytes + all < wanted) return false;
+    for (const { path, bytes: size } of folders) {
+      const before = this.#freeBytes;
+      await rm(path, { recursive: true, force: true });
       this.#shed++;
       await this.look();
-      if (this.#freeBytes >= bytes + RESERVE_BYTES) return true;
+      if (this.#freeBytes >= wanted) return true;
+      // Somebody else fills the disk, or what is removed stays in a snapshot.
+      if (this.#freeBytes - before < size / 2) return false;
     }
     return false;
   }
+}
+
+/** In a folder of evidence: it is an incident's. Without it, the job went on and nothing was proven. */
+const CONFIRMED = ".confirmed";
+
+/** The newest may be just being looked at. */
+const RECENT = 4;
+
+export async function keepEvidence(folder: string): Promise<void> {
+  await writeFile(join(folder, CONFIRMED), "").catch(() => {});
+}
+
+/** Folders of evidence in the order in which they can go: first what proved nothing, then the oldest. */
+export async function disposable(evidence: string): Promise<string[]> {
+  const names = (await readdir(evidence).catch(() => [] as string[])).sort();
+  const isKept = await Promise.all(
+    names.map((name) =>
+      access(join(evidence, name, CONFIRMED)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  const isUnproven = (_: string, i: number): boolean => !isKept[i] && i < names.length - RECENT;
+  return [...names.filter(isUnproven), ...names.filter((name, i) => !isUnproven(name, i))];
+}
+
+async function sizeBytesOf(folder: string): Promise<number> {
+  let sum = 0;
+  const names = await readdir(folder, { recursive: true }).catch(() => [] as string[]);
+  for (const name of names)
+    sum += await lstat(join(folder, name)).then(
+      ({ blocks }) => 512 * blocks,
+      () => 0,
+    );
+  return sum;
 }
 
 function isFull(text: string): boolean {

@@ -1,6 +1,6 @@
 /** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
@@ -12,6 +12,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import { diagnoseSlowDown } from "../../pipeline/live-slowdown.ts";
 import type { EvidenceReply } from "../wire/messages.ts";
 import { isPicture } from "./bounded-picture.ts";
+import { disposable } from "./data-folder.ts";
 import { type AskAgent, operatorFetcher } from "./fetch-operators.ts";
 import type {
   CollectDecision,
@@ -279,8 +280,7 @@ async function diagnoseFolder(
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,
     killSignal: "SIGKILL",
-    // What a user set for his own calls is not meant for these.
-    env: { ...process.env, FAULTLINE_CONFIG: "" },
+    env: diagnoseEnvironment(process.env),
   } as const;
   const text = await new Promise<string>((resolve, reject) => {
     const [program, ...words] = ownProgram();
@@ -291,6 +291,12 @@ async function diagnoseFolder(
     });
   });
   return { verdict: JSON.parse(text) as Verdict, picture: await pictureOf(report) };
+}
+
+/** What a user set for his own calls is not meant for the service's. */
+export function diagnoseEnvironment(all: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const own = Object.entries(all).filter(([name]) => !name.startsWith("FAULTLINE_DIAGNOSE_"));
+  return { ...Object.fromEntries(own), FAULTLINE_CONFIG: "" };
 }
 
 /** null where there is none: the verdict stands without it. */
@@ -306,9 +312,7 @@ async function pictureOf(report: string): Promise<IncidentPicture | null> {
 }
 
 async function removeOldFolders(parent: string): Promise<void> {
-  const names = (await readdir(parent).catch(() => [] as string[])).toSorted((a, b) =>
-    a < b ? -1 : 1,
-  );
+  const names = await disposable(parent);
   for (const name of names.slice(0, Math.max(0, names.length - MOST_FOLDERS)))
     await rm(join(parent, name), { recursive: true, force: true });
 }

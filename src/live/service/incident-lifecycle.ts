@@ -77,6 +77,7 @@ function pastWords({ kind, verdict, ranks }: Incident): string {
     const because = who ?? (ranks.length > 0 ? rankWords(ranks) : undefined);
     return `the job stood still${because === undefined ? "" : ` because of ${because}`}`;
   }
+  if (kind === "regression") return `the code was slower (${first?.cause ?? "unknown"})`;
   return first ? `${who} was slow (${first.cause})` : "the job was slow";
 }
 
@@ -150,6 +151,14 @@ export function validated(
   return verdict ? confirmed(known, verdict, nowMs) : changed(known, nowMs, {});
 }
 
+/** Windows of a regression are this long, and iterations are told some seconds after they end. */
+const SAME_ONSET_MS = 60_000;
+
+/** Whether a slowdown began with a regression: it is the same trouble. */
+export function beganWith({ onsetMs }: Pick<Incident, "onsetMs">, regressionMs: number): boolean {
+  return onsetMs >= regressionMs - SAME_ONSET_MS;
+}
+
 export function isOpen({ state }: Incident): boolean {
   return state !== "resolved";
 }
@@ -208,7 +217,8 @@ const KINDS: readonly Incident["kind"][] = [
 
 function told(incident: Incident, verdict: Verdict): Partial<Incident> {
   const kind = KINDS.find((each) => each === verdict.kind) ?? incident.kind;
-  const { suspects } = verdict;
+  // All ranks run the code: none of them, and no machine, is the suspect.
+  const suspects = kind === "regression" ? [] : verdict.suspects;
   const machines = suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));
   return {
     kind,

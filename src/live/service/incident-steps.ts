@@ -6,6 +6,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import { culpritLevel } from "./culprit-level.ts";
 import {
   accusesSame,
+  beganWith,
   confirmed,
   culpritWords,
   ended,
@@ -93,6 +94,13 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   state.slowdowns.settle();
   const open = openSlowdowns(state);
   if (!isSure && open.some((one) => one.verdict !== null)) return;
+  // The code is slower since then: whom the search finds slow runs it.
+  if (
+    open.some(
+      (one) => one.kind === "regression" && beganWith({ onsetMs: slowdown.fromMs }, one.onsetMs),
+    )
+  )
+    return;
   const isSameStretch = (one: Incident): boolean => one.fromIteration === slowdown.slowFrom;
   const known =
     open.find((one) => accusesSame(one.verdict, verdict)) ??

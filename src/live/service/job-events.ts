@@ -55,6 +55,10 @@ type JobEventKind =
   | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
   | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
   | { type: "validated"; id: string; validated: Validated }
+  /** The job's code became slower; is as fast as before. */
+  | { type: "regression"; verdict: Verdict; sinceMs: number }
+  | { type: "regression-over" }
+  | { type: "profiled"; id: string; diagnosis: Diagnosis }
   /** Replicas take shares of their own, or equal ones again. */
   | { type: "rebalanced"; isUneven: boolean }
   /** A decision could not be carried out. */
@@ -105,6 +109,15 @@ export interface ValidateDecision {
   readonly limitMs: number;
 }
 
+/** Nothing waits for it. */
+export interface ProfileDecision {
+  readonly do: "profile";
+  readonly run: JobRun;
+  /** Of the incident. */
+  readonly id: string;
+  readonly verdict: Verdict;
+}
+
 export interface PublishDecision {
   readonly do: "publish";
   readonly incident: Incident;
@@ -116,6 +129,7 @@ export type JobDecision =
   | LocalizeDecision
   | CollectDecision
   | ValidateDecision
+  | ProfileDecision
   /** The incident's record is saved, and this is what it was made of. */
   | PublishDecision
   | Readonly<{ do: "record-iterations"; run: JobRun; iterations: readonly JobIteration[] }>

@@ -18,6 +18,7 @@ import {
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState } from "./job-state.ts";
+import { onRegression, onRegressionOver } from "./regression-steps.ts";
 import {
   SlowdownDetector,
   type SlowdownDecision,
@@ -62,6 +63,10 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   collected: onCollected,
   validated: ({ state }, { id, validated, nowMs }) =>
     enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
+  regression: onRegression,
+  "regression-over": onRegressionOver,
+  profiled: ({ state, nowMs: atMs }, { id, diagnosis }) =>
+    enqueue(state, { step: "confirm", which: "slow", id, diagnosis, atMs }),
   rebalanced: ({ state }, { isUneven }) => void (state.isRebalanced = isUneven),
   failed: ({ state }) => void (state.isBusy = false),
 };
@@ -126,7 +131,7 @@ function beginRun({ state }: Turn, report: JobReport): void {
   // The baseline is known: a slowdown that began while no service ran is one.
   if (!slow && baselineMs !== null && baselineMs > 0)
     run.calm(Array.from({ length: KNOWN_LEVEL }, () => baselineMs));
-  if (slow && baselineMs !== null)
+  if (slow && slow.kind !== "regression" && baselineMs !== null)
     state.slowdowns.resume(
       {
         slowFrom: slow.fromIteration ?? 0,

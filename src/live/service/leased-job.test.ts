@@ -77,7 +77,10 @@ class Stage {
         log: () => undefined,
         setTimer: () => () => undefined,
       },
-      actions: { propose: () => Promise.resolve([]) } as unknown as Actions,
+      actions: {
+        propose: () => Promise.resolve([]),
+        runDue: () => Promise.resolve(),
+      } as unknown as Actions,
       detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
@@ -96,6 +99,7 @@ class Stage {
         publish: (incident, { verdict }) => void this.found.push([incident.id, verdict]),
         validate: () => Promise.reject(new Error("nobody is asked")),
         recordIterations: () => undefined,
+        profile: () => Promise.resolve(null),
         trouble: () => undefined,
       },
     });

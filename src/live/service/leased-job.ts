@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { regressionVerdict } from "../../pipeline/live-regression.ts";
 import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
 import type { AgentHello, BeatReport, Report } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
@@ -15,6 +16,7 @@ import {
   missingParts,
   newJobState,
   openIncidents,
+  openSlowdowns,
   savedState,
   wastedGpuMs,
   type DetectionOptions,
@@ -27,12 +29,13 @@ import type {
   JobDecision,
   JobEvent,
   LocalizeDecision,
+  ProfileDecision,
   SaveDecision,
   ValidateDecision,
 } from "./job-events.ts";
 import { machinesOf, placedJobOf, savedMachines, type SavedMachines } from "./job-machines.ts";
 import { reduceJob } from "./job-reducer.ts";
-import { RegressionWatch, savedRegressions } from "./regression-watch.ts";
+import { RegressionWatch } from "./regression-watch.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 import type { Validated } from "./validate-group.ts";
 
@@ -42,6 +45,7 @@ export interface JobEffects {
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
   collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
   validate(this: void, tests: ValidateDecision): Promise<Validated>;
+  profile(this: void, profile: ProfileDecision): Promise<Diagnosis | null>;
   /** The incident's record is saved, and this is what it was made of. */
   publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
   recordIterations(this: void, run: JobRun, iterations: readonly JobIteration[]): void;
@@ -81,23 +85,13 @@ export class LeasedJob {
     this.#options = options;
     this.job = options.lease.job;
     const document = documentOf(options.document);
-    this.#regressions = new RegressionWatch(
-      {
-        save: (incident) => this.writer.save(incident),
-        trouble: (error) => this.#trouble(error),
-      },
-      savedRegressions(options.document),
-    );
+    this.#regressions = new RegressionWatch(options.history, (error) => this.#trouble(error));
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
       unsaved: document?.unsaved ?? [],
       sentAlerts: document?.alerts ?? null,
-      state: () => ({
-        ...this.saved,
-        machines: this.#machines(),
-        regressions: this.#regressions.state,
-      }),
+      state: () => ({ ...this.saved, machines: this.#machines() }),
     });
   }
 
@@ -127,8 +121,7 @@ export class LeasedJob {
 
   /** Open incidents that are saved, the worst first. */
   get open(): readonly Incident[] {
-    const { open } = this.#regressions;
-    return [...openIncidents(this.#state, this.#options.effects.nowMs()), ...(open ? [open] : [])];
+    return openIncidents(this.#state, this.#options.effects.nowMs());
   }
 
   /** The same, and the one that was resolved last. */
@@ -174,7 +167,7 @@ export class LeasedJob {
   tick(): void {
     this.#dispatch({ type: "tick" });
     const nowMs = this.#options.effects.nowMs();
-    if (this.run) this.#regressions.tick(this.run, nowMs);
+    this.#lookForRegression();
     if (nowMs - this.#dueMs < DUE_MS) return;
     this.#dueMs = nowMs;
     for (const incident of this.records)
@@ -184,6 +177,18 @@ export class LeasedJob {
   /** Replicas of the job take other shares of the micro-batches from now on. */
   rebalanced(isUneven: boolean): void {
     this.#dispatch({ type: "rebalanced", isUneven });
+  }
+
+  #lookForRegression(): void {
+    const { run } = this;
+    if (!run) return;
+    const nowMs = this.#options.effects.nowMs();
+    const isOpen = openSlowdowns(this.#state).some(({ kind }) => kind === "regression");
+    const decision = this.#regressions.tick(run, nowMs, isOpen);
+    if (decision?.do === "resolve") this.#dispatch({ type: "regression-over" });
+    if (decision?.do !== "open") return;
+    const verdict = regressionVerdict(run.known().job, decision.found);
+    this.#dispatch({ type: "regression", verdict, sinceMs: decision.found.sinceMs });
   }
 
   /** Waits for what is being carried out. */
@@ -196,7 +201,6 @@ export class LeasedJob {
   /** What was left undone when the last service that held it ended. */
   async recover(): Promise<void> {
     this.writer.flush();
-    if (this.#regressions.open) this.writer.alerts.notify(this.#regressions.open);
     for (const incident of this.records) {
       const recovered = await this.#options.actions.recover(incident);
       this.writer.alerts.notify(recovered);
@@ -255,6 +259,9 @@ export class LeasedJob {
         // Not a step: some iterations pass until the ranks test themselves.
         void this.#validate(decision);
         break;
+      case "profile":
+        void this.#profile(decision);
+        break;
       case "publish":
         effects.publish(decision.incident, decision.diagnosis);
         break;
@@ -278,6 +285,15 @@ export class LeasedJob {
     try {
       const validated = await this.#options.effects.validate(decision);
       this.#dispatch({ type: "validated", id: decision.id, validated });
+    } catch (error) {
+      this.#trouble(error);
+    }
+  }
+
+  async #profile(decision: ProfileDecision): Promise<void> {
+    try {
+      const diagnosis = await this.#options.effects.profile(decision);
+      if (diagnosis) this.#dispatch({ type: "profiled", id: decision.id, diagnosis });
     } catch (error) {
       this.#trouble(error);
     }

@@ -7,7 +7,7 @@ import {
   type SimulatedWork,
 } from "../../../test/support/live/simulated-work.ts";
 import type { FoundRegression } from "../../model/regression.ts";
-import { RegressionDetector, type WorkBaseline } from "./regression-detector.ts";
+import { RegressionDetector, type WorkWindow } from "./regression-detector.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -15,15 +15,22 @@ const HOUR = 60 * MINUTE;
 interface Watched {
   readonly found: readonly (FoundRegression & { readonly atMs: number })[];
   readonly resolvedMs: readonly number[];
-  readonly baseline: WorkBaseline;
+  readonly work: string | null;
+  readonly healthy: readonly WorkWindow[];
 }
 
-function watch(work: SimulatedWork, forMs: number, before: WorkBaseline | null = null): Watched {
+/** `before`: healthy windows of earlier runs, by what they did. */
+function watch(
+  work: SimulatedWork,
+  forMs: number,
+  before: ReadonlyMap<string, readonly WorkWindow[]> = new Map(),
+): Watched {
   const next = simulatedWork(work);
-  const detector = new RegressionDetector("llm 16", before);
+  const detector = new RegressionDetector();
   const found: (FoundRegression & { atMs: number })[] = [];
   const resolvedMs: number[] = [];
-  detector.tick(0);
+  let isOpen = false;
+  detector.tick(0, isOpen);
   for (let fromMs = 0; fromMs < forMs; fromMs += INTERVAL_MS) {
     const nowMs = fromMs + INTERVAL_MS;
     for (const [agent, summary] of next(fromMs)) {
@@ -31,25 +38,28 @@ function watch(work: SimulatedWork, forMs: number, before: WorkBaseline | null =
       // Beats repeat it.
       detector.take(agent, summary, nowMs);
     }
-    const decision = detector.tick(nowMs);
+    const decision = detector.tick(nowMs, isOpen);
+    if (decision?.do === "recall") detector.recall(before.get(decision.work) ?? []);
     if (decision?.do === "open") found.push({ ...decision.found, atMs: nowMs });
     if (decision?.do === "resolve") resolvedMs.push(nowMs);
+    isOpen = (isOpen || decision?.do === "open") && decision?.do !== "resolve";
   }
-  return { found, resolvedMs, baseline: detector.baseline };
+  return { found, resolvedMs, work: detector.work, healthy: detector.healthy };
 }
 
-const PARTS = ["dataloader", "garbage-collection", "synchronization", "products"] as const;
+const PARTS = ["dataloader", "garbage-collection", "synchronization", "products", "own"] as const;
 const CAUSE = {
   dataloader: "dataloader",
   "garbage-collection": "garbage-collection",
   synchronization: "synchronization",
   products: "slow-kernel",
+  own: "slow-kernel",
 } as const;
 const COSTS = [0.06, 0.1, 0.25];
 
 function regressions(): { part: SimulatedRegression["part"]; cost: number; seed: number }[] {
   const all = PARTS.flatMap((part) => COSTS.map((cost) => ({ part, cost })));
-  return Array.from({ length: runs(12, 120) }, (_, k) => ({
+  return Array.from({ length: runs(15, 120) }, (_, k) => ({
     ...all[k % all.length]!,
     seed: 1000 + k,
   }));
@@ -95,14 +105,16 @@ describe("regressions of a running job", () => {
     expect(resolvedMs[0]! - regression.toMs).toBeLessThanOrEqual(2 * MINUTE);
   });
 
-  it("from the first step on are found by what the last run of the job was like", () => {
+  it("from the first step on are found by what earlier runs of the same work were like", () => {
     const seed = 11;
-    const { baseline } = watch({ seed, stepMs: 1500 }, 30 * MINUTE);
+    const { work, healthy } = watch({ seed, stepMs: 1500 }, 30 * MINUTE);
+    expect(work).toBe("first-16 last-16");
+    const before = new Map([[work!, healthy]]);
     const regression = { part: "synchronization", cost: 0.1, fromMs: 0 } as const;
     const again = { seed, stepMs: 1500, regression };
-    expect(watch(again, 10 * MINUTE, baseline).found[0]?.cause).toBe("synchronization");
-    // Another job's windows say nothing.
-    expect(watch(again, 10 * MINUTE, { ...baseline, key: "other 16" }).found).toEqual([]);
-    expect(watch({ seed: 12, stepMs: 1500 }, 30 * MINUTE, baseline).found).toEqual([]);
+    expect(watch(again, 10 * MINUTE, before).found[0]?.cause).toBe("synchronization");
+    // Another layout's windows say nothing.
+    expect(watch({ ...again, ranks: 8 }, 10 * MINUTE, before).found).toEqual([]);
+    expect(watch({ seed: 12, stepMs: 1500 }, 30 * MINUTE, before).found).toEqual([]);
   });
 });

@@ -1,8 +1,9 @@
 /**
  * Whether a running job's code became slower, and by what: summaries of all machines in, decisions out. A regression is an
  * iteration that is longer than all healthy ones for some windows in a row, and a part of it (loading, collections,
- * synchronisation, matrix products) that grew on most machines and explains the growth. Longer iterations that no part explains
- * are not accused here: the search for a slow device has them.
+ * synchronisation, matrix products of the same shapes) that grew on most machines and explains the growth. Where none of these
+ * did and most ranks spend more time outside communication, issue latencies tell whether their CPUs or their kernels are
+ * slower (FLARE §5.2.2). What remains is not accused here: the search for a slow device has it.
  */
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
@@ -12,6 +13,7 @@ import {
   mean,
   merged,
   quantile,
+  type Histogram,
   type WorkPart,
   type WorkSummary,
 } from "../../model/work-summary.ts";
@@ -40,8 +42,11 @@ const COLLECTIONS_EXCEED = 0.05;
 const MORE_COLLECTIONS = 2;
 /** More than this share of the machines that have the part. */
 const BREADTH = 0.5;
-/** The same work: products of another batch or model are no slower kernels. */
-const SAME_FLOPS = 0.02;
+/** Of the share by which iterations grew: by so much products of the same shapes must take longer. */
+const PRODUCTS_EXPLAIN = 0.5;
+/** Issue latencies, of healthy ones: a CPU that is as far ahead of its GPU as before; one that no longer is. */
+const STILL_AHEAD = 0.7;
+const NO_LONGER_AHEAD = 0.5;
 /** Machines that must have been heard in a window, of those known. */
 const LEAST_HEARD = 0.5;
 const FORGOTTEN_MS = 120_000;
@@ -53,18 +58,15 @@ export interface WorkWindow {
   readonly high: Readonly<Partial<Record<WorkPart, number>>>;
   readonly mean: Readonly<Partial<Record<WorkPart, number>>>;
   readonly synchronizations: number;
-  readonly flops: number;
-}
-
-/** What a job of the same name, size and work looked like; kept from run to run. */
-export interface WorkBaseline {
-  readonly key: string;
-  readonly windows: readonly WorkWindow[];
+  /** Median time of a product, by shape. */
+  readonly shapes: Readonly<Record<string, number>>;
 }
 
 export type RegressionDecision =
   | { readonly do: "open"; readonly found: FoundRegression }
   | { readonly do: "resolve" }
+  /** Healthy windows of earlier runs that did the same work would help. */
+  | { readonly do: "recall"; readonly work: string }
   | null;
 
 interface Heard {
@@ -72,42 +74,45 @@ interface Heard {
   atMs: number;
   /** Of the window that goes on. */
   summaries: WorkSummary[];
-  /** By part: the tenth that spends most, in healthy windows and in the last one. */
+  /** By part: what ranks spend on it, in healthy windows and in the last one. */
   healthy: Partial<Record<WorkPart, number>>;
   last: Partial<Record<WorkPart, number>>;
+  shapes: Readonly<Record<string, number>>;
 }
 
-const CAUSES: Readonly<Partial<Record<WorkPart, Cause>>> = {
+/** A part that grew, and how much of the iteration's growth it explains. */
+interface Explanation extends Omit<FoundRegression, "sinceMs" | "stepMs" | "healthyStepMs"> {
+  readonly share: number;
+}
+
+const CAUSES = {
   dataloader: "dataloader",
   "garbage-collection": "garbage-collection",
   synchronization: "synchronization",
-  products: "slow-kernel",
-};
+} as const satisfies Partial<Record<WorkPart, Cause>>;
 
 export class RegressionDetector {
   readonly #agents = new Map<string, Heard>();
-  readonly #key: string;
-  #healthy: WorkWindow[];
-  /** Whether all healthy windows are of an earlier run. */
-  #isOfBefore: boolean;
+  #healthy: WorkWindow[] = [];
   #windowFromMs = -Infinity;
   #windows = 0;
+  #work: string | null = null;
   #high: { readonly sinceMs: number; windows: number } | null = null;
   #calm = 0;
-  #isOpen: boolean;
 
-  /** `isOpen`: a regression was found before the service was started again. */
-  constructor(key: string, baseline: WorkBaseline | null, isOpen = false) {
-    this.#key = key;
-    this.#healthy = baseline?.key === key ? [...baseline.windows].slice(-MOST_HEALTHY) : [];
-    this.#isOfBefore = this.#healthy.length > 0;
-    this.#isOpen = isOpen;
+  /** What the job does, hashed; null before it is known, and where it changes all the time. */
+  get work(): string | null {
+    return this.#work;
   }
 
-  /** For the next run, and for the next service. */
-  get baseline(): WorkBaseline {
-    // As many as tell how windows vary; a document holds them.
-    return { key: this.#key, windows: this.#healthy.slice(-KEPT_WINDOWS) };
+  /** As many as tell how windows vary; empty while there are too few. */
+  get healthy(): readonly WorkWindow[] {
+    return this.#healthy.length < LEAST_HEALTHY ? [] : this.#healthy.slice(-KEPT_WINDOWS);
+  }
+
+  /** Of earlier runs that did the same work. */
+  recall(windows: readonly WorkWindow[]): void {
+    this.#healthy = [...windows, ...this.#healthy].slice(-MOST_HEALTHY);
   }
 
   take(agent: string, summary: WorkSummary, nowMs: number): void {
@@ -115,7 +120,8 @@ export class RegressionDetector {
     if (heard?.interval === summary.interval) return;
     if (!heard) {
       const { interval } = summary;
-      const made = { interval, atMs: nowMs, summaries: [summary], healthy: {}, last: {} };
+      const none = { healthy: {}, last: {}, shapes: {} };
+      const made = { interval, atMs: nowMs, summaries: [summary], ...none };
       this.#agents.set(agent, made);
       return;
     }
@@ -124,65 +130,62 @@ export class RegressionDetector {
     heard.summaries.push(summary);
   }
 
-  tick(nowMs: number): RegressionDecision {
+  /** `isOpen`: whether a regression of the job is open. */
+  tick(nowMs: number, isOpen: boolean): RegressionDecision {
     // A clock that was set back begins a new window.
     if (nowMs < this.#windowFromMs || this.#windowFromMs === -Infinity) this.#windowFromMs = nowMs;
     if (nowMs - this.#windowFromMs < WINDOW_MS) return null;
     const fromMs = this.#windowFromMs;
     this.#windowFromMs = nowMs;
-    return this.#close(fromMs, nowMs);
+    return this.#close(fromMs, nowMs, isOpen);
   }
 
-  #close(fromMs: number, nowMs: number): RegressionDecision {
+  #close(fromMs: number, nowMs: number, isOpen: boolean): RegressionDecision {
     for (const [agent, { atMs }] of this.#agents)
       if (nowMs - atMs > FORGOTTEN_MS) this.#agents.delete(agent);
     const all = [...this.#agents.values()];
     const heard = all.filter(({ summaries }) => summaries.length > 0);
     const summaries = heard.flatMap((one) => one.summaries);
     for (const one of heard) {
-      one.last = highs(one.summaries);
+      one.last = levels(one.summaries);
+      one.shapes = shapesOf(one.summaries);
       one.summaries = [];
     }
     const window = heard.length >= LEAST_HEARD * all.length ? windowOf(summaries) : null;
     // Nothing ended in it: a checkpoint, an evaluation, a hang.
     if (!window) return null;
     if (++this.#windows <= WARM_UP) return null;
-    // After a restart of the service in the middle of a regression the work is still the same.
-    if (this.#isOfBefore && !this.#isOpen) this.#check(window);
+    if (this.#work === null) {
+      this.#work = workOf(summaries);
+      if (this.#work !== null) return { do: "recall", work: this.#work };
+    }
     if (this.#healthy.length < LEAST_HEALTHY) {
-      if (!this.#isOpen) this.#learn(window, heard);
+      if (!isOpen) this.#learn(window, heard);
       return null;
     }
     return this.#isHigh(window)
-      ? this.#onHigh(window, heard, fromMs)
-      : this.#onHealthy(window, heard);
+      ? this.#onHigh(window, heard, fromMs, isOpen)
+      : this.#onHealthy(window, heard, isOpen);
   }
 
-  /** An earlier run tells only of the same work: another batch or model has other products. */
-  #check({ flops }: WorkWindow): void {
-    this.#isOfBefore = false;
-    const usual = median(this.#healthy.map((one) => one.flops));
-    const isSame = flops > 0 && Math.abs(flops - usual) <= SAME_FLOPS * usual;
-    if (!isSame) this.#healthy = [];
-  }
-
-  #onHealthy(window: WorkWindow, heard: readonly Heard[]): RegressionDecision {
+  #onHealthy(window: WorkWindow, heard: readonly Heard[], isOpen: boolean): RegressionDecision {
     this.#high = null;
     this.#calm++;
-    if (!this.#isOpen) this.#learn(window, heard);
-    if (!this.#isOpen || this.#calm < WINDOWS_TO_RESOLVE) return null;
-    this.#isOpen = false;
-    return { do: "resolve" };
+    if (!isOpen) this.#learn(window, heard);
+    return isOpen && this.#calm >= WINDOWS_TO_RESOLVE ? { do: "resolve" } : null;
   }
 
-  #onHigh(window: WorkWindow, heard: readonly Heard[], fromMs: number): RegressionDecision {
+  #onHigh(
+    window: WorkWindow,
+    heard: readonly Heard[],
+    fromMs: number,
+    isOpen: boolean,
+  ): RegressionDecision {
     this.#calm = 0;
     this.#high ??= { sinceMs: fromMs, windows: 0 };
-    if (++this.#high.windows < WINDOWS_TO_CONFIRM || this.#isOpen) return null;
+    if (++this.#high.windows < WINDOWS_TO_CONFIRM || isOpen) return null;
     const found = this.#explain(window, heard, this.#high.sinceMs);
-    if (!found) return null;
-    this.#isOpen = true;
-    return { do: "open", found };
+    return found && { do: "open", found };
   }
 
   #learn(window: WorkWindow, heard: readonly Heard[]): void {
@@ -204,42 +207,48 @@ export class RegressionDetector {
 
   #explain(window: WorkWindow, heard: readonly Heard[], sinceMs: number): FoundRegression | null {
     const healthyStepMs = median(this.#healthy.map((one) => one.stepMs));
+    const about = { sinceMs, stepMs: window.stepMs, healthyStepMs };
     const growth = window.stepMs - healthyStepMs;
-    const found = WORK_PARTS.flatMap((part): (FoundRegression & { share: number })[] => {
-      const cause = CAUSES[part];
-      const share = cause === undefined ? 0 : this.#share(part, window, growth);
-      if (cause === undefined || share === 0) return [];
-      const exceeds = part === "garbage-collection" ? COLLECTIONS_EXCEED : EXCEEDS;
-      const have = heard.filter(({ last }) => last[part] !== undefined);
-      const grew = have.filter(({ last, healthy }) => {
-        // Of a machine that came with the regression nothing healthy is known: the job's own windows stand for it.
-        const usual = healthy[part] ?? this.#most("high", part);
-        return last[part]! - usual >= exceeds * growth;
-      });
-      if (have.length === 0 || grew.length <= BREADTH * have.length) return [];
-      return [
-        {
-          cause,
-          part,
-          share,
-          sinceMs,
-          stepMs: window.stepMs,
-          healthyStepMs,
-          partMs: window.high[part] ?? 0,
-          healthyPartMs: median(this.#healthy.map((one) => one.high[part] ?? 0)),
-          machines: grew.length,
-          of: have.length,
-        },
-      ];
+    const parts = Object.keys(CAUSES) as (keyof typeof CAUSES)[];
+    const found = parts.flatMap((part): Explanation[] => {
+      const share = this.#share(part, window, growth);
+      const grew = share > 0 ? this.#breadth(part, heard, growth) : null;
+      if (!grew) return [];
+      return [{ share, cause: CAUSES[part], part, ...grew, ...this.#amounts(part, window) }];
     });
-    const [best] = found.sort((a, b) => b.share - a.share);
-    if (!best) return null;
+    const products = this.#products(window, heard, growth / healthyStepMs);
+    const [best] = [...found, ...(products ? [products] : [])].sort((a, b) => b.share - a.share);
+    if (!best) return this.#unseen(window, heard, growth, about);
     const { share: _, ...rest } = best;
-    return rest;
+    return { ...about, ...rest };
+  }
+
+  #amounts(part: WorkPart, window: WorkWindow): { partMs: number; healthyPartMs: number } {
+    return {
+      partMs: window.high[part] ?? 0,
+      healthyPartMs: median(this.#healthy.map((one) => one.high[part] ?? 0)),
+    };
+  }
+
+  /** On how many machines the part grew, of those that have it; null where those are too few. */
+  #breadth(
+    part: WorkPart,
+    heard: readonly Heard[],
+    growth: number,
+  ): { machines: number; of: number } | null {
+    const exceeds = part === "garbage-collection" ? COLLECTIONS_EXCEED : EXCEEDS;
+    const have = heard.filter(({ last }) => last[part] !== undefined);
+    const grew = have.filter(({ last, healthy }) => {
+      // Of a machine that came with the regression nothing healthy is known: the job's own windows stand for it.
+      const usual = healthy[part] ?? this.#most("high", part);
+      return last[part]! - usual >= exceeds * growth;
+    });
+    const isBroad = have.length > 0 && grew.length > BREADTH * have.length;
+    return isBroad ? { machines: grew.length, of: have.length } : null;
   }
 
   /** Of the iteration's growth that the part explains; 0 where it does not. */
-  #share(part: WorkPart, window: WorkWindow, growth: number): number {
+  #share(part: keyof typeof CAUSES, window: WorkWindow, growth: number): number {
     const high = window.high[part] ?? 0;
     const excess = high - median(this.#healthy.map((one) => one.high[part] ?? 0));
     if (part === "garbage-collection") {
@@ -250,16 +259,62 @@ export class RegressionDetector {
       return isMore && share >= COLLECTIONS_EXPLAIN ? share : 0;
     }
     if (high - this.#most("high", part) < EXCEEDS * growth || excess < EXPLAINS * growth) return 0;
-    // Whoever waits for the GPU waits longer when anything is slower: only more waits are new work of the code.
+    // Who waits for the GPU waits longer when anything is slower: only more waits are new work of the code.
     if (part === "synchronization") {
       const usual = median(this.#healthy.map((one) => one.synchronizations));
       return window.synchronizations >= MORE_CALLS * usual + 1 ? excess / growth : 0;
     }
-    if (part === "products") {
-      const usual = median(this.#healthy.map((one) => one.flops));
-      return Math.abs(window.flops - usual) <= SAME_FLOPS * usual ? excess / growth : 0;
-    }
     return excess / growth;
+  }
+
+  /** Products of the same shapes that take longer, on most machines. */
+  #products(window: WorkWindow, heard: readonly Heard[], growthShare: number): Explanation | null {
+    const usual = this.#usualShapes();
+    const more = slower(window.shapes, usual);
+    const most = Math.max(0, ...this.#healthy.map((one) => slower(one.shapes, usual)?.by ?? 0));
+    const least = PRODUCTS_EXPLAIN * growthShare;
+    if (!more || more.by < least || more.by < BEYOND * most) return null;
+    const have = heard.flatMap(({ shapes }) => slower(shapes, usual) ?? []);
+    const grew = have.filter(({ by }) => by >= EXCEEDS * growthShare).length;
+    if (grew <= BREADTH * have.length) return null;
+    return {
+      share: Math.min(1, more.by / growthShare),
+      cause: "slow-kernel",
+      part: "products",
+      partMs: more.nowMs,
+      healthyPartMs: more.healthyMs,
+      machines: grew,
+      of: have.length,
+    };
+  }
+
+  #usualShapes(): Record<string, number> {
+    const all = new Map<string, number[]>();
+    for (const { shapes } of this.#healthy)
+      for (const [shape, ms] of Object.entries(shapes))
+        all.set(shape, [...(all.get(shape) ?? []), ms]);
+    return Object.fromEntries([...all].map(([shape, ms]) => [shape, median(ms)]));
+  }
+
+  /** Nothing that is recorded grew, and yet most ranks take longer by themselves: their CPUs, or kernels that are not traced. */
+  #unseen(
+    window: WorkWindow,
+    heard: readonly Heard[],
+    growth: number,
+    about: Pick<FoundRegression, "sinceMs" | "stepMs" | "healthyStepMs">,
+  ): FoundRegression | null {
+    const own = (of: WorkWindow): number => of.mean.own ?? 0;
+    const latency = (of: WorkWindow): number => of.mean["issue-latency"] ?? 0;
+    if (own(window) - median(this.#healthy.map(own)) < EXPLAINS * growth) return null;
+    const grew = this.#breadth("own", heard, growth);
+    const usual = median(this.#healthy.map(latency));
+    if (!grew || usual === 0) return null;
+    const ahead = latency(window) / usual;
+    if (ahead < STILL_AHEAD && ahead > NO_LONGER_AHEAD) return null;
+    const cause = ahead >= STILL_AHEAD ? "slow-kernel" : "cpu-stall";
+    const partMs = own(window);
+    const healthyPartMs = median(this.#healthy.map(own));
+    return { ...about, ...grew, cause, part: "own", partMs, healthyPartMs };
   }
 
   /** Nine of ten healthy windows are below: those with a checkpoint or an evaluation tell of nothing else. */
@@ -277,31 +332,76 @@ function followed(level: number, ms: number): number {
 
 const KEPT_WINDOWS = 40;
 const HIGH = 0.9;
+/** Of a machine: the code hits all its ranks that have the part, a broken device one of them; collections hit one at a time. */
+const LEVELS: Readonly<Record<WorkPart, number>> = {
+  step: 0.5,
+  dataloader: 0.5,
+  "garbage-collection": HIGH,
+  synchronization: 0.5,
+  own: 0.25,
+  "issue-latency": 0.5,
+};
 
-function highs(summaries: readonly WorkSummary[]): Partial<Record<WorkPart, number>> {
-  const found: Partial<Record<WorkPart, number>> = {};
+type Amounts = Partial<Record<WorkPart, number>>;
+
+function measured(
+  summaries: readonly WorkSummary[],
+  measure: (all: Histogram, part: WorkPart) => number,
+): Amounts {
+  const found: Amounts = {};
   for (const part of WORK_PARTS) {
     const all = merged(summaries.flatMap(({ parts }) => parts[part] ?? []));
-    if (all.count.length > 0) found[part] = quantile(all, HIGH);
+    if (all.count.length > 0) found[part] = measure(all, part);
   }
   return found;
 }
+
+const levels = (summaries: readonly WorkSummary[]): Amounts =>
+  measured(summaries, (all, part) => quantile(all, LEVELS[part]));
+
+function shapesOf(summaries: readonly WorkSummary[]): Record<string, number> {
+  const all = new Map<string, Histogram[]>();
+  for (const { shapes } of summaries)
+    for (const { shape, ms } of shapes) all.set(shape, [...(all.get(shape) ?? []), ms]);
+  return Object.fromEntries([...all].map(([shape, ms]) => [shape, quantile(merged(ms), 0.5)]));
+}
+
+/** By how much products of the same shapes take longer, the longest counting most; null where no shape is the same. */
+function slower(
+  now: Readonly<Record<string, number>>,
+  usual: Readonly<Record<string, number>>,
+): { readonly by: number; readonly nowMs: number; readonly healthyMs: number } | null {
+  let [nowMs, healthyMs, shapes] = [0, 0, 0];
+  for (const [shape, ms] of Object.entries(now)) {
+    const healthy = usual[shape];
+    if (healthy === undefined || healthy === 0) continue;
+    shapes++;
+    nowMs += ms;
+    healthyMs += healthy;
+  }
+  if (shapes === 0) return null;
+  return { by: nowMs / healthyMs - 1, nowMs: nowMs / shapes, healthyMs: healthyMs / shapes };
+}
+
+/** What all ranks together communicate: the same for the same model in the same layout, wherever its ranks sit. */
+function workOf(summaries: readonly WorkSummary[]): string | null {
+  const programs = [...new Set(summaries.flatMap((one) => one.programs))].sort();
+  return programs.length === 0 || programs.length > MOST_PROGRAMS_OF_JOB
+    ? null
+    : programs.join(" ");
+}
+
+const MOST_PROGRAMS_OF_JOB = 256;
 
 /** null where no iteration ended. */
 function windowOf(summaries: readonly WorkSummary[]): WorkWindow | null {
   const steps = merged(summaries.flatMap(({ parts }) => parts.step ?? []));
   if (steps.count.length === 0) return null;
-  const means: Partial<Record<WorkPart, number>> = {};
-  for (const part of WORK_PARTS) {
-    const all = merged(summaries.flatMap(({ parts }) => parts[part] ?? []));
-    if (all.count.length > 0) means[part] = mean(all);
-  }
-  const of = (pick: (summary: WorkSummary) => number): number => median(summaries.map(pick));
   return {
     stepMs: quantile(steps, 0.5),
-    high: highs(summaries),
-    mean: means,
-    synchronizations: of((one) => one.synchronizations),
-    flops: of((one) => one.flops),
+    high: measured(summaries, (all) => quantile(all, HIGH)),
+    mean: measured(summaries, mean),
+    synchronizations: median(summaries.map((one) => one.synchronizations)),
+    shapes: shapesOf(summaries),
   };
 }

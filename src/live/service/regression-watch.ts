@@ -1,112 +1,104 @@
-/** Regressions of one running job: summaries of its agents in, incidents out. What healthy runs were like goes from run to run. */
-import type { Incident } from "../../model/incident.ts";
+/**
+ * Regressions of one running job: summaries of its agents in, decisions out. What healthy runs of the same model in the same
+ * layout were like comes from the history and goes there, whatever the job is called.
+ */
+import { createHash } from "node:crypto";
+import type { History } from "../../history/history.ts";
 import type { WorkSummary } from "../../model/work-summary.ts";
-import { regressionVerdict } from "../../pipeline/live-regression.ts";
-import { confirmed, resolved, suspected } from "./incident-lifecycle.ts";
 import type { JobRun } from "./job-run.ts";
-import { RegressionDetector, type WorkBaseline } from "./regression-detector.ts";
+import {
+  RegressionDetector,
+  type RegressionDecision,
+  type WorkWindow,
+} from "./regression-detector.ts";
 
-export interface SavedRegressions {
-  readonly open: Incident | null;
-  readonly baseline: WorkBaseline | null;
-}
+const SAVE_EVERY_MS = 600_000;
+const PREFIX = "healthy-work/";
+/** Models and layouts that are remembered; the one that was not seen for longest goes first. */
+const MOST_BASELINES = 200;
 
-export interface RegressionWatchOptions {
-  save(this: void, incident: Incident): Promise<void>;
-  trouble(this: void, error: unknown): void;
-}
+export type Baselines = Pick<History, "document" | "putDocument" | "documentKeys">;
 
 export class RegressionWatch {
-  readonly #options: RegressionWatchOptions;
-  #detector: { readonly run: JobRun; readonly of: RegressionDetector } | null = null;
-  #baseline: WorkBaseline | null;
-  #open: Incident | null;
-  /** The last one that is safe. */
-  #shown: Incident | null;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #baselines: Baselines;
+  readonly #trouble: (error: unknown) => void;
+  #run: JobRun | null = null;
+  #detector = new RegressionDetector();
+  #savedMs = -Infinity;
+  #work: Promise<void> = Promise.resolve();
 
-  constructor(options: RegressionWatchOptions, saved: SavedRegressions) {
-    this.#options = options;
-    this.#open = this.#shown = saved.open;
-    this.#baseline = saved.baseline;
-  }
-
-  get open(): Incident | null {
-    return this.#shown;
-  }
-
-  get state(): SavedRegressions {
-    return { open: this.#open, baseline: this.#detector?.of.baseline ?? this.#baseline };
+  constructor(baselines: Baselines, trouble: (error: unknown) => void) {
+    this.#baselines = baselines;
+    this.#trouble = trouble;
   }
 
   take(agent: string, run: JobRun, work: WorkSummary, nowMs: number): void {
-    this.#of(run, nowMs).take(agent, work, nowMs);
+    if (this.#run !== run) {
+      if (this.#run) this.#save(this.#run, nowMs);
+      this.#run = run;
+      this.#detector = new RegressionDetector();
+    }
+    this.#detector.take(agent, work, nowMs);
   }
 
-  tick(run: JobRun, nowMs: number): void {
-    if (this.#detector?.run !== run) return;
-    const decision = this.#detector.of.tick(nowMs);
-    if (decision?.do === "resolve") this.#resolve(nowMs, "iterations are as long as before");
-    if (decision?.do !== "open") return;
-    const { found } = decision;
-    const record = suspected({
-      job: run.job,
-      run: run.run,
-      kind: "regression",
-      summary: "iterations are longer than healthy ones",
-      onsetMs: found.sinceMs,
-      nowMs,
-      fromIteration: null,
-    });
-    const verdict = regressionVerdict(run.known().job, found);
-    this.#put(record);
-    // All ranks run the code: none of them, and no machine, is the suspect.
-    this.#put({ ...confirmed(record, verdict, nowMs), ranks: [], machines: [] });
+  /** `isOpen`: whether a regression of the job is open. */
+  tick(run: JobRun, nowMs: number, isOpen: boolean): Exclude<RegressionDecision, { do: "recall" }> {
+    if (this.#run !== run) return null;
+    const decision = this.#detector.tick(nowMs, isOpen);
+    if (!isOpen && nowMs - this.#savedMs >= SAVE_EVERY_MS) this.#save(run, nowMs);
+    if (decision?.do !== "recall") return decision;
+    const detector = this.#detector;
+    const key = keyOf(run, decision.work);
+    this.#later(async () => detector.recall(windowsOf(await this.#baselines.document(key))));
+    return null;
   }
 
+  /** Waits for what is being read and written. */
   idle(): Promise<void> {
-    return this.#saving;
+    return this.#work;
   }
 
-  #of(run: JobRun, nowMs: number): RegressionDetector {
-    if (this.#detector?.run === run) return this.#detector.of;
-    this.#baseline = this.#detector?.of.baseline ?? this.#baseline;
-    if (this.#open && this.#open.run !== run.run) this.#resolve(nowMs, "the job was started again");
-    // Not by machines: those of other agents come later.
-    const key = `${run.worldSize} ranks`;
-    const isOpen = this.#open?.run === run.run;
-    const of = new RegressionDetector(key, this.#baseline, isOpen);
-    this.#detector = { run, of };
-    return of;
+  #save(run: JobRun, nowMs: number): void {
+    const { work, healthy: windows } = this.#detector;
+    if (work === null || windows.length === 0) return;
+    const isFirst = this.#savedMs === -Infinity;
+    this.#savedMs = nowMs;
+    this.#later(async () => {
+      await this.#baselines.putDocument(keyOf(run, work), { savedMs: nowMs, windows });
+      if (isFirst) await this.#forgetOldest();
+    });
   }
 
-  #resolve(nowMs: number, why: string): void {
-    if (this.#open) this.#put(resolved(this.#open, nowMs, `over: ${why}`));
+  async #forgetOldest(): Promise<void> {
+    const keys = await this.#baselines.documentKeys(PREFIX);
+    if (keys.length <= MOST_BASELINES) return;
+    const all: { key: string; savedMs: number }[] = [];
+    for (const key of keys) {
+      const known = (await this.#baselines.document(key)) as { savedMs?: number } | null;
+      all.push({ key, savedMs: known?.savedMs ?? 0 });
+    }
+    all.sort((a, b) => a.savedMs - b.savedMs);
+    for (const { key } of all.slice(0, keys.length - MOST_BASELINES))
+      await this.#baselines.putDocument(key, null);
   }
 
-  #put(incident: Incident): void {
-    const isOver = incident.state === "resolved";
-    this.#open = isOver ? null : incident;
-    this.#saving = this.#saving
-      .then(() => this.#options.save(incident))
-      .then(() => void (this.#shown = isOver ? null : incident))
-      .catch(this.#options.trouble);
+  #later(work: () => Promise<void>): void {
+    this.#work = this.#work.then(work).catch(this.#trouble);
   }
 }
 
-/** Of a document that an older service may have written. */
-export function savedRegressions(document: unknown): SavedRegressions {
-  const nothing = { open: null, baseline: null };
-  if (typeof document !== "object" || document === null) return nothing;
-  const { regressions } = document as { readonly regressions?: Partial<SavedRegressions> | null };
-  if (typeof regressions !== "object" || regressions === null) return nothing;
-  const { open = null, baseline = null } = regressions;
-  const isBaseline =
-    typeof baseline?.key === "string" &&
-    Array.isArray(baseline.windows) &&
-    baseline.windows.every((one) => typeof one?.stepMs === "number" && one.high && one.mean);
-  return {
-    open: typeof open?.id === "string" ? open : null,
-    baseline: isBaseline ? baseline : null,
-  };
+function keyOf({ worldSize }: JobRun, work: string): string {
+  const hash = createHash("sha256").update(`${worldSize} ${work}`).digest("hex");
+  return `${PREFIX}${hash.slice(0, 32)}`;
+}
+
+/** Of a document that a service of another version may have written. */
+export function windowsOf(document: unknown): readonly WorkWindow[] {
+  if (typeof document !== "object" || document === null) return [];
+  const { windows } = document as { readonly windows?: unknown };
+  const isWindow = (one: Partial<WorkWindow> | null): boolean =>
+    typeof one?.stepMs === "number" &&
+    typeof one.synchronizations === "number" &&
+    [one.high, one.mean, one.shapes].every((part) => typeof part === "object" && part !== null);
+  return Array.isArray(windows) && windows.every(isWindow) ? (windows as WorkWindow[]) : [];
 }

@@ -17,7 +17,7 @@ import { ActionsSwitch } from "./actions/switch.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
-import { DataFolder } from "./data-folder.ts";
+import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 import type { Diagnosis } from "./job-events.ts";
@@ -29,6 +29,7 @@ import { LeasedJob } from "./leased-job.ts";
 import { LeasedMachineComparison } from "./leased-machine-comparison.ts";
 import type { MachineComparisonOptions } from "./machine-comparison.ts";
 import { PictureStore } from "./picture-store.ts";
+import { profileRank } from "./profile-rank.ts";
 import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
@@ -366,6 +367,8 @@ export class Service {
           this.options.log(`job ${tests.run.job}: tests: ${found.validation.outcome}`);
           return found;
         },
+        profile: (profile) =>
+          profileRank(profile, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
         publish: (incident, diagnosis) => this.#diagnosed(incident, diagnosis),
         recordIterations: (run, iterations) => {
           const rows = {
@@ -462,7 +465,10 @@ export class Service {
 
   /** Pictures come after the verdict, which does not wait for them. */
   #diagnosed({ id, job, onsetMs }: Incident, { verdict, picture = null, folder }: Diagnosis): void {
-    if (folder !== undefined) this.pictures.put(id, null, folder);
+    if (folder !== undefined) {
+      this.pictures.put(id, null, folder);
+      void keepEvidence(folder);
+    }
     if (picture !== null) void this.pictures.putLater(id, Promise.resolve(picture));
     const { suspects } = verdict;
     const ranks = this.jobs.get(job)?.run?.ranks;

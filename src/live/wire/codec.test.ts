@@ -64,7 +64,8 @@ describe("frames", () => {
       interval: 7,
       parts: { step: { bucket: [300, 310], count: [5, 2] } },
       synchronizations: 1,
-      flops: 0,
+      shapes: [{ shape: "64x64x64x1", ms: { bucket: [10], count: [3] } }],
+      programs: ["12-abc"],
     };
     const told = (said: unknown): unknown => {
       const report = { ...beat, jobs: [{ ...job!, work: said as typeof work }] };
@@ -74,10 +75,12 @@ describe("frames", () => {
     for (const other of ["new words", { interval: 1.5, parts: {} }, { interval: 1, parts: null }])
       expect(told(other)).toEqual(job);
     const odd = { step: { bucket: [1, 2], count: [1] }, "new part": { bucket: [1], count: [1] } };
-    expect(told({ ...work, parts: odd, flops: -1 })).toEqual({
-      ...job,
-      work: { ...work, parts: {} },
-    });
+    // An older agent's, and one that makes things up.
+    const bare = { interval: 7, parts: odd, synchronizations: -1, flops: 3 };
+    const none = { interval: 7, parts: {}, synchronizations: 0, shapes: [], programs: [] };
+    expect(told(bare)).toEqual({ ...job, work: none });
+    const made = { shapes: [3, { shape: "no shape!", ms: {} }], programs: ["a b", 7] };
+    expect(told({ ...bare, ...made })).toEqual({ ...job, work: none });
   });
 
   it("come back as they were, wherever they lie", () => {

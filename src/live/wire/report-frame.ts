@@ -2,8 +2,11 @@
 import {
   isBucket,
   MOST_BUCKETS,
+  MOST_PROGRAMS,
+  MOST_SHAPES,
   WORK_PARTS,
   type Histogram,
+  type ShapeTimes,
   type WorkPart,
   type WorkSummary,
 } from "../../model/work-summary.ts";
@@ -201,11 +204,11 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
 /** Another version may say it otherwise: what is not understood is left out, and the beat stands without it. */
 function workIn(value: unknown): { readonly work?: WorkSummary } {
   if (typeof value !== "object" || value === null) return {};
-  const { interval, parts, synchronizations, flops } = value as Readonly<Record<string, unknown>>;
+  const { interval, parts, synchronizations, shapes, programs } = value as Fields;
   if (!Number.isSafeInteger(interval) || typeof parts !== "object" || parts === null) return {};
   const found: Partial<Record<WorkPart, Histogram>> = {};
   for (const part of WORK_PARTS) {
-    const histogram = histogramIn((parts as Readonly<Record<string, unknown>>)[part]);
+    const histogram = histogramIn((parts as Fields)[part]);
     if (histogram) found[part] = histogram;
   }
   return {
@@ -213,9 +216,24 @@ function workIn(value: unknown): { readonly work?: WorkSummary } {
       interval: interval as number,
       parts: found,
       synchronizations: amountIn(synchronizations),
-      flops: amountIn(flops),
+      shapes: shapesIn(shapes),
+      programs: Array.isArray(programs) ? programs.filter(isWord).slice(0, MOST_PROGRAMS) : [],
     },
   };
+}
+
+function shapesIn(value: unknown): ShapeTimes[] {
+  if (!Array.isArray(value)) return [];
+  return value.slice(0, MOST_SHAPES).flatMap((one: unknown) => {
+    if (typeof one !== "object" || one === null) return [];
+    const { shape, ms } = one as Fields;
+    const histogram = histogramIn(ms);
+    return isWord(shape) && histogram ? [{ shape, ms: histogram }] : [];
+  });
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === "string" && /^[\w-]{1,64}$/.test(value);
 }
 
 function histogramIn(value: unknown): Histogram | null {

@@ -3,6 +3,7 @@
  * then, a loader with a tail, checkpoints, and regressions of the code from a moment on.
  */
 import { seeded } from "../../../src/base/random.ts";
+import type { GrownPart } from "../../../src/model/regression.ts";
 import {
   histogramOf,
   WORK_PARTS,
@@ -11,7 +12,7 @@ import {
 } from "../../../src/model/work-summary.ts";
 
 export interface SimulatedRegression {
-  readonly part: Exclude<WorkPart, "step">;
+  readonly part: GrownPart;
   /** By how much of itself an iteration becomes longer. */
   readonly cost: number;
   readonly fromMs: number;
@@ -36,6 +37,7 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
   const random = seeded(seed);
   const stepMs = given.stepMs ?? 600 + 3000 * random();
   const share = { products: 0.3 + 0.2 * random(), synchronization: 0.2 + 0.3 * random() };
+  const shapes = { "4096x4096x1024x1": 0.4, "4096x16384x1024x1": 1.6, "4096x1024x16384x1": 1.7 };
   const noise = 0.004 + 0.012 * random();
   const gauss = (): number => random() + random() + random() + random() - 2;
   let wander = 0;
@@ -63,7 +65,7 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
       >;
       for (let r = 0; r < ranks; r++)
         for (const length of lengths) {
-          const extra = (part: WorkPart): number =>
+          const extra = (part: GrownPart): number =>
             hasIt && regression!.part === part
               ? regression!.cost * stepMs * (1 + 0.05 * gauss())
               : 0;
@@ -79,7 +81,10 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
           // Whoever waits for the GPU waits for all that is slower.
           const wait = share.synchronization * length * (1 + 0.05 * gauss());
           values.synchronization.push(wait + extra("synchronization"));
-          values.products.push(share.products * stepMs * (1 + 0.01 * gauss()) + extra("products"));
+          values.own.push(
+            0.7 * stepMs * (1 + 0.01 * gauss()) + (hasIt ? regression!.cost * stepMs : 0),
+          );
+          values["issue-latency"].push(0.05 * stepMs * (1 + 0.1 * gauss()));
         }
       const isSync = hasIt && regression!.part === "synchronization";
       found.set(`m${m}`, {
@@ -91,7 +96,14 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
           ]),
         ),
         synchronizations: isSync ? 33 : 1,
-        flops: 3e14,
+        shapes: Object.entries(shapes).map(([shape, ms]) => {
+          // The share of the step that products take decides how much slower they are.
+          const slower =
+            hasIt && regression!.part === "products" ? 1 + regression!.cost / share.products : 1;
+          const times = Array.from({ length: 20 }, () => ms * slower * (1 + 0.02 * gauss()));
+          return { shape, ms: histogramOf(times) };
+        }),
+        programs: [`${m < machines / 2 ? "first" : "last"}-${ranks * machines}`],
       });
     }
     return found;

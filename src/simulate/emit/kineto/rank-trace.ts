@@ -4,10 +4,8 @@
  * compute into kernels, and of the CPU's time into launches, is made up here.
  */
 import type { IterationTimes, Simulation } from "../../cluster/times.ts";
-import { faultRanks, severityAt } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
-import { fetchNs, gcPause, imageFactor, lookupNs } from "../../cluster/noise.ts";
-import { partsNs } from "../../cluster/parts.ts";
+import { hostTimes } from "../../cluster/host-times.ts";
 import * as P from "../../cluster/program.ts";
 import { runOf } from "../../cluster/shares.ts";
 import type { Topology } from "../../cluster/topology.ts";
@@ -15,12 +13,12 @@ import type { Writer } from "../emitter.ts";
 import type { OperatorCounts } from "../operator-counts.ts";
 import { copyArgs, inputs, kernelArgs, listInputs, ncclArgs, tensorInputs } from "./arguments.ts";
 import { communications, type Communication } from "./communication.ts";
-import { shareOut, type KernelFault, type Piece } from "./durations.ts";
+import type { Piece } from "./durations.ts";
 import { STREAM_SYNC, TAIL_NS, writeHostWork } from "./host-work.ts";
-import { KernelPlan } from "./kernels.ts";
 import { PythonFrames } from "./python-frames.ts";
 import { RankEvents, type Call } from "./rank-events.ts";
-import { workNs } from "./work-ns.ts";
+import { RankKernelPlan } from "./rank-kernels.ts";
+import { computedNs } from "./work-ns.ts";
 
 /** Streams as torch numbers them: compute and what it waits for, gradients, receives, sends from there on. */
 const COMPUTE_STREAM = 7;
@@ -54,8 +52,7 @@ export class RankTrace {
   readonly #communications: readonly (Communication | null)[];
   /** By send stream: when its last kernel ended. */
   readonly #sendStreams: number[] = [];
-  /** By tokens of a micro-batch, and whether the feed-forward width is odd. */
-  readonly #plans = new Map<string, KernelPlan>();
+  readonly #kernels: RankKernelPlan;
   /** By role: how many operators of its group the rank has run. */
   readonly #issued = new Map<number, number>();
   #sequence = 0;
@@ -74,6 +71,7 @@ export class RankTrace {
     this.#path = path;
     this.#events = new RankEvents(simulation, groups, topology, rank, writer);
     this.#program = simulation.programs[Math.floor(rank / simulation.lanes.lanes)]!;
+    this.#kernels = new RankKernelPlan(simulation, rank);
     this.#communications = communications(simulation, groups, rank);
   }
 
@@ -83,13 +81,12 @@ export class RankTrace {
     const { iteration, devices } = times;
     const rank = this.#rank;
     const { issueNs, startNs, endNs } = times.stages[Math.floor(rank / lanes.lanes)]!;
-    const { async, loads, microBatch, phase } = this.#program;
+    const { async, phase } = this.#program;
     const run = runOf(this.#program, times.shares.skipped[rank % lanes.lanes]!);
-    const pause = gcPause(spec.seed, rank, iteration, run.ops.length, spec.noise);
-    const pausedOp = pause === null ? -1 : run.ops[pause.op]!;
+    const hostBefore = hostTimes(this.#simulation, times, rank);
     for (let role = 0; role < P.NO_GROUP; role++) this.#issued.set(role, counts.of(rank, role));
     const issuing = spec.issueNs * devices.cpu[rank]!;
-    const fault = kernelFault(this.#simulation, rank, times);
+    const pieces = this.#kernels.of(times, spec.faults);
     const isMask = spec.faults.some(({ how, from }) => how === "mask" && from <= iteration);
     const frames = spec.pythonStacks ? new PythonFrames(this.#events, this.#program) : null;
     const begun = { ns: Infinity, kernel: Infinity, optimizer: Infinity };
@@ -98,16 +95,7 @@ export class RankTrace {
     for (const op of run.ops) {
       const at = op * lanes.lanes + (rank % lanes.lanes);
       const issue = issueNs[at]!;
-      const fetch = loads[op]
-        ? fetchNs(spec.seed, rank, microBatch[op]!, iteration, spec.noise) + devices.loadNs[rank]!
-        : 0;
-      const collect = devices.pauseNs[rank]! + (pausedOp === op ? pause!.ns : 0);
-      const lookup = loads[op]
-        ? lookupNs(spec.seed, rank, microBatch[op]!, iteration, spec.embeddingNs)
-        : 0;
-      const sites = devices.sites
-        .map((site) => ({ what: site.what, drains: site.drains, ns: site.ns(rank, op) }))
-        .filter(({ ns }) => ns >= 0);
+      const { fetchNs: fetch, lookupNs: lookup, collectNs: collect, sites } = hostBefore(op);
       const atSites = sites.reduce((sum, { ns }) => sum + ns, 0);
       if (begun.ns === Infinity)
         before = begun.ns = issue - issuing - collect - fetch - lookup - atSites - TAIL_NS;
@@ -129,22 +117,12 @@ export class RankTrace {
       const gathered = this.#program.waitsFor[op]!;
       const from = gathered < 0 ? 0 : endNs[gathered * lanes.lanes + (rank % lanes.lanes)]!;
       const begin = Math.max(issue, gpu, from);
-      gpu = begin + this.#computed(times, op, startNs[at]! - begin);
-      const pieces = shareOut(this.#planOf(op, iteration, fault), {
-        program: this.#program,
-        op,
-        ns: gpu - begin,
-        fault,
-        addedShare: this.#addedShare(op, times, fault),
-        seed: spec.seed,
-        noise: spec.noise,
-        rank,
-        iteration,
-      });
-      if (pieces.length > 0) begun.kernel = Math.min(begun.kernel, begin);
+      gpu = begin + computedNs(this.#simulation, times, rank, op, startNs[at]! - begin);
+      const own = pieces(op, gpu - begin);
+      if (own.length > 0) begun.kernel = Math.min(begun.kernel, begin);
       if (phase[op] === P.OPTIMIZER)
         begun.optimizer = Math.min(begun.optimizer, issue - 0.9 * issuing);
-      const spacing = (0.8 * issuing) / (pieces.length + 1);
+      const spacing = (0.8 * issuing) / (own.length + 1);
       const where: Issue = {
         op,
         tid,
@@ -157,7 +135,7 @@ export class RankTrace {
             ? idle
             : NaN,
       };
-      this.#compute(where, begin, pieces);
+      this.#compute(where, begin, own);
       this.#communicate(where, startNs[at]!, endNs[at]!);
       if (async[op] === 0) gpu = endNs[at]!;
       before = issue;
@@ -172,39 +150,9 @@ export class RankTrace {
     return launchQueue > 0 && before >= launchQueue && sites === 0;
   }
 
-  #planOf(op: number, iteration: number, fault: KernelFault | null): KernelPlan {
-    const { spec, lanes } = this.#simulation;
-    const replica = Math.floor((this.#rank % lanes.lanes) / (spec.tp * spec.cp));
-    const microBatch = this.#program.microBatch[op]!;
-    const factor =
-      microBatch < 0 ? 1 : imageFactor(spec.seed, replica, microBatch, iteration, spec.imbalance);
-    const isOdd = fault?.cause === "gemm-layout";
-    const key = `${factor}/${isOdd}`;
-    const known = this.#plans.get(key) ?? new KernelPlan(spec, isOdd, factor);
-    this.#plans.set(key, known);
-    return known;
-  }
-
-  /** What of the time before an operator a fault of the code has added, 0..1. */
-  #addedShare(op: number, { devices }: IterationTimes, fault: KernelFault | null): number {
-    if (fault === null) return 0;
-    if (devices.parts === null) return 1 - 1 / fault.severity;
-    const added = partsNs(this.#program, op, devices.parts, this.#rank);
-    const computeNs = this.#program.computeNs[op]!;
-    return added === 0 ? 0 : added / (computeNs + added);
-  }
-
   #isAutograd(op: number): boolean {
     const { phase, microBatch } = this.#program;
     return phase[op] === P.BACKWARD || (phase[op] === P.GRADIENTS && microBatch[op]! >= 0);
-  }
-
-  /** How much of the time before an operator the GPU computed: all of it, but for waits for gradients. */
-  #computed(times: IterationTimes, op: number, atMost: number): number {
-    const { role, async, kind } = this.#program;
-    const isBucket = async[op] === 1 && kind[op] !== P.SEND;
-    if (!isBucket && role[op] !== P.WORLD && role[op] !== P.EMBEDDING) return atMost;
-    return Math.min(workNs(this.#simulation, times, this.#rank, op), atMost);
   }
 
   /** Launches up to the moment of issue, kernels from the moment the GPU is free. */
@@ -301,21 +249,4 @@ export class RankTrace {
   end(): void {
     this.#events.end(this.#path);
   }
-}
-
-/** Which of the faults that only lengthen kernels acts on a rank; null for none or for a slow GPU. */
-function kernelFault(
-  { spec }: Simulation,
-  rank: number,
-  { iteration, topology }: IterationTimes,
-): KernelFault | null {
-  const found = spec.faults.find(
-    (fault) =>
-      ["minority-kernels", "gemm-layout", "slow-kernel"].includes(fault.cause) &&
-      severityAt(fault, iteration, spec.seed) > 1 &&
-      faultRanks(spec, topology, fault).includes(rank),
-  );
-  if (!found) return null;
-  const { cause, how } = found;
-  return { cause, how, severity: severityAt(found, iteration, spec.seed) };
 }

@@ -14,7 +14,7 @@ import {
   uniform,
 } from "../../cluster/noise.ts";
 import { partsNs } from "../../cluster/parts.ts";
-import { EP } from "../../cluster/program.ts";
+import { EMBEDDING, EP, SEND, WORLD } from "../../cluster/program.ts";
 
 export function workNs(
   { spec, lanes, programs }: Simulation,
@@ -38,4 +38,18 @@ export function workNs(
   if (program.role[op] === EP)
     work *= expertFactor(seed, rank, program.layer[op]!, iteration, noise);
   return work;
+}
+
+/** How much of the time before an operator the GPU computed: all of it, but for waits for gradients. */
+export function computedNs(
+  simulation: Simulation,
+  times: IterationTimes,
+  rank: number,
+  op: number,
+  atMost: number,
+): number {
+  const { role, async, kind } = simulation.programs[Math.floor(rank / simulation.lanes.lanes)]!;
+  const isBucket = async[op] === 1 && kind[op] !== SEND;
+  if (!isBucket && role[op] !== WORLD && role[op] !== EMBEDDING) return atMost;
+  return Math.min(workNs(simulation, times, rank, op), atMost);
 }

@@ -1,0 +1,57 @@
+/** A regression that was found, as an incident of the job: a slowdown that began with it is the same incident. */
+import type { Incident } from "../../model/incident.ts";
+import { beganWith, culpritWords, suspected } from "./incident-lifecycle.ts";
+import { enqueue, type Turn } from "./incident-steps.ts";
+import type { EventOf } from "./job-events.ts";
+import { openSlowdowns } from "./job-state.ts";
+
+export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regression">): void {
+  const { state, nowMs } = turn;
+  const { run, job } = state;
+  if (!run) return;
+  const [same, ...others] = openSlowdowns(state)
+    .filter((one) => beganWith(one, sinceMs))
+    .reverse();
+  const incident: Incident =
+    same ??
+    suspected({
+      job,
+      run: run.run,
+      kind: "regression",
+      summary: "iterations are longer than healthy ones",
+      onsetMs: sinceMs,
+      nowMs,
+      fromIteration: null,
+    });
+  if (!same) {
+    state.besides = openSlowdowns(state);
+    state.slow = incident;
+    enqueue(state, { step: "save", incident });
+  }
+  // The rank that was accused so far does not tell when the code is as fast as before.
+  state.levels = new Map([...state.levels].filter(([id]) => id !== incident.id));
+  enqueue(state, {
+    step: "confirm",
+    which: "slow",
+    id: incident.id,
+    diagnosis: { verdict },
+    atMs: nowMs,
+  });
+  // Not more often than tests of GPUs: both cost the job time.
+  const allowed = state.options.validation;
+  if (allowed && nowMs - state.testedMs >= allowed.everyMs) {
+    state.testedMs = nowMs;
+    turn.decisions.push({ do: "profile", run, id: incident.id, verdict });
+  }
+  for (const { id } of others) {
+    const says = `withdrawn; the code became slower (incident ${incident.id}): ${culpritWords(verdict.suspects[0]!)}`;
+    enqueue(state, { step: "resolve-one", id, ending: "withdrawn", says });
+  }
+}
+
+export function onRegressionOver({ state }: Turn): void {
+  for (const { id, kind } of openSlowdowns(state)) {
+    const says = "iterations are as long as before";
+    if (kind === "regression") enqueue(state, { step: "resolve-one", id, ending: "passed", says });
+  }
+}
