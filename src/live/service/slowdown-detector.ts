@@ -44,9 +44,13 @@ const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
-/** Of an intermittent slowdown, where hiccups may come first: with every slow iteration, then with each so many more. */
+/**
+ * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where fewer
+ * than this share of the slow iterations searched last are still among them: hiccups came first.
+ */
 const SEARCH_EACH = 8;
 const SEARCH_EVERY = 3;
+const SAME_PATTERN = 0.5;
 /** Once a suspect is known, so many more slow iterations are looked at alone; it is over when twice they name somebody else. */
 const LOOK_AGAIN = 10;
 const MOST_MISSES = 2;
@@ -76,7 +80,8 @@ export class SlowdownDetector {
   readonly #window = new IntermittentWindow();
   /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
   #misses = 0;
-  #searchedAt = 0;
+  /** Of an intermittent slowdown: what was searched last, and how often in a row. */
+  #searched = { slow: [] as readonly number[], at: 0, times: 0 };
   readonly #healthy: number[] = [];
   readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
     [];
@@ -204,7 +209,10 @@ export class SlowdownDetector {
     const known = this.#suspicion;
     if (!found || (!known && found.slow.length < ATTEMPTS[0]!)) return false;
     const { slow, of, beforeMs, afterMs, fromMs } = found;
-    if (!known) this.#isSettled = false;
+    if (!known) {
+      this.#isSettled = false;
+      this.#searched = { slow: [], at: 0, times: 0 };
+    }
     this.#slow = known ? this.#slow + 1 : slow.length;
     const since = known ?? { slowFrom: slow[0]!, fromMs, isTentative: true };
     this.#suspicion = { ...since, beforeMs, afterMs, intermittent: { slow, of } };
@@ -226,8 +234,11 @@ export class SlowdownDetector {
       const last = { ...suspicion, intermittent: { slow: slow.slice(-LOOK_AGAIN), of } };
       return [{ do: "localize", suspicion: last, slow: LOOK_AGAIN, isAgain: true, isLast: false }];
     }
-    if (this.#slow > SEARCH_EACH && this.#slow < this.#searchedAt + SEARCH_EVERY) return [];
-    this.#searchedAt = this.#slow;
+    const now = new Set(slow);
+    const { slow: last, at, times } = this.#searched;
+    const isSame = last.filter((number) => now.has(number)).length >= SAME_PATTERN * last.length;
+    if (isSame && times >= SEARCH_EACH && this.#slow < at + SEARCH_EVERY) return [];
+    this.#searched = { slow, at: this.#slow, times: isSame ? times + 1 : 1 };
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast: false }];
   }
 
