@@ -15,7 +15,7 @@ import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
 import { habituallySlow, ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
-import { SEARCH_DEFAULTS } from "./progressive/search.ts";
+import { SEARCH_DEFAULTS, type Searcher } from "./progressive/search.ts";
 import type { OperatorSource, Split } from "./progressive/source.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
@@ -52,6 +52,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     ? ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always")
     : habituallySlow(accounts, seen.isSlow);
   const wiring = wiringOf(job);
+  const searchers = new Map<number, Searcher>();
   const among = (
     slow: SlowIterations,
     pivots: readonly Rank[],
@@ -90,7 +91,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
   return () => {
     if (source.ranks.length < 2) return [];
     const pivots = spreadPivots(source.ranks, PIVOTS);
-    const attribution = attributeDevices(source, job, split, pivots, () => null);
+    const attribution = attributeDevices(source, job, split, pivots, () => null, searchers);
     const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution);
     for (const slow of seen.isLasting ? [seen, ...picked] : picked) {
       const findings = among(slow, pivots, attribution);
