@@ -122,10 +122,16 @@ async function faultyJob(seed: number): Promise<Row[]> {
 const rows: Row[] = [];
 for (let k = 0; k < jobs!; k++) rows.push(...(await faultyJob(firstSeed + k)));
 let falseIncidents = 0;
+let [healthyS, serviceMs] = [0, 0];
 for (let k = 0; k < healthyJobs!; k++) {
   const spec = clusterOf(firstSeed + 500 + k);
   const rehearsal = await rehearse(spec);
+  const began = process.cpuUsage();
+  const simulatedMs = rehearsal.simulated.cpuMs;
   await rehearsal.run(Number(values.seconds));
+  const { user, system } = process.cpuUsage(began);
+  serviceMs += (user + system) / 1000 - (rehearsal.simulated.cpuMs - simulatedMs);
+  healthyS += Number(values.seconds);
   const ids = new Set(rehearsal.told.map(({ id }) => id));
   falseIncidents += ids.size;
   if (ids.size > 0)
@@ -147,6 +153,6 @@ if (rows.length > 0) {
   console.log(`incidents too many: ${rows.reduce((sum, row) => sum + row.extra, 0)}`);
 }
 console.log(
-  `healthy: ${falseIncidents} incidents in ${healthyJobs} jobs of ${values.seconds} s each`,
+  `healthy: ${falseIncidents} incidents in ${healthyJobs} jobs of ${values.seconds} s each; the service took ${(serviceMs / healthyS / 10).toFixed(1)} % of a core, the process ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB with the simulated machines`,
 );
 process.exit(0);

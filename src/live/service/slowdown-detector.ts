@@ -39,6 +39,12 @@ export type SlowdownDecision =
 const PLAIN = 1.1;
 const PLAIN_SIGMAS = 5;
 const PLAIN_ITERATIONS = 3;
+/**
+ * Where iterations vary so much that no three are plain: so many in a row, each longer than this share of the healthy ones
+ * before them, and the middle of them by as much as a plain jump.
+ */
+const STEADY_ITERATIONS = 8;
+const LONGER_THAN = 0.8;
 /** Healthy iterations that tell the deviation. */
 const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
@@ -170,18 +176,9 @@ export class SlowdownDetector {
       if (!isSame || known.isTentative)
         decisions.push({ do: "suspect", suspicion: this.#suspicion! });
     } else if (this.#mayBePlain && this.#isPlain(levelMs, this.#plainIterations)) {
-      const plain = this.#last.slice(-this.#plainIterations);
-      const [first] = plain as [(typeof plain)[number]];
-      this.#begin(
-        {
-          slowFrom: first.iteration,
-          fromMs: first.startMs,
-          beforeMs: levelMs,
-          afterMs: median(plain.map(({ ms }) => ms)),
-          isTentative: true,
-        },
-        first.iteration,
-      );
+      this.#beginTentatively(this.#plainIterations, levelMs);
+    } else if (this.#mayBePlain && this.#isSteady()) {
+      this.#beginTentatively(STEADY_ITERATIONS, median(this.#healthy.slice(0, -STEADY_ITERATIONS)));
     } else if (this.#isLasting) this.#slow++;
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
     const isSlow = this.#lookForIntermittent();
@@ -258,6 +255,17 @@ export class SlowdownDetector {
     this.#isSettled = false;
   }
 
+  /** With the last so many iterations. */
+  #beginTentatively(iterations: number, beforeMs: number): void {
+    const slow = this.#last.slice(-iterations);
+    const { iteration, startMs } = slow[0]!;
+    const afterMs = median(slow.map(({ ms }) => ms));
+    this.#begin(
+      { slowFrom: iteration, fromMs: startMs, beforeMs, afterMs, isTentative: true },
+      iteration,
+    );
+  }
+
   #follow(suspicion: SuspectedSlowdown): SlowdownDecision[] {
     const back = backMs(suspicion);
     const since = this.#last.filter(({ iteration }) => iteration >= suspicion.slowFrom);
@@ -323,6 +331,15 @@ export class SlowdownDetector {
     const least = Math.max(PLAIN * levelMs, levelMs + PLAIN_SIGMAS * noise);
     const last = this.#last.slice(-iterations);
     return last.length === iterations && last.every(({ ms }) => ms > least);
+  }
+
+  #isSteady(): boolean {
+    // Those in question were taken for healthy.
+    const healthy = this.#healthy.slice(0, -STEADY_ITERATIONS).toSorted((a, b) => a - b);
+    const last = this.#last.slice(-STEADY_ITERATIONS).map(({ ms }) => ms);
+    if (healthy.length < NOISE_ITERATIONS / 2 || last.length < STEADY_ITERATIONS) return false;
+    const most = healthy[Math.floor(LONGER_THAN * healthy.length)]!;
+    return last.every((ms) => ms > most) && median(last) > PLAIN * median(healthy);
   }
 }
 
