@@ -79,9 +79,10 @@ export async function rehearse(
   const late = new Map<number, number>();
   const simulated = { cpuMs: 0 };
   const timed = <T>(work: () => T): T => {
-    const began = performance.now();
+    const began = process.cpuUsage();
     const result = work();
-    simulated.cpuMs += performance.now() - began;
+    const { user, system } = process.cpuUsage(began);
+    simulated.cpuMs += (user + system) / 1000;
     return result;
   };
   const under: { readonly machine: number; readonly report: Report; readonly dueMs: number }[] = [];
