@@ -46,7 +46,7 @@ export function attributeDevices(
       searchers.set(i, searcher);
     }
     return some.flatMap((pivot) =>
-      irregularity(searcher!.from(pivot), ms, cpuOrGpu).map((what) => ({
+      irregularity(searcher.from(pivot), ms, cpuOrGpu).map((what) => ({
         iteration: split.slow[i]!,
         what,
       })),
