@@ -114,7 +114,8 @@ function transferOf(fields: Fields): TransferTest | null {
   const ms = times(fields["ms"]);
   if (topology !== "ring" && topology !== "tree") return null;
   if (from === null || to === null || pass === null || bytes === null || ms === null) return null;
-  return { topology, pass, from, to, bytes, ms };
+  const iteration = amount(fields["iteration"]);
+  return { topology, pass, from, to, bytes, ms, ...(iteration === null ? {} : { iteration }) };
 }
 
 function times(value: unknown): number[] | null {

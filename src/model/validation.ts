@@ -23,6 +23,8 @@ export interface TransferTest {
   readonly to: Rank;
   readonly bytes: number;
   readonly ms: readonly number[];
+  /** Where it was tested after several iterations: after which of them. */
+  readonly iteration?: number;
 }
 
 export interface ValidationReport {

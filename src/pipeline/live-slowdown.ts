@@ -68,6 +68,8 @@ export interface LiveDiagnosis {
   readonly tests: {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
+    /** Iterations after each of which they have to: what is slow now and then is rarely slow when it is tested. */
+    readonly rounds: number;
     /** `files`: what the ranks wrote. */
     verdictWith(
       this: void,
@@ -121,6 +123,7 @@ export async function diagnoseSlowDown(
   ];
   const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
   const verdict = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
+  const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
   const totalBytes = all * RECORD_BYTES;
   const picture = pictureOfSlowDown({
     job,
@@ -141,10 +144,12 @@ export async function diagnoseSlowDown(
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: facts.intermittent ? null : testsOf(job, verdict, findings),
+    tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
 }
 
+/** A period of Holmes' fluctuations, appendix B, and one more. */
+const ROUNDS = 8;
 /** Fewer say no more than what is known: which of two is slow two cannot tell. */
 const LEAST_TESTED = 3;
 
@@ -152,12 +157,18 @@ const LEAST_TESTED = 3;
  * Where the search ends in a tie: which ranks have to test their GPUs and links, and the verdict with what they report. A
  * tie is a group of which one NIC or link is slow, a link that may be a NIC, or several ranks of one group.
  */
-function testsOf(job: Job, verdict: Verdict, findings: readonly Finding[]): LiveDiagnosis["tests"] {
+function testsOf(
+  job: Job,
+  verdict: Verdict,
+  findings: readonly Finding[],
+  rounds: number,
+): LiveDiagnosis["tests"] {
   const { suspects } = verdict;
   const [first] = suspects;
   if (!first || verdict.kind !== "fail-slow") return null;
   const isNetwork = first.cause === "network-slow" && first.ranks.length > 1;
-  if (!isNetwork && suspects.length < 2) return null;
+  // Of what is slow now and then only the network is tested.
+  if (!isNetwork && (suspects.length < 2 || rounds > 1)) return null;
   const suspected = [...new Set(suspects.flatMap(({ ranks }) => ranks))];
   const groups = job.groups.filter(
     ({ ranks }) => ranks.length >= LEAST_TESTED && suspected.every((rank) => ranks.includes(rank)),
@@ -166,6 +177,7 @@ function testsOf(job: Job, verdict: Verdict, findings: readonly Finding[]): Live
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
+    rounds,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
         const sink = validationReport.open(name);
@@ -211,9 +223,9 @@ function peersOf(job: Job, { ranks, role }: Group): Rank[][] {
 const NO_ENV: Env = { signal: new AbortController().signal, progress: () => undefined };
 
 /** Of iterations that are slow now and then, those that speak for the culprit; the others are hiccups. */
-function ofCulprit(facts: SlowDownFacts, [first]: readonly NewFinding[]): SlowDownFacts {
+function ofCulprit(facts: SlowDownFacts, findings: readonly NewFinding[]): SlowDownFacts {
   const { intermittent, points, series } = facts;
-  const slow = (first && factOf(first, "slow-rank", "slow-device")?.slowIterations) ?? [];
+  const slow = slowOfCulprit(findings);
   if (!intermittent || slow.length === 0) return facts;
   const looked = series.iteration.at(-1)! - points.iterations[0]! + 1;
   return {
@@ -222,6 +234,11 @@ function ofCulprit(facts: SlowDownFacts, [first]: readonly NewFinding[]): SlowDo
     afterMs: typicalMs(series, slow) || facts.afterMs,
     intermittent: { slow, of: Math.min(looked, intermittent.of) },
   };
+}
+
+/** Empty where all since the first one speak for it. */
+function slowOfCulprit([first]: readonly NewFinding[]): readonly number[] {
+  return (first && factOf(first, "slow-rank", "slow-device")?.slowIterations) ?? [];
 }
 
 function slowOf({ slowFrom, intermittent }: SlowDownFacts): SlowIterations {
@@ -320,7 +337,15 @@ async function searched(
 ): Promise<{ findings: NewFinding[]; rounds: number; didNotRun: string[] }> {
   const operatorsOf = (rank: Rank): RankOperators | null => fetched.operatorsOf(rank);
   const { points } = facts;
-  const attempt = liveLocalizer({ job, points, slow: slowOf(facts), source, operatorsOf });
+  const isWanting = (): boolean => fetched.isWanting;
+  const attempt = liveLocalizer({
+    job,
+    points,
+    slow: slowOf(facts),
+    source,
+    operatorsOf,
+    isWanting,
+  });
   try {
     let findings = attempt();
     let rounds = 1;

@@ -34,6 +34,8 @@ export interface Rehearsal {
   readonly late: Map<number, number>;
   /** By how much clocks of machines are off, milliseconds. */
   readonly clocks: Map<number, number>;
+  /** CPU milliseconds that the simulated machines took so far: the rest of the process is the service. */
+  readonly simulated: { cpuMs: number };
 }
 
 export const START_MS = 1_800_000_000_000;
@@ -77,6 +79,14 @@ export async function rehearse(
   const silent = new Set<number>();
   const clocks = new Map<number, number>();
   const late = new Map<number, number>();
+  const simulated = { cpuMs: 0 };
+  const timed = <T>(work: () => T): T => {
+    const began = process.cpuUsage();
+    const result = work();
+    const { user, system } = process.cpuUsage(began);
+    simulated.cpuMs += (user + system) / 1000;
+    return result;
+  };
   const under: { readonly machine: number; readonly report: Report; readonly dueMs: number }[] = [];
   const bus: AgentBus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
@@ -87,7 +97,7 @@ export async function rehearse(
     ask: (agent, request) => {
       const machine = Number(agent.slice("agent".length));
       if (silent.has(machine)) return Promise.reject(new Error("it does not answer"));
-      return nodes[machine]!.answer(request);
+      return timed(() => nodes[machine]!.answer(request));
     },
   };
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
@@ -134,12 +144,13 @@ export async function rehearse(
     hello,
     silent,
     clocks,
+    simulated,
     late,
     async run(seconds, until = () => false) {
       for (let half = 0; half < 2 * seconds; half++) {
         nowMs += 500;
         for (const [machine, node] of nodes.entries())
-          for (const report of node.tick(nowMs))
+          for (const report of timed(() => node.tick(nowMs)))
             if (!silent.has(machine))
               under.push({
                 machine,

@@ -210,6 +210,7 @@ describe("rings of a played job", () => {
       run: job.run,
       group: [0, 2, 4, 6],
       atIteration: run.played.last!.iteration + 3,
+      rounds: 1,
       gemm: true,
       ring: true,
       tree: false,

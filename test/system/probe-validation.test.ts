@@ -16,6 +16,46 @@ type Pass = readonly (readonly [number, number])[];
 
 const whyNoPython = unlessThere(python !== null, "Python", "python3");
 
+interface Played {
+  readonly tested: readonly number[];
+  readonly answered: number | null;
+  readonly report: {
+    readonly tookMs: number;
+    readonly transfers: readonly { readonly iteration?: number }[];
+  } | null;
+}
+
+describe.skipIf(python === null)(`tests after several iterations${whyNoPython}`, () => {
+  const play = (request: object, first: number, remarked = 0): Played => {
+    const words = [JSON.stringify(request), String(first), "12", String(remarked)];
+    const ran = spawnSync(python!, [script("rounds.py"), ...words], {
+      encoding: "utf8",
+      env: { ...process.env, PYTHONPATH: PLUG_IN, PYTHONDONTWRITEBYTECODE: "1" },
+    });
+    expect(ran.stderr).toBe("");
+    return JSON.parse(ran.stdout) as Played;
+  };
+  const request = { atIteration: 5, rounds: 3 };
+
+  it("are one report, which says after which iteration each transfer was", () => {
+    const { tested, answered, report } = play(request, 3);
+    expect({ tested, answered }).toEqual({ tested: [5, 6, 7], answered: 7 });
+    expect(report!.tookMs).toBe(7.5);
+    expect(report!.transfers.map(({ iteration }) => iteration)).toEqual([5, 6, 7]);
+  });
+
+  it("end where a member did not come, and do not begin late", () => {
+    expect(play(request, 3, 6)).toMatchObject({ tested: [5, 6], answered: 6 });
+    expect(play(request, 6)).toEqual({ tested: [], answered: 6, report: null });
+  });
+
+  it("are one where the request does not say how many", () => {
+    const { tested, report } = play({ atIteration: 5 }, 3);
+    expect(tested).toEqual([5]);
+    expect(report!.transfers).toEqual([{ from: 1, to: 0, ms: [1] }]);
+  });
+});
+
 describe.skipIf(python === null)(`passes over the links of a group${whyNoPython}`, () => {
   const sizes = [...Array.from({ length: 70 }, (_, i) => i + 1), 1023, 1024, 1025, 4096];
   let planned: { size: number; ring: Pass[]; tree: Pass[] }[] = [];

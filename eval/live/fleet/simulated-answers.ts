@@ -8,6 +8,7 @@ import type {
   OperatorsReply,
   OperatorsRequest,
   Pick,
+  PrepareTestsRequest,
   ProgramReply,
   ProgramRequest,
   ValidateRequest,
@@ -23,7 +24,7 @@ const BYTES_OF_OPERATOR = 1 + 3 * 4 + 4 * 8;
 export function replyTo(
   fleet: SimulatedFleet,
   groups: Groups,
-  request: Exclude<AgentRequest, EvidenceRequest | ValidateRequest>,
+  request: Exclude<AgentRequest, EvidenceRequest | PrepareTestsRequest | ValidateRequest>,
   nowMs: number,
 ): AgentReply {
   switch (request.ask) {

@@ -87,6 +87,8 @@ class SimulatedNode implements Node {
     const { job, run } = this.#fleet;
     if (request.job !== job || request.run !== run)
       return Promise.resolve({ kind: "refused", why: "no such job on this machine" });
+    if (request.ask === "prepare-tests")
+      return Promise.resolve({ kind: "evidence", files: [], troubles: [] });
     if (request.ask === "validate") return this.#test(request);
     if (request.ask === "evidence")
       return Promise.resolve(evidenceFiles(this.#fleet, this.#ranks, request, this.#now()));
@@ -97,7 +99,8 @@ class SimulatedNode implements Node {
   async #test(request: ValidateRequest): Promise<AgentReply> {
     const { held, played } = this.#fleet;
     if (request.atIteration <= held.last) return { kind: "refused", why: "that iteration is over" };
-    await new Promise<void>((resolve) => this.#tests.push({ at: request.atIteration, resolve }));
+    const at = request.atIteration + request.rounds - 1;
+    await new Promise<void>((resolve) => this.#tests.push({ at, resolve }));
     const files = this.#ranks.flatMap((rank) => {
       const report = simulatedReport(
         played.simulation,

@@ -82,6 +82,8 @@ export function profileRequest(steps: number): Request {
 
 export interface Validation {
   readonly atIteration: number;
+  /** One where it is absent. */
+  readonly rounds?: number;
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;

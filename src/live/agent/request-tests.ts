@@ -1,7 +1,12 @@
 /** What a service asks the ranks of this machine to do at the end of an iteration: tests of GPUs and links, or a profile. */
 import { basename } from "node:path";
-import { count } from "../../base/text.ts";
-import type { AgentReply, ProfileRequest, ValidateRequest } from "../wire/messages.ts";
+import { count, rankWords } from "../../base/text.ts";
+import type {
+  AgentReply,
+  PrepareTestsRequest,
+  ProfileRequest,
+  ValidateRequest,
+} from "../wire/messages.ts";
 import { refused } from "./answer-operators.ts";
 import { answers, ask, profileRequest, validationRequest, type Request } from "./control.ts";
 import { isAlive, type FoundRing } from "./discover.ts";
@@ -13,13 +18,47 @@ import type { SlowStorage } from "./slow-storage.ts";
 
 const MOST_PROFILE = 48 << 20;
 
+/** Whether these ranks of the group, which are on this machine, can be asked for tests. */
+export function canTest(
+  { group }: PrepareTestsRequest,
+  ranks: readonly number[],
+  rings: readonly FoundRing[],
+): AgentReply {
+  const able = new Set(pythonOf(rings).map((ring) => ring.header.rank));
+  const unable = ranks.filter((rank) => !able.has(rank));
+  if (unable.length > 0) return refused(`${rankWords(unable)}: no process with the Python probe`);
+  if (validationRequest({ ...LONGEST_TESTS, ranks: rankRuns(group) }) === null)
+    return refused(noRoom(group));
+  return { kind: "evidence", files: [], troubles: [] };
+}
+
+/** No numbers of tests take more room in a ring's header. */
+const LONGEST_TESTS = {
+  atIteration: 999_999_999_999,
+  rounds: 99,
+  gemm: false,
+  ring: false,
+  tree: false,
+  repeats: 100,
+  mb: 1024,
+  limitS: 600.123,
+};
+
+function pythonOf(rings: readonly FoundRing[]): FoundRing[] {
+  return rings.filter((ring) => ring.header.writer === "python" && isAlive(ring));
+}
+
+function noRoom(group: readonly number[]): string {
+  return `${count(group.length, "rank")} without a pattern do not fit into a request`;
+}
+
 /** `rings`: those of the run on this machine, of the ranks that take part. */
 export async function requestTests(
   request: ValidateRequest | ProfileRequest,
   rings: readonly FoundRing[],
   storage: SlowStorage,
 ): Promise<AgentReply> {
-  const python = rings.filter((ring) => ring.header.writer === "python" && isAlive(ring));
+  const python = pythonOf(rings);
   if (python.length === 0)
     return refused("no process with the Python probe here: nobody can be asked");
   if (request.ask === "profile")
@@ -30,11 +69,11 @@ export async function requestTests(
       request,
       storage,
     );
-  const { atIteration, gemm, ring, tree, repeats, mb, limitMs, group } = request;
-  const tests = { atIteration, gemm, ring, tree, repeats, mb, limitS: limitMs / 1000 };
+  const { atIteration, rounds, gemm, ring, tree, repeats, mb, limitMs, group } = request;
+  const several = rounds > 1 ? { rounds } : {};
+  const tests = { atIteration, ...several, gemm, ring, tree, repeats, mb, limitS: limitMs / 1000 };
   const asked = validationRequest({ ...tests, ranks: rankRuns(group) });
-  if (asked === null)
-    return refused(`${count(group.length, "rank")} without a pattern do not fit into a request`);
+  if (asked === null) return refused(noRoom(group));
   return requested(python, asked, /\.validation\.json$/, request, storage);
 }
 

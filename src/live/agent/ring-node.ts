@@ -6,6 +6,7 @@ import {
   type AgentRequest,
   type EvidenceRequest,
   LIMITS,
+  type PrepareTestsRequest,
   type ProfileRequest,
   type Report,
   type ValidateRequest,
@@ -24,7 +25,7 @@ import { ranksOf, routeLogs, saysOf, LogJob } from "./log-job.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
-import { requestTests } from "./request-tests.ts";
+import { canTest, requestTests } from "./request-tests.ts";
 import { RunTrack } from "./run-track.ts";
 import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
@@ -36,6 +37,7 @@ const MOST_PAST = 32;
 /** Evidence that is being collected or waits for its turn. */
 const MOST_ASKED = 4;
 const SAYS = 400;
+const UNDER_WAY = "tests or a profile are under way already";
 const MOST_TOLD = 1000;
 
 export interface RingNodeOptions {
@@ -111,6 +113,7 @@ class RingNode implements Node {
       return refused(`this agent does not know how to answer "${harmless(request.word)}"`);
     if (request.ask === "evidence") return this.#collect(request, track ?? null);
     if (track === undefined) return refused(`no run ${request.run} of ${request.job} here`);
+    if (request.ask === "prepare-tests") return this.#canTest(request, track);
     if (request.ask === "validate" || request.ask === "profile") return this.#test(request, track);
     const trackOf: TrackOf = (rank) => track.ranks.get(rank) ?? null;
     const memberOf = membersOf(track);
@@ -124,12 +127,18 @@ class RingNode implements Node {
     }
   }
 
+  #canTest(request: PrepareTestsRequest, track: RunTrack): AgentReply {
+    const ranks = request.group.filter((rank) => track.ranks.has(rank));
+    if (ranks.some((rank) => this.#testing.has(rank))) return refused(UNDER_WAY);
+    const rings = track.ringsOf(ranks).map(({ ring }) => ring);
+    return canTest(request, ranks, rings);
+  }
+
   /** A rank does one thing at a time: the job waits for it. */
   async #test(request: ValidateRequest | ProfileRequest, track: RunTrack): Promise<AgentReply> {
     const asked = request.ask === "validate" ? request.group : request.ranks;
     const ranks = asked.filter((rank) => track.ranks.has(rank));
-    if (ranks.some((rank) => this.#testing.has(rank)))
-      return refused("tests or a profile are under way already");
+    if (ranks.some((rank) => this.#testing.has(rank))) return refused(UNDER_WAY);
     for (const rank of ranks) this.#testing.add(rank);
     try {
       return await requestTests(

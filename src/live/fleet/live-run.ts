@@ -184,8 +184,9 @@ export class LiveRun {
     if (wanted === null) return;
     const tests = parsedTests(wanted.text);
     const over = tape.iteration - 1;
-    if (tests && over < tests.atIteration) return;
-    if (tests && over === tests.atIteration) {
+    const last = tests ? tests.atIteration + (tests.rounds ?? 1) - 1 : -1;
+    if (tests && over < last) return;
+    if (tests && over === last) {
       const { simulation, board } = this.played;
       const nowMs = Number(this.#machine.realtimeNs()) / 1e6;
       const report = simulatedReport(simulation, board.specs, rank, tests, nowMs);

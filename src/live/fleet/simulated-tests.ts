@@ -1,6 +1,7 @@
 /** What ranks of a simulated job measure when they are asked to test their GPUs and links: from the faults that act. */
 import { seeded } from "../../base/random.ts";
-import { devicesAt, placedDevices } from "../../simulate/cluster/faults.ts";
+import { devicesAt, placedDevices, type DeviceState } from "../../simulate/cluster/faults.ts";
+import type { TransferTest } from "../../model/validation.ts";
 import type { FaultSpec } from "../../simulate/cluster/fault-spec.ts";
 import type { Simulation } from "../../simulate/cluster/times.ts";
 
@@ -8,6 +9,8 @@ export interface SimulatedTests {
   /** Who takes part, in the order of the group. */
   readonly group: readonly number[];
   readonly atIteration: number;
+  /** One where it is absent. */
+  readonly rounds?: number;
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;
@@ -30,14 +33,14 @@ export function simulatedReport(
   tests: SimulatedTests,
   timeMs: number,
 ): object | null {
-  const { group, atIteration, repeats, mb } = tests;
+  const { group, atIteration, rounds = 1, repeats, mb } = tests;
   if (!group.includes(rank)) return null;
-  const devices =
-    devicesAt({ ...spec, faults }, topology, atIteration) ?? placedDevices(spec, topology);
   const random = seeded(spec.seed * 7919 + atIteration * 31 + rank);
+  const devicesIn = (iteration: number): DeviceState =>
+    devicesAt({ ...spec, faults }, topology, iteration) ?? placedDevices(spec, topology);
   const repeated = (ms: number): number[] =>
     Array.from({ length: repeats }, () => ms * (1 + NOISE * random()));
-  const transferMs = (from: number, to: number): number => {
+  const transferMs = (devices: DeviceState, from: number, to: number): number => {
     const link = devices.pair.get(from * spec.gpus + to) ?? 1;
     if (topology.machineOf(from) === topology.machineOf(to))
       return mb * INSIDE_MS * Math.max(link, devices.nvlink[from]!, devices.nvlink[to]!);
@@ -48,19 +51,25 @@ export function simulatedReport(
     ...(tests.ring ? (["ring"] as const) : []),
     ...(tests.tree ? (["tree"] as const) : []),
   ];
-  const transfers = topologies.flatMap((name) =>
-    (name === "ring" ? ringPasses(group.length) : treePasses(group.length)).flatMap((pairs, pass) =>
-      pairs
-        .filter(([, to]) => group[to] === rank)
-        .map(([from, to]) => ({
-          topology: name,
-          pass,
-          from: group[from]!,
-          to: group[to]!,
-          bytes: mb * MIB,
-          ms: repeated(transferMs(group[from]!, group[to]!)),
-        })),
-    ),
+  const transfersIn = (iteration: number, devices: DeviceState): TransferTest[] =>
+    topologies.flatMap((name) =>
+      (name === "ring" ? ringPasses(group.length) : treePasses(group.length)).flatMap(
+        (pairs, pass) =>
+          pairs
+            .filter(([, to]) => group[to] === rank)
+            .map(([from, to]) => ({
+              topology: name,
+              pass,
+              from: group[from]!,
+              to: group[to]!,
+              bytes: mb * MIB,
+              ms: repeated(transferMs(devices, group[from]!, group[to]!)),
+              ...(rounds > 1 ? { iteration } : {}),
+            })),
+      ),
+    );
+  const transfers = Array.from({ length: rounds }, (_, k) => atIteration + k).flatMap((iteration) =>
+    transfersIn(iteration, devicesIn(iteration)),
   );
   const gemm = tests.gemm
     ? [
@@ -69,7 +78,7 @@ export function simulatedReport(
           m: 4096,
           n: 4096,
           k: 4096,
-          ms: repeated(PRODUCT_MS * devices.gpu[rank]!),
+          ms: repeated(PRODUCT_MS * devicesIn(atIteration).gpu[rank]!),
         },
       ]
     : [];

@@ -209,7 +209,8 @@ async function collectFromAgents(
           PATIENCE_MS,
         );
         if (reply.kind === "evidence") {
-          files += await write(join(folder, agent), reply);
+          const written = await write(join(folder, agent), reply);
+          files += written;
           troubles.push(...reply.troubles.slice(0, 16).map((line) => `${agent}: ${line}`));
         } else if (reply.kind === "refused") troubles.push(`${agent}: ${reply.why}`);
       } catch (error) {

@@ -394,10 +394,6 @@ function validatedSlowdown(
   );
 }
 
-/** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
-const LEAD_MS = 4000;
-const LEAD_ITERATIONS = 4;
-
 /** Once an incident, and not more often than is allowed: the job waits for the tests. */
 function validate(
   { state, nowMs, decisions }: Turn,
@@ -409,10 +405,8 @@ function validate(
   const ranks = tests.groups.reduce((sum, group) => sum + group.length, 0);
   if (ranks > allowed.mostRanks || nowMs - testedMs < allowed.everyMs) return;
   state.testedMs = nowMs;
-  const lead = Math.max(LEAD_ITERATIONS, Math.ceil(LEAD_MS / iterationMs));
-  const atIteration = run.lastIteration + lead;
   const { limitMs } = allowed;
-  decisions.push({ do: "validate", run, id: slow.id, tests, atIteration, iterationMs, limitMs });
+  decisions.push({ do: "validate", run, id: slow.id, tests, iterationMs, limitMs });
 }
 
 function decide(

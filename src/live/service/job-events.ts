@@ -103,7 +103,6 @@ export interface ValidateDecision {
   /** Of the incident. */
   readonly id: string;
   readonly tests: NonNullable<Diagnosis["tests"]>;
-  readonly atIteration: number;
   /** What one takes at present. */
   readonly iterationMs: number;
   readonly limitMs: number;

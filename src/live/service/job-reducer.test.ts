@@ -5,7 +5,13 @@ import type { Verdict } from "../../model/verdict.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
-import { newJobState, savedState, type JobState, type ValidationOptions } from "./job-state.ts";
+import {
+  newJobState,
+  savedState,
+  type JobState,
+  type SavedJobState,
+  type ValidationOptions,
+} from "./job-state.ts";
 
 const ALL = { has: () => true };
 const BEAT = {
@@ -198,6 +204,7 @@ describe("reduceJob", () => {
     const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
     const tests = {
       groups: [[0, 1, 2]],
+      rounds: 1,
       verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
     };
     const confirmed = (validation: ValidationOptions | null): Driver => {
@@ -216,7 +223,7 @@ describe("reduceJob", () => {
     it("asks its ranks to test themselves some iterations later, and takes what they found", () => {
       const job = confirmed(allowed);
       const decision = job.last("validate");
-      expect(decision).toMatchObject({ id: job.state.slow!.id, atIteration: 47, limitMs: 5000 });
+      expect(decision).toMatchObject({ id: job.state.slow!.id, limitMs: 5000 });
       const validation = {
         ranks: [0, 1, 2],
         atIteration: 47,
@@ -249,6 +256,9 @@ describe("reduceJob", () => {
       expect(decided(job)).toBe(true);
       const { testedMs } = job.state;
       expect(job.nowMs - testedMs).toBeLessThan(allowed.everyMs);
+      // A service that takes over knows it.
+      const saved = JSON.parse(JSON.stringify(savedState(job.state))) as SavedJobState;
+      expect(newJobState("sim", null, saved, job.state.options).testedMs).toBe(testedMs);
     });
 
     it("drops what comes after the incident is over", () => {

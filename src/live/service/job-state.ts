@@ -116,7 +116,7 @@ export function newJobState(
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
     isRebalanced: false,
-    testedMs: -Infinity,
+    testedMs: saved?.testedMs ?? -Infinity,
     steps: [],
     isBusy: false,
   };
@@ -181,6 +181,7 @@ export function savedState(state: JobState): SavedJobState {
     worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
     baselineMs,
     wastedGpuMs: wastedBefore,
+    ...(Number.isFinite(state.testedMs) ? { testedMs: state.testedMs } : {}),
     slow,
     besides,
     levels: Object.fromEntries(state.levels),
@@ -229,6 +230,8 @@ export interface SavedJobState {
   readonly earlier: readonly Incident[];
   /** GPU-milliseconds lost by resolved incidents; absent in documents of older services. */
   readonly wastedGpuMs?: number;
+  /** Absent where the ranks were never asked to test themselves. */
+  readonly testedMs?: number;
   readonly lastIteration: number;
   /** When an agent last reported the job, and whether all agents have reported its end. */
   readonly seenMs: number;

@@ -49,6 +49,27 @@ function gaussian(random: () => number): number {
 }
 
 describe("SlowdownDetector", () => {
+  it("looks into a steady rise of a job whose level wanders, and of which no three iterations are plain", () => {
+    for (let seed = 1; seed <= 5; seed++) {
+      const wandering = [1000, 1090, 1000, 1090, 1000].map((ms) => [25, ms] as const);
+      const durations = noisy([...wandering, [12, 1220]], 0.06, seed);
+      const rises = watch(durations).filter(
+        (one) => one.do === "localize" && !one.suspicion.intermittent,
+      );
+      expect(rises.some((one) => one.do === "localize" && one.suspicion.slowFrom >= 120)).toBe(
+        true,
+      );
+    }
+  });
+
+  it("looks into no rise where iterations only vary", () => {
+    const durations = noisy([[1000, 1000]], 0.06, 9);
+    const rises = watch(durations).filter(
+      (one) => one.do === "localize" && !one.suspicion.intermittent,
+    );
+    expect(rises).toEqual([]);
+  });
+
   it("looks into a plain jump three iterations after it began, before the tracker speaks", () => {
     const decisions = watch(
       noisy(

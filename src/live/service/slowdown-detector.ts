@@ -39,14 +39,24 @@ export type SlowdownDecision =
 const PLAIN = 1.1;
 const PLAIN_SIGMAS = 5;
 const PLAIN_ITERATIONS = 3;
+/**
+ * Where iterations vary so much that no three are plain: so many in a row, each longer than this share of the healthy ones
+ * before them, and the middle of them by as much as a plain jump.
+ */
+const STEADY_ITERATIONS = 8;
+const LONGER_THAN = 0.8;
 /** Healthy iterations that tell the deviation. */
 const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
-/** Of an intermittent slowdown, where hiccups may come first: with every slow iteration, then with each so many more. */
+/**
+ * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where fewer
+ * than this share of the slow iterations searched last are still among them: hiccups came first.
+ */
 const SEARCH_EACH = 8;
 const SEARCH_EVERY = 3;
+const SAME_PATTERN = 0.5;
 /** Once a suspect is known, so many more slow iterations are looked at alone; it is over when twice they name somebody else. */
 const LOOK_AGAIN = 10;
 const MOST_MISSES = 2;
@@ -76,7 +86,8 @@ export class SlowdownDetector {
   readonly #window = new IntermittentWindow();
   /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
   #misses = 0;
-  #searchedAt = 0;
+  /** Of an intermittent slowdown: what was searched last, and how often in a row. */
+  #searched = { slow: [] as readonly number[], at: 0, times: 0 };
   readonly #healthy: number[] = [];
   readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
     [];
@@ -165,18 +176,9 @@ export class SlowdownDetector {
       if (!isSame || known.isTentative)
         decisions.push({ do: "suspect", suspicion: this.#suspicion! });
     } else if (this.#mayBePlain && this.#isPlain(levelMs, this.#plainIterations)) {
-      const plain = this.#last.slice(-this.#plainIterations);
-      const [first] = plain as [(typeof plain)[number]];
-      this.#begin(
-        {
-          slowFrom: first.iteration,
-          fromMs: first.startMs,
-          beforeMs: levelMs,
-          afterMs: median(plain.map(({ ms }) => ms)),
-          isTentative: true,
-        },
-        first.iteration,
-      );
+      this.#beginTentatively(this.#plainIterations, levelMs);
+    } else if (this.#mayBePlain && this.#isSteady()) {
+      this.#beginTentatively(STEADY_ITERATIONS, median(this.#healthy.slice(0, -STEADY_ITERATIONS)));
     } else if (this.#isLasting) this.#slow++;
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
     const isSlow = this.#lookForIntermittent();
@@ -204,7 +206,10 @@ export class SlowdownDetector {
     const known = this.#suspicion;
     if (!found || (!known && found.slow.length < ATTEMPTS[0]!)) return false;
     const { slow, of, beforeMs, afterMs, fromMs } = found;
-    if (!known) this.#isSettled = false;
+    if (!known) {
+      this.#isSettled = false;
+      this.#searched = { slow: [], at: 0, times: 0 };
+    }
     this.#slow = known ? this.#slow + 1 : slow.length;
     const since = known ?? { slowFrom: slow[0]!, fromMs, isTentative: true };
     this.#suspicion = { ...since, beforeMs, afterMs, intermittent: { slow, of } };
@@ -226,8 +231,11 @@ export class SlowdownDetector {
       const last = { ...suspicion, intermittent: { slow: slow.slice(-LOOK_AGAIN), of } };
       return [{ do: "localize", suspicion: last, slow: LOOK_AGAIN, isAgain: true, isLast: false }];
     }
-    if (this.#slow > SEARCH_EACH && this.#slow < this.#searchedAt + SEARCH_EVERY) return [];
-    this.#searchedAt = this.#slow;
+    const now = new Set(slow);
+    const { slow: last, at, times } = this.#searched;
+    const isSame = last.filter((number) => now.has(number)).length >= SAME_PATTERN * last.length;
+    if (isSame && times >= SEARCH_EACH && this.#slow < at + SEARCH_EVERY) return [];
+    this.#searched = { slow, at: this.#slow, times: isSame ? times + 1 : 1 };
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast: false }];
   }
 
@@ -245,6 +253,17 @@ export class SlowdownDetector {
     this.#slow = this.#last.filter(({ iteration }) => iteration >= from).length;
     this.#attempts = 0;
     this.#isSettled = false;
+  }
+
+  /** With the last so many iterations. */
+  #beginTentatively(iterations: number, beforeMs: number): void {
+    const slow = this.#last.slice(-iterations);
+    const { iteration, startMs } = slow[0]!;
+    const afterMs = median(slow.map(({ ms }) => ms));
+    this.#begin(
+      { slowFrom: iteration, fromMs: startMs, beforeMs, afterMs, isTentative: true },
+      iteration,
+    );
   }
 
   #follow(suspicion: SuspectedSlowdown): SlowdownDecision[] {
@@ -312,6 +331,15 @@ export class SlowdownDetector {
     const least = Math.max(PLAIN * levelMs, levelMs + PLAIN_SIGMAS * noise);
     const last = this.#last.slice(-iterations);
     return last.length === iterations && last.every(({ ms }) => ms > least);
+  }
+
+  #isSteady(): boolean {
+    // Those in question were taken for healthy.
+    const healthy = this.#healthy.slice(0, -STEADY_ITERATIONS).toSorted((a, b) => a - b);
+    const last = this.#last.slice(-STEADY_ITERATIONS).map(({ ms }) => ms);
+    if (healthy.length < NOISE_ITERATIONS / 2 || last.length < STEADY_ITERATIONS) return false;
+    const most = healthy[Math.floor(LONGER_THAN * healthy.length)]!;
+    return last.every((ms) => ms > most) && median(last) > PLAIN * median(healthy);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Asks the ranks of one group to test their GPUs and links at one common iteration (Greyhound §4.3), and fuses what they
- * report into the verdict. The job waits for the tests, so nobody is asked unless all can answer.
+ * report into the verdict. The job waits for the tests, so nobody is asked unless all have said that they can.
  */
 import { errorText } from "../../base/errors.ts";
 import { count } from "../../base/text.ts";
@@ -8,7 +8,7 @@ import { factOf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { IncidentValidation } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import type { AgentReply } from "../wire/messages.ts";
+import type { AgentReply, AgentRequest } from "../wire/messages.ts";
 import { MOST_WAIT_MS } from "../wire/request-frame.ts";
 import type { DiagnosisEnv } from "./diagnose-incident.ts";
 import type { ValidateDecision } from "./job-events.ts";
@@ -23,64 +23,121 @@ const REPEATS = 3;
 const TRANSFER_MB = 16;
 /** Beside the iterations until the tests: for the way there and back, and a job that became slower meanwhile. */
 const PATIENCE_MS = 10_000;
+/** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
+const LEAD_MS = 4000;
+const LEAD_ITERATIONS = 4;
+/** What is slow now and then may be healthy whenever it is tested: so often it is tried. */
+const MOST_TRIES = 3;
 
 export async function validateGroup(
-  { run, tests, atIteration, iterationMs, limitMs }: ValidateDecision,
+  decision: ValidateDecision,
   env: DiagnosisEnv,
 ): Promise<Validated> {
-  const ranks = tests.groups.flat();
-  const nothing = (why: string): Validated => ({
-    validation: {
-      ranks,
-      atIteration,
-      outcome: why,
-      isNamed: false,
-      tookMs: null,
-      costGpuMs: null,
-    },
-    verdict: null,
-  });
-  const wanted = new Map<string, { agent: string; agentRun: string; group: readonly Rank[] }>();
+  const members = membersOf(decision, env);
+  if (typeof members === "string") return untested(decision, members);
+  // A member that does not come keeps the others, and with them the job, waiting: all confirm before any is asked.
+  const { run, tests } = decision;
+  const confirmed = await askAll(members, env, PATIENCE_MS, ({ agentRun, group }) => ({
+    ask: "prepare-tests",
+    job: run.job,
+    run: agentRun,
+    group,
+  }));
+  const refusal = confirmed.find((reply) => reply.kind === "refused");
+  if (refusal?.kind === "refused") return untested(decision, `not tested: ${refusal.why}`);
+  let found = await testOnce(decision, members, env);
+  for (let tries = 1; tests.rounds > 1 && found.isHealthy && tries < MOST_TRIES; tries++)
+    found = await testOnce(decision, members, env);
+  return found;
+}
+
+interface Member {
+  readonly agent: string;
+  readonly agentRun: string;
+  readonly group: readonly Rank[];
+}
+
+/** Each agent once a group; or why it cannot be tested. */
+function membersOf({ run, tests }: ValidateDecision, env: DiagnosisEnv): Member[] | string {
+  const members = new Map<string, Member>();
   for (const [k, group] of tests.groups.entries())
     for (const rank of group) {
       const held = run.ranks.get(rank);
-      if (!held || held.state !== "running" || !env.canAsk(held.agent, "validate"))
-        return nothing(`not tested: the agent of rank ${rank} cannot be asked for tests`);
-      wanted.set(`${held.agent} ${k}`, { agent: held.agent, agentRun: held.agentRun, group });
+      const canAsk =
+        held?.state === "running" &&
+        ["prepare-tests", "validate"].every((word) => env.canAsk(held.agent, word));
+      if (!canAsk) return `not tested: the agent of rank ${rank} cannot be asked for tests`;
+      members.set(`${held.agent} ${k}`, { agent: held.agent, agentRun: held.agentRun, group });
     }
-  const iterations = Math.max(1, atIteration - run.lastIteration + 1);
-  const waitMs = Math.min(
-    MOST_WAIT_MS,
-    Math.round(limitMs + iterations * iterationMs + PATIENCE_MS),
-  );
-  const replies = await Promise.all(
-    [...wanted.values()].map(async ({ agent, agentRun, group }): Promise<AgentReply> => {
-      const request = {
-        ask: "validate",
-        job: run.job,
-        run: agentRun,
-        group,
-        atIteration,
-        gemm: true,
-        ring: true,
-        tree: true,
-        repeats: REPEATS,
-        mb: TRANSFER_MB,
-        limitMs,
-        waitMs,
-      } as const;
+  return [...members.values()];
+}
+
+function untested({ run, tests }: ValidateDecision, why: string): Validated {
+  const validation: IncidentValidation = {
+    ranks: tests.groups.flat(),
+    atIteration: run.lastIteration,
+    outcome: why,
+    isNamed: false,
+    tookMs: null,
+    costGpuMs: null,
+  };
+  return { validation, verdict: null };
+}
+
+function askAll(
+  members: readonly Member[],
+  env: DiagnosisEnv,
+  patienceMs: number,
+  requestOf: (member: Member) => AgentRequest,
+): Promise<AgentReply[]> {
+  return Promise.all(
+    members.map(async (member): Promise<AgentReply> => {
       try {
-        return await env.ask(agent, request, waitMs + PATIENCE_MS);
+        return await env.ask(member.agent, requestOf(member), patienceMs);
       } catch (error) {
         return { kind: "refused", why: errorText(error) };
       }
     }),
   );
+}
+
+async function testOnce(
+  decision: ValidateDecision,
+  members: readonly Member[],
+  env: DiagnosisEnv,
+): Promise<Validated & { readonly isHealthy: boolean }> {
+  const { run, tests, iterationMs, limitMs } = decision;
+  const ranks = tests.groups.flat();
+  const lead = Math.max(LEAD_ITERATIONS, Math.ceil(LEAD_MS / iterationMs));
+  const atIteration = run.lastIteration + lead;
+  const { rounds } = tests;
+  const iterations = lead + rounds;
+  const waitMs = Math.min(
+    MOST_WAIT_MS,
+    Math.round(limitMs + iterations * iterationMs + PATIENCE_MS),
+  );
+  const replies = await askAll(members, env, waitMs + PATIENCE_MS, ({ agentRun, group }) => ({
+    ask: "validate",
+    job: run.job,
+    run: agentRun,
+    group,
+    atIteration,
+    rounds,
+    // Again and again only what was seen to be slow is tested: the job waits.
+    gemm: rounds === 1,
+    ring: true,
+    tree: rounds === 1,
+    repeats: REPEATS,
+    mb: TRANSFER_MB,
+    limitMs,
+    waitMs,
+  }));
   const files = replies.flatMap((reply) => (reply.kind === "evidence" ? reply.files : []));
   const { verdict, reports } = await tests.verdictWith(files);
   if (reports.length === 0) {
     const why = replies.flatMap((reply) => (reply.kind === "refused" ? [reply.why] : []));
-    return nothing(`the tests left no report${why.length > 0 ? `: ${why[0]}` : ""}`);
+    const outcome = `the tests left no report${why.length > 0 ? `: ${why[0]}` : ""}`;
+    return { ...untested(decision, outcome), isHealthy: false };
   }
   const slow = verdict.findings.filter((finding) => factOf(finding, "tested-slow"));
   const other = verdict.findings.find((one) => factOf(one, "tested-different", "tested-alike"));
@@ -99,5 +156,6 @@ export async function validateGroup(
       costGpuMs: tookMs === null ? null : tookMs * run.gpus,
     },
     verdict: slow.length > 0 ? verdict : null,
+    isHealthy: slow.length === 0,
   };
 }

@@ -138,6 +138,7 @@ export type AgentRequest =
   | DurationsRequest
   | OperatorsRequest
   | EvidenceRequest
+  | PrepareTestsRequest
   | ValidateRequest
   | ProfileRequest
   | UnknownRequest;
@@ -148,6 +149,7 @@ export const ASKS = [
   "durations",
   "operators",
   "evidence",
+  "prepare-tests",
   "validate",
   "profile",
 ] as const satisfies readonly AgentRequest["ask"][];
@@ -259,6 +261,17 @@ export interface EvidenceReply {
 }
 
 /**
+ * Whether the ranks of this machine can take part in tests: a member that does not come keeps the others waiting, so all
+ * agents confirm before any rank is asked. The answer is evidence without files.
+ */
+export interface PrepareTestsRequest {
+  readonly ask: "prepare-tests";
+  readonly job: string;
+  readonly run: string;
+  readonly group: readonly Rank[];
+}
+
+/**
  * Tests of GPUs and links by the ranks themselves, at the end of one common iteration (Greyhound §4.3). The job waits for
  * them. The answer is evidence: a report of each rank.
  */
@@ -269,6 +282,8 @@ export interface ValidateRequest {
   /** All that take part, in the order of their group; the agent asks those that it has. */
   readonly group: readonly Rank[];
   readonly atIteration: number;
+  /** Tested again after each of so many iterations: what is slow now and then is not slow in every one. */
+  readonly rounds: number;
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;

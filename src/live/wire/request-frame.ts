@@ -20,6 +20,7 @@ import { ASKS, LIMITS } from "./messages.ts";
 export const MOST_WAIT_MS = 600_000;
 const MOST_STEPS = 1000;
 const MOST_REPEATS = 100;
+const MOST_TEST_ROUNDS = 64;
 const MOST_MB = 1024;
 const MOST_ITERATIONS = 65_536;
 const MOST_PICKS = 65_536;
@@ -62,6 +63,8 @@ export function readRequest(head: Fields): AgentRequest {
         stacks: flagIn(head, "stacks"),
         logBytes: integerIn(head, "logBytes", 0, LIMITS.replyBytes),
       };
+    case "prepare-tests":
+      return { ask, job, run, group: ranksIn(head, "group", LIMITS.worldSize) };
     case "validate":
       return {
         ask,
@@ -69,6 +72,8 @@ export function readRequest(head: Fields): AgentRequest {
         run,
         group: ranksIn(head, "group", LIMITS.worldSize),
         atIteration: iterationIn(head, "atIteration"),
+        // Services before this word asked for one.
+        rounds: head["rounds"] === undefined ? 1 : integerIn(head, "rounds", 1, MOST_TEST_ROUNDS),
         gemm: flagIn(head, "gemm"),
         ring: flagIn(head, "ring"),
         tree: flagIn(head, "tree"),

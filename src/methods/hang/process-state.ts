@@ -48,13 +48,24 @@ export function haltedRanks(job: Job): ReadonlySet<Rank> {
 /** Whether its proxies and threads cannot move, whatever its ring says that they do. */
 export function isHalted(job: Job, process: ProbeProcess): boolean {
   if (isGone(process) || isStopped(process)) return true;
-  if (lateBeats(job).has(process)) return true;
-  return (job.probes ?? []).some(
-    (other) =>
-      other.host === process.host &&
-      other.pid === process.pid &&
-      (isGone(other) || isStopped(other)),
-  );
+  return lateBeats(job).has(process) || haltedProcesses(job).has(processKey(process));
+}
+
+const haltedOf = new WeakMap<Job, ReadonlySet<string>>();
+
+/** A process has several rings, and not all say that it is stopped or gone. */
+function haltedProcesses(job: Job): ReadonlySet<string> {
+  let known = haltedOf.get(job);
+  if (!known) {
+    const halted = (job.probes ?? []).filter((probe) => isGone(probe) || isStopped(probe));
+    known = new Set(halted.map(processKey));
+    haltedOf.set(job, known);
+  }
+  return known;
+}
+
+function processKey({ host, pid }: ProbeProcess): string {
+  return `${pid} ${host}`;
 }
 
 function isStopped({ state }: ProbeProcess): boolean {

@@ -44,8 +44,9 @@ export function buildWaitGraph(job: Job, states: ReadonlyMap<Rank, RankState>): 
   const ownGpu = new Map<Rank, OwnGpu>();
   const blocking = new Map<Rank, readonly Head[]>();
   const uncertain: RankState[] = [];
+  const farthest = farthestCompleted(states);
   for (const state of states.values()) {
-    const own = ownTrouble(job, states, state);
+    const own = ownTrouble(job, states, state, farthest);
     if (own) ownGpu.set(state.rank, own);
     else if (isUncertain(state)) uncertain.push(state);
     else blocking.set(state.rank, blockingHeads(state));
@@ -137,6 +138,15 @@ function blockingHeads(state: RankState): readonly Head[] {
   return heads;
 }
 
+/** By group, the last operator that any of its ranks has completed. */
+function farthestCompleted(states: ReadonlyMap<Rank, RankState>): Map<number, number> {
+  const farthest = new Map<number, number>();
+  for (const { completed } of states.values())
+    for (const [group, seq] of completed)
+      farthest.set(group, Math.max(seq, farthest.get(group) ?? -Infinity));
+  return farthest;
+}
+
 /**
  * Pending operators that need nobody else: a collective that a peer has completed (all have done their
  * part in it, only this rank's GPU has not noticed), or the first one being of a group of one.
@@ -145,11 +155,13 @@ function ownTrouble(
   job: Job,
   states: ReadonlyMap<Rank, RankState>,
   state: RankState,
+  farthest: ReadonlyMap<number, number>,
 ): OwnGpu | null {
   // Of a dump that was cut off only counters are left, and they lag behind what the others' entries show.
   const isCut = job.dumps.get(state.rank)?.dump.isCut === true;
   for (const head of isCut ? [] : state.heads) {
     if (head.isP2p || isRooted(job, state, head)) continue;
+    if (!((farthest.get(head.group) ?? -Infinity) >= head.seq)) continue;
     for (const member of job.groups[head.group]?.ranks ?? []) {
       if (member === state.rank) continue;
       const done = states.get(member)?.completed.get(head.group);

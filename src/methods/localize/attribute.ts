@@ -32,13 +32,19 @@ export function attributeDevices(
   split: Split,
   pivots: readonly Rank[],
   cpuOrGpu: (rank: Rank) => "gpu" | "cpu" | null,
+  /** Kept by whoever asks again once more is fetched, with the same split. */
+  searchers = new Map<number, Searcher>(),
 ): Attribution {
   const step = Math.max(1, Math.ceil(split.slow.length / MOST_ITERATIONS));
   const chosen = [...split.slow.keys()].filter((i) => i % step === 0);
   const found = chosen.flatMap((i) => {
     const { alone, ms } = aloneAt(split, i);
     const some = pivots.filter((_, p) => p % Math.ceil(pivots.length / PIVOTS) === 0);
-    const searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
+    let searcher = searchers.get(i);
+    if (!searcher) {
+      searcher = new Searcher(source, job.groups, alone, { ...SEARCH_DEFAULTS, pivots: some });
+      searchers.set(i, searcher);
+    }
     return some.flatMap((pivot) =>
       irregularity(searcher.from(pivot), ms, cpuOrGpu).map((what) => ({
         iteration: split.slow[i]!,

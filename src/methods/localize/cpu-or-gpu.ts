@@ -194,15 +194,20 @@ function latenessOf(
   });
 }
 
-/** Milliseconds in front of each call of an iteration, usually; null where iterations differ or are too few. */
+/**
+ * Milliseconds in front of each call of an iteration, usually; null where iterations differ or are too few. Of older ones
+ * the operators may be overwritten.
+ */
 function gapsOf(
   operators: RankOperators | undefined,
   iterations: readonly number[],
 ): number[] | null {
-  if (!operators || iterations.length < FEWEST_GAPS) return null;
+  const last = iterations.at(-1);
+  if (!operators || last === undefined) return null;
   const { ops, from, to } = operators;
-  const length = to[iterations[0]!]! - from[iterations[0]!]!;
+  const length = to[last]! - from[last]!;
   const same = iterations.filter((i) => from[i]! + length === to[i]);
+  if (length === 0 || same.length < FEWEST_GAPS) return null;
   return Array.from({ length }, (_, k) =>
     median(
       same.map((i) => {

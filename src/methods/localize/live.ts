@@ -15,7 +15,7 @@ import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
 import { habituallySlow, ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
-import { SEARCH_DEFAULTS } from "./progressive/search.ts";
+import { SEARCH_DEFAULTS, type Searcher } from "./progressive/search.ts";
 import type { OperatorSource, Split } from "./progressive/source.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import { locate, type Located } from "./slow-ranks.ts";
@@ -31,6 +31,8 @@ export interface LiveInput {
   readonly source: OperatorSource;
   /** All operators of one rank in these iterations; null where they are not there (yet). */
   operatorsOf(this: void, rank: Rank): RankOperators | null;
+  /** Whether something was asked for that is not there yet. */
+  isWanting(this: void): boolean;
 }
 
 const PIVOTS = 5;
@@ -50,12 +52,13 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     ? ownTimeSuspects(accounts).filter(({ kind }) => kind !== "always")
     : habituallySlow(accounts, seen.isSlow);
   const wiring = wiringOf(job);
-  return () => {
-    if (source.ranks.length < 2) return [];
-    const pivots = spreadPivots(source.ranks, PIVOTS);
-    const attribution = attributeDevices(source, job, split, pivots, () => null);
-    const slow = seen.isLasting ? seen : ofOneCulprit(own, accounts, attribution);
-    const compared = slow && comparedIn(split, slow);
+  const searchers = new Map<number, Searcher>();
+  const among = (
+    slow: SlowIterations,
+    pivots: readonly Rank[],
+    attribution: Attribution,
+  ): NewFinding[] => {
+    const compared = comparedIn(split, slow);
     if (!compared) return [];
     const growthMs = median(compared.slowMs) - median(compared.normalMs);
     const progress = searchProgressively(source, job.groups, compared, wiring, { pivots });
@@ -85,31 +88,56 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const picked = slow.isLasting ? {} : { slowIterations: [...slowIterations] };
     return [{ ...first, data: { ...first.data, ...rankingOf(attribution), ...picked } }, ...others];
   };
+  return () => {
+    if (source.ranks.length < 2) return [];
+    const pivots = spreadPivots(source.ranks, PIVOTS);
+    const attribution = attributeDevices(source, job, split, pivots, () => null, searchers);
+    const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution);
+    for (const slow of seen.isLasting ? [seen, ...picked] : picked) {
+      const findings = among(slow, pivots, attribution);
+      // What is still to be fetched decides before anything else is tried.
+      if (findings.length > 0 || input.isWanting()) return findings;
+    }
+    return [];
+  };
 }
 
-/** Slow iterations that must speak for one culprit. */
+/** Slow iterations that must speak for one culprit, and devices that are looked into, the most suspect first. */
 const HABIT = 3;
+const MOST_PICKED = 3;
+const MOST_DEVICES = 128;
 
 /**
- * Of iterations that are slow now and then, those that speak for one culprit: a rank whose own time jumps in them, or the
- * device that gathers most of the searches (Holmes §4.4). The others are hiccups of whoever. null where none gathers.
+ * The slow iterations that speak for one culprit: a rank whose own time jumps in them, or a device that gathers most of the
+ * searches (Holmes §4.4). The others are hiccups of whoever, or what a slow iteration left to the next one to wait for.
  */
 function ofOneCulprit(
   own: readonly OwnTimeSuspect[],
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
   { devices, found }: Attribution,
-): SlowIterations | null {
+): SlowIterations[] {
   const [habit] = own;
-  const [top] = devices;
-  const speaking = habit
-    ? habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)
-    : found.flatMap(({ iteration, what }) =>
-        top?.device.ranks.some((rank) => what.ranks.includes(rank)) ? [iteration] : [],
-      );
-  const slow = new Set(speaking);
-  if (slow.size < HABIT) return null;
-  const from = Math.min(...slow);
-  return { isSlow: (iteration) => slow.has(iteration), from, until: null, isLasting: false };
+  const sets = habit
+    ? [habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)]
+    : devices
+        .slice(0, MOST_DEVICES)
+        .map(({ device }) =>
+          found.flatMap(({ iteration, what }) =>
+            device.ranks.some((rank) => what.ranks.includes(rank)) ? [iteration] : [],
+          ),
+        );
+  const picked = new Map<string, SlowIterations>();
+  for (const speaking of sets) {
+    const slow = new Set(speaking.toSorted((a, b) => a - b));
+    if (slow.size < HABIT) continue;
+    picked.set([...slow].join(), {
+      isSlow: (iteration) => slow.has(iteration),
+      from: Math.min(...slow),
+      until: null,
+      isLasting: false,
+    });
+  }
+  return [...picked.values()].slice(0, MOST_PICKED);
 }
 
 /** null where too few iterations are left to compare. */

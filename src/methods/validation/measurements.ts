@@ -25,8 +25,9 @@ export interface Comparable<Who> {
   readonly what: string;
   /** Of a product: "bfloat16". */
   readonly dtype?: string;
-  /** Of transfers: inside a machine. */
+  /** Of transfers: inside a machine, and after which of several iterations. */
   readonly isInside?: boolean;
+  readonly iteration?: number | undefined;
   readonly samples: readonly Sample<Who>[];
 }
 
@@ -72,11 +73,12 @@ export function missingRanks(reports: readonly ValidationReport[]): Rank[] {
 export function transfers(reports: readonly ValidationReport[]): Comparable<Link>[] {
   const hostOf = new Map(reports.map(({ rank, host }) => [rank, host]));
   const all = reports.flatMap((report) =>
-    report.transfers.map(({ topology, from, to, bytes, ms }) => {
+    report.transfers.map(({ topology, from, to, bytes, ms, iteration }) => {
       const [a, b] = [hostOf.get(from), hostOf.get(to)];
       const isGuest = a === undefined || b === undefined;
       return {
-        of: `${topology} ${bytes}`,
+        of: `${topology} ${bytes} ${iteration ?? ""}`,
+        iteration,
         what: `${megabytes(bytes)} ${a === b ? "inside a machine" : "between machines"} (${topology})`,
         isInside: a === b,
         sample: { ...sampleOf({ from, to }, ms), isGuest },
@@ -91,6 +93,7 @@ export function transfers(reports: readonly ValidationReport[]): Comparable<Link
     return [...places].map(([isInside, same]) => ({
       what: (same.find(({ sample }) => !sample.isGuest) ?? same[0]!).what,
       isInside,
+      iteration: same[0]!.iteration,
       samples: same.map(({ sample }) => sample),
     }));
   });

@@ -1,4 +1,5 @@
 /** Slow transfers → slow links, or the NIC of a rank whose transfers are slow with every peer. */
+import { groupBy } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Comparable, Link } from "./measurements.ts";
@@ -11,6 +12,8 @@ export interface LinkVerdict {
   readonly ms: number;
   readonly usualMs: number;
   readonly tests: number;
+  /** Of several rounds of tests, in how many it was slow. */
+  readonly rounds?: { readonly slow: number; readonly of: number };
   /** Measured by transfers inside a machine, while one end's machine is unknown: the way may be another. */
   readonly mayBeFar: boolean;
 }
@@ -23,10 +26,52 @@ interface Tested {
   readonly slow: Pick<LinkVerdict, "ratio" | "ms" | "usualMs" | "mayBeFar">[];
 }
 
-export function slowLinks(moved: readonly Comparable<Link>[]): {
+interface SlowLinks {
   readonly links: readonly LinkVerdict[];
   readonly nics: ReadonlyMap<Rank, LinkVerdict>;
-} {
+}
+
+/** Tests after several iterations each tell for themselves: what is slow now and then is slow in some of them. */
+export function slowLinks(moved: readonly Comparable<Link>[]): SlowLinks {
+  const rounds = [...groupBy(moved, ({ iteration }) => iteration).values()];
+  if (rounds.length <= 1) return slowNow(moved);
+  const found = rounds.map(slowNow);
+  const links = gathered(
+    found.flatMap((one) => one.links),
+    rounds.length,
+  );
+  const nics = gathered(
+    found.flatMap((one) => [...one.nics.values()]),
+    rounds.length,
+  );
+  const most = Math.max(0, ...[...links, ...nics].map(excessOf));
+  const isMuch = (one: LinkVerdict): boolean => excessOf(one) >= OF_MOST * most;
+  return {
+    links: links.filter(isMuch),
+    nics: new Map(nics.filter(isMuch).map((one) => [one.ranks[0]!, one])),
+  };
+}
+
+/** Beside what costs most, less than this share of it is a hiccup. */
+const OF_MOST = 0.5;
+
+function excessOf({ ms, usualMs, rounds }: LinkVerdict): number {
+  return (ms - usualMs) * (rounds?.slow ?? 1);
+}
+
+function gathered(all: readonly LinkVerdict[], of: number): LinkVerdict[] {
+  return [...groupBy(all, ({ ranks }) => ranks.join()).values()].map((list) => ({
+    ranks: list[0]!.ranks,
+    ratio: median(list.map(({ ratio }) => ratio)),
+    ms: median(list.map(({ ms }) => ms)),
+    usualMs: median(list.map(({ usualMs }) => usualMs)),
+    tests: list.reduce((sum, { tests }) => sum + tests, 0),
+    rounds: { slow: list.length, of },
+    mayBeFar: list.some(({ mayBeFar }) => mayBeFar),
+  }));
+}
+
+function slowNow(moved: readonly Comparable<Link>[]): SlowLinks {
   const byLink = new Map<string, Tested & { readonly ranks: readonly Rank[] }>();
   const testedOf = ({ from, to }: Link): Tested => {
     const ranks = from < to ? [from, to] : [to, from];

@@ -105,6 +105,11 @@ function onHost(reports: readonly ValidationReport[], rank: Rank): string {
   return host === "" ? "" : ` on ${host}`;
 }
 
+/** "in 2 of 8 tests, ": of what is slow now and then. */
+function oftenWords({ rounds }: LinkVerdict): string {
+  return rounds ? `in ${rounds.slow} of ${rounds.of} tests ` : "";
+}
+
 /** Between machines all is slower than inside one. */
 function farWords({ mayBeFar }: LinkVerdict): string {
   return mayBeFar
@@ -117,7 +122,7 @@ function nicFinding(
   rank: Rank,
   nic: LinkVerdict,
 ): NewFinding {
-  const why = `every transfer to and from rank ${rank} takes ${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), with every peer: its NIC${farWords(nic)}`;
+  const why = `every transfer to and from rank ${rank} takes ${oftenWords(nic)}${nic.ratio.toFixed(2)} times as long as the same between others (${nic.ms.toFixed(2)} ms, usual ${nic.usualMs.toFixed(2)} ms), with every peer: its NIC${farWords(nic)}`;
   const weight = nic.mayBeFar ? FAR_WEIGHT : LINK_WEIGHT;
   const accused = accusation("nic", [rank], null, "network-slow", weight, why);
   return finding(reports, [rank], why, accused, { ratio: nic.ratio, tests: nic.tests });
@@ -131,7 +136,7 @@ function linkFinding(
   const { ranks, ratio, ms, usualMs, tests } = link;
   const slowEnd = ranks.find((rank) => slow.has(rank));
   const but = slowEnd === undefined ? "" : `; but rank ${slowEnd}'s GPU is slow by itself`;
-  const why = `transfers between ${rankWords(ranks)} take ${ratio.toFixed(2)} times as long as the same between others (${ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${but}${farWords(link)}`;
+  const why = `transfers between ${rankWords(ranks)} take ${oftenWords(link)}${ratio.toFixed(2)} times as long as the same between others (${ms.toFixed(2)} ms, usual ${usualMs.toFixed(2)} ms)${but}${farWords(link)}`;
   const sure = link.mayBeFar ? FAR_WEIGHT : LINK_WEIGHT;
   const weight = slowEnd === undefined ? sure : LINK_WEIGHT / 3;
   const [a, b] = ranks as [Rank, Rank];

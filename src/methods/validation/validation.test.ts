@@ -224,3 +224,40 @@ describe("tests of GPUs and links", () => {
     expect(found([...later, ...first])).toEqual([]);
   });
 });
+
+describe("a link that is slow now and then, tested after several iterations", () => {
+  /** One report of a rank: transfers of all rounds. */
+  function inRounds(faults: readonly Faults[]): ValidationReport[] {
+    const rounds = faults.map((each, k) => tested(seeded(40 + k), 8, each));
+    return rounds[0]!.map((report, rank) => ({
+      ...report,
+      transfers: rounds.flatMap((reports, k) =>
+        reports[rank]!.transfers.map((one) => ({ ...one, iteration: 100 + k })),
+      ),
+    }));
+  }
+  const found = (faults: readonly Faults[]): NewFinding[] => [
+    ...(validationTests.run(
+      { validations: inRounds(faults) } as Partial<Job> as Job,
+      ENV,
+    ) as Iterable<NewFinding>),
+  ];
+
+  it("is named by the round in which it was slow", () => {
+    const [first, ...others] = found([{}, {}, { link: { "2-3": 9 } }, {}, {}]);
+    expect(others).toEqual([]);
+    expect(first!.accuses[0]).toMatchObject({ type: "link", ranks: [2, 3] });
+    expect(first!.says).toContain("in 1 of 5 tests");
+  });
+
+  it("is named beside a hiccup of another, which is not", () => {
+    const rounds = [{ link: { "2-3": 9 } }, {}, { link: { "5-6": 2 } }, { link: { "2-3": 9 } }];
+    expect(found(rounds).flatMap(({ accuses }) => accuses.map(({ ranks }) => ranks))).toEqual([
+      [2, 3],
+    ]);
+  });
+
+  it("is nobody where no round shows one", () => {
+    expect(found([{}, {}, {}]).flatMap(({ accuses }) => accuses)).toEqual([]);
+  });
+});

@@ -165,11 +165,13 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     stacks: fc.boolean(),
     logBytes: fc.nat(1e6),
   }),
+  fc.record({ ask: fc.constant("prepare-tests"), ...ofRun, group: fc.array(rank, few) }),
   fc.record({
     ask: fc.constant("validate"),
     ...ofRun,
     group: fc.array(rank, few),
     atIteration: fc.nat(),
+    rounds: fc.integer({ min: 1, max: 64 }),
     gemm: fc.boolean(),
     ring: fc.boolean(),
     tree: fc.boolean(),

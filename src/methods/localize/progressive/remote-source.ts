@@ -46,6 +46,7 @@ export class RemoteSource implements OperatorSource {
   readonly #has: ReadonlySet<Rank>;
   #wants = new Map<string, Want>();
   #records = 0;
+  #missed = 0;
 
   /** `ranks`: those whose agents can be asked. */
   constructor(ranks: readonly Rank[], worldSize: number) {
@@ -67,6 +68,10 @@ export class RemoteSource implements OperatorSource {
   /** The caller that fetches knows how much there is. */
   get totalBytes(): number {
     return NaN;
+  }
+
+  get missed(): number {
+    return this.#missed;
   }
 
   has(rank: Rank): boolean {
@@ -137,6 +142,7 @@ export class RemoteSource implements OperatorSource {
     if (!this.has(rank)) return NOTHING;
     const known = this.#programs.get(rank);
     if (known) return known;
+    this.#missed++;
     this.#wants.set(`program ${rank}`, { what: "program", rank });
     return NOTHING;
   }
@@ -164,8 +170,10 @@ export class RemoteSource implements OperatorSource {
       if (known) return known;
       unknown ??= new Float64Array(iterations.length * places.length).fill(NaN);
       const key = rank + suffix;
-      if (canBe && this.has(rank))
+      if (canBe && this.has(rank)) {
+        this.#missed++;
         this.#wants.set(key, { what: "durations", rank, of, iterations, key });
+      }
       return unknown;
     });
   }

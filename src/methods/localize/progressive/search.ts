@@ -129,11 +129,9 @@ export class Searcher {
   }
 
   #longestWait(rank: Rank): Wait | null {
-    let known = this.#waits.get(rank);
-    if (!known) {
-      known = rankWaits(this.#source, rank, this.#split, this.#options.mostPlaces);
-      this.#waits.set(rank, known);
-    }
+    const known = this.#whole(this.#waits, rank, () =>
+      rankWaits(this.#source, rank, this.#split, this.#options.mostPlaces),
+    );
     let longest: Wait | null = null;
     for (const wait of known.waits)
       if (wait.growthMs > LONGER * this.#growthMs && wait.growthMs > (longest?.growthMs ?? 0))
@@ -171,13 +169,19 @@ export class Searcher {
 
   /** Pivots that come to the same group ask the same of it. */
   #membersOf(members: readonly Rank[], group: number, nth: readonly number[]): Durations[] {
-    const key = `${group} ${nth.join()} ${members.length}`;
-    let known = this.#members.get(key);
-    if (!known) {
-      known = this.#source.collectivesOf(members, group, nth, iterationsOf(this.#split));
-      this.#members.set(key, known);
-    }
-    return known;
+    return this.#whole(this.#members, `${group} ${nth.join()} ${members.length}`, () =>
+      this.#source.collectivesOf(members, group, nth, iterationsOf(this.#split)),
+    );
+  }
+
+  /** Worked out once, unless something of it is not there yet: then it is asked for again. */
+  #whole<Key, Value>(all: Map<Key, Value>, key: Key, work: () => Value): Value {
+    const known = all.get(key);
+    if (known) return known;
+    const { missed } = this.#source;
+    const value = work();
+    if (this.#source.missed === missed) all.set(key, value);
+    return value;
   }
 
   #mostGrown(durations: Durations, places: number): number[] {

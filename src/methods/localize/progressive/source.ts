@@ -34,6 +34,8 @@ export interface OperatorSource {
   /** Handed out so far, and what all logs of these iterations hold. */
   readonly bytes: number;
   readonly totalBytes: number;
+  /** How often something was asked for that is not there yet; absent where all is there. */
+  readonly missed?: number;
   /** What a rank runs, as one whole iteration of its log tells. */
   iterationOf(rank: Rank, iteration: number): RankIteration;
   /** Durations of a rank's operators at these places of its iterations. */

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import type { Verdict } from "../../model/verdict.ts";
+import type { AgentReply, AgentRequest } from "../wire/messages.ts";
+import type { DiagnosisEnv } from "./diagnose-incident.ts";
+import type { ValidateDecision } from "./job-events.ts";
+import type { JobRun } from "./job-run.ts";
+import { validateGroup } from "./validate-group.ts";
+
+const YES: AgentReply = { kind: "evidence", files: [], troubles: [] };
+
+/** Ranks 0 to 2 with an agent each. `slowAt`: at which try a test finds the slow link; never where it is 0. */
+function drill(
+  answer: (agent: string, request: AgentRequest) => AgentReply,
+  { rounds = 1, slowAt = 0 } = {},
+) {
+  const asked: [agent: string, ask: string][] = [];
+  const iterations = new Set<number>();
+  let tries = 0;
+  const run = {
+    job: "job",
+    gpus: 3,
+    lastIteration: 100,
+    ranks: new Map(
+      [0, 1, 2].map((rank) => [rank, { agent: `a${rank}`, agentRun: "r", state: "running" }]),
+    ),
+  };
+  const decision = {
+    run: run as Partial<JobRun> as JobRun,
+    iterationMs: 1000,
+    limitMs: 5000,
+    tests: {
+      groups: [[0, 1, 2]],
+      rounds,
+      verdictWith: () => {
+        run.lastIteration += 20;
+        const fact = ++tries === slowAt ? "tested-slow" : "tested-alike";
+        const findings = [{ says: fact, data: { fact } }];
+        return Promise.resolve({
+          verdict: { findings } as unknown as Verdict,
+          reports: [{ tookMs: 7 }],
+        });
+      },
+    },
+  } as unknown as ValidateDecision;
+  const env = {
+    canAsk: () => true,
+    ask: (agent: string, request: AgentRequest) => {
+      asked.push([agent, request.ask]);
+      if (request.ask === "validate") iterations.add(request.atIteration);
+      return Promise.resolve(answer(agent, request));
+    },
+  } as Partial<DiagnosisEnv> as DiagnosisEnv;
+  return { asked, iterations, done: validateGroup(decision, env) };
+}
+
+describe("tests of a group", () => {
+  it("are asked of nobody before all agents have said that they can", async () => {
+    const { asked, done } = drill((agent, { ask }) =>
+      agent === "a2" && ask === "prepare-tests" ? { kind: "refused", why: "no probe" } : YES,
+    );
+    expect((await done).validation).toMatchObject({
+      isNamed: false,
+      outcome: "not tested: no probe",
+    });
+    expect(asked.map(([, ask]) => ask)).toEqual([
+      "prepare-tests",
+      "prepare-tests",
+      "prepare-tests",
+    ]);
+  });
+
+  it("run once where the job is slow all the time", async () => {
+    const { asked, done } = drill(() => YES);
+    expect((await done).validation).toMatchObject({ isNamed: false, tookMs: 7, costGpuMs: 21 });
+    expect(asked.filter(([, ask]) => ask === "validate")).toHaveLength(3);
+  });
+
+  it("are repeated at later iterations where it is slow now and then, until they find it or have tried enough", async () => {
+    const second = drill(() => YES, { rounds: 8, slowAt: 2 });
+    expect((await second.done).validation.isNamed).toBe(true);
+    expect([...second.iterations]).toEqual([104, 124]);
+    const never = drill(() => YES, { rounds: 8 });
+    expect((await never.done).validation.isNamed).toBe(false);
+    expect(never.iterations.size).toBe(3);
+  });
+});
