@@ -34,27 +34,48 @@ export function culpritLevel(
 ): CulpritLevel | null {
   const numbers = countedIterations(run);
   const earlier = numbers.filter((number) => number < fromIteration).slice(-BEFORE);
-  const later = numbers.filter((number) => number >= fromIteration).slice(-LAST);
+  const later = numbers.filter((number) => number >= fromIteration);
   const beforeMs = median(timesOf(run, suspect, earlier));
-  const slowMs = median(timesOf(run, suspect, later));
-  const peakMs = paceMs(run, later);
+  // It may be fixed by now, and somebody else be slow.
+  const [firstMs, lastMs] = [later.slice(0, LAST), later.slice(-LAST)].map((some) =>
+    median(timesOf(run, suspect, some)),
+  ) as [number, number];
+  const slowMs = Math.max(firstMs, lastMs);
+  const peakMs = paceMs(run, later.slice(-LAST));
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
   return { beforeMs, slowMs, isUp: slowMs - beforeMs > SHOWS * peakMs, peakMs };
 }
 
-/** Whether the culprit was as fast as before in each of the last so many iterations. */
+/**
+ * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Time of
+ * the network that fell far below what it was before tells of another network device, that was slow already: nobody
+ * knows which of both is fixed.
+ */
 export function isBack(
   run: JobRun,
   suspect: Suspect,
   level: CulpritLevel,
   iterations: number,
+  isAlone: boolean,
 ): boolean {
   if (!level.isUp) return false;
   const last = countedIterations(run).slice(-iterations);
-  if (isOfNetwork(suspect) && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
-  const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
+  const isShared = isOfNetwork(suspect);
+  if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
+  const way = BACK * (level.slowMs - level.beforeMs);
+  const least = isShared && isAlone ? level.beforeMs - way : -Infinity;
   const times = timesOf(run, suspect, last);
-  return times.length === iterations && times.every((ms) => ms < limit);
+  return (
+    times.length === iterations && times.every((ms) => ms < level.beforeMs + way && ms > least)
+  );
+}
+
+/** The first of the last iterations in which it was as fast as before; null where it is slow. */
+export function backSince(run: JobRun, suspect: Suspect, level: CulpritLevel): number | null {
+  const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
+  const numbers = countedIterations(run).slice(-BEFORE);
+  const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
+  return numbers[slow + 1] ?? null;
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {
