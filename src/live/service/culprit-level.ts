@@ -21,8 +21,9 @@ const BEFORE = 16;
 const LAST = 4;
 /** Of the job's iteration: a culprit that took longer by less does not show in its own time. */
 const SHOWS = 0.03;
-/** Back: nearer to before than to slow, by this much of the way. */
+/** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
 const BACK = 0.3;
+const MATTERS = 0.1;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
 const FASTER = 0.97;
 
@@ -40,21 +41,23 @@ export function culpritLevel(
   const [firstMs, lastMs] = [later.slice(0, LAST), later.slice(-LAST)].map((some) =>
     median(timesOf(run, suspect, some)),
   ) as [number, number];
-  const slowMs = Math.max(firstMs, lastMs);
   const peakMs = paceMs(run, later.slice(-LAST));
+  const shows = (ms: number): boolean => ms - beforeMs > SHOWS * peakMs;
+  const slowMs = shows(lastMs) ? lastMs : firstMs;
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
-  return { beforeMs, slowMs, isUp: slowMs - beforeMs > SHOWS * peakMs, peakMs };
+  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs };
 }
 
 /**
  * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Time of
  * the network that fell far below what it was before tells of another network device, that was slow already: nobody
- * knows which of both is fixed.
+ * knows which of both is fixed. `usualMs`: of a healthy iteration.
  */
 export function isBack(
   run: JobRun,
   suspect: Suspect,
   level: CulpritLevel,
+  usualMs: number,
   iterations: number,
   isAlone: boolean,
 ): boolean {
@@ -62,7 +65,7 @@ export function isBack(
   const last = countedIterations(run).slice(-iterations);
   const isShared = isOfNetwork(suspect);
   if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
-  const way = BACK * (level.slowMs - level.beforeMs);
+  const way = wayBack(level, usualMs);
   const least = isShared && isAlone ? level.beforeMs - way : -Infinity;
   const times = timesOf(run, suspect, last);
   return (
@@ -71,11 +74,20 @@ export function isBack(
 }
 
 /** The first of the last iterations in which it was as fast as before; null where it is slow. */
-export function backSince(run: JobRun, suspect: Suspect, level: CulpritLevel): number | null {
-  const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
+export function backSince(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  usualMs: number,
+): number | null {
+  const limit = level.beforeMs + wayBack(level, usualMs);
   const numbers = countedIterations(run).slice(-BEFORE);
   const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
   return numbers[slow + 1] ?? null;
+}
+
+function wayBack({ slowMs, beforeMs, peakMs }: CulpritLevel, usualMs: number): number {
+  return Math.min(BACK * (slowMs - beforeMs), MATTERS * Math.min(usualMs, peakMs));
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {

@@ -300,6 +300,7 @@ class World {
       this.#holds(now.ending !== undefined, "4: what is over says how it ended");
       const isPast = / was slow .*from .* to .* UTC: /.test(now.summary);
       this.#holds(isPast, `10: the past tense: ${now.summary}`);
+      this.log.push(`${this.iteration} ${now.ending} ${culpritOf(now)} ${now.id}`);
       if (now.ending === "fixed") this.#checkFixed(now);
     } else this.#holds(now.ending === undefined, "4: what is open has not ended");
     if (!old) return;
@@ -315,7 +316,6 @@ class World {
     const culprit = culpritOf(incident)!;
     // Of the run before.
     if (incident.run !== `run${this.run}`) return;
-    this.log.push(`${this.iteration} fixed ${culprit}`);
     const last = this.past
       .slice(-8 - this.lag - this.saveLag)
       .map((slow) => slow.includes(culprit));
@@ -339,14 +339,15 @@ class World {
         const isKept = [state.recent, ...state.earlier].some((one) => one?.id === id);
         this.#holds(isKept, "4: nothing vanishes");
       }
-    for (const { id, openedMs, intermittent } of open)
-      if (!known.has(id)) {
-        this.log.push(`${this.iteration} opened ${id}`);
-        const isNow = openedMs === this.nowMs && !intermittent;
-        const last = this.past.slice(-2);
-        const isSlow = last.length < 2 || last.some((slow) => slow.length > 0);
-        this.#holds(!isNow || isSlow, "6: a verdict counts while the stretch lasts");
-      }
+    for (const one of open) {
+      const { id, openedMs, intermittent } = one;
+      if (known.has(id)) continue;
+      this.log.push(`${this.iteration} opened ${id} ${culpritOf(one)}`);
+      const isNow = openedMs === this.nowMs && !intermittent;
+      const last = this.past.slice(-2);
+      const isSlow = last.length < 2 || last.some((slow) => slow.length > 0);
+      this.#holds(!isNow || isSlow, "6: a verdict counts while the stretch lasts");
+    }
     const lost = wastedGpuMs(state, this.nowMs);
     this.#holds(lost >= this.#lost - 1e-3, `9: the job's costs only grow: ${this.#lost}, ${lost}`);
     this.#lost = lost;

@@ -59,9 +59,10 @@ const MOST_MISSES = 2;
 const SECOND_LOOK = 7;
 const LOOK_EVERY = 40;
 const CHANGED = 1.1;
-/** Back: the middle of the last ones is nearer to before than to after by this much of the way. */
+/** Back: the middle of the last ones is nearer to before than to after by this much of the way; so much of before at least, and at most. */
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
+const BACK_MOST = 0.1;
 const BACK_ITERATIONS = 4;
 /** Healthy iterations in a row that end a slow stretch, where another one follows before the job counts as back. */
 const GAP = 2;
@@ -329,7 +330,8 @@ export class SlowdownDetector {
 
 /** Iterations that take less are as before. */
 function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
-  return beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
+  const way = Math.min(BACK_MOST * beforeMs, BACK * (afterMs - beforeMs));
+  return beforeMs + Math.max(BACK_LEAST * beforeMs, way);
 }
 
 /** From one iteration to the next: a level that moved a little in between, or a slow stretch nobody saw, is no noise. */

@@ -40,7 +40,8 @@ export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
 function searchForAnother(state: JobState, incident: Incident, run: JobRun): void {
   const level = state.levels.get(incident.id);
   if (!level || !isFixed(state, incident, run)) return;
-  const since = backSince(run, incident.verdict!.suspects[0]!, level);
+  const [first] = incident.verdict!.suspects;
+  const since = backSince(run, first!, level, state.baselineMs ?? Infinity);
   if (since !== null) state.slowdowns.beginAgain(since);
 }
 
@@ -50,18 +51,15 @@ function isNetworks({ verdict }: Incident): boolean {
 }
 
 function isFixed(
-  { levels }: JobState,
+  { levels, baselineMs }: JobState,
   { id, verdict }: Incident,
   run: JobRun,
   iterations = BACK_ALONE,
 ): boolean {
   const [first] = verdict?.suspects ?? [];
   const level = levels.get(id);
-  return (
-    first !== undefined &&
-    level !== undefined &&
-    isBack(run, first, level, iterations, iterations === BACK_ALONE)
-  );
+  if (!first || !level) return false;
+  return isBack(run, first, level, baselineMs ?? Infinity, iterations, iterations === BACK_ALONE);
 }
 
 /**
