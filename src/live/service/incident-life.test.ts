@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { pick, type Random, randomInt, seeded } from "../../base/random.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
+import { testVerdict } from "../../../test/support/live/incident.ts";
 import { jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import { accusesSame, isAbout } from "./incident-lifecycle.ts";
 import type {
@@ -59,21 +60,13 @@ function culpritOf({ verdict }: Incident): Culprit | null {
 function verdictOn(culprit: Culprit, confidence = 0.9): Verdict {
   const suspect = suspectOf(culprit);
   const all = Array.from({ length: RANKS }, (_, rank) => rank);
-  return {
-    schema: "faultline.verdict/1",
+  return testVerdict({
     kind: "fail-slow",
     summary: `${culprit} is slow`,
     confidence,
-    when: { iteration: null, from: null, to: null },
     suspects: [suspect],
     victims: all.filter((rank) => !suspect.ranks.includes(rank)),
-    owner: null,
-    actions: [],
-    findings: [],
-    inputs: [],
-    missing: [],
-    wouldHelp: [],
-  };
+  });
 }
 
 class World {
@@ -87,8 +80,9 @@ class World {
   /** Of the search, in iterations. */
   lag = 0;
   saveLag = 0;
-  /** How often a search accuses somebody else. */
+  /** How often a search accuses somebody else, at random, and whom it accuses for certain. */
   wrong = 0;
+  blamed: Culprit | null = null;
   readonly random: Random;
   readonly log: string[] = [];
   readonly saved = new Map<string, Incident>();
@@ -264,6 +258,7 @@ class World {
     let most = 0;
     for (let k = 1; k < rises.length; k++) if (rises[k]! > rises[most]!) most = k;
     if (!(rises[most]! > 50)) return null;
+    if (this.blamed !== null) return { verdict: verdictOn(this.blamed, 0.6) };
     if (this.random() < this.wrong)
       return { verdict: verdictOn(randomInt(this.random, RANKS), 0.6) };
     if (most < ranks.length) return { verdict: verdictOn(ranks[most]!) };
@@ -481,4 +476,55 @@ describe("the life of incidents", () => {
       expect(world.accused).toEqual(["link 2"]);
     },
   );
+
+  it("withdraws whom it accused, and says who it was, when later evidence of the same iterations says so", () => {
+    const world = healthy();
+    world.blamed = 6;
+    world.fault(3, 1000);
+    world.iterate(6);
+    expect(world.accused).toEqual([6]);
+    const [wrong] = world.open;
+    world.blamed = null;
+    world.iterate(10);
+    world.settle();
+    expect(world.accused).toEqual([3]);
+    const record = world.saved.get(wrong!.id)!;
+    expect(record).toMatchObject({ state: "resolved", ending: "withdrawn" });
+    expect(record.summary).toContain(`accuses rank 3 (incident ${world.open[0]!.id})`);
+  });
+
+  it("keeps an incident open whose culprit is only less slow, and closes it when it is fixed", () => {
+    const world = healthy();
+    world.fault(3, 1500);
+    world.iterate(20);
+    const [first] = world.open;
+    world.fault(3, 300);
+    world.iterate(60);
+    world.settle();
+    expect(world.open.map(({ id }) => id)).toEqual([first!.id]);
+    world.fix(3);
+    world.iterate(10);
+    world.settle();
+    expect(world.saved.get(first!.id)).toMatchObject({ ending: "fixed", relapses: 0 });
+  });
+
+  it("has eight open at most, and opens the ninth when one of them has ended", () => {
+    const world = healthy();
+    for (let rank = 0; rank < RANKS; rank++) {
+      world.fault(rank, 400 * (rank + 1));
+      world.iterate(25);
+    }
+    world.settle();
+    expect(world.accused).toHaveLength(8);
+    world.fault("link 2", 3000);
+    world.iterate(25);
+    world.settle();
+    expect(world.accused).toHaveLength(8);
+    expect(world.accused).not.toContain("link 2");
+    world.fix(7);
+    world.iterate(100);
+    world.settle();
+    expect(world.accused).toContain("link 2");
+    expect(world.accused).not.toContain(7);
+  });
 });
