@@ -15,7 +15,7 @@ const suspect = (ranks: readonly number[]): Suspect => ({
   evidence: [],
 });
 const verdictOf = (...suspects: Suspect[]): Verdict =>
-  testVerdict({ confidence: 0.9, suspects, victims: [] });
+  testVerdict({ summary: "somebody hangs", confidence: 0.9, suspects, victims: [] });
 const UNHEARD = { machines: ["n1", "n2"], ranks: [8, 9], of: 4 };
 
 describe("withUnheard", () => {
