@@ -36,6 +36,7 @@ describe("rings of a real job", () => {
     ["gpuhang", "hang", [5], "gpu-hang"],
     ["wire-dead", "hang", [4, 6], "network-hang"],
     ["wire-dead-tp", "hang", [2, 3], "network-hang"],
+    ["fsdp-wire-dead", "hang", [2, 3], "network-hang"],
     ["slow", "fail-slow", [5], "gpu-slow"],
     ["wire-slow", "fail-slow", [4, 6], "network-slow"],
     ["data", "fail-slow", [1], "dataloader"],

@@ -50,7 +50,7 @@ FAULTS = [
 # Of rank 4 what goes to 6 is slow while its file is there, of rank 2 what goes to 3 does not arrive.
 WIRES = {4: ("slow=20", 6), 2: ("dead", 3)}
 if a.job == "fsdptp":  # tensor parallel pairs are 0-1, 2-3, ...; sharded groups 0-2-4-6 and 1-3-5-7
-    WIRES[4] = ("slow=12", 5)
+    WIRES[4] = ("slow=2", 5)
     FAULTS[3] = ("slow wire 4-5", 4, "wire", 35, ("fail-slow", {4, 5}, {"network-slow"}))
 # Of an iteration's own time, by how much a fault lengthens it on its rank.
 SHARES = {"slow": 0.8, "spike": 2.0, "data": 0.2 if a.job == "meg" else 0.6}

@@ -47,7 +47,8 @@ static bool is_chosen(unsigned every) {
 
 static void begin(FlProduct *product, const uintptr_t *arguments, FlCall *call) {
   FlHeader *ring = fl_ring();
-  if (ring == NULL) return;
+  /* The agent's word for "no events" switches products off as well. */
+  if (ring == NULL || atomic_load_explicit(&ring->maskWanted, memory_order_relaxed) == 1) return;
   FlShape shape;
   fl_shape_read(product, arguments, &shape);
   void *stream = NULL;

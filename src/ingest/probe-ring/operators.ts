@@ -18,6 +18,8 @@ interface OperatorSource {
   readonly records: Records;
   readonly communicators: readonly Communicator[];
   readonly kept: Int32Array;
+  /** Communicators whose proxy has waited for the wire or for data for long: their last operator has not ended. */
+  readonly waiting: ReadonlySet<number>;
 }
 
 type RingOperators = Pick<FlightDump, "groups" | "ops" | "timing" | "unknownEnds">;
@@ -26,6 +28,7 @@ export function readOperators(source: OperatorSource): RingOperators {
   const { communicators } = source;
   const rows = operatorRows(source);
   const ops = fill(source, rows);
+  reopenWaiting(source.waiting, ops);
   const flags = rows.at.map((at) => source.ring.view.getUint8(at + RECORD.flags));
   const unknownEnds = settleEnds(communicators, flags, ops);
   const timing = settleStarts(ops);
@@ -138,7 +141,20 @@ const GATHER = 7;
 const SCATTER = 8;
 
 /**
- * What the times of a ring's operators say of their states.
+ * NCCL may report the end of a kernel that still waits for the last bytes of a dead connection (seen with 2.28.9: the
+ * record ends, the proxy waits for the step, and PyTorch's event never completes). The proxy is right.
+ */
+function reopenWaiting(waiting: ReadonlySet<number>, ops: OperatorTable): void {
+  const { group, isP2p, completedNs, durationMs } = ops;
+  const left = new Set(waiting);
+  for (let i = ops.count - 1; i >= 0 && left.size > 0; i--) {
+    if (!left.delete(group[i]!) || isP2p[i] === 1) continue;
+    completedNs[i] = NaN;
+    durationMs[i] = NaN;
+  }
+}
+
+/**
  * What each operator's times say of its state. Operators of one communicator (of P2P: with one peer) end in the order of
  * their calls, so that one without an end before one that has an end lost it. What nobody times (a call without
  * events, or captured into a graph) must not look hung: it counts as completed, and how many of them nothing later

@@ -2,7 +2,13 @@
 import { count } from "../../base/text.ts";
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { FlightDump } from "../../model/operators.ts";
-import type { Communicator, ProbeProcess, ConnectionTable } from "../../model/probe.ts";
+import {
+  RECEIVE_WAITS_FOR_DATA,
+  SEND_WAITS_FOR_WIRE,
+  type Communicator,
+  type ConnectionTable,
+  type ProbeProcess,
+} from "../../model/probe.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
 import { failureOf } from "./ended.ts";
 import { readCalls, readIterations, readMemory } from "./host-calls.ts";
@@ -54,7 +60,9 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
   tell(ring, records, process, say);
 
   const { rank, worldSize, epochNs, host, gpu } = process;
-  const recorded = readOperators({ ring, records, communicators, kept });
+  const taken = takenNs(ring, records, process);
+  const waiting = waitingCommunicators(process.connections, taken);
+  const recorded = readOperators({ ring, records, communicators, kept, waiting });
   const dump: FlightDump = {
     ...recorded,
     file,
@@ -63,7 +71,7 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
     epochNs,
     timeoutMs: 0,
     isCut: false,
-    takenNs: takenNs(ring, records, process),
+    takenNs: taken,
     frames: new Map(),
   };
   const source = `${file.slice(file.lastIndexOf("/") + 1)}${rank === null ? "" : `, rank ${rank}`}`;
@@ -245,6 +253,21 @@ function readConnections(ring: RingBytes, kept: Int32Array): ConnectionTable {
     table.changedNs[i] = ring.ns(at + CONNECTION.changedNs);
   }
   return { count, ...table };
+}
+
+/** Longer than any lag between a kernel's end and its proxy's books. */
+const WAITS_NS = 1e9;
+
+function waitingCommunicators(connections: ConnectionTable, takenNs: number): Set<number> {
+  const { communicator, state, changedNs } = connections;
+  const waiting = new Set<number>();
+  for (let i = 0; i < connections.count; i++)
+    if (
+      (state[i] === SEND_WAITS_FOR_WIRE || state[i] === RECEIVE_WAITS_FOR_DATA) &&
+      takenNs - changedNs[i]! > WAITS_NS
+    )
+      waiting.add(communicator[i]!);
+  return waiting;
 }
 
 /** Collectives and P2P share a connection here, so that steps need not end in order: the oldest that has a state counts. */
