@@ -412,7 +412,7 @@ describe("the life of incidents", () => {
       }
     const seeds = [...failed.keys()].join(" ");
     expect([...failed].slice(0, 3), `${failed.size} sequences break a rule: ${seeds}`).toEqual([]);
-  }, 600_000);
+  }, Math.max(600_000, 1000 * SEQUENCES));
 
   const healthy = (): World => {
     const world = new World(seeded(7));
