@@ -124,7 +124,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     },
   );
 
-  // A NIC behind a slow GPU was not named within 45 s (2 of 2 tries): the search compares with healthy iterations only.
+  // A NIC behind a slow GPU was not named within 45 s in 2 of 2 tries, on a busy machine; why is not known.
   it.todo("names both of two faults at once");
 
   it("mends what an approved action takes out", async () => {
