@@ -32,12 +32,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "model",
     "base",
   ],
-  "live/controller": ["mitigate", "model", "base"],
   // A rehearsal: simulated machines in front of real agents.
   "live/fleet": ["live/agent", "live/wire", "simulate", "ingest", "model", "base"],
   "live/service": [
     "live/wire",
-    "live/controller",
     "pipeline",
     "ingest/job-file.ts",
     "ingest/live-job.ts",

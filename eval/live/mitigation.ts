@@ -83,7 +83,7 @@ async function play(
         : { dryRun: true, approval: "required", hooks: [] },
     },
     undefined,
-    isMitigating ? 3 * (spec.microBatches ?? 8) : undefined,
+    2 * (spec.microBatches ?? 8),
   );
   const { fleet } = rehearsal;
   const { simulation, board } = fleet.played;
@@ -96,14 +96,14 @@ async function play(
   let reported = 0;
   const beganMs = rehearsal.nowMs();
   const tick = (): boolean => {
-    const { service } = rehearsal!;
+    const { service } = rehearsal;
     for (let i = pending.length - 1; i >= 0; i--)
       if (pending[i]!.from <= fleet.held.last + 2)
         board.add(pending.splice(i, 1)[0]!.text.replace(/:from=\d+/, ""));
     for (let i = Math.max(reported + 1, fleet.held.first); i <= fleet.held.last; i++) {
       reported = i;
       const row = fleet.held.of(i)!;
-      const seconds = new Array<number>(replicas).fill(0);
+      const seconds = Array.from({ length: replicas }, () => 0);
       for (let rank = 0; rank < gpus; rank++) {
         const own =
           row.durationMs[rank]! - row.collectiveMs[rank]! - row.sendMs[rank]! - row.recvMs[rank]!;
@@ -201,11 +201,11 @@ function bestLoss(faults: readonly string[], iterations: number): number {
     };
   });
   for (let i = 1; i <= iterations; i++) {
-    const factor = new Array<number>(8).fill(1);
+    const factor = Array.from({ length: 8 }, () => 1);
     for (const { replica, from, to, severity } of all)
       if (i >= from && i <= to) factor[replica] = Math.max(factor[replica]!, severity);
     // The least makespan of 64 micro-batches over eight replicas, an eighth of a second each.
-    const counts = new Array<number>(8).fill(0);
+    const counts = Array.from({ length: 8 }, () => 0);
     for (let m = 0; m < 64; m++) {
       let to = 0;
       for (let r = 1; r < 8; r++)

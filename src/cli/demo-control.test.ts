@@ -36,8 +36,29 @@ describe("the job of the demonstration", () => {
     const { demo, orders } = demoOf(HEALTHY);
     expect(demo.state().isReady).toBe(true);
     expect(demo.breakIt({ kind: "gpu" })).toMatchObject({ isReady: false, faults: [{ id: 1 }] });
-    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("something is broken already");
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("is looking for the first fault");
     expect(orders).toHaveLength(1);
+  });
+
+  it("takes a second fault when the first is found, elsewhere, and no third", () => {
+    const seen: { -readonly [K in keyof typeof HEALTHY]: (typeof HEALTHY)[K] | string | number } = {
+      ...HEALTHY,
+    };
+    const { demo, orders } = demoOf(seen as Partial<JobView>);
+    demo.breakIt({ kind: "gpu", rank: 17 });
+    Object.assign(seen, { health: "slow", lastIteration: 41 });
+    expect(demo.state().isReady).toBe(true);
+    expect(() => demo.breakIt({ kind: "nic", rank: 17 })).toThrow("this is broken already");
+    const { faults, isReady } = demo.breakIt({ kind: "nic", rank: 40 });
+    expect(faults.map(({ kind, ranks }) => [kind, ranks])).toEqual([
+      ["gpu", [17]],
+      ["nic", [40]],
+    ]);
+    expect(isReady).toBe(false);
+    expect(() => demo.breakIt({ kind: "gpu" })).toThrow("two things are broken already");
+    expect(orders).toHaveLength(2);
+    expect(demo.mend().faults).toEqual([]);
+    expect(orders).toHaveLength(4);
   });
 
   it.each([

@@ -17,6 +17,11 @@ export interface DemoJobOptions {
 
 /** So many healthy iterations in a row are there to compare with what comes next. */
 const CALM_ITERATIONS = 12;
+/** Faults at once; a second one when the first has been there for so many iterations: it is found by then. */
+const MOST_FAULTS = 2;
+const FOUND_ITERATIONS = 10;
+/** Draws of a second fault that is somewhere else. */
+const MOST_DRAWS = 50;
 
 /** An action of the service: what it is about. */
 export interface DemoAction {
@@ -38,6 +43,8 @@ export class DemoJob implements DemoControl {
   #broken: Broken[] = [];
   #isStarting = false;
   #nextId = 1;
+  /** The iteration in which something was broken last. */
+  #brokenAt = 0;
   /** The last iteration that something was wrong in. */
   #wrongUntil = 0;
 
@@ -58,7 +65,7 @@ export class DemoJob implements DemoControl {
       gpus: this.#options.simulation.spec.gpus,
       iteration: news?.iteration ?? 0,
       isHung: news?.isHung ?? false,
-      isReady: this.#broken.length === 0 && this.#whyNotReady() === null,
+      isReady: this.#whyNotReady() === null,
       faults: this.#broken.map(({ id, kind, says, ranks, machine, sinceMs }) => ({
         id,
         kind,
@@ -72,18 +79,32 @@ export class DemoJob implements DemoControl {
 
   breakIt(what: DemoFault): DemoState {
     const player = this.#running();
-    if (this.#broken.length > 0)
-      throw new UserError("something is broken already", "fix it first", 2);
+    if (this.#broken.length >= MOST_FAULTS)
+      throw new UserError("two things are broken already", "fix them first", 2);
     if (player.news?.isHung) throw new UserError("the job hangs", "restart it first", 2);
     const why = this.#whyNotReady();
     if (why !== null) throw new UserError(why, "try again in a few seconds", 2);
-    const { nowMs, random, simulation } = this.#options;
-    const chosen = chooseFault(what, simulation, random);
+    const chosen = this.#choose(what);
     const id = this.#nextId++;
     player.order({ do: "add", id, words: chosen.words });
-    this.#broken = [{ ...chosen, id, kind: what.kind, sinceMs: nowMs() }];
+    this.#brokenAt = player.news?.iteration ?? 0;
+    const { nowMs } = this.#options;
+    this.#broken = [...this.#broken, { ...chosen, id, kind: what.kind, sinceMs: nowMs() }];
     this.#changed();
     return this.state();
+  }
+
+  /** Somewhere else than what is broken already. */
+  #choose(what: DemoFault): ChosenFault {
+    const { random, simulation } = this.#options;
+    for (let k = 0; k < MOST_DRAWS; k++) {
+      const chosen = chooseFault(what, simulation, random);
+      const isTaken = this.#broken.some(({ ranks }) =>
+        ranks.some((rank) => chosen.ranks.includes(rank)),
+      );
+      if (!isTaken) return chosen;
+    }
+    throw new UserError("this is broken already", "choose another rank", 2);
   }
 
   mend(): DemoState {
@@ -151,6 +172,13 @@ export class DemoJob implements DemoControl {
     if (!seen || seen.run !== news.run) return "the service has not seen the job yet";
     if (seen.baselineMs === null || seen.health === "learning")
       return "the service is still learning what is normal";
+    if (this.#broken.length >= MOST_FAULTS) return "two things are broken already";
+    if (this.#broken.length > 0) {
+      const isFound = seen.lastIteration >= this.#brokenAt + FOUND_ITERATIONS;
+      return isFound && seen.health === "slow"
+        ? null
+        : "the service is looking for the first fault";
+    }
     const isCalm = seen.lastIteration >= this.#wrongUntil + CALM_ITERATIONS;
     return isCalm && seen.health === "healthy" ? null : "the job is still recovering";
   }

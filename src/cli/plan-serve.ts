@@ -1,7 +1,7 @@
 /** `faultline plan serve`: the controller that a running job asks for its micro-batches (Greyhound §5.2, S2). */
 import { UserError } from "../base/errors.ts";
-import { startController } from "../live/controller/controller.ts";
-import type { JobChange } from "../live/controller/jobs.ts";
+import { startController } from "../live/service/microbatches/controller.ts";
+import type { JobChange } from "../live/service/microbatches/jobs.ts";
 import type { Io } from "./io.ts";
 
 export interface PlanServeFlags {

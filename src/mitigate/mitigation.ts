@@ -70,11 +70,12 @@ export interface RankSeats {
 }
 
 /** A slot takes its GPUs along: rank i of the place has the i-th of them. */
-function placementOf(placeOf: Int32Array, { ranks, machineOf }: RankSeats): Placement | null {
+function placementOf(placeOf: Int32Array, seats: RankSeats): Placement | null {
+  const { ranks } = seats;
   const gpuOf: number[] = [];
   for (const [slot, place] of placeOf.entries())
     for (const [i, rank] of ranks[place]!.entries()) gpuOf[rank] = ranks[slot]![i]!;
-  const hosts = Array.from(gpuOf, (rank) => (rank === undefined ? null : machineOf(rank)));
+  const hosts = Array.from(gpuOf, (rank) => (rank === undefined ? null : seats.machineOf(rank)));
   const isKnown = hosts.every((host) => host !== null);
   return isKnown ? { gpuOf, hosts } : null;
 }

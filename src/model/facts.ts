@@ -298,6 +298,8 @@ export interface EvenIterations {
   readonly variation: number;
   /** The end over the beginning. */
   readonly rise: number;
+  /** Of a short series that rises once and stays: from which iteration on. */
+  readonly riseFrom?: number;
 }
 
 /** Devices by how many slow iterations speak for them (Holmes §4.4). */

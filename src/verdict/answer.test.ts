@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { diagnose } from "../pipeline/diagnose.ts";
 import { pictureOfJob } from "../pipeline/picture.ts";
+import { answerOf } from "./answer.ts";
 import { headlineOf } from "../model/answer.ts";
 import { physicalWords } from "../model/deviation-words.ts";
 
@@ -92,4 +93,21 @@ it("metrics say what is physically wrong with the device", async () => {
   expect(
     physicalWords([{ ...low, metric: "gpu-power-draw", value: 90, peers: 300 }], null),
   ).toBeNull();
+});
+
+it("of many machines names three and counts the rest", async () => {
+  const { job, verdict } = await recording("fixtures/metrics/clock-low.prom.gz");
+  const [first] = verdict.suspects;
+  const machines = ["n1", "n2", "n3", "n4", "n5"].map((machine) => ({
+    ...first!,
+    machine,
+    name: machine,
+  }));
+  const { who } = answerOf(job, verdict.kind, machines, [], [])!;
+  expect(who).toMatch(/n1 and .*n2 and .*n3 and 2 more$/);
+});
+
+it("the first command about a link names the machines at both ends", async () => {
+  const { verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
+  expect(verdict.actions[0]!.command).toBe("ssh node004 ibstat; ssh node006 ibstat");
 });

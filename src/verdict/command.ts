@@ -27,9 +27,16 @@ export function commandFor(
     .replaceAll("{nic}", device !== null && DEVICE.test(device) ? ` ${device}` : "");
   const machine =
     suspect.machine ?? (nic?.includes("/") ? nic.slice(0, nic.lastIndexOf("/")) : null);
-  if (machine === null || !HOST.test(machine)) return command;
+  const machines = machine === null ? endsOf(job, suspect) : [machine];
+  if (machines.length === 0 || !machines.every((name) => HOST.test(name))) return command;
   // What the far shell must see stays in quotes here; no template has a quote of this kind in it.
-  return /[|;&<>*$]/.test(command.replace("<pid>", ""))
-    ? `ssh ${machine} '${command}'`
-    : `ssh ${machine} ${command}`;
+  const quote = /[|;&<>*$]/.test(command.replace("<pid>", "")) ? "'" : "";
+  return machines.map((name) => `ssh ${name} ${quote}${command}${quote}`).join("; ");
+}
+
+/** The machines at both ends of a link; none where they are not known. */
+function endsOf(job: Job, { type, ranks }: Suspect): string[] {
+  if (type !== "link" || ranks.length !== 2) return [];
+  const machines = ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []);
+  return machines.length === 2 ? [...new Set(machines)] : [];
 }

@@ -15,7 +15,10 @@ export function whenDidItHappen(
   const isSlow = kind === "fail-slow" || kind === "regression";
   const slow = isSlow ? slowSince(findings, suspects) : null;
   if (slow) {
-    const { iteration, from, to } = slowTimesOf(slow)!;
+    const { iteration, from, to, sinceStart, recordFrom } = slowTimesOf(slow)!;
+    const rose = sinceStart === true ? riseOf(findings) : null;
+    // The record of operators begins in the middle of what iteration times show.
+    if (rose !== null && rose < (recordFrom ?? 0)) return { iteration: rose, from: null, to };
     return { iteration, from, to };
   }
   // A link is found in fewer iterations than a log needs to tell that it became slower.
@@ -23,6 +26,7 @@ export function whenDidItHappen(
     .map((finding) => factOf(finding, "slow-link")?.onset ?? null)
     .find((one) => one !== null);
   if (isSlow && onset !== undefined) return { iteration: onset, from: null, to: null };
+  if (isSlow) return { iteration: riseOf(findings), from: null, to: null };
   if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
   return {
@@ -47,6 +51,11 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
   const { sinceStart, recordFrom, iteration } = slowTimesOf(own)!;
   const beganBefore = sinceStart === true && (recordFrom ?? 0) >= began;
   return beganBefore || Math.abs(iteration - began) <= SAME_CHANGE ? printed : own;
+}
+
+function riseOf(findings: readonly Finding[]): number | null {
+  const rises = findings.map((finding) => factOf(finding, "even-iterations")?.riseFrom ?? null);
+  return rises.find((one) => one !== null) ?? null;
 }
 
 function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {

@@ -2,7 +2,7 @@
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { makeJobs } from "../../src/live/controller/jobs.ts";
+import { makeJobs } from "../../src/live/service/microbatches/jobs.ts";
 import {
   type JobView,
   type LiveEvent,

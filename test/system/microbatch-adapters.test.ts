@@ -47,7 +47,7 @@ async function run(python: string, program: string, how: object): Promise<Run> {
     return {
       ranks: ranks as unknown as Iteration[][],
       parameters: jobs[0]!.lines.at(-1)!.parameters!,
-      said: jobs.map(({ said }) => said()),
+      said: jobs.map((job) => job.said()),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });

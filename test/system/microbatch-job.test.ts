@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startController } from "../../src/live/controller/controller.ts";
+import { startController } from "../../src/live/service/microbatches/controller.ts";
 import {
   fakeJob,
   type Line,

@@ -8,7 +8,7 @@ import { line } from "../live/store.ts";
 import { kept, oneOf } from "../shell/kept.ts";
 import { links } from "../shell/route.ts";
 import { spanWords } from "../shell/words.ts";
-import { breakIt, demo, followDemo, fixIt, refusal, trial } from "./demo-state.ts";
+import { breakIt, demo, followDemo, fixIt, refusal, trials } from "./demo-state.ts";
 import { Guide, guideAt, useLearning } from "./guide.tsx";
 import { GUIDE } from "./guide-steps.ts";
 import type { Trial } from "./trial.ts";
@@ -94,7 +94,8 @@ function Buttons({ state }: { readonly state: DemoState }): VNode {
 
 /** "" where something may be broken. */
 function whyNot({ faults, isReady }: DemoState, isLearning: boolean): string {
-  if (faults.length > 0) return "One fault at a time: fix this one first.";
+  if (faults.length > 1) return "Two faults at a time: fix them first.";
+  if (faults.length === 1 && !isReady) return "A second fault can follow once the first is found.";
   if (!isReady)
     return isLearning
       ? "The job has just started: the service is learning its healthy pace."
@@ -103,27 +104,31 @@ function whyNot({ faults, isReady }: DemoState, isLearning: boolean): string {
 }
 
 function Result({ state }: { readonly state: DemoState }): VNode | null {
-  const last = useObservable(trial);
-  if (last === null) return null;
+  const all = useObservable(trials);
+  if (all.length === 0) return null;
   return (
-    <div class="demo-result">
-      <dl>
-        <dt>Truth</dt>
-        <dd>
-          {sentence(last.fault.says)}
-          {last.isFixed ? " — fixed." : <Lasting sinceMs={last.fault.sinceMs} />}
-        </dd>
-        <dt>Service</dt>
-        <dd aria-live="polite">
-          <Answer last={last} />
-        </dd>
-      </dl>
+    <>
+      {all.map((one) => (
+        <div key={one.fault.id} class="demo-result">
+          <dl>
+            <dt>Truth</dt>
+            <dd>
+              {sentence(one.fault.says)}
+              {one.isFixed ? " — fixed." : <Lasting sinceMs={one.fault.sinceMs} />}
+            </dd>
+            <dt>Service</dt>
+            <dd aria-live="polite">
+              <Answer last={one} />
+            </dd>
+          </dl>
+        </div>
+      ))}
       {state.faults.length > 0 && (
         <button type="button" class="demo-mend" onClick={() => void fixIt()}>
-          {state.isHung ? "Fix and restart the job" : "Fix"}
+          {state.isHung ? "Fix and restart the job" : state.faults.length > 1 ? "Fix both" : "Fix"}
         </button>
       )}
-    </div>
+    </>
   );
 }
 

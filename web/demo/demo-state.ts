@@ -3,11 +3,11 @@ import { ask, AskError, type DemoFault, type DemoState, paths, send } from "../l
 import { observable } from "../live/observable.ts";
 import { incidents, isDemo, snapshots } from "../live/store.ts";
 import { keepTrial, keptTrial } from "./kept-trial.ts";
-import { nextTrial, type Trial } from "./trial.ts";
+import { nextTrials, type Trial } from "./trial.ts";
 
 export const demo = observable<DemoState | null>(null);
-/** What was broken last, and what became of it. */
-export const trial = observable<Trial | null>(null);
+/** What was broken last, and what became of each of it. */
+export const trials = observable<readonly Trial[]>([]);
 /** Why the last wish was refused; "" where none was. */
 export const refusal = observable("");
 
@@ -62,9 +62,8 @@ function take(state: DemoState): void {
 }
 
 function goOn(state: DemoState): void {
-  const [fault] = state.faults;
-  const last = trial.value ?? (fault ? keptTrial(fault) : null);
-  const next = nextTrial(last, state, incidents.value);
-  if (next !== null && next !== trial.value) keepTrial(next);
-  trial.set(next);
+  const kept = state.faults.flatMap((fault) => keptTrial(fault) ?? []);
+  const next = nextTrials(trials.value.length > 0 ? trials.value : kept, state, incidents.value);
+  for (const one of next) if (!trials.value.includes(one)) keepTrial(one);
+  trials.set(next);
 }

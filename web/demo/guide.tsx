@@ -6,7 +6,7 @@ import { useObservable } from "../live/observable.ts";
 import { jobs } from "../live/store.ts";
 import { kept } from "../shell/kept.ts";
 import { route } from "../shell/route.ts";
-import { demo, trial } from "./demo-state.ts";
+import { demo, trials } from "./demo-state.ts";
 import { GUIDE, type GuideFacts, stepNow } from "./guide-steps.ts";
 
 /** The step, from 0; the number of steps: it is over. */
@@ -20,7 +20,7 @@ export function Guide(): VNode | null {
   const at = useObservable(guideAt);
   const { page } = useObservable(route);
   const state = useObservable(demo);
-  const last = useObservable(trial);
+  const last = useObservable(trials).at(-1) ?? null;
   const all = useObservable(jobs);
   const isLearning = useLearning(state);
   const facts: GuideFacts = {

@@ -1,11 +1,11 @@
-/** What became of the last fault, kept until the tab is closed: after a reload the incident tells only its latest change. */
+/** What became of each fault, kept until the tab is closed: after a reload the incident tells only its latest change. */
 import type { Broken, Found, Trial } from "./trial.ts";
 
 const NAME = "faultline-demo-trial";
 
 export function keepTrial({ fault: { id, sinceMs }, found }: Trial): void {
   try {
-    globalThis.sessionStorage?.setItem(NAME, JSON.stringify({ id, sinceMs, found }));
+    globalThis.sessionStorage?.setItem(`${NAME}-${id}`, JSON.stringify({ id, sinceMs, found }));
   } catch {
     // Storage may be full or forbidden.
   }
@@ -14,7 +14,7 @@ export function keepTrial({ fault: { id, sinceMs }, found }: Trial): void {
 /** null where nothing is known of this very fault. */
 export function keptTrial(fault: Broken): Trial | null {
   try {
-    return readTrial(globalThis.sessionStorage?.getItem(NAME) ?? "", fault);
+    return readTrial(globalThis.sessionStorage?.getItem(`${NAME}-${fault.id}`) ?? "", fault);
   } catch {
     return null;
   }

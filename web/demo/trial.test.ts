@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { testIncident, testVerdict } from "../../test/support/live/incident.ts";
 import type { DemoState, Incident } from "../live/api.ts";
 import { readTrial } from "./kept-trial.ts";
-import { judge, nextTrial } from "./trial.ts";
+import { judge, nextTrial, nextTrials } from "./trial.ts";
 
 const FAULT: DemoState["faults"][number] = {
   id: 1,
@@ -26,6 +26,31 @@ const known = (change: Partial<Incident>): Map<string, Incident> => {
   return new Map([[incident.id, incident]]);
 };
 const RIGHT = verdictOf({ type: "rank", ranks: [17], machine: "node002", cause: "gpu-slow" });
+
+it("two faults at once are each found by an incident of its own, and end alone", () => {
+  const NIC = { ...FAULT, id: 2, kind: "nic", ranks: [40], sinceMs: 30_000 } as const;
+  const right = known({ id: "gpu", verdict: RIGHT, changedMs: 17_000 });
+  const one = nextTrials(nextTrials([], stateOf(FAULT), new Map()), stateOf(FAULT), right);
+  // The first incident changes again when the second begins: it is no answer to that.
+  const changed = known({ id: "gpu", verdict: RIGHT, changedMs: 33_000 });
+  const two = nextTrials(one, stateOf(FAULT, NIC), changed);
+  expect(two.map(({ found }) => found?.says ?? null)).toEqual(["rank 17, gpu-slow", null]);
+  const nic = verdictOf({ type: "nic", ranks: [40], cause: "network-slow" });
+  const both = new Map([...changed, ...known({ id: "nic", verdict: nic, changedMs: 36_000 })]);
+  const found = nextTrials(two, stateOf(FAULT, NIC), both);
+  expect(found.map((each) => each.found)).toMatchObject([
+    { isRight: true, afterMs: 7000 },
+    { isRight: true, afterMs: 6000 },
+  ]);
+  expect(nextTrials(found, stateOf(NIC), both).map(({ isFixed }) => isFixed)).toEqual([
+    true,
+    false,
+  ]);
+  const over = nextTrials(found, stateOf(), both);
+  expect(over.map(({ isFixed }) => isFixed)).toEqual([true, true]);
+  const next = { ...FAULT, id: 3, sinceMs: 90_000 };
+  expect(nextTrials(over, stateOf(next), new Map()).map(({ fault }) => fault.id)).toEqual([3]);
+});
 
 describe("a trial", () => {
   it("begins with a fault, is found by the first verdict after it, and ends when it is mended", () => {

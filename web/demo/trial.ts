@@ -30,6 +30,37 @@ const CAUSES: Readonly<Record<DemoFault["kind"], string>> = {
   machine: "process-gone",
 };
 
+/** Of all that is broken now, in the order of breaking, after what was broken with it and is fixed. */
+export function nextTrials(
+  last: readonly Trial[],
+  state: DemoState,
+  incidents: ReadonlyMap<string, Incident>,
+): readonly Trial[] {
+  const { faults } = state;
+  const isNow = ({ fault }: Trial): boolean => faults.some((one) => isSameFault(one, fault));
+  const isNew = faults.some((one) => !last.some(({ fault }) => isSameFault(one, fault)));
+  const over = last
+    .filter((one) => !isNow(one) && !(isNew && (one.isFixed || faults.length === 1)))
+    .map((one) => (one.isFixed ? one : { ...one, isFixed: true }));
+  const now = faults.flatMap((fault) => {
+    const before = last.find((one) => isSameFault(one.fault, fault)) ?? null;
+    // What is the right answer to another fault is none to this one.
+    const taken = new Set(
+      last.flatMap(({ fault: other, found }) =>
+        found?.isRight && !isSameFault(other, fault) ? [found.incident] : [],
+      ),
+    );
+    const others = new Map([...incidents].filter(([id]) => !taken.has(id)));
+    return nextTrial(before, { ...state, faults: [fault] }, others) ?? [];
+  });
+  const next = [...over, ...now];
+  return next.length === last.length && next.every((one, i) => one === last[i]) ? last : next;
+}
+
+function isSameFault(a: Broken, b: Broken): boolean {
+  return a.id === b.id && a.sinceMs === b.sinceMs;
+}
+
 export function nextTrial(
   last: Trial | null,
   state: DemoState,

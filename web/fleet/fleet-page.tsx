@@ -8,6 +8,7 @@ import { useWaste } from "../shell/price.ts";
 import { Empty, Loading } from "../shell/states.tsx";
 import { openOf } from "../shell/title.ts";
 import { thousands } from "../shell/words.ts";
+import { SearchBox } from "../history/search-box.tsx";
 import { JobsTable } from "./jobs-table.tsx";
 import { Offenders } from "./offenders.tsx";
 import { OpenIncidents } from "./open-incidents.tsx";
@@ -25,6 +26,7 @@ export function FleetPage(): VNode {
     <>
       <div class="fleet-head">
         <h1 tabIndex={-1}>Fleet</h1>
+        <SearchBox />
         <PriceControl />
       </div>
       {all === null ? (

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import type { Offender } from "../live/api.ts";
 import { useAsked } from "../live/use-asked.ts";
 import { Machine } from "../shell/place.tsx";
+import { links } from "../shell/route.ts";
 import { Empty, Loading, Problem } from "../shell/states.tsx";
 import { Time } from "../shell/time.tsx";
 
@@ -51,7 +52,9 @@ function OffenderRow({
         <span style={{ width: `${(100 * incidents) / Math.max(1, most)}%` }} />
       </span>
       <span class="offender-words">
-        <Machine name={machine} />{" "}
+        <a href={links.history(machine)}>
+          <Machine name={machine} />
+        </a>{" "}
         <span>
           <strong class="num">{incidents}</strong> {incidents === 1 ? "incident" : "incidents"} in{" "}
           {jobs === 1 ? "one job" : `${jobs} jobs`}

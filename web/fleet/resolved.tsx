@@ -26,6 +26,7 @@ export function Resolved({ changes }: { readonly changes: string }): VNode {
     <section class="section" aria-labelledby="resolved-title">
       <div class="section-head">
         <h2 id="resolved-title">Recently resolved</h2>
+        <a href={links.history("")}>All incidents</a>
       </div>
       {value === null && error === null && <Loading what="incidents" />}
       {value === null && error !== null && <Problem error={error} retry={again} />}
@@ -34,7 +35,7 @@ export function Resolved({ changes }: { readonly changes: string }): VNode {
         <ul class="rows">
           {ended.map((incident) => (
             <li key={incident.id}>
-              <ResolvedRow incident={incident} />
+              <IncidentRow incident={incident} />
             </li>
           ))}
         </ul>
@@ -43,17 +44,25 @@ export function Resolved({ changes }: { readonly changes: string }): VNode {
   );
 }
 
-function ResolvedRow({ incident }: { readonly incident: Incident }): VNode {
+/** One that may be over, in two lines. */
+export function IncidentRow({ incident }: { readonly incident: Incident }): VNode {
   const job = jobOf(incident);
+  const isOver = incident.state === "resolved";
   const endMs = incident.resolvedMs ?? incident.changedMs;
   return (
     <a class="resolved" data-row href={links.incident(incident.id)}>
       <span class="line small">
         <span class="tag tone-open">{(KIND[incident.kind] ?? KIND.undetermined).says}</span>
         {job !== null && <span class="cut resolved-job">{job.slice(0, 120)}</span>}
-        <span class="soft">
-          ended <Time ms={endMs} />, lasted {spanWords(endMs - incident.onsetMs)}
-        </span>
+        {isOver ? (
+          <span class="soft">
+            ended <Time ms={endMs} />, lasted {spanWords(endMs - incident.onsetMs)}
+          </span>
+        ) : (
+          <span class="tone-bad">
+            open, since <Time ms={incident.onsetMs} />
+          </span>
+        )}
         {incident.wastedGpuMs > 0 && (
           <span class="soft">
             lost <Waste gpuMs={incident.wastedGpuMs} />

@@ -36,6 +36,9 @@ export function JobHead({
         </h1>
         <Health health={healthOf(view)} />
         <span class="soft small cut">run {view.run.slice(0, 80)}</span>
+        <a class="small" href={links.history(view.job)}>
+          Its incidents
+        </a>
       </div>
       {open.map((one) => (
         <p

@@ -13,6 +13,7 @@ import { IterationChart } from "./iteration-chart.tsx";
 import { JobHead } from "./job-head.tsx";
 import { useJobIncidents } from "./job-incidents.ts";
 import { Latecomers } from "./latecomers.tsx";
+import { NetworkMatrix } from "./network-matrix.tsx";
 import { RankGrid } from "./rank-grid.tsx";
 import { refreshThemeColors } from "./theme-colors.ts";
 import "./job.css";
@@ -67,6 +68,7 @@ function KnownJob({ view }: { readonly view: JobView }): VNode {
       <OldValues feed={ranks} />
       <IterationChart view={view} feed={iterations} episodes={episodes} />
       <Latecomers view={view} feed={ranks} incident={incident} />
+      <NetworkMatrix feed={ranks} incidents={open} />
       <RankGrid view={view} feed={ranks} incidents={open} />
     </div>
   );

@@ -12,6 +12,7 @@ describe("addresses of the page", () => {
       fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 200 }), (name) => {
         expect(routeOf(links.job(name))).toEqual({ page: "job", job: name });
         expect(routeOf(links.incident(name))).toEqual({ page: "incident", id: name });
+        expect(routeOf(links.history(name))).toEqual({ page: "history", words: name });
       }),
     );
   });
@@ -24,6 +25,7 @@ describe("addresses of the page", () => {
   });
 
   it("are nowhere where they lead to nothing of ours, however long or broken they are", () => {
+    expect(routeOf("#/history")).toEqual({ page: "history", words: "" });
     expect(routeOf("#/teapots/1").page).toBe("nothing");
     expect(routeOf("#/jobs/").page).toBe("nothing");
     expect(routeOf(`#/jobs/${"x".repeat(1 << 20)}`).page).toBe("nothing");

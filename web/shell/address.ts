@@ -3,6 +3,7 @@ export type Route =
   | { readonly page: "fleet" }
   | { readonly page: "job"; readonly job: string }
   | { readonly page: "incident"; readonly id: string }
+  | { readonly page: "history"; readonly words: string }
   | { readonly page: "nothing"; readonly path: string };
 
 /** The service's names are far shorter. */
@@ -15,6 +16,7 @@ export function routeOf(hash: string): Route {
   const name = decoded(rest.join("/"));
   if (path === "" && name === "") return { page: "fleet" };
   if (path === "jobs" && name !== "") return { page: "job", job: name };
+  if (path === "history") return { page: "history", words: name };
   if (path === "incidents" && name !== "") return { page: "incident", id: name };
   return { page: "nothing", path: hash.slice(0, 200) };
 }
@@ -23,6 +25,7 @@ export const links = {
   fleet: "#/",
   job: (job: string): string => `#/jobs/${encoded(job)}`,
   incident: (id: string): string => `#/incidents/${encoded(id)}`,
+  history: (words: string): string => `#/history/${encoded(words)}`,
 };
 
 function decoded(text: string): string {

@@ -15,6 +15,7 @@ import { titleOf } from "./title.ts";
 import { zone } from "./zone.ts";
 import { jobOf } from "../fleet/kinds.ts";
 import { FleetPage } from "../fleet/fleet-page.tsx";
+import { HistoryPage } from "../history/history-page.tsx";
 import { IncidentPage } from "../incident/incident-page.tsx";
 import { JobPage } from "../job/job-page.tsx";
 import { DemoPanel } from "../demo/demo-panel.tsx";
@@ -26,6 +27,7 @@ export function App(): VNode {
   useKeys([
     ...LIST_KEYS,
     { keys: "g f", says: "the fleet", run: () => void (location.hash = links.fleet) },
+    { keys: "g h", says: "all incidents", run: () => void (location.hash = links.history("")) },
     { keys: "Escape", says: "back, or close what is open", run: () => up(at) },
     { keys: "t", says: "colours: system, light, dark", run: nextTheme },
     { keys: "u", says: "times in UTC or in your zone", run: otherZone },
@@ -39,6 +41,7 @@ export function App(): VNode {
         {at.page === "fleet" && <FleetPage />}
         {at.page === "job" && <JobPage key={at.job} job={at.job} />}
         {at.page === "incident" && <IncidentPage key={at.id} id={at.id} />}
+        {at.page === "history" && <HistoryPage words={at.words} />}
         {at.page === "nothing" && <Nowhere />}
       </main>
       <DemoPanel />

@@ -71,6 +71,13 @@ function Crumbs({ at }: { readonly at: Route }): VNode {
             </a>
           </li>
         )}
+        {at.page === "history" && (
+          <li>
+            <a href={links.history(at.words)} aria-current="page">
+              Incidents
+            </a>
+          </li>
+        )}
         {at.page === "incident" && (
           <li>
             <a href={links.incident(at.id)} aria-current="page">

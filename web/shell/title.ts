@@ -25,6 +25,8 @@ function placeOf(at: Route, incidents: ReadonlyMap<string, Incident>): string {
       const job = jobOf(incident);
       return job === null ? incident.kind : `${incident.kind} in ${job.slice(0, 80)}`;
     }
+    case "history":
+      return at.words === "" ? "Incidents" : `Incidents: ${at.words.slice(0, 80)}`;
     case "nothing":
       return "Not found";
   }

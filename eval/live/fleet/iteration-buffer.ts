@@ -94,7 +94,8 @@ export class IterationBuffer {
           columns.durationMs[to + lane] = ms;
           columns.startMs[to + lane] = (startNs[from + lane]! - times.startNs) * msOfNs;
           columns.issueMs[to + lane] = (issueNs[from + lane]! - times.startNs) * msOfNs;
-          sum[base + lane]! += ms;
+          // What the replica leaves out of its share has no times.
+          if (!Number.isNaN(ms)) sum[base + lane]! += ms;
         }
       }
       const first = layout.op[0]! * lanes;

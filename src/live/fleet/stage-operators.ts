@@ -42,9 +42,13 @@ export function stageOperators({ spec, programs }: Simulation, stage: number): S
   for (const other of programs)
     for (let op = 0; op < other.count; op++)
       if (other.peerStage[op] === stage) receivers.set(other.peerOp[op]!, other.stage);
+  // A replica with its usual share leaves out the first micro-batches of a program that has more (shares.ts).
+  const left = program.microBatch.reduce((most, m) => Math.max(most, m + 1), 0) - spec.microBatches;
+  const isUsual = (i: number): boolean =>
+    program.microBatch[i]! < 0 || program.microBatch[i]! >= left;
   const op = Int32Array.from(
     Array.from({ length: program.count }, (_, i) => i).filter(
-      (i) => program.role[i] !== P.NO_GROUP,
+      (i) => program.role[i] !== P.NO_GROUP && isUsual(i),
     ),
   );
   const count = op.length;

@@ -21,8 +21,9 @@ const BEFORE = 16;
 const LAST = 4;
 /** Of the job's iteration: a culprit that took longer by less does not show in its own time. */
 const SHOWS = 0.03;
-/** Back: nearer to before than to slow, by this much of the way. */
+/** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
 const BACK = 0.3;
+const MATTERS = 0.1;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
 const FASTER = 0.97;
 
@@ -34,27 +35,59 @@ export function culpritLevel(
 ): CulpritLevel | null {
   const numbers = countedIterations(run);
   const earlier = numbers.filter((number) => number < fromIteration).slice(-BEFORE);
-  const later = numbers.filter((number) => number >= fromIteration).slice(-LAST);
+  const later = numbers.filter((number) => number >= fromIteration);
   const beforeMs = median(timesOf(run, suspect, earlier));
-  const slowMs = median(timesOf(run, suspect, later));
-  const peakMs = paceMs(run, later);
+  // It may be fixed by now, and somebody else be slow.
+  const [firstMs, lastMs] = [later.slice(0, LAST), later.slice(-LAST)].map((some) =>
+    median(timesOf(run, suspect, some)),
+  ) as [number, number];
+  const peakMs = paceMs(run, later.slice(-LAST));
+  const shows = (ms: number): boolean => ms - beforeMs > SHOWS * peakMs;
+  const slowMs = shows(lastMs) ? lastMs : firstMs;
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
-  return { beforeMs, slowMs, isUp: slowMs - beforeMs > SHOWS * peakMs, peakMs };
+  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs };
 }
 
-/** Whether the culprit was as fast as before in each of the last so many iterations. */
+/**
+ * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Time of
+ * the network that fell far below what it was before tells of another network device, that was slow already: nobody
+ * knows which of both is fixed. `usualMs`: of a healthy iteration.
+ */
 export function isBack(
   run: JobRun,
   suspect: Suspect,
   level: CulpritLevel,
+  usualMs: number,
   iterations: number,
+  isAlone: boolean,
 ): boolean {
   if (!level.isUp) return false;
   const last = countedIterations(run).slice(-iterations);
-  if (isOfNetwork(suspect) && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
-  const limit = level.beforeMs + BACK * (level.slowMs - level.beforeMs);
+  const isShared = isOfNetwork(suspect);
+  if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
+  const way = wayBack(level, usualMs);
+  const least = isShared && isAlone ? level.beforeMs - way : -Infinity;
   const times = timesOf(run, suspect, last);
-  return times.length === iterations && times.every((ms) => ms < limit);
+  return (
+    times.length === iterations && times.every((ms) => ms < level.beforeMs + way && ms > least)
+  );
+}
+
+/** The first of the last iterations in which it was as fast as before; null where it is slow. */
+export function backSince(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  usualMs: number,
+): number | null {
+  const limit = level.beforeMs + wayBack(level, usualMs);
+  const numbers = countedIterations(run).slice(-BEFORE);
+  const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
+  return numbers[slow + 1] ?? null;
+}
+
+function wayBack({ slowMs, beforeMs, peakMs }: CulpritLevel, usualMs: number): number {
+  return Math.min(BACK * (slowMs - beforeMs), MATTERS * Math.min(usualMs, peakMs));
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {

@@ -63,7 +63,7 @@ export class IntermittentWindow {
     if (!newest || !(newest.ms > IRREGULAR * middle)) return null;
     const numbers = new Set(irregularIterations(trackSeries(seriesOf(kept))));
     if (!numbers.has(newest.iteration)) return null;
-    const slow = kept.filter(({ iteration }) => numbers.has(iteration));
+    const slow = sinceQuiet(kept, numbers);
     if (isLasting(kept, numbers, kept.indexOf(slow[0]!))) return null;
     const regular = kept.filter(({ iteration }) => !numbers.has(iteration));
     return {
@@ -75,14 +75,29 @@ export class IntermittentWindow {
     };
   }
 
-  /** Whether it has not come back for so long that it is over. */
-  isQuietSince(slow: readonly number[]): boolean {
+  /** Whether it has not come back for so many iterations of less than this that it is over. */
+  isQuietSince(slow: readonly number[], limitMs: number): boolean {
     const last = slow.at(-1) ?? -Infinity;
-    const since = this.#kept.filter(({ iteration }) => iteration > last).length;
-    const gaps = slow.slice(1).map((number, i) => number - slow[i]!);
-    const gap = gaps.length > 0 ? median(gaps) : 0;
-    return since >= Math.max(QUIET_ITERATIONS, QUIET_GAPS * gap);
+    const since = this.#kept.filter(({ iteration, ms }) => iteration > last && ms < limitMs).length;
+    return since >= quietAfter(slow);
   }
+}
+
+/** How many iterations without a slow one end a pattern. */
+function quietAfter(slow: readonly number[]): number {
+  const gaps = slow.slice(1).map((number, i) => number - slow[i]!);
+  const gap = gaps.length > 0 ? median(gaps) : 0;
+  return Math.max(QUIET_ITERATIONS, QUIET_GAPS * gap);
+}
+
+/** The slow ones since the job was last quiet for so long that what was before is over. */
+function sinceQuiet(kept: readonly Kept[], numbers: ReadonlySet<number>): Kept[] {
+  const slow = kept.filter(({ iteration }) => numbers.has(iteration));
+  const most = quietAfter(slow.map(({ iteration }) => iteration));
+  const first = slow.findLastIndex(
+    ({ iteration }, i) => i > 0 && iteration - slow[i - 1]!.iteration > most,
+  );
+  return slow.slice(Math.max(0, first));
 }
 
 /** Whether most iterations are slow, since the first slow one or of late: that is for the tracker of levels. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Cause } from "../../model/cause.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { testVerdict } from "../../../test/support/live/incident.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
@@ -23,33 +24,10 @@ const BEAT = {
   openOperators: 3,
   lastIteration: 40,
 };
-const VERDICT: Verdict = {
-  schema: "faultline.verdict/1",
-  kind: "fail-slow",
-  summary: "rank 1 is slow",
-  confidence: 0.9,
-  when: { iteration: null, from: null, to: null },
-  suspects: [
-    {
-      type: "rank",
-      ranks: [1],
-      machine: "m",
-      link: null,
-      name: null,
-      cause: "gpu-slow",
-      score: 0.9,
-      why: "",
-      evidence: [],
-    },
-  ],
-  victims: [],
-  owner: null,
-  actions: [],
-  findings: [],
-  inputs: [],
-  missing: [],
-  wouldHelp: [],
-};
+const VERDICT = testVerdict(
+  { kind: "fail-slow", summary: "rank 1 is slow", confidence: 0.9, victims: [], actions: [] },
+  { type: "rank", ranks: [1], machine: "m", cause: "gpu-slow" },
+);
 
 type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 

@@ -129,8 +129,7 @@ function beginRun({ state }: Turn, report: JobReport): void {
       enqueueDecision(state, { do: "collect", run, id, kind, ranks, says });
   }
   // The baseline is known: a slowdown that began while no service ran is one.
-  if (!slow && baselineMs !== null && baselineMs > 0)
-    run.calm(Array.from({ length: KNOWN_LEVEL }, () => baselineMs));
+  if (!slow && baselineMs !== null && baselineMs > 0) run.calm(knownLevel(baselineMs));
   if (slow && slow.kind !== "regression" && baselineMs !== null)
     state.slowdowns.resume(
       {
@@ -319,5 +318,12 @@ function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
     return;
   }
   state.healthySince = run.pushes;
-  run.calm(state.slowdowns.healthy);
+  const { healthy } = state.slowdowns;
+  // Of a service that was started a short while ago: a level from few iterations may be one of the next slowdown.
+  const isKnown = healthy.length >= KNOWN_LEVEL || state.baselineMs === null;
+  run.calm(isKnown ? healthy : [...knownLevel(state.baselineMs!), ...healthy]);
+}
+
+function knownLevel(baselineMs: number): number[] {
+  return Array.from({ length: KNOWN_LEVEL }, () => baselineMs);
 }

@@ -1,5 +1,5 @@
 /** One job as people see it: its health, its pace, what it has lost. */
-import type { Shares } from "../controller/jobs.ts";
+import type { Shares } from "./microbatches/jobs.ts";
 import type { LeasedJob } from "./leased-job.ts";
 import type { Service } from "./service.ts";
 import type { JobView } from "./view.ts";

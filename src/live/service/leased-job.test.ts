@@ -5,35 +5,13 @@ import type { History } from "../../history/history.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
 import type { Actions } from "./actions/actions.ts";
 import type { SavedJobState } from "./job-state.ts";
+import { testVerdict } from "../../../test/support/live/incident.ts";
 import { LeasedJob } from "./leased-job.ts";
 
-const VERDICT: Verdict = {
-  schema: "faultline.verdict/1",
-  kind: "hang",
-  summary: "rank 1 hangs",
-  confidence: 0.9,
-  when: { iteration: null, from: null, to: null },
-  suspects: [
-    {
-      type: "rank",
-      ranks: [1],
-      machine: "m0",
-      link: null,
-      name: null,
-      cause: "gpu-hang",
-      score: 0.9,
-      why: "",
-      evidence: [],
-    },
-  ],
-  victims: [],
-  owner: null,
-  actions: [],
-  findings: [],
-  inputs: [],
-  missing: [],
-  wouldHelp: [],
-};
+const VERDICT = testVerdict(
+  { kind: "hang", summary: "rank 1 hangs", confidence: 0.9, victims: [], actions: [] },
+  { type: "rank", ranks: [1], machine: "m0", cause: "gpu-hang" },
+);
 const SLOW: Verdict = { ...VERDICT, kind: "fail-slow", summary: "rank 1 is slow" };
 const NOTHING: Verdict = {
   ...VERDICT,

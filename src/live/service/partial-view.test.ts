@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
+import { testVerdict } from "../../../test/support/live/incident.ts";
 import { unheardWords, withUnheard } from "./partial-view.ts";
 
 const suspect = (ranks: readonly number[]): Suspect => ({
@@ -13,21 +14,8 @@ const suspect = (ranks: readonly number[]): Suspect => ({
   why: "",
   evidence: [],
 });
-const verdictOf = (...suspects: Suspect[]): Verdict => ({
-  schema: "faultline.verdict/1",
-  kind: "hang",
-  summary: "somebody hangs",
-  confidence: 0.9,
-  when: { iteration: null, from: null, to: null },
-  suspects,
-  victims: [],
-  owner: null,
-  actions: [],
-  findings: [],
-  inputs: [],
-  missing: [],
-  wouldHelp: [],
-});
+const verdictOf = (...suspects: Suspect[]): Verdict =>
+  testVerdict({ summary: "somebody hangs", confidence: 0.9, suspects, victims: [] });
 const UNHEARD = { machines: ["n1", "n2"], ranks: [8, 9], of: 4 };
 
 describe("withUnheard", () => {

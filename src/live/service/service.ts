@@ -9,7 +9,7 @@ import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
-import { makeJobs, type Jobs } from "../controller/jobs.ts";
+import { makeJobs, type Jobs } from "./microbatches/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";

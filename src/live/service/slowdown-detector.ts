@@ -45,6 +45,8 @@ const PLAIN_ITERATIONS = 3;
  */
 const STEADY_ITERATIONS = 8;
 const LONGER_THAN = 0.8;
+/** Iterations that were slow now and then, with a known suspect, last when so many in a row are slow. */
+const LASTING = 10;
 /** Healthy iterations that tell the deviation. */
 const NOISE_ITERATIONS = 30;
 const LEAST_NOISE = 0.005;
@@ -67,14 +69,21 @@ const MOST_MISSES = 2;
 const SECOND_LOOK = 7;
 const LOOK_EVERY = 40;
 const CHANGED = 1.1;
-/** Back: the middle of the last ones is nearer to before than to after by this much of the way. */
+/** Back: the middle of the last ones is nearer to before than to after by this much of the way; so much of before at least, and at most. */
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
+const BACK_MOST = 0.1;
 const BACK_ITERATIONS = 4;
 /** Healthy iterations in a row that end a slow stretch, where another one follows before the job counts as back. */
 const GAP = 2;
 /** A change of the level by less is none of ours. */
 const MATTERS = 1.05;
+
+interface Last {
+  readonly iteration: number;
+  readonly startMs: number;
+  readonly ms: number;
+}
 
 export class SlowdownDetector {
   #suspicion: SuspectedSlowdown | null = null;
@@ -89,8 +98,7 @@ export class SlowdownDetector {
   /** Of an intermittent slowdown: what was searched last, and how often in a row. */
   #searched = { slow: [] as readonly number[], at: 0, times: 0 };
   readonly #healthy: number[] = [];
-  readonly #last: { readonly iteration: number; readonly startMs: number; readonly ms: number }[] =
-    [];
+  readonly #last: Last[] = [];
 
   /** The last iterations that were healthy, oldest first: what the tracker begins with after an incident. */
   get healthy(): readonly number[] {
@@ -140,6 +148,20 @@ export class SlowdownDetector {
     this.#misses++;
   }
 
+  /** Whoever was found is slow no longer, and the job is: a stretch of somebody else began with this iteration or later. */
+  beginAgain(iteration: number): void {
+    const suspicion = this.#suspicion;
+    if (!suspicion || suspicion.intermittent || !this.#isSettled) return;
+    const back = backMs(suspicion);
+    const first = this.#last.find((one) => one.iteration >= iteration && one.ms >= back);
+    if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
+  }
+
+  #goOnFrom(suspicion: SuspectedSlowdown, { iteration, startMs }: Last): void {
+    const isTentative = suspicion.isTentative && !this.#isSettled;
+    this.#begin({ ...suspicion, slowFrom: iteration, fromMs: startMs, isTentative }, iteration);
+  }
+
   push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {
     // After a restart agents tell again of what was before: another story, but what was healthy is of use.
     if (this.#suspicion && iteration < this.#suspicion.slowFrom) {
@@ -175,9 +197,9 @@ export class SlowdownDetector {
       // What was found before the tracker spoke stands.
       if (!isSame || known.isTentative)
         decisions.push({ do: "suspect", suspicion: this.#suspicion! });
-    } else if (this.#mayBePlain && this.#isPlain(levelMs, this.#plainIterations)) {
+    } else if (!this.#isLasting && this.#isPlain(levelMs, this.#plainIterations)) {
       this.#beginTentatively(this.#plainIterations, levelMs);
-    } else if (this.#mayBePlain && this.#isSteady()) {
+    } else if (this.#mayBeSteady && this.#isSteady()) {
       this.#beginTentatively(STEADY_ITERATIONS, median(this.#healthy.slice(0, -STEADY_ITERATIONS)));
     } else if (this.#isLasting) this.#slow++;
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
@@ -187,13 +209,14 @@ export class SlowdownDetector {
     return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
   }
 
-  get #mayBePlain(): boolean {
-    return !this.#suspicion || (this.#suspicion.intermittent !== undefined && !this.#isSettled);
-  }
-
   /** One of several short stretches is no jump yet. */
   get #plainIterations(): number {
-    return this.#suspicion ? 2 * PLAIN_ITERATIONS : PLAIN_ITERATIONS;
+    if (!this.#suspicion) return PLAIN_ITERATIONS;
+    return this.#isSettled ? LASTING : 2 * PLAIN_ITERATIONS;
+  }
+
+  get #mayBeSteady(): boolean {
+    return !this.#suspicion || (this.#suspicion.intermittent !== undefined && !this.#isSettled);
   }
 
   get #isLasting(): boolean {
@@ -218,7 +241,7 @@ export class SlowdownDetector {
 
   #followIntermittent(suspicion: SuspectedSlowdown, isSlow: boolean): SlowdownDecision[] {
     const { slow, of } = suspicion.intermittent!;
-    if (this.#window.isQuietSince(slow) || this.#misses >= MOST_MISSES) {
+    if (this.#window.isQuietSince(slow, backMs(suspicion)) || this.#misses >= MOST_MISSES) {
       this.#suspicion = null;
       this.#misses = 0;
       const isOver = new Set(slow);
@@ -245,11 +268,13 @@ export class SlowdownDetector {
   }
 
   #begin(suspicion: SuspectedSlowdown, from: number): void {
+    const wasLasting = this.#isLasting;
     this.#suspicion = suspicion;
     if (!suspicion.isTentative) this.#window.drop((iteration) => iteration >= from);
     // Those that turned out slow were taken for healthy.
     const late = this.#last.filter(({ iteration }) => iteration >= from).length - 1;
-    if (late > 0) this.#healthy.splice(Math.max(0, this.#healthy.length - late), late);
+    if (late > 0 && !wasLasting)
+      this.#healthy.splice(Math.max(0, this.#healthy.length - late), late);
     this.#slow = this.#last.filter(({ iteration }) => iteration >= from).length;
     this.#attempts = 0;
     this.#isSettled = false;
@@ -284,15 +309,7 @@ export class SlowdownDetector {
     const gap = since.slice(-1 - GAP, -1);
     if (last && last.ms >= back && gap.length === GAP && gap.every(({ ms }) => ms < back)) {
       // Slow again after a healthy gap: this may be somebody else, so the stretch before it is not searched with it.
-      this.#begin(
-        {
-          ...suspicion,
-          slowFrom: last.iteration,
-          fromMs: last.startMs,
-          isTentative: suspicion.isTentative && !this.#isSettled,
-        },
-        last.iteration,
-      );
+      this.#goOnFrom(suspicion, last);
       return [];
     }
     if (this.#isSettled) {
@@ -345,7 +362,8 @@ export class SlowdownDetector {
 
 /** Iterations that take less are as before. */
 function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
-  return beforeMs + Math.max(BACK_LEAST * beforeMs, BACK * (afterMs - beforeMs));
+  const way = Math.min(BACK_MOST * beforeMs, BACK * (afterMs - beforeMs));
+  return beforeMs + Math.max(BACK_LEAST * beforeMs, way);
 }
 
 /** From one iteration to the next: a level that moved a little in between, or a slow stretch nobody saw, is no noise. */

@@ -1,7 +1,7 @@
 /** When slowdowns are over: each by itself while others last, all when the job is back at its pace (docs/incidents.md). */
 import { thousands } from "../../base/text.ts";
 import type { Incident } from "../../model/incident.ts";
-import { isBack, lastPaceMs, withPeak } from "./culprit-level.ts";
+import { backSince, isBack, lastPaceMs, withPeak } from "./culprit-level.ts";
 import { isOfNetwork } from "./incident-lifecycle.ts";
 import { enqueue, type Turn } from "./incident-steps.ts";
 import type { JobRun } from "./job-run.ts";
@@ -17,6 +17,7 @@ const USUAL = 1.05;
 /** Where several are slow, each is looked at by itself: one that is fixed closes alone. */
 export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
   const open = openSlowdowns(state);
+  if (open.length === 1) searchForAnother(state, open[0]!, run);
   if (open.length < 2) return;
   const areOfNetwork = open.filter(isNetworks);
   let left = open.length;
@@ -35,20 +36,30 @@ export function lookAtEach({ state }: Pick<Turn, "state">, run: JobRun): void {
   }
 }
 
+/** The only culprit that is known is as fast as before, and the job is not: somebody else is slow since then. */
+function searchForAnother(state: JobState, incident: Incident, run: JobRun): void {
+  const level = state.levels.get(incident.id);
+  if (!level || !isFixed(state, incident, run)) return;
+  const [first] = incident.verdict!.suspects;
+  const since = backSince(run, first!, level, state.baselineMs ?? Infinity);
+  if (since !== null) state.slowdowns.beginAgain(since);
+}
+
 function isNetworks({ verdict }: Incident): boolean {
   const [first] = verdict?.suspects ?? [];
   return first !== undefined && isOfNetwork(first);
 }
 
 function isFixed(
-  { levels }: JobState,
+  { levels, baselineMs }: JobState,
   { id, verdict }: Incident,
   run: JobRun,
   iterations = BACK_ALONE,
 ): boolean {
   const [first] = verdict?.suspects ?? [];
   const level = levels.get(id);
-  return first !== undefined && level !== undefined && isBack(run, first, level, iterations);
+  if (!first || !level) return false;
+  return isBack(run, first, level, baselineMs ?? Infinity, iterations, iterations === BACK_ALONE);
 }
 
 /**

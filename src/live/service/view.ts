@@ -1,6 +1,6 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
-import type { Jobs } from "../controller/jobs.ts";
+import type { Jobs } from "./microbatches/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";

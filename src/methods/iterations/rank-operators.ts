@@ -12,18 +12,13 @@ interface RankSource extends CallSource {
   readonly hasSequence: boolean;
 }
 
+/** A log of operators is read instead of dumps where it reaches back further by so much: a ring forgets. */
+const LONGER = 1.5;
+
 export function rankOperatorSource(job: Job): RankOperatorSource {
-  const sources = new Map<Rank, RankSource>();
-  const finder = new GroupFinder(job.groups);
-  for (const { file, rank, ops, epochNs, groups, hasSequence } of job.operators) {
-    if (rank === null) continue;
-    const groupIds = Int32Array.from(groups, (group) => finder.idOf(group, rank));
-    sources.set(rank, { file, rank, ops, epochNs, groupIds, hasSequence });
-  }
-  for (const { rank, dump, groupIds } of job.dumps.values()) {
-    const { file, ops, epochNs } = dump;
-    sources.set(rank, { file, rank, ops, epochNs, groupIds, hasSequence: true });
-  }
+  const sources = isLogLonger(job)
+    ? new Map([...fromDumps(job), ...fromLogs(job)])
+    : new Map([...fromLogs(job), ...fromDumps(job)]);
   const known = new Map<Rank, RankOperators | null>();
   return {
     ranks: [...sources.keys()].sort((a, b) => a - b),
@@ -36,6 +31,34 @@ export function rankOperatorSource(job: Job): RankOperatorSource {
       return made;
     },
   };
+}
+
+function isLogLonger({ dumps, operators }: Job): boolean {
+  const logged = new Map(
+    operators.flatMap(({ rank, ops }) => (rank === null ? [] : [[rank, ops]])),
+  );
+  return (
+    dumps.size > 0 &&
+    [...dumps.values()].every(
+      ({ rank, dump }) => (logged.get(rank)?.count ?? 0) > LONGER * dump.ops.count,
+    )
+  );
+}
+
+function fromLogs(job: Job): [Rank, RankSource][] {
+  const finder = new GroupFinder(job.groups);
+  return job.operators.flatMap(({ file, rank, ops, epochNs, groups, hasSequence }) => {
+    if (rank === null) return [];
+    const groupIds = Int32Array.from(groups, (group) => finder.idOf(group, rank));
+    return [[rank, { file, rank, ops, epochNs, groupIds, hasSequence }]];
+  });
+}
+
+function fromDumps(job: Job): [Rank, RankSource][] {
+  return [...job.dumps.values()].map(({ rank, dump: { file, ops, epochNs }, groupIds }) => [
+    rank,
+    { file, rank, ops, epochNs, groupIds, hasSequence: true },
+  ]);
 }
 
 function cutRank(rank: Rank, source: RankSource): RankOperators | null {

@@ -6,8 +6,8 @@ import { slowDown } from "./slow-down-method.ts";
 import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
-async function findings(level: (i: number) => number): Promise<NewFinding[]> {
-  const iterations = [trackSeries(makeSeries({ level, to: 300 }))];
+async function findings(level: (i: number) => number, to = 300): Promise<NewFinding[]> {
+  const iterations = [trackSeries(makeSeries({ level, to }))];
   const env = { signal: new AbortController().signal, progress: () => undefined };
   const found: NewFinding[] = [];
   for await (const one of slowDown.run({ iterations } as Partial<Job> as Job, env)) found.push(one);
@@ -21,6 +21,16 @@ test("a rise that is no slow-down is told with its size, and accuses nobody", as
   expect(even!.accuses).toEqual([]);
   const [flat] = await findings(() => 1000);
   expect(factOf(flat!, "even-iterations")!.rise).toBeCloseTo(1, 2);
+});
+
+test("a short series that rises once says since when, and a healthy one does not", async () => {
+  // As the log of a simulated job of 512 GPUs had them: a hiccup in front, and a GPU that is slow from iteration 6 on.
+  const took = [150, 162, 142, 144, 144, 167, 164, 165, 182, 161, 164, 164, 171, 160, 169, 165];
+  const [risen] = await findings((i) => took[i - 1] ?? 164, 20);
+  expect(risen!.says).toContain("times as long since about iteration 6");
+  expect(factOf(risen!, "even-iterations")!.riseFrom).toBe(6);
+  const [even] = await findings((i) => 1000 + 60 * Math.sin(i * 2.4), 20);
+  expect(even!.says).toContain("no lasting slowdown in");
 });
 
 test("what came little by little is told so, from where to where and how fast", async () => {

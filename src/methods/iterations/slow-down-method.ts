@@ -97,8 +97,12 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
+  const step = stepIn(series);
+  const length = count(Math.round(iterations), "iteration");
   yield {
-    says: `no lasting slowdown in ${count(Math.round(iterations), "iteration")} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
+    says: step
+      ? `iterations take ${step.ratio.toFixed(2)} times as long since about iteration ${step.iteration}; ${length} are too few to be sure that this is no chance`
+      : `no lasting slowdown in ${length} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
     data: {
@@ -107,6 +111,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
       medianMs: round(medianMs),
       variation: round(variation),
       rise: round(riseOf(series)),
+      ...(step && { riseFrom: step.iteration }),
     },
     accuses: [],
     clears: [],
@@ -128,6 +133,39 @@ function riseOf({ durationMs }: IterationSeries): number {
   const known = durationMs.filter((took) => took > 0);
   const third = Math.floor(known.length / 3);
   return median(known.subarray(known.length - third)) / median(known.subarray(0, third));
+}
+
+/** Too short for the tracker, which learns the level from the first points: at most so many, and so many on either side. */
+const SHORT = 30;
+const BESIDE = 3;
+const ROSE = 1.05;
+/** Pairs of an earlier and a later iteration of which the later one takes longer. */
+const ORDERED = 0.95;
+
+/** Where a short series rises once and stays: nearly every iteration since takes longer than nearly every one before. */
+function stepIn({
+  iteration,
+  durationMs,
+}: IterationSeries): { iteration: number; ratio: number } | null {
+  const known = [...iteration.keys()].filter((i) => durationMs[i]! > 0).slice(1);
+  if (known.length > SHORT) return null;
+  const took = known.map((i) => durationMs[i]!);
+  let best = { at: -1, cost: Infinity };
+  for (let at = BESIDE; at + BESIDE <= took.length; at++) {
+    const cost = awayFromMedian(took.slice(0, at)) + awayFromMedian(took.slice(at));
+    if (cost < best.cost) best = { at, cost };
+  }
+  const [before, after] = [took.slice(0, best.at), took.slice(best.at)];
+  const ratio = median(after) / median(before);
+  if (best.at < 0 || !(ratio >= ROSE)) return null;
+  const longer = after.reduce((sum, ms) => sum + before.filter((one) => one < ms).length, 0);
+  if (longer < ORDERED * before.length * after.length) return null;
+  return { iteration: iteration[known[best.at]!]!, ratio };
+}
+
+function awayFromMedian(values: readonly number[]): number {
+  const middle = median(values);
+  return values.reduce((sum, one) => sum + Math.abs(one - middle), 0);
 }
 
 /** Spikes and fluctuations are reported, and accuse no rank. */

@@ -56,6 +56,17 @@ describe("operator columns alone", () => {
     expect(Math.abs(verdict.when.iteration! - 9)).toBeLessThanOrEqual(1);
   });
 
+  test("reach back further than dumps whose rings have forgotten the onset, and date it", async () => {
+    const output = memoryOutput();
+    const faults = [parseFault("gpu-slow:rank=13:from=6:severity=2")];
+    const shape = { gpus: 32, tp: 4, pp: 4, iterations: 16, faults };
+    runSimulation(completeSpec(shape), ["flight-recorder", "operators"], output);
+    const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+    const { suspects, when } = await diagnoseFiles(files);
+    expect(suspects.map(({ ranks }) => ranks)).toEqual([[13]]);
+    expect(when.iteration).toBe(6);
+  });
+
   test("of a healthy job accuse nobody", async () => {
     const { suspects } = await diagnoseFiles(columns({ gpus: 32, tp: 2, pp: 4 }));
     expect(suspects).toEqual([]);

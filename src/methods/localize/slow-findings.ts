@@ -68,7 +68,8 @@ export function* fromSearch(
       votes > 0
         ? `the waiting of ${votes} of ${searched} ranks leads to rank ${rank}, and ${longer}`
         : `the same holds for rank ${rank}: ${longer}`;
-    yield findingOf(suspect ?? { ...base, ...times }, says, certainty, blamed, witness);
+    const found = dated(suspect ?? { ...base, ...times }, account);
+    yield findingOf(found, says, certainty, blamed, witness);
   }
 }
 
@@ -91,32 +92,25 @@ export function* fromOwnTimes(
   }
 }
 
-/** Iterations on either side of a step: fewer separate by chance. */
+/** Iterations on either side of a step: fewer separate by chance; and how much longer they must be. */
 const LEAST_BESIDE = 3;
+const STEP = 1.05;
 
 /**
- * A rank that is slower than its peers in most of a short record, but was as fast as them before: its own time tells since
- * when, where the job's total is too noisy. Only a clean step counts: no iteration before it is as long as any after it.
+ * A rank whose own time shows a clean step, where no iteration before it is nearly as long as any after it: the step tells
+ * since when the rank is slow, better than the waiting of others does, and where the job's total is too noisy.
  */
 export function dated(suspect: OwnTimeSuspect, account: TimeBreakdown | undefined): OwnTimeSuspect {
-  if (suspect.kind !== "always" || !account) return suspect;
+  if (suspect.kind === "spikes" || suspect.until !== null || !account) return suspect;
   const known = [...account.iteration.keys()].filter((i) => account.iteration[i]! > WARM_UP);
   const own = known.map((i) => account.ownMs[i]!);
   for (let at = LEAST_BESIDE; at + LEAST_BESIDE <= own.length; at++) {
-    const longestBefore = Math.max(...own.slice(0, at));
-    const shortestAfter = Math.min(...own.slice(at));
-    // Nearer to the peers' time than to its own since.
-    const middle = (suspect.beforeMs + suspect.afterMs) / 2;
-    if (longestBefore >= middle || shortestAfter <= middle) continue;
-    return {
-      ...suspect,
-      kind: "slower",
-      iteration: account.iteration[known[at]!]!,
-      until: null,
-      beforeMs: median(own.slice(0, at)),
-      afterMs: median(own.slice(at)),
-      slow: known.slice(at),
-    };
+    const [beforeMs, afterMs] = [median(own.slice(0, at)), median(own.slice(at))];
+    const middle = (beforeMs + afterMs) / 2;
+    if (!(afterMs > STEP * beforeMs) || Math.max(...own.slice(0, at)) >= middle) continue;
+    if (Math.min(...own.slice(at)) <= middle) continue;
+    const iteration = account.iteration[known[at]!]!;
+    return { ...suspect, kind: "slower", iteration, beforeMs, afterMs, slow: known.slice(at) };
   }
   return suspect;
 }

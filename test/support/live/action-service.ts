@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { AuditRow } from "../../../src/history/history.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { testIncident } from "./incident.ts";
-import type { Shares } from "../../../src/live/controller/jobs.ts";
+import type { Shares } from "../../../src/live/service/microbatches/jobs.ts";
 import { type Actions, makeActions } from "../../../src/live/service/actions/actions.ts";
 import { machinesTaken, sparesNamed } from "../../../src/live/service/actions/limits.ts";
 import type { ActionsConfig } from "../../../src/live/service/actions/types.ts";

@@ -124,6 +124,9 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     },
   );
 
+  // A NIC behind a slow GPU was not named within 45 s in 2 of 2 tries, on a busy machine; why is not known.
+  it.todo("names both of two faults at once");
+
   it("mends what an approved action takes out", async () => {
     await page.goto(`${url}/#/`);
     const { fault } = await breakIt("gpu");

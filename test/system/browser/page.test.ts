@@ -192,20 +192,99 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
       }
     });
 
-    it(colorScheme === "light" ? "fits a phone" : "fits a wall", async () => {
+    it.each([
+      [390, 844],
+      [1440, 900],
+      [2560, 1440],
+    ])("fits a screen %i px wide, with Approve in the first 700 px", async (width, height) => {
       const { url } = await serve();
-      const [name, width, height] =
-        colorScheme === "light" ? (["phone", 390, 844] as const) : (["wall", 1920, 1080] as const);
+      const viewport = { width, height };
       for (const [where, hash] of [
         ["fleet", "#/"],
         ["job", "#/jobs/llama"],
+        ["history", "#/history/node000"],
         ["incident", `#/incidents/${SLOW.id}`],
       ] as const) {
-        const page = await open(`${url}/${hash}`, { colorScheme, viewport: { width, height } });
+        const page = await open(`${url}/${hash}`, { colorScheme, viewport, hasTouch: width < 500 });
         await has(page, /Rank 3 on node000 computes slowly/);
-        await look(`${where}-${name}`, page, name === "phone");
+        await look(`${where}-${width}`, page, width < 500);
+        if (where !== "incident") continue;
+        const approve = page.getByRole("button", { name: /^Approve/ }).first();
+        const { y, height: tall } = (await approve.boundingBox())!;
+        expect(y + tall).toBeLessThan(700);
       }
     });
+
+    it("fills a wide screen: cards and drawings end near its right edge", async () => {
+      const { url } = await serve();
+      const page = await open(`${url}/#/`, {
+        colorScheme,
+        viewport: { width: 2560, height: 1440 },
+      });
+      await has(page, /Rank 3 on node000 computes slowly/);
+      const cards = page.locator(".open-card");
+      const boxes = await Promise.all((await cards.all()).map((card) => card.boundingBox()));
+      const right = Math.max(...boxes.map((box) => box!.x + box!.width));
+      expect(right).toBeGreaterThan(0.85 * 2560);
+      expect(boxes[0]!.y).toBe(boxes[1]!.y);
+    });
+  });
+
+  it("shows the rank that a finger taps", async () => {
+    const { url } = await serve();
+    const page = await open(`${url}/#/jobs/llama`, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+    });
+    await page.waitForSelector(".grid-host canvas");
+    const grid = page.locator(".grid-host");
+    await grid.scrollIntoViewIfNeeded();
+    const { width, height } = (await grid.boundingBox())!;
+    for (const share of [0.3, 0.5, 0.6, 0.4, 0.2]) {
+      await grid.tap({ position: { x: width * share, y: height * share } });
+      if ((await page.locator(".cell-detail").innerText()).match(/rank \d+/i)) break;
+    }
+    expect(await page.locator(".cell-detail").innerText()).toMatch(/rank \d+/i);
+  });
+
+  it("draws a slow link where its machines meet", async () => {
+    const link: Incident = {
+      ...SLOW,
+      verdict: {
+        ...SLOW.verdict!,
+        suspects: [
+          {
+            ...SLOW.verdict!.suspects[0]!,
+            type: "link",
+            ranks: [3, 42],
+            machine: null,
+            link: ["3", "42"],
+            cause: "network-slow",
+          },
+        ],
+      },
+    };
+    const { url } = await serve({ incidents: [link] });
+    const page = await open(`${url}/#/jobs/llama`);
+    await page.getByRole("img", { name: /^Slow: / }).waitFor();
+    expect(await page.locator(".network-link").count()).toBe(2);
+    expect(await problemsOf(page)).toEqual([]);
+  });
+
+  it("finds incidents by words, by keys alone", async () => {
+    const { url } = await serve();
+    const page = await open(`${url}/`);
+    await has(page, "Rank 3 on node000 computes slowly");
+    await page.keyboard.press("g");
+    await page.keyboard.press("h");
+    await has(page, /3 of 3 incidents/);
+    await page.getByRole("searchbox").focus();
+    await page.keyboard.type("moe hang");
+    await page.keyboard.press("Enter");
+    await has(page, /1 of 3 incidents/);
+    await has(page, /Lost by day/);
+    expect(new URL(page.url()).hash).toBe("#/history/moe%20hang");
   });
 
   it("lays 10,000 ranks out", async () => {

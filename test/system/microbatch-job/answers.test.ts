@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { nameOf } from "../../../src/live/controller/requests.ts";
+import { nameOf } from "../../../src/live/service/microbatches/requests.ts";
 import { fakeJob, PLUG_IN, python, type Started } from "./processes.ts";
 import { until } from "../../support/until.ts";
 import { unlessThere } from "../../support/lacking.ts";

@@ -4,7 +4,6 @@
  */
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { Mitigation, MitigationStep, Strategy } from "../../../model/mitigation.ts";
-import { time } from "../../../report/mitigation-words.ts";
 import { TAKE_OUT } from "./limits.ts";
 
 /** `lostMs`: what the job has lost to the incident so far. An action that no step stands for is due at once. */
@@ -21,7 +20,7 @@ export function dueWords(incident: Incident, word: string): string {
   if (!plan || !step || step.overheadMs < plan.nowMs) return "";
   const share = savedShare(step, plan);
   if (share <= 0) return "; would save less than it costs";
-  return `; pays off once the slowdown has cost ${time(step.overheadMs / share)}`;
+  return `; pays off once the slowdown has cost ${timeWords(step.overheadMs / share)}`;
 }
 
 /** Of what the slowdown costs, how much the step would have saved. */
@@ -41,4 +40,8 @@ function stepOf({ steps }: Mitigation, word: string): MitigationStep | undefined
           ? "S4"
           : null;
   return steps.find((step) => step.strategy === strategy);
+}
+
+function timeWords(ms: number): string {
+  return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }

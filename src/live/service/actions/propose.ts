@@ -7,7 +7,7 @@ import { harmless } from "../../../base/text.ts";
 import type { Cause } from "../../../model/cause.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import type { Shares } from "../../controller/jobs.ts";
+import type { Shares } from "../microbatches/jobs.ts";
 import { dueWords } from "./due.ts";
 import { canDo } from "./drivers/choose.ts";
 import { isPlainHostName } from "./host-name.ts";

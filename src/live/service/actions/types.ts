@@ -1,7 +1,7 @@
 /** What may be done about incidents, by whom, and what doing it needs from the service. */
 import type { AuditRow } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { Shares } from "../../controller/jobs.ts";
+import type { Shares } from "../microbatches/jobs.ts";
 import type { DriverEnv } from "./drivers/driver.ts";
 import type { KubernetesConfig } from "./drivers/kubernetes.ts";
 import type { SlurmConfig } from "./drivers/slurm.ts";

@@ -1,7 +1,7 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
-import { answerPlan, answerReport } from "../../controller/requests.ts";
+import { answerPlan, answerReport } from "../microbatches/requests.ts";
 import { NAME } from "../../wire/messages.ts";
 import {
   type DemoControl,

@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
-import type { JobState, Plan } from "../../controller/jobs.ts";
+import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
 

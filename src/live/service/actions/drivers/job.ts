@@ -7,7 +7,10 @@ import { done, type Plan } from "./driver.ts";
 export function jobPlan(job: string): Plan {
   const allowed = () =>
     Promise.resolve(
-      done(`replicas of ${job} take micro-batches by their speed from their next iterations on`, true),
+      done(
+        `replicas of ${job} take micro-batches by their speed from their next iterations on`,
+        true,
+      ),
     );
   return {
     words: `give the replicas of ${job} micro-batches by their measured speed, as long as that helps`,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { seeded } from "../../base/random.ts";
+import { seeded } from "../../../base/random.ts";
 import { type AllocationChange, fits, followAllocation, type JobShape } from "./allocation.ts";
 
 const FOUR: JobShape = { groups: 4, total: 64, multipleOf: 1, bubble: 0 };

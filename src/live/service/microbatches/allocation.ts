@@ -7,7 +7,7 @@
  * always looks better than the one in force, for it fits their noise, too. So a candidate has to prove itself on
  * iterations that it was not made from: on those, what fits noise only comes out worse than it was before.
  */
-import { allocateMicroBatches } from "../../mitigate/microbatches.ts";
+import { allocateMicroBatches } from "../../../mitigate/microbatches.ts";
 import { type Estimate, estimateTimes, medianOf, middle } from "./replica-times.ts";
 
 export interface JobShape {

@@ -1,7 +1,7 @@
 /** What clients may send: checked here, so that nothing behind it sees junk. */
-import { UserError } from "../../base/errors.ts";
+import { UserError } from "../../../base/errors.ts";
 import { evenAllocation, fits, type IterationReport, type JobShape } from "./allocation.ts";
-import { Refusal } from "../service/view.ts";
+import { Refusal } from "../view.ts";
 import type { Jobs, Plan } from "./jobs.ts";
 
 /** Names that are safe in a path, a log line and a terminal. As in faultline_microbatches.py. */
@@ -75,11 +75,11 @@ export function answerReport(
   const run = runOf(said["run"]);
   const isList = Array.isArray(counts) && counts.every((m: unknown) => typeof m === "number");
   const told = isList
-    ? { groups: counts.length, total: counts.reduce((a: number, b: number) => a + b, 0) as number }
+    ? { groups: counts.length, total: counts.reduce((a, b) => a + b, 0) }
     : { groups: undefined, total: undefined };
   // Of counts that cannot be, the shape is asked for only where there is no other.
   const shape = fixed ?? shapeOf({ ...told, multipleOf, bubble }, null);
-  if (!isList || !fits(counts as number[], shape)) {
+  if (!isList || !fits(counts, shape)) {
     const { groups, total } = shape;
     const multiples = shape.multipleOf === 1 ? "" : ` in multiples of ${shape.multipleOf}`;
     throw new Refusal(400, `counts must share out ${total} to ${groups} replicas${multiples}`);
@@ -88,7 +88,7 @@ export function answerReport(
     throw new Refusal(400, `seconds must be ${shape.groups} numbers, or null where unknown`);
   // A time that is no time is not the request's fault: the replica could not measure.
   const known = seconds.map((s: unknown) => (typeof s === "number" && s > 0 ? s : null));
-  const report: IterationReport = { iteration, counts: counts as number[], seconds: known };
+  const report: IterationReport = { iteration, counts, seconds: known };
   jobs.report(name, run, report, shape);
   return { iteration };
 }

@@ -9,7 +9,7 @@ import {
   type JobShape,
   weightsOf,
 } from "./allocation.ts";
-import { Refusal } from "../service/view.ts";
+import { Refusal } from "../view.ts";
 
 export interface Plan {
   readonly iteration: number;
