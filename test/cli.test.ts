@@ -25,7 +25,7 @@ describe("faultline diagnose", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^HANG {2}confidence \d\d %/);
     expect(stdout).toContain("Rank 3 on node003");
-    expect(stdout.split("\n").length).toBeLessThanOrEqual(45);
+    expect(stdout.split("\n").length).toBeLessThanOrEqual(46);
     // oxlint-disable-next-line no-control-regex
     expect(stdout).not.toMatch(/\x1b/);
     expect(stderr).not.toMatch(/error/i);

@@ -103,6 +103,8 @@ function sparesOf(fleet: Fleet): boolean[] {
 }
 
 const LEAST_APART_S = 60;
+/** Of one that worked first: a gauge that is read now and then shows a machine that stalls at rest for a minute by chance. */
+const LEAST_AFTER_WORK_S = 300;
 const LEAST_APART_TICKS = 3;
 /** Of its usual pace: the job goes on. */
 const GOES_ON = 0.8;
@@ -120,17 +122,19 @@ function apartFrom(fleet: Fleet, duty: MetricGrid | undefined): (m: number) => b
     const at = Math.floor((startS + (t + 0.5) * stepS - grid.startS) / grid.stepS);
     return level[at]! >= GOES_ON * usual ? 1 : 0;
   });
-  const least = Math.max(LEAST_APART_TICKS, LEAST_APART_S / stepS);
+  const ticksOf = (seconds: number): number => Math.max(LEAST_APART_TICKS, seconds / stepS);
   return (m) => {
     if (isKnownMember(fleet, m)) return false;
     let rests = 0;
     let isApart = false;
+    let least = ticksOf(LEAST_APART_S);
     for (let t = 0; t < ticks; t++) {
       const value = high[m * ticks + t]!;
       if (value !== value) continue;
       if (value >= WORKED_DUTY) {
         if (rests >= least) isApart = true;
         rests = 0;
+        least = ticksOf(LEAST_AFTER_WORK_S);
       } else rests = goesOn[t] === 1 ? rests + 1 : 0;
     }
     return isApart;

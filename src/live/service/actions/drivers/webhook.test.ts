@@ -65,6 +65,7 @@ it("gets the machines, what to exclude, the spare and the reason, and the undoin
     exclude: ["node003"],
     replacement: "spare-01",
     swaps: [],
+    placement: null,
     counts: null,
     weights: null,
     rank: 5,
