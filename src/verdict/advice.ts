@@ -128,7 +128,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "state T is stopped (kill -CONT), D waits in the kernel",
+        "state T: it is stopped, and SIGCONT lets it go on; D: it waits in the kernel",
         "ps -o stat,wchan -p {pid}",
       ],
       ["replace-machine", "if the machine does not answer, restart the job without it"],

@@ -109,5 +109,7 @@ it("of many machines names three and counts the rest", async () => {
 
 it("the first command about a link names the machines at both ends", async () => {
   const { verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
-  expect(verdict.actions[0]!.command).toBe("ssh node004 ibstat; ssh node006 ibstat");
+  expect(verdict.actions[0]!.command).toBe(
+    "ssh node004 'ibstat; rdma statistic show'; ssh node006 'ibstat; rdma statistic show'",
+  );
 });

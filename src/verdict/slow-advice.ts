@@ -61,10 +61,10 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "error and congestion counters of its NIC and of the switch ports on the way",
-        "ibstat{nic}",
+        "link state, error and congestion counters of the NIC and of the switch ports on the way",
+        "ibstat{nic}; rdma statistic show",
       ],
-      ["replace-link", "if they grow; until then keep heavy traffic off it"],
+      ["replace-link", "if its errors grow; until then keep heavy traffic off it"],
     ],
   },
   "stage-imbalance": {
