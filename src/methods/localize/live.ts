@@ -105,7 +105,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
 /** Slow iterations that must speak for one culprit, and devices that are looked into, the most suspect first. */
 const HABIT = 3;
 const MOST_PICKED = 3;
-const MOST_DEVICES = 128;
+const MOST_DEVICES = 1;
 
 /**
  * The slow iterations that speak for one culprit: a rank whose own time jumps in them, or a device that gathers most of the
