@@ -4,7 +4,9 @@
  */
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { Mitigation, MitigationStep, Strategy } from "../../../model/mitigation.ts";
-import { TAKE_OUT } from "./limits.ts";
+
+/** Marking a machine costs a job nothing; these end it, or a part of it. */
+const RESTARTS: readonly string[] = ["restart-job", "restart-without", "replace-machine"];
 
 /** `lostMs`: what the job has lost to the incident so far. An action that no step stands for is due at once. */
 export function isDue(incident: Incident, { do: word }: IncidentAction, lostMs: number): boolean {
@@ -36,7 +38,7 @@ function stepOf({ steps }: Mitigation, word: string): MitigationStep | undefined
       ? "S2"
       : word === "swap-nodes"
         ? "S3"
-        : word === "restart-job" || TAKE_OUT.includes(word)
+        : RESTARTS.includes(word)
           ? "S4"
           : null;
   return steps.find((step) => step.strategy === strategy);
