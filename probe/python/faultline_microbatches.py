@@ -244,6 +244,7 @@ class _Client:
         # Iterations count from a checkpoint again when a job is restarted: the name of the start tells them apart.
         self._run = os.urandom(8).hex()
         self._headers = {"Content-Type": "application/json"}
+        token = (token or "").strip()
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout

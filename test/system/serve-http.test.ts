@@ -272,12 +272,12 @@ describe("the description", () => {
           .replace("{job}", "llama")
           .replace("{id}", INCIDENT.id)
           .replace("{action}", "cordon-node0")
-          .replace(/\/plan$/, "/plan?iteration=1&replicas=2&total=4");
+          .replace(/\/plan$/, "/plan?iteration=1&run=r1&replicas=2&total=4");
         const content = operation.responses["200"]!.content!;
         const schema = content["application/json"]?.schema;
         if (schema === undefined) continue;
         const sent = path.startsWith("/v1/")
-          ? { iteration: 1, counts: [2, 2], seconds: [1, null] }
+          ? { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] }
           : { verb: "approve", dryRun: false };
         const init = method === "post" ? post(sent) : {};
         const [got, answer] = await json(url + where, init);

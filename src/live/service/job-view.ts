@@ -1,11 +1,8 @@
 /** One job as people see it: its health, its pace, what it has lost. */
-import type { Shares } from "./microbatches/jobs.ts";
+import { shareWords, type Shares } from "./microbatches/jobs.ts";
 import type { LeasedJob } from "./leased-job.ts";
 import type { Service } from "./service.ts";
 import type { JobView } from "./view.ts";
-
-/** Shares that are written out. */
-const MOST_SHARES = 16;
 
 export function jobView(leased: LeasedJob, service: Service): JobView {
   const { job, run, seenMs, saved } = leased;
@@ -34,10 +31,8 @@ export function jobView(leased: LeasedJob, service: Service): JobView {
 
 function sharesWords(shares: Shares | null): string[] {
   if (!shares?.isUneven) return [];
-  const most = shares.taken.slice(0, MOST_SHARES).join(", ");
-  const rest = shares.taken.length > MOST_SHARES ? ", …" : "";
   return [
-    `micro-batches are shared out by the replicas' speed (${most}${rest}): until they are equal again, only standstills and crashes are searched for`,
+    `micro-batches are shared out by the replicas' speed (${shareWords(shares.taken)}): until they are equal again, only standstills and crashes are searched for`,
   ];
 }
 

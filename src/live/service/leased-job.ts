@@ -176,6 +176,7 @@ export class LeasedJob {
 
   /** Replicas of the job take other shares of the micro-batches from now on. */
   rebalanced(isUneven: boolean): void {
+    if (isUneven === this.#state.isRebalanced) return;
     this.#dispatch({ type: "rebalanced", isUneven });
   }
 

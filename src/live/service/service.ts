@@ -9,7 +9,7 @@ import type { FabricPort } from "../../model/fabric.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
-import { makeJobs, type Jobs } from "./microbatches/jobs.ts";
+import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
@@ -177,18 +177,19 @@ export class Service {
       nowMs,
       onChange: ({ job, iteration, counts, why }) =>
         log(
-          `job ${job}: from iteration ${iteration} ${counts.join(", ")} micro-batches would suit: ${why}`,
+          `job ${job}: from iteration ${iteration} ${shareWords(counts)} micro-batches would suit: ${why}`,
         ),
       permission: (job) => {
-        if (!this.actionsSwitch.state.isOn) return "as-before";
-        if (actions.microBatches === "automatic") return "best";
-        const records = this.jobs.get(job)?.records ?? [];
-        return records.some(isRebalancedBy) ? "best" : "even";
+        const leased = this.jobs.get(job);
+        // A service that has just been started does not know yet what was approved.
+        if (!leased && actions.microBatches !== "automatic") return "as-before";
+        const isAllowed =
+          actions.microBatches === "automatic" || leased!.records.some(isRebalancedBy);
+        if (!isAllowed) return "even";
+        return this.actionsSwitch.state.isOn ? "best" : "as-before";
       },
-      onGiven: (job, counts, isUneven) => {
-        log(`job ${job}: its replicas take ${counts.join(", ")} micro-batches`);
-        this.jobs.get(job)?.rebalanced(isUneven);
-      },
+      onGiven: (job, counts) =>
+        log(`job ${job}: its replicas take ${shareWords(counts)} micro-batches`),
     });
   }
 
@@ -281,6 +282,7 @@ export class Service {
   tick(): void {
     const nowMs = this.options.nowMs();
     for (const leased of this.jobs.values()) {
+      leased.rebalanced(this.microBatches.isUneven(leased.job));
       leased.tick();
       if (!this.#throttle.isDue(leased, nowMs)) continue;
       const job = jobView(leased, this);

@@ -60,8 +60,15 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   /** Not due when they were last looked at. */
   const waiting = new Set<string>();
 
+  /** Begun by this process: the trail is read only so far back, and dry runs are in it, too. */
+  let begun: { readonly incident: string; readonly atMs: number }[] = [];
   const env: ActionsEnv = {
     ...given,
+    async runs(sinceMs) {
+      const known = await given.runs(sinceMs);
+      begun = begun.filter(({ atMs }) => atMs >= sinceMs);
+      return known.length >= begun.length ? known : begun;
+    },
     async taken(job, sinceMs) {
       const known = await given.taken(job, sinceMs);
       const own = recent.filter((one) => one.job === job && one.atMs >= sinceMs);
@@ -142,6 +149,7 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   ): Promise<Incident> {
     if (["done", "running", "undoing", "dismissed"].includes(action.state))
       throw new Refusal(409, `the action is ${action.state} already`);
+    if (action.canUndo) throw new Refusal(409, "a part of it was done: undo it first");
     await decide(who, "dismiss", incident, action);
     return await env.put(incident.id, { ...action, state: "dismissed", changedMs: env.nowMs() });
   }
@@ -169,6 +177,7 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       if (isDry) return found;
       try {
         await write(who, "run", incident.id, action.id, found.words);
+        begun.push({ incident: incident.id, atMs: env.nowMs() });
         await env.put(incident.id, changed(action, { state: "running", outcome: "" }));
       } catch (error) {
         return await refuse(

@@ -116,4 +116,14 @@ describe("steps of a mitigation", () => {
     expect(action.state).toBe("done");
     expect(action.canUndo).toBe(true);
   });
+
+  it("takes nobody out for an incident that is over", async () => {
+    const service = open({ approval: "required" });
+    const incident = await service.confirm(slow());
+    const over = service.save({ ...incident, state: "resolved" as const });
+    const { id } = over.actions.find(({ do: word }) => word === "replace-machine")!;
+    await expect(service.actions.act(over, id, "approve", "alice", false)).rejects.toThrow(
+      "the incident is over",
+    );
+  });
 });

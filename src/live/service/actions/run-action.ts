@@ -51,6 +51,7 @@ export async function allowed(
   const { action, incident, isDry } = order;
   if (["done", "running", "undoing", "dismissed"].includes(action.state))
     return { refused: `the action is ${action.state} already` };
+  if (incident.state === "resolved") return { refused: "the incident is over" };
   try {
     const plan = planFor(action, incident, config);
     if ("refused" in plan) return plan;

@@ -35,12 +35,14 @@ export interface JobState extends AllocationState, JobShape {
 interface JobRecord {
   run: string;
   readonly shape: JobShape;
+  readonly even: readonly number[];
   readonly pastRuns: string[];
   follower: AllocationFollower;
   /** Iteration → counts that were given out for it. */
   readonly given: Map<number, readonly number[]>;
   /** What was given out last. */
   lastGiven: readonly number[];
+  isUneven: boolean;
   readonly changes: JobChange[];
   /** The highest iteration that was reported; Infinity before there is one. */
   latest: number;
@@ -67,6 +69,8 @@ export interface Jobs {
   state(job: string): JobState;
   /** What suits the replicas' speeds, and what they take at present; null where the job does not ask (any more). */
   shares(job: string): Shares | null;
+  /** Whether its replicas were told to take other shares than equal ones; false where it does not ask (any more). */
+  isUneven(job: string): boolean;
 }
 
 export interface Shares {
@@ -85,7 +89,7 @@ export interface JobsEnv {
   /** Asked for each plan; where it is absent, what suits is given out. */
   permission?(job: string): Permission;
   /** The replicas take other shares from the next iterations on. */
-  onGiven?(job: string, counts: readonly number[], isUneven: boolean): void;
+  onGiven?(job: string, counts: readonly number[]): void;
 }
 
 /**
@@ -117,23 +121,33 @@ export function makeJobs(env: JobsEnv): Jobs {
     const record: JobRecord = {
       run,
       shape,
+      even,
       pastRuns: known ? [...known.pastRuns, known.run].slice(-MOST_PAST_RUNS) : [],
       follower: followAllocation(shape),
       given: new Map(),
       lastGiven: even,
+      isUneven: false,
       changes: known?.changes ?? [],
       latest: Infinity,
       heardMs,
     };
     jobs.set(name, record);
-    if (known && isUneven(known.lastGiven, known.shape)) env.onGiven?.(name, even, false);
     return record;
   };
 
-  const permitted = (name: string, { shape, follower, lastGiven }: JobRecord) => {
+  const permitted = (name: string, { even, follower, lastGiven }: JobRecord) => {
     const permission = env.permission?.(name) ?? "best";
     if (permission === "as-before") return lastGiven;
-    return permission === "even" ? evenAllocation(shape) : follower.state().counts;
+    return permission === "even" ? even : follower.state().counts;
+  };
+
+  const isAsking = ({ heardMs }: JobRecord): boolean => env.nowMs() - heardMs <= ASKING_MS;
+
+  const give = (record: JobRecord, counts: readonly number[]): boolean => {
+    const isNew = counts.some((count, i) => count !== record.lastGiven[i]);
+    record.lastGiven = counts;
+    if (isNew) record.isUneven = counts.some((count, i) => count !== record.even[i]);
+    return isNew;
   };
 
   return {
@@ -146,9 +160,7 @@ export function makeJobs(env: JobsEnv): Jobs {
         counts = permitted(name, record);
         given.set(iteration, counts);
         if (given.size > MOST_GIVEN) given.delete(given.keys().next().value!);
-        const isNew = counts.some((count, i) => count !== record.lastGiven[i]);
-        record.lastGiven = counts;
-        if (isNew) env.onGiven?.(name, counts, isUneven(counts, shape));
+        if (give(record, counts)) env.onGiven?.(name, counts);
       }
       return { iteration, counts, weights: weightsOf(counts, shape) };
     },
@@ -160,6 +172,8 @@ export function makeJobs(env: JobsEnv): Jobs {
           400,
           `iteration ${report.iteration} is more than ${MOST_AHEAD} after the last one, ${latest}`,
         );
+      // A service that was restarted in the middle of a job takes over what is in force there.
+      if (latest === Infinity && record.given.size === 0) give(record, report.counts);
       // The first of a run may be any: jobs resume where a checkpoint was.
       record.latest = latest === Infinity ? report.iteration : Math.max(latest, report.iteration);
       const change = record.follower.report(report);
@@ -177,10 +191,14 @@ export function makeJobs(env: JobsEnv): Jobs {
     },
     shares(name) {
       const record = jobs.get(name);
-      if (!record || env.nowMs() - record.heardMs > ASKING_MS) return null;
-      const { shape, follower, lastGiven } = record;
+      if (!record || !isAsking(record)) return null;
+      const { follower, lastGiven, isUneven } = record;
       const { counts: best, weights } = follower.state();
-      return { best, weights, taken: lastGiven, isUneven: isUneven(lastGiven, shape) };
+      return { best, weights, taken: lastGiven, isUneven };
+    },
+    isUneven(name) {
+      const record = jobs.get(name);
+      return record !== undefined && record.isUneven && isAsking(record);
     },
   };
 }
@@ -198,7 +216,9 @@ function shapeWords({ groups, total, multipleOf, bubble }: JobShape): string {
   return `${total} micro-batches to ${groups} replicas (multiples of ${multipleOf}, bubble ${bubble})`;
 }
 
-function isUneven(counts: readonly number[], shape: JobShape): boolean {
-  const even = evenAllocation(shape);
-  return counts.some((count, i) => count !== even[i]);
+/** Shares that are written out. */
+const LISTED = 16;
+
+export function shareWords(counts: readonly number[]): string {
+  return `${counts.slice(0, LISTED).join(", ")}${counts.length > LISTED ? ", …" : ""}`;
 }

@@ -52,7 +52,9 @@ export function answerPlan(
     },
     fixed,
   );
-  return jobs.plan(nameOf(job, "job"), runOf(asked.get("run")), Number(iteration), shape);
+  const run = runOf(asked.get("run"));
+  checkRun(run, fixed);
+  return jobs.plan(nameOf(job, "job"), run, Number(iteration), shape);
 }
 
 /** `{"iteration": 7, "counts": [4, 4], "seconds": [0.8, null], "run": "a1", "multipleOf": 1, "bubble": 0}` */
@@ -73,6 +75,7 @@ export function answerReport(
   };
   const iteration = iterationOf(said["iteration"]);
   const run = runOf(said["run"]);
+  checkRun(run, fixed);
   const isList = Array.isArray(counts) && counts.every((m: unknown) => typeof m === "number");
   const told = isList
     ? { groups: counts.length, total: counts.reduce((a, b) => a + b, 0) }
@@ -91,6 +94,12 @@ export function answerReport(
   const report: IterationReport = { iteration, counts, seconds: known };
   jobs.report(name, run, report, shape);
   return { iteration };
+}
+
+/** Where jobs bring their shape, a request without a run would take the place of the run that trains. */
+function checkRun(run: string, fixed: JobShape | null): void {
+  if (run === "" && fixed === null)
+    throw new Refusal(400, "run must be given: a name for this start of the job");
 }
 
 interface SaidShape {
