@@ -138,7 +138,7 @@ export async function diagnoseSlowDown(
     },
   });
   return {
-    verdict: job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict,
+    verdict: planned(job, verdict),
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
@@ -146,6 +146,10 @@ export async function diagnoseSlowDown(
     intermittent: refined.intermittent,
     tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
+}
+
+function planned(job: Job, verdict: Verdict): Verdict {
+  return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
 }
 
 /** A period of Holmes' fluctuations, appendix B, and one more. */
@@ -191,7 +195,7 @@ function testsOf(
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return { verdict: fuse(job, all, tested.didNotRun), reports: validations };
+      return { verdict: planned(job, fuse(job, all, tested.didNotRun)), reports: validations };
     },
   };
 }

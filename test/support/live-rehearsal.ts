@@ -45,7 +45,7 @@ export async function rehearse(
   options: Partial<ServiceOptions> = {},
   /** What its agents say that they can be asked; null: they are older than that word. */
   asks: readonly string[] | null = ASKS,
-  mostMicroBatches?: number,
+  { everyMs = 1000, mostMicroBatches }: { everyMs?: number; mostMicroBatches?: number } = {},
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -58,7 +58,7 @@ export async function rehearse(
     spec: cluster,
     job: "sim",
     run: "run-1",
-    everyMs: 1000,
+    everyMs,
     startMs: nowMs,
     mostMicroBatches,
   });

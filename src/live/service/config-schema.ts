@@ -155,7 +155,7 @@ const actions = z.strictObject({
       webhook: webhook.optional(),
     })
     .prefault({}),
-  microBatches: z.enum(["approval", "automatic"]).default("approval"),
+  microBatches: z.enum(["approval", "automatic"]).nullable().default(null),
   spares: z
     .array(z.string().refine(isPlainHostName, { error: "must be a machine's name" }))
     .max(10_000)

@@ -74,7 +74,7 @@ describe("the configuration of the service", () => {
         leastMachineConfidence: 0.5,
         mostMachinesPerDay: 2,
         leastMachines: 0.5,
-        microBatches: "approval",
+        microBatches: null,
         mostActionsPerHour: 60,
         mostActionsPerHourOfJob: 12,
       },

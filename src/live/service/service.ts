@@ -14,7 +14,7 @@ import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
-import type { ActionsConfig } from "./actions/types.ts";
+import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
@@ -180,12 +180,13 @@ export class Service {
           `job ${job}: from iteration ${iteration} ${shareWords(counts)} micro-batches would suit: ${why}`,
         ),
       permission: (job) => {
-        const leased = this.jobs.get(job);
-        // A service that has just been started does not know yet what was approved.
-        if (!leased && actions.microBatches !== "automatic") return "as-before";
-        const isAllowed =
-          actions.microBatches === "automatic" || leased!.records.some(isRebalancedBy);
-        if (!isAllowed) return "even";
+        if (!sharesFollowTimes(actions)) {
+          const leased = this.jobs.get(job);
+          // A service that has just been started does not know yet what was approved.
+          if (!leased) return "as-before";
+          const run = leased.run?.run ?? leased.saved.run;
+          if (!leased.records.some((one) => one.run === run && isRebalancedBy(one))) return "even";
+        }
         return this.actionsSwitch.state.isOn ? "best" : "as-before";
       },
       onGiven: (job, counts) =>
@@ -494,10 +495,9 @@ export class Service {
   }
 }
 
-/** An open incident because of which somebody let micro-batches be shared out by speed. */
-function isRebalancedBy({ state, actions }: Incident): boolean {
-  const isOpen = state !== "resolved";
-  return isOpen && actions.some((one) => one.do === "micro-batches" && one.state === "done");
+/** Because of it somebody let micro-batches be shared out by speed: that holds until the run ends, or it is undone. */
+function isRebalancedBy({ actions }: Incident): boolean {
+  return actions.some((one) => one.do === "micro-batches" && one.state === "done");
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

@@ -46,7 +46,13 @@ const slow = (): Incident =>
     kind: "fail-slow",
     verdict: testVerdict({ kind: "fail-slow", mitigation: MITIGATION }, { cause: "gpu-slow" }),
   });
-const SHARES = { best: [5, 5, 1, 5], taken: [4, 4, 4, 4], weights: [], isUneven: false };
+const SHARES = {
+  best: [5, 5, 1, 5],
+  taken: [4, 4, 4, 4],
+  weights: [],
+  isUneven: false,
+  isAllowed: false,
+};
 const HOOK = { do: "replace-machine", command: ["/bin/true"] };
 const open = (change: Partial<ActionsConfig> = {}) =>
   openTestService(folder, { dryRun: false, approval: "automatic", hooks: [HOOK], ...change });
@@ -94,12 +100,12 @@ describe("steps of a mitigation", () => {
     const network = testIncident({
       verdict: testVerdict({ kind: "fail-slow" }, { cause: "network-slow", type: "link" }),
     });
-    for (const [incident, microBatches] of [
-      [network, "approval"],
-      [slow(), "automatic"],
+    for (const [incident, isAllowed] of [
+      [network, false],
+      [slow(), true],
     ] as const) {
-      const service = open({ microBatches, approval: "required" });
-      service.shares = SHARES;
+      const service = open({ approval: "required" });
+      service.shares = { ...SHARES, isAllowed };
       expect(states(await service.confirm(incident))).not.toContain("micro-batches proposed");
     }
   });

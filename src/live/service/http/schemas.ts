@@ -227,7 +227,9 @@ const microBatches: z.ZodType<JobState> = z.object({
   lastIteration: z.number().nullable(),
   reportedCounts: counts.nullable(),
   secondsPerMicroBatch: z.array(z.number()).nullable(),
-  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  candidate: z
+    .object({ counts, watched: z.number(), savedS: z.number(), neededS: z.number() })
+    .nullable(),
   remark: z.string().nullable(),
   changes: z.array(
     z.object({
