@@ -94,6 +94,38 @@ describe("reduceJob", () => {
     expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
   });
 
+  it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
+    const job = new Driver();
+    const found = (verdict: Verdict): string => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job.state.slow!.id;
+    };
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    const first = found(VERDICT);
+    job.send({ type: "rebalanced", shares: "5,3" });
+    // Nearly the old pace: that is no end of it.
+    expect(job.iterate(44, 30, 1100)).toEqual([]);
+    expect(job.iterate(74, 3, 1900)).toEqual(["localize"]);
+    expect(job.last("localize").suspicion).toMatchObject({
+      slowFrom: 74,
+      beforeMs: expect.closeTo(1100) as number,
+    });
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    const second = found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(second).not.toBe(first);
+    expect(job.iterate(77, 12, 1100)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.slow!.id).toBe(first);
+    job.send({ type: "rebalanced", shares: null });
+    expect(job.iterate(89, 8, 1000)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+  });
+
   it("shows an incident only once it is saved, and goes on when a save fails", () => {
     const job = new Driver();
     job.begin();

@@ -283,7 +283,7 @@ export class Service {
   tick(): void {
     const nowMs = this.options.nowMs();
     for (const leased of this.jobs.values()) {
-      leased.rebalanced(this.microBatches.isUneven(leased.job));
+      leased.rebalanced(this.microBatches.unevenShares(leased.job));
       leased.tick();
       if (!this.#throttle.isDue(leased, nowMs)) continue;
       const job = jobView(leased, this);

@@ -69,8 +69,8 @@ export interface Jobs {
   state(job: string): JobState;
   /** What suits the replicas' speeds, and what they take at present; null where the job does not ask (any more). */
   shares(job: string): Shares | null;
-  /** Whether its replicas were told to take other shares than equal ones; false where it does not ask (any more). */
-  isUneven(job: string): boolean;
+  /** The shares that its replicas were given last; null where they are equal, or it does not ask (any more). */
+  unevenShares(job: string): string | null;
 }
 
 export interface Shares {
@@ -201,9 +201,9 @@ export function makeJobs(env: JobsEnv): Jobs {
       const isAllowed = permissionOf(name) !== "even";
       return { best, weights, taken: lastGiven, isUneven, isAllowed };
     },
-    isUneven(name) {
+    unevenShares(name) {
       const record = jobs.get(name);
-      return record !== undefined && record.isUneven && isAsking(record);
+      return record?.isUneven && isAsking(record) ? record.lastGiven.join() : null;
     },
   };
 }
