@@ -6,7 +6,8 @@ import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
-import type { Incident } from "../../model/incident.ts";
+import { cutText } from "../../base/text.ts";
+import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
@@ -109,6 +110,8 @@ export class Service {
   readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
+  /** By incident: the lines that are in the log. */
+  readonly #logged = new Map<string, ReadonlySet<string>>();
   #bus: AgentBus | null = null;
   #isClosed = false;
 
@@ -156,12 +159,13 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
-    const { hooks, drivers = {} } = this.options.actions;
+    const { hooks, drivers = {}, dryRun } = this.options.actions;
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
-      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
+      // Micro-batches need neither.
+      canRun: !dryRun || hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
@@ -483,6 +487,15 @@ export class Service {
     if (machines.length > 0) this.machines?.request(id, [...new Set(machines)], onsetMs, suspects);
   }
 
+  /** What was not said of it before. */
+  #log(incident: string, lines: readonly string[]): void {
+    const before = this.#logged.get(incident);
+    for (const line of lines) if (!before?.has(line)) this.options.log(line);
+    this.#logged.delete(incident);
+    this.#logged.set(incident, new Set(lines));
+    if (this.#logged.size > MOST_LOOKED_AT) this.#logged.delete([...this.#logged.keys()][0]!);
+  }
+
   #changed(incident: Incident): void {
     const { id, revision, state, verdict, changedMs, onsetMs, summary } = incident;
     if (revision === 1) this.figures.incidents++;
@@ -490,7 +503,12 @@ export class Service {
       this.figures.verdictSeconds.push((changedMs - onsetMs) / 1000);
       if (this.figures.verdictSeconds.length > VERDICTS_KEPT) this.figures.verdictSeconds.shift();
     }
-    this.options.log(`incident ${id} is ${state}: ${summary}`);
+    this.#log(id, [
+      `incident ${id} is ${state}: ${summary}`,
+      ...incident.actions.map(
+        (one) => `incident ${id}: ${one.do} ${one.target} is ${one.state}${outcomeWords(one)}`,
+      ),
+    ]);
     this.publisher.publish({ type: "incident", incident });
   }
 }
@@ -498,6 +516,10 @@ export class Service {
 /** Because of it somebody let micro-batches be shared out by speed: that holds until the run ends, or it is undone. */
 function isRebalancedBy({ actions }: Incident): boolean {
   return actions.some((one) => one.do === "micro-batches" && one.state === "done");
+}
+
+function outcomeWords({ outcome }: IncidentAction): string {
+  return outcome === "" ? "" : `: ${cutText(outcome, 200)}`;
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

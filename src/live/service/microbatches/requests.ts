@@ -1,17 +1,16 @@
 /** What clients may send: checked here, so that nothing behind it sees junk. */
 import { UserError } from "../../../base/errors.ts";
+import { NAME } from "../../wire/messages.ts";
 import { evenAllocation, fits, type IterationReport, type JobShape } from "./allocation.ts";
 import { Refusal } from "../view.ts";
 import type { Jobs, Plan } from "./jobs.ts";
 
-/** Names that are safe in a path, a log line and a terminal. As in faultline_microbatches.py. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-
+/** As agents name jobs, and as in faultline_microbatches.py. */
 export function nameOf(text: string, what: string): string {
   if (!NAME.test(text))
     throw new Refusal(
       400,
-      `the ${what}'s name must be 1 to 64 letters, digits, dots, - or _, the first a letter or digit`,
+      `the ${what}'s name must be 1 to 64 letters, digits, - or _, the first a letter or digit`,
     );
   return text;
 }
