@@ -3,6 +3,7 @@ import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { makeJobs } from "../../src/live/service/microbatches/jobs.ts";
+import { answerJob } from "../../src/live/service/microbatches/requests.ts";
 import {
   type JobView,
   type LiveEvent,
@@ -205,6 +206,7 @@ const stats: ServiceStats = {
 export function testView(changed: Partial<ServiceView> = {}): TestView {
   const asked: { what: string; of: readonly unknown[] }[] = [];
   const listeners = new Set<(event: LiveEvent) => void>();
+  const microBatches = makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined });
   const note = <T>(what: string, of: readonly unknown[], value: T): T => {
     asked.push({ what, of });
     return value;
@@ -283,7 +285,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (verb === "dismiss") throw new Refusal(409, "the action has been done already");
       return INCIDENT;
     },
-    microBatches: makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined }),
+    askShares: async (job, question) => answerJob(microBatches, job, question, null),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -34,6 +34,30 @@ describe("the live service", () => {
     expect(job!.baselineMs).toBeGreaterThan(900);
   });
 
+  it("has the service that watches a job answer for its micro-batches, whichever was asked", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(5);
+    const { service } = rehearsal;
+    const questions: string[] = [];
+    let answer = "";
+    const askWatcher = (job: string, text: string): Promise<string> => {
+      questions.push(`${job} ${text}`);
+      return answer === "" ? Promise.reject(new Error("no responders")) : Promise.resolve(answer);
+    };
+    service.attach({ ...service.bus!, askWatcher });
+    const query = "iteration=3&run=r&replicas=4&total=16";
+    const ask = (job: string): Promise<unknown> =>
+      viewOf(rehearsal).askShares(job, { ask: "plan", query });
+    expect(await ask("sim")).toMatchObject({ counts: [4, 4, 4, 4] });
+    expect(questions).toEqual([]);
+    await expect(ask("other")).rejects.toMatchObject({ status: 503 });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query }));
+    expect(await ask("other")).toMatchObject({ iteration: 3, counts: [4, 4, 4, 4] });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query: "iteration=x" }));
+    await expect(ask("other")).rejects.toMatchObject({ status: 400 });
+    expect(questions[0]).toBe(`other ${JSON.stringify({ ask: "plan", query })}`);
+  });
+
   describe("of a slow link in a ring, which operators do not tell from its neighbours", () => {
     const FAULT = "network-slow:link=22-26:severity=12";
     const until = async (rehearsal: Rehearsal, seconds: number): Promise<Incident> => {

@@ -117,7 +117,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
-    microBatches: service.microBatches,
+    askShares: (job, question) => service.askShares(job, question),
     listen: (listener) => service.publisher.listen(listener),
     stats() {
       const { figures, bus } = service;

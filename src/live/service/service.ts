@@ -6,11 +6,19 @@ import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
+import { errorText } from "../../base/errors.ts";
 import { cutText } from "../../base/text.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
+import {
+  answerJob,
+  answerText,
+  nameOf,
+  type Question,
+  readAnswer,
+} from "./microbatches/requests.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
@@ -78,6 +86,7 @@ const ROOM_MS = 10_000;
 const PRUNE_MS = 24 * 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
+const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
 
@@ -150,6 +159,7 @@ export class Service {
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
+      asked: (job, text) => answerText(this.microBatches, job, text),
       announced: (job) => {
         if (!this.#isClosed) void this.#leases.claim(job);
       },
@@ -234,6 +244,19 @@ export class Service {
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
+  }
+
+  /** What a job asks about its micro-batches: the service that watches it answers, whichever was asked. */
+  async askShares(job: string, question: Question): Promise<unknown> {
+    const askWatcher = this.#bus?.askWatcher;
+    if (!askWatcher || this.jobs.has(job))
+      return answerJob(this.microBatches, job, question, null);
+    const text = await askWatcher(nameOf(job, "job"), JSON.stringify(question), WATCHER_MS).catch(
+      (error: unknown): never => {
+        throw new Refusal(503, `no service watches job ${job} at the moment: ${errorText(error)}`);
+      },
+    );
+    return readAnswer(text);
   }
 
   /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */

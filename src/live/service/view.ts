@@ -1,6 +1,6 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
-import type { Jobs } from "./microbatches/jobs.ts";
+import type { Question } from "./microbatches/requests.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
@@ -151,8 +151,8 @@ export interface ServiceView {
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;
-  /** Of jobs that ask how many micro-batches each replica takes. */
-  readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
+  /** What a job wants to know of its micro-batches, or says of them; rejects with Refusal. */
+  askShares(job: string, question: Question): Promise<unknown>;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;

@@ -1,7 +1,6 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
-import { answerPlan, answerReport } from "../microbatches/requests.ts";
 import { NAME } from "../../wire/messages.ts";
 import {
   type DemoControl,
@@ -266,9 +265,12 @@ export const ROUTES: readonly Route[] = [
     summary: "Micro-batches of each replica for an iteration; the same for all who ask",
     query: PLAN_QUERY,
     answers: { schema: "MicroBatchPlan" },
-    errors: [409, 429],
+    errors: [409, 429, 503],
     answer: ({ view, param, request }) =>
-      answerPlan(view.microBatches, param("job"), (request.url ?? "").split("?")[1] ?? "", null),
+      view.askShares(param("job"), {
+        ask: "plan",
+        query: (request.url ?? "").split("?")[1] ?? "",
+      }),
   },
   {
     method: "post",
@@ -281,11 +283,11 @@ export const ROUTES: readonly Route[] = [
     answers: { schema: "MicroBatchReported" },
     errors: [408, 409, 413, 415, 429],
     answer: async ({ view, param, body }) =>
-      answerReport(view.microBatches, param("job"), await body(), null),
+      view.askShares(param("job"), { ask: "report", body: await body() }),
   },
   {
     ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
-      ask.view.microBatches.state(jobOf(ask)),
+      ask.view.askShares(jobOf(ask), { ask: "state" }),
     ),
     path: "/v1/jobs/:job",
     errors: [404],

@@ -16,7 +16,7 @@ import { errorText, UserError } from "../../../base/errors.ts";
 import { Refusal } from "../view.ts";
 import { evenAllocation, type JobShape } from "./allocation.ts";
 import { type JobChange, type Jobs, makeJobs } from "./jobs.ts";
-import { answerPlan, answerReport, nameOf } from "./requests.ts";
+import { answerJob, type Question } from "./requests.ts";
 
 export interface ControllerOptions {
   /** Replicas of the model, and micro-batches of the global batch. */
@@ -129,15 +129,15 @@ async function answer(request: IncomingMessage, { jobs, shape, token }: Served):
   if (root !== "" || version !== "v1" || kind !== "jobs" || rest.length > 0)
     throw new Refusal(404, "there is nothing at this path");
   if (job === undefined) return only(method, "GET", () => ({ jobs: jobs.names() }));
-  const name = nameOf(job, "job");
-  if (what === undefined) return only(method, "GET", () => jobs.state(name));
-  if (what === "plan") return only(method, "GET", () => answerPlan(jobs, name, query, shape));
+  const answered = (question: Question): unknown => answerJob(jobs, job, question, shape);
+  if (what === undefined) return only(method, "GET", () => answered({ ask: "state" }));
+  if (what === "plan") return only(method, "GET", () => answered({ ask: "plan", query }));
   if (what !== "iterations") throw new Refusal(404, "there is nothing at this path");
   return await only(method, "POST", async () => {
     // A page in somebody's browser cannot send this type unasked.
     if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
       throw new Refusal(415, "the content-type must be application/json");
-    return answerReport(jobs, name, parsed(await bodyOf(request)), shape);
+    return answered({ ask: "report", body: parsed(await bodyOf(request)) });
   });
 }
 
