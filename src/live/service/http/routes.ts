@@ -111,6 +111,44 @@ const own = (
   errors: readonly number[] = [],
 ): Route => ({ method: "get", path, needs, summary, query: {}, answers, errors, answer: null });
 
+/** What jobs ask and report; all that `plan serve` has. */
+export const SHARE_ROUTES: readonly Route[] = [
+  {
+    method: "get",
+    path: "/v1/jobs/:job/plan",
+    needs: "agent",
+    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
+    query: PLAN_QUERY,
+    answers: { schema: "MicroBatchPlan" },
+    errors: [409, 429, 503],
+    answer: ({ view, param, request }) =>
+      view.askShares(param("job"), {
+        ask: "plan",
+        query: (request.url ?? "").split("?")[1] ?? "",
+      }),
+  },
+  {
+    method: "post",
+    path: "/v1/jobs/:job/iterations",
+    needs: "agent",
+    summary:
+      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
+    query: {},
+    body: "MicroBatchReport",
+    answers: { schema: "MicroBatchReported" },
+    errors: [408, 409, 413, 415, 429],
+    answer: async ({ view, param, body }) =>
+      view.askShares(param("job"), { ask: "report", body: await body() }),
+  },
+  {
+    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
+      ask.view.askShares(jobOf(ask), { ask: "state" }),
+    ),
+    path: "/v1/jobs/:job",
+    errors: [404],
+  },
+];
+
 export const ROUTES: readonly Route[] = [
   own("/", "nothing", { type: "text/html" }, "The page"),
   own(
@@ -257,41 +295,7 @@ export const ROUTES: readonly Route[] = [
   ),
   switchRoute(false),
   switchRoute(true),
-  // What jobs ask and report, at the paths of `plan serve`.
-  {
-    method: "get",
-    path: "/v1/jobs/:job/plan",
-    needs: "agent",
-    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
-    query: PLAN_QUERY,
-    answers: { schema: "MicroBatchPlan" },
-    errors: [409, 429, 503],
-    answer: ({ view, param, request }) =>
-      view.askShares(param("job"), {
-        ask: "plan",
-        query: (request.url ?? "").split("?")[1] ?? "",
-      }),
-  },
-  {
-    method: "post",
-    path: "/v1/jobs/:job/iterations",
-    needs: "agent",
-    summary:
-      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
-    query: {},
-    body: "MicroBatchReport",
-    answers: { schema: "MicroBatchReported" },
-    errors: [408, 409, 413, 415, 429],
-    answer: async ({ view, param, body }) =>
-      view.askShares(param("job"), { ask: "report", body: await body() }),
-  },
-  {
-    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
-      ask.view.askShares(jobOf(ask), { ask: "state" }),
-    ),
-    path: "/v1/jobs/:job",
-    errors: [404],
-  },
+  ...SHARE_ROUTES,
 ];
 
 function switchRoute(isOn: boolean): Route {

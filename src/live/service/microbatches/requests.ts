@@ -64,7 +64,7 @@ export function readAnswer(text: string): unknown {
 }
 
 /** Reports of so many replicas fit into a body. */
-const MOST_GROUPS = 32_768;
+export const MOST_GROUPS = 32_768;
 
 function answerPlan(
   jobs: Pick<Jobs, "plan">,
