@@ -208,6 +208,7 @@ function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): v
 function onRebalanced({ state }: Turn, { shares }: EventOf<"rebalanced">): void {
   const { relieved, run } = state;
   state.shares = shares;
+  run?.reshared(shares);
   if (!relieved || !run) return;
   state.relieved = null;
   state.slowdowns = relieved.slowdowns;

@@ -249,8 +249,7 @@ export class Service {
   /** What a job asks about its micro-batches: the service that watches it answers, whichever was asked. */
   async askShares(job: string, question: Question): Promise<unknown> {
     const askWatcher = this.#bus?.askWatcher;
-    if (!askWatcher || this.jobs.has(job))
-      return answerJob(this.microBatches, job, question, null);
+    if (!askWatcher || this.jobs.has(job)) return answerJob(this.microBatches, job, question, null);
     const text = await askWatcher(nameOf(job, "job"), JSON.stringify(question), WATCHER_MS).catch(
       (error: unknown): never => {
         throw new Refusal(503, `no service watches job ${job} at the moment: ${errorText(error)}`);
