@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Cause } from "../../model/cause.ts";
 import type { Finding } from "../../model/finding.ts";
+import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { testVerdict } from "../../../test/support/live/incident.ts";
+import { testIncident, testVerdict } from "../../../test/support/live/incident.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
@@ -124,6 +125,24 @@ describe("reduceJob", () => {
     job.send({ type: "rebalanced", shares: null });
     expect(job.iterate(89, 8, 1000)).toEqual(["save"]);
     expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+  });
+
+  it("keeps actions of a regression, also when it is over", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    const verdict = testVerdict({ kind: "regression" }, { cause: "dataloader", ranks: [] });
+    job.send({ type: "regression", verdict, sinceMs: job.nowMs - 5000 });
+    job.send({ type: "saved", save: job.last("save") });
+    job.send({ type: "saved", save: job.last("save") });
+    const actions = testIncident().actions;
+    const act = (incident: Incident | null): string[] =>
+      job.send({ type: "actions", incident: { ...incident!, actions } });
+    expect(act(job.state.slow)).toEqual(["save"]);
+    expect(job.state.slow).toMatchObject({ kind: "regression", actions });
+    job.send({ type: "regression-over" });
+    expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
+    expect(act(job.state.recent)).toEqual(["save"]);
   });
 
   it("shows an incident only once it is saved, and goes on when a save fails", () => {
