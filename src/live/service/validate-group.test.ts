@@ -30,6 +30,7 @@ function drill(
     limitMs: 5000,
     tests: {
       groups: [[0, 1, 2]],
+      rails: [],
       rounds,
       verdictWith: () => {
         run.lastIteration += 20;
