@@ -51,7 +51,15 @@ export async function validateGroup(
   let found = await testOnce(decision, members, env);
   for (let tries = 1; found.isHealthy && tries < most; tries++)
     found = await testOnce(decision, ways[tries % ways.length]!, env);
-  return found;
+  if (ways.length === 1 || !mayBeNic(decision, found.verdict)) return found;
+  const again = await testOnce(decision, ways[1]!, env);
+  return again.validation.isNamed ? again : found;
+}
+
+/** A link between machines may be the NIC at one of its ends, of which in the group's order no other transfer tells. */
+function mayBeNic({ run }: ValidateDecision, verdict: Verdict | null): boolean {
+  const ends = verdict?.suspects[0]?.ranks.map((rank) => run.ranks.get(rank)?.machine) ?? [];
+  return ends.length === 2 && ends[0] !== ends[1];
 }
 
 interface Member {

@@ -94,8 +94,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const attribution = attributeDevices(source, job, split, pivots, () => null, searchers);
     const leastHabit = habitOf(split.slow.length, job.worldSize);
     const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution, leastHabit);
-    for (const slow of seen.isLasting ? [seen, picked] : [picked]) {
-      if (!slow) continue;
+    for (const slow of seen.isLasting ? [seen, ...picked] : picked) {
       const findings = among(slow, pivots, attribution);
       // What is still to be fetched decides before anything else is tried.
       if (findings.length > 0 || input.isWanting()) return findings;
@@ -108,29 +107,45 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
 const HABIT = 3;
 
 /**
- * The slow iterations that speak for one culprit: a rank whose own time jumps in them, or the device that gathers most of the
- * searches (Holmes §4.4). The others are hiccups of others, or wait for what a slow iteration left behind.
+ * The slow iterations that speak for one culprit: a rank whose own time jumps in them; else those whose searches come to the
+ * same end, the one with most behind it, and those that come to the most suspect device (Holmes §4.4), whichever way. The
+ * others are hiccups of others, or wait for what a slow iteration left behind.
  */
 function ofOneCulprit(
   [habit]: readonly OwnTimeSuspect[],
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
   { devices: [first], found }: Attribution,
   leastHabit: number,
-): SlowIterations | null {
-  const speaking = habit
-    ? habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)
-    : found
-        .filter(({ what }) => first?.device.ranks.some((rank) => what.ranks.includes(rank)))
-        .map(({ iteration }) => iteration);
-  const slow = new Set(speaking);
-  if (slow.size < HABIT) return null;
-  return {
-    isSlow: (iteration) => slow.has(iteration),
-    from: Math.min(...slow),
-    until: null,
-    isLasting: false,
-    leastHabit,
-  };
+): SlowIterations[] {
+  const end = mostSuspectEnd(found);
+  const sets = habit
+    ? [habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)]
+    : [
+        found.filter(({ what }) => endOf(what) === end),
+        found.filter(({ what }) => first?.device.ranks.some((rank) => what.ranks.includes(rank))),
+      ].map((those) => those.map(({ iteration }) => iteration));
+  const [one, other] = sets.map((numbers) => new Set(numbers));
+  const isOther = other && other.size !== one!.size;
+  return [one!, ...(isOther ? [other] : [])]
+    .filter(({ size }) => size >= HABIT)
+    .map((slow) => ({
+      isSlow: (iteration) => slow.has(iteration),
+      from: Math.min(...slow),
+      until: null,
+      isLasting: false,
+      leastHabit,
+    }));
+}
+
+function endOf({ cause, ranks }: Attribution["found"][number]["what"]): string {
+  return `${cause} ${ranks.join()}`;
+}
+
+/** The end of most searches, each with its rate. */
+function mostSuspectEnd(found: Attribution["found"]): string | null {
+  const rates = new Map<string, number>();
+  for (const { what } of found) rates.set(endOf(what), (rates.get(endOf(what)) ?? 0) + what.rate);
+  return [...rates].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
 
 /** The most that one of the job's ranks is expected to gather so many by chance. */
