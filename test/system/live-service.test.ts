@@ -107,6 +107,26 @@ describe("the live service", () => {
     expect(rehearsal.told.at(-1)!.state).toBe("resolved");
   });
 
+  it("names a NIC of a fully sharded job that is slow now and then, once its rails are tested", async () => {
+    const sharded = {
+      gpus: 24,
+      tp: 1,
+      pp: 1,
+      fullyShard: true,
+      microBatches: 1,
+      layersPerStage: 4,
+    };
+    const rehearsal = await rehearse({ ...sharded, hidden: 8192, sequence: 8192, seed: 4 });
+    await rehearsal.run(60);
+    expect(rehearsal.told).toEqual([]);
+    rehearsal.fleet.played.board.add("network-slow:rank=13:severity=8:shape=fluctuation");
+    await rehearsal.run(120, () => rehearsal.told.at(-1)?.validation?.isNamed === true);
+    expect(rehearsal.told[1]!.verdict!.suspects[0]).toMatchObject({ cause: "network-slow" });
+    expect(rehearsal.told.at(-1)!.verdict!.suspects).toMatchObject([
+      { type: "nic", ranks: [13], cause: "network-slow" },
+    ]);
+  });
+
   it.each([
     ["gpu-slow:rank=17:severity=4", [17], "gpu-slow"],
     ["cpu-stall:rank=9:severity=3", [9], "cpu-stall"],

@@ -8,7 +8,7 @@ import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
-import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { backMs, type SuspectedSlowdown } from "./slowdown-detector.ts";
 import type { Pace } from "./standstill-detector.ts";
 import { type PastPause, usualPauseMs } from "./usual-pauses.ts";
 
@@ -295,10 +295,8 @@ export class JobRun {
    * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
    * neither; nor is an iteration in which replicas had other shares of the work.
    */
-  compared(
-    { slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown,
-    isAgain = false,
-  ): LivePoints {
+  compared(suspicion: SuspectedSlowdown, isAgain = false): LivePoints {
+    const { slowFrom, beforeMs, afterMs, intermittent } = suspicion;
     const between = (beforeMs + afterMs) / 2;
     const shares = this.#sharesIn(intermittent?.slow.at(-1) ?? slowFrom);
     const counted = this.points.iterations.filter(
@@ -311,7 +309,7 @@ export class JobRun {
       counted.filter((number) => wanted(number, this.points.whole(number)?.durationMs ?? NaN));
     if (intermittent) {
       const isSlow = new Set(intermittent.slow);
-      const regular = of((number, ms) => !isSlow.has(number) && ms < between);
+      const regular = of((number, ms) => !isSlow.has(number) && ms < backMs(suspicion));
       // A spike of many times the length looks like a standstill to the tracker, which pauses are made of.
       const slow = intermittent.slow.filter((number) => this.points.whole(number) !== null);
       const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
