@@ -232,6 +232,11 @@ export class JobRun {
     return (this.#ends[at] ?? NaN) - (this.#durations[at] ?? NaN);
   }
 
+  /** Iterations of the whole job before this one, which is remembered; 0 where it is not. */
+  pushesBefore(iteration: number): number {
+    return this.#firstPush + Math.max(0, this.#numbers.lastIndexOf(iteration));
+  }
+
   durationMs(iteration: number): number {
     return this.#durations[this.#numbers.lastIndexOf(iteration)] ?? NaN;
   }
@@ -272,13 +277,13 @@ export class JobRun {
   /**
    * Iterations to compare: the last ones that took about as long as before, and the first that took longer; of an
    * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
-   * neither.
+   * neither; but where that goes on (`besideMs`), it is in both.
    */
   compared(
-    { slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown,
+    { slowFrom, beforeMs, besideMs = beforeMs, afterMs, intermittent }: SuspectedSlowdown,
     isAgain = false,
   ): LivePoints {
-    const between = (beforeMs + afterMs) / 2;
+    const between = (besideMs + afterMs) / 2;
     const counted = this.points.iterations.filter(
       (number) => number <= this.#counted && !this.pauses.has(number),
     );
@@ -292,11 +297,12 @@ export class JobRun {
       const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
       return this.points.window(all.sort((a, b) => a - b));
     }
-    const normal = of((number, ms) => number < slowFrom && ms < between).slice(-MOST_NORMAL);
+    const least = besideMs > beforeMs ? (beforeMs + besideMs) / 2 : 0;
+    const normal = of((number, ms) => number < slowFrom && ms >= least && ms < between);
     const since = of((number, ms) => number >= slowFrom && ms >= between);
     // At a later look the latest: somebody else may be slow by now.
     const slow = isAgain ? since.slice(-MOST_SLOW) : since.slice(0, MOST_SLOW);
-    return this.points.window([...normal, ...slow]);
+    return this.points.window([...normal.slice(-MOST_NORMAL), ...slow]);
   }
 
   /** From a push on: what was slow before is another story. */
