@@ -240,6 +240,11 @@ export class JobRun {
     return (this.#ends[at] ?? NaN) - (this.#durations[at] ?? NaN);
   }
 
+  /** Iterations of the whole job before this one, which is remembered; 0 where it is not. */
+  pushesBefore(iteration: number): number {
+    return this.#firstPush + Math.max(0, this.#numbers.lastIndexOf(iteration));
+  }
+
   durationMs(iteration: number): number {
     return this.#durations[this.#numbers.lastIndexOf(iteration)] ?? NaN;
   }
@@ -293,11 +298,12 @@ export class JobRun {
   /**
    * Iterations to compare: the last ones that took about as long as before, and the first that took longer; of an
    * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
-   * neither; nor is an iteration in which replicas had other shares of the work.
+   * neither; but where that goes on (`besideMs`), it is in both. Nor is an iteration in which replicas had other shares of
+   * the work.
    */
   compared(suspicion: SuspectedSlowdown, isAgain = false): LivePoints {
-    const { slowFrom, beforeMs, afterMs, intermittent } = suspicion;
-    const between = (beforeMs + afterMs) / 2;
+    const { slowFrom, beforeMs, besideMs = beforeMs, afterMs, intermittent } = suspicion;
+    const between = (besideMs + afterMs) / 2;
     const shares = this.#sharesIn(intermittent?.slow.at(-1) ?? slowFrom);
     const counted = this.points.iterations.filter(
       (number) =>
@@ -315,11 +321,12 @@ export class JobRun {
       const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
       return this.points.window(all.sort((a, b) => a - b));
     }
-    const normal = of((number, ms) => number < slowFrom && ms < between).slice(-MOST_NORMAL);
+    const least = besideMs > beforeMs ? (beforeMs + besideMs) / 2 : 0;
+    const normal = of((number, ms) => number < slowFrom && ms >= least && ms < between);
     const since = of((number, ms) => number >= slowFrom && ms >= between);
     // At a later look the latest: somebody else may be slow by now.
     const slow = isAgain ? since.slice(-MOST_SLOW) : since.slice(0, MOST_SLOW);
-    return this.points.window([...normal, ...slow]);
+    return this.points.window([...normal.slice(-MOST_NORMAL), ...slow]);
   }
 
   /** From a push on: what was slow before is another story. */
