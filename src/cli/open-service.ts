@@ -110,6 +110,7 @@ export async function openService(
           limitMs: 1000 * config.validation.limitSeconds,
         }
       : null,
+    retention: config.retention,
     jobFiles,
     fabric,
     machines,
