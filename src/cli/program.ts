@@ -4,6 +4,7 @@ import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
+import { addBackup, addRestore } from "./backup-command.ts";
 import { addCollect } from "./collect-command.ts";
 import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
@@ -30,6 +31,8 @@ const COMMANDS = [
   addPlan,
   addCollect,
   addServe,
+  addBackup,
+  addRestore,
   addDemo,
   addAgent,
   addSimulate,

@@ -11,6 +11,7 @@ import { UserError } from "../base/errors.ts";
 import type { Incident } from "../model/incident.ts";
 import { groupWrites } from "./group-writes.ts";
 import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
+import { StoreInUse } from "./in-use.ts";
 import {
   bound,
   documentText,
@@ -359,7 +360,7 @@ function lock(path: string): () => void {
         throw cannot(path, error);
       const holder = Number(readFileSync(file, "utf8"));
       if (isAlive(holder))
-        throw new UserError(
+        throw new StoreInUse(
           `history ${path} is in use by process ${holder}`,
           "stop it, or name another file: one service has the file at a time",
         );

@@ -226,7 +226,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
   };
 }
 
-function defaultData(env: Environment): string {
+export function defaultData(env: Environment): string {
   const { XDG_DATA_HOME: data = "", HOME: home = "" } = env;
   // The specification says that relative ones are to be ignored.
   if (data.startsWith("/")) return join(data, "faultline");
