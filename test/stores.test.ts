@@ -51,6 +51,6 @@ describe("the store of version 1", () => {
 });
 
 /** What an open incident has wasted goes on with the clock. */
-function answerOf({ wastedGpuMs: _, ...rest }: Incident): unknown {
-  return rest;
+function answerOf(incident: Incident): Incident {
+  return { ...incident, wastedGpuMs: 0 };
 }

@@ -106,7 +106,7 @@ async function addFolders(target: DumpTarget, folder: string): Promise<number> {
   let files = 0;
   for (const part of FOLDERS) {
     const names = await readdir(join(folder, part), { recursive: true }).catch(() => []);
-    for (const name of names.sort()) {
+    for (const name of names.sort((a, b) => (a < b ? -1 : 1))) {
       const path = join(folder, part, name);
       // What is still being written, and what was removed since.
       if (name.endsWith(".part") || !(await stat(path).catch(() => null))?.isFile()) continue;

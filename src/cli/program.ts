@@ -9,6 +9,7 @@ import { addCollect } from "./collect-command.ts";
 import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
+import { addDoctor } from "./doctor-command.ts";
 import type { Io } from "./io.ts";
 import { addIterations } from "./iterations-command.ts";
 import { addLogs } from "./logs-command.ts";
@@ -36,6 +37,7 @@ const COMMANDS = [
   addDemo,
   addAgent,
   addSimulate,
+  addDoctor,
   addCompletion,
 ];
 
@@ -65,7 +67,8 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       printVersion(io, argv.includes("--json"));
       return 0;
     }
-    applySettings(program, io.env);
+    // The doctor names what is wrong with settings, and goes on.
+    if (argv[0] !== "doctor") applySettings(program, io.env);
     await program.parseAsync([...argv], { from: "user" });
     return status;
   } catch (error) {

@@ -10,16 +10,16 @@ export interface AnsweringService {
 export async function openStore(data: string): Promise<AnsweringService> {
   const screen = { write: () => undefined };
   const config = readServeConfig(null, { data, port: 0 }, {});
-  const { url, close } = await openService({ out: screen, err: screen, env: {} }, config, {
+  const service = await openService({ out: screen, err: screen, env: {} }, config, {
     hangMs: 30_000,
     version: "0.0.0-test",
     log: () => undefined,
   });
   return {
     async get(path) {
-      const response = await fetch(`${url}${path}`);
+      const response = await fetch(`${service.url}${path}`);
       return { status: response.status, text: await response.text() };
     },
-    close,
+    close: async () => await service.close(),
   };
 }

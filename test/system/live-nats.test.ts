@@ -230,7 +230,7 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
 
   it("knows that its only broker is away, and that it is back", async () => {
     const single = await startNats(1, { token: "secret" });
-    opened.push(single.stop);
+    opened.push(async () => await single.stop());
     const { bus } = await service(hear(), { url: single.url });
     expect(bus.broker).toBe("ok");
     await single.brokers[0]!.kill();
