@@ -14,6 +14,7 @@ import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
+import { KEEP_ALL } from "./keep-all.ts";
 
 export interface Rehearsal {
   readonly fleet: SimulatedFleet;
@@ -114,6 +115,7 @@ export async function rehearse(
       relapseMs: 30 * 60_000,
       validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
+      retention: KEEP_ALL,
       jobFiles: new Map(),
       fabric: [],
       machines: null,

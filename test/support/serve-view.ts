@@ -291,8 +291,8 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       return () => listeners.delete(listener);
     },
     stats: () => stats,
-    degraded: () => null,
-    trouble: async () => null,
+    agents: () => [{ agent: "node0", machine: "node0", version: "0.1.0", clockOffsetMs: 0 }],
+    health: async () => ({ error: null, degraded: null, store: "ok", broker: "none" }),
     ...changed,
   };
   return {

@@ -212,7 +212,7 @@ describe("the API", () => {
         },
         incident: async () => await Promise.reject(new Error("no database")),
         audit: () => new Promise(() => undefined),
-        trouble: () => new Promise(() => undefined),
+        health: () => new Promise(() => undefined),
       },
       { answerMs: 50 },
     );
@@ -227,13 +227,21 @@ describe("the API", () => {
 
   it("tells whether it is well", async () => {
     const well = await start();
-    expect(await json(`${well.url}/healthz`)).toEqual([200, { status: "ok" }]);
-    const ill = await start({ trouble: async () => "the history cannot be reached" });
-    expect(await json(`${ill.url}/healthz`)).toEqual([
-      503,
-      { error: "the history cannot be reached" },
+    expect(await json(`${well.url}/healthz`)).toEqual([
+      200,
+      { status: "ok", store: "ok", broker: "none", version: "1.2.3", nowMs: expect.any(Number) },
     ]);
-    const lost = await start({ trouble: async () => await Promise.reject(new Error("x")) });
+    const degraded = "the broker cannot be reached: agents keep their reports";
+    const alone = await start({
+      health: async () => ({ error: null, degraded, store: "ok", broker: "away" }),
+    });
+    expect(await json(`${alone.url}/healthz`)).toMatchObject([200, { degraded, broker: "away" }]);
+    const error = "the history cannot be reached";
+    const ill = await start({
+      health: async () => ({ error, degraded: null, store: "away", broker: "none" }),
+    });
+    expect(await json(`${ill.url}/healthz`)).toMatchObject([503, { error, store: "away" }]);
+    const lost = await start({ health: async () => await Promise.reject(new Error("x")) });
     expect((await json(`${lost.url}/healthz`))[0]).toBe(503);
   });
 

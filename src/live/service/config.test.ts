@@ -79,6 +79,13 @@ describe("the configuration of the service", () => {
         mostActionsPerHourOfJob: 12,
       },
       detection: { hangSeconds: 30, pauseSeconds: 900, silentSeconds: 60 },
+      retention: {
+        iterationDays: 90,
+        incidentDays: null,
+        historyGB: null,
+        evidenceDays: null,
+        evidenceGB: null,
+      },
       validation: { enabled: true, mostRanks: 256, everySeconds: 1800, limitSeconds: 10 },
       fabric: [],
       jobs: [],

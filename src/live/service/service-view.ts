@@ -2,6 +2,7 @@
 import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
+import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
@@ -9,6 +10,8 @@ import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
 const ANSWER_MS = 20_000;
+/** Less than /healthz waits: a database that does not answer is away, which is an answer. */
+const PING_MS = 3000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
   endMs: new Float64Array(0),
@@ -148,21 +151,42 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         leases: jobs.length,
       };
     },
-    degraded: () => service.data.says,
-    async trouble() {
-      // A full disk is no reason to end the service: what is not written lives in its memory.
-      if (service.data.says !== null) return null;
-      // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
-      if (history.pending !== undefined) return null;
-      try {
-        await history.ping();
-        return null;
-      } catch (error) {
-        service.publisher.trouble(`the history: ${errorText(error)}`);
-        return "the history cannot be reached; see the service's log";
-      }
+    agents: () =>
+      (service.bus?.agents ?? [])
+        .map(({ agent, machine, version }) => ({
+          agent,
+          machine,
+          version,
+          clockOffsetMs: service.clocks.offsetMs(agent),
+        }))
+        .sort((a, b) => (a.agent < b.agent ? -1 : 1)),
+    async health() {
+      const answers = await Promise.race([
+        history.ping().then(
+          () => true,
+          (error: unknown) => {
+            // A store behind a buffer says so itself.
+            if (history.pending === undefined)
+              service.publisher.trouble(`the history: ${errorText(error)}`);
+            return false;
+          },
+        ),
+        after(PING_MS),
+      ]);
+      return healthOf({
+        noRoom: service.data.says,
+        answers,
+        waiting: history.pending ?? null,
+        broker: service.bus?.broker ?? "none",
+      });
     },
   };
+}
+
+function after(ms: number): Promise<false> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(false), ms).unref();
+  });
 }
 
 function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {

@@ -26,6 +26,7 @@ import { ActionsSwitch } from "./actions/switch.ts";
 import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import type { RetentionConfig } from "./config.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -43,6 +44,7 @@ import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
+import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
 import { Refusal } from "./view.ts";
 
@@ -62,6 +64,7 @@ export interface ServiceOptions {
   readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
+  readonly retention: RetentionConfig;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
   /** Where the site's machines hang in the network. */
   readonly fabric: readonly FabricPort[];
@@ -83,7 +86,7 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
 const ROOM_MS = 10_000;
-const PRUNE_MS = 24 * 3600_000;
+const RETENTION_MS = 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
 const WATCHER_MS = 2000;
@@ -298,11 +301,21 @@ export class Service {
     every(TICK_MS, () => this.tick());
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
-    every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    // Also soon after the start: a service that is restarted every day must forget, too.
+    void this.#forget();
+    every(RETENTION_MS, () => void this.#forget());
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
     this.machines?.start();
     this.temperatures.start();
+  }
+
+  /** Removes what is older or larger than the configuration allows. */
+  async #forget(): Promise<void> {
+    const { retention, history, nowMs, log } = this.options;
+    await forgetHistory(history, retention, nowMs(), this.publisher.trouble);
+    const removed = await this.data.forget(retention, nowMs());
+    if (removed > 0) log(`evidence of ${removed} incidents was removed: see retention`);
   }
 
   /** Looks at what only time shows: silence, iterations that do not complete. */

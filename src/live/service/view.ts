@@ -4,6 +4,7 @@ import type { Question } from "./microbatches/requests.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
+import type { Health } from "./health.ts";
 
 export interface JobView {
   readonly job: string;
@@ -102,6 +103,14 @@ export interface ServiceStats {
   readonly leases: number;
 }
 
+export interface AgentView {
+  readonly agent: string;
+  readonly machine: string;
+  readonly version: string;
+  /** Its clock less the service's; 0 where it is right. */
+  readonly clockOffsetMs: number;
+}
+
 /** Whether actions are run at all. */
 export interface SwitchState {
   readonly isOn: boolean;
@@ -156,10 +165,10 @@ export interface ServiceView {
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;
-  /** What the service does without, and works on; null for nothing. */
-  degraded(): string | null;
-  /** null when all is well, else what is not: for /healthz. */
-  trouble(): Promise<string | null>;
+  /** Agents that are connected, by name. */
+  agents(): readonly AgentView[];
+  /** For /healthz. */
+  health(): Promise<Health>;
 }
 
 /** A job that can be broken to see it being found: of the demonstration, absent elsewhere. */

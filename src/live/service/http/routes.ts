@@ -168,6 +168,13 @@ export const ROUTES: readonly Route[] = [
     "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader continues where it stopped",
     [503],
   ),
+  get(
+    "/agents",
+    "Agents",
+    "Agents that are connected, with their versions and clocks",
+    {},
+    ({ view }) => ({ agents: view.agents() }),
+  ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
   {

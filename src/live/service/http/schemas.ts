@@ -5,7 +5,15 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+import type {
+  AgentView,
+  DemoFault,
+  DemoState,
+  GroupView,
+  JobView,
+  LiveEvent,
+  SwitchState,
+} from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
@@ -95,6 +103,13 @@ export const incident: z.ZodType<Incident> = z.object({
   ranks: z.array(z.number()),
   wastedGpuMs: z.number(),
   actions: z.array(action),
+});
+
+const agentView: z.ZodType<AgentView> = z.object({
+  agent: z.string(),
+  machine: z.string(),
+  version: z.string(),
+  clockOffsetMs: z.number().describe("its clock less the service's; 0 where it is right"),
 });
 
 const offender: z.ZodType<Offender> = z.object({
@@ -264,6 +279,7 @@ export const SCHEMAS = {
   Picture: picture,
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
+  Agents: z.object({ agents: z.array(agentView) }),
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({
@@ -282,6 +298,12 @@ export const SCHEMAS = {
       .string()
       .exactOptional()
       .describe("what the service does without, such as a full disk"),
+    store: z.enum(["ok", "full", "away"]).describe("the history"),
+    broker: z
+      .enum(["ok", "away", "none"])
+      .describe("NATS; none where agents connect to the service itself"),
+    version: z.string(),
+    nowMs: ms,
   }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;
