@@ -1,4 +1,5 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
+import type { Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
@@ -169,6 +170,41 @@ export const PICTURE: IncidentPicture = {
   lacks: ["no traces"],
 };
 
+export const HANDLING: Handling = {
+  incident: INCIDENT.id,
+  acknowledged: { who: "ada", atMs: NOW_MS },
+  assignee: "grace",
+  mergedInto: null,
+  reopened: null,
+  comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
+  judgement: {
+    who: "ada",
+    atMs: NOW_MS,
+    isRight: false,
+    machine: "node1",
+    cause: "gpu-error",
+    said: {
+      kind: "fail-slow",
+      cause: "gpu-slow",
+      confidence: 0.9,
+      machines: ["node0"],
+      records: [],
+    },
+  },
+};
+
+export const MUTE: Mute = {
+  id: "m1",
+  kind: "maintenance",
+  job: null,
+  machine: "node0*",
+  cause: null,
+  fromMs: NOW_MS,
+  untilMs: NOW_MS + 3_600_000,
+  who: "ada",
+  why: "new firmware",
+};
+
 export const REPORT = "<!doctype html><title>report</title>";
 
 export interface TestView {
@@ -283,6 +319,16 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (verb === "dismiss") throw new Refusal(409, "the action has been done already");
       return INCIDENT;
     },
+    handling: async (id) => (known(id) ? HANDLING : null),
+    handlings: () => new Map([[INCIDENT.id, HANDLING]]),
+    handle: async (id, what, who) => {
+      asked.push({ what: "handle", of: [id, what, who] });
+      if (!known(id)) throw new Refusal(404, "there is no such incident");
+      return HANDLING;
+    },
+    mutes: () => [MUTE],
+    mute: async (what, who) => note("mute", [what, who], MUTE),
+    unmute: async (id, who) => note("unmute", [id, who], []),
     microBatches: makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined }),
     listen: (listener) => {
       listeners.add(listener);

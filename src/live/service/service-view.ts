@@ -18,14 +18,7 @@ const NOTHING: IterationRows = {
 export function serviceView(service: Service, startedMs: number): ServiceView {
   const { history } = service.options;
 
-  /** From memory where it is looked after here: the store may lag behind, or be down. */
-  const known = (id: string): Incident | null => {
-    for (const { shown } of service.jobs.values()) {
-      const found = shown.find((one) => one.id === id);
-      if (found) return found;
-    }
-    return service.machines?.shown.find((one) => one.id === id) ?? null;
-  };
+  const known = (id: string): Incident | null => service.known(id);
   /** Over for a while, and still looked after: what was done about it can be undone. */
   const earlier = (id: string): Incident | undefined =>
     known(id)
@@ -35,8 +28,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
   ];
-  const incident = async (id: string): Promise<Incident | null> =>
-    known(id) ?? (await history.incidentHistory(id)).at(-1) ?? null;
+  const incident = (id: string): Promise<Incident | null> => service.incident(id);
 
   return {
     jobs: () =>
@@ -115,6 +107,15 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       );
       return known(id) ?? earlier(id) ?? found;
     },
+    async handling(id) {
+      const handling = await service.workflow.handling(id);
+      return (await incident(id)) ? handling : null;
+    },
+    handlings: () => service.workflow.handlings,
+    handle: (id, asked, who) => service.workflow.handle(id, asked, who),
+    mutes: () => service.workflow.mutes(),
+    mute: (asked, who) => service.workflow.mute(asked, who),
+    unmute: (id, who) => service.workflow.unmute(id, who),
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
     microBatches: service.microBatches,

@@ -1,9 +1,11 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Handling, Mute } from "../../model/handling.ts";
 import type { Jobs } from "./microbatches/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
+import type { Asked, AskedMute } from "./workflow/workflow.ts";
 
 export interface JobView {
   readonly job: string;
@@ -76,6 +78,8 @@ export type LiveEvent =
       };
     }
   | ({ readonly type: "actions" } & SwitchState)
+  | { readonly type: "handling"; readonly job: string; readonly handling: Handling }
+  | { readonly type: "mutes"; readonly mutes: readonly Mute[] }
   | { readonly type: "agent"; readonly agent: string; readonly connected: boolean }
   | { readonly type: "trouble"; readonly line: string };
 
@@ -148,6 +152,16 @@ export interface ServiceView {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
+  /** What people did about an incident; null where there is no such incident. */
+  handling(id: string): Promise<Handling | null>;
+  /** Of the incidents that somebody touched of late, by id. */
+  handlings(): ReadonlyMap<string, Handling>;
+  /** Rejects with Refusal where it cannot be done. */
+  handle(id: string, asked: Asked, who: string): Promise<Handling>;
+  /** Those that are not over. */
+  mutes(): readonly Mute[];
+  mute(asked: AskedMute, who: string): Promise<Mute>;
+  unmute(id: string, who: string): Promise<readonly Mute[]>;
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;
