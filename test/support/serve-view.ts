@@ -1,4 +1,6 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
+import type { Digest } from "../../src/model/digest.ts";
+import type { Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
@@ -170,6 +172,53 @@ export const PICTURE: IncidentPicture = {
   lacks: ["no traces"],
 };
 
+export const HANDLING: Handling = {
+  incident: INCIDENT.id,
+  acknowledged: { who: "ada", atMs: NOW_MS },
+  assignee: "grace",
+  mergedInto: null,
+  reopened: null,
+  comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
+  judgement: {
+    who: "ada",
+    atMs: NOW_MS,
+    isRight: false,
+    machine: "node1",
+    cause: "gpu-error",
+    said: {
+      kind: "fail-slow",
+      cause: "gpu-slow",
+      confidence: 0.9,
+      machines: ["node0"],
+      records: [],
+    },
+  },
+};
+
+export const DIGEST: Digest = {
+  fromMs: NOW_MS - 604_800_000,
+  toMs: NOW_MS,
+  incidents: 3,
+  wastedGpuMs: 7_200_000,
+  byCause: [{ name: "gpu-slow", incidents: 3, wastedGpuMs: 7_200_000 }],
+  byMachine: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  repeated: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  judged: { right: 1, wrong: 1 },
+  isCut: false,
+};
+
+export const MUTE: Mute = {
+  id: "m1",
+  kind: "maintenance",
+  job: null,
+  machine: "node0*",
+  cause: null,
+  fromMs: NOW_MS,
+  untilMs: NOW_MS + 3_600_000,
+  who: "ada",
+  why: "new firmware",
+};
+
 export const REPORT = "<!doctype html><title>report</title>";
 
 export interface TestView {
@@ -286,6 +335,17 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       return INCIDENT;
     },
     askShares: async (job, question) => answerJob(microBatches, job, question, null),
+    handling: async (id) => (known(id) ? HANDLING : null),
+    handlings: () => new Map([[INCIDENT.id, HANDLING]]),
+    handle: async (id, what, who) => {
+      asked.push({ what: "handle", of: [id, what, who] });
+      if (!known(id)) throw new Refusal(404, "there is no such incident");
+      return HANDLING;
+    },
+    digest: async (sinceMs) => note("digest", [sinceMs], DIGEST),
+    mutes: () => [MUTE],
+    mute: async (what, who) => note("mute", [what, who], MUTE),
+    unmute: async (id, who) => note("unmute", [id, who], []),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

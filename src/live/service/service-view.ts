@@ -1,6 +1,7 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
+import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
 import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
@@ -12,6 +13,7 @@ import { Refusal, type ServiceView } from "./view.ts";
 const ANSWER_MS = 20_000;
 /** Less than /healthz waits: a database that does not answer is away, which is an answer. */
 const PING_MS = 3000;
+const MOST_DIGESTED = 10_000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
   endMs: new Float64Array(0),
@@ -21,14 +23,7 @@ const NOTHING: IterationRows = {
 export function serviceView(service: Service, startedMs: number): ServiceView {
   const { history } = service.options;
 
-  /** From memory where it is looked after here: the store may lag behind, or be down. */
-  const known = (id: string): Incident | null => {
-    for (const { shown } of service.jobs.values()) {
-      const found = shown.find((one) => one.id === id);
-      if (found) return found;
-    }
-    return service.machines?.shown.find((one) => one.id === id) ?? null;
-  };
+  const known = (id: string): Incident | null => service.known(id);
   /** Over for a while, and still looked after: what was done about it can be undone. */
   const earlier = (id: string): Incident | undefined =>
     known(id)
@@ -38,8 +33,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
   ];
-  const incident = async (id: string): Promise<Incident | null> =>
-    known(id) ?? (await history.incidentHistory(id)).at(-1) ?? null;
+  const incident = (id: string): Promise<Incident | null> => service.incident(id);
 
   return {
     jobs: () =>
@@ -118,6 +112,21 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       );
       return known(id) ?? earlier(id) ?? found;
     },
+    async handling(id) {
+      const handling = await service.workflow.handling(id);
+      return (await incident(id)) ? handling : null;
+    },
+    handlings: () => service.workflow.handlings,
+    handle: (id, asked, who) => service.workflow.handle(id, asked, who),
+    async digest(sinceMs) {
+      const incidents = await history.incidents({ sinceMs, most: MOST_DIGESTED });
+      const latest = incidents.map((one) => known(one.id) ?? one);
+      const isCut = incidents.length >= MOST_DIGESTED;
+      return digestOf(latest, service.workflow.handlings, sinceMs, service.options.nowMs(), isCut);
+    },
+    mutes: () => service.workflow.mutes(),
+    mute: (asked, who) => service.workflow.mute(asked, who),
+    unmute: (id, who) => service.workflow.unmute(id, who),
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
     askShares: (job, question) => service.askShares(job, question),

@@ -47,6 +47,7 @@ import type { ValidationOptions } from "./job-state.ts";
 import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
 import { Refusal } from "./view.ts";
+import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };
@@ -101,6 +102,8 @@ export class Service {
   /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
   readonly microBatches: Jobs;
   readonly machines: LeasedMachineComparison | null;
+  /** What people do about incidents. */
+  readonly workflow: Workflow;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
@@ -145,6 +148,7 @@ export class Service {
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
+    this.workflow = this.#openWorkflow();
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -186,6 +190,51 @@ export class Service {
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
     });
+  }
+
+  #openWorkflow(): Workflow {
+    const { history, nowMs, newId } = this.options;
+    return new Workflow({
+      nowMs,
+      newId,
+      history: {
+        audit: (query) => within(history.audit(query), AUDIT_MS),
+        putAudit: (row) => within(history.putAudit(row), AUDIT_MS),
+      },
+      incident: (id) => this.incident(id),
+      changed: (incident, handling) => {
+        if (incident && handling)
+          this.publisher.publish({ type: "handling", job: incident.job, handling });
+        else this.publisher.publish({ type: "mutes", mutes: this.workflow.mutes() });
+        this.#hushed(incident?.id ?? null);
+      },
+    });
+  }
+
+  /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
+  #hushed(id: string | null): void {
+    const watched = [...this.jobs.values(), ...(this.machines ? [this.machines] : [])];
+    for (const { open, writer } of watched)
+      for (const incident of open)
+        if (id === null || incident.id === id) writer?.alerts.hushed(incident);
+  }
+
+  /** From memory where it is looked after here: the store may lag behind, or be down. */
+  known(id: string): Incident | null {
+    for (const { shown } of this.jobs.values()) {
+      const found = shown.find((one) => one.id === id);
+      if (found) return found;
+    }
+    return this.machines?.shown.find((one) => one.id === id) ?? null;
+  }
+
+  async incident(id: string): Promise<Incident | null> {
+    return this.known(id) ?? (await this.options.history.incidentHistory(id)).at(-1) ?? null;
+  }
+
+  async #refreshWorkflow(): Promise<void> {
+    await this.workflow.refresh().catch(() => undefined);
+    this.#hushed(null);
   }
 
   #openMicroBatches(): Jobs {
@@ -294,6 +343,8 @@ export class Service {
   /** Takes up the jobs that it watched before it was ended. */
   async start(): Promise<void> {
     await this.actionsSwitch.refresh();
+    // Before incidents are taken up: what is muted is not told again.
+    await this.workflow.refresh().catch(() => undefined);
     await this.#leases.resume();
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
@@ -306,6 +357,7 @@ export class Service {
     every(RETENTION_MS, () => void this.#forget());
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
+    every(ROOM_MS, () => void this.#refreshWorkflow());
     this.machines?.start();
     this.temperatures.start();
   }
@@ -474,6 +526,7 @@ export class Service {
         nowMs,
         fetch,
         log,
+        hush: (incident: Incident) => this.workflow.hush(incident),
         setTimer: (afterMs: number, run: () => void) => {
           const timer = setTimeout(run, afterMs).unref();
           return () => clearTimeout(timer);

@@ -14,6 +14,7 @@ import { JsonBytes } from "./json-bytes.ts";
 import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
 import { actionBody, demoFault, type SchemaName } from "./schemas.ts";
+import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
 export interface AskAgent {
   readonly view: ServiceView;
@@ -297,6 +298,7 @@ export const ROUTES: readonly Route[] = [
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
   },
+  ...WORKFLOW_ROUTES,
   get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
     view.actionsSwitch(),
   ),

@@ -17,6 +17,7 @@ import type {
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { verdict } from "./verdict-schema.ts";
+import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const texts = z.array(z.string());
@@ -175,6 +176,8 @@ const otherEvent: z.ZodType<Exclude<LiveEvent, { type: "iterations" }>> = z.unio
   z.object({ type: z.literal("job"), job: jobView }),
   z.object({ type: z.literal("incident"), incident }),
   z.object({ type: z.literal("actions"), ...switchFields }),
+  z.object({ type: z.literal("handling"), job: z.string(), handling }),
+  z.object({ type: z.literal("mutes"), mutes: z.array(mute) }),
   z.object({ type: z.literal("agent"), agent: z.string(), connected: z.boolean() }),
   z.object({ type: z.literal("trouble"), line: z.string() }),
 ]);
@@ -280,6 +283,13 @@ export const SCHEMAS = {
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
   Agents: z.object({ agents: z.array(agentView) }),
+  Handling: handling,
+  Handlings: z.object({ handlings: z.array(handling) }),
+  HandlingBody: handlingBody,
+  Digest: digest,
+  Mute: mute,
+  Mutes: z.object({ mutes: z.array(mute) }),
+  MuteBody: muteBody,
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({
@@ -288,6 +298,8 @@ export const SCHEMAS = {
     incidents: z.array(incident).describe("those not resolved"),
     isDemo: z.boolean().describe("whether /api/v1/demo is there"),
     actions: switchState,
+    handlings: z.array(handling).describe("of those incidents"),
+    mutes: z.array(mute),
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
