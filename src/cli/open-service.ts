@@ -110,6 +110,7 @@ export async function openService(
           limitMs: 1000 * config.validation.limitSeconds,
         }
       : null,
+    learnsLogs: config.learning.logs,
     jobFiles,
     fabric,
     machines,

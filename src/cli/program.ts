@@ -8,6 +8,7 @@ import { addCollect } from "./collect-command.ts";
 import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
+import { addEval } from "./eval-command.ts";
 import type { Io } from "./io.ts";
 import { addIterations } from "./iterations-command.ts";
 import { addLogs } from "./logs-command.ts";
@@ -32,6 +33,7 @@ const COMMANDS = [
   addServe,
   addDemo,
   addAgent,
+  addEval,
   addSimulate,
   addCompletion,
 ];

@@ -215,6 +215,7 @@ export const serveSchema = z.strictObject({
       limitSeconds: seconds.min(1).max(120).default(10),
     })
     .prefault({}),
+  learning: z.strictObject({ logs: z.boolean().default(true) }).prefault({}),
   fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(

@@ -35,6 +35,8 @@ export interface ServeConfig {
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
   readonly validation: ValidationConfig;
+  /** Whether ends of logs are fetched from jobs that ended well, to know what is normal. */
+  readonly learning: { readonly logs: boolean };
   /** Paths of files that say where machines hang in the network. */
   readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
@@ -176,7 +178,7 @@ function sectionOf(value: unknown): object {
 }
 
 function complete(said: ServeFile, source: SecretSource, insecure: boolean): ServeConfig {
-  const { host, port, publicRead, detection, validation } = said;
+  const { host, port, publicRead, detection, validation, learning } = said;
   const at = (path: string): string => resolve(source.folder, path);
   const dataFolder = said.data === undefined ? defaultData(source.env) : at(said.data);
   const plain = said.tokens.filter((token) => token.plain).map(({ name }) => name);
@@ -202,6 +204,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     actions: actionsOf(said.actions, source),
     detection,
     validation,
+    learning,
     fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
       name,

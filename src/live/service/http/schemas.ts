@@ -8,6 +8,7 @@ import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
+import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
 import { handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
@@ -271,6 +272,11 @@ export const SCHEMAS = {
   Mute: mute,
   Mutes: z.object({ mutes: z.array(mute) }),
   MuteBody: muteBody,
+  Site: site,
+  SiteLogs: siteLogs,
+  SiteRecordBody: recordBody,
+  SiteRecord: addedRecord,
+  SiteStore: siteStore,
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({

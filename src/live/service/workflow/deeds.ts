@@ -106,6 +106,18 @@ export function after(handling: Handling, { what, who, atMs, detail }: AuditRow)
   }
 }
 
+/** Of the whole trail, oldest row first; by incident. */
+export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
+  const handlings = new Map<string, Handling>();
+  for (const row of rows)
+    if (isDeed(row) && row.incident !== "")
+      handlings.set(
+        row.incident,
+        after(handlings.get(row.incident) ?? untouched(row.incident), row),
+      );
+  return handlings;
+}
+
 /** null for what an older or newer service wrote in another way. */
 function judgementOf(detail: string): Judgement | null {
   const found = objectOf(detail) as Partial<Judgement> | null;
@@ -116,9 +128,12 @@ function judgementOf(detail: string): Judgement | null {
     machine: typeof found.machine === "string" ? found.machine : null,
     cause: causeOf(found.cause),
     said: {
+      job: said.job ?? "",
+      openedMs: said.openedMs ?? 0,
       kind: said.kind ?? "undetermined",
       cause: causeOf(said.cause),
       confidence: said.confidence,
+      stated: said.stated ?? said.confidence,
       machines: textsOf(said.machines),
       records: textsOf(said.records),
     },
