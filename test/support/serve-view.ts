@@ -1,4 +1,5 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
+import type { Digest } from "../../src/model/digest.ts";
 import type { FaultRecord } from "../../src/model/fault-record.ts";
 import type { Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
@@ -198,6 +199,18 @@ export const HANDLING: Handling = {
   },
 };
 
+export const DIGEST: Digest = {
+  fromMs: NOW_MS - 604_800_000,
+  toMs: NOW_MS,
+  incidents: 3,
+  wastedGpuMs: 7_200_000,
+  byCause: [{ name: "gpu-slow", incidents: 3, wastedGpuMs: 7_200_000 }],
+  byMachine: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  repeated: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  judged: { right: 1, wrong: 1 },
+  isCut: false,
+};
+
 export const MUTE: Mute = {
   id: "m1",
   kind: "maintenance",
@@ -360,6 +373,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (!known(id)) throw new Refusal(404, "there is no such incident");
       return HANDLING;
     },
+    digest: async (sinceMs) => note("digest", [sinceMs], DIGEST),
     mutes: () => [MUTE],
     mute: async (what, who) => note("mute", [what, who], MUTE),
     unmute: async (id, who) => note("unmute", [id, who], []),

@@ -1,6 +1,7 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
+import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
@@ -11,6 +12,7 @@ import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
 const ANSWER_MS = 20_000;
+const MOST_DIGESTED = 10_000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
   endMs: new Float64Array(0),
@@ -120,6 +122,12 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     handlings: () => service.workflow.handlings,
     handle: (id, asked, who) => service.workflow.handle(id, asked, who),
+    async digest(sinceMs) {
+      const incidents = await history.incidents({ sinceMs, most: MOST_DIGESTED });
+      const latest = incidents.map((one) => known(one.id) ?? one);
+      const isCut = incidents.length >= MOST_DIGESTED;
+      return digestOf(latest, service.workflow.handlings, sinceMs, service.options.nowMs(), isCut);
+    },
     mutes: () => service.workflow.mutes(),
     mute: (asked, who) => service.workflow.mute(asked, who),
     unmute: (id, who) => service.workflow.unmute(id, who),

@@ -1,5 +1,6 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Digest } from "../../model/digest.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import type { Handling, Mute } from "../../model/handling.ts";
 import type { Jobs } from "./microbatches/jobs.ts";
@@ -7,7 +8,7 @@ import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
 import type { AskedRecord, SiteLogs, SiteReport } from "../../model/site.ts";
-import type { Asked, AskedMute } from "./workflow/workflow.ts";
+import type { Asked, AskedMute } from "./workflow/deeds.ts";
 
 export interface JobView {
   readonly job: string;
@@ -160,6 +161,8 @@ export interface ServiceView {
   handlings(): ReadonlyMap<string, Handling>;
   /** Rejects with Refusal where it cannot be done. */
   handle(id: string, asked: Asked, who: string): Promise<Handling>;
+  /** What was lost to what, of incidents opened since a moment. */
+  digest(sinceMs: number): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
   mute(asked: AskedMute, who: string): Promise<Mute>;

@@ -10,7 +10,7 @@ import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
-import { handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
+import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const texts = z.array(z.string());
@@ -269,6 +269,7 @@ export const SCHEMAS = {
   Handling: handling,
   Handlings: z.object({ handlings: z.array(handling) }),
   HandlingBody: handlingBody,
+  Digest: digest,
   Mute: mute,
   Mutes: z.object({ mutes: z.array(mute) }),
   MuteBody: muteBody,

@@ -1,9 +1,11 @@
 /** What people do about incidents: acknowledge, assign, comment, judge, merge, reopen, mute. */
 import { z } from "zod";
 import { CAUSES } from "../../../model/cause.ts";
+import type { Digest } from "../../../model/digest.ts";
 import type { Handling, Mute } from "../../../model/handling.ts";
 import { Refusal } from "../view.ts";
-import type { Asked } from "../workflow/workflow.ts";
+import type { Asked } from "../workflow/deeds.ts";
+import { readQuery, whole } from "./queries.ts";
 import type { AskAgent, Route } from "./routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
@@ -109,6 +111,20 @@ export const muteBody = z.strictObject({
   why: line(MOST_TEXT),
 });
 
+const share = z.object({ name: z.string(), incidents: z.number(), wastedGpuMs: z.number() });
+export const digest: z.ZodType<Digest> = z.object({
+  fromMs: ms,
+  toMs: ms,
+  incidents: z.number(),
+  wastedGpuMs: z.number().describe("GPU-milliseconds lost"),
+  byCause: z.array(share),
+  byMachine: z.array(share),
+  repeated: z.array(share).describe("machines with more than one incident"),
+  judged: z.object({ right: z.number(), wrong: z.number() }),
+  isCut: z.boolean().describe("whether there were more incidents than were looked at"),
+});
+const DAY_MS = 86_400_000;
+const DIGEST_QUERY = { days: whole("over so many days; 7 by default", 3650) };
 const WITH_BODY = [404, 408, 409, 413, 415, 503];
 const HANDLING = "/api/v1/incidents/:id/handling";
 const MUTES = "/api/v1/mutes";
@@ -155,6 +171,20 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
   {
     ...shared,
     method: "get",
+    path: "/api/v1/digest",
+    needs: "read",
+    summary: "What was lost to what and where, who broke again, how right verdicts were",
+    query: DIGEST_QUERY,
+    answers: { schema: "Digest" },
+    errors: [],
+    answer: ({ view, request, nowMs }) => {
+      const { days } = readQuery(request.url ?? "", DIGEST_QUERY);
+      return view.digest(nowMs - (days ?? 7) * DAY_MS);
+    },
+  },
+  {
+    ...shared,
+    method: "get",
     path: MUTES,
     needs: "read",
     summary: "What nobody is alerted of: mutes and maintenance windows that are not over",
@@ -178,8 +208,8 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
   },
   {
     ...shared,
-    method: "delete",
-    path: `${MUTES}/:id`,
+    method: "post",
+    path: `${MUTES}/:id/end`,
     needs: "act",
     summary: "End a mute",
     answers: { schema: "Mutes" },

@@ -19,6 +19,17 @@ export type MuteDeed =
   | { readonly do: "mute"; readonly mute: Omit<Mute, "who"> }
   | { readonly do: "unmute"; readonly id: string };
 
+/** What somebody asks for: a judgement without what was said then, which is known here. */
+export type Asked =
+  | Exclude<Deed, { do: "judge" }>
+  | {
+      readonly do: "judge";
+      readonly isRight: boolean;
+      readonly machine: string | null;
+      readonly cause: Cause | null;
+    };
+export type AskedMute = Omit<Mute, "id" | "who">;
+
 const WORDS: ReadonlySet<string> = new Set<Deed["do"] | MuteDeed["do"]>([
   "acknowledge",
   "unacknowledge",
@@ -54,7 +65,10 @@ export function detailOf(deed: Deed | MuteDeed): string {
       return JSON.stringify(deed.mute);
     case "unmute":
       return deed.id;
-    default:
+    case "acknowledge":
+    case "unacknowledge":
+    case "unmerge":
+    case "close":
       return "";
   }
 }
@@ -120,53 +134,56 @@ export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
 
 /** null for what an older or newer service wrote in another way. */
 function judgementOf(detail: string): Judgement | null {
-  const found = objectOf(detail) as Partial<Judgement> | null;
-  const said = found?.said as Partial<SaidThen> | undefined;
-  if (typeof found?.isRight !== "boolean" || typeof said?.confidence !== "number") return null;
+  const { isRight, machine, cause, said } = objectOf(detail);
+  const then = (said ?? {}) as Partial<SaidThen>;
+  if (typeof isRight !== "boolean" || typeof then.confidence !== "number") return null;
   return {
-    isRight: found.isRight,
-    machine: typeof found.machine === "string" ? found.machine : null,
-    cause: causeOf(found.cause),
+    isRight,
+    machine: textOf(machine),
+    cause: causeOf(cause),
     said: {
-      job: said.job ?? "",
-      openedMs: said.openedMs ?? 0,
-      kind: said.kind ?? "undetermined",
-      cause: causeOf(said.cause),
-      confidence: said.confidence,
-      stated: said.stated ?? said.confidence,
-      machines: textsOf(said.machines),
-      records: textsOf(said.records),
+      job: then.job ?? "",
+      openedMs: then.openedMs ?? 0,
+      kind: then.kind ?? "undetermined",
+      cause: causeOf(then.cause),
+      confidence: then.confidence,
+      stated: then.stated ?? then.confidence,
+      machines: textsOf(then.machines),
+      records: textsOf(then.records),
     },
   };
 }
 
 /** null for what an older or newer service wrote in another way. */
 export function muteOf({ detail, who }: Pick<AuditRow, "detail" | "who">): Mute | null {
-  const found = objectOf(detail) as Partial<Mute> | null;
-  const { id, fromMs, untilMs, kind } = found ?? {};
+  const { id, fromMs, untilMs, kind, job, machine, cause, why } = objectOf(detail);
   if (typeof id !== "string" || typeof fromMs !== "number" || typeof untilMs !== "number")
     return null;
-  const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
   return {
     id,
     kind: kind === "maintenance" ? kind : "mute",
-    job: text(found?.job),
-    machine: text(found?.machine),
-    cause: text(found?.cause),
+    job: textOf(job),
+    machine: textOf(machine),
+    cause: textOf(cause),
     fromMs,
     untilMs,
     who,
-    why: text(found?.why) ?? "",
+    why: textOf(why) ?? "",
   };
 }
 
-function objectOf(text: string): object | null {
+/** Empty where it is none. */
+function objectOf(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" ? value : null;
+    return typeof value === "object" && value !== null ? { ...value } : {};
   } catch {
-    return null;
+    return {};
   }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 function causeOf(value: unknown): Cause | null {

@@ -5,7 +5,17 @@ import type { Incident } from "../../../model/incident.ts";
 import { fits } from "../actions/hooks.ts";
 import type { Hush } from "../alerts/types.ts";
 import { Refusal } from "../view.ts";
-import { after, type Deed, detailOf, isDeed, type MuteDeed, muteOf, untouched } from "./deeds.ts";
+import {
+  after,
+  type Asked,
+  type AskedMute,
+  type Deed,
+  detailOf,
+  isDeed,
+  type MuteDeed,
+  muteOf,
+  untouched,
+} from "./deeds.ts";
 
 export interface WorkflowOptions {
   readonly history: Pick<History, "audit" | "putAudit">;
@@ -16,17 +26,6 @@ export interface WorkflowOptions {
   /** What people see and hear of the incident may change; null: of all. */
   changed(this: void, incident: Incident | null, handling: Handling | null): void;
 }
-
-/** What somebody asks for: a judgement without what was said then, which is known here. */
-export type Asked =
-  | Exclude<Deed, { do: "judge" }>
-  | {
-      readonly do: "judge";
-      readonly isRight: boolean;
-      readonly machine: string | null;
-      readonly cause: NonNullable<Handling["judgement"]>["cause"];
-    };
-export type AskedMute = Omit<Mute, "id" | "who">;
 
 /** Rows that are read at the start; what is older is read where somebody looks at its incident. */
 const MOST_ROWS = 10_000;
