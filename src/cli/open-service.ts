@@ -114,6 +114,7 @@ export async function openService(
         }
       : null,
     retention: config.retention,
+    learnsLogs: config.learning.logs,
     jobFiles,
     fabric,
     machines,

@@ -21,7 +21,16 @@ const judged = (incident: string, isRight: boolean, machine: string | null): Han
     isRight,
     machine,
     cause: isRight ? null : "storage",
-    said: { kind: "hang", cause: null, confidence: 0.9, machines: [], records: [] },
+    said: {
+      job: "llama",
+      openedMs: 0,
+      stated: 0,
+      kind: "hang",
+      cause: null,
+      confidence: 0.9,
+      machines: [],
+      records: [],
+    },
   },
 });
 

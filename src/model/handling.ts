@@ -33,9 +33,14 @@ export interface Judgement {
 }
 
 export interface SaidThen {
+  readonly job: string;
+  readonly openedMs: number;
   readonly kind: Incident["kind"];
   readonly cause: Cause | null;
+  /** As people read it. */
   readonly confidence: number;
+  /** Before the site's own judgements corrected it: what they are learnt from. */
+  readonly stated: number;
   readonly machines: readonly string[];
   /** Records of the library that the verdict rests on. */
   readonly records: readonly string[];
@@ -55,14 +60,24 @@ export interface Mute {
   readonly why: string;
 }
 
-export function saidThen({ kind, verdict, machines }: Incident): SaidThen {
-  const records = verdict?.findings.flatMap(({ data }) =>
-    "signature" in data && typeof data.signature === "string" ? [data.signature] : [],
-  );
+export function saidThen({ job, openedMs, kind, verdict, machines }: Incident): SaidThen {
+  const [first] = verdict?.suspects ?? [];
+  const findings = verdict?.findings ?? [];
+  const records = findings
+    .filter(({ id }) => first?.evidence.includes(id))
+    .flatMap(({ data }) => [
+      ...("record" in data && typeof data.record === "string" ? [data.record] : []),
+      ...("signature" in data && typeof data.signature === "string" ? [data.signature] : []),
+    ]);
+  const confidence = verdict?.confidence ?? 0;
+  const corrected = findings.map(({ data }) => data).find((data) => data.fact === "site-judged");
   return {
+    job,
+    openedMs,
     kind,
-    cause: verdict?.suspects[0]?.cause ?? null,
-    confidence: verdict?.confidence ?? 0,
+    cause: first?.cause ?? null,
+    confidence,
+    stated: corrected?.stated ?? confidence,
     machines,
     records: [...new Set(records)].slice(0, 16),
   };

@@ -104,6 +104,7 @@ export async function rehearse(
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
   const make = async (): Promise<Service> => {
     const service = new Service({
+      learnsLogs: false,
       history,
       coordinator: embeddedCoordinator(history),
       folder,

@@ -201,7 +201,7 @@ describe("the API", () => {
       ["OPTIONS", "/api/v1/jobs"],
       ["PATCH", "/nowhere"],
     ] as const) {
-      const init = method === "POST" ? post({}) : { method };
+      const init = /POST|DELETE/.test(method) ? { ...post({}), method } : { method };
       const response = await fetch(url + path, init);
       expect([method, path, response.status]).toEqual([method, path, 405]);
       expect(response.headers.get("allow")).toMatch(/GET|POST/);
@@ -268,6 +268,8 @@ describe("the description", () => {
     "/api/v1/incidents/{id}/actions/{action}": { verb: "approve", dryRun: false },
     "/api/v1/incidents/{id}/handling": { do: "comment", text: "seen" },
     "/api/v1/mutes": { machine: "node0*", untilMs: NOW_MS + 3_600_000, why: "new firmware" },
+    "/api/v1/site/records": { line: "a b", title: "t", action: "call", cause: "storage" },
+    "/api/v1/site/import": { schema: "faultline.logs-store/1" },
   };
 
   it("has every route, and every real answer fits the schema it promises", async () => {

@@ -226,6 +226,7 @@ export const serveSchema = z.strictObject({
       evidenceGB: z.nullable(gigabytes).default(null),
     })
     .prefault({}),
+  learning: z.strictObject({ logs: z.boolean().default(true) }).prefault({}),
   fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(

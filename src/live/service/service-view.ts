@@ -7,6 +7,8 @@ import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
+import { howRight } from "./site/how-right.ts";
+import { correctedOffenders } from "./site/machine-history.ts";
 import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
@@ -93,7 +95,12 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
-    offenders: (sinceMs, most) => history.offenders(sinceMs, most),
+    async offenders(sinceMs, most) {
+      const judged = service.judgements();
+      // One whose incidents were others' makes room for the next.
+      const found = await history.offenders(sinceMs, most + judged.length);
+      return correctedOffenders(found, judged, sinceMs).slice(0, most);
+    },
     audit: (query) => history.audit(query),
     async act(id, action, verb, who, dryRun) {
       const found = earlier(id) ?? (await incident(id));
@@ -127,6 +134,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     mutes: () => service.workflow.mutes(),
     mute: (asked, who) => service.workflow.mute(asked, who),
     unmute: (id, who) => service.workflow.unmute(id, who),
+    site: async () => ({ ...howRight(service.judgements()), logs: await service.site.logs() }),
+    addRecord: (asked, who) => service.site.addRecord(asked, who),
+    exportSite: () => service.site.exported(),
+    importSite: (document, who) => service.site.take(document, who),
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
     askShares: (job, question) => service.askShares(job, question),

@@ -9,6 +9,7 @@ import type { FabricPort } from "../../model/fabric.ts";
 import { errorText } from "../../base/errors.ts";
 import { cutText } from "../../base/text.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
@@ -46,6 +47,10 @@ import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
 import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
+import { calibrated } from "./site/calibrate.ts";
+import { judgementsOf, type Judged } from "./site/how-right.ts";
+import { LogLearning } from "./site/learn-logs.ts";
+import { SiteStore } from "./site/site-store.ts";
 import { Refusal } from "./view.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
@@ -66,6 +71,8 @@ export interface ServiceOptions {
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
   readonly retention: RetentionConfig;
+  /** Whether it learns what is normal from logs of jobs that ended well. */
+  readonly learnsLogs: boolean;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
   /** Where the site's machines hang in the network. */
   readonly fabric: readonly FabricPort[];
@@ -93,6 +100,7 @@ const AUDIT_MS = 5000;
 const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
+const MOST_NAMES = 10_000;
 
 export class Service {
   readonly options: ServiceOptions;
@@ -104,6 +112,8 @@ export class Service {
   readonly machines: LeasedMachineComparison | null;
   /** What people do about incidents. */
   readonly workflow: Workflow;
+  /** What the site knows of logs. */
+  readonly site: SiteStore;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
@@ -119,6 +129,7 @@ export class Service {
     droppedPoints: 0,
     verdictSeconds: [] as number[],
   };
+  readonly #learning: LogLearning | null;
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
@@ -149,6 +160,8 @@ export class Service {
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
     this.workflow = this.#openWorkflow();
+    this.site = this.#openSite();
+    this.#learning = options.learnsLogs ? new LogLearning(this.site, this.#diagnosisEnv) : null;
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -209,6 +222,43 @@ export class Service {
         this.#hushed(incident?.id ?? null);
       },
     });
+  }
+
+  #openSite(): SiteStore {
+    const { history, nowMs, newId, folder } = this.options;
+    const audit = (row: Parameters<History["putAudit"]>[0]) =>
+      within(history.putAudit(row), AUDIT_MS);
+    return new SiteStore({
+      history: {
+        document: (key) => within(history.document(key), AUDIT_MS),
+        putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      },
+      folder,
+      judgements: () => this.judgements(),
+      names: () => this.#names(),
+      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      trouble: this.publisher.trouble,
+    });
+  }
+
+  /** Of jobs and machines, also earlier ones. */
+  async #names(): Promise<readonly string[]> {
+    const { history } = this.options;
+    const [rows, offenders] = await Promise.all([
+      within(history.jobs(MOST_NAMES), AUDIT_MS),
+      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
+    ]);
+    const watched = [...this.jobs.values()].flatMap(({ job, run }) => [
+      job,
+      ...(run ? machinesOf(run).keys() : []),
+    ]);
+    const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
+    return [...new Set([...watched, ...earlier])];
+  }
+
+  /** What people said of verdicts; the last word on each incident. */
+  judgements(): readonly Judged[] {
+    return judgementsOf(this.workflow.handlings);
   }
 
   /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
@@ -376,6 +426,8 @@ export class Service {
     for (const leased of this.jobs.values()) {
       leased.rebalanced(this.microBatches.unevenShares(leased.job));
       leased.tick();
+      if (this.#learning && leased.run && leased.hasEndedWell)
+        void this.#learning.ended(leased.run);
       if (!this.#throttle.isDue(leased, nowMs)) continue;
       const job = jobView(leased, this);
       if (this.#throttle.hasChanged(leased, job, nowMs))
@@ -455,6 +507,7 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        calibrated: (verdict) => this.#calibrated(verdict),
         validate: async (tests) => {
           const found = await validateGroup(tests, this.#diagnosisEnv);
           this.figures.validations++;
@@ -496,6 +549,7 @@ export class Service {
         nowMs,
         relapseMs,
         actions: this.actions,
+        calibrated: (verdict) => this.#calibrated(verdict),
         accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
       },
       writing: this.#writing(),
@@ -537,6 +591,11 @@ export class Service {
     };
   }
 
+  /** As sure as verdicts of the kind were right at this site. */
+  #calibrated(verdict: Verdict): Verdict {
+    return calibrated(verdict, this.judgements());
+  }
+
   readonly #diagnosisEnv: DiagnosisEnv = {
     ask: (agent, request, timeoutMs) =>
       this.#bus?.ask(agent, request, timeoutMs) ??
@@ -544,7 +603,9 @@ export class Service {
     connected: this.#agents,
     canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
-    incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    incidents: () =>
+      earlierIncidents(this.options.history, this.options.nowMs(), this.judgements()),
+    logStore: () => this.site.file(),
     makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),

@@ -3,10 +3,12 @@ import type { AuditRow, IterationRows, Offender } from "../../history/history.ts
 import type { Question } from "./microbatches/requests.ts";
 import type { Health } from "./health.ts";
 import type { Digest } from "../../model/digest.ts";
+import type { FaultRecord } from "../../model/fault-record.ts";
 import type { Handling, Mute } from "../../model/handling.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
+import type { AskedRecord, SiteLogs, SiteReport } from "../../model/site.ts";
 import type { Asked, AskedMute } from "./workflow/deeds.ts";
 
 export interface JobView {
@@ -174,6 +176,13 @@ export interface ServiceView {
   mutes(): readonly Mute[];
   mute(asked: AskedMute, who: string): Promise<Mute>;
   unmute(id: string, who: string): Promise<readonly Mute[]>;
+  /** How right verdicts were here, and what was learnt. */
+  site(): Promise<SiteReport>;
+  /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
+  addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
+  /** What was learnt of logs, without names. */
+  exportSite(): Promise<unknown>;
+  importSite(document: unknown, who: string): Promise<SiteLogs>;
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;

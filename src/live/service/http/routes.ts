@@ -14,6 +14,7 @@ import { JsonBytes } from "./json-bytes.ts";
 import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
 import { actionBody, demoFault, type SchemaName } from "./schemas.ts";
+import { SITE_ROUTES } from "./site-routes.ts";
 import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
 export interface AskAgent {
@@ -34,6 +35,8 @@ export interface Route {
   readonly summary: string;
   readonly query: Parameters;
   readonly body?: SchemaName;
+  /** Where it may be larger than others. */
+  readonly bodyBytes?: number;
   /** What 200 holds: a schema, or a type of its own. */
   readonly answers:
     | { readonly schema: SchemaName; readonly or?: SchemaName }
@@ -299,6 +302,7 @@ export const ROUTES: readonly Route[] = [
     },
   },
   ...WORKFLOW_ROUTES,
+  ...SITE_ROUTES,
   get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
     view.actionsSwitch(),
   ),

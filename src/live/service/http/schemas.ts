@@ -16,6 +16,7 @@ import type {
 } from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
+import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
 import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
@@ -290,6 +291,11 @@ export const SCHEMAS = {
   Mute: mute,
   Mutes: z.object({ mutes: z.array(mute) }),
   MuteBody: muteBody,
+  Site: site,
+  SiteLogs: siteLogs,
+  SiteRecordBody: recordBody,
+  SiteRecord: addedRecord,
+  SiteStore: siteStore,
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({

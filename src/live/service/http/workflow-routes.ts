@@ -11,6 +11,14 @@ import type { AskAgent, Route } from "./routes.ts";
 const ms = z.number().describe("milliseconds since 1970");
 const deed = { who: z.string(), atMs: ms };
 const cause = z.enum(CAUSES);
+export const kind = z.enum([
+  "hang",
+  "crash",
+  "fail-slow",
+  "regression",
+  "faulty-machine",
+  "undetermined",
+]);
 
 export const handling: z.ZodType<Handling> = z.object({
   incident: z.string(),
@@ -29,16 +37,12 @@ export const handling: z.ZodType<Handling> = z.object({
       machine: z.string().nullable(),
       cause: cause.nullable(),
       said: z.object({
-        kind: z.enum([
-          "hang",
-          "crash",
-          "fail-slow",
-          "regression",
-          "faulty-machine",
-          "undetermined",
-        ]),
+        job: z.string(),
+        openedMs: ms,
+        kind,
         cause: cause.nullable(),
         confidence: z.number(),
+        stated: z.number().describe("the confidence before the site's judgements corrected it"),
         machines: z.array(z.string()),
         records: z.array(z.string()),
       }),
@@ -61,7 +65,7 @@ export const mute: z.ZodType<Mute> = z.object({
 const MOST_NAME = 200;
 const MOST_TEXT = 4000;
 /** One line: nothing that would break a log or turn the reading direction. */
-const line = (most: number) =>
+export const line = (most: number) =>
   z
     .string()
     .trim()
@@ -215,7 +219,7 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
   },
 ];
 
-async function bodyOf<T>({ body }: AskAgent, schema: z.ZodType<T>): Promise<T> {
+export async function bodyOf<T>({ body }: AskAgent, schema: z.ZodType<T>): Promise<T> {
   const parsed = schema.safeParse(await body());
   if (parsed.success) return parsed.data;
   const [first] = parsed.error.issues;

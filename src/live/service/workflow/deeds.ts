@@ -120,6 +120,18 @@ export function after(handling: Handling, { what, who, atMs, detail }: AuditRow)
   }
 }
 
+/** Of the whole trail, oldest row first; by incident. */
+export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
+  const handlings = new Map<string, Handling>();
+  for (const row of rows)
+    if (isDeed(row) && row.incident !== "")
+      handlings.set(
+        row.incident,
+        after(handlings.get(row.incident) ?? untouched(row.incident), row),
+      );
+  return handlings;
+}
+
 /** null for what an older or newer service wrote in another way. */
 function judgementOf(detail: string): Judgement | null {
   const { isRight, machine, cause, said } = objectOf(detail);
@@ -130,9 +142,12 @@ function judgementOf(detail: string): Judgement | null {
     machine: textOf(machine),
     cause: causeOf(cause),
     said: {
+      job: then.job ?? "",
+      openedMs: then.openedMs ?? 0,
       kind: then.kind ?? "undetermined",
       cause: causeOf(then.cause),
       confidence: then.confidence,
+      stated: then.stated ?? then.confidence,
       machines: textsOf(then.machines),
       records: textsOf(then.records),
     },
