@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Cause } from "../../model/cause.ts";
 import type { Finding } from "../../model/finding.ts";
+import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { testVerdict } from "../../../test/support/live/incident.ts";
+import { testIncident, testVerdict } from "../../../test/support/live/incident.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
@@ -92,6 +93,56 @@ describe("reduceJob", () => {
     expect(job.last("save").incident).toMatchObject({ state: "confirmed", verdict: VERDICT });
     expect(job.send({ type: "saved", save: job.last("save") })).toContain("publish");
     expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
+  });
+
+  it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
+    const job = new Driver();
+    const found = (verdict: Verdict): string => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job.state.slow!.id;
+    };
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    const first = found(VERDICT);
+    job.send({ type: "rebalanced", shares: "5,3" });
+    // Nearly the old pace: that is no end of it.
+    expect(job.iterate(44, 30, 1100)).toEqual([]);
+    expect(job.iterate(74, 3, 1900)).toEqual(["localize"]);
+    expect(job.last("localize").suspicion).toMatchObject({
+      slowFrom: 74,
+      beforeMs: expect.closeTo(1100) as number,
+    });
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    const second = found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(second).not.toBe(first);
+    expect(job.iterate(77, 12, 1100)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.slow!.id).toBe(first);
+    job.send({ type: "rebalanced", shares: null });
+    expect(job.iterate(89, 8, 1000)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+  });
+
+  it("keeps actions of a regression, also when it is over", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    const verdict = testVerdict({ kind: "regression" }, { cause: "dataloader", ranks: [] });
+    job.send({ type: "regression", verdict, sinceMs: job.nowMs - 5000 });
+    job.send({ type: "saved", save: job.last("save") });
+    job.send({ type: "saved", save: job.last("save") });
+    const actions = testIncident().actions;
+    const act = (incident: Incident | null): string[] =>
+      job.send({ type: "actions", incident: { ...incident!, actions } });
+    expect(act(job.state.slow)).toEqual(["save"]);
+    expect(job.state.slow).toMatchObject({ kind: "regression", actions });
+    job.send({ type: "regression-over" });
+    expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
+    expect(act(job.state.recent)).toEqual(["save"]);
   });
 
   it("shows an incident only once it is saved, and goes on when a save fails", () => {

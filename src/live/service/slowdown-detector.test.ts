@@ -178,9 +178,9 @@ describe("SlowdownDetector", () => {
         return slowWatch.push(one).some((decision) => decision.do === "localize");
       });
     };
-    // Every 40th before: 25 searches.
-    expect(searchesOf(() => 1500)).toHaveLength(5);
-    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(6);
+    // Every 20th: 50 searches.
+    expect(searchesOf(() => 1500)).toHaveLength(6);
+    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(7);
   });
 
   describe("with iterations that are slow now and then", () => {
