@@ -1,6 +1,7 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
+import { groupBy } from "../base/group-by.ts";
 import { intermittentWords } from "../base/text.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
@@ -72,6 +73,11 @@ export interface LiveDiagnosis {
   readonly tests: {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
+    /**
+     * The same ranks by their place in their machines, where the suspected group has several of a machine: in its own order
+     * most neighbours test what is inside a machine, and only two NICs of each. Empty elsewhere.
+     */
+    readonly rails: readonly (readonly Rank[])[];
     /** Iterations after each of which they have to: what is slow now and then is rarely slow when it is tested. */
     readonly rounds: number;
     /** `files`: what the ranks wrote. */
@@ -141,7 +147,7 @@ export async function diagnoseSlowDown(
     },
   });
   return {
-    verdict: job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict,
+    verdict: planned(job, verdict),
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
@@ -149,6 +155,10 @@ export async function diagnoseSlowDown(
     intermittent: refined.intermittent,
     tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
+}
+
+function planned(job: Job, verdict: Verdict): Verdict {
+  return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
 }
 
 interface Searched {
@@ -216,6 +226,7 @@ function testsOf(
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
+    rails: railsOf(job, smallest),
     rounds,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
@@ -230,9 +241,19 @@ function testsOf(
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return { verdict: fuse(job, all, tested.didNotRun), reports: validations };
+      return { verdict: planned(job, fuse(job, all, tested.didNotRun)), reports: validations };
     },
   };
+}
+
+function railsOf(job: Job, { ranks }: Group): Rank[][] {
+  const machines = groupBy(ranks, (rank) => job.ranks.get(rank)?.machine ?? null);
+  const places = Math.max(...[...machines.values()].map((own) => own.length));
+  if (machines.size < 2 || places < 2 || machines.has(null)) return [];
+  const rails = Array.from({ length: places }, (_, place) =>
+    [...machines.values()].flatMap((own) => own[place] ?? []),
+  );
+  return rails.filter((rail) => rail.length > 1);
 }
 
 /** Links between machines that tell together what is usual; a group of four ranks on two machines has two. */

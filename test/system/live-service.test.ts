@@ -35,6 +35,30 @@ describe("the live service", () => {
     expect(job!.baselineMs).toBeGreaterThan(900);
   });
 
+  it("has the service that watches a job answer for its micro-batches, whichever was asked", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(5);
+    const { service } = rehearsal;
+    const questions: string[] = [];
+    let answer = "";
+    const askWatcher = (job: string, text: string): Promise<string> => {
+      questions.push(`${job} ${text}`);
+      return answer === "" ? Promise.reject(new Error("no responders")) : Promise.resolve(answer);
+    };
+    service.attach({ ...service.bus!, askWatcher });
+    const query = "iteration=3&run=r&replicas=4&total=16";
+    const ask = (job: string): Promise<unknown> =>
+      viewOf(rehearsal).askShares(job, { ask: "plan", query });
+    expect(await ask("sim")).toMatchObject({ counts: [4, 4, 4, 4] });
+    expect(questions).toEqual([]);
+    await expect(ask("other")).rejects.toMatchObject({ status: 503 });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query }));
+    expect(await ask("other")).toMatchObject({ iteration: 3, counts: [4, 4, 4, 4] });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query: "iteration=x" }));
+    await expect(ask("other")).rejects.toMatchObject({ status: 400 });
+    expect(questions[0]).toBe(`other ${JSON.stringify({ ask: "plan", query })}`);
+  });
+
   describe("of a slow link in a ring, which operators do not tell from its neighbours", () => {
     const FAULT = "network-slow:link=22-26:severity=12";
     const until = async (rehearsal: Rehearsal, seconds: number): Promise<Incident> => {
@@ -82,6 +106,26 @@ describe("the live service", () => {
     rehearsal.fleet.played.board.clear();
     await rehearsal.run(90, () => rehearsal.told.at(-1)!.state === "resolved");
     expect(rehearsal.told.at(-1)!.state).toBe("resolved");
+  });
+
+  it("names a NIC of a fully sharded job that is slow now and then, once its rails are tested", async () => {
+    const sharded = {
+      gpus: 24,
+      tp: 1,
+      pp: 1,
+      fullyShard: true,
+      microBatches: 1,
+      layersPerStage: 4,
+    };
+    const rehearsal = await rehearse({ ...sharded, hidden: 8192, sequence: 8192, seed: 4 });
+    await rehearsal.run(60);
+    expect(rehearsal.told).toEqual([]);
+    rehearsal.fleet.played.board.add("network-slow:rank=13:severity=8:shape=fluctuation");
+    await rehearsal.run(120, () => rehearsal.told.at(-1)?.validation?.isNamed === true);
+    expect(rehearsal.told[1]!.verdict!.suspects[0]).toMatchObject({ cause: "network-slow" });
+    expect(rehearsal.told.at(-1)!.verdict!.suspects).toMatchObject([
+      { type: "nic", ranks: [13], cause: "network-slow" },
+    ]);
   });
 
   it.each([

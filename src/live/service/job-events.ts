@@ -60,7 +60,7 @@ type JobEventKind =
   | { type: "regression-over" }
   | { type: "profiled"; id: string; diagnosis: Diagnosis }
   /** Replicas take shares of their own, or equal ones again. */
-  | { type: "rebalanced"; isUneven: boolean }
+  | { type: "rebalanced"; shares: string | null }
   /** A decision could not be carried out. */
   | { type: "failed" };
 

@@ -202,6 +202,14 @@ describe("SlowdownDetector", () => {
       expect(second!.suspicion.intermittent!.slow).toEqual([40, 47, 55, 70]);
     });
 
+    it("searches large ones without the small hiccups before, and at once, however often those were searched", () => {
+      const durations = spiked(100, [70, 71, 77]);
+      for (let i = 20; i < 66; i += 4) durations[i]! *= 1.2;
+      const found = watch(durations).filter(({ at }) => at >= 66);
+      expect(found.at(-1)).toMatchObject({ do: "localize", at: 77 });
+      expect(found.at(-1)!.suspicion.intermittent!.slow).toEqual([70, 71, 77]);
+    });
+
     it("forgets it after a long rest if nobody was found, and calls it over if somebody was", () => {
       const durations = spiked(120, [40, 47, 55]);
       expect(watch(durations).map((one) => one.do)).toEqual(["localize", "forget"]);

@@ -55,8 +55,8 @@ const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
 /**
- * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where fewer
- * than this share of the slow iterations searched last are still among them: hiccups came first.
+ * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where those
+ * searched last and those of now have less than this share of the fewer in common: hiccups came first.
  */
 const SEARCH_EACH = 8;
 const SEARCH_EVERY = 3;
@@ -264,7 +264,8 @@ export class SlowdownDetector {
     }
     const now = new Set(slow);
     const { slow: last, at, times } = this.#searched;
-    const isSame = last.filter((number) => now.has(number)).length >= SAME_PATTERN * last.length;
+    const both = last.filter((number) => now.has(number)).length;
+    const isSame = both >= SAME_PATTERN * Math.min(last.length, slow.length);
     if (isSame && times >= SEARCH_EACH && this.#slow < at + SEARCH_EVERY) return [];
     this.#searched = { slow, at: this.#slow, times: isSame ? times + 1 : 1 };
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast: false }];
@@ -369,7 +370,7 @@ export class SlowdownDetector {
 }
 
 /** Iterations that take less are as before. */
-function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
+export function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
   const way = Math.min(BACK_MOST * beforeMs, BACK * (afterMs - beforeMs));
   return beforeMs + Math.max(BACK_LEAST * beforeMs, way);
 }
