@@ -232,6 +232,17 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
     expect(await readDocument(documents, "job-e")).toMatchObject({ fence: 1002, document: "new" });
   });
 
+  it("knows that its only broker is away, and that it is back", async () => {
+    const single = await startNats(1, { token: "secret" });
+    opened.push(async () => await single.stop());
+    const { bus } = await service(hear(), { url: single.url });
+    expect(bus.broker).toBe("ok");
+    await single.brokers[0]!.kill();
+    await until(() => bus.broker === "away", "away");
+    await single.brokers[0]!.restart();
+    await until(() => bus.broker === "ok", "back");
+  });
+
   it("says what is wrong where a cluster is not there or not to be used", async () => {
     await expect(service(hear(), { url: "nats://127.0.0.1:1" })).rejects.toThrow(
       /cannot be reached/,

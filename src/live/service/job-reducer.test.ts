@@ -233,6 +233,7 @@ describe("reduceJob", () => {
     const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
     const tests = {
       groups: [[0, 1, 2]],
+      rails: [],
       rounds: 1,
       verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
     };
@@ -327,8 +328,8 @@ describe("reduceJob", () => {
     return job;
   }
 
-  it("suspects a job after five of its iterations, and makes it an incident when evidence proves it", () => {
-    const job = silent(5);
+  it("suspects a job after four of its iterations, and makes it an incident when evidence proves it", () => {
+    const job = silent(4);
     expect(job.decisions.at(-1)!.do).toBe("collect");
     expect([job.state.still, job.state.suspicion?.isCollecting]).toEqual([null, true]);
     job.nowMs += 4000;
@@ -336,10 +337,10 @@ describe("reduceJob", () => {
     const evidence = job.last("collect");
     expect(job.send({ type: "collected", evidence, diagnosis })).toEqual(["save"]);
     const { onsetMs, openedMs, state } = job.last("save").incident;
-    expect([state, openedMs - onsetMs]).toEqual(["suspected", 5000]);
+    expect([state, openedMs - onsetMs]).toEqual(["suspected", 4000]);
     expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
     expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
-    expect(job.last("save").incident.changedMs - onsetMs).toBe(9000);
+    expect(job.last("save").incident.changedMs - onsetMs).toBe(8000);
     job.send({ type: "saved", save: job.last("save") });
     silent(120, job);
     expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);

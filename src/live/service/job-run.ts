@@ -8,7 +8,7 @@ import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
-import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { backMs, type SuspectedSlowdown } from "./slowdown-detector.ts";
 import type { Pace } from "./standstill-detector.ts";
 import { type PastPause, usualPauseMs } from "./usual-pauses.ts";
 
@@ -240,6 +240,11 @@ export class JobRun {
     return (this.#ends[at] ?? NaN) - (this.#durations[at] ?? NaN);
   }
 
+  /** Iterations of the whole job before this one, which is remembered; 0 where it is not. */
+  pushesBefore(iteration: number): number {
+    return this.#firstPush + Math.max(0, this.#numbers.lastIndexOf(iteration));
+  }
+
   durationMs(iteration: number): number {
     return this.#durations[this.#numbers.lastIndexOf(iteration)] ?? NaN;
   }
@@ -293,13 +298,12 @@ export class JobRun {
   /**
    * Iterations to compare: the last ones that took about as long as before, and the first that took longer; of an
    * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
-   * neither; nor is an iteration in which replicas had other shares of the work.
+   * neither; but where that goes on (`besideMs`), it is in both. Nor is an iteration in which replicas had other shares of
+   * the work.
    */
-  compared(
-    { slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown,
-    isAgain = false,
-  ): LivePoints {
-    const between = (beforeMs + afterMs) / 2;
+  compared(suspicion: SuspectedSlowdown, isAgain = false): LivePoints {
+    const { slowFrom, beforeMs, besideMs = beforeMs, afterMs, intermittent } = suspicion;
+    const between = (besideMs + afterMs) / 2;
     const shares = this.#sharesIn(intermittent?.slow.at(-1) ?? slowFrom);
     const counted = this.points.iterations.filter(
       (number) =>
@@ -311,17 +315,18 @@ export class JobRun {
       counted.filter((number) => wanted(number, this.points.whole(number)?.durationMs ?? NaN));
     if (intermittent) {
       const isSlow = new Set(intermittent.slow);
-      const regular = of((number, ms) => !isSlow.has(number) && ms < between);
+      const regular = of((number, ms) => !isSlow.has(number) && ms < backMs(suspicion));
       // A spike of many times the length looks like a standstill to the tracker, which pauses are made of.
       const slow = intermittent.slow.filter((number) => this.points.whole(number) !== null);
       const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
       return this.points.window(all.sort((a, b) => a - b));
     }
-    const normal = of((number, ms) => number < slowFrom && ms < between).slice(-MOST_NORMAL);
+    const least = besideMs > beforeMs ? (beforeMs + besideMs) / 2 : 0;
+    const normal = of((number, ms) => number < slowFrom && ms >= least && ms < between);
     const since = of((number, ms) => number >= slowFrom && ms >= between);
     // At a later look the latest: somebody else may be slow by now.
     const slow = isAgain ? since.slice(-MOST_SLOW) : since.slice(0, MOST_SLOW);
-    return this.points.window([...normal, ...slow]);
+    return this.points.window([...normal.slice(-MOST_NORMAL), ...slow]);
   }
 
   /** From a push on: what was slow before is another story. */

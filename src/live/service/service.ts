@@ -9,6 +9,7 @@ import type { FabricPort } from "../../model/fabric.ts";
 import { errorText } from "../../base/errors.ts";
 import { cutText } from "../../base/text.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
@@ -26,6 +27,7 @@ import { ActionsSwitch } from "./actions/switch.ts";
 import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import type { RetentionConfig } from "./config.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -43,8 +45,14 @@ import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
+import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
+import { calibrated } from "./site/calibrate.ts";
+import { judgementsOf, type Judged } from "./site/how-right.ts";
+import { LogLearning } from "./site/learn-logs.ts";
+import { SiteStore } from "./site/site-store.ts";
 import { Refusal } from "./view.ts";
+import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };
@@ -62,6 +70,9 @@ export interface ServiceOptions {
   readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
+  readonly retention: RetentionConfig;
+  /** Whether it learns what is normal from logs of jobs that ended well. */
+  readonly learnsLogs: boolean;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
   /** Where the site's machines hang in the network. */
   readonly fabric: readonly FabricPort[];
@@ -83,12 +94,13 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
 const ROOM_MS = 10_000;
-const PRUNE_MS = 24 * 3600_000;
+const RETENTION_MS = 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
 const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
+const MOST_NAMES = 10_000;
 
 export class Service {
   readonly options: ServiceOptions;
@@ -98,6 +110,10 @@ export class Service {
   /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
   readonly microBatches: Jobs;
   readonly machines: LeasedMachineComparison | null;
+  /** What people do about incidents. */
+  readonly workflow: Workflow;
+  /** What the site knows of logs. */
+  readonly site: SiteStore;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
@@ -113,6 +129,7 @@ export class Service {
     droppedPoints: 0,
     verdictSeconds: [] as number[],
   };
+  readonly #learning: LogLearning | null;
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
@@ -142,6 +159,9 @@ export class Service {
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
+    this.workflow = this.#openWorkflow();
+    this.site = this.#openSite();
+    this.#learning = options.learnsLogs ? new LogLearning(this.site, this.#diagnosisEnv) : null;
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -183,6 +203,88 @@ export class Service {
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
     });
+  }
+
+  #openWorkflow(): Workflow {
+    const { history, nowMs, newId } = this.options;
+    return new Workflow({
+      nowMs,
+      newId,
+      history: {
+        audit: (query) => within(history.audit(query), AUDIT_MS),
+        putAudit: (row) => within(history.putAudit(row), AUDIT_MS),
+      },
+      incident: (id) => this.incident(id),
+      changed: (incident, handling) => {
+        if (incident && handling)
+          this.publisher.publish({ type: "handling", job: incident.job, handling });
+        else this.publisher.publish({ type: "mutes", mutes: this.workflow.mutes() });
+        this.#hushed(incident?.id ?? null);
+      },
+    });
+  }
+
+  #openSite(): SiteStore {
+    const { history, nowMs, newId, folder } = this.options;
+    const audit = (row: Parameters<History["putAudit"]>[0]) =>
+      within(history.putAudit(row), AUDIT_MS);
+    return new SiteStore({
+      history: {
+        document: (key) => within(history.document(key), AUDIT_MS),
+        putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      },
+      folder,
+      judgements: () => this.judgements(),
+      names: () => this.#names(),
+      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      trouble: this.publisher.trouble,
+    });
+  }
+
+  /** Of jobs and machines, also earlier ones. */
+  async #names(): Promise<readonly string[]> {
+    const { history } = this.options;
+    const [rows, offenders] = await Promise.all([
+      within(history.jobs(MOST_NAMES), AUDIT_MS),
+      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
+    ]);
+    const watched = [...this.jobs.values()].flatMap(({ job, run }) => [
+      job,
+      ...(run ? machinesOf(run).keys() : []),
+    ]);
+    const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
+    return [...new Set([...watched, ...earlier])];
+  }
+
+  /** What people said of verdicts; the last word on each incident. */
+  judgements(): readonly Judged[] {
+    return judgementsOf(this.workflow.handlings);
+  }
+
+  /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
+  #hushed(id: string | null): void {
+    const watched = [...this.jobs.values(), ...(this.machines ? [this.machines] : [])];
+    for (const { open, writer } of watched)
+      for (const incident of open)
+        if (id === null || incident.id === id) writer?.alerts.hushed(incident);
+  }
+
+  /** From memory where it is looked after here: the store may lag behind, or be down. */
+  known(id: string): Incident | null {
+    for (const { shown } of this.jobs.values()) {
+      const found = shown.find((one) => one.id === id);
+      if (found) return found;
+    }
+    return this.machines?.shown.find((one) => one.id === id) ?? null;
+  }
+
+  async incident(id: string): Promise<Incident | null> {
+    return this.known(id) ?? (await this.options.history.incidentHistory(id)).at(-1) ?? null;
+  }
+
+  async #refreshWorkflow(): Promise<void> {
+    await this.workflow.refresh().catch(() => undefined);
+    this.#hushed(null);
   }
 
   #openMicroBatches(): Jobs {
@@ -291,6 +393,8 @@ export class Service {
   /** Takes up the jobs that it watched before it was ended. */
   async start(): Promise<void> {
     await this.actionsSwitch.refresh();
+    // Before incidents are taken up: what is muted is not told again.
+    await this.workflow.refresh().catch(() => undefined);
     await this.#leases.resume();
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
@@ -298,11 +402,22 @@ export class Service {
     every(TICK_MS, () => this.tick());
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
-    every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    // Also soon after the start: a service that is restarted every day must forget, too.
+    void this.#forget();
+    every(RETENTION_MS, () => void this.#forget());
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
+    every(ROOM_MS, () => void this.#refreshWorkflow());
     this.machines?.start();
     this.temperatures.start();
+  }
+
+  /** Removes what is older or larger than the configuration allows. */
+  async #forget(): Promise<void> {
+    const { retention, history, nowMs, log } = this.options;
+    await forgetHistory(history, retention, nowMs(), this.publisher.trouble);
+    const removed = await this.data.forget(retention, nowMs());
+    if (removed > 0) log(`evidence of ${removed} incidents was removed: see retention`);
   }
 
   /** Looks at what only time shows: silence, iterations that do not complete. */
@@ -311,6 +426,8 @@ export class Service {
     for (const leased of this.jobs.values()) {
       leased.rebalanced(this.microBatches.unevenShares(leased.job));
       leased.tick();
+      if (this.#learning && leased.run && leased.hasEndedWell)
+        void this.#learning.ended(leased.run);
       if (!this.#throttle.isDue(leased, nowMs)) continue;
       const job = jobView(leased, this);
       if (this.#throttle.hasChanged(leased, job, nowMs))
@@ -390,6 +507,7 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        calibrated: (verdict) => this.#calibrated(verdict),
         validate: async (tests) => {
           const found = await validateGroup(tests, this.#diagnosisEnv);
           this.figures.validations++;
@@ -431,6 +549,7 @@ export class Service {
         nowMs,
         relapseMs,
         actions: this.actions,
+        calibrated: (verdict) => this.#calibrated(verdict),
         accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
       },
       writing: this.#writing(),
@@ -461,6 +580,7 @@ export class Service {
         nowMs,
         fetch,
         log,
+        hush: (incident: Incident) => this.workflow.hush(incident),
         setTimer: (afterMs: number, run: () => void) => {
           const timer = setTimeout(run, afterMs).unref();
           return () => clearTimeout(timer);
@@ -471,6 +591,11 @@ export class Service {
     };
   }
 
+  /** As sure as verdicts of the kind were right at this site. */
+  #calibrated(verdict: Verdict): Verdict {
+    return calibrated(verdict, this.judgements());
+  }
+
   readonly #diagnosisEnv: DiagnosisEnv = {
     ask: (agent, request, timeoutMs) =>
       this.#bus?.ask(agent, request, timeoutMs) ??
@@ -478,7 +603,9 @@ export class Service {
     connected: this.#agents,
     canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
-    incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    incidents: () =>
+      earlierIncidents(this.options.history, this.options.nowMs(), this.judgements()),
+    logStore: () => this.site.file(),
     makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),

@@ -76,15 +76,26 @@ export async function connectNatsBus(
         if (error === null && NAME.test(job)) safely(() => handlers.announced(job));
       },
     });
-    void watch(nc, trouble.report, () => {
-      trouble.clear();
-      presence.renew();
+    let isAway = false;
+    void watch(nc, {
+      lost() {
+        isAway = true;
+        trouble.report("the connection to NATS is lost");
+      },
+      back() {
+        isAway = false;
+        trouble.clear();
+        presence.renew();
+      },
     });
 
     const bus: AgentBus = {
       traffic,
       get agents() {
         return presence.agents();
+      },
+      get broker() {
+        return isAway ? "away" : "ok";
       },
       async follow(job) {
         if (!NAME.test(job)) throw new Error("no name of a job");
@@ -169,12 +180,11 @@ function receive({ data, headers }: Msg, replies: ReturnType<typeof createPendin
 
 async function watch(
   nc: NatsConnection,
-  tell: (line: string) => void,
-  reconnected: () => void,
+  { lost, back }: { lost(this: void): void; back(this: void): void },
 ): Promise<void> {
   for await (const { type } of nc.status()) {
-    if (type === "disconnect") tell("the connection to NATS is lost");
-    else if (type === "reconnect") reconnected();
+    if (type === "disconnect") lost();
+    else if (type === "reconnect") back();
   }
 }
 

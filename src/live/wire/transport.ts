@@ -63,6 +63,8 @@ export interface AgentBus {
     readonly refused: number;
   };
   readonly agents: readonly AgentHello[];
+  /** Whether the broker can be reached; absent where there is none. */
+  readonly broker?: "ok" | "away";
   close(): Promise<void>;
 }
 

@@ -14,6 +14,8 @@ import { JsonBytes } from "./json-bytes.ts";
 import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
 import { actionBody, demoFault, type SchemaName } from "./schemas.ts";
+import { SITE_ROUTES } from "./site-routes.ts";
+import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
 export interface AskAgent {
   readonly view: ServiceView;
@@ -33,6 +35,8 @@ export interface Route {
   readonly summary: string;
   readonly query: Parameters;
   readonly body?: SchemaName;
+  /** Where it may be larger than others. */
+  readonly bodyBytes?: number;
   /** What 200 holds: a schema, or a type of its own. */
   readonly answers:
     | { readonly schema: SchemaName; readonly or?: SchemaName }
@@ -168,6 +172,13 @@ export const ROUTES: readonly Route[] = [
     "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader continues where it stopped",
     [503],
   ),
+  get(
+    "/agents",
+    "Agents",
+    "Agents that are connected, with their versions and clocks",
+    {},
+    ({ view }) => ({ agents: view.agents() }),
+  ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
   {
@@ -290,6 +301,8 @@ export const ROUTES: readonly Route[] = [
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
   },
+  ...WORKFLOW_ROUTES,
+  ...SITE_ROUTES,
   get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
     view.actionsSwitch(),
   ),

@@ -116,7 +116,7 @@ async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]):
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
     response.on("error", () => undefined);
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    const refusal = turnAway(request, auth, limits, scheme, options.demo !== undefined);
+    const refusal = turnAway(request, auth, limits, scheme);
     if (refusal) {
       requests.add("(refused)", refusal.status);
       send(response, refusal);
@@ -225,24 +225,22 @@ function closeClient(error: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`, () => socket.destroy());
 }
 
-const METHODS = ["GET", "HEAD", "POST"];
+const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 /** Names of jobs, ids of incidents and actions; no percent sign, so nothing is decoded twice. */
 const SEGMENT = /^[A-Za-z0-9_.~:@+=,!-]{1,256}$/;
 
-/** null: let it in. `mayDelete`: there are paths that take it. */
+/** null: let it in. */
 function turnAway(
   request: IncomingMessage,
   auth: Authorizer,
   limits: HttpLimits,
   scheme: "http" | "https",
-  mayDelete = false,
 ): Denial | null {
   const { method = "", url = "", headers } = request;
   if (url.length > limits.urlBytes)
     return new Denial(414, `the URL is longer than ${limits.urlBytes} bytes`);
-  const methods = mayDelete ? [...METHODS, "DELETE"] : METHODS;
-  if (!methods.includes(method)) {
-    const allow = methods.join(", ");
+  if (!METHODS.includes(method)) {
+    const allow = METHODS.join(", ");
     return new Denial(405, `only ${allow} are known here`, { allow });
   }
   if (!url.startsWith("/")) return new Denial(400, "the request must name a path");
