@@ -88,6 +88,7 @@ export async function openService(
     report: (agent, report) => service?.handlers.report(agent, report),
     connected: (agent) => service?.handlers.connected(agent),
     gone: (agent) => service?.handlers.gone(agent),
+    asked: (job, text) => service?.handlers.asked(job, text) ?? "{}",
     announced: (job) => service?.handlers.announced(job),
     onTrouble: (line) => (service ? service.handlers.onTrouble(line) : log(line)),
   };
@@ -113,6 +114,7 @@ export async function openService(
         }
       : null,
     retention: config.retention,
+    learnsLogs: config.learning.logs,
     jobFiles,
     fabric,
     machines,

@@ -10,6 +10,7 @@ import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
 import { addDoctor } from "./doctor-command.ts";
+import { addEval } from "./eval-command.ts";
 import type { Io } from "./io.ts";
 import { addIterations } from "./iterations-command.ts";
 import { addLogs } from "./logs-command.ts";
@@ -36,6 +37,7 @@ const COMMANDS = [
   addRestore,
   addDemo,
   addAgent,
+  addEval,
   addSimulate,
   addDoctor,
   addCompletion,

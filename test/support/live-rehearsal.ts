@@ -46,7 +46,7 @@ export async function rehearse(
   options: Partial<ServiceOptions> = {},
   /** What its agents say that they can be asked; null: they are older than that word. */
   asks: readonly string[] | null = ASKS,
-  mostMicroBatches?: number,
+  { everyMs = 1000, mostMicroBatches }: { everyMs?: number; mostMicroBatches?: number } = {},
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -59,7 +59,7 @@ export async function rehearse(
     spec: cluster,
     job: "sim",
     run: "run-1",
-    everyMs: 1000,
+    everyMs,
     startMs: nowMs,
     mostMicroBatches,
   });
@@ -104,6 +104,7 @@ export async function rehearse(
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
   const make = async (): Promise<Service> => {
     const service = new Service({
+      learnsLogs: false,
       history,
       coordinator: embeddedCoordinator(history),
       folder,

@@ -90,6 +90,10 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
       await other.bus.follow("job-a");
       return introductions > 1;
     }, "introduced to who follows later");
+    // Whoever follows a job answers for it, whichever service is asked.
+    await other.bus.unfollow("job-a");
+    expect(await other.bus.askWatcher!("job-a", "{}", 10_000)).toBe("job-a: {}");
+    await expect(other.bus.askWatcher!("job-b", "{}", 1000)).rejects.toThrow();
     await until(() => heard.announced.includes("job-a"), "announced");
     await until(() => heard.connected.includes("node-1"), "present");
     expect(bus.agents).toEqual([helloOf("node-1", "boot-1")]);

@@ -157,7 +157,7 @@ const actions = z.strictObject({
       webhook: webhook.optional(),
     })
     .prefault({}),
-  microBatches: z.enum(["approval", "automatic"]).default("approval"),
+  microBatches: z.enum(["approval", "automatic"]).nullable().default(null),
   spares: z
     .array(z.string().refine(isPlainHostName, { error: "must be a machine's name" }))
     .max(10_000)
@@ -226,6 +226,7 @@ export const serveSchema = z.strictObject({
       evidenceGB: z.nullable(gigabytes).default(null),
     })
     .prefault({}),
+  learning: z.strictObject({ logs: z.boolean().default(true) }).prefault({}),
   fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(

@@ -36,6 +36,8 @@ export interface ServeConfig {
   readonly detection: DetectionConfig;
   readonly validation: ValidationConfig;
   readonly retention: RetentionConfig;
+  /** Whether ends of logs are fetched from jobs that ended well, to know what is normal. */
+  readonly learning: { readonly logs: boolean };
   /** Paths of files that say where machines hang in the network. */
   readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
@@ -188,7 +190,7 @@ function sectionOf(value: unknown): object {
 }
 
 function complete(said: ServeFile, source: SecretSource, insecure: boolean): ServeConfig {
-  const { host, port, publicRead, detection, validation, retention } = said;
+  const { host, port, publicRead, detection, validation, retention, learning } = said;
   const at = (path: string): string => resolve(source.folder, path);
   const dataFolder = said.data === undefined ? defaultData(source.env) : at(said.data);
   const plain = said.tokens.filter((token) => token.plain).map(({ name }) => name);
@@ -215,6 +217,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     detection,
     validation,
     retention,
+    learning,
     fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
       name,

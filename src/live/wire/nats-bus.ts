@@ -1,5 +1,5 @@
 /** The service's end over NATS: several services share the jobs, each follows those that it holds the lease of. */
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { UserError } from "../../base/errors.ts";
 import { decodeFrame, encodeRequest, FrameError } from "./codec.ts";
 import { type AgentHello, LIMITS, NAME } from "./messages.ts";
@@ -67,6 +67,7 @@ export async function connectNatsBus(
 
     const traffic = { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 };
     const followers = new Map<string, Follower>();
+    const questions = new Map<string, Subscription>();
     const presence = createPresence(nc, handlers);
     nc.subscribe(subjects.announce("*"), {
       queue: QUEUE,
@@ -106,6 +107,14 @@ export async function connectNatsBus(
           onTrouble: trouble.report,
         });
         followers.set(job, follower);
+        questions.set(
+          job,
+          nc.subscribe(subjects.askWatcher(job), {
+            callback: (error, message) => {
+              if (error === null) message.respond(handlers.asked(job, message.string()));
+            },
+          }),
+        );
         await follower.started;
         // What was said longer ago than we look back, agents say again.
         nc.publish(subjects.follow(job));
@@ -113,6 +122,8 @@ export async function connectNatsBus(
       async unfollow(job) {
         const follower = followers.get(job);
         followers.delete(job);
+        questions.get(job)?.unsubscribe();
+        questions.delete(job);
         await follower?.stop();
       },
       async ask(agent, request, timeoutMs) {
@@ -135,6 +146,10 @@ export async function connectNatsBus(
         } finally {
           if (!nc.isClosed()) subscription.unsubscribe();
         }
+      },
+      async askWatcher(job, text, timeoutMs) {
+        const answer = await nc.request(subjects.askWatcher(job), text, { timeout: timeoutMs });
+        return answer.string();
       },
       async close() {
         presence.close();

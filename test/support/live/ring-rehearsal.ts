@@ -88,6 +88,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
   const history = options.history ?? (await openDuckDbHistory(":memory:"));
   const told: Incident[] = [];
   const service = new Service({
+    learnsLogs: false,
     history,
     coordinator: embeddedCoordinator(history),
     folder: join(folder, "service"),

@@ -29,6 +29,8 @@ export type AuditWord =
   | "outcome"
   | "refuse"
   | "recover"
+  | "add-record"
+  | "import-logs"
   | "off"
   | "on";
 

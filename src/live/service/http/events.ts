@@ -98,7 +98,18 @@ export function openEventStreams(
   const snapshot = async (at: number): Promise<string> => {
     const incidents = await view.incidents({ open: true, most: MOST_INCIDENTS });
     const actions = view.actionsSwitch();
-    const data = jsonText({ type: "snapshot", jobs: view.jobs(), incidents, isDemo, actions });
+    const touched = view.handlings();
+    const handlings = incidents.flatMap(({ id }) => touched.get(id) ?? []);
+    const mutes = view.mutes();
+    const data = jsonText({
+      type: "snapshot",
+      jobs: view.jobs(),
+      incidents,
+      isDemo,
+      actions,
+      handlings,
+      mutes,
+    });
     return `id: ${boot}-${at}\nevent: snapshot\ndata: ${data}\n\n`;
   };
 

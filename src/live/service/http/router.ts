@@ -95,7 +95,7 @@ async function answer(
         caller,
         nowMs: served.nowMs(),
         param: (name) => c.req.param(name) ?? "",
-        body: async () => parsed(await readBody(incoming, served.limits)),
+        body: async () => parsed(await readBody(incoming, served.limits, route.bodyBytes)),
       }),
     ),
     // The body has its own limit.
@@ -227,7 +227,11 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
 }
 
 /** Not an async iteration: leaving one destroys the socket, and the refusal would never be read. */
-function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string> {
+function readBody(
+  request: IncomingMessage,
+  limits: HttpLimits,
+  most: number = limits.bodyBytes,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let bytes = 0;
@@ -242,7 +246,7 @@ function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string>
     };
     const take = (part: Buffer): void => {
       bytes += part.length;
-      if (bytes > limits.bodyBytes) tooLarge();
+      if (bytes > most) tooLarge();
       else parts.push(part);
     };
     const whole = (): void => {
@@ -250,9 +254,9 @@ function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string>
       resolve(Buffer.concat(parts).toString("utf8"));
     };
     const cut = (): void => refuse(400, "the body was cut off");
-    const tooLarge = (): void => refuse(413, `the body is larger than ${limits.bodyBytes} bytes`);
+    const tooLarge = (): void => refuse(413, `the body is larger than ${most} bytes`);
     const late = setTimeout(() => refuse(408, "the body took too long"), limits.bodyMs);
     request.on("data", take).once("end", whole).once("error", cut).once("close", cut);
-    if (Number(request.headers["content-length"] ?? 0) > limits.bodyBytes) tooLarge();
+    if (Number(request.headers["content-length"] ?? 0) > most) tooLarge();
   });
 }

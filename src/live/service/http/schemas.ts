@@ -16,7 +16,9 @@ import type {
 } from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
+import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
+import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const texts = z.array(z.string());
@@ -210,6 +212,8 @@ const otherEvent: z.ZodType<Exclude<LiveEvent, { type: "iterations" }>> = z.unio
   z.object({ type: z.literal("job"), job: jobView }),
   z.object({ type: z.literal("incident"), incident }),
   z.object({ type: z.literal("actions"), ...switchFields }),
+  z.object({ type: z.literal("handling"), job: z.string(), handling }),
+  z.object({ type: z.literal("mutes"), mutes: z.array(mute) }),
   z.object({ type: z.literal("agent"), agent: z.string(), connected: z.boolean() }),
   z.object({ type: z.literal("trouble"), line: z.string() }),
 ]);
@@ -277,7 +281,9 @@ const microBatches: z.ZodType<JobState> = z.object({
   lastIteration: z.number().nullable(),
   reportedCounts: counts.nullable(),
   secondsPerMicroBatch: z.array(z.number()).nullable(),
-  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  candidate: z
+    .object({ counts, watched: z.number(), savedS: z.number(), neededS: z.number() })
+    .nullable(),
   remark: z.string().nullable(),
   changes: z.array(
     z.object({
@@ -315,6 +321,18 @@ export const SCHEMAS = {
   Agents: z.object({ agents: z.array(agentView) }),
   AlertWebhook: alertWebhook,
   ActionWebhook: actionWebhook,
+  Handling: handling,
+  Handlings: z.object({ handlings: z.array(handling) }),
+  HandlingBody: handlingBody,
+  Digest: digest,
+  Mute: mute,
+  Mutes: z.object({ mutes: z.array(mute) }),
+  MuteBody: muteBody,
+  Site: site,
+  SiteLogs: siteLogs,
+  SiteRecordBody: recordBody,
+  SiteRecord: addedRecord,
+  SiteStore: siteStore,
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({
@@ -323,6 +341,8 @@ export const SCHEMAS = {
     incidents: z.array(incident).describe("those not resolved"),
     isDemo: z.boolean().describe("whether /api/v1/demo is there"),
     actions: switchState,
+    handlings: z.array(handling).describe("of those incidents"),
+    mutes: z.array(mute),
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
