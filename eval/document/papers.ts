@@ -931,6 +931,39 @@ const LIVE: Chapter = {
   scripts: ["live/run.ts"],
 };
 
+const SITE: Chapter = {
+  title: "What a site learns",
+  about:
+    "Simulated incidents at one site, the first hundred judged by people who are wrong once in twenty: what feedback changes in the answers about other jobs.",
+  rows: [
+    {
+      at: "who",
+      shows: "the first suspect right, before and after feedback",
+      published: "better after",
+      script: "site-month.ts",
+      ours: (part) =>
+        `${part.cell("nothing learnt", "first suspect right, of all")} → ${part.cell("feedback", "first suspect right, of all")}`,
+      count: (part) => part.match(/(seeds \d+ to \d+[^\n]*)/),
+    },
+    {
+      at: "confidence",
+      shows: "Brier score and calibration error, before and after feedback",
+      published: "lower after",
+      script: "site-month.ts",
+      ours: (part) =>
+        ["Brier", "calibration error"]
+          .map(
+            (what) =>
+              `${what} ${part.cell("nothing learnt", what)} → ${part.cell("feedback", what)}`,
+          )
+          .join("; "),
+      count: (part) => part.match(/(seeds \d+ to \d+[^\n]*)/),
+    },
+  ],
+  peers: [],
+  scripts: ["site-month.ts"],
+};
+
 export const CHAPTERS: readonly Chapter[] = [
   HOLMES,
   GREYHOUND,
@@ -940,4 +973,5 @@ export const CHAPTERS: readonly Chapter[] = [
   TOGETHER,
   RECORDINGS,
   LIVE,
+  SITE,
 ];
