@@ -159,8 +159,9 @@ export class SlowdownDetector {
     if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
   }
 
-  #goOnFrom({ besideMs: _, ...suspicion }: SuspectedSlowdown, { iteration, startMs }: Last): void {
-    const isTentative = suspicion.isTentative && !this.#isSettled;
+  #goOnFrom(known: SuspectedSlowdown, { iteration, startMs }: Last): void {
+    const isTentative = known.isTentative && !this.#isSettled;
+    const { besideMs: _over, ...suspicion } = known;
     this.#begin({ ...suspicion, slowFrom: iteration, fromMs: startMs, isTentative }, iteration);
   }
 
