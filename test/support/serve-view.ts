@@ -7,6 +7,7 @@ import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { SiteReport } from "../../src/model/site.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { makeJobs } from "../../src/live/service/microbatches/jobs.ts";
+import { answerJob } from "../../src/live/service/microbatches/requests.ts";
 import {
   type JobView,
   type LiveEvent,
@@ -288,6 +289,7 @@ const stats: ServiceStats = {
 export function testView(changed: Partial<ServiceView> = {}): TestView {
   const asked: { what: string; of: readonly unknown[] }[] = [];
   const listeners = new Set<(event: LiveEvent) => void>();
+  const microBatches = makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined });
   const note = <T>(what: string, of: readonly unknown[], value: T): T => {
     asked.push({ what, of });
     return value;
@@ -366,6 +368,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (verb === "dismiss") throw new Refusal(409, "the action has been done already");
       return INCIDENT;
     },
+    askShares: async (job, question) => answerJob(microBatches, job, question, null),
     handling: async (id) => (known(id) ? HANDLING : null),
     handlings: () => new Map([[INCIDENT.id, HANDLING]]),
     handle: async (id, what, who) => {
@@ -382,14 +385,13 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       note("addRecord", [asked, who], { id: "site.x", title: asked.title } as FaultRecord),
     exportSite: async () => SITE_STORE,
     importSite: async (document, who) => note("importSite", [document, who], SITE.logs!),
-    microBatches: makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined }),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     stats: () => stats,
-    degraded: () => null,
-    trouble: async () => null,
+    agents: () => [{ agent: "node0", machine: "node0", version: "0.1.0", clockOffsetMs: 0 }],
+    health: async () => ({ error: null, degraded: null, store: "ok", broker: "none" }),
     ...changed,
   };
   return {

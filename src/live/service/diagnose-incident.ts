@@ -44,11 +44,12 @@ const NEVER = new AbortController().signal;
 const MOST_TROUBLES = 8;
 
 export async function localizeSlowdown(
-  { run, suspicion, since, isAgain }: LocalizeDecision,
+  { run, suspicion, since, isAgain, accused }: LocalizeDecision,
   env: DiagnosisEnv,
 ): Promise<Diagnosis & { readonly bytes: number }> {
-  const { slowFrom, beforeMs, afterMs, intermittent = null } = suspicion;
+  const { slowFrom, beforeMs, besideMs, afterMs, intermittent = null } = suspicion;
   const points = run.compared(suspicion, isAgain);
+  const from = besideMs === undefined ? since : run.pushesBefore(points.iterations[0] ?? 0);
   const live = run.known();
   const reachable = [...run.ranks.values()]
     .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
@@ -62,10 +63,12 @@ export async function localizeSlowdown(
       reachable,
       points,
       slowFrom,
-      beforeMs,
+      beforeMs: besideMs ?? beforeMs,
       afterMs,
       intermittent,
-      series: run.series(since),
+      isBeside: besideMs !== undefined,
+      accused,
+      series: run.series(from),
       incidents: await env.incidents(),
     },
     operatorFetcher(run, live, points.iterations, env.ask),

@@ -44,6 +44,8 @@ export interface JobState extends Incidents {
   /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
   readonly shown: Incidents;
   readonly baselineMs: number | null;
+  /** What the network takes of a healthy iteration; null where it is not known. */
+  readonly networkMs: number | null;
   /** GPU-milliseconds lost by resolved incidents, in all runs. */
   readonly wastedBefore: number;
   /** What the previous service left; null once an agent has reported the job. */
@@ -63,13 +65,24 @@ export interface JobState extends Incidents {
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
-  /** Micro-batches are shared out by speed: times say nothing of who is slow, nor that a slowdown is over. */
-  readonly isRebalanced: boolean;
+  /** How micro-batches are shared out; null: equally. */
+  readonly shares: string | null;
+  /** What was slow before they were shared out by speed; null where nothing was, or they are equal. */
+  readonly relieved: Relieved | null;
   /** When the ranks were last asked to test themselves, milliseconds since 1970. */
   readonly testedMs: number;
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
+}
+
+/**
+ * With less to do a culprit looks healthy, and the others slow: whether it is over shows with equal shares. What comes meanwhile
+ * is looked for by another detector, which knows these shares only.
+ */
+export interface Relieved {
+  readonly slowdowns: SlowdownDetector;
+  readonly incidents: ReadonlySet<string>;
 }
 
 /** A standstill that is not proven. */
@@ -105,6 +118,7 @@ export function newJobState(
     levels: new Map(Object.entries(saved?.levels ?? {})),
     shown: { slow, besides, still, recent },
     baselineMs: saved?.baselineMs ?? null,
+    networkMs: saved?.networkMs ?? null,
     wastedBefore: saved?.wastedGpuMs ?? 0,
     saved,
     ended: new Set(),
@@ -115,7 +129,8 @@ export function newJobState(
     suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
-    isRebalanced: false,
+    shares: null,
+    relieved: null,
     testedMs: saved?.testedMs ?? -Infinity,
     steps: [],
     isBusy: false,
@@ -180,6 +195,7 @@ export function savedState(state: JobState): SavedJobState {
     startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
     worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
     baselineMs,
+    networkMs: state.networkMs,
     wastedGpuMs: wastedBefore,
     ...(Number.isFinite(state.testedMs) ? { testedMs: state.testedMs } : {}),
     slow,
@@ -220,6 +236,8 @@ export interface SavedJobState {
   readonly startedMs: number;
   readonly worldSize: number;
   readonly baselineMs: number | null;
+  /** Absent in documents of older services. */
+  readonly networkMs?: number | null;
   readonly slow: Incident | null;
   /** Absent, as are the levels, in documents of older services. */
   readonly besides?: readonly Incident[];

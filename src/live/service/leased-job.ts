@@ -182,10 +182,9 @@ export class LeasedJob {
       if (isOpen(incident)) void this.#options.actions.runDue(incident);
   }
 
-  /** Replicas of the job take other shares of the micro-batches from now on. */
-  rebalanced(isUneven: boolean): void {
-    if (isUneven === this.#state.isRebalanced) return;
-    this.#dispatch({ type: "rebalanced", isUneven });
+  /** How the replicas share out the micro-batches from now on; null: equally. */
+  rebalanced(shares: string | null): void {
+    if (shares !== this.#state.shares) this.#dispatch({ type: "rebalanced", shares });
   }
 
   #lookForRegression(): void {

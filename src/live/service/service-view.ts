@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import type { IterationRows } from "../../history/history.ts";
 import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
+import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
@@ -12,6 +13,8 @@ import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
 const ANSWER_MS = 20_000;
+/** Less than /healthz waits: a database that does not answer is away, which is an answer. */
+const PING_MS = 3000;
 const MOST_DIGESTED = 10_000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
@@ -48,10 +51,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       if (!run) return null;
       return rankColumns(run, service.agents, (layout) => service.temperatures.of(layout));
     },
-    async iterations(job, { fromMs = -Infinity, toMs = Infinity, most }) {
+    async iterations(job, { fromMs = -Infinity, toMs = Infinity, most, run }) {
       const leased = service.jobs.get(job);
       if (!leased) return null;
-      const series = leased.run?.series();
+      const isEarlier = run !== undefined && run !== leased.saved.run;
+      const series = isEarlier ? undefined : leased.run?.series();
       if (series && (series.endMs[0] ?? Infinity) <= fromMs)
         return thinned(series, fromMs, toMs, most);
       const range = {
@@ -59,7 +63,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         ...(toMs < Infinity ? { toMs } : {}),
       };
       const stored = await history
-        .iterations(job, leased.saved.run, { ...range, most })
+        .iterations(job, run ?? leased.saved.run, { ...range, most })
         .catch(() => NOTHING);
       const recent = series ? thinned(series, fromMs, toMs, most) : NOTHING;
       return stored.iteration.length > recent.iteration.length
@@ -137,7 +141,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     importSite: (document, who) => service.site.take(document, who),
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
-    microBatches: service.microBatches,
+    askShares: (job, question) => service.askShares(job, question),
     listen: (listener) => service.publisher.listen(listener),
     stats() {
       const { figures, bus } = service;
@@ -168,21 +172,42 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         leases: jobs.length,
       };
     },
-    degraded: () => service.data.says,
-    async trouble() {
-      // A full disk is no reason to end the service: what is not written lives in its memory.
-      if (service.data.says !== null) return null;
-      // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
-      if (history.pending !== undefined) return null;
-      try {
-        await history.ping();
-        return null;
-      } catch (error) {
-        service.publisher.trouble(`the history: ${errorText(error)}`);
-        return "the history cannot be reached; see the service's log";
-      }
+    agents: () =>
+      (service.bus?.agents ?? [])
+        .map(({ agent, machine, version }) => ({
+          agent,
+          machine,
+          version,
+          clockOffsetMs: service.clocks.offsetMs(agent),
+        }))
+        .sort((a, b) => (a.agent < b.agent ? -1 : 1)),
+    async health() {
+      const answers = await Promise.race([
+        history.ping().then(
+          () => true,
+          (error: unknown) => {
+            // A store behind a buffer says so itself.
+            if (history.pending === undefined)
+              service.publisher.trouble(`the history: ${errorText(error)}`);
+            return false;
+          },
+        ),
+        after(PING_MS),
+      ]);
+      return healthOf({
+        noRoom: service.data.says,
+        answers,
+        waiting: history.pending ?? null,
+        broker: service.bus?.broker ?? "none",
+      });
     },
   };
+}
+
+function after(ms: number): Promise<false> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(false), ms).unref();
+  });
 }
 
 function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {

@@ -6,18 +6,28 @@ import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
-import type { Incident } from "../../model/incident.ts";
+import { errorText } from "../../base/errors.ts";
+import { cutText } from "../../base/text.ts";
+import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
+import {
+  answerJob,
+  answerText,
+  nameOf,
+  type Question,
+  readAnswer,
+} from "./microbatches/requests.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
-import type { ActionsConfig } from "./actions/types.ts";
+import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import type { RetentionConfig } from "./config.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -35,6 +45,7 @@ import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
+import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
 import { calibrated } from "./site/calibrate.ts";
 import { judgementsOf, type Judged } from "./site/how-right.ts";
@@ -59,6 +70,7 @@ export interface ServiceOptions {
   readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
+  readonly retention: RetentionConfig;
   /** Whether it learns what is normal from logs of jobs that ended well. */
   readonly learnsLogs: boolean;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
@@ -82,9 +94,10 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
 const ROOM_MS = 10_000;
-const PRUNE_MS = 24 * 3600_000;
+const RETENTION_MS = 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
+const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
 const MOST_NAMES = 10_000;
@@ -123,6 +136,8 @@ export class Service {
   readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
+  /** By incident: the lines that are in the log. */
+  readonly #logged = new Map<string, ReadonlySet<string>>();
   #bus: AgentBus | null = null;
   #isClosed = false;
 
@@ -164,6 +179,7 @@ export class Service {
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
+      asked: (job, text) => answerText(this.microBatches, job, text),
       announced: (job) => {
         if (!this.#isClosed) void this.#leases.claim(job);
       },
@@ -173,12 +189,13 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, newId, log } = this.options;
-    const { hooks, drivers = {} } = this.options.actions;
+    const { hooks, drivers = {}, dryRun } = this.options.actions;
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
-      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
+      // Micro-batches need neither.
+      canRun: !dryRun || hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
@@ -279,12 +296,13 @@ export class Service {
           `job ${job}: from iteration ${iteration} ${shareWords(counts)} micro-batches would suit: ${why}`,
         ),
       permission: (job) => {
-        const leased = this.jobs.get(job);
-        // A service that has just been started does not know yet what was approved.
-        if (!leased && actions.microBatches !== "automatic") return "as-before";
-        const isAllowed =
-          actions.microBatches === "automatic" || leased!.records.some(isRebalancedBy);
-        if (!isAllowed) return "even";
+        if (!sharesFollowTimes(actions)) {
+          const leased = this.jobs.get(job);
+          // A service that has just been started does not know yet what was approved.
+          if (!leased) return "as-before";
+          const run = leased.run?.run ?? leased.saved.run;
+          if (!leased.records.some((one) => one.run === run && isRebalancedBy(one))) return "even";
+        }
         return this.actionsSwitch.state.isOn ? "best" : "as-before";
       },
       onGiven: (job, counts) =>
@@ -330,6 +348,18 @@ export class Service {
     });
   }
 
+  /** What a job asks about its micro-batches: the service that watches it answers, whichever was asked. */
+  async askShares(job: string, question: Question): Promise<unknown> {
+    const askWatcher = this.#bus?.askWatcher;
+    if (!askWatcher || this.jobs.has(job)) return answerJob(this.microBatches, job, question, null);
+    const text = await askWatcher(nameOf(job, "job"), JSON.stringify(question), WATCHER_MS).catch(
+      (error: unknown): never => {
+        throw new Refusal(503, `no service watches job ${job} at the moment: ${errorText(error)}`);
+      },
+    );
+    return readAnswer(text);
+  }
+
   /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */
   async #incidents(job?: string): Promise<readonly Incident[]> {
     const query = job === undefined ? {} : { job };
@@ -372,7 +402,9 @@ export class Service {
     every(TICK_MS, () => this.tick());
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
-    every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    // Also soon after the start: a service that is restarted every day must forget, too.
+    void this.#forget();
+    every(RETENTION_MS, () => void this.#forget());
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
     every(ROOM_MS, () => void this.#refreshWorkflow());
@@ -380,11 +412,19 @@ export class Service {
     this.temperatures.start();
   }
 
+  /** Removes what is older or larger than the configuration allows. */
+  async #forget(): Promise<void> {
+    const { retention, history, nowMs, log } = this.options;
+    await forgetHistory(history, retention, nowMs(), this.publisher.trouble);
+    const removed = await this.data.forget(retention, nowMs());
+    if (removed > 0) log(`evidence of ${removed} incidents was removed: see retention`);
+  }
+
   /** Looks at what only time shows: silence, iterations that do not complete. */
   tick(): void {
     const nowMs = this.options.nowMs();
     for (const leased of this.jobs.values()) {
-      leased.rebalanced(this.microBatches.isUneven(leased.job));
+      leased.rebalanced(this.microBatches.unevenShares(leased.job));
       leased.tick();
       if (this.#learning && leased.run && leased.hasEndedWell)
         void this.#learning.ended(leased.run);
@@ -596,6 +636,15 @@ export class Service {
     if (machines.length > 0) this.machines?.request(id, [...new Set(machines)], onsetMs, suspects);
   }
 
+  /** What was not said of it before. */
+  #log(incident: string, lines: readonly string[]): void {
+    const before = this.#logged.get(incident);
+    for (const line of lines) if (!before?.has(line)) this.options.log(line);
+    this.#logged.delete(incident);
+    this.#logged.set(incident, new Set(lines));
+    if (this.#logged.size > MOST_LOOKED_AT) this.#logged.delete([...this.#logged.keys()][0]!);
+  }
+
   #changed(incident: Incident): void {
     const { id, revision, state, verdict, changedMs, onsetMs, summary } = incident;
     if (revision === 1) this.figures.incidents++;
@@ -603,15 +652,23 @@ export class Service {
       this.figures.verdictSeconds.push((changedMs - onsetMs) / 1000);
       if (this.figures.verdictSeconds.length > VERDICTS_KEPT) this.figures.verdictSeconds.shift();
     }
-    this.options.log(`incident ${id} is ${state}: ${summary}`);
+    this.#log(id, [
+      `incident ${id} is ${state}: ${summary}`,
+      ...incident.actions.map(
+        (one) => `incident ${id}: ${one.do} ${one.target} is ${one.state}${outcomeWords(one)}`,
+      ),
+    ]);
     this.publisher.publish({ type: "incident", incident });
   }
 }
 
-/** An open incident because of which somebody let micro-batches be shared out by speed. */
-function isRebalancedBy({ state, actions }: Incident): boolean {
-  const isOpen = state !== "resolved";
-  return isOpen && actions.some((one) => one.do === "micro-batches" && one.state === "done");
+/** Because of it somebody let micro-batches be shared out by speed: that holds until the run ends, or it is undone. */
+function isRebalancedBy({ actions }: Incident): boolean {
+  return actions.some((one) => one.do === "micro-batches" && one.state === "done");
+}
+
+function outcomeWords({ outcome }: IncidentAction): string {
+  return outcome === "" ? "" : `: ${cutText(outcome, 200)}`;
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

@@ -1,9 +1,10 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Question } from "./microbatches/requests.ts";
+import type { Health } from "./health.ts";
 import type { Digest } from "../../model/digest.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import type { Handling, Mute } from "../../model/handling.ts";
-import type { Jobs } from "./microbatches/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
@@ -109,6 +110,14 @@ export interface ServiceStats {
   readonly leases: number;
 }
 
+export interface AgentView {
+  readonly agent: string;
+  readonly machine: string;
+  readonly version: string;
+  /** Its clock less the service's; 0 where it is right. */
+  readonly clockOffsetMs: number;
+}
+
 /** Whether actions are run at all. */
 export interface SwitchState {
   readonly isOn: boolean;
@@ -124,10 +133,15 @@ export interface ServiceView {
   jobs(): readonly JobView[];
   job(job: string): JobView | null;
   ranks(job: string): RankColumns | null;
-  /** Recent ones, from memory; older ones from the history. */
+  /** Recent ones, from memory; older ones, and those of an earlier run, from the history. */
   iterations(
     job: string,
-    query: { readonly fromMs?: number; readonly toMs?: number; readonly most: number },
+    query: {
+      readonly fromMs?: number;
+      readonly toMs?: number;
+      readonly most: number;
+      readonly run?: string;
+    },
   ): Promise<IterationRows | null>;
   incidents(query: {
     readonly job?: string;
@@ -177,15 +191,15 @@ export interface ServiceView {
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;
-  /** Of jobs that ask how many micro-batches each replica takes. */
-  readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
+  /** What a job wants to know of its micro-batches, or says of them; rejects with Refusal. */
+  askShares(job: string, question: Question): Promise<unknown>;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   stats(): ServiceStats;
-  /** What the service does without, and works on; null for nothing. */
-  degraded(): string | null;
-  /** null when all is well, else what is not: for /healthz. */
-  trouble(): Promise<string | null>;
+  /** Agents that are connected, by name. */
+  agents(): readonly AgentView[];
+  /** For /healthz. */
+  health(): Promise<Health>;
 }
 
 /** A job that can be broken to see it being found: of the demonstration, absent elsewhere. */

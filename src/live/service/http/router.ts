@@ -141,13 +141,18 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
       });
     },
     "/healthz": async () => {
-      const trouble = await inTime(view.trouble(), HEALTH_MS).catch((error: unknown) =>
-        error instanceof Refusal ? error.message : "the service cannot determine its health",
-      );
-      if (trouble !== null) return errorAnswer(new Refusal(503, trouble), false);
-      const degraded = view.degraded();
-      const health = { status: "ok", ...(degraded === null ? {} : { degraded }) };
-      return new Response(jsonText(health), { headers: JSON_TYPE });
+      const found = await inTime(view.health(), HEALTH_MS).catch((error: unknown) => {
+        if (error instanceof Refusal) throw error;
+        throw new Refusal(503, "the service cannot determine its health");
+      });
+      const { error, degraded, store, broker } = found;
+      const about = { store, broker, version: served.version, nowMs: served.nowMs() };
+      const health =
+        error === null
+          ? { status: "ok", ...(degraded === null ? {} : { degraded }), ...about }
+          : { error, ...about };
+      const status = error === null ? 200 : 503;
+      return new Response(jsonText(health), { status, headers: JSON_TYPE });
     },
     "/metrics": () => {
       const { user, system } = process.cpuUsage();

@@ -1,7 +1,6 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
-import { answerPlan, answerReport } from "../microbatches/requests.ts";
 import { NAME } from "../../wire/messages.ts";
 import {
   type DemoControl,
@@ -57,6 +56,7 @@ const ITERATIONS_QUERY = {
   from: moment("ended at or after"),
   to: moment("ended at or before"),
   most: whole("thinned out to at most so many; 2000 by default", MOST_ITERATIONS),
+  run: text("of this run; of the present one by default"),
 };
 const INCIDENTS_QUERY = {
   job: name("of this job"),
@@ -116,6 +116,44 @@ const own = (
   errors: readonly number[] = [],
 ): Route => ({ method: "get", path, needs, summary, query: {}, answers, errors, answer: null });
 
+/** What jobs ask and report; all that `plan serve` has. */
+export const SHARE_ROUTES: readonly Route[] = [
+  {
+    method: "get",
+    path: "/v1/jobs/:job/plan",
+    needs: "agent",
+    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
+    query: PLAN_QUERY,
+    answers: { schema: "MicroBatchPlan" },
+    errors: [409, 429, 503],
+    answer: ({ view, param, request }) =>
+      view.askShares(param("job"), {
+        ask: "plan",
+        query: (request.url ?? "").split("?")[1] ?? "",
+      }),
+  },
+  {
+    method: "post",
+    path: "/v1/jobs/:job/iterations",
+    needs: "agent",
+    summary:
+      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
+    query: {},
+    body: "MicroBatchReport",
+    answers: { schema: "MicroBatchReported" },
+    errors: [408, 409, 413, 415, 429],
+    answer: async ({ view, param, body }) =>
+      view.askShares(param("job"), { ask: "report", body: await body() }),
+  },
+  {
+    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
+      ask.view.askShares(jobOf(ask), { ask: "state" }),
+    ),
+    path: "/v1/jobs/:job",
+    errors: [404],
+  },
+];
+
 export const ROUTES: readonly Route[] = [
   own("/", "nothing", { type: "text/html" }, "The page"),
   own(
@@ -134,6 +172,13 @@ export const ROUTES: readonly Route[] = [
     { type: "text/event-stream" },
     "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader continues where it stopped",
     [503],
+  ),
+  get(
+    "/agents",
+    "Agents",
+    "Agents that are connected, with their versions and clocks",
+    {},
+    ({ view }) => ({ agents: view.agents() }),
   ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
@@ -157,8 +202,9 @@ export const ROUTES: readonly Route[] = [
     "Iteration times of a job, ascending",
     ITERATIONS_QUERY,
     async (ask) => {
-      const { from, to, most } = readQuery(ask.request.url ?? "", ITERATIONS_QUERY);
+      const { from, to, most, run } = readQuery(ask.request.url ?? "", ITERATIONS_QUERY);
       const rows = await ask.view.iterations(jobOf(ask), {
+        ...(run === undefined ? {} : { run }),
         ...(from === undefined ? {} : { fromMs: from }),
         ...(to === undefined ? {} : { toMs: to }),
         most: most ?? 2000,
@@ -264,38 +310,7 @@ export const ROUTES: readonly Route[] = [
   ),
   switchRoute(false),
   switchRoute(true),
-  // What jobs ask and report, at the paths of `plan serve`.
-  {
-    method: "get",
-    path: "/v1/jobs/:job/plan",
-    needs: "agent",
-    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
-    query: PLAN_QUERY,
-    answers: { schema: "MicroBatchPlan" },
-    errors: [409, 429],
-    answer: ({ view, param, request }) =>
-      answerPlan(view.microBatches, param("job"), (request.url ?? "").split("?")[1] ?? "", null),
-  },
-  {
-    method: "post",
-    path: "/v1/jobs/:job/iterations",
-    needs: "agent",
-    summary:
-      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
-    query: {},
-    body: "MicroBatchReport",
-    answers: { schema: "MicroBatchReported" },
-    errors: [408, 409, 413, 415, 429],
-    answer: async ({ view, param, body }) =>
-      answerReport(view.microBatches, param("job"), await body(), null),
-  },
-  {
-    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
-      ask.view.microBatches.state(jobOf(ask)),
-    ),
-    path: "/v1/jobs/:job",
-    errors: [404],
-  },
+  ...SHARE_ROUTES,
 ];
 
 function switchRoute(isOn: boolean): Route {

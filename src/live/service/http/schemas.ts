@@ -5,7 +5,15 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+import type {
+  AgentView,
+  DemoFault,
+  DemoState,
+  GroupView,
+  JobView,
+  LiveEvent,
+  SwitchState,
+} from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
@@ -97,6 +105,48 @@ export const incident: z.ZodType<Incident> = z.object({
   ranks: z.array(z.number()),
   wastedGpuMs: z.number(),
   actions: z.array(action),
+});
+
+/** What receivers of alerts get (alerts/alert-text.ts). */
+const alertWebhook = z.object({
+  event: z.enum(["confirmed", "resolved", "relapsed"]),
+  severity: z.enum(["critical", "warning"]).describe("critical for hangs and crashes"),
+  url: z.string().nullable().describe("the incident's page; null without alerts.externalUrl"),
+  isCut: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      "findings, inputs and victims of the verdict are left out, because they were too long",
+    ),
+  incident,
+});
+
+/** What the webhook driver sends (actions/drivers/webhook.ts). */
+const actionWebhook = z.object({
+  verb: z.enum(["run", "undo"]),
+  do: z.string().describe("replace-machine, restart-job, …"),
+  target: z.string(),
+  job: z.string(),
+  run: z.string(),
+  incident: z.string(),
+  action: z.string().describe("its id"),
+  reason: z.string(),
+  machines: texts,
+  exclude: texts.describe("machines to start without"),
+  replacement: z.string().nullable().describe("the spare, where one is configured"),
+  swaps: z.array(z.unknown()).describe("pairs of ranks that change places"),
+  placement: z.unknown().describe("ranks on machines, for launchers; or null"),
+  counts: z.unknown().describe("micro-batches of each replica, or null"),
+  weights: z.unknown().describe("weights of their gradients, or null"),
+  rank: z.unknown().describe("or null"),
+  cause: z.unknown().describe("or null"),
+});
+
+const agentView: z.ZodType<AgentView> = z.object({
+  agent: z.string(),
+  machine: z.string(),
+  version: z.string(),
+  clockOffsetMs: z.number().describe("its clock less the service's; 0 where it is right"),
 });
 
 const offender: z.ZodType<Offender> = z.object({
@@ -231,7 +281,9 @@ const microBatches: z.ZodType<JobState> = z.object({
   lastIteration: z.number().nullable(),
   reportedCounts: counts.nullable(),
   secondsPerMicroBatch: z.array(z.number()).nullable(),
-  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  candidate: z
+    .object({ counts, watched: z.number(), savedS: z.number(), neededS: z.number() })
+    .nullable(),
   remark: z.string().nullable(),
   changes: z.array(
     z.object({
@@ -266,6 +318,9 @@ export const SCHEMAS = {
   Picture: picture,
   Offenders: z.object({ offenders: z.array(offender) }),
   Audit: z.object({ audit: z.array(auditRow) }),
+  Agents: z.object({ agents: z.array(agentView) }),
+  AlertWebhook: alertWebhook,
+  ActionWebhook: actionWebhook,
   Handling: handling,
   Handlings: z.object({ handlings: z.array(handling) }),
   HandlingBody: handlingBody,
@@ -298,6 +353,12 @@ export const SCHEMAS = {
       .string()
       .exactOptional()
       .describe("what the service does without, such as a full disk"),
+    store: z.enum(["ok", "full", "away"]).describe("the history"),
+    broker: z
+      .enum(["ok", "away", "none"])
+      .describe("NATS; none where agents connect to the service itself"),
+    version: z.string(),
+    nowMs: ms,
   }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;

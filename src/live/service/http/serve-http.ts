@@ -19,7 +19,7 @@ import { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { countRequests } from "./metrics.ts";
 import { BARE_POLICY, readPage, WEB_FOLDER } from "./page.ts";
 import { makeRouter } from "./router.ts";
-import { demoRoutes, ROUTES } from "./routes.ts";
+import { demoRoutes, type Route, ROUTES, SHARE_ROUTES } from "./routes.ts";
 
 export interface ServeHttpOptions {
   readonly view: ServiceView;
@@ -55,6 +55,28 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 };
 
 export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
+  return await serveRoutes(
+    options,
+    options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,
+  );
+}
+
+interface ServeSharesOptions extends Pick<
+  ServeHttpOptions,
+  "auth" | "host" | "port" | "nowMs" | "limits"
+> {
+  readonly ask: ServiceView["askShares"];
+}
+
+/** Nothing but what jobs ask for their micro-batches. */
+export async function serveShares({ ask, ...options }: ServeSharesOptions): Promise<HttpSide> {
+  // As much of the view as its routes use.
+  const view = { askShares: ask, listen: () => () => undefined } as Partial<ServiceView>;
+  const rest = { view: view as ServiceView, tls: null, version: "", log: () => undefined };
+  return await serveRoutes({ ...options, ...rest }, SHARE_ROUTES);
+}
+
+async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]): Promise<HttpSide> {
   const { view, auth, host, port, tls, version } = options;
   const limits: HttpLimits = { ...HTTP_LIMITS, ...options.limits };
   const server = makeServer(tls, limits);
@@ -75,7 +97,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
     auth,
     limits,
     version,
-    routes: options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,
+    routes,
     page: readPage(options.webFolder ?? WEB_FOLDER),
     streams,
     requests,
