@@ -2,7 +2,7 @@
  * A rehearsed month at one site: 200 incidents of 30 jobs on 12 machines, three of which break again and again. The first
  * hundred are judged by people who are wrong once in twenty; the other hundred are of jobs that nobody learnt from.
  *
- *   node --import tsx eval/site-month.ts [--seeds 3] [--quick]
+ *   node --import tsx eval/site-month.ts [--seeds 3] [--incidents 200] [--quick]
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,6 @@ import { diagnose } from "../src/pipeline/diagnose.ts";
 import { logKnowledge, recordOfLine } from "../src/pipeline/logs.ts";
 import { FAMILIES, siteIncident, type SiteIncident } from "./site/incidents.ts";
 
-const INCIDENTS = 200;
 const MISTAKES = 0.05;
 const ENV = { signal: new AbortController().signal, progress: () => undefined };
 
@@ -42,9 +41,18 @@ interface Answered {
   readonly isRight: boolean;
 }
 
+let last: {
+  readonly key: string;
+  readonly known: Awaited<ReturnType<typeof logKnowledge>>;
+} | null = null;
 const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "3" }, quick: { type: "boolean", default: false } },
+  options: {
+    seeds: { type: "string", default: "3" },
+    incidents: { type: "string", default: "200" },
+    quick: { type: "boolean", default: false },
+  },
 });
+const INCIDENTS = Number(values.incidents);
 const seeds = values.quick ? 1 : Number(values.seeds);
 const arms = new Map<string, Answered[]>([
   ["nothing learnt", []],
@@ -105,10 +113,6 @@ async function answer(incident: SiteIncident, known: Knowledge): Promise<Verdict
   return calibrated(verdict, known.judgements);
 }
 
-let last: {
-  readonly key: string;
-  readonly known: Awaited<ReturnType<typeof logKnowledge>>;
-} | null = null;
 async function knowledgeOf(store: LogStore): ReturnType<typeof logKnowledge> {
   const key = JSON.stringify([store.records.map(({ id }) => id), store.votes]);
   if (last?.key !== key) last = { key, known: await logKnowledge({ store }, ENV) };
@@ -187,11 +191,14 @@ function isRight({ truth, machines }: SiteIncident, { suspects: [first] }: Verdi
 function print(): void {
   const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
   const rate = (list: readonly Answered[]): string => {
+    if (list.length === 0) return "–";
     const right = list.filter((one) => one.isRight).length;
     const [low, high] = wilson(right, list.length);
     return `${right} of ${list.length}, ${percent(right / list.length)} (${percent(low)} to ${percent(high)})`;
   };
-  console.log(`seeds 1 to ${seeds}; 100 judged incidents each, 100 of other jobs asked\n`);
+  console.log(
+    `seeds 1 to ${seeds}; ${INCIDENTS / 2} judged incidents each, ${INCIDENTS / 2} of other jobs asked\n`,
+  );
   console.log(
     "| | first suspect right, of all | right, of those with a suspect | Brier | calibration error |",
   );

@@ -10,10 +10,10 @@ import { runSimulation } from "../../src/simulate/run.ts";
 
 const MACHINES = 12;
 const JOBS = 30;
-/** Tensor-parallel groups of four span two machines: without their dumps either may be the culprit's. */
-const GPUS_EACH = 2;
-const TENSOR = 4;
-const MACHINES_EACH = 4;
+/** Tensor-parallel groups span two machines: without their dumps either may be the culprit's. */
+const GPUS_EACH = 1;
+const TENSOR = 2;
+const MACHINES_EACH = 8;
 /** Machines that break again and again, and the share of machine faults that are theirs. */
 const CHRONIC = [2, 5, 9];
 const CHRONIC_SHARE = 0.55;
@@ -46,10 +46,10 @@ const SITE_LINES: readonly { readonly text: string; readonly cause: Cause }[] = 
   },
   { text: "quotad: allocation 4411 was reclaimed by a higher priority tenant", cause: "scheduler" },
 ];
-/** The library takes it for the GPU; here it has always been team A's kernel. */
+/** The library takes it for the program's fault; here it has always been a GPU's. */
 const FALSE_FRIEND = {
   text: "NVRM: Xid (PCI:0000:3b:00): 13, pid=4242, Graphics Exception: ESR 0x505730=0x10009",
-  cause: "user-program",
+  cause: "gpu-error",
 } as const;
 const KNOWN_LINES: readonly { readonly text: string; readonly cause: Cause }[] = [
   {
@@ -115,7 +115,7 @@ function simulateInto(
   const isSlow = family === "slow";
   const words =
     cause === "network-slow"
-      ? `network-slow:link=${rank}-${(rank + TENSOR) % (2 * TENSOR)}:from=8:severity=4`
+      ? `network-slow:link=${rank}-${(rank + MACHINES_EACH / 2) % MACHINES_EACH}:from=8:severity=4`
       : `${cause}:rank=${rank}:from=${isSlow ? 8 : 4}${isSlow ? `:severity=${(1.3 + random()).toFixed(2)}` : ""}`;
   const spec = completeSpec({
     gpus: GPUS_EACH * MACHINES_EACH,
@@ -146,7 +146,7 @@ function writeLogs(folder: string, random: Random, place: number, line: string):
   const stamp = (s: number): string =>
     new Date(atMs + 1000 * s).toISOString().slice(0, 19).replace("T", " ");
   const rank = GPUS_EACH * place;
-  for (let r = 0; r < GPUS_EACH * MACHINES_EACH; r += 2) {
+  for (let r = 0; r < GPUS_EACH * MACHINES_EACH; r++) {
     const lines = Array.from(
       { length: 20 },
       (_, i) => `${stamp(i)} [rank${r}] iteration ${i + 1} loss ${(4 - i / 20).toFixed(3)}`,
