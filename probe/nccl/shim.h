@@ -30,7 +30,7 @@ typedef struct {
   bool isOff;           /* FAULTLINE_SHIM=0 */
   bool besidesPlugin;   /* FAULTLINE_SHIM=always */
   bool withEvents;      /* unless FAULTLINE_EVENTS=0 */
-  unsigned kernelEvery; /* FAULTLINE_KERNELS: 0 none, 1 all, N about one in N */
+  unsigned kernelEvery; /* FAULTLINE_KERNELS: 0 none, 1 all, N about one in N; 32 */
 } FlSettings;
 const FlSettings *fl_settings(void);
 

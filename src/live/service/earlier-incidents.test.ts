@@ -39,7 +39,9 @@ describe("earlier incidents of machines", () => {
       incident,
     });
     const said = [wrong("over", "a"), wrong("open", "b")];
-    expect([...(await earlierIncidents(known, 0, said))].sort()).toEqual([
+    expect(
+      [...(await earlierIncidents(known, 0, said))].sort(([a], [b]) => (a < b ? -1 : 1)),
+    ).toEqual([
       ["a", 1],
       ["b", 1],
       ["c", 1],
