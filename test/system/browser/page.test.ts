@@ -153,10 +153,12 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
 
   /** Until all is there and nothing moves. */
   async function settled(page: Page): Promise<void> {
-    await page.waitForFunction(
-      `document.querySelector("main :is(h1, h2, p)") !== null && document.querySelector(".loading") === null &&
-        document.getAnimations().every(({ playState, effect }) => playState !== "running" || effect?.getTiming().iterations === Infinity)`,
-    );
+    // Not by waitForFunction: what it does again and again, the page's Content Security Policy forbids.
+    const isThere = `document.querySelector("main :is(h1, h2, p)") !== null && document.querySelector(".loading") === null &&
+      document.getAnimations().every(({ playState, effect }) => playState !== "running" || effect?.getTiming().iterations === Infinity)`;
+    await expect
+      .poll(() => page.evaluate<boolean>(isThere), { timeout: 10_000, interval: 50 })
+      .toBe(true);
     await page.evaluate(
       `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0)))))`,
     );
