@@ -401,8 +401,8 @@ describe.skipIf(!canBuild)(`matrix products${whyNot}`, () => {
     expect(records[0]!.e).not.toBe(records[4]!.e);
   });
 
-  it("are passed on and nothing else where nobody asked for them", async () => {
-    const { said, rings } = await run(["products"]);
+  it("are passed on and nothing else where nobody wants them", async () => {
+    const { said, rings } = await run(["products"], { FAULTLINE_KERNELS: "0" });
     expect(said).toEqual({ differ: 0, results: 0, failed: 13, calls: 5 });
     expect(rings).toEqual([]);
   });
