@@ -186,7 +186,10 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       for (const [patterns, expected] of [
         [["team-a-*"], ["i1"]],
         [["team-a?"], ["i2"]],
-        [["team?a*", "nobody"], ["i1", "i2", "i3"]],
+        [
+          ["team?a*", "nobody"],
+          ["i1", "i2", "i3"],
+        ],
         [["*"], ["i1", "i2", "i3"]],
         [["team-a"], []],
         [["team-a.*"], []],

@@ -278,7 +278,9 @@ describe("the description", () => {
         if (schema === undefined) continue;
         const sent = path.startsWith("/v1/")
           ? { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] }
-          : { verb: "approve", dryRun: false };
+          : path.endsWith("/links")
+            ? { days: 2 }
+            : { verb: "approve", dryRun: false };
         const init = method === "post" ? post(sent) : {};
         const [got, answer] = await json(url + where, init);
         expect([where, got]).toEqual([where, 200]);

@@ -1,5 +1,6 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import { errorText } from "../../base/errors.ts";
+import { fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Service } from "./service.ts";
@@ -75,11 +76,12 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const stored = await history.incidents(query).catch(() => []);
       const latest = stored.map((one) => known(one.id) ?? one);
       const ids = new Set(latest.map(({ id }) => id));
-      const { job, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
+      const { job, jobs, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
       const missing = openOnes().filter(
         (one) =>
           !ids.has(one.id) &&
           (job === undefined || one.job === job) &&
+          (jobs === undefined || fitsAny(one.job, jobs)) &&
           one.openedMs >= sinceMs &&
           (machine === undefined || one.machines.includes(machine)),
       );
@@ -96,8 +98,14 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
-    offenders: (sinceMs, most) => history.offenders(sinceMs, most),
+    offenders: (sinceMs, most, jobs) => history.offenders(sinceMs, most, jobs),
     audit: (query) => history.audit(query),
+    note: (...row) =>
+      service.note(...row).catch((error: unknown) => {
+        service.publisher.trouble(`the audit trail: ${errorText(error)}`);
+        throw new Refusal(503, "the audit trail cannot be written at the moment");
+      }),
+    links: service.links,
     async act(id, action, verb, who, dryRun) {
       const found = earlier(id) ?? (await incident(id));
       if (!found) throw new Refusal(404, "there is no such incident");
@@ -143,12 +151,13 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         historyPending:
           (history.pending ?? 0) + writers.reduce((sum, { unsaved }) => sum + unsaved, 0),
         historyFailures: history.failures ?? 0,
-        alertsSent: writers.reduce((sum, { alerts }) => sum + alerts.sent, 0),
-        alertFailures: writers.reduce((sum, { alerts }) => sum + alerts.failures, 0),
+        alertsSent: writers.reduce((sum, { alertsSent }) => sum + alertsSent, 0),
+        alertFailures: writers.reduce((sum, one) => sum + one.alertFailures, 0),
         leases: jobs.length,
       };
     },
-    degraded: () => service.data.says,
+    degraded: () =>
+      [service.data.says, service.configSays].filter((said) => said !== null).join("; ") || null,
     async trouble() {
       // A full disk is no reason to end the service: what is not written lives in its memory.
       if (service.data.says !== null) return null;

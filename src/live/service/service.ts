@@ -12,9 +12,10 @@ import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/tra
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
-import { writeAudit } from "./actions/run-action.ts";
+import { type AuditWord, writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
 import type { ActionsConfig } from "./actions/types.ts";
+import { Links } from "./access/links.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
@@ -69,6 +70,11 @@ export interface ServiceOptions {
   log(this: void, line: string): void;
 }
 
+interface LiveOptions {
+  alerts: AlertsConfig;
+  readonly actions: ActionsConfig;
+}
+
 const TICK_MS = 250;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
@@ -87,6 +93,7 @@ export class Service {
   readonly actionsSwitch: ActionsSwitch;
   /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
   readonly microBatches: Jobs;
+  readonly links: Links;
   readonly machines: LeasedMachineComparison | null;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
@@ -109,12 +116,17 @@ export class Service {
   readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
+  /** What can change while it runs. */
+  readonly #live: LiveOptions;
+  /** What is wrong with the configuration file; null while it is in force. */
+  configSays: string | null = null;
   #bus: AgentBus | null = null;
   #isClosed = false;
 
   constructor(options: ServiceOptions) {
     this.options = options;
     const { history, nowMs } = options;
+    this.#live = { alerts: options.alerts, actions: { ...options.actions } };
     this.publisher = new Publisher(nowMs, options.log);
     const { trouble } = this.publisher;
     this.#historyWriter = new JobHistoryWriter(history, trouble);
@@ -130,6 +142,11 @@ export class Service {
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
+    this.links = new Links({
+      read: (key) => within(history.document(key), AUDIT_MS),
+      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      nowMs,
+    });
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -154,25 +171,32 @@ export class Service {
     };
   }
 
-  #openSwitch(): ActionsSwitch {
-    const { history, nowMs, newId, log } = this.options;
-    const { hooks, drivers = {} } = this.options.actions;
+  /** A row of the audit trail that is about no action. */
+  async note(who: string, what: AuditWord, incident: string, detail: string): Promise<void> {
+    const { history, nowMs, newId } = this.options;
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
+    await writeAudit({ audit, newId, nowMs }, who, what, incident, "", detail);
+  }
+
+  #openSwitch(): ActionsSwitch {
+    const { history, nowMs, log } = this.options;
+    const { hooks, drivers = {} } = this.options.actions;
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
       canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
-      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      audit: (who, what, detail) => this.note(who, what, "", detail),
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
     });
   }
 
   #openMicroBatches(): Jobs {
-    const { nowMs, log, actions } = this.options;
+    const { nowMs, log } = this.options;
+    const { actions } = this.#live;
     return makeJobs({
       nowMs,
       onChange: ({ job, iteration, counts, why }) =>
@@ -195,7 +219,7 @@ export class Service {
 
   #openActions(): Actions {
     const { history, nowMs, newId, log, fetch, environment } = this.options;
-    return makeActions(this.options.actions, {
+    return makeActions(this.#live.actions, {
       nowMs,
       fetch,
       newId,
@@ -242,6 +266,19 @@ export class Service {
     const own = here.filter((one) => job === undefined || one.job === job);
     const ids = new Set(own.map(({ id }) => id));
     return [...own, ...stored.filter(({ id }) => !ids.has(id))];
+  }
+
+  /** Other receivers of alerts, and other limits of actions, from now on. */
+  async reconfigure({ alerts, actions }: LiveOptions): Promise<void> {
+    // Everything that reads them has this very object.
+    Object.assign(this.#live.actions, actions);
+    if (JSON.stringify(alerts) === JSON.stringify(this.#live.alerts)) return;
+    this.#live.alerts = alerts;
+    const jobs = [...this.jobs.values()].map((leased) =>
+      leased.writer.alertThrough(alerts, () => leased.records),
+    );
+    const { machines } = this;
+    await Promise.all([...jobs, machines?.writer?.alertThrough(alerts, () => machines.shown)]);
   }
 
   /** The jobs that it watches, by name. */
@@ -426,10 +463,13 @@ export class Service {
 
   /** What writing incidents down needs. */
   #writing() {
-    const { history, alerts, nowMs, log, fetch } = this.options;
+    const { history, nowMs, log, fetch } = this.options;
+    const live = this.#live;
     return {
       history,
-      alerts,
+      get alerts() {
+        return live.alerts;
+      },
       alertsEnv: {
         nowMs,
         fetch,

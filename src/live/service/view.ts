@@ -1,5 +1,7 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
-import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { AuditQuery, AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { Links } from "./access/links.ts";
+import type { AuditWord } from "./actions/run-action.ts";
 import type { Jobs } from "./microbatches/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
@@ -124,6 +126,8 @@ export interface ServiceView {
   ): Promise<IterationRows | null>;
   incidents(query: {
     readonly job?: string;
+    /** Of jobs whose names fit one of these patterns. */
+    readonly jobs?: readonly string[];
     readonly open?: boolean;
     readonly sinceMs?: number;
     readonly machine?: string;
@@ -135,11 +139,12 @@ export interface ServiceView {
   picture(id: string): Promise<IncidentPicture | null>;
   /** The report of the evidence of a job that stood still or died, one HTML file; null where there is none. */
   report(id: string): Promise<string | null>;
-  offenders(sinceMs: number, most: number): Promise<readonly Offender[]>;
-  audit(query: {
-    readonly incident?: string;
-    readonly most?: number;
-  }): Promise<readonly AuditRow[]>;
+  offenders(sinceMs: number, most: number, jobs?: readonly string[]): Promise<readonly Offender[]>;
+  audit(query: AuditQuery): Promise<readonly AuditRow[]>;
+  /** Puts a row into the audit trail; rejects where it cannot be written. */
+  note(who: string, what: AuditWord, incident: string, detail: string): Promise<void>;
+  /** Read-only links to single incidents. */
+  readonly links: Pick<Links, "create" | "revoke" | "open">;
   /** Rejects with Refusal (status and message) where it cannot be. `dryRun`: say what would be run. */
   act(
     incident: string,
@@ -155,7 +160,8 @@ export interface ServiceView {
   readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
-  stats(): ServiceStats;
+  /** null where the caller sees a part of the service only. */
+  stats(): ServiceStats | null;
   /** What the service does without, and works on; null for nothing. */
   degraded(): string | null;
   /** null when all is well, else what is not: for /healthz. */

@@ -269,7 +269,9 @@ describe("names", () => {
 
   it("that a token is not for are refused", async () => {
     const heard = hear();
-    const { url } = await service(heard, { authorize: () => ({ name: "t", agent: "node-7" }) });
+    const { url } = await service(heard, {
+      authorize: () => ({ name: "t", agent: "node-7", jobs: null }),
+    });
     const { socket, closed } = await rude(url);
     socket.send(encodeHello(helloOf("node-1")));
     expect((await closed)[0]).toBe(4403);
@@ -324,7 +326,7 @@ describe("strangers", () => {
       mostAgents: 1,
       authorize: ({ headers }) =>
         headers.authorization === "Bearer good"
-          ? { name: "t", agent: null }
+          ? { name: "t", agent: null, jobs: null }
           : { status: 401, why: "no token" },
     });
     const statusOf = async (at: string, token: string): Promise<string> => {

@@ -30,7 +30,12 @@ export type AuditWord =
   | "refuse"
   | "recover"
   | "off"
-  | "on";
+  | "on"
+  | "sign-in"
+  | "sign-out"
+  | "link"
+  | "revoke-links"
+  | "reload";
 
 /** On whose word: a token's name, or the service itself. */
 export const SERVICE = "service";
