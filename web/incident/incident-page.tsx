@@ -18,6 +18,7 @@ import { spanWords } from "../shell/words.ts";
 import { Exports } from "./exports.tsx";
 import { Audit, History } from "./history.tsx";
 import { Searching } from "./searching.tsx";
+import { ShareLink } from "./share-link.tsx";
 import { usePicture } from "./use-picture.ts";
 import { Findings, Pictures, WhatToDo, WhoIsIt, Why } from "./sections.tsx";
 
@@ -97,6 +98,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
       )}
       <div class="line incident-bar">
         <Exports incident={incident} picture={picture.value} />
+        <ShareLink incident={incident} />
         <PriceControl />
       </div>
       <section class="section" aria-labelledby="history-title">

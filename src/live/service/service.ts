@@ -12,7 +12,7 @@ import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/tra
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
-import { type AuditWord, writeAudit } from "./actions/run-action.ts";
+import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import { Links } from "./access/links.ts";
@@ -36,7 +36,7 @@ import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
 import { validateGroup } from "./validate-group.ts";
-import { Refusal } from "./view.ts";
+import { type AuditWord, Refusal } from "./view.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };

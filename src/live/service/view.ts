@@ -1,7 +1,5 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditQuery, AuditRow, IterationRows, Offender } from "../../history/history.ts";
-import type { Links } from "./access/links.ts";
-import type { AuditWord } from "./actions/run-action.ts";
 import type { Jobs } from "./microbatches/jobs.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
@@ -115,6 +113,39 @@ export interface SwitchState {
 
 export type ActionVerb = "approve" | "dismiss" | "undo";
 
+/** What stands in the audit trail. */
+export type AuditWord =
+  | "propose"
+  | "approve"
+  | "dismiss"
+  | "dry-run"
+  | "run"
+  | "undo"
+  | "outcome"
+  | "refuse"
+  | "recover"
+  | "off"
+  | "on"
+  | "sign-in"
+  | "sign-out"
+  | "link"
+  | "revoke-links"
+  | "reload";
+
+/** Read-only links to single incidents (access/links.ts). */
+export interface LinksView {
+  create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }>;
+  /** All links of the incident that there are. */
+  revoke(incident: string): Promise<void>;
+  /** null for what is no link of ours, has expired, or was revoked. */
+  open(link: string): Promise<OpenLink | null>;
+}
+
+export interface OpenLink {
+  readonly incident: string;
+  readonly expiresMs: number;
+}
+
 export interface ServiceView {
   jobs(): readonly JobView[];
   job(job: string): JobView | null;
@@ -143,8 +174,7 @@ export interface ServiceView {
   audit(query: AuditQuery): Promise<readonly AuditRow[]>;
   /** Puts a row into the audit trail; rejects where it cannot be written. */
   note(who: string, what: AuditWord, incident: string, detail: string): Promise<void>;
-  /** Read-only links to single incidents. */
-  readonly links: Pick<Links, "create" | "revoke" | "open">;
+  readonly links: LinksView;
   /** Rejects with Refusal (status and message) where it cannot be. `dryRun`: say what would be run. */
   act(
     incident: string,

@@ -46,7 +46,9 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     job: (job) => (sees(job) ? view.job(job) : null),
     ranks: (job) => (sees(job) ? view.ranks(job) : null),
     iterations: async (job, query) => (sees(job) ? await view.iterations(job, query) : null),
-    incidents: (query) => view.incidents({ ...query, jobs: patterns }),
+    // The store picks them, so that `most` counts what is seen; nothing depends on it.
+    incidents: async (query) =>
+      (await view.incidents({ ...query, jobs: patterns })).filter(({ job }) => sees(job)),
     incident,
     incidentHistory: async (id) => ((await incident(id)) ? await view.incidentHistory(id) : []),
     picture: async (id) => ((await incident(id)) ? await view.picture(id) : null),

@@ -3,7 +3,7 @@
  * history, so that links outlive restarts and hold at every service that shares it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { Refusal } from "../view.ts";
+import { type LinksView, type OpenLink, Refusal } from "../view.ts";
 
 export interface LinkStore {
   /** Documents of the history; both reject where it is away. */
@@ -12,18 +12,13 @@ export interface LinkStore {
   nowMs(this: void): number;
 }
 
-export interface OpenLink {
-  readonly incident: string;
-  readonly expiresMs: number;
-}
-
 export const LINK_PREFIX = "fl1.";
 const KEY = "access/link-key";
 const REVOKED = "access/links-revoked/";
 /** The key is asked for again so often: two services may have made one at the same moment. */
 const KEY_MS = 10_000;
 
-export class Links {
+export class Links implements LinksView {
   readonly #store: LinkStore;
   #key: { readonly bytes: Buffer | null; readonly atMs: number } | null = null;
 
@@ -47,13 +42,11 @@ export class Links {
     return { link: `${body}.${signed(body, key).toString("base64url")}`, expiresMs };
   }
 
-  /** All links of the incident that there are. */
   async revoke(incident: string): Promise<void> {
     const { nowMs, write } = this.#store;
     await write(REVOKED + incident, { atMs: nowMs() });
   }
 
-  /** null for what is no link of ours, has expired, or was revoked. */
   async open(link: string): Promise<OpenLink | null> {
     const [, body, signature] = /^(fl1\.[\w-]{1,800})\.([\w-]{43})$/.exec(link) ?? [];
     const key = body === undefined ? null : await this.#readKey();

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../access/grants.ts";
 import { viewFor } from "../access/limited-view.ts";
-import { LINK_PREFIX, type OpenLink } from "../access/links.ts";
-import { Refusal, type ServiceView } from "../view.ts";
+import { LINK_PREFIX } from "../access/links.ts";
+import { type OpenLink, Refusal, type ServiceView } from "../view.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import type { Route } from "./routes.ts";
 
