@@ -33,13 +33,10 @@ export function fitsAny(name: string, patterns: readonly string[]): boolean {
 /** The same as one expression for databases, whose engine (RE2) takes linear time. No pattern fits nothing. */
 export function patternsExpression(patterns: readonly string[]): string {
   const parts = patterns.map((pattern) =>
-    [...pattern]
-      .map((sign) => (sign === "*" ? ".*" : sign === "?" ? "." : literal(sign)))
-      .join(""),
+    pattern.replace(/[^\w-]/gu, (sign) => {
+      if (sign === "*") return ".*";
+      return sign === "?" ? "." : `\\x{${sign.codePointAt(0)!.toString(16)}}`;
+    }),
   );
   return parts.length === 0 ? "^$^" : `^(?:${parts.join("|")})$`;
-}
-
-function literal(sign: string): string {
-  return /^[A-Za-z0-9_-]$/.test(sign) ? sign : `\\x{${sign.codePointAt(0)!.toString(16)}}`;
 }

@@ -166,6 +166,7 @@ export async function openService(
   return {
     async reload(next) {
       auth.reload(rulesOf(next));
+      for (const line of auth.says) log(line);
       signIn.reload(next.oidc);
       const changes = changesOf(running, next);
       const { tokens, oidc, publicRead, allowedHosts, alerts } = next;

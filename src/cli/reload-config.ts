@@ -46,12 +46,14 @@ function wordsOf({ live, restart }: Changes): string {
 /** Calls `reload` when the file is another one, and at SIGHUP. Returns how to stop. */
 export function watchConfig(file: string, reload: () => Promise<void>): () => void {
   let before: string | null = null;
-  const look = async (): Promise<void> => {
-    const now = await stat(file).then(
+  const stamp = (): Promise<string | null> =>
+    stat(file).then(
       ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
       // Being replaced: it is looked at again.
       () => null,
     );
+  const look = async (): Promise<void> => {
+    const now = await stamp();
     if (now === null || now === before) return;
     const isFirst = before === null;
     before = now;
@@ -59,7 +61,11 @@ export function watchConfig(file: string, reload: () => Promise<void>): () => vo
   };
   void look();
   const timer = setInterval(() => void look(), LOOK_MS).unref();
-  const hangUp = (): void => void reload();
+  const hangUp = (): void =>
+    void stamp().then((now) => {
+      before = now ?? before;
+      return reload();
+    });
   process.on("SIGHUP", hangUp);
   return () => {
     clearInterval(timer);

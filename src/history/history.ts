@@ -98,11 +98,7 @@ export interface History {
    * Suspects are those of an incident's latest confirmation; `lastMs` is when the latest incident was opened. `jobs`:
    * only incidents of jobs whose names fit.
    */
-  offenders(
-    sinceMs: number,
-    most: number,
-    jobs?: readonly string[],
-  ): Promise<readonly Offender[]>;
+  offenders(sinceMs: number, most: number, jobs?: readonly string[]): Promise<readonly Offender[]>;
   /** Documents by key: the embedded coordinator's. null forgets the key. */
   putDocument(key: string, document: unknown): Promise<void>;
   /** null where there is none. */

@@ -27,9 +27,12 @@ export function personOf(now: Session | null): string | null {
 /** Asked at the start, with another token, and when the service turns the page away: a session may have ended. */
 export function followSession(): void {
   const look = (): void =>
-    void ask<Session>("/session").then(session.set, () => {
-      // What was known holds until the service answers.
-    });
+    void ask<Session>("/session").then(
+      (said) => session.set(said),
+      () => {
+        // What was known holds until the service answers.
+      },
+    );
   look();
   tokens.watch(look);
   let wasRefused = false;

@@ -1,4 +1,5 @@
 /** Signing in with an OpenID Connect provider: authorization code with PKCE, state and nonce, through oauth4webapi. */
+import type * as Library from "oauth4webapi";
 import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { GroupGrant } from "./grants.ts";
@@ -38,8 +39,8 @@ export class SignInError extends Error {
   }
 }
 
-type OAuth = typeof import("oauth4webapi");
-type Provider = import("oauth4webapi").AuthorizationServer;
+type OAuth = typeof Library;
+type Provider = Library.AuthorizationServer;
 
 const REQUEST_MS = 10_000;
 /** Endpoints and keys of a provider change seldom. */
@@ -101,7 +102,7 @@ export class OidcClient {
     provider: Provider,
     answer: URLSearchParams,
     { state, nonce, verifier, redirectUrl }: Attempt,
-  ): Promise<import("oauth4webapi").IDToken> {
+  ): Promise<Library.IDToken> {
     const client = { client_id: this.config.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE_S };
     const checked = oauth.validateAuthResponse(provider, client, answer, state);
     const options = this.#requests(oauth);
@@ -122,7 +123,7 @@ export class OidcClient {
     return oauth.getValidatedIdTokenClaims(result)!;
   }
 
-  #secret(oauth: OAuth, provider: Provider): import("oauth4webapi").ClientAuth {
+  #secret(oauth: OAuth, provider: Provider): Library.ClientAuth {
     const { clientSecret } = this.config;
     if (clientSecret === null) return oauth.None();
     // The default of the specification, where the provider does not say.
@@ -158,7 +159,7 @@ export class OidcClient {
     }
   }
 
-  #person(claims: import("oauth4webapi").IDToken): Person & { subject: string } {
+  #person(claims: Library.IDToken): Person & { subject: string } {
     const { nameClaim, groupsClaim } = this.config;
     const named = claimAt(claims, nameClaim) ?? claims["preferred_username"] ?? claims.sub;
     const groups = claimAt(claims, groupsClaim);

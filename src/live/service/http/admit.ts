@@ -58,7 +58,7 @@ const MOST_NOTED = 1000;
 
 /** Rows of the audit trail for actions that were refused: of each caller and path one a minute. */
 export function noteRefusals(
-  note: ServiceView["note"],
+  view: Pick<ServiceView, "note">,
   nowMs: () => number,
 ): (
   route: Pick<Route, "method" | "path" | "needs">,
@@ -74,6 +74,6 @@ export function noteRefusals(
     noted.set(key, nowMs());
     const way = `${method.toUpperCase()} ${path}`;
     // Refusing must not wait for a store that is away: the answer is the same.
-    await note(who, "refuse", id, `${way}: ${why}`).catch(() => undefined);
+    await view.note(who, "refuse", id, `${way}: ${why}`).catch(() => undefined);
   };
 }

@@ -42,7 +42,7 @@ export type Asking = Pick<IncomingMessage, "headers"> & {
 };
 
 export interface Authorizer {
-  /** Sentences for the start: who may do what. */
+  /** Sentences: who may do what. */
   readonly says: readonly string[];
   knowsHost(this: void, request: Asking): boolean;
   /** Throws Denial. */
@@ -93,9 +93,12 @@ const MOST_TOKEN_LENGTH = 1024;
 
 export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
   const guard = watchWrongTokens(() => options.nowMs());
+  let inForce = options;
   let rules = rulesOf(options);
   return {
-    says: sentences(options, isLoopback(options.host)),
+    get says() {
+      return sentences(inForce, isLoopback(inForce.host));
+    },
     knowsHost: ({ headers, socket }) => rules.isKnown(headers.host, socket.localAddress),
     authorize(request, need) {
       if (need === "nothing") return { name: "anybody", agent: null, jobs: null };
@@ -109,6 +112,7 @@ export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
     },
     reload(next) {
       rules = rulesOf({ ...options, ...next });
+      inForce = { ...options, ...next };
     },
   };
 }

@@ -7,7 +7,7 @@ import { type Context, Hono } from "hono";
 import { groupBy } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
-import { SignIn } from "../access/sign-in.ts";
+import type { SignIn } from "../access/sign-in.ts";
 import { admit, type Admitted, noteRefusals } from "./admit.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { squeezed } from "./encoding.ts";
@@ -49,7 +49,7 @@ const HEALTH_MS = 5000;
 export function makeRouter(served: Served): Router {
   const router = new Hono<Bindings>({ strict: true });
   const own = ownAnswers(served);
-  const noteRefusal = noteRefusals(served.view.note, () => served.nowMs());
+  const noteRefusal = noteRefusals(served.view, () => served.nowMs());
   for (const [path, routes] of groupBy(served.routes, (route) => route.path)) {
     for (const route of routes)
       router.on(route.method.toUpperCase(), path, async (c) => {

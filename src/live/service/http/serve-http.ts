@@ -46,7 +46,7 @@ export interface HttpSide {
   readonly url: string;
   readonly server: http.Server | https.Server;
   /** Rights have changed: who reads events and may not any more is let go. */
-  recheck(): void;
+  recheck(this: void): void;
   close(): Promise<void>;
 }
 

@@ -14,7 +14,7 @@ export interface SignInDoor {
   readonly auth: Authorizer;
   readonly view: ServiceView;
   readonly scheme: "http" | "https";
-  log(line: string): void;
+  log(this: void, line: string): void;
 }
 
 /** "#/incidents/x": a place on our own page, and nothing else. */
