@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "pipeline",
     "ingest/job-file.ts",
     "ingest/prometheus",
+    "ingest/tar.ts",
     "methods/*",
     "library",
     "history",

@@ -132,6 +132,44 @@ describe("faultline logs", () => {
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
   });
 
+  it("shows lines that nobody knows in diagnose, with where and when, and no longer once they are normal", async () => {
+    const lines = (rank: number): string[] => [
+      ...Array.from(
+        { length: 30 },
+        (_, i) => `2026-11-01 10:00:${String(i + 10)} [rank${rank}] iteration ${i} loss 3.${i}`,
+      ),
+      `2026-11-01 10:01:00 [rank${rank}] ERROR exporter: cannot push metrics`,
+    ];
+    const odd =
+      "2026-11-01 10:01:07 [rank1] ERROR zorblax: lease of shard 17 refused by the coordinator";
+    for (const rank of [0, 1, 2, 3]) {
+      mkdirSync(join(folder, "calm"), { recursive: true });
+      mkdirSync(join(folder, "odd"), { recursive: true });
+      writeFileSync(join(folder, "calm", `rank${rank}.log`), lines(rank).join("\n"));
+      const all = rank === 1 ? [...lines(rank), odd] : lines(rank);
+      writeFileSync(join(folder, "odd", `rank${rank}.log`), all.join("\n"));
+    }
+    interface Found {
+      suspects: unknown[];
+      findings: { says: string; at: object[]; data: { fact: string; lines?: object[] } }[];
+    }
+    const diagnosed = async (...words: string[]): Promise<Found> => {
+      const ran = await faultlineIn({ cwd: folder }, "diagnose", "odd", "--json", ...words);
+      return JSON.parse(ran.stdout) as Found;
+    };
+    const found = await diagnosed("--log-baseline", "calm");
+    expect(found.suspects).toEqual([]);
+    expect(found.findings).toMatchObject([
+      {
+        says: expect.stringMatching(/not in the logs of 1 healthy job on rank 1 at .*zorblax/),
+        at: [{ file: expect.stringMatching(/odd\/rank1\.log$/), line: 32 }],
+        data: { fact: "unexplained-lines", lines: [{ rank: 1, time: "2026-11-01T10:01:07.000Z" }] },
+      },
+    ]);
+    await run("learn", "--store", "odd.json", "odd");
+    expect((await diagnosed("--store", "odd.json")).findings).toEqual([]);
+  });
+
   it("confirms a line with a long constant text", async () => {
     const text = `RuntimeError: ${"the allocator has no more room ".repeat(12)}`;
     const line = { text, template: text };

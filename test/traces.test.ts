@@ -136,7 +136,7 @@ describe("faultline trace on recordings of real jobs", () => {
     );
     expect(status).toBe(10);
     expect(stdout).toMatch(/^1 REGRESSION against /);
-    expect(stdout).toContain("→ algorithm");
+    expect(stdout).toContain("→ model team, which writes the training code");
     expect(stdout).toContain("threshold: ");
     expect(stdout).toMatch(/rank +steps +step ms +V_inter/);
   });

@@ -1,4 +1,5 @@
 /** Shares with their intervals, and how far confidence can be trusted. */
+import { wilson as wilsonInterval } from "../../src/maths/wilson.ts";
 
 export interface Share {
   readonly right: number;
@@ -9,15 +10,9 @@ export function shareOf(flags: readonly boolean[]): Share {
   return { right: flags.filter(Boolean).length, of: flags.length };
 }
 
-/** Wilson's interval at 95 %. */
+/** At 95 %. */
 export function wilson({ right, of }: Share): readonly [number, number] {
-  if (of === 0) return [0, 1];
-  const z = 1.96;
-  const p = right / of;
-  const middle = p + (z * z) / (2 * of);
-  const half = z * Math.sqrt((p * (1 - p)) / of + (z * z) / (4 * of * of));
-  const scale = 1 + (z * z) / of;
-  return [Math.max(0, (middle - half) / scale), Math.min(1, (middle + half) / scale)];
+  return wilsonInterval(right, of);
 }
 
 /** "93.3 % (84 to 97)" */

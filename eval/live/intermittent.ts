@@ -6,14 +6,16 @@
  */
 import { parseArgs } from "node:util";
 import { drawFaults, fleetSpec } from "../../bench/live-shape.ts";
+import { pick, seeded } from "../../src/base/random.ts";
 import type { Suspect } from "../../src/model/verdict.ts";
 import { severityAt } from "../../src/simulate/cluster/faults.ts";
+import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { rehearse } from "../../test/support/live-rehearsal.ts";
-import { covers, isPlace, share, specOf } from "./cases.ts";
+import { covers, isPlace, share } from "./cases.ts";
 
 const { values } = parseArgs({
   options: {
-    /** All jobs of this size; several layouts of 32 to 1,024 without it. */
+    /** All jobs of this size; layouts of 32 to 512 without it. */
     gpus: { type: "string" },
     jobs: { type: "string", default: "8" },
     faults: { type: "string", default: "5" },
@@ -47,10 +49,37 @@ interface Row {
   readonly extra: number;
 }
 
-const clusterOf = (seed: number): ReturnType<typeof specOf> =>
-  values.gpus === undefined
-    ? specOf(seed)
-    : fleetSpec({ gpus: Number(values.gpus), agents: Number(values.gpus) / 8, seed });
+/** With pipelines and without, and fully sharded. */
+const LAYOUTS: readonly Partial<ClusterSpec>[] = [
+  { gpus: 64, tp: 8, pp: 1 },
+  { gpus: 32, tp: 4, pp: 2 },
+  { gpus: 64, tp: 1, pp: 1, fullyShard: true, microBatches: 1, layersPerStage: 8 },
+  { gpus: 128, tp: 8, pp: 4 },
+  { gpus: 128, tp: 2, pp: 1 },
+  { gpus: 256, tp: 4, pp: 4 },
+  { gpus: 64, tp: 2, pp: 4 },
+  { gpus: 512, tp: 8, pp: 2 },
+];
+
+/**
+ * Sizes at which an iteration takes a sixth of a second and more: rehearsed iterations take a second whatever they compute, so
+ * that a garbage collection, 10 to 30 ms, would be as long as the whole iteration of a job of one small layer.
+ */
+function clusterOf(seed: number): ClusterSpec {
+  if (values.gpus !== undefined)
+    return fleetSpec({ gpus: Number(values.gpus), agents: Number(values.gpus) / 8, seed });
+  const random = seeded(seed);
+  return completeSpec({
+    microBatches: pick(random, [4, 8]),
+    layersPerStage: 2,
+    ...LAYOUTS[seed % LAYOUTS.length],
+    hidden: 8192,
+    sequence: pick(random, [8192, 16_384]),
+    sharesByFlops: true,
+    seed,
+    iterations: Number.MAX_SAFE_INTEGER,
+  });
+}
 
 async function faultyJob(seed: number): Promise<Row[]> {
   const spec = clusterOf(seed);

@@ -13,7 +13,7 @@ import {
   type Shape,
   type TableCase,
 } from "./table-cases.ts";
-import { wilson } from "./tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 
 export interface TableOptions {
   readonly gpus: number;

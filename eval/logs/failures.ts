@@ -1,7 +1,7 @@
 /** Real excerpts of failures with labels (../shared/thirdparty/logs-failures): category, and lines that tell of it. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { wilson } from "../localize/tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 import type { LogCause, LogReport } from "../../src/model/log-report.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { testShape } from "../../test/support/methods/log-digest.ts";
-import { wilson } from "../localize/tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 import { unpacked } from "../unpacked.ts";
 import { digestOfPlanted, writePlanted } from "./plant-layout.ts";
 import { readMaterial, type Material } from "./plant-material.ts";

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { logsFromFiles } from "../../src/pipeline/logs.ts";
 import type { Env } from "../../src/model/job.ts";
 import { diagnose } from "../../src/pipeline/diagnose.ts";
-import { wilson } from "../localize/tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 
 interface Told {
   readonly id: string;

@@ -1,5 +1,5 @@
 /** Precision, recall and F1 as Minder §6 defines them, and stricter. */
-import { wilson } from "../localize/tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 import type { JudgedAnswer } from "./judged-answer.ts";
 import { THRESHOLDS, type VariantName } from "./minder-sweep.ts";
 import type { TaskOutcome } from "./task-work.ts";

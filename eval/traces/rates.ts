@@ -1,5 +1,5 @@
 /** Counts by kind with Wilson's intervals, as tables. */
-import { wilson } from "../localize/tally.ts";
+import { wilson } from "../../src/maths/wilson.ts";
 
 interface Count {
   hits: number;

@@ -39,13 +39,11 @@ _COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gathe
 def install(url=None, job=None, token=None, timeout=2.0):
     """Prepares Megatron-LM, which must be importable, before its pretrain() is called. Returns whether it could.
 
-    url, job, token   default: FAULTLINE_CONTROLLER, FAULTLINE_JOB (or "megatron") and FAULTLINE_TOKEN
+    url, job, token   default: FAULTLINE_CONTROLLER, FAULTLINE_JOB (or "megatron") and FAULTLINE_TOKEN; rank 0's count
     timeout           seconds for the controller's whole answer
     """
+    # Ranks without an address prepare as well: all of them must do the same in the first step, whatever their nodes know.
     url = url or os.environ.get("FAULTLINE_CONTROLLER")
-    if not url:
-        _refuse("no controller is given: set FAULTLINE_CONTROLLER")
-        return False
     try:
         parts = _Parts()
     except (ImportError, AttributeError) as error:
@@ -176,6 +174,8 @@ class _Rebalancing:
         self._exchange = torch_exchange(dist.new_group(backend="gloo"))
         try:
             why = _why_not(self._parts.get_args(), step, iterators, replicas, even)
+            if why is None and self._exchange.leader and not self._client["url"]:
+                why = "no controller is given: set FAULTLINE_CONTROLLER on the node of rank 0"
             stages = mpu.get_pipeline_model_parallel_world_size()
             chunks = mpu.get_virtual_pipeline_model_parallel_world_size() or 1
             group = getattr(step["config"], "microbatch_group_size_per_vp_stage", None) or stages

@@ -37,7 +37,7 @@ __all__ = ["MicroBatches", "torch_exchange", "even_counts"]
 _log = logging.getLogger("faultline.microbatches")
 
 # The controller's rule: safe in a path, a log line and a terminal.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MOST_ANSWER_BYTES = 1 << 20
 _MOST_REASON = 200
 # A longer number is no count; converting it could take seconds that the training would feel.
@@ -61,7 +61,7 @@ class MicroBatches:
     """What this rank's replica takes in the iteration at hand: `count`, `weight`, `offset`; `counts` of all replicas.
 
     url          the controller; None: the shares stay even
-    job          1 to 64 letters, digits, dots, - or _, the first a letter or digit
+    job          1 to 64 letters, digits, - or _, the first a letter or digit
     replica      index of this rank's replica (data-parallel rank); all ranks of a replica give the same
     exchange     called with a list of numbers by every rank at the same time, returns their maxima over all ranks;
                  see torch_exchange
@@ -78,7 +78,7 @@ class MicroBatches:
         # On every rank, also on those that do not talk to the controller: all fail here, and none waits for another.
         if not (isinstance(job, str) and _NAME.fullmatch(job)):
             raise ValueError(
-                "the job's name must be 1 to 64 letters, digits, dots, - or _, the first a letter or digit, "
+                "the job's name must be 1 to 64 letters, digits, - or _, the first a letter or digit, "
                 f"not {job!r:.80}"
             )
         if not 0 <= replica < replicas:

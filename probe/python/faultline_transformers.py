@@ -34,17 +34,16 @@ TRIED = "5.18"
 def rebalance(trainer, url=None, job=None, token=None, timeout=2.0):
     """Prepares the trainer, before its train() is called. Returns it.
 
-    url, job, token   default: FAULTLINE_CONTROLLER, FAULTLINE_JOB (or "trainer") and FAULTLINE_TOKEN
+    url, job, token   default: FAULTLINE_CONTROLLER, FAULTLINE_JOB (or "trainer") and FAULTLINE_TOKEN; rank 0's count
     timeout           seconds for the controller's whole answer
     """
     lacking = [name for name in ("get_train_dataloader", "get_batch_samples", "training_step", "floating_point_ops", "accelerator")
                if not hasattr(trainer, name)]
-    url = url or os.environ.get("FAULTLINE_CONTROLLER")
     if lacking:
         _log.warning("batches stay even: this Trainer has no %s; Transformers %s was tried", lacking[0], TRIED)
-    elif not url:
-        _log.warning("batches stay even: no controller is given: set FAULTLINE_CONTROLLER")
     else:
+        # Ranks without an address prepare as well: all of them must do the same in the first step, whatever their nodes know.
+        url = url or os.environ.get("FAULTLINE_CONTROLLER")
         job = job or os.environ.get("FAULTLINE_JOB") or "trainer"
         client = {"url": url, "job": job, "token": token or os.environ.get("FAULTLINE_TOKEN"), "timeout": timeout}
         _Rebalancing(trainer, client)
@@ -133,26 +132,45 @@ class _Rebalancing:
 
     def _set_up(self):
         trainer = self._trainer
+        accelerator = trainer.accelerator
         try:
             why = _why_not(trainer, self._loader)
             if why is None:
-                accelerator = trainer.accelerator
                 self._even = trainer.args.gradient_accumulation_steps
                 self._sampler = _following(self._loader.batch_sampler, self._even)
                 self._samples_of_update = self._even * accelerator.num_processes * self._sampler.batch_size
-                import torch.distributed as dist
-
-                mb = MicroBatches(total=self._even * accelerator.num_processes, replica=accelerator.process_index,
-                                  replicas=accelerator.num_processes, iteration=trainer.state.global_step,
-                                  exchange=torch_exchange(dist.new_group(backend="gloo")), **self._client)
-                mb.watch(trainer.model_wrapped)
-                self._mb = mb
+            if why is None and accelerator.process_index == 0 and not self._client["url"]:
+                why = "no controller is given: set FAULTLINE_CONTROLLER on the node of rank 0"
         except Exception as error:  # Whatever it is, the job goes on.
             why = f"{type(error).__name__}: {error}"
-        if why is not None:
-            self._off = True
-            if trainer.args.process_index == 0:
-                _log.warning("batches stay even: %s", why)
+        if self._anyone_objects(why, torch_exchange):
+            return
+        import torch.distributed as dist
+
+        exchange = torch_exchange(dist.new_group(backend="gloo"))
+        try:
+            self._mb = MicroBatches(total=self._even * accelerator.num_processes, replica=accelerator.process_index,
+                                    replicas=accelerator.num_processes, iteration=trainer.state.global_step,
+                                    exchange=exchange, **self._client)
+            self._mb.watch(trainer.model_wrapped)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+        self._anyone_objects(why, lambda: exchange)
+
+    def _anyone_objects(self, why, exchange):
+        """Whether a rank cannot go on; then none does."""
+        import torch.distributed as dist
+
+        if not dist.is_initialized():
+            why = why or "there is one process only"
+        elif exchange()([1.0 if why else 0.0])[0] == 0.0:
+            return False
+        self._off = True
+        if self._trainer.args.process_index == 0:
+            _log.warning("batches stay even: %s", why or "another rank cannot have uneven ones")
+        elif why:
+            _log.info("batches stay even: %s", why)
+        return True
 
 
 def _bundles(batches, places):

@@ -138,7 +138,7 @@ function checkedUrl(server: string | undefined): string {
   return words;
 }
 
-function tokenOf(io: Io, { tokenFile }: AgentFlags): string | null {
+export function tokenOf(io: Io, { tokenFile }: Pick<AgentFlags, "tokenFile">): string | null {
   if (tokenFile === undefined) return io.env["FAULTLINE_TOKEN"] || null;
   const token = contentOf(tokenFile, "--token-file", MOST_TOKEN).trim();
   if (token === "" || /\s/.test(token))
@@ -150,7 +150,7 @@ function tokenOf(io: Io, { tokenFile }: AgentFlags): string | null {
   return token;
 }
 
-function contentOf(path: string, flag: string, most: number): string {
+export function contentOf(path: string, flag: string, most: number): string {
   try {
     if (statSync(path).size > most) throw new Error(`is larger than ${count(most, "byte")}`);
     return readFileSync(path, "utf8");
@@ -160,7 +160,7 @@ function contentOf(path: string, flag: string, most: number): string {
   }
 }
 
-function machineName(given: string | undefined): string {
+export function machineName(given: string | undefined): string {
   if (given !== undefined) return checkedName(given, "--machine");
   return fitName(hostname().split(".")[0]!, "machine");
 }
@@ -175,7 +175,7 @@ function checkedName(name: string, flag: string): string {
 }
 
 /** Root looks after the jobs of all users: their folders come and go. Never a link, which anybody could put there. */
-function foldersOf(io: Io, given: readonly string[] | undefined): () => readonly string[] {
+export function foldersOf(io: Io, given: readonly string[] | undefined): () => readonly string[] {
   if (given !== undefined && given.length > 0) return () => given;
   const own = defaultFolder(io.env);
   if (io.env["FAULTLINE_DIR"] || process.getuid?.() !== 0) return () => [own];

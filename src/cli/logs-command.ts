@@ -2,8 +2,7 @@
 import type { Command } from "commander";
 import { wholeNumber } from "./arguments.ts";
 import type { Io } from "./io.ts";
-import type { PatternFlags } from "./logs-pattern.ts";
-import type { LogsFlags, StoreFlags } from "./logs.ts";
+import type { ExportFlags, LogsFlags, PatternFlags, StoreFlags } from "./logs.ts";
 
 export function addLogs(io: Io, program: Command, setStatus: (status: number) => void): void {
   const logs = program
@@ -76,14 +75,16 @@ export function addLogs(io: Io, program: Command, setStatus: (status: number) =>
       const { runLogsVote } = await import("./logs.ts");
       setStatus(await runLogsVote(io, "disputed", id, command.optsWithGlobals<StoreFlags>()));
     });
-  ofLogs("export", "write a store to a file for other sites (records, normal events, votes)")
+  ofLogs(
+    "export",
+    "write a store to a file for other sites, without names of hosts, paths and addresses",
+  )
     .argument("[file]", "output file (default: stdout)")
+    .option("--unmasked", "as it is, for this site: names, paths and notes stay in it")
     .option("--all", "only the records, including those that come with Faultline")
     .action(async (file: string | undefined, _: StoreFlags, command: Command) => {
       const { runLogsExport } = await import("./logs.ts");
-      setStatus(
-        await runLogsExport(io, file, command.optsWithGlobals<StoreFlags & { all?: boolean }>()),
-      );
+      setStatus(await runLogsExport(io, file, command.optsWithGlobals<ExportFlags>()));
     });
   ofLogs("import", "add an exported store, or records of your own, to a store")
     .argument("<file>", "a store, or a list of records (see faultline logs export --all)")

@@ -13,15 +13,14 @@ import {
   storeText,
   voted,
 } from "../history/log-store-file.ts";
+import { withoutSecrets } from "../history/masked-store.ts";
 import { parseRecords } from "../library/load.ts";
-import { FaultMatchers } from "../library/matcher.ts";
-import { shippedRecords } from "../library/shipped.ts";
+import { refuseNormal, refuseShipped, siteRecord } from "../library/site-record.ts";
 import { logsFromFiles, normalEvents, recordsOf } from "../pipeline/logs.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
 import { renderLogsTerminal } from "../report/logs-terminal.ts";
-import { type PatternFlags, recordOfReport } from "./logs-pattern.ts";
 import { FOUND_SOMETHING, screenWidth, wantsColour, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
@@ -144,6 +143,42 @@ export async function runLogsVote(
   return 0;
 }
 
+export interface PatternFlags {
+  readonly id?: string;
+  readonly category?: string;
+  readonly title?: string;
+  readonly action?: string;
+  readonly owner?: string;
+  /** Which of the report's indicating lines, from 1. */
+  readonly line?: number;
+}
+
+function recordOfReport(text: string, file: string, flags: PatternFlags): FaultRecord {
+  let report: {
+    schema?: string;
+    indicating?: { text?: string; template?: string }[];
+  };
+  try {
+    report = JSON.parse(text) as typeof report;
+  } catch {
+    throw new UserError(`${file} is not JSON`, "give the verdict.json of faultline logs --out", 3);
+  }
+  if (report.schema !== "faultline.logs/1")
+    throw new UserError(`${file} is not a report of faultline logs`, "give its verdict.json", 3);
+  const place = (flags.line ?? 1) - 1;
+  const line = report.indicating?.[place];
+  if (!line?.text || !line.template)
+    throw new UserError(`${file} has no indicating line ${place + 1}`, "choose one with --line", 2);
+  const { category, title, action } = flags;
+  if (category === undefined || title === undefined || action === undefined)
+    throw new UserError(
+      "a new signature needs --category, --title and --action",
+      "for example --category hardware.network --title 'leaf 3 flaps' --action 'drain it'",
+      2,
+    );
+  return siteRecord(line.text, line.template, { ...flags, category, title, action });
+}
+
 function unknownRecord(id: string, store: LogStore): UserError {
   const given = id.toLowerCase();
   const last = given.split(".").at(-1)!;
@@ -159,11 +194,16 @@ function unknownRecord(id: string, store: LogStore): UserError {
   return new UserError(`the library has no record "${id}"`, hint, 2);
 }
 
+export interface ExportFlags extends StoreFlags {
+  readonly all?: boolean;
+  readonly unmasked?: boolean;
+}
+
 /** The site's own knowledge, or with `all` the whole library, as a file for others. */
 export async function runLogsExport(
   io: Io,
   target: string | undefined,
-  flags: StoreFlags & { readonly all?: boolean },
+  flags: ExportFlags,
 ): Promise<number> {
   const store = flags.store === undefined ? EMPTY_STORE : await readLogStore(flags.store, true);
   if (flags.store === undefined && !flags.all)
@@ -172,7 +212,9 @@ export async function runLogsExport(
       "add --store FILE, or --all for the shipped records",
       2,
     );
-  const text = flags.all ? JSON.stringify(recordsOf(store), null, 1) : storeText(store);
+  const text = flags.all
+    ? JSON.stringify(recordsOf(store), null, 1)
+    : storeText(flags.unmasked ? store : withoutSecrets(store, []));
   if (target === undefined) io.out.write(`${text}\n`);
   else {
     try {
@@ -201,30 +243,6 @@ export async function runLogsImport(io: Io, source: string, flags: StoreFlags): 
     say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });
   else io.out.write(`${said} into ${harmless(file)}\n`);
   return 0;
-}
-
-/** A site's own record must not take the place of one that comes with Faultline unnoticed. */
-function refuseShipped(records: readonly FaultRecord[]): void {
-  const shipped = new Set(shippedRecords().map(({ id }) => id));
-  const taken = records.filter(({ id }) => shipped.has(id)).map(({ id }) => id);
-  if (taken.length > 0)
-    throw new UserError(
-      `Faultline already has a record with the id ${taken.slice(0, 3).join(", ")}`,
-      "give yours another id (site.…); if ours is wrong, run faultline logs dispute",
-      2,
-    );
-}
-
-/** A pattern that healthy jobs match would accuse them. */
-function refuseNormal(pattern: FaultRecord, { normal }: LogStore): void {
-  const matchers = new FaultMatchers([pattern]);
-  const event = Object.keys(normal).find((text) => matchers.match(text).length > 0);
-  if (event !== undefined)
-    throw new UserError(
-      `healthy jobs log this line too: ${event.slice(0, 100)}`,
-      "choose another line with --line",
-      2,
-    );
 }
 
 async function textOf(file: string): Promise<string> {

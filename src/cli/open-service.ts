@@ -5,10 +5,12 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { UserError } from "../base/errors.ts";
 import { bufferHistory } from "../history/buffered-history.ts";
+import type { History } from "../history/history.ts";
 import { openClickHouseHistory } from "../history/clickhouse-history.ts";
 import { type LocalHistory, openLocalHistory } from "../history/local-history.ts";
 import { readJobFile } from "../ingest/job-file.ts";
 import { connect } from "../ingest/prometheus/prometheus.ts";
+import { answerBackups, refuseHalfRestored, STATE_FILE } from "../live/service/backup-folder.ts";
 import type { ServeConfig } from "../live/service/config.ts";
 import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
 import { SignIn } from "../live/service/access/sign-in.ts";
@@ -87,6 +89,7 @@ export async function openService(
       2,
     );
   });
+  refuseHalfRestored(config.dataFolder);
   const { history, file, says: saysHistory } = await openHistory(config, log);
   const nowMs = steadyClock({
     wallMs: Date.now,
@@ -95,15 +98,15 @@ export async function openService(
   });
   // Without NATS documents lie on this machine, wherever the history is: incidents must not wait for a database.
   const isLocal = config.history.kind === "duckdb" || config.nats !== null;
-  const documents = isLocal
-    ? history
-    : (await openLocalHistory(join(config.dataFolder, "state.duckdb"))).history;
+  const state = isLocal ? null : await openLocalHistory(join(config.dataFolder, STATE_FILE));
+  const documents = state?.history ?? history;
   // The bus needs handlers and the service needs the bus: the service is attached afterwards.
   let service: Service | null = null;
   const handlers: AgentBusHandlers = {
     report: (agent, report) => service?.handlers.report(agent, report),
     connected: (agent) => service?.handlers.connected(agent),
     gone: (agent) => service?.handlers.gone(agent),
+    asked: (job, text) => service?.handlers.asked(job, text) ?? "{}",
     announced: (job) => service?.handlers.announced(job),
     onTrouble: (line) => (service ? service.handlers.onTrouble(line) : log(line)),
   };
@@ -128,6 +131,8 @@ export async function openService(
           limitMs: 1000 * config.validation.limitSeconds,
         }
       : null,
+    retention: config.retention,
+    learnsLogs: config.learning.logs,
     jobFiles,
     fabric,
     machines,
@@ -153,11 +158,17 @@ export async function openService(
   const authorize = (
     request: Parameters<typeof authorizeAgent>[1],
   ): ReturnType<typeof authorizeAgent> => authorizeAgent(auth, request);
+  const stopBackups = answerBackups(
+    config.dataFolder,
+    [{ part: "history", history, file }, ...(state ? [{ part: "state" as const, ...state }] : [])],
+    log,
+  );
   const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers });
   opened.attach(bus);
   try {
     await opened.start();
   } catch (error) {
+    stopBackups();
     await bus.close();
     await http.close();
     throw error;
@@ -187,6 +198,7 @@ export async function openService(
     history: file,
     says: [...config.notes, ...auth.says, ...(saysHistory === null ? [] : [saysHistory])],
     async close() {
+      stopBackups();
       await opened.close();
       await bus.close();
       await http.close();
@@ -204,7 +216,7 @@ function rulesOf({ tokens, publicRead, allowedHosts, oidc }: ServeConfig): Acces
 async function openHistory(
   config: ServeConfig,
   log: (line: string) => void,
-): Promise<LocalHistory> {
+): Promise<LocalHistory<History>> {
   if (config.history.kind === "clickhouse") {
     const store = await openClickHouseHistory(config.history.url, { mayBeDown: true });
     const history = bufferHistory(store, { acknowledge: "stored", onTrouble: log });

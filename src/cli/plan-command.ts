@@ -16,7 +16,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
 
   plan
     .command("microbatches")
-    .description("S2: how many micro-batches each replica should take, for the shortest iteration")
+    .description("how many micro-batches each replica should take, for the shortest iteration")
     .requiredOption("--times <list>", "time of a micro-batch, per replica: 1.0,1.0,1.7", numberList)
     .requiredOption("--total <n>", "micro-batches in the global batch", wholeNumber)
     .option(
@@ -40,8 +40,8 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     });
 
   withJob(plan.command("topology"))
-    .description("S3: which nodes to swap, so that congestion and stragglers cost least")
-    .option("--rebalance", "also redistribute micro-batches afterwards (S2)")
+    .description("which nodes to swap, so that congestion and stragglers cost least")
+    .option("--rebalance", "also redistribute micro-batches afterwards")
     .option("--multiple-of <n>", "micro-batch counts must be multiples of this", wholeNumber)
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
@@ -62,11 +62,13 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
         "files of a job, as for faultline diagnose; without files, describe the job with the options below",
       ),
   )
-    .description(
-      "S1 to S4: what to do now, what to do if it lasts, and which machines to leave out",
-    )
+    .description("what to do now, what to do if it lasts, and which machines to leave out")
     .option("--job <file>", "job.json: what you know about the job")
-    .option("--overhead <list>", "what each step costs (default: S2=1s,S3=60s,S4=30m)", overheads)
+    .option(
+      "--overhead <list>",
+      "what each step costs (default: S2=1s,S3=60s,S4=30m: new shares, swaps, restart)",
+      overheads,
+    )
     .option("--spares <n>", "spare machines for a restart (default: enough)", countNumber)
     .option("--multiple-of <n>", "micro-batch counts must be multiples of this", wholeNumber)
     .option("--no-swap", "GPUs cannot be swapped")
@@ -88,7 +90,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
   plan
     .command("serve")
     .description(
-      "S2 live: a controller that tells running jobs their micro-batch counts (docs/guides/microbatches.md)",
+      "live: a controller that tells running jobs their micro-batch counts (docs/guides/microbatches.md)",
     )
     .requiredOption("--groups <n>", "data-parallel replicas", wholeNumber)
     .requiredOption("--total <n>", "micro-batches in the global batch", wholeNumber)

@@ -4,10 +4,13 @@ import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
+import { addBackup, addRestore } from "./backup-command.ts";
 import { addCollect } from "./collect-command.ts";
 import { addCompletion } from "./completion-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDiagnose } from "./diagnose-command.ts";
+import { addDoctor } from "./doctor-command.ts";
+import { addEval } from "./eval-command.ts";
 import type { Io } from "./io.ts";
 import { addIterations } from "./iterations-command.ts";
 import { addLogs } from "./logs-command.ts";
@@ -30,9 +33,13 @@ const COMMANDS = [
   addPlan,
   addCollect,
   addServe,
+  addBackup,
+  addRestore,
   addDemo,
   addAgent,
+  addEval,
   addSimulate,
+  addDoctor,
   addCompletion,
 ];
 
@@ -62,7 +69,8 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       printVersion(io, argv.includes("--json"));
       return 0;
     }
-    applySettings(program, io.env);
+    // The doctor names what is wrong with settings, and goes on.
+    if (argv[0] !== "doctor") applySettings(program, io.env);
     await program.parseAsync([...argv], { from: "user" });
     return status;
   } catch (error) {

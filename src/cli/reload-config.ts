@@ -92,6 +92,8 @@ const RESTART = [
   "prometheus",
   "detection",
   "validation",
+  "retention",
+  "learning",
   "fabric",
   "jobs",
 ] as const;

@@ -46,7 +46,7 @@ export function applySettings(program: Command, env: Environment): void {
 }
 
 /** null where there is none to read. */
-function configFile(env: Environment): string | null {
+export function configFile(env: Environment, mustExist = false): string | null {
   const named = env["FAULTLINE_CONFIG"];
   if (named === "") return null;
   if (named !== undefined) {
@@ -55,7 +55,8 @@ function configFile(env: Environment): string | null {
     return named;
   }
   const home = env["XDG_CONFIG_HOME"] || (env["HOME"] ? join(env["HOME"], ".config") : "");
-  return home === "" ? null : join(home, "faultline", "config.json");
+  const file = home === "" ? null : join(home, "faultline", "config.json");
+  return file === null || (mustExist && !existsSync(file)) ? null : file;
 }
 
 function readConfig(file: string): Config {

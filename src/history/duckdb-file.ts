@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
+import { StoreInUse } from "./in-use.ts";
 
 /**
  * Tables of the file, as steps by number: a file of an older version takes the steps it lacks. A step that was released
@@ -57,7 +58,7 @@ export async function openFile(path: string, options: DuckDbOptions): Promise<Op
   }
   const place = join(realpathSync(dirname(path)), basename(path));
   if (openHere.has(place)) {
-    throw new UserError(`history ${path} is open already in this process`, "open it once");
+    throw new StoreInUse(`history ${path} is open already in this process`, "open it once");
   }
   openHere.add(place);
   try {
@@ -152,7 +153,7 @@ function inWords(path: string, error: unknown): unknown {
   const said = harmless(text.split("\n", 1)[0] ?? "");
   if (/could not set lock|conflicting lock/i.test(text)) {
     const holder = /held in .*?\(PID (\d+)\)/.exec(text)?.[1];
-    return new UserError(
+    return new StoreInUse(
       `history ${path} is in use by ${holder === undefined ? "another process" : `process ${holder}`}`,
       "stop it, or name another file: one service has the file at a time",
     );

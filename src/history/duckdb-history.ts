@@ -5,7 +5,7 @@ import type { Incident } from "../model/incident.ts";
 import { openFile, type DuckDbOptions } from "./duckdb-file.ts";
 import type { HighestByRun, Write } from "./duckdb-write.ts";
 import { groupWrites } from "./group-writes.ts";
-import type { AuditRow, History, IterationRows, JobRow, Offender } from "./history.ts";
+import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
 import {
   bound,
   documentText,
@@ -29,6 +29,10 @@ type Value = string | number;
 /** A read holds a thread of Node's pool of four; the writer must always find one. */
 const READS_AT_ONCE = 2;
 
+/** Of the iterations that are left, the share that goes at once where the file is too large, and how often. */
+const SHRINK_SHARE = 0.2;
+const SHRINK_ROUNDS = 20;
+
 /** The latest revision of each incident; its document is fetched by row, after all is filtered. */
 const LATEST = "SELECT id, max(revision) AS revision FROM incidents";
 
@@ -36,7 +40,7 @@ const LATEST = "SELECT id, max(revision) AS revision FROM incidents";
 export async function openDuckDbHistory(
   path: string,
   options: DuckDbOptions = {},
-): Promise<History & { prune(beforeMs: number): Promise<void> }> {
+): Promise<LocalStore> {
   const { instance, close } = await openFile(path, options);
   const { DOUBLE, VARCHAR } = await import("@duckdb/node-api");
   const { writeGroup } = await import("./duckdb-write.ts");
@@ -64,6 +68,12 @@ export async function openDuckDbHistory(
         connection?.closeSync();
       }
     });
+  };
+  const usedBytes = async (): Promise<number> => {
+    const [[blocks, bytes] = []] = await read(
+      "SELECT used_blocks::DOUBLE, block_size::DOUBLE FROM pragma_database_size()",
+    );
+    return Number(blocks) * Number(bytes);
   };
   const documents = async <T>(sql: string, values: Value[] = []): Promise<T[]> =>
     (await read(sql, values)).map(([text]) => JSON.parse(String(text)) as T);
@@ -168,6 +178,38 @@ export async function openDuckDbHistory(
       return rows.map(([key]) => String(key));
     },
     prune: async (beforeMs) => await writes.put({ to: "prune", beforeMs: bound(beforeMs) }),
+    pruneIncidents: async (beforeMs) =>
+      await writes.put({ to: "pruneIncidents", beforeMs: bound(beforeMs) }),
+    async shrink(mostBytes) {
+      for (let round = 0; ; round++) {
+        // Room of rows that are gone is free only after a checkpoint.
+        await read("CHECKPOINT");
+        const bytes = await usedBytes();
+        if (bytes <= mostBytes || round === SHRINK_ROUNDS) return bytes;
+        const [[oldest] = []] = await read(
+          `SELECT quantile_cont(end_ms, ${SHRINK_SHARE}) FROM iterations`,
+        );
+        if (oldest === null || oldest === undefined) return bytes;
+        await writes.put({ to: "prune", beforeMs: Number(oldest) + 1 });
+      }
+    },
+    async copyTo(target) {
+      const name = target.replaceAll("'", "''");
+      const [[own] = []] = await read("SELECT current_database()");
+      const connection = await instance.connect();
+      try {
+        await connection.run(`ATTACH '${name}' AS faultline_copy`);
+        try {
+          // One statement is one transaction: what it sees is of one moment.
+          await connection.run(`COPY FROM DATABASE "${String(own)}" TO faultline_copy`);
+        } finally {
+          // Works the copy's log into its file.
+          await connection.run("DETACH faultline_copy");
+        }
+      } finally {
+        connection.closeSync();
+      }
+    },
     async ping() {
       await read("SELECT 1");
     },

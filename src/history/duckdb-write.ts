@@ -24,7 +24,7 @@ export type Write =
       readonly run: string;
       readonly rows: IterationRows;
     }
-  | { readonly to: "prune"; readonly beforeMs: number };
+  | { readonly to: "prune" | "pruneIncidents"; readonly beforeMs: number };
 
 interface IterationPut {
   readonly job: string;
@@ -35,6 +35,18 @@ interface IterationPut {
 const TEXTS = LIST(VARCHAR);
 const NUMBERS = LIST(DOUBLE);
 const CHUNK = 2048;
+
+const PRUNE = {
+  prune: ["DELETE FROM iterations WHERE end_ms < $1"],
+  // What its latest revision says counts for all revisions of an incident.
+  pruneIncidents: [
+    `DELETE FROM incidents WHERE id IN (
+       SELECT id FROM incidents SEMI JOIN
+         (SELECT id, max(revision) AS revision FROM incidents GROUP BY id) USING (id, revision)
+       WHERE state = 'resolved' AND opened_ms < $1)`,
+    "DELETE FROM jobs WHERE seen_ms < $1",
+  ],
+};
 
 /** Highest iteration in the file by run: above it nothing can be there twice. */
 export type HighestByRun = Map<string, number>;
@@ -52,8 +64,8 @@ export async function writeGroup(
     await writeDocuments(connection, writes);
     await writeIterations(connection, highest, writes);
     for (const write of writes) {
-      if (write.to !== "prune") continue;
-      await connection.run("DELETE FROM iterations WHERE end_ms < $1", [write.beforeMs], [DOUBLE]);
+      if (write.to !== "prune" && write.to !== "pruneIncidents") continue;
+      for (const sql of PRUNE[write.to]) await connection.run(sql, [write.beforeMs], [DOUBLE]);
     }
     await connection.run("COMMIT");
   } catch (error) {

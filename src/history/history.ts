@@ -106,7 +106,17 @@ export interface History {
   documentKeys(prefix: string): Promise<readonly string[]>;
   /** Forgets iterations that ended before a moment; where a store has no such thing, nothing is forgotten. */
   prune?(beforeMs: number): Promise<void>;
+  /** Forgets resolved incidents that were opened before a moment, and runs that were last seen before it. */
+  pruneIncidents?(beforeMs: number): Promise<void>;
+  /** Forgets the oldest iterations until the store takes no more bytes than these; the bytes it takes afterwards. */
+  shrink?(mostBytes: number): Promise<number>;
+  /** Writes all that was acknowledged so far, as of one moment, into a new store at this path. */
+  copyTo?(path: string): Promise<void>;
   /** Rejects where the store cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** A store in a file of its own can do all of it. */
+export type LocalStore = History &
+  Required<Pick<History, "prune" | "pruneIncidents" | "shrink" | "copyTo">>;

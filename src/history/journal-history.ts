@@ -1,16 +1,18 @@
 /**
  * The history as a plain file, a JSON line a write: for the single executable and for installations without DuckDB. All of it
  * is in memory, so that it suits a team's jobs, not a fleet's years. A write has resolved when its line is on the disk; a
- * line that was cut off by a crash is left out at the next start. The file is rewritten at the start, without what was
- * replaced since, and is one process's alone (an exclusive lock file that names it).
+ * line that was cut off by a crash is left out at the next start. The file is rewritten at the start and when it has grown
+ * to a multiple of what it holds, without what was replaced since; it is one process's alone (an exclusive lock file that
+ * names it).
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { open, rename, writeFile, type FileHandle } from "node:fs/promises";
+import { open, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
 import { fitsAny } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import { groupWrites } from "./group-writes.ts";
-import type { AuditRow, History, IterationRows, JobRow, Offender } from "./history.ts";
+import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
+import { StoreInUse } from "./in-use.ts";
 import {
   bound,
   documentText,
@@ -25,17 +27,26 @@ import {
   type StoredJob,
 } from "./stored-rows.ts";
 
+/** Of the file, in its first line. Files without one are of version 1. */
+const VERSION = 1;
+
 type Line =
+  | { readonly to: "version"; readonly version: number }
   | { readonly to: "job"; readonly row: StoredJob }
   | { readonly to: "incident"; readonly row: StoredIncident }
   | { readonly to: "audit"; readonly row: StoredAudit }
   | { readonly to: "document"; readonly key: string; readonly text: string | null }
   /** [iteration, end, duration] of each. */
   | { readonly to: "iterations"; readonly run: string; readonly rows: readonly number[][] }
-  | { readonly to: "prune"; readonly beforeMs: number };
+  | { readonly to: "prune" | "pruneIncidents"; readonly beforeMs: number };
 
 /** Iterations of a run that are kept in memory; older ones are forgotten first. */
 const MOST_ITERATIONS = 200_000;
+
+/** Of the iterations that are left, the share that goes at once where the file is too large. */
+const SHRINK_SHARE = 0.2;
+/** A file is not rewritten for less. */
+const LEAST_REWRITE_BYTES = 64 << 20;
 
 class Tables {
   readonly jobs = new Map<string, StoredJob>();
@@ -59,10 +70,19 @@ class Tables {
       if (line.text === null) this.documents.delete(line.key);
       else this.documents.set(line.key, line.text);
     } else if (line.to === "iterations") this.#addIterations(line.run, line.rows);
-    else
+    else if (line.to === "prune") {
       for (const rows of this.iterations.values())
         for (const [iteration, [, endMs]] of rows)
           if (endMs! < line.beforeMs) rows.delete(iteration);
+    } else if (line.to === "pruneIncidents") this.#pruneIncidents(line.beforeMs);
+  }
+
+  #pruneIncidents(beforeMs: number): void {
+    for (const [id, revisions] of this.incidents) {
+      const { state, openedMs } = latestOf(revisions);
+      if (state === "resolved" && openedMs < beforeMs) this.incidents.delete(id);
+    }
+    for (const [key, { seenMs }] of this.jobs) if (seenMs < beforeMs) this.jobs.delete(key);
   }
 
   #addIterations(run: string, added: readonly number[][]): void {
@@ -79,6 +99,7 @@ class Tables {
   }
 
   *lines(): Generator<Line> {
+    yield { to: "version", version: VERSION };
     for (const row of this.jobs.values()) yield { to: "job", row };
     for (const revisions of this.incidents.values())
       for (const row of revisions.values()) yield { to: "incident", row };
@@ -90,28 +111,41 @@ class Tables {
 }
 
 /** Resolves when the file is there, is ours alone and is up to date. */
-export async function openJournalHistory(
-  path: string,
-): Promise<History & { prune(beforeMs: number): Promise<void> }> {
+export async function openJournalHistory(path: string): Promise<LocalStore> {
   const unlock = lock(path);
-  let file: FileHandle;
   const tables = new Tables();
+  let file: FileHandle | null = null;
+  /** Of the file when it was rewritten last, and since then. */
+  let sizeBytes = 0;
+  let grownBytes = 0;
+  /** Whoever is killed meanwhile leaves the file as it was. */
+  const rewrite = async (): Promise<void> => {
+    await writeTables(tables, `${path}.new`);
+    await rename(`${path}.new`, path);
+    const before = file;
+    file = await open(path, "a", 0o600);
+    await before?.close();
+    [sizeBytes, grownBytes] = [(await stat(path)).size, 0];
+  };
   try {
     readLines(path, tables);
-    const draft = `${path}.new`;
-    const text = [...tables.lines()].map((line) => `${JSON.stringify(line)}\n`).join("");
-    await writeFile(draft, text, { mode: 0o600, flush: true });
-    await rename(draft, path);
-    file = await open(path, "a", 0o600);
+    await rewrite();
   } catch (error) {
     unlock();
     throw error;
   }
-  const writes = groupWrites<Line>(
+  const writes = groupWrites<Line | "rewrite">(
     async (group) => {
-      await file.appendFile(group.map((line) => `${JSON.stringify(line)}\n`).join(""));
-      await file.datasync();
-      for (const line of group) tables.apply(line);
+      const lines = group.filter((one) => one !== "rewrite");
+      const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+      await file!.appendFile(text);
+      await file!.datasync();
+      for (const line of lines) tables.apply(line);
+      grownBytes += Buffer.byteLength(text);
+      if (lines.length < group.length) await rewrite();
+      else if (grownBytes > Math.max(LEAST_REWRITE_BYTES, 3 * sizeBytes))
+        // A full disk: the lines are written all the same, and it is tried again when as many have come.
+        await rewrite().catch(() => (grownBytes = 0));
     },
     { mostItems: 4096, pauseMs: 0, splitFailed: false },
   );
@@ -126,10 +160,7 @@ export async function openJournalHistory(
     const [row] = open_().incidents.get(incident)?.values() ?? [];
     return row !== undefined && fitsAny(row.job, jobs);
   };
-  const latest = (): StoredIncident[] =>
-    [...open_().incidents.values()].map((revisions) =>
-      revisions.get(Math.max(...revisions.keys()))!,
-    );
+  const latest = (): StoredIncident[] => [...open_().incidents.values()].map(latestOf);
 
   return {
     putJob: async (row) => await writes.put({ to: "job", row: storedJob(row) }),
@@ -211,18 +242,44 @@ export async function openJournalHistory(
       return [...open_().documents.keys()].filter((key) => key.startsWith(start)).sort(text);
     },
     prune: async (beforeMs) => await writes.put({ to: "prune", beforeMs: bound(beforeMs) }),
+    pruneIncidents: async (beforeMs) =>
+      await writes.put({ to: "pruneIncidents", beforeMs: bound(beforeMs) }),
+    async shrink(mostBytes) {
+      for (;;) {
+        await writes.put("rewrite");
+        if (sizeBytes <= mostBytes) return sizeBytes;
+        const ends = [...open_().iterations.values()].flatMap((rows) =>
+          Array.from(rows.values(), ([, endMs]) => endMs!),
+        );
+        if (ends.length === 0) return sizeBytes;
+        ends.sort((a, b) => a - b);
+        const oldest = ends[Math.floor(SHRINK_SHARE * (ends.length - 1))]!;
+        await writes.put({ to: "prune", beforeMs: oldest + 1 });
+      }
+    },
+    // Nothing is applied to the tables between two of their lines.
+    copyTo: async (target) => await writeTables(open_(), target),
     async ping() {
       open_();
     },
     async close() {
       closing ??= (async () => {
         await writes.close();
-        await file.close();
+        await file?.close();
         unlock();
       })();
       await closing;
     },
   };
+}
+
+async function writeTables(tables: Tables, path: string): Promise<void> {
+  const text = [...tables.lines()].map((line) => `${JSON.stringify(line)}\n`).join("");
+  await writeFile(path, text, { mode: 0o600, flush: true });
+}
+
+function latestOf(revisions: ReadonlyMap<number, StoredIncident>): StoredIncident {
+  return revisions.get(Math.max(...revisions.keys()))!;
 }
 
 /** Suspects of the latest confirmation of each incident, by machine. */
@@ -289,8 +346,15 @@ function readLines(path: string, tables: Tables): void {
   for (const [at, line] of lines.entries()) {
     if (line === "") continue;
     try {
-      tables.apply(JSON.parse(line) as Line);
-    } catch {
+      const parsed = JSON.parse(line) as Line;
+      if (parsed.to === "version" && parsed.version > VERSION)
+        throw new UserError(
+          `history ${path} was written by a newer Faultline (its lines are version ${parsed.version}, known is ${VERSION})`,
+          "use that version, or name another file",
+        );
+      tables.apply(parsed);
+    } catch (error) {
+      if (error instanceof UserError) throw error;
       // Whoever was killed while writing left half a line at the end.
       if (at >= lines.length - 2) continue;
       throw new UserError(
@@ -312,7 +376,7 @@ function lock(path: string): () => void {
         throw cannot(path, error);
       const holder = Number(readFileSync(file, "utf8"));
       if (isAlive(holder))
-        throw new UserError(
+        throw new StoreInUse(
           `history ${path} is in use by process ${holder}`,
           "stop it, or name another file: one service has the file at a time",
         );

@@ -3,11 +3,11 @@ import { existsSync } from "node:fs";
 import { BUILT } from "../base/built.ts";
 import { UserError } from "../base/errors.ts";
 import { openDuckDbHistory } from "./duckdb-history.ts";
-import type { History } from "./history.ts";
+import type { History, LocalStore } from "./history.ts";
 import { openJournalHistory } from "./journal-history.ts";
 
-export interface LocalHistory {
-  readonly history: History;
+export interface LocalHistory<Store extends History = LocalStore> {
+  readonly history: Store;
   readonly file: string;
   /** What a user should know at the start; null where nothing. */
   readonly says: string | null;

@@ -111,7 +111,12 @@ export function storeText(store: LogStore): string {
 }
 
 /** A job of the same name takes no second place; templates that only old jobs had go first where they are too many. */
-export function learnt(store: LogStore, job: string, templates: readonly string[]): LogStore {
+export function learnt(
+  store: LogStore,
+  job: string,
+  templates: readonly string[],
+  most = MOST_NORMAL,
+): LogStore {
   const isKnown = store.jobs.includes(job);
   const normal = { ...store.normal };
   for (const text of new Set(templates)) {
@@ -123,7 +128,7 @@ export function learnt(store: LogStore, job: string, templates: readonly string[
     }
   }
   const entries = Object.entries(normal);
-  const kept = entries.length > MOST_NORMAL ? entries.slice(-MOST_NORMAL) : entries;
+  const kept = entries.length > most ? entries.slice(-most) : entries;
   const jobs = isKnown ? store.jobs : [...store.jobs, job].slice(-MOST_JOBS);
   return { ...store, jobs, normal: Object.fromEntries(kept) };
 }

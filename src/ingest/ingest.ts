@@ -162,7 +162,7 @@ interface Reads {
 }
 
 async function readFile(found: FoundFile, read: Reads): Promise<void> {
-  const { path, isGiven } = found;
+  const { path, isGiven, sizeBytes } = found;
   const { readers, readings, unrecognised } = read;
   const wrapping: Defect[] = [];
   await openFile(
@@ -181,6 +181,7 @@ async function readFile(found: FoundFile, read: Reads): Promise<void> {
       readings.push(await readWith(reader, file, read, latestMs));
     },
     (defect) => wrapping.push(defect),
+    found.isPipe ? Infinity : sizeBytes,
   );
   for (const defect of wrapping) {
     readings.push({

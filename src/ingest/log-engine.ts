@@ -11,9 +11,15 @@ type OnLine = (text: string, line: number, isNoteworthy: boolean) => void;
 
 /** Makes a reader of lines for each file: one that went on to the next would make its answer depend on what came before. */
 export function logForms(records: readonly FaultRecord[] = []): () => FormReader {
-  const matchers =
-    records.length === 0 ? shippedMatchers() : new FaultMatchers([...shippedRecords(), ...records]);
-  return () => new FormReader((text) => matchers.couldMatch(text), MOST_FORMS, isNoteworthy);
+  // Made for the first log: evidence of many ranks may have none, and it takes a quarter of a second.
+  let matchers: FaultMatchers | null = null;
+  return () => {
+    const made = (matchers ??=
+      records.length === 0
+        ? shippedMatchers()
+        : new FaultMatchers([...shippedRecords(), ...records]));
+    return new FormReader((text) => made.couldMatch(text), MOST_FORMS, isNoteworthy);
+  };
 }
 
 /** For one file, which is number 0 of the digest. */

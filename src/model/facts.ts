@@ -49,7 +49,9 @@ export type Fact =
   | OddMachine
   | BrokenMonitoring
   | AlikeMachines
-  | SlowSwitch;
+  | SlowSwitch
+  | UnexplainedLines
+  | SiteJudged;
 
 export type FactKind = Fact["fact"];
 export type FactOf<Kind extends FactKind> = Extract<Fact, { readonly fact: Kind }>;
@@ -57,6 +59,15 @@ export type FactOf<Kind extends FactKind> = Extract<Fact, { readonly fact: Kind 
 /** A sentence without figures. */
 export interface Remark {
   readonly fact: "remark";
+}
+
+/** People judged verdicts of this kind at this site: the confidence is corrected by that. */
+export interface SiteJudged {
+  readonly fact: "site-judged";
+  readonly judged: number;
+  readonly right: number;
+  /** The confidence before. */
+  readonly stated: number;
 }
 
 // Hangs.
@@ -197,6 +208,22 @@ export interface LogJudgement {
   readonly record?: string;
   /** The log report's confidence in its cause. */
   readonly logConfidence?: number;
+}
+
+/** Lines that stand out and that no record explains: new against healthy jobs, other nodes or earlier iterations. */
+export interface UnexplainedLines {
+  readonly fact: "unexplained-lines";
+  /** One of each kind, the most telling first. */
+  readonly lines: readonly {
+    readonly text: string;
+    readonly file: string;
+    readonly line: number;
+    readonly count: number;
+    readonly node: string | null;
+    readonly rank: Rank | null;
+    readonly time: string | null;
+    readonly why: readonly string[];
+  }[];
 }
 
 export interface OwnError extends LogJudgement {

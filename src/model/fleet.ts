@@ -34,6 +34,8 @@ export interface Fleet {
   readonly grids: readonly MetricGrid[];
   /** By machine, where it was seen before the grids begin: when it was last seen. A watched machine stays dead. */
   readonly lastSeenS?: Float64Array;
+  /** Whether the job's file names all of these machines: nobody else's are among them. */
+  readonly isJob?: boolean;
   /** A file ended in the middle: it is unknown which machines stopped reporting. */
   readonly isCut?: boolean;
   /** Which names were taken for one machine, and which stand for several and so for none. */

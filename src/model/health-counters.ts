@@ -202,6 +202,8 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 5,
     decides: false,
+    // 10 a second.
+    alarmPerHour: 36_000,
     cause: "network-slow",
     says: (part, value) => `${some(value)} packets/s are sent anew${on(part)}`,
   },

@@ -24,7 +24,7 @@ export const METHOD_IDS = [
 ] as const;
 
 /** What the live service finds by itself. */
-const LIVE_IDS = ["iterations/live", "localize/live", "live/processes"] as const;
+const LIVE_IDS = ["iterations/live", "localize/live", "live/processes", "site/judged"] as const;
 
 export type MethodId = (typeof METHOD_IDS)[number] | (typeof LIVE_IDS)[number];
 

@@ -570,6 +570,20 @@ const HINDRANCES: readonly CatalogMetric[] = [
     material: 1.12,
     harm: "low",
   }),
+  // Computed (methods/machines/busier-than-siblings.ts).
+  metric(
+    "gpu-busier-than-siblings",
+    "SM activity of one GPU above the machine's other GPUs",
+    "share",
+    "gpu",
+    [],
+    {
+      isMinder: false,
+      perDevice: true,
+      material: 0.06,
+      harm: "high",
+    },
+  ),
   metric(
     "gpu-memory-clock",
     "GPU memory clock",

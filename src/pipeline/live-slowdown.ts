@@ -1,6 +1,7 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
+import { groupBy } from "../base/group-by.ts";
 import { intermittentWords } from "../base/text.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
@@ -35,6 +36,10 @@ export interface SlowDownFacts {
   readonly afterMs: number;
   /** Where iterations are slow now and then: which, and of how many; null where all since the first one are. */
   readonly intermittent: { readonly slow: readonly number[]; readonly of: number } | null;
+  /** Somebody is slow in all of these iterations, the ones before as well. */
+  readonly isBeside?: boolean;
+  /** Ranks that are accused already: beside somebody else they are not accused again. */
+  readonly accused?: ReadonlySet<Rank>;
   /** The whole job's iterations. */
   readonly series: IterationSeries;
   /** Machine → incidents it had of late. */
@@ -68,6 +73,11 @@ export interface LiveDiagnosis {
   readonly tests: {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
+    /**
+     * The same ranks by their place in their machines, where the suspected group has several of a machine: in its own order
+     * most neighbours test what is inside a machine, and only two NICs of each. Empty elsewhere.
+     */
+    readonly rails: readonly (readonly Rank[])[];
     /** Iterations after each of which they have to: what is slow now and then is rarely slow when it is tested. */
     readonly rounds: number;
     /** `files`: what the ranks wrote. */
@@ -112,17 +122,16 @@ export async function diagnoseSlowDown(
   const isWhole = facts.intermittent === null && all > 0 && all <= MOST_WHOLE;
   const whole = isWhole ? await withOperators(job, reachable, fetcher) : null;
   const answered = await ask(whole ?? job, env);
-  const search = isWhole
-    ? { findings: [], rounds: 1, didNotRun: [] }
-    : await searched(facts, job, source, fetched, env);
-  const refined = ofCulprit(facts, search.findings);
-  const found = [
-    { ...slowDownFinding(refined), method: "iterations/live" as const },
-    ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
-    ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
-  ];
-  const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
-  const verdict = fuse(job, findings, [...answered.didNotRun, ...search.didNotRun]);
+  const accused = facts.accused ?? new Set();
+  let search: Searched = { findings: [], rounds: 1, didNotRun: [] };
+  let weighed = isWhole ? weigh(facts, job, answered, search) : null;
+  // Whoever is known is slow in all of these iterations; that says nothing of who came to it.
+  if (!weighed || (facts.isBeside && weighed.verdict.suspects.every(isAmong(accused)))) {
+    search = await searched(facts, job, source, fetched, env);
+    const others = { ...answered, findings: isWhole ? [] : answered.findings };
+    weighed = weigh(facts, job, others, search);
+  }
+  const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
   const totalBytes = all * RECORD_BYTES;
   const picture = pictureOfSlowDown({
@@ -138,7 +147,7 @@ export async function diagnoseSlowDown(
     },
   });
   return {
-    verdict: job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict,
+    verdict: planned(job, verdict),
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
@@ -146,6 +155,46 @@ export async function diagnoseSlowDown(
     intermittent: refined.intermittent,
     tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
+}
+
+function planned(job: Job, verdict: Verdict): Verdict {
+  return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
+}
+
+interface Searched {
+  readonly findings: readonly NewFinding[];
+  readonly rounds: number;
+  readonly didNotRun: readonly string[];
+}
+
+/** What methods and the search say together. */
+function weigh(
+  facts: SlowDownFacts,
+  job: Job,
+  answered: Awaited<ReturnType<typeof ask>>,
+  search: Searched,
+): { verdict: Verdict; findings: readonly Finding[]; refined: SlowDownFacts } {
+  const refined = ofCulprit(facts, search.findings);
+  const found = [
+    { ...slowDownFinding(refined), method: "iterations/live" as const },
+    ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
+    ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
+  ];
+  const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
+  const didNotRun = [...answered.didNotRun, ...search.didNotRun];
+  const isKnown = isAmong(facts.accused ?? new Set());
+  const verdict = fuse(job, findings, didNotRun);
+  const known = verdict.suspects.filter(isKnown).length;
+  if (known === 0 || known === verdict.suspects.length) return { verdict, findings, refined };
+  // Ranks that are accused already, and others: the verdict is on those others.
+  const others = findings.filter(({ accuses }) => accuses.length === 0 || !accuses.every(isKnown));
+  return { verdict: fuse(job, others, didNotRun), findings: others, refined };
+}
+
+function isAmong(
+  accused: ReadonlySet<Rank>,
+): (one: { readonly ranks: readonly Rank[] }) => boolean {
+  return ({ ranks }) => ranks.every((rank) => accused.has(rank));
 }
 
 /** A period of Holmes' fluctuations, appendix B, and one more. */
@@ -177,6 +226,7 @@ function testsOf(
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
+    rails: railsOf(job, smallest),
     rounds,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
@@ -191,9 +241,19 @@ function testsOf(
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return { verdict: fuse(job, all, tested.didNotRun), reports: validations };
+      return { verdict: planned(job, fuse(job, all, tested.didNotRun)), reports: validations };
     },
   };
+}
+
+function railsOf(job: Job, { ranks }: Group): Rank[][] {
+  const machines = groupBy(ranks, (rank) => job.ranks.get(rank)?.machine ?? null);
+  const places = Math.max(...[...machines.values()].map((own) => own.length));
+  if (machines.size < 2 || places < 2 || machines.has(null)) return [];
+  const rails = Array.from({ length: places }, (_, place) =>
+    [...machines.values()].flatMap((own) => own[place] ?? []),
+  );
+  return rails.filter((rail) => rail.length > 1);
 }
 
 /** Links between machines that tell together what is usual; a group of four ranks on two machines has two. */
@@ -334,7 +394,7 @@ async function searched(
   source: RemoteSource,
   fetched: Fetched,
   env: Env,
-): Promise<{ findings: NewFinding[]; rounds: number; didNotRun: string[] }> {
+): Promise<Searched> {
   const operatorsOf = (rank: Rank): RankOperators | null => fetched.operatorsOf(rank);
   const { points } = facts;
   const isWanting = (): boolean => fetched.isWanting;

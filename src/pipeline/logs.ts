@@ -1,10 +1,19 @@
 /** From paths to the answer about logs, and what is learnt from healthy ones. */
 import { UserError } from "../base/errors.ts";
 import { unreadable } from "../ingest/logs/files.ts";
+import { newPrefix, readPrefix } from "../ingest/logs/prefix.ts";
 import { FaultMatchers } from "../library/matcher.ts";
 import { shippedRecords } from "../library/shipped.ts";
+import {
+  categoryOf,
+  refuseNormal,
+  refuseShipped,
+  siteRecord,
+  type SiteRecordAbout,
+} from "../library/site-record.ts";
 import { healthyEvents } from "../methods/logs/analyse-logs.ts";
 import { normalPool } from "../methods/logs/normal-pool.ts";
+import { templatesOf } from "../methods/logs/templates/templates.ts";
 import { type LogKnowledge, withLogReport } from "../methods/logs/log-method.ts";
 import { ask, readJob } from "./diagnose.ts";
 import { agreed } from "../verdict/log-cause.ts";
@@ -83,6 +92,23 @@ export function recordsOf(store: LogStore): FaultRecord[] {
   const own = new Set(store.records.map(({ id }) => id));
   const all = [...shippedRecords().filter(({ id }) => !own.has(id)), ...store.records];
   return all.map((record) => withVotes(record, store.votes[record.id]));
+}
+
+/** A record of a site made of one line; throws UserError where it could not tell failures from what healthy jobs say. */
+export function recordOfLine(
+  line: string,
+  about: Omit<SiteRecordAbout, "category"> & { readonly category?: string },
+  store: LogStore,
+): FaultRecord {
+  const prefix = newPrefix();
+  readPrefix(line, prefix);
+  const text = line.slice(prefix.contentStart);
+  const [template] = templatesOf([{ text, count: 1 }]).texts;
+  const { category = categoryOf(about.cause ?? "unknown") } = about;
+  const record = siteRecord(text, template!, { ...about, category });
+  refuseShipped([record]);
+  refuseNormal(record, store);
+  return record;
 }
 
 /** What a healthy job says. */

@@ -96,7 +96,7 @@ function jobPart(
   const roles = [...new Set(names)].sort();
   const numberOf = new Map(roles.map((name, r) => [name, r]));
   const role = Int32Array.from(names, (name) => numberOf.get(name)!);
-  return { ...part, role, roles, missing: [...part.missing, ...missing] };
+  return { ...part, role, roles, isJob: true, missing: [...part.missing, ...missing] };
 }
 
 /** These machines alone. */

@@ -2,6 +2,7 @@
 import { count, cutText, harmless, ranges, thousands } from "../base/text.ts";
 import type { IndicatingLine, LogReport } from "../model/log-report.ts";
 import { wrap, type Colours } from "./terminal.ts";
+import { ownerWords } from "./owner-words.ts";
 
 const MOST_LINES = 12;
 const MOST_NODES = 8;
@@ -33,7 +34,7 @@ export function renderLogsTerminal(report: LogReport, colours: Colours, width: n
       out.push(`${dim("said by ")} ${harmless(who.join(", "))}`);
     }
     if (cause.at) out.push(`${dim("at      ")} ${harmless(`${cause.at.file}:${cause.at.line}`)}`);
-    out.push("", `${dim("to do")}    ${dim(`(${cause.owner})`)}`);
+    out.push("", `${dim("to do")}    ${dim(`(${ownerWords(cause.owner)})`)}`);
     wrapped(cause.action, "  ", cyan);
     for (const friend of cause.falseFriends.slice(0, 2)) wrapped(`but: ${friend}`, "  ", dim);
   } else if (indicating.length > 0) {

@@ -22,6 +22,7 @@ import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
 import { suspectName } from "./parts/suspects.tsx";
 import { changeWords } from "./parts/what-if.tsx";
+import { ownerWords } from "./owner-words.ts";
 
 /** Trackers refuse more: GitHub 65,536 characters, others 64 KB. */
 export const MOST_BYTES = 60_000;
@@ -88,7 +89,7 @@ function headBlocks(
     since === null ? "" : `Since: ${momentWords(since)}`,
     until === null ? "" : `Until: ${momentWords(until)}`,
     when.iteration === null ? "" : `Iteration: ${when.iteration}`,
-    owner === null ? "" : `Owner: ${markdownText(owner, 40)}`,
+    owner === null ? "" : `Owner: ${markdownText(ownerWords(owner), 80)}`,
     where.length === 0 ? "" : `Where: ${markdownText(where.join(" · "), 300)}`,
     waiting === "" ? "" : `Only waiting, not at fault: ${markdownText(waiting, 300)}`,
     incident ? `State: ${incident.state}` : "",

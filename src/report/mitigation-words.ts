@@ -1,16 +1,13 @@
 /** A mitigation plan in words, for the terminal and the page. */
 import type { Mitigation, MitigationStep, Placement } from "../model/mitigation.ts";
 
-/** "S2 rebalance-microbatches, at once: 145 → 128 ms an iteration" */
-export function stepHead(
-  { strategy, do: what, iterationMs }: MitigationStep,
-  plan: Mitigation,
-): string {
+/** "rebalance-microbatches: 145 → 128 ms per iteration" */
+export function stepHead({ do: what, iterationMs }: MitigationStep, plan: Mitigation): string {
   const brings =
     iterationMs === null
       ? ""
       : `: ${time(plan.nowMs)} → ${time(iterationMs)} per iteration (healthy ${time(plan.healthyMs)})`;
-  return `${strategy} ${what}${brings}`;
+  return `${what}${brings}`;
 }
 
 /** When it is due: what it would have saved equals what it costs. */

@@ -9,6 +9,7 @@ import { answerWords, stepsOf } from "./answer-words.ts";
 import { evidenceGroups } from "./evidence-groups.ts";
 import { rankingWords } from "./reasoning-words.ts";
 import { planLines } from "./mitigation-words.ts";
+import { ownerWords } from "./owner-words.ts";
 
 export interface Colours {
   readonly bold: (text: string) => string;
@@ -66,7 +67,7 @@ export function renderTerminal(
     const command = action.command === undefined ? [] : [`    ${cyan(`$ ${action.command}`)}`];
     return [`  ${head}`, ...rest.map((line) => `    ${line}`), ...command];
   };
-  const owner = verdict.owner ? ` (${verdict.owner})` : "";
+  const owner = verdict.owner ? ` (${ownerWords(verdict.owner)})` : "";
   section(`do first${owner}`, steps.first ? stepLines(steps.first) : []);
   section("then", steps.next.flatMap(stepLines));
 

@@ -4,6 +4,7 @@ import type { RankProfile } from "../model/trace-profile.ts";
 import type { Regression } from "../model/regression.ts";
 import { wrap, type Colours } from "./terminal.ts";
 import { middle, quantiles, type TraceReport } from "./trace-document.ts";
+import { ownerWords } from "./owner-words.ts";
 
 const MAX_RANKS = 16;
 const MAX_REGRESSIONS = 6;
@@ -47,7 +48,7 @@ function regressionLines(one: Regression, all: number, colours: Colours, width: 
       ? `all ${all} ranks`
       : `${one.ranks.length === 1 ? "rank" : "ranks"} ${ranges(one.ranks, 8)}`;
   return [
-    `  ${bold(yellow(one.cause))}  ${bold(who)}  ${percent(one.share, 1)} of the step  ${dim(`→ ${one.owner}`)}`,
+    `  ${bold(yellow(one.cause))}  ${bold(who)}  ${percent(one.share, 1)} of the step  ${dim(`→ ${ownerWords(one.owner)}`)}`,
     ...wrap(harmless(one.why), width - 4).map((line) => `    ${line}`),
     ...wrap(`threshold: ${one.threshold}`, width - 4).map((line) => dim(`    ${line}`)),
     ...one.at.slice(0, 1).map(({ file }) => dim(cutText(`    ${harmless(file)}`, width))),

@@ -38,6 +38,31 @@ describe("a hang whose stacks are among the inputs", async () => {
   });
 });
 
+it("says how much a slow link costs where the job's pace is too uneven to show it", async () => {
+  const { verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
+  expect(headlineOf(verdict.answer!)).toBe(
+    "The link between rank 4 on node004 and rank 6 on node006 is slow: communication takes 223 ms longer per iteration",
+  );
+});
+
+it("has a command for a slow data loader", async () => {
+  const { verdict } = await recording("fixtures/rings/data.tar.gz");
+  expect(verdict.actions[0]).toMatchObject({
+    do: "check-storage",
+    command: "ssh node001 'py-spy dump --pid 3216; iostat -x 1 3'",
+  });
+});
+
+it("says which part of a longer step a regression measured itself", async () => {
+  const { verdict } = await diagnose(
+    { paths: ["fixtures/traces/reg-sync.tar.gz"], baseline: ["fixtures/traces/reg-none.tar.gz"] },
+    env,
+  );
+  expect(verdict.answer!.slower).toMatch(
+    /^1\.17 times as long as the baseline: 448 ms → 522 ms per step; this itself takes [\d.]+ ms of the 7\d[\d.]* ms$/,
+  );
+});
+
 describe("a slowdown", async () => {
   const { verdict } = await recording("fixtures/recordings/slow-gpu5.tar.gz");
 

@@ -19,6 +19,8 @@ const EFFECTS: Partial<Record<VerdictKind, string>> = {
 };
 
 const MOST_QUOTE = 200;
+/** A regression that takes this share of what the step takes longer explains it. */
+const MOST_OF = 0.8;
 /** Beyond the first three, suspects are listed below the answer. */
 const MOST_CLAUSES = 3;
 
@@ -193,6 +195,9 @@ function figureWords(finding: Finding, does: string): string | null {
     return `${does}: ${timeWords(now)} of its own per iteration, before ${timeWords(before)}`;
   const tested = factOf(finding, "tested-slow");
   if (tested) return `${does}: ${tested.ratio.toFixed(2)} times slower than its peers when tested`;
+  const device = factOf(finding, "slow-device");
+  if (device && device.growthMs > 0)
+    return `${does}: communication takes ${timeWords(device.growthMs)} longer per iteration`;
   const link = factOf(finding, "slow-link");
   if (link && link.delayMs > 0)
     return `${does}: a transfer takes ${timeWords(link.beforeMs + link.delayMs)}, before ${timeWords(link.beforeMs)}`;
@@ -251,9 +256,16 @@ function regressionWords({ stepMs, share }: RegressedMetric): string {
   if (stepMs === undefined) return `longer: ${percentage} more than when healthy`;
   const [now, healthy] = stepMs;
   const figures = `${timeWords(healthy)} → ${timeWords(now)} per step`;
-  return now > healthy
-    ? `${(now / healthy).toFixed(2)} times as long as the baseline: ${figures}; ${percentage} is this`
-    : `no longer than the baseline (${figures}), with ${percentage} lost to this`;
+  if (now <= healthy)
+    return `no longer than the baseline (${figures}), with ${percentage} lost to this`;
+  // What the call itself takes; what the GPU does late because of it is in other kernels' time.
+  const own = share * now;
+  const moreMs = now - healthy;
+  const part =
+    own < MOST_OF * moreMs
+      ? `; this itself takes ${timeWords(own)} of the ${timeWords(moreMs)}`
+      : "";
+  return `${(now / healthy).toFixed(2)} times as long as the baseline: ${figures}${part}`;
 }
 
 /** "the other" only where that is all of them: of some nothing may be known. */

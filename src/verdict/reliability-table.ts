@@ -33,6 +33,8 @@ export const EVIDENCE_OF: Readonly<Record<MethodId, Evidence>> = {
   "iterations/live": "operators",
   "localize/live": "operators",
   "live/processes": "processes",
+  // Nothing is weighed after it.
+  "site/judged": "processes",
 };
 
 /** The chance of any suspect that a method names, before its weight counts: by judgement. */

@@ -37,7 +37,11 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "user",
     is: ["waits for its data loader", "wait for their data loaders"],
     actions: [
-      ["check-storage", "loader workers, prefetching, and the file system that this rank reads"],
+      [
+        "check-storage",
+        "loader workers, prefetching, and the file system that this rank reads",
+        "py-spy dump --pid {pid}; iostat -x 1 3",
+      ],
     ],
   },
   "garbage-collection": {

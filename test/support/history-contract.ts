@@ -394,6 +394,27 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       expect(await history.jobs(9)).toHaveLength(1);
     });
 
+    withHistory(
+      "forgets old incidents that are over, with all their revisions, and old runs",
+      async () => {
+        if (!history.pruneIncidents) return;
+        await Promise.all([
+          history.putIncident(incidentOf("old", 1, "confirmed", { openedMs: 1000 })),
+          history.putIncident(incidentOf("old", 2, "resolved", { openedMs: 1000 })),
+          history.putIncident(incidentOf("open", 1, "confirmed", { openedMs: 1000 })),
+          history.putIncident(incidentOf("new", 1, "resolved", { openedMs: 2000 })),
+          history.putAudit(auditRow("a", 1000)),
+          history.putJob(jobRow("j", "r1", { seenMs: 1000 })),
+          history.putJob(jobRow("j", "r2", { seenMs: 2000 })),
+        ]);
+        await history.pruneIncidents(2000);
+        expect((await history.incidents({})).map(({ id }) => id).sort()).toEqual(["new", "open"]);
+        expect(await history.incidentHistory("old")).toEqual([]);
+        expect((await history.jobs(9)).map(({ run }) => run)).toEqual(["r2"]);
+        expect(await history.audit({})).toHaveLength(1);
+      },
+    );
+
     it("takes nothing after it is closed", async () => {
       const closed = await fresh();
       const last = closed.putDocument("x", 1);

@@ -27,8 +27,10 @@ export class Processes {
   readonly #children: ChildProcess[] = [];
   readonly said: string[] = [];
 
-  start(words: readonly string[]): ChildProcess {
-    const child = spawn(FAULTLINE, words, { stdio: ["pipe", "pipe", "pipe"] });
+  /** `under`: a program that starts it, with its words. */
+  start(words: readonly string[], under: readonly string[] = []): ChildProcess {
+    const [program, ...all] = [...under, FAULTLINE, ...words];
+    const child = spawn(program!, all, { stdio: ["pipe", "pipe", "pipe"] });
     this.#children.push(child);
     for (const stream of [child.stdout, child.stderr])
       stream.on("data", (chunk: Buffer) => {
@@ -38,8 +40,8 @@ export class Processes {
     return child;
   }
 
-  async service(words: readonly string[]): Promise<ServiceProcess> {
-    const child = this.start(["serve", "--json", ...words]);
+  async service(words: readonly string[], under?: readonly string[]): Promise<ServiceProcess> {
+    const child = this.start(["serve", "--json", ...words], under);
     let text = "";
     child.stdout!.on("data", (chunk: Buffer) => (text += chunk.toString()));
     const url = await until(
@@ -68,13 +70,27 @@ export class Processes {
     };
   }
 
-  /** A job of 16 GPUs on two machines, an agent process each; an iteration every half second. */
-  async rehearsal(server: string): Promise<{
+  /** A job of 16 GPUs on two machines, or fewer, an agent process each; an iteration every half second. */
+  async rehearsal(
+    server: string,
+    gpus = 16,
+  ): Promise<{
     break(fault: string): Promise<void>;
     mend(): Promise<void>;
     agents(): AgentProcess[];
   }> {
-    const words = ["--gpus", "16", "--tp", "2", "--pp", "2", "--every", "500ms", "--control", "0"];
+    const words = [
+      "--gpus",
+      String(gpus),
+      "--tp",
+      "2",
+      "--pp",
+      "2",
+      "--every",
+      "500ms",
+      "--control",
+      "0",
+    ];
     const child = this.start(["simulate", "--live", server, "--name", "drill", ...words]);
     let text = "";
     child.stdout!.on("data", (chunk: Buffer) => (text += chunk.toString()));

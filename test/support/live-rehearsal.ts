@@ -14,6 +14,7 @@ import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
+import { KEEP_ALL } from "./keep-all.ts";
 
 export interface Rehearsal {
   readonly fleet: SimulatedFleet;
@@ -45,7 +46,7 @@ export async function rehearse(
   options: Partial<ServiceOptions> = {},
   /** What its agents say that they can be asked; null: they are older than that word. */
   asks: readonly string[] | null = ASKS,
-  mostMicroBatches?: number,
+  { everyMs = 1000, mostMicroBatches }: { everyMs?: number; mostMicroBatches?: number } = {},
 ): Promise<Rehearsal> {
   let nowMs = START_MS;
   const cluster = completeSpec({
@@ -58,7 +59,7 @@ export async function rehearse(
     spec: cluster,
     job: "sim",
     run: "run-1",
-    everyMs: 1000,
+    everyMs,
     startMs: nowMs,
     mostMicroBatches,
   });
@@ -103,6 +104,7 @@ export async function rehearse(
   const folder = mkdtempSync(join(tmpdir(), "faultline-live-test-"));
   const make = async (): Promise<Service> => {
     const service = new Service({
+      learnsLogs: false,
       history,
       coordinator: embeddedCoordinator(history),
       folder,
@@ -114,6 +116,7 @@ export async function rehearse(
       relapseMs: 30 * 60_000,
       validation: { mostRanks: 256, everyMs: 0, limitMs: 10_000 },
       silentMs: 60_000,
+      retention: KEEP_ALL,
       jobFiles: new Map(),
       fabric: [],
       machines: null,

@@ -1,8 +1,13 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
+import type { Digest } from "../../src/model/digest.ts";
+import type { FaultRecord } from "../../src/model/fault-record.ts";
+import type { Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
+import type { SiteReport } from "../../src/model/site.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { makeJobs } from "../../src/live/service/microbatches/jobs.ts";
+import { answerJob } from "../../src/live/service/microbatches/requests.ts";
 import {
   type JobView,
   type LiveEvent,
@@ -169,6 +174,85 @@ export const PICTURE: IncidentPicture = {
   lacks: ["no traces"],
 };
 
+export const HANDLING: Handling = {
+  incident: INCIDENT.id,
+  acknowledged: { who: "ada", atMs: NOW_MS },
+  assignee: "grace",
+  mergedInto: null,
+  reopened: null,
+  comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
+  judgement: {
+    who: "ada",
+    atMs: NOW_MS,
+    isRight: false,
+    machine: "node1",
+    cause: "gpu-error",
+    said: {
+      job: INCIDENT.job,
+      openedMs: INCIDENT.openedMs,
+      kind: "fail-slow",
+      cause: "gpu-slow",
+      confidence: 0.9,
+      stated: 0.9,
+      machines: ["node0"],
+      records: [],
+    },
+  },
+};
+
+export const DIGEST: Digest = {
+  fromMs: NOW_MS - 604_800_000,
+  toMs: NOW_MS,
+  incidents: 3,
+  wastedGpuMs: 7_200_000,
+  byCause: [{ name: "gpu-slow", incidents: 3, wastedGpuMs: 7_200_000 }],
+  byMachine: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  repeated: [{ name: "node0", incidents: 3, wastedGpuMs: 7_200_000 }],
+  judged: { right: 1, wrong: 1 },
+  isCut: false,
+};
+
+export const MUTE: Mute = {
+  id: "m1",
+  kind: "maintenance",
+  job: null,
+  machine: "node0*",
+  cause: null,
+  fromMs: NOW_MS,
+  untilMs: NOW_MS + 3_600_000,
+  who: "ada",
+  why: "new firmware",
+};
+
+const SCORE = {
+  judged: 2,
+  right: 1,
+  low: 0.09,
+  high: 0.91,
+  calibration: [{ from: 0.9, to: 1, judged: 2, right: 1, said: 0.93 }],
+  calibrationError: 0.43,
+};
+const SITE: SiteReport = {
+  schema: "faultline.site/1",
+  all: SCORE,
+  kinds: [{ kind: "fail-slow", ...SCORE }],
+  confusions: [{ said: "gpu-slow", truth: "gpu-error", incidents: 1 }],
+  logs: {
+    healthyJobs: 1,
+    normalEvents: 20,
+    records: [
+      { id: "site.x", title: "vault", isOwn: true, confirmed: 1, disputed: 0, certainty: 0.84 },
+    ],
+  },
+};
+const SITE_STORE = {
+  schema: "faultline.logs-store/1",
+  jobs: [],
+  normal: { "step <NUM>": 1 },
+  records: [],
+  votes: {},
+};
+
 export const REPORT = "<!doctype html><title>report</title>";
 
 export interface TestView {
@@ -205,6 +289,7 @@ const stats: ServiceStats = {
 export function testView(changed: Partial<ServiceView> = {}): TestView {
   const asked: { what: string; of: readonly unknown[] }[] = [];
   const listeners = new Set<(event: LiveEvent) => void>();
+  const microBatches = makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined });
   const note = <T>(what: string, of: readonly unknown[], value: T): T => {
     asked.push({ what, of });
     return value;
@@ -290,14 +375,30 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       if (verb === "dismiss") throw new Refusal(409, "the action has been done already");
       return INCIDENT;
     },
-    microBatches: makeJobs({ nowMs: () => NOW_MS, onChange: () => undefined }),
+    askShares: async (job, question) => answerJob(microBatches, job, question, null),
+    handling: async (id) => (known(id) ? HANDLING : null),
+    handlings: () => new Map([[INCIDENT.id, HANDLING]]),
+    handle: async (id, what, who) => {
+      asked.push({ what: "handle", of: [id, what, who] });
+      if (!known(id)) throw new Refusal(404, "there is no such incident");
+      return HANDLING;
+    },
+    digest: async (sinceMs) => note("digest", [sinceMs], DIGEST),
+    mutes: () => [MUTE],
+    mute: async (what, who) => note("mute", [what, who], MUTE),
+    unmute: async (id, who) => note("unmute", [id, who], []),
+    site: async () => SITE,
+    addRecord: async (asked, who) =>
+      note("addRecord", [asked, who], { id: "site.x", title: asked.title } as FaultRecord),
+    exportSite: async () => SITE_STORE,
+    importSite: async (document, who) => note("importSite", [document, who], SITE.logs!),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     stats: () => stats,
-    degraded: () => null,
-    trouble: async () => null,
+    agents: () => [{ agent: "node0", machine: "node0", version: "0.1.0", clockOffsetMs: 0 }],
+    health: async () => ({ error: null, degraded: null, store: "ok", broker: "none" }),
     ...changed,
   };
   return {

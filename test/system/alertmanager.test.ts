@@ -5,7 +5,7 @@ import { makeAlerts } from "../../src/live/service/alerts/alerts.ts";
 import { LeaseLost } from "../../src/live/wire/transport.ts";
 import { testIncident, testVerdict } from "../support/live/incident.ts";
 import { startReceiver, type TestReceiver } from "../support/live/alert-receiver.ts";
-import type { Alerts } from "../../src/live/service/alerts/types.ts";
+import type { Alerts, Hush } from "../../src/live/service/alerts/types.ts";
 import {
   type ActiveAlert,
   startAlertmanager,
@@ -20,12 +20,14 @@ describe.skipIf(whyNoAlertmanager !== "")(`a real Alertmanager${whyNoAlertmanage
   let people: TestReceiver;
   const opened: Alerts[] = [];
   let incidents = 0;
+  let hush: Hush | null = null;
 
   beforeAll(async () => {
     people = await startReceiver();
     server = await startAlertmanager(people.url);
   }, 60_000);
   afterEach(async () => {
+    hush = null;
     await Promise.all(opened.splice(0).map((alerts) => alerts.close()));
   });
   afterAll(async () => {
@@ -59,6 +61,7 @@ describe.skipIf(whyNoAlertmanager !== "")(`a real Alertmanager${whyNoAlertmanage
           return () => clearTimeout(timer);
         },
         log: () => {},
+        hush: () => hush,
         async remember(document) {
           if (store.holder !== holder) throw new LeaseLost("llama");
           store.document = JSON.parse(JSON.stringify(document)) as unknown;
@@ -103,6 +106,34 @@ describe.skipIf(whyNoAlertmanager !== "")(`a real Alertmanager${whyNoAlertmanage
     await until(isLater, "a repetition");
   }
 
+  it("silences what somebody acknowledged, until that is taken back", async () => {
+    const incident = newIncident();
+    const alerts = service({ document: null });
+    const silences = async (): Promise<string[]> => {
+      const response = await fetch(`${server.url}/api/v2/silences`);
+      const all = (await response.json()) as {
+        status: { state: string };
+        matchers: { name: string; value: string }[];
+        createdBy: string;
+      }[];
+      return all
+        .filter(({ matchers }) => matchers.some(({ value }) => value === incident.id))
+        .map(({ status, createdBy }) => `${status.state} ${createdBy}`);
+    };
+    alerts.notify(incident);
+    await until(async () => (await alertsOf(incident)).length > 0, "the alert");
+    hush = { how: "acknowledged", who: "ada", why: "" };
+    alerts.hushed(incident);
+    await until(async () => (await silences()).includes("active faultline: ada"), "the silence");
+    await repeated(incident);
+    await repeated(incident);
+    // Renewed, not made again.
+    expect(await silences()).toEqual(["active faultline: ada"]);
+    hush = null;
+    alerts.hushed(incident);
+    await until(async () => (await silences()).join() === "expired faultline: ada", "its end");
+  });
+
   it("has one alert for an incident however often it changes, also over a restart, and its end", async () => {
     const store: Store = { document: null };
     const incident = newIncident();
@@ -127,6 +158,7 @@ describe.skipIf(whyNoAlertmanager !== "")(`a real Alertmanager${whyNoAlertmanage
       kind: "hang",
       cause: "gpu-hang",
       machine: "node003",
+      owner: "operations",
       severity: "critical",
       incident: incident.id,
     });

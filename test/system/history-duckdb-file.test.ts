@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -163,6 +164,52 @@ describe("the file", () => {
     );
     await history.close();
     await open();
+  });
+
+  it("with its log cut anywhere in the last write, has all that came before", async () => {
+    const history = await open();
+    await history.putIterations("j", "r", iterationRows([[1, 1, 1]]));
+    await history.putDocument("k", { a: "before" });
+    const before = statSync(`${path}.wal`).size;
+    await history.putDocument("k", { a: "after" });
+    const [file, log] = [readFileSync(path), readFileSync(`${path}.wal`)];
+    const outcomes: string[] = [];
+    for (let cut = before; cut <= log.length; cut++) {
+      const torn = join(folder, `torn-${cut}.duckdb`);
+      writeFileSync(torn, file);
+      writeFileSync(`${torn}.wal`, log.subarray(0, cut));
+      const opened = await openDuckDbHistory(torn);
+      const { a } = (await opened.document("k")) as { a: string };
+      outcomes.push(a);
+      expect((await opened.iterations("j", "r", { most: 9 })).iteration).toHaveLength(1);
+      await opened.close();
+      rmSync(torn);
+    }
+    expect(outcomes.length).toBeGreaterThan(100);
+    const at = outcomes.indexOf("after");
+    expect(outcomes).toEqual(outcomes.map((_, i) => (i < at ? "before" : "after")));
+    expect(outcomes.at(-1)).toBe("after");
+  });
+
+  it("that is too large forgets its oldest iterations, and nothing else", async () => {
+    const history = await openDuckDbHistory(path);
+    histories.push(history);
+    const count = 400_000;
+    const column = (of: (i: number) => number): Float64Array =>
+      Float64Array.from({ length: count }, (_, i) => of(i));
+    await history.putIterations("j", "r", {
+      iteration: column((i) => i),
+      endMs: column((i) => 1000 * i),
+      durationMs: column((i) => Math.sin(i)),
+    });
+    await history.putJob(jobRow("j", "r"));
+    const all = await history.shrink(Infinity);
+    expect(await history.shrink(all / 2)).toBeLessThanOrEqual(all / 2);
+    const { iteration } = await history.iterations("j", "r", { most: count });
+    expect(iteration.length).toBeGreaterThan(count / 10);
+    expect(iteration.length).toBeLessThan(0.7 * count);
+    expect(iteration.at(-1)).toBe(count - 1);
+    expect(await history.jobs(9)).toHaveLength(1);
   });
 
   const damages: Record<string, (bytes: Buffer) => Buffer> = {

@@ -90,6 +90,10 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
       await other.bus.follow("job-a");
       return introductions > 1;
     }, "introduced to who follows later");
+    // Whoever follows a job answers for it, whichever service is asked.
+    await other.bus.unfollow("job-a");
+    expect(await other.bus.askWatcher!("job-a", "{}", 10_000)).toBe("job-a: {}");
+    await expect(other.bus.askWatcher!("job-b", "{}", 1000)).rejects.toThrow();
     await until(() => heard.announced.includes("job-a"), "announced");
     await until(() => heard.connected.includes("node-1"), "present");
     expect(bus.agents).toEqual([helloOf("node-1", "boot-1")]);
@@ -226,6 +230,17 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
     await expect(write(1001, "old")).rejects.toThrow(LeaseLost);
     await write(1002, "new");
     expect(await readDocument(documents, "job-e")).toMatchObject({ fence: 1002, document: "new" });
+  });
+
+  it("knows that its only broker is away, and that it is back", async () => {
+    const single = await startNats(1, { token: "secret" });
+    opened.push(async () => await single.stop());
+    const { bus } = await service(hear(), { url: single.url });
+    expect(bus.broker).toBe("ok");
+    await single.brokers[0]!.kill();
+    await until(() => bus.broker === "away", "away");
+    await single.brokers[0]!.restart();
+    await until(() => bus.broker === "ok", "back");
   });
 
   it("says what is wrong where a cluster is not there or not to be used", async () => {

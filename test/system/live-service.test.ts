@@ -1,5 +1,6 @@
 /** The service against a simulated fleet, agents' answers and all, on a clock of its own. */
 import { describe, expect, it, vi } from "vitest";
+import { demoSpec } from "../../src/cli/demo-play.ts";
 import type { JobView, LiveEvent } from "../../src/live/service/view.ts";
 import { ASKS, type PointsReport } from "../../src/live/wire/messages.ts";
 import type { Incident } from "../../src/model/incident.ts";
@@ -32,6 +33,30 @@ describe("the live service", () => {
     const [job] = viewOf(rehearsal).jobs();
     expect(job).toMatchObject({ job: "sim", worldSize: 32, ranks: 32, health: "healthy" });
     expect(job!.baselineMs).toBeGreaterThan(900);
+  });
+
+  it("has the service that watches a job answer for its micro-batches, whichever was asked", async () => {
+    const rehearsal = await rehearse(SMALL);
+    await rehearsal.run(5);
+    const { service } = rehearsal;
+    const questions: string[] = [];
+    let answer = "";
+    const askWatcher = (job: string, text: string): Promise<string> => {
+      questions.push(`${job} ${text}`);
+      return answer === "" ? Promise.reject(new Error("no responders")) : Promise.resolve(answer);
+    };
+    service.attach({ ...service.bus!, askWatcher });
+    const query = "iteration=3&run=r&replicas=4&total=16";
+    const ask = (job: string): Promise<unknown> =>
+      viewOf(rehearsal).askShares(job, { ask: "plan", query });
+    expect(await ask("sim")).toMatchObject({ counts: [4, 4, 4, 4] });
+    expect(questions).toEqual([]);
+    await expect(ask("other")).rejects.toMatchObject({ status: 503 });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query }));
+    expect(await ask("other")).toMatchObject({ iteration: 3, counts: [4, 4, 4, 4] });
+    answer = service.handlers.asked("sim", JSON.stringify({ ask: "plan", query: "iteration=x" }));
+    await expect(ask("other")).rejects.toMatchObject({ status: 400 });
+    expect(questions[0]).toBe(`other ${JSON.stringify({ ask: "plan", query })}`);
   });
 
   describe("of a slow link in a ring, which operators do not tell from its neighbours", () => {
@@ -83,6 +108,26 @@ describe("the live service", () => {
     expect(rehearsal.told.at(-1)!.state).toBe("resolved");
   });
 
+  it("names a NIC of a fully sharded job that is slow now and then, once its rails are tested", async () => {
+    const sharded = {
+      gpus: 24,
+      tp: 1,
+      pp: 1,
+      fullyShard: true,
+      microBatches: 1,
+      layersPerStage: 4,
+    };
+    const rehearsal = await rehearse({ ...sharded, hidden: 8192, sequence: 8192, seed: 4 });
+    await rehearsal.run(60);
+    expect(rehearsal.told).toEqual([]);
+    rehearsal.fleet.played.board.add("network-slow:rank=13:severity=8:shape=fluctuation");
+    await rehearsal.run(120, () => rehearsal.told.at(-1)?.validation?.isNamed === true);
+    expect(rehearsal.told[1]!.verdict!.suspects[0]).toMatchObject({ cause: "network-slow" });
+    expect(rehearsal.told.at(-1)!.verdict!.suspects).toMatchObject([
+      { type: "nic", ranks: [13], cause: "network-slow" },
+    ]);
+  });
+
   it.each([
     ["gpu-slow:rank=17:severity=4", [17], "gpu-slow"],
     ["cpu-stall:rank=9:severity=3", [9], "cpu-stall"],
@@ -105,6 +150,34 @@ describe("the live service", () => {
       const stored = await rehearsal.history.incidents({});
       expect(stored.map(({ state }) => state)).toEqual(["resolved"]);
     });
+  });
+
+  // The first costs more than the second, or hides it: in all iterations of the second the first is slow as well.
+  it.each([
+    ["gpu-slow:rank=36:severity=3", [36], "network-slow:rank=23:severity=10", [23]],
+    ["dataloader:rank=4:severity=1.6", [4], "gpu-slow:rank=37:severity=3", [37]],
+    ["gpu-slow:rank=40:severity=3", [40], "gpu-slow:rank=9:severity=3", [9]],
+  ])("names both of two faults: %s, %j, then %s, %j", async (first, one, second, two) => {
+    const rehearsal = await rehearse(demoSpec(), { validation: null });
+    const accused = (): (readonly number[])[] =>
+      [...rehearsal.service.jobs.values()][0]!.open.flatMap(
+        ({ verdict }) => verdict?.suspects.map(({ ranks }) => ranks) ?? [],
+      );
+    await rehearsal.run(60);
+    rehearsal.fleet.played.board.add(first);
+    await rehearsal.run(20);
+    expect(accused()).toEqual([one]);
+    rehearsal.fleet.played.board.add(second);
+    await rehearsal.run(30, () => accused().length > 1);
+    expect(accused()).toEqual([two, one]);
+  });
+
+  it("has one incident of a link between two machines, whichever ranks' connection is the slowest", async () => {
+    const rehearsal = await rehearse(demoSpec(), { validation: null });
+    await rehearsal.run(60);
+    rehearsal.fleet.played.board.add("network-slow:link=node001-node003:severity=100");
+    await rehearsal.run(90);
+    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
   });
 
   it("finds one GPU among 512, and asks for a small part of the operators", async () => {

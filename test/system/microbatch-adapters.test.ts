@@ -78,6 +78,7 @@ describe.skipIf(pythonOfTorch === null)(`Megatron's parts on four replicas${whyN
 
   it.each([
     { name: "losses divided by micro-batches", how: {} },
+    { name: "the address on one node only", how: { addressAt: [0] } },
     {
       name: "losses divided by tokens, workers that load ahead",
       how: { perToken: true, args: { num_workers: 2 } },
@@ -108,6 +109,11 @@ describe.skipIf(pythonOfTorch === null)(`Megatron's parts on four replicas${whyN
       what: "arguments that forbid it on one rank alone",
       how: { argsOfRank3: { use_megatron_fsdp: true } },
       why: "FSDP gathers parameters",
+    },
+    {
+      what: "the controller's address on another node than rank 0's",
+      how: { addressAt: [3] },
+      why: "no controller is given: set FAULTLINE_CONTROLLER on the node of rank 0",
     },
     {
       what: "a loss function that asks all replicas",

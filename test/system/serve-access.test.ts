@@ -9,6 +9,8 @@ import { makeAuthorizer, type Token } from "../../src/live/service/http/authoriz
 import { type Route, ROUTES } from "../../src/live/service/http/routes.ts";
 import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import type { LiveEvent, ServiceView } from "../../src/live/service/view.ts";
+import type { Digest } from "../../src/model/digest.ts";
+import type { Handling, Mute } from "../../src/model/handling.ts";
 import { fitsAny } from "../../src/base/patterns.ts";
 import { INCIDENT, JOB, NOW_MS, PICTURE, REPORT, testView } from "../support/serve-view.ts";
 
@@ -65,6 +67,10 @@ async function start(changed: Partial<ServiceView> = {}) {
 const BODIES: Readonly<Record<string, unknown>> = {
   LinkBody: {},
   ActionBody: { verb: "approve" },
+  HandlingBody: { do: "comment", text: "seen" },
+  MuteBody: { job: "llama", untilMs: NOW_MS + 1e6, why: "new firmware" },
+  SiteRecordBody: { line: "a b", title: "t", action: "call", cause: "storage" },
+  SiteStore: { schema: "faultline.logs-store/1" },
   MicroBatchReport: { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] },
 };
 
@@ -182,6 +188,18 @@ describe("scopes", () => {
 const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "get /metrics": /^(?![\s\S]*llama)[\s\S]*faultline_jobs 0\n/,
   "get /api/v1/events": /"jobs":\[\],"incidents":\[\]/,
+  "get /api/v1/agents": { agents: [] },
+  "get /api/v1/incidents/:id/handling": 404,
+  "post /api/v1/incidents/:id/handling": 404,
+  "get /api/v1/handling": { handlings: [] },
+  "get /api/v1/digest": { incidents: 0 },
+  "get /api/v1/mutes": { mutes: [] },
+  "post /api/v1/mutes": 403,
+  "post /api/v1/mutes/:id/end": 404,
+  "get /api/v1/site": 403,
+  "post /api/v1/site/records": 403,
+  "get /api/v1/site/export": 403,
+  "post /api/v1/site/import": 403,
   "get /api/v1/jobs": { jobs: [] },
   "get /api/v1/jobs/:job": 404,
   "get /api/v1/jobs/:job/ranks": 404,
@@ -213,6 +231,20 @@ const patterned: Partial<ServiceView> = {
       ? [{ machine: "node0", incidents: 1, jobs: 1, lastMs: 1, causes: [] }]
       : [],
   audit: async ({ jobs }) => (!jobs || fitsAny(INCIDENT.job, jobs) ? [ROW] : []),
+  digest: async (_since, jobs) =>
+    ({ incidents: !jobs || fitsAny(INCIDENT.job, jobs) ? 1 : 0 }) as unknown as Digest,
+  mutes: () => [MUTE, { ...MUTE, id: "m2", job: null }],
+};
+const MUTE: Mute = {
+  id: INCIDENT.id,
+  kind: "mute",
+  job: INCIDENT.job,
+  machine: null,
+  cause: null,
+  fromMs: 0,
+  untilMs: 1,
+  who: "on-call",
+  why: "known",
 };
 const ROW: AuditRow = {
   id: "r1",
@@ -250,10 +282,12 @@ describe("tokens of a team", () => {
     const { url } = await start(patterned);
     for (const route of GUARDED) {
       const { status, text } = await ask(url, route, secretOf("team-l"));
-      const isOfAll = route.path.startsWith("/api/v1/actions/o");
+      const isOfAll = /^.api.v1.(actions.o|site)/.test(route.path);
       expect([nameOf(route), status]).toEqual([nameOf(route), isOfAll ? 403 : 200]);
       const empty = FOREIGN[nameOf(route)];
-      if (typeof empty === "object" && !(empty instanceof RegExp) && !("isOn" in empty))
+      // Agents report many jobs: who sees some jobs sees no agents.
+      const isSame = typeof empty === "object" && ("isOn" in empty || "agents" in empty);
+      if (typeof empty === "object" && !(empty instanceof RegExp) && !isSame)
         expect(JSON.parse(text)).not.toEqual(empty);
     }
     const session = { method: "get", path: "/api/v1/session" } as const;
@@ -264,6 +298,34 @@ describe("tokens of a team", () => {
       jobs: ["ll?ma*"],
       link: null,
     });
+  });
+
+  it("mutes and merges no job of others, whatever the pattern", async () => {
+    const { url, asked } = await start({
+      ...patterned,
+      incident: async (id) => (id === INCIDENT.id ? INCIDENT : { ...INCIDENT, id, job: "x-1" }),
+    });
+    const post = async (path: string, body: object): Promise<number> =>
+      (
+        await fetch(`${url}/api/v1${path}`, {
+          method: "POST",
+          headers: {
+            authorization: `Bearer ${secretOf("team-l")}`,
+            "content-type": "application/json",
+          },
+          body: JSON.stringify(body),
+        })
+      ).status;
+    const mute = (asks: object): Promise<number> =>
+      post("/mutes", { untilMs: NOW_MS + 1e6, why: "w", ...asks });
+    for (const job of ["x-1", "*", "ll*", "llama*", "ll?ma?", null])
+      expect([job, await mute({ job, machine: "node0" })]).toEqual([job, 403]);
+    for (const job of ["llama", "ll?ma*"]) expect([job, await mute({ job })]).toEqual([job, 200]);
+    expect(await post("/mutes/m2/end", {})).toBe(404);
+    const handling = `/incidents/${INCIDENT.id}/handling`;
+    expect(await post(handling, { do: "merge", into: "x-1.a1.hang.1" })).toBe(404);
+    expect(await post(handling, { do: "merge", into: INCIDENT.id })).toBe(200);
+    expect(asked.filter(({ what }) => what === "handle" || what === "mute")).toHaveLength(3);
   });
 
   it("streams what is about its jobs, also to a reader that comes back, and ends with its rights", async () => {
@@ -293,6 +355,8 @@ describe("tokens of a team", () => {
       { type: "iterations", job: JOB.job, run: "a1", rows },
       { type: "agent", agent: "node0", connected: true },
       { type: "trouble", line: "llama lost an agent" },
+      { type: "handling", job: JOB.job, handling: { incident: INCIDENT.id } as Handling },
+      { type: "mutes", mutes: [MUTE] },
       { type: "actions", isOn: false, says: "off", canRun: true },
       { type: "job", job: { ...JOB, job: "x-1", incident: null } },
     ];
@@ -310,7 +374,7 @@ describe("tokens of a team", () => {
     await expect.poll(() => typesOf(readers.all.text)).toEqual(every);
     await expect
       .poll(() => typesOf(readers.own.text))
-      .toEqual(["snapshot", "job", "incident", "iterations", "actions"]);
+      .toEqual(["snapshot", "job", "incident", "iterations", "handling", "actions"]);
     await expect.poll(() => typesOf(readers.other.text)).toEqual(["snapshot", "actions", "job"]);
     expect(readers.other.text).not.toContain("llama");
 

@@ -12,7 +12,15 @@ import { ROUTES } from "../../src/live/service/http/routes.ts";
 import { type HttpSide, serveHttp } from "../../src/live/service/http/serve-http.ts";
 import type { ServiceView } from "../../src/live/service/view.ts";
 import { openRaw, sendRaw } from "../support/raw-http.ts";
-import { INCIDENT, JOB, NOW_MS, testView, type TestView } from "../support/serve-view.ts";
+import {
+  HANDLING,
+  INCIDENT,
+  JOB,
+  MUTE,
+  NOW_MS,
+  testView,
+  type TestView,
+} from "../support/serve-view.ts";
 import { freePort } from "../support/free-port.ts";
 import { until } from "../support/until.ts";
 import { whyNoPrometheus } from "../support/prometheus-server.ts";
@@ -193,7 +201,7 @@ describe("the API", () => {
       ["OPTIONS", "/api/v1/jobs"],
       ["PATCH", "/nowhere"],
     ] as const) {
-      const init = method === "POST" ? post({}) : { method };
+      const init = /POST|DELETE/.test(method) ? { ...post({}), method } : { method };
       const response = await fetch(url + path, init);
       expect([method, path, response.status]).toEqual([method, path, 405]);
       expect(response.headers.get("allow")).toMatch(/GET|POST/);
@@ -212,7 +220,7 @@ describe("the API", () => {
         },
         incident: async () => await Promise.reject(new Error("no database")),
         audit: () => new Promise(() => undefined),
-        trouble: () => new Promise(() => undefined),
+        health: () => new Promise(() => undefined),
       },
       { answerMs: 50 },
     );
@@ -227,13 +235,21 @@ describe("the API", () => {
 
   it("tells whether it is well", async () => {
     const well = await start();
-    expect(await json(`${well.url}/healthz`)).toEqual([200, { status: "ok" }]);
-    const ill = await start({ trouble: async () => "the history cannot be reached" });
-    expect(await json(`${ill.url}/healthz`)).toEqual([
-      503,
-      { error: "the history cannot be reached" },
+    expect(await json(`${well.url}/healthz`)).toEqual([
+      200,
+      { status: "ok", store: "ok", broker: "none", version: "1.2.3", nowMs: expect.any(Number) },
     ]);
-    const lost = await start({ trouble: async () => await Promise.reject(new Error("x")) });
+    const degraded = "the broker cannot be reached: agents keep their reports";
+    const alone = await start({
+      health: async () => ({ error: null, degraded, store: "ok", broker: "away" }),
+    });
+    expect(await json(`${alone.url}/healthz`)).toMatchObject([200, { degraded, broker: "away" }]);
+    const error = "the history cannot be reached";
+    const ill = await start({
+      health: async () => ({ error, degraded: null, store: "away", broker: "none" }),
+    });
+    expect(await json(`${ill.url}/healthz`)).toMatchObject([503, { error, store: "away" }]);
+    const lost = await start({ health: async () => await Promise.reject(new Error("x")) });
     expect((await json(`${lost.url}/healthz`))[0]).toBe(503);
   });
 
@@ -246,6 +262,17 @@ describe("the API", () => {
 });
 
 describe("the description", () => {
+  /** What each path takes. */
+  const BODIES: Readonly<Record<string, object>> = {
+    "/v1/jobs/{job}/iterations": { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] },
+    "/api/v1/incidents/{id}/actions/{action}": { verb: "approve", dryRun: false },
+    "/api/v1/incidents/{id}/handling": { do: "comment", text: "seen" },
+    "/api/v1/mutes": { machine: "node0*", untilMs: NOW_MS + 3_600_000, why: "new firmware" },
+    "/api/v1/site/records": { line: "a b", title: "t", action: "call", cause: "storage" },
+    "/api/v1/incidents/{id}/links": { days: 2 },
+    "/api/v1/site/import": { schema: "faultline.logs-store/1" },
+  };
+
   it("has every route, and every real answer fits the schema it promises", async () => {
     const { url } = await start();
     const [status, body] = await json(`${url}/api/v1/openapi.json`);
@@ -276,11 +303,7 @@ describe("the description", () => {
         const content = operation.responses["200"]!.content!;
         const schema = content["application/json"]?.schema;
         if (schema === undefined) continue;
-        const sent = path.startsWith("/v1/")
-          ? { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] }
-          : path.endsWith("/links")
-            ? { days: 2 }
-            : { verb: "approve", dryRun: false };
+        const sent = BODIES[path] ?? {};
         const init = method === "post" ? post(sent) : {};
         const [got, answer] = await json(url + where, init);
         expect([where, got]).toEqual([where, 200]);
@@ -408,6 +431,8 @@ describe("live events", () => {
       incidents: [INCIDENT],
       isDemo: false,
       actions: { isOn: true, says: "", canRun: false },
+      handlings: [HANDLING],
+      mutes: [MUTE],
     });
     tell({ type: "incident", incident: INCIDENT });
     tell({ type: "trouble", line: "data: fake\n\nevent: fake" });

@@ -6,6 +6,7 @@ import { incidents, jobs, line } from "../live/store.ts";
 import { PriceControl } from "../shell/price-control.tsx";
 import { useWaste } from "../shell/price.ts";
 import { Empty, Loading } from "../shell/states.tsx";
+import { links } from "../shell/route.ts";
 import { openOf } from "../shell/title.ts";
 import { thousands } from "../shell/words.ts";
 import { SearchBox } from "../history/search-box.tsx";
@@ -27,6 +28,7 @@ export function FleetPage(): VNode {
       <div class="fleet-head">
         <h1 tabIndex={-1}>Fleet</h1>
         <SearchBox />
+        <a href={links.site}>Mutes, digest</a>
         <PriceControl />
       </div>
       {all === null ? (

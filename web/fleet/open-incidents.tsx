@@ -8,6 +8,7 @@ import { Since, Time } from "../shell/time.tsx";
 import { Waste } from "../shell/waste.tsx";
 import { percentWords } from "../shell/words.ts";
 import { Empty } from "../shell/states.tsx";
+import { HandlingTags } from "./handling-tags.tsx";
 import { jobOf, KIND, sayingOf, STATE } from "./kinds.ts";
 
 const MOST_SHOWN = 30;
@@ -57,6 +58,7 @@ function OpenCard({ incident }: { readonly incident: Incident }): VNode {
       <span class="line">
         <span class={`tag tone-${tone}`}>{isSearched ? STATE.suspected.says : kind.says}</span>
         {incident.state === "relapsed" && <span class="tag tone-bad">{STATE.relapsed.says}</span>}
+        <HandlingTags id={incident.id} />
         {job !== null && <strong class="open-job cut">{job.slice(0, 200)}</strong>}
         <span class="soft">
           for <Since ms={incident.onsetMs} />, since <Time ms={incident.onsetMs} />

@@ -7,6 +7,7 @@ import { Empty, Loading, Problem } from "../shell/states.tsx";
 import { Time } from "../shell/time.tsx";
 import { Waste } from "../shell/waste.tsx";
 import { spanWords } from "../shell/words.ts";
+import { HandlingTags, useOlderHandlings } from "./handling-tags.tsx";
 import { jobOf, KIND, sayingOf } from "./kinds.ts";
 
 const MOST_SHOWN = 12;
@@ -14,6 +15,7 @@ const MOST_SHOWN = 12;
 const MOST_ASKED = 60;
 
 export function Resolved({ changes }: { readonly changes: string }): VNode {
+  useOlderHandlings();
   const { value, error, again } = useAsked<{ incidents: readonly Incident[] }>(
     `/incidents?most=${MOST_ASKED}`,
     [changes],
@@ -53,6 +55,7 @@ export function IncidentRow({ incident }: { readonly incident: Incident }): VNod
     <a class="resolved" data-row href={links.incident(incident.id)}>
       <span class="line small">
         <span class="tag tone-open">{(KIND[incident.kind] ?? KIND.undetermined).says}</span>
+        <HandlingTags id={incident.id} />
         {job !== null && <span class="cut resolved-job">{job.slice(0, 120)}</span>}
         {isOver ? (
           <span class="soft">

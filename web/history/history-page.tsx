@@ -5,6 +5,7 @@ import type { Incident } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { incidents as known, jobs } from "../live/store.ts";
 import { useAsked } from "../live/use-asked.ts";
+import { useOlderHandlings } from "../fleet/handling-tags.tsx";
 import { jobOf } from "../fleet/kinds.ts";
 import { IncidentRow } from "../fleet/resolved.tsx";
 import { links } from "../shell/route.ts";
@@ -21,6 +22,7 @@ const MOST_NAMED = 12;
 
 export function HistoryPage({ words }: { readonly words: string }): VNode {
   const open = useObservable(known);
+  useOlderHandlings();
   const { value, error, again } = useAsked<{ incidents: readonly Incident[] }>(
     `/incidents?most=${MOST_ASKED}`,
     [open],

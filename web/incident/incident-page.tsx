@@ -16,6 +16,7 @@ import { Since, Time } from "../shell/time.tsx";
 import { Waste } from "../shell/waste.tsx";
 import { spanWords } from "../shell/words.ts";
 import { Exports } from "./exports.tsx";
+import { HandlingSection } from "./handling.tsx";
 import { Audit, History } from "./history.tsx";
 import { Searching } from "./searching.tsx";
 import { ShareLink } from "./share-link.tsx";
@@ -101,6 +102,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
         <ShareLink incident={incident} />
         <PriceControl />
       </div>
+      <HandlingSection incident={incident} />
       <section class="section" aria-labelledby="history-title">
         <h2 id="history-title">What happened when</h2>
         <History incident={incident} />

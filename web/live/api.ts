@@ -7,6 +7,7 @@ import type {
   JobView,
   SwitchState,
 } from "../../src/live/service/view.ts";
+import type { Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import { headers } from "./token.ts";
@@ -15,9 +16,11 @@ export type {
   DemoFault,
   DemoState,
   GroupView,
+  Handling,
   Incident,
   IncidentPicture,
   JobView,
+  Mute,
   Offender,
   AuditRow,
   SwitchState,
@@ -145,6 +148,11 @@ export const paths = {
   action: (one: string, action: string) => `/incidents/${id(one)}/actions/${id(action)}`,
   links: (one: string) => `/incidents/${id(one)}/links`,
   revokeLinks: (one: string) => `/incidents/${id(one)}/links/revoke`,
+  handling: (one: string) => `/incidents/${id(one)}/handling`,
+  handlings: "/handling",
+  digest: (days: number) => `/digest?days=${days}`,
+  mutes: "/mutes",
+  endMute: (one: string) => `/mutes/${id(one)}/end`,
   actionsSwitch: (isOn: boolean) => `/actions/${isOn ? "on" : "off"}`,
   offenders: "/offenders",
   audit: (incident: string) => `/audit?incident=${id(incident)}`,

@@ -8,11 +8,13 @@ import { refreshOpen } from "./refresh-open.ts";
 import { parseEvents } from "./sse.ts";
 import {
   actionsSwitch,
+  handlings,
   incidents,
   isDemo,
   jobs,
   type Line,
   line,
+  mutes,
   newIterations,
   snapshots,
 } from "./store.ts";
@@ -62,6 +64,11 @@ export function openFeed(): () => void {
     incidents.set(taken.incidents);
     if (taken.isDemo !== null) isDemo.set(taken.isDemo);
     if (taken.actions !== null) actionsSwitch.set(taken.actions);
+    if (taken.handlings.length > 0) {
+      const changed = taken.handlings.map((one) => [one.incident, one] as const);
+      handlings.set(new Map([...handlings.value, ...changed]));
+    }
+    if (taken.mutes !== null) mutes.set(taken.mutes);
     if (taken.snapshots > 0) snapshots.set(snapshots.value + taken.snapshots);
     for (const rows of taken.iterations) newIterations.set(rows);
   };

@@ -1,5 +1,5 @@
 /** What the page knows, as the service tells it: jobs, open incidents, new iterations, whether the line is up. */
-import type { Incident, JobView, SwitchState } from "./api.ts";
+import type { Handling, Incident, JobView, Mute, SwitchState } from "./api.ts";
 import { observable } from "./observable.ts";
 import type { NewIterations } from "./take-events.ts";
 
@@ -19,6 +19,10 @@ export const newIterations = observable<NewIterations | null>(null);
 export const isDemo = observable(false);
 /** Whether the service runs actions; null before it said so, and of an older service. */
 export const actionsSwitch = observable<SwitchState | null>(null);
+/** What people did about incidents, by incident; those that nobody touched are not in it. */
+export const handlings = observable<ReadonlyMap<string, Handling>>(new Map());
+/** What nobody is alerted of; null before the service said so, and of an older service. */
+export const mutes = observable<readonly Mute[] | null>(null);
 /** Counts snapshots: after each, what was fetched before may have gaps. */
 export const snapshots = observable(0);
 /** Ranks that are brushed or pointed at, of one job: whatever shows ranks marks them. */

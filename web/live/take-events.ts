@@ -1,6 +1,6 @@
 /** Events into what the page knows, many at a time: a flood is one change of each value. */
 import type { LiveEvent } from "../../src/live/service/view.ts";
-import type { Incident, Iterations, JobView, SwitchState } from "./api.ts";
+import type { Handling, Incident, Iterations, JobView, Mute, SwitchState } from "./api.ts";
 
 export type FeedEvent =
   | LiveEvent
@@ -11,6 +11,8 @@ export type FeedEvent =
       readonly isDemo: boolean;
       /** Absent in older services. */
       readonly actions?: SwitchState;
+      readonly handlings?: readonly Handling[];
+      readonly mutes?: readonly Mute[];
     };
 
 export interface Known {
@@ -30,6 +32,9 @@ export interface Taken extends Known {
   readonly isDemo: boolean | null;
   readonly actions: SwitchState | null;
   readonly iterations: readonly NewIterations[];
+  /** Those that changed. */
+  readonly handlings: readonly Handling[];
+  readonly mutes: readonly Mute[] | null;
 }
 
 /** Ended incidents that are remembered. */
@@ -43,6 +48,8 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
   let snapshots = 0;
   let isDemo: boolean | null = null;
   let actions: SwitchState | null = null;
+  const handlings: Handling[] = [];
+  let mutes: readonly Mute[] | null = null;
   let areJobsNew = false;
   let areIncidentsNew = false;
 
@@ -60,6 +67,8 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
         snapshots++;
         isDemo = event.isDemo;
         actions = event.actions ?? actions;
+        handlings.push(...(event.handlings ?? []));
+        mutes = event.mutes ?? mutes;
         jobs = new Map(event.jobs.map((job) => [job.job, job]));
         areJobsNew = areIncidentsNew = true;
         // An open one that is not in the snapshot has ended while nobody listened.
@@ -80,6 +89,12 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
       case "actions":
         actions = event;
         break;
+      case "handling":
+        handlings.push(event.handling);
+        break;
+      case "mutes":
+        mutes = event.mutes;
+        break;
       case "agent":
       case "trouble":
         break;
@@ -95,6 +110,8 @@ export function takeEvents(known: Known, events: readonly FeedEvent[]): Taken {
     isDemo,
     actions,
     iterations,
+    handlings,
+    mutes,
   };
 }
 

@@ -1,11 +1,10 @@
 /** The switch for all actions: a button that stops them, and on every page a bar while they are off. */
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
-import { AskError, paths, send, type SwitchState } from "../live/api.ts";
+import { paths, type SwitchState } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { actionsSwitch } from "../live/store.ts";
-import { asSentence, Problem } from "./states.tsx";
-import { TokenForm } from "./token-form.tsx";
+import { Sent, useSend } from "./sending.tsx";
+import { asSentence } from "./states.tsx";
 
 /** Nothing where no hook and no driver is configured, and where they are off already. */
 export function StopActions(): VNode | null {
@@ -23,7 +22,7 @@ export function StopActions(): VNode | null {
       >
         Stop all actions
       </button>
-      {error !== null && <Trouble error={error} />}
+      <Sent error={error} />
     </>
   );
 }
@@ -39,28 +38,12 @@ export function ActionsBar(): VNode | null {
       <button type="button" disabled={isBusy} onClick={() => void turn(true)}>
         Allow actions again
       </button>
-      {error !== null && <Trouble error={error} />}
+      <Sent error={error} />
     </div>
   );
 }
 
 function useSwitch() {
-  const [error, fail] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const turn = async (isOn: boolean): Promise<void> => {
-    setBusy(true);
-    fail(null);
-    try {
-      actionsSwitch.set(await send<SwitchState>(paths.actionsSwitch(isOn), {}));
-    } catch (reason) {
-      fail(reason);
-    }
-    setBusy(false);
-  };
-  return { error, isBusy, turn };
-}
-
-function Trouble({ error }: { readonly error: unknown }): VNode {
-  const isRefused = error instanceof AskError && (error.status === 401 || error.status === 403);
-  return <Problem error={error}>{isRefused && <TokenForm scope="act" />}</Problem>;
+  const { error, isBusy, send } = useSend((state) => actionsSwitch.set(state as SwitchState));
+  return { error, isBusy, turn: (isOn: boolean) => send(paths.actionsSwitch(isOn), {}) };
 }

@@ -4,6 +4,7 @@ export type Route =
   | { readonly page: "job"; readonly job: string }
   | { readonly page: "incident"; readonly id: string }
   | { readonly page: "history"; readonly words: string }
+  | { readonly page: "site" }
   | { readonly page: "nothing"; readonly path: string };
 
 /** The service's names are far shorter. */
@@ -15,6 +16,7 @@ export function routeOf(hash: string): Route {
   const [path = "", ...rest] = hash.replace(/^#?\/?/, "").split("/");
   const name = decoded(rest.join("/"));
   if (path === "" && name === "") return { page: "fleet" };
+  if (path === "site" && name === "") return { page: "site" };
   if (path === "jobs" && name !== "") return { page: "job", job: name };
   if (path === "history") return { page: "history", words: name };
   if (path === "incidents" && name !== "") return { page: "incident", id: name };
@@ -25,6 +27,7 @@ export const links = {
   fleet: "#/",
   job: (job: string): string => `#/jobs/${encoded(job)}`,
   incident: (id: string): string => `#/incidents/${encoded(id)}`,
+  site: "#/site",
   history: (words: string): string => `#/history/${encoded(words)}`,
 };
 

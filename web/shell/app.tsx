@@ -18,6 +18,7 @@ import { FleetPage } from "../fleet/fleet-page.tsx";
 import { HistoryPage } from "../history/history-page.tsx";
 import { IncidentPage } from "../incident/incident-page.tsx";
 import { JobPage } from "../job/job-page.tsx";
+import { SitePage } from "../site/site-page.tsx";
 import { DemoPanel } from "../demo/demo-panel.tsx";
 
 export function App(): VNode {
@@ -28,6 +29,11 @@ export function App(): VNode {
     ...LIST_KEYS,
     { keys: "g f", says: "the fleet", run: () => void (location.hash = links.fleet) },
     { keys: "g h", says: "all incidents", run: () => void (location.hash = links.history("")) },
+    {
+      keys: "g s",
+      says: "the site: mutes, the week",
+      run: () => void (location.hash = links.site),
+    },
     { keys: "Escape", says: "back, or close what is open", run: () => up(at) },
     { keys: "t", says: "colours: system, light, dark", run: nextTheme },
     { keys: "u", says: "times in UTC or in your zone", run: otherZone },
@@ -42,6 +48,7 @@ export function App(): VNode {
         {at.page === "job" && <JobPage key={at.job} job={at.job} />}
         {at.page === "incident" && <IncidentPage key={at.id} id={at.id} />}
         {at.page === "history" && <HistoryPage words={at.words} />}
+        {at.page === "site" && <SitePage />}
         {at.page === "nothing" && <Nowhere />}
       </main>
       <DemoPanel />

@@ -80,6 +80,13 @@ function Crumbs({ at }: { readonly at: Route }): VNode {
             </a>
           </li>
         )}
+        {at.page === "site" && (
+          <li>
+            <a href={links.site} aria-current="page">
+              Site
+            </a>
+          </li>
+        )}
         {at.page === "incident" && (
           <li>
             <a href={links.incident(at.id)} aria-current="page">

@@ -27,6 +27,8 @@ function placeOf(at: Route, incidents: ReadonlyMap<string, Incident>): string {
     }
     case "history":
       return at.words === "" ? "Incidents" : `Incidents: ${at.words.slice(0, 80)}`;
+    case "site":
+      return "Site";
     case "nothing":
       return "Not found";
   }

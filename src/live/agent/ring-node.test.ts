@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { KIND } from "../../ingest/probe-ring/layout.ts";
+import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
 import type {
   AgentReply,
@@ -421,6 +421,50 @@ describe("requests", () => {
     expect(read.dumps![0]!.groups.map(({ desc }) => desc)).toEqual(["world", "tp", "pp"]);
     const python = readRing("python.ring", reply.files[1]!.bytes);
     expect(python.series![0]!.iteration.at(-1)).toBe(201);
+  });
+});
+
+describe("a profile", () => {
+  const request: AgentRequest = {
+    ask: "profile",
+    job: "llama",
+    run: "c-0000000000000abc",
+    ranks: [1],
+    steps: 3,
+    waitMs: 20_000,
+  };
+
+  it("is asked for in the ring of the process, and the trace that the process leaves is the answer", async () => {
+    const rank = new Rank({ rank: 1 });
+    rank.step(1, 100, STEP);
+    const { path } = rank.python;
+    writeFileSync(`${path}.kineto.json.gz`, "of an earlier request");
+    const node = start();
+    node.tick(Date.now());
+    const reply = node.answer(request);
+    expect(await node.answer(request)).toEqual({
+      kind: "refused",
+      why: "tests or a profile are under way already",
+    });
+    // What the probe does: it sees the number, profiles so many steps, leaves the trace, and answers.
+    const header = readFileSync(path);
+    expect(header.readUInt32LE(HEADER.profileSteps)).toBe(3);
+    writeFileSync(`${path}.kineto.json.gz`, "the trace");
+    rank.python.word(HEADER.profileAnswered, header.readUInt32LE(HEADER.profileWanted));
+    expect(await reply).toEqual({
+      kind: "evidence",
+      files: [{ name: `${basename(path)}.kineto.json.gz`, bytes: Buffer.from("the trace") }],
+      troubles: [],
+    });
+  });
+
+  it("has no trace of a process that does not answer, and says so", async () => {
+    new Rank({ rank: 1 }).step(1, 100, STEP);
+    const node = start();
+    node.tick(Date.now());
+    const reply = await node.answer({ ...request, waitMs: 50 });
+    expect(reply).toMatchObject({ kind: "evidence", files: [] });
+    expect(reply.kind === "evidence" && reply.troubles.join()).toContain("did not answer within");
   });
 });
 

@@ -12,6 +12,8 @@ export const CLICKHOUSE = ["clickhouse", "clickhouses"];
 const word = z.string().min(1).max(256);
 const path = z.string().min(1).max(4096);
 const seconds = z.number().positive().max(31_536_000);
+const days = z.number().min(1).max(36_500);
+const gigabytes = z.number().min(0.001).max(1_000_000);
 const named = (what: string): z.ZodString =>
   z.string().regex(NAME, { error: `must be ${what}: letters, digits, - and _, 64 at most` });
 
@@ -198,7 +200,7 @@ const actions = z.strictObject({
       webhook: webhook.optional(),
     })
     .prefault({}),
-  microBatches: z.enum(["approval", "automatic"]).default("approval"),
+  microBatches: z.enum(["approval", "automatic"]).nullable().default(null),
   spares: z
     .array(z.string().refine(isPlainHostName, { error: "must be a machine's name" }))
     .max(10_000)
@@ -259,6 +261,16 @@ export const serveSchema = z.strictObject({
       limitSeconds: seconds.min(1).max(120).default(10),
     })
     .prefault({}),
+  retention: z
+    .strictObject({
+      iterationDays: days.default(90),
+      incidentDays: z.nullable(days).default(null),
+      historyGB: z.nullable(gigabytes).default(null),
+      evidenceDays: z.nullable(days).default(null),
+      evidenceGB: z.nullable(gigabytes).default(null),
+    })
+    .prefault({}),
+  learning: z.strictObject({ logs: z.boolean().default(true) }).prefault({}),
   fabric: z.array(path).max(256).default([]),
   jobs: z
     .array(

@@ -75,12 +75,20 @@ describe("the configuration of the service", () => {
         leastMachineConfidence: 0.5,
         mostMachinesPerDay: 2,
         leastMachines: 0.5,
-        microBatches: "approval",
+        microBatches: null,
         mostActionsPerHour: 60,
         mostActionsPerHourOfJob: 12,
       },
       detection: { hangSeconds: 30, pauseSeconds: 900, silentSeconds: 60 },
+      retention: {
+        iterationDays: 90,
+        incidentDays: null,
+        historyGB: null,
+        evidenceDays: null,
+        evidenceGB: null,
+      },
       validation: { enabled: true, mostRanks: 256, everySeconds: 1800, limitSeconds: 10 },
+      learning: { logs: true },
       fabric: [],
       jobs: [],
       notes: [],
@@ -127,7 +135,7 @@ describe("the configuration of the service", () => {
     const defaults = readServeConfig(null, {}, ENV);
     const { insecure: _, notes: __, dataFolder: ___, ...known } = defaults;
     for (const key of Object.keys(known)) expect(Object.keys(JSON.parse(example))).toContain(key);
-    for (const part of ["alerts", "actions", "detection", "validation"] as const)
+    for (const part of ["alerts", "actions", "detection", "validation", "learning"] as const)
       expect(Object.keys((JSON.parse(example) as Record<string, object>)[part]!).sort()).toEqual(
         Object.keys(defaults[part]).sort(),
       );

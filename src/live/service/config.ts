@@ -38,6 +38,9 @@ export interface ServeConfig {
   readonly actions: ActionsConfig;
   readonly detection: DetectionConfig;
   readonly validation: ValidationConfig;
+  readonly retention: RetentionConfig;
+  /** Whether ends of logs are fetched from jobs that ended well, to know what is normal. */
+  readonly learning: { readonly logs: boolean };
   /** Paths of files that say where machines hang in the network. */
   readonly fabric: readonly string[];
   readonly jobs: readonly JobConfig[];
@@ -82,6 +85,17 @@ export interface ValidationConfig {
   readonly everySeconds: number;
   /** No rank tests for longer. */
   readonly limitSeconds: number;
+}
+
+/** How long and in how much room things are kept; null: without a limit. */
+export interface RetentionConfig {
+  readonly iterationDays: number;
+  /** Resolved incidents, and runs of jobs. The audit trail is never removed. */
+  readonly incidentDays: number | null;
+  /** Of a history in a file of our own: beyond, the oldest iterations go. */
+  readonly historyGB: number | null;
+  readonly evidenceDays: number | null;
+  readonly evidenceGB: number | null;
 }
 
 export interface JobConfig {
@@ -179,7 +193,7 @@ function sectionOf(value: unknown): object {
 }
 
 function complete(said: ServeFile, source: SecretSource, insecure: boolean): ServeConfig {
-  const { host, port, publicRead, detection, validation } = said;
+  const { host, port, publicRead, detection, validation, retention, learning } = said;
   const at = (path: string): string => resolve(source.folder, path);
   const dataFolder = said.data === undefined ? defaultData(source.env) : at(said.data);
   const plain = said.tokens.filter((token) => token.plain).map(({ name }) => name);
@@ -206,6 +220,8 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     actions: actionsOf(said.actions, source),
     detection,
     validation,
+    retention,
+    learning,
     fabric: said.fabric.map(at),
     jobs: said.jobs.map(({ name, jobFile, hangSeconds = null, pauseSeconds = null }) => ({
       name,
@@ -217,7 +233,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
   };
 }
 
-function defaultData(env: Environment): string {
+export function defaultData(env: Environment): string {
   const { XDG_DATA_HOME: data = "", HOME: home = "" } = env;
   // The specification says that relative ones are to be ignored.
   if (data.startsWith("/")) return join(data, "faultline");

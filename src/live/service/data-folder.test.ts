@@ -58,6 +58,20 @@ describe("DataFolder", () => {
     ]);
   });
 
+  it("removes evidence that is too old, then the oldest of what is too much", async () => {
+    const evidence = join(folder, "f");
+    const days = ["01", "02", "03", "04"].map((day) => `2026-01-${day}T00-00-00-000Z-j-hang`);
+    for (const day of days) mkdirSync(join(evidence, day), { recursive: true });
+    const sizeBytes = (): Promise<number> => Promise.resolve(1e9);
+    const data = new DataFolder({ folder, evidence, sizeBytes });
+    const nowMs = Date.UTC(2026, 0, 11, 12);
+    expect(await data.forget({ evidenceDays: null, evidenceGB: null }, nowMs)).toBe(0);
+    expect(await data.forget({ evidenceDays: 10, evidenceGB: 3 }, nowMs)).toBe(1);
+    expect(readdirSync(evidence)).toEqual(days.slice(1));
+    expect(await data.forget({ evidenceDays: null, evidenceGB: 1.5 }, nowMs)).toBe(2);
+    expect(readdirSync(evidence)).toEqual(days.slice(3));
+  });
+
   it("says that it is full while it is, by the disk or by what could not be written", async () => {
     const { data } = small("c");
     expect(data.says).toBeNull();

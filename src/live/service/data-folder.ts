@@ -5,6 +5,8 @@
 import { access, lstat, readdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorText } from "../../base/errors.ts";
+import type { RetentionConfig } from "./config.ts";
+import { DAY_MS, GB } from "./retention.ts";
 
 /** Left for incidents and the history. */
 const RESERVE_BYTES = 8 << 20;
@@ -18,6 +20,8 @@ export interface DataFolderOptions {
   freeBytes?(this: void, folder: string): Promise<number>;
   sizeBytes?(this: void, folder: string): Promise<number>;
 }
+
+type EvidenceLimits = Pick<RetentionConfig, "evidenceDays" | "evidenceGB">;
 
 export class DataFolder {
   readonly #options: DataFolderOptions;
@@ -88,6 +92,37 @@ export class DataFolder {
     }
     return false;
   }
+
+  /** Removes evidence that is too old, then the oldest until the rest takes no more than it may; how many went. */
+  async forget({ evidenceDays, evidenceGB }: EvidenceLimits, nowMs: number): Promise<number> {
+    if (evidenceDays === null && evidenceGB === null) return 0;
+    const { evidence, sizeBytes = sizeBytesOf } = this.#options;
+    const oldestMs = evidenceDays === null ? -Infinity : nowMs - evidenceDays * DAY_MS;
+    const mostBytes = evidenceGB === null ? Infinity : evidenceGB * GB;
+    const folders: { path: string; bytes: number; isOld: boolean }[] = [];
+    for (const name of await disposable(evidence)) {
+      const path = join(evidence, name);
+      const isOld = (madeMs(name) ?? Infinity) < oldestMs;
+      folders.push({ path, bytes: evidenceGB === null ? 0 : await sizeBytes(path), isOld });
+    }
+    let left = folders.reduce((sum, { bytes, isOld }) => sum + (isOld ? 0 : bytes), 0);
+    let removed = 0;
+    for (const { path, bytes, isOld } of folders) {
+      if (!isOld && left <= mostBytes) continue;
+      if (!isOld) left -= bytes;
+      await rm(path, { recursive: true, force: true });
+      removed++;
+    }
+    return removed;
+  }
+}
+
+/** When it was made, by its name (diagnose-incident.ts); null where it is not ours. */
+function madeMs(name: string): number | null {
+  const [, day, hour, minute, second, ms] =
+    /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z/.exec(name) ?? [];
+  const parsed = Date.parse(`${day}T${hour}:${minute}:${second}.${ms}Z`);
+  return Number.isNaN(parsed) ? null : parsed;
 }
 
 /** In a folder of evidence: it is an incident's. Without it, the job went on and nothing was proven. */

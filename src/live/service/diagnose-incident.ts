@@ -32,6 +32,8 @@ export interface DiagnosisEnv {
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
   incidents(this: void): Promise<ReadonlyMap<string, number>>;
+  /** What the site knows of logs, as a file; null for nothing. */
+  logStore(this: void): Promise<string | null>;
   /** Room for evidence, where the oldest goes first. */
   makeRoom(this: void, bytes: number): Promise<boolean>;
   log(this: void, line: string): void;
@@ -42,11 +44,12 @@ const NEVER = new AbortController().signal;
 const MOST_TROUBLES = 8;
 
 export async function localizeSlowdown(
-  { run, suspicion, since, isAgain }: LocalizeDecision,
+  { run, suspicion, since, isAgain, accused }: LocalizeDecision,
   env: DiagnosisEnv,
 ): Promise<Diagnosis & { readonly bytes: number }> {
-  const { slowFrom, beforeMs, afterMs, intermittent = null } = suspicion;
+  const { slowFrom, beforeMs, besideMs, afterMs, intermittent = null } = suspicion;
   const points = run.compared(suspicion, isAgain);
+  const from = besideMs === undefined ? since : run.pushesBefore(points.iterations[0] ?? 0);
   const live = run.known();
   const reachable = [...run.ranks.values()]
     .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
@@ -60,10 +63,12 @@ export async function localizeSlowdown(
       reachable,
       points,
       slowFrom,
-      beforeMs,
+      beforeMs: besideMs ?? beforeMs,
       afterMs,
       intermittent,
-      series: run.series(since),
+      isBeside: besideMs !== undefined,
+      accused,
+      series: run.series(from),
       incidents: await env.incidents(),
     },
     operatorFetcher(run, live, points.iterations, env.ask),
@@ -138,7 +143,7 @@ async function diagnoseEvidence(
     env.trouble(`job ${run.job}: ${line}`);
   env.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
   if (evidence.files === 0) return null;
-  const { verdict, picture } = await diagnoseFolder(evidence.folder);
+  const { verdict, picture } = await diagnoseFolder(evidence.folder, await env.logStore());
   return { verdict, picture, ...(isKept ? { folder: evidence.folder } : {}) };
 }
 
@@ -274,9 +279,11 @@ const PICTURE_BYTES = 8 << 20;
 
 async function diagnoseFolder(
   folder: string,
+  logStore: string | null,
 ): Promise<{ readonly verdict: Verdict; readonly picture: IncidentPicture | null }> {
   const report = join(folder, REPORT);
-  const args = ["diagnose", folder, "--json", "--quiet", "--out", report];
+  const known = logStore === null ? [] : ["--store", logStore];
+  const args = ["diagnose", folder, "--json", "--quiet", "--out", report, ...known];
   const options = {
     timeout: DIAGNOSE_MS,
     maxBuffer: VERDICT_BYTES,

@@ -34,6 +34,6 @@ describe("earlier incidents of machines", () => {
     const failing = { ...history([]), offenders: () => Promise.reject(new Error("away")) };
     expect((await earlierIncidents(failing, 0)).size).toBe(0);
     const silent = { ...history([]), offenders: () => new Promise<never>(() => undefined) };
-    expect((await earlierIncidents(silent, 0, 5)).size).toBe(0);
+    expect((await earlierIncidents(silent, 0, [], 5)).size).toBe(0);
   });
 });

@@ -1,5 +1,7 @@
 /** What the user's own history says of machines: how many incidents each had of late (verdict/prior.ts). */
 import type { History } from "../../history/history.ts";
+import type { Judged } from "./site/how-right.ts";
+import { correctedOffenders } from "./site/machine-history.ts";
 
 const DAYS_MS = 90 * 86_400_000;
 const MOST_MACHINES = 10_000;
@@ -10,6 +12,7 @@ const PATIENCE_MS = 1000;
 export async function earlierIncidents(
   history: Pick<History, "offenders" | "incidents">,
   nowMs: number,
+  judgements: readonly Judged[] = [],
   patienceMs: number = PATIENCE_MS,
 ): Promise<ReadonlyMap<string, number>> {
   const since = nowMs - DAYS_MS;
@@ -26,7 +29,8 @@ export async function earlierIncidents(
       return new Map();
     }
     const [offenders, open] = answer;
-    const counts = new Map(offenders.map(({ machine, incidents }) => [machine, incidents]));
+    const corrected = correctedOffenders(offenders, judgements, since);
+    const counts = new Map(corrected.map(({ machine, incidents }) => [machine, incidents]));
     for (const { machines } of open)
       for (const machine of machines) {
         const left = (counts.get(machine) ?? 0) - 1;

@@ -449,6 +449,15 @@ describe("the life of incidents", () => {
     );
   });
 
+  it("names a link that adds less than the GPU that was slow already", () => {
+    const world = healthy();
+    world.fault(3, 1000);
+    world.iterate(15);
+    world.fault("link 4", 500);
+    world.iterate(15);
+    expect(world.accused).toEqual(["link 4", 3]);
+  });
+
   it("opens another incident for another link soon after one was fixed, and a relapse for the same", () => {
     const world = healthy();
     world.fault("link 2", 800);

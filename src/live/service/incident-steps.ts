@@ -104,7 +104,8 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   const isSameStretch = (one: Incident): boolean => one.fromIteration === slowdown.slowFrom;
   const known =
     open.find((one) => accusesSame(one.verdict, verdict)) ??
-    open.find((one) => isAbout(one, verdict, isSameStretch(one)));
+    open.find((one) => isAbout(one, verdict, isSameStretch(one))) ??
+    open.find((one) => isSameLink(run, one.verdict, verdict));
   const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
   if (known) sayMore(turn, known, found);
   else accuseAnother(turn, found);
@@ -128,6 +129,8 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
   const { state, nowMs: atMs } = turn;
   const { verdict } = diagnosis;
   measure(state, known, slowdown);
+  // Which of the ranks' connections between two machines is the slowest changes from search to search.
+  if (isSameLink(run, known.verdict, verdict)) return;
   // Its picture would say less, too: the healthy iterations to compare with get out of reach as it lasts.
   const isSameKind = Boolean(known.intermittent) === Boolean(slowdown.intermittent);
   if (isSameKind && known.verdict && addsNothing(known.verdict, verdict)) return;
@@ -144,7 +147,9 @@ function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
   const open = openSlowdowns(state);
   if (open.length >= MOST_OPEN) return;
   validateLater(state, run, diagnosis, slowdown);
-  const old = recentSlowdowns(turn).find((one) => accusesSame(one.verdict, verdict));
+  const old = recentSlowdowns(turn).find(
+    (one) => accusesSame(one.verdict, verdict) || isSameLink(run, one.verdict, verdict),
+  );
   const isFirst = open.length === 0;
   const first = old ?? suspectedSlowdown(turn, run, slowdown);
   if (!isFirst) {
@@ -176,6 +181,18 @@ function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
   clearOthers(state, again);
   const record = withIntermittent(withWaste(again, old.wastedGpuMs + lost), slowdown);
   store(turn, "slow", record, publish(again, { ...diagnosis, verdict: clean }));
+}
+
+/** Whether two verdicts accuse connections of different ranks between the same two machines. */
+function isSameLink({ ranks }: JobRun, a: Verdict | null, b: Verdict): boolean {
+  const [first, second] = [a, b].map((verdict) => {
+    const [suspect] = verdict?.suspects ?? [];
+    if (suspect?.type !== "link") return null;
+    const machines = suspect.ranks.map((rank) => ranks.get(rank)?.machine);
+    return new Set(machines).size === 2 ? { suspect, machines: machines.toSorted().join() } : null;
+  });
+  if (!first || !second || first.machines !== second.machines) return false;
+  return !first.suspect.ranks.every((rank) => second.suspect.ranks.includes(rank));
 }
 
 function validateLater(
@@ -422,7 +439,8 @@ function decide(
     const { slowdowns, healthySince: since } = state;
     if (slowdowns.suspicion?.slowFrom !== decision.suspicion.slowFrom) return;
     if (slowdowns.isSettled && !decision.isAgain) return;
-    decisions.push({ ...decision, since });
+    const accused = new Set(openSlowdowns(state).flatMap(({ ranks }) => ranks));
+    decisions.push({ ...decision, since, accused });
   }
   state.isBusy = true;
 }

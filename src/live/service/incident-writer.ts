@@ -50,7 +50,7 @@ export class IncidentWriter {
     options.lease.onLost(() => this.#lose());
   }
 
-  get alerts(): Pick<Alerts, "notify"> {
+  get alerts(): Pick<Alerts, "notify" | "hushed"> {
     return this.#alerts;
   }
 

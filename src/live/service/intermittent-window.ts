@@ -14,6 +14,10 @@ const IRREGULAR = 1.05;
 const QUIET_ITERATIONS = 30;
 const QUIET_GAPS = 4;
 
+/** Slow iterations that make a pattern; and the share of what the newest one lost that another of its pattern loses, too. */
+const PATTERN = 3;
+const OF_NEWEST = 0.5;
+
 /** Of the last so many, or of all since the first slow one: where more are slow, they are not slow now and then. */
 const LATELY = 10;
 /** So many in a row may go on for good: slowdown-detector.ts looks into that. */
@@ -63,13 +67,15 @@ export class IntermittentWindow {
     if (!newest || !(newest.ms > IRREGULAR * middle)) return null;
     const numbers = new Set(irregularIterations(trackSeries(seriesOf(kept))));
     if (!numbers.has(newest.iteration)) return null;
-    const slow = sinceQuiet(kept, numbers);
-    if (isLasting(kept, numbers, kept.indexOf(slow[0]!))) return null;
+    const since = sinceQuiet(kept, numbers);
+    if (isLasting(kept, numbers, kept.indexOf(since[0]!))) return null;
     const regular = kept.filter(({ iteration }) => !numbers.has(iteration));
+    const beforeMs = median(regular.map(({ ms }) => ms));
+    const slow = alike(since, newest, beforeMs);
     return {
       slow: slow.map(({ iteration }) => iteration),
       of: kept.length,
-      beforeMs: median(regular.map(({ ms }) => ms)),
+      beforeMs,
       afterMs: median(slow.map(({ ms }) => ms)),
       fromMs: slow[0]!.startMs,
     };
@@ -98,6 +104,13 @@ function sinceQuiet(kept: readonly Kept[], numbers: ReadonlySet<number>): Kept[]
     ({ iteration }, i) => i > 0 && iteration - slow[i - 1]!.iteration > most,
   );
   return slow.slice(Math.max(0, first));
+}
+
+/** Those that lost much of what the newest one lost, where they make a pattern: the small hiccups before are another story. */
+function alike(slow: readonly Kept[], newest: Kept, beforeMs: number): readonly Kept[] {
+  const least = beforeMs + OF_NEWEST * (newest.ms - beforeMs);
+  const large = slow.filter(({ ms }) => ms >= least);
+  return large.length >= PATTERN ? large : slow;
 }
 
 /** Whether most iterations are slow, since the first slow one or of late: that is for the tracker of levels. */

@@ -60,7 +60,7 @@ type JobEventKind =
   | { type: "regression-over" }
   | { type: "profiled"; id: string; diagnosis: Diagnosis }
   /** Replicas take shares of their own, or equal ones again. */
-  | { type: "rebalanced"; isUneven: boolean }
+  | { type: "rebalanced"; shares: string | null }
   /** A decision could not be carried out. */
   | { type: "failed" };
 
@@ -84,6 +84,8 @@ export interface LocalizeDecision extends Omit<
   readonly run: JobRun;
   /** Iterations of the whole job before this one (JobRun.pushes) belong to another slowdown. */
   readonly since: number;
+  /** Ranks that open incidents accuse. */
+  readonly accused: ReadonlySet<Rank>;
 }
 
 export interface CollectDecision {
@@ -154,7 +156,7 @@ export type JobStep = Readonly<
   | { step: "clear-victims"; id: string; ranks: ReadonlySet<Rank> }
   /** One slowdown of several. */
   | { step: "resolve-one"; id: string; ending: IncidentEnding; says: string }
-  | { step: "decide"; decision: Omit<LocalizeDecision, "since"> | CollectDecision }
+  | { step: "decide"; decision: Omit<LocalizeDecision, "since" | "accused"> | CollectDecision }
   | { step: "publish"; decision: PublishDecision }
   | { step: "validate"; run: JobRun; tests: NonNullable<Diagnosis["tests"]>; iterationMs: number }
   | { step: "validated"; id: string; validated: Validated; atMs: number }

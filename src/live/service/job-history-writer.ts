@@ -1,10 +1,8 @@
-/** What the history keeps of jobs: iterations of some seconds at a time, one row a run, nothing older than a quarter. */
+/** What the history keeps of jobs: iterations of some seconds at a time, one row a run. */
 import { errorText } from "../../base/errors.ts";
 import type { History } from "../../history/history.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
 import type { LeasedJob } from "./leased-job.ts";
-
-const KEPT_ITERATIONS_MS = 90 * 24 * 3600_000;
 
 export class JobHistoryWriter {
   readonly #history: History;
@@ -53,11 +51,6 @@ export class JobHistoryWriter {
       lastIteration: Number.isFinite(lastIteration) ? lastIteration : -1,
     };
     await this.#attempt(`job ${job} is not saved`, this.#history.putJob(row));
-  }
-
-  prune(nowMs: number): void {
-    const pruned = this.#history.prune?.(nowMs - KEPT_ITERATIONS_MS);
-    if (pruned) void this.#attempt("old iterations are not removed", pruned);
   }
 
   async #attempt(what: string, work: Promise<void>): Promise<void> {

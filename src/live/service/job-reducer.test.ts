@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Cause } from "../../model/cause.ts";
 import type { Finding } from "../../model/finding.ts";
+import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { testVerdict } from "../../../test/support/live/incident.ts";
+import { testIncident, testVerdict } from "../../../test/support/live/incident.ts";
 import { eventOf, jobOf, pointsOf } from "../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
@@ -94,6 +95,56 @@ describe("reduceJob", () => {
     expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
   });
 
+  it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
+    const job = new Driver();
+    const found = (verdict: Verdict): string => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job.state.slow!.id;
+    };
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    const first = found(VERDICT);
+    job.send({ type: "rebalanced", shares: "5,3" });
+    // Nearly the old pace: that is no end of it.
+    expect(job.iterate(44, 30, 1100)).toEqual([]);
+    expect(job.iterate(74, 3, 1900)).toEqual(["localize"]);
+    expect(job.last("localize").suspicion).toMatchObject({
+      slowFrom: 74,
+      beforeMs: expect.closeTo(1100) as number,
+    });
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    const second = found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(second).not.toBe(first);
+    expect(job.iterate(77, 12, 1100)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.slow!.id).toBe(first);
+    job.send({ type: "rebalanced", shares: null });
+    expect(job.iterate(89, 8, 1000)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+  });
+
+  it("keeps actions of a regression, also when it is over", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    const verdict = testVerdict({ kind: "regression" }, { cause: "dataloader", ranks: [] });
+    job.send({ type: "regression", verdict, sinceMs: job.nowMs - 5000 });
+    job.send({ type: "saved", save: job.last("save") });
+    job.send({ type: "saved", save: job.last("save") });
+    const actions = testIncident().actions;
+    const act = (incident: Incident | null): string[] =>
+      job.send({ type: "actions", incident: { ...incident!, actions } });
+    expect(act(job.state.slow)).toEqual(["save"]);
+    expect(job.state.slow).toMatchObject({ kind: "regression", actions });
+    job.send({ type: "regression-over" });
+    expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
+    expect(act(job.state.recent)).toEqual(["save"]);
+  });
+
   it("shows an incident only once it is saved, and goes on when a save fails", () => {
     const job = new Driver();
     job.begin();
@@ -182,6 +233,7 @@ describe("reduceJob", () => {
     const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
     const tests = {
       groups: [[0, 1, 2]],
+      rails: [],
       rounds: 1,
       verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
     };
@@ -276,8 +328,8 @@ describe("reduceJob", () => {
     return job;
   }
 
-  it("suspects a job after five of its iterations, and makes it an incident when evidence proves it", () => {
-    const job = silent(5);
+  it("suspects a job after four of its iterations, and makes it an incident when evidence proves it", () => {
+    const job = silent(4);
     expect(job.decisions.at(-1)!.do).toBe("collect");
     expect([job.state.still, job.state.suspicion?.isCollecting]).toEqual([null, true]);
     job.nowMs += 4000;
@@ -285,10 +337,10 @@ describe("reduceJob", () => {
     const evidence = job.last("collect");
     expect(job.send({ type: "collected", evidence, diagnosis })).toEqual(["save"]);
     const { onsetMs, openedMs, state } = job.last("save").incident;
-    expect([state, openedMs - onsetMs]).toEqual(["suspected", 5000]);
+    expect([state, openedMs - onsetMs]).toEqual(["suspected", 4000]);
     expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
     expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
-    expect(job.last("save").incident.changedMs - onsetMs).toBe(9000);
+    expect(job.last("save").incident.changedMs - onsetMs).toBe(8000);
     job.send({ type: "saved", save: job.last("save") });
     silent(120, job);
     expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);

@@ -17,7 +17,7 @@ import {
 } from "./incident-steps.ts";
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
-import { hasEnded, type JobState } from "./job-state.ts";
+import { hasEnded, type JobState, openSlowdowns } from "./job-state.ts";
 import { onRegression, onRegressionOver } from "./regression-steps.ts";
 import {
   SlowdownDetector,
@@ -67,7 +67,7 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   "regression-over": onRegressionOver,
   profiled: ({ state, nowMs: atMs }, { id, diagnosis }) =>
     enqueue(state, { step: "confirm", which: "slow", id, diagnosis, atMs }),
-  rebalanced: ({ state }, { isUneven }) => void (state.isRebalanced = isUneven),
+  rebalanced: onRebalanced,
   failed: ({ state }) => void (state.isBusy = false),
 };
 
@@ -109,6 +109,7 @@ function beginRun({ state }: Turn, report: JobReport): void {
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   state.suspicion = null;
   state.slowdowns = new SlowdownDetector();
+  state.relieved = null;
   state.standstills = new StandstillDetector(state.options);
   const { saved } = state;
   state.saved = null;
@@ -171,6 +172,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   state.suspicion = null;
   if (run.epoch !== epoch) {
     state.slowdowns.rebase();
+    state.relieved?.slowdowns.rebase();
     state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   }
 }
@@ -201,6 +203,26 @@ function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): v
     if (what === "gone" || what === "stopped") one.state = what;
     else if (what === "continued") one.state = "running";
   }
+}
+
+function onRebalanced({ state }: Turn, { shares }: EventOf<"rebalanced">): void {
+  const { relieved, run } = state;
+  state.shares = shares;
+  run?.reshared(shares);
+  if (!relieved || !run) return;
+  state.relieved = null;
+  state.slowdowns = relieved.slowdowns;
+  if (shares === null) run.calm(state.slowdowns.healthy);
+  else relieve(state, run);
+}
+
+/** From now on the pace with these shares is the usual one: what is slow already stays as it is until they are equal again. */
+function relieve(state: Turn["state"], run: JobRun): void {
+  const incidents = new Set(openSlowdowns(state).map(({ id }) => id));
+  state.relieved = { slowdowns: state.slowdowns, incidents };
+  state.slowdowns = new SlowdownDetector();
+  state.healthySince = run.pushes;
+  run.calm([]);
 }
 
 function onTick(turn: Turn): void {
@@ -243,15 +265,14 @@ function onTick(turn: Turn): void {
 
 function countIterations(turn: Turn, run: JobRun): void {
   const { state, decisions, nowMs } = turn;
+  if (state.shares !== null && !state.relieved && state.slow) relieve(state, run);
   const iterations = run.count(nowMs);
   if (iterations.length === 0) return;
   if (state.still) run.disrupted(iterations);
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);
-    // A culprit with less to do looks healthy, and the others slow: whether it is over shows with equal shares.
-    const noticed = state.isRebalanced && state.slow ? [] : state.slowdowns.push(one);
-    for (const decision of noticed)
+    for (const decision of state.slowdowns.push(one))
       if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
     const { suspicion } = state.slowdowns;
     // The level of a job that is slow now and then is healthy.
@@ -270,7 +291,7 @@ function countIterations(turn: Turn, run: JobRun): void {
       state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
     }
   }
-  if (!state.isRebalanced) lookAtEach(turn, run);
+  if (state.shares === null) lookAtEach(turn, run);
   // After a restart agents report again iterations from before.
   const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
   const isNew = run.epoch !== state.stillEpoch;

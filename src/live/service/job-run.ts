@@ -8,7 +8,7 @@ import type { IterationSeries } from "../../model/series.ts";
 import type { JobReport, PointsReport, RankReport } from "../wire/messages.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import { PointTable } from "./point-table.ts";
-import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+import { backMs, type SuspectedSlowdown } from "./slowdown-detector.ts";
 import type { Pace } from "./standstill-detector.ts";
 import { type PastPause, usualPauseMs } from "./usual-pauses.ts";
 
@@ -60,6 +60,11 @@ export interface JobIteration {
   } | null;
 }
 
+/** New shares hold from the iteration after the next one on, or from one of those behind it. */
+const LEAST_AHEAD = 2;
+const CHANGING = 3;
+const MOST_SHARES = 64;
+
 export class JobRun {
   readonly job: string;
   readonly run: string;
@@ -85,6 +90,8 @@ export class JobRun {
   #firstPush = 0;
   /** Index of a point for us less its index for the tracker. */
   #ahead = 0;
+  /** How micro-batches were shared out from which iteration on. */
+  #shares: readonly { readonly from: number; readonly shares: string | null }[] = [];
   #known: LiveJob | null = null;
   #machines: number | null = null;
   /** Counts what agents told of ranks and groups. */
@@ -177,6 +184,7 @@ export class JobRun {
     if (this.points.add(own, nowMs).beganAgain) {
       // Started again from a checkpoint: the numbers go back, the level does not.
       this.epoch++;
+      this.#shares = this.#shares.slice(-1).map((last) => ({ ...last, from: -Infinity }));
       this.points.clear();
       this.#counted = -Infinity;
       this.points.add(own, nowMs);
@@ -232,6 +240,11 @@ export class JobRun {
     return (this.#ends[at] ?? NaN) - (this.#durations[at] ?? NaN);
   }
 
+  /** Iterations of the whole job before this one, which is remembered; 0 where it is not. */
+  pushesBefore(iteration: number): number {
+    return this.#firstPush + Math.max(0, this.#numbers.lastIndexOf(iteration));
+  }
+
   durationMs(iteration: number): number {
     return this.#durations[this.#numbers.lastIndexOf(iteration)] ?? NaN;
   }
@@ -269,34 +282,51 @@ export class JobRun {
     return pauses.reverse();
   }
 
+  /** Replicas share out their micro-batches otherwise soon; jobs ask an iteration or two ahead. */
+  reshared(shares: string | null): void {
+    const from = this.lastIteration + LEAST_AHEAD;
+    this.#shares = [...this.#shares.slice(1 - MOST_SHARES), { from, shares }];
+  }
+
+  /** How micro-batches were shared out in an iteration; undefined where that was just changing. */
+  #sharesIn(iteration: number): string | null | undefined {
+    const last = this.#shares.findLast(({ from }) => from <= iteration);
+    if (!last) return this.#shares.length < MOST_SHARES ? null : undefined;
+    return iteration < last.from + CHANGING ? undefined : last.shares;
+  }
+
   /**
    * Iterations to compare: the last ones that took about as long as before, and the first that took longer; of an
    * intermittent slowdown the last of both. What was slow for another reason, a checkpoint or the incident before, is
-   * neither.
+   * neither; but where that goes on (`besideMs`), it is in both. Nor is an iteration in which replicas had other shares of
+   * the work.
    */
-  compared(
-    { slowFrom, beforeMs, afterMs, intermittent }: SuspectedSlowdown,
-    isAgain = false,
-  ): LivePoints {
-    const between = (beforeMs + afterMs) / 2;
+  compared(suspicion: SuspectedSlowdown, isAgain = false): LivePoints {
+    const { slowFrom, beforeMs, besideMs = beforeMs, afterMs, intermittent } = suspicion;
+    const between = (besideMs + afterMs) / 2;
+    const shares = this.#sharesIn(intermittent?.slow.at(-1) ?? slowFrom);
     const counted = this.points.iterations.filter(
-      (number) => number <= this.#counted && !this.pauses.has(number),
+      (number) =>
+        number <= this.#counted &&
+        !this.pauses.has(number) &&
+        (shares === undefined || this.#sharesIn(number) === shares),
     );
     const of = (wanted: (number: number, ms: number) => boolean): number[] =>
       counted.filter((number) => wanted(number, this.points.whole(number)?.durationMs ?? NaN));
     if (intermittent) {
       const isSlow = new Set(intermittent.slow);
-      const regular = of((number, ms) => !isSlow.has(number) && ms < between);
+      const regular = of((number, ms) => !isSlow.has(number) && ms < backMs(suspicion));
       // A spike of many times the length looks like a standstill to the tracker, which pauses are made of.
       const slow = intermittent.slow.filter((number) => this.points.whole(number) !== null);
       const all = [...regular.slice(-MOST_NORMAL), ...slow.slice(-MOST_PICKED)];
       return this.points.window(all.sort((a, b) => a - b));
     }
-    const normal = of((number, ms) => number < slowFrom && ms < between).slice(-MOST_NORMAL);
+    const least = besideMs > beforeMs ? (beforeMs + besideMs) / 2 : 0;
+    const normal = of((number, ms) => number < slowFrom && ms >= least && ms < between);
     const since = of((number, ms) => number >= slowFrom && ms >= between);
     // At a later look the latest: somebody else may be slow by now.
     const slow = isAgain ? since.slice(-MOST_SLOW) : since.slice(0, MOST_SLOW);
-    return this.points.window([...normal, ...slow]);
+    return this.points.window([...normal.slice(-MOST_NORMAL), ...slow]);
   }
 
   /** From a push on: what was slow before is another story. */

@@ -63,13 +63,24 @@ export interface JobState extends Incidents {
   readonly stillEpoch: number;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
-  /** Micro-batches are shared out by speed: times say nothing of who is slow, nor that a slowdown is over. */
-  readonly isRebalanced: boolean;
+  /** How micro-batches are shared out; null: equally. */
+  readonly shares: string | null;
+  /** What was slow before they were shared out by speed; null where nothing was, or they are equal. */
+  readonly relieved: Relieved | null;
   /** When the ranks were last asked to test themselves, milliseconds since 1970. */
   readonly testedMs: number;
   /** Incidents change one step after the other; a step waits while a decision is being carried out. */
   readonly steps: readonly JobStep[];
   readonly isBusy: boolean;
+}
+
+/**
+ * With less to do a culprit looks healthy, and the others slow: whether it is over shows with equal shares. What comes meanwhile
+ * is looked for by another detector, which knows these shares only.
+ */
+export interface Relieved {
+  readonly slowdowns: SlowdownDetector;
+  readonly incidents: ReadonlySet<string>;
 }
 
 /** A standstill that is not proven. */
@@ -115,7 +126,8 @@ export function newJobState(
     suspicion: null,
     stillEpoch: 0,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
-    isRebalanced: false,
+    shares: null,
+    relieved: null,
     testedMs: saved?.testedMs ?? -Infinity,
     steps: [],
     isBusy: false,

@@ -32,7 +32,7 @@ export function jobView(leased: LeasedJob, service: Service): JobView {
 function sharesWords(shares: Shares | null): string[] {
   if (!shares?.isUneven) return [];
   return [
-    `micro-batches are shared out by the replicas' speed (${shareWords(shares.taken)}): until they are equal again, only standstills and crashes are searched for`,
+    `micro-batches are shared out by the replicas' speed (${shareWords(shares.taken)}): what was slow before stays open until they are equal again`,
   ];
 }
 

@@ -45,6 +45,8 @@ export interface JobEffects {
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
   collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
   validate(this: void, tests: ValidateDecision): Promise<Validated>;
+  /** As sure as verdicts of the kind were right at this site. */
+  calibrated(this: void, verdict: Verdict): Verdict;
   profile(this: void, profile: ProfileDecision): Promise<Diagnosis | null>;
   /** The incident's record is saved, and this is what it was made of. */
   publish(this: void, incident: Incident, diagnosis: Diagnosis): void;
@@ -115,6 +117,12 @@ export class LeasedJob {
     return hasEnded(this.#state);
   }
 
+  /** The run is over, every process ended in order, and nothing was wrong in it. */
+  get hasEndedWell(): boolean {
+    const { run } = this;
+    return this.hasEnded && run !== null && !this.records.some((one) => one.run === run.run);
+  }
+
   get saved(): SavedJobState {
     return savedState(this.#state);
   }
@@ -174,10 +182,9 @@ export class LeasedJob {
       if (isOpen(incident)) void this.#options.actions.runDue(incident);
   }
 
-  /** Replicas of the job take other shares of the micro-batches from now on. */
-  rebalanced(isUneven: boolean): void {
-    if (isUneven === this.#state.isRebalanced) return;
-    this.#dispatch({ type: "rebalanced", isUneven });
+  /** How the replicas share out the micro-batches from now on; null: equally. */
+  rebalanced(shares: string | null): void {
+    if (shares !== this.#state.shares) this.#dispatch({ type: "rebalanced", shares });
   }
 
   #lookForRegression(): void {
@@ -188,7 +195,8 @@ export class LeasedJob {
     const decision = this.#regressions.tick(run, nowMs, isOpen);
     if (decision?.do === "resolve") this.#dispatch({ type: "regression-over" });
     if (decision?.do !== "open") return;
-    const verdict = regressionVerdict(run.known().job, decision.found);
+    const found = regressionVerdict(run.known().job, decision.found);
+    const verdict = this.#options.effects.calibrated(found);
     this.#dispatch({ type: "regression", verdict, sinceMs: decision.found.sinceMs });
   }
 
@@ -249,7 +257,7 @@ export class LeasedJob {
         break;
       case "localize":
         this.#step = this.#attempt(async () => {
-          const diagnosis = await effects.localize(decision);
+          const diagnosis = this.#calibrated(await effects.localize(decision));
           this.#dispatch({ type: "localized", search: decision, diagnosis });
         });
         break;
@@ -273,6 +281,10 @@ export class LeasedJob {
     }
   }
 
+  #calibrated<T extends { readonly verdict: Verdict }>(found: T | null): T | null {
+    return found && { ...found, verdict: this.#options.effects.calibrated(found.verdict) };
+  }
+
   async #attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -284,7 +296,10 @@ export class LeasedJob {
 
   async #validate(decision: ValidateDecision): Promise<void> {
     try {
-      const validated = await this.#options.effects.validate(decision);
+      const found = await this.#options.effects.validate(decision);
+      const validated = found.verdict
+        ? this.#calibrated({ ...found, verdict: found.verdict })!
+        : found;
       this.#dispatch({ type: "validated", id: decision.id, validated });
     } catch (error) {
       this.#trouble(error);
@@ -293,7 +308,7 @@ export class LeasedJob {
 
   async #profile(decision: ProfileDecision): Promise<void> {
     try {
-      const diagnosis = await this.#options.effects.profile(decision);
+      const diagnosis = this.#calibrated(await this.#options.effects.profile(decision));
       if (diagnosis) this.#dispatch({ type: "profiled", id: decision.id, diagnosis });
     } catch (error) {
       this.#trouble(error);
@@ -304,7 +319,7 @@ export class LeasedJob {
   async #collect(evidence: CollectDecision): Promise<void> {
     let diagnosis: Diagnosis | null = null;
     try {
-      diagnosis = await this.#options.effects.collect(evidence);
+      diagnosis = this.#calibrated(await this.#options.effects.collect(evidence));
     } catch (error) {
       this.#trouble(error);
     }

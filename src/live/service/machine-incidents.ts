@@ -27,6 +27,8 @@ export interface MachineIncidentsOptions {
   nowMs(this: void): number;
   readonly relapseMs: number;
   save(this: void, incident: Incident): Promise<void>;
+  /** As sure as verdicts of the kind were right at this site. */
+  calibrated?(this: void, verdict: Verdict): Verdict;
   /**
    * Machines that an incident of a job accuses, or accused until one window of the metrics ago: metrics lag, and what
    * they show belongs to that incident.
@@ -133,6 +135,11 @@ export class MachineIncidents {
     }
   }
 
+  #verdict(one: SeenMachine): Verdict {
+    const verdict = one.verdict();
+    return this.#options.calibrated?.(verdict) ?? verdict;
+  }
+
   /** The incident where it has changed or lasts. */
   async #see(one: SeenMachine): Promise<Incident | null> {
     const { nowMs, save } = this.#options;
@@ -153,7 +160,7 @@ export class MachineIncidents {
     watched.calls++;
     if (watched.calls !== CALLS_TO_CONFIRM)
       return watched.calls % DRAWN_EVERY === 0 ? watched.incident : null;
-    watched.incident = named(confirmed(watched.incident, one.verdict(), nowMs()), machine);
+    watched.incident = named(confirmed(watched.incident, this.#verdict(one), nowMs()), machine);
     await this.#confirm(watched);
     return watched.incident;
   }
@@ -165,7 +172,7 @@ export class MachineIncidents {
     if (again.calls < CALLS_TO_CONFIRM) return null;
     this.#again.delete(key);
     this.#recent.delete(key);
-    const incident = relapsed(old.incident, one.verdict(), null, this.#options.nowMs());
+    const incident = relapsed(old.incident, this.#verdict(one), null, this.#options.nowMs());
     const watched = { ...again, incident: named(incident, old.machine) };
     this.#open.set(key, watched);
     await this.#confirm(watched);

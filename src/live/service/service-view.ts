@@ -2,14 +2,21 @@
 import { errorText } from "../../base/errors.ts";
 import { fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
+import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
+import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
+import { howRight } from "./site/how-right.ts";
+import { correctedOffenders } from "./site/machine-history.ts";
 import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
 const ANSWER_MS = 20_000;
+/** Less than /healthz waits: a database that does not answer is away, which is an answer. */
+const PING_MS = 3000;
+const MOST_DIGESTED = 10_000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
   endMs: new Float64Array(0),
@@ -19,14 +26,7 @@ const NOTHING: IterationRows = {
 export function serviceView(service: Service, startedMs: number): ServiceView {
   const { history } = service.options;
 
-  /** From memory where it is looked after here: the store may lag behind, or be down. */
-  const known = (id: string): Incident | null => {
-    for (const { shown } of service.jobs.values()) {
-      const found = shown.find((one) => one.id === id);
-      if (found) return found;
-    }
-    return service.machines?.shown.find((one) => one.id === id) ?? null;
-  };
+  const known = (id: string): Incident | null => service.known(id);
   /** Over for a while, and still looked after: what was done about it can be undone. */
   const earlier = (id: string): Incident | undefined =>
     known(id)
@@ -36,8 +36,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
   ];
-  const incident = async (id: string): Promise<Incident | null> =>
-    known(id) ?? (await history.incidentHistory(id)).at(-1) ?? null;
+  const incident = (id: string): Promise<Incident | null> => service.incident(id);
 
   return {
     jobs: () =>
@@ -98,7 +97,14 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
-    offenders: (sinceMs, most, jobs) => history.offenders(sinceMs, most, jobs),
+    async offenders(sinceMs, most, jobs) {
+      const judged = service
+        .judgements()
+        .filter(({ said }) => jobs === undefined || fitsAny(said.job, jobs));
+      // One whose incidents were others' makes room for the next.
+      const found = await history.offenders(sinceMs, most + judged.length, jobs);
+      return correctedOffenders(found, judged, sinceMs).slice(0, most);
+    },
     audit: (query) => history.audit(query),
     note: (...row) =>
       service.note(...row).catch((error: unknown) => {
@@ -123,9 +129,29 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       );
       return known(id) ?? earlier(id) ?? found;
     },
+    async handling(id) {
+      const handling = await service.workflow.handling(id);
+      return (await incident(id)) ? handling : null;
+    },
+    handlings: () => service.workflow.handlings,
+    handle: (id, asked, who) => service.workflow.handle(id, asked, who),
+    async digest(sinceMs, jobs) {
+      const whose = jobs === undefined ? {} : { jobs };
+      const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
+      const latest = incidents.map((one) => known(one.id) ?? one);
+      const isCut = incidents.length >= MOST_DIGESTED;
+      return digestOf(latest, service.workflow.handlings, sinceMs, service.options.nowMs(), isCut);
+    },
+    mutes: () => service.workflow.mutes(),
+    mute: (asked, who) => service.workflow.mute(asked, who),
+    unmute: (id, who) => service.workflow.unmute(id, who),
+    site: async () => ({ ...howRight(service.judgements()), logs: await service.site.logs() }),
+    addRecord: (asked, who) => service.site.addRecord(asked, who),
+    exportSite: () => service.site.exported(),
+    importSite: (document, who) => service.site.take(document, who),
     actionsSwitch: () => service.actionsSwitch.state,
     switchActions: (isOn, who) => service.actionsSwitch.switch(isOn, who),
-    microBatches: service.microBatches,
+    askShares: (job, question) => service.askShares(job, question),
     listen: (listener) => service.publisher.listen(listener),
     stats() {
       const { figures, bus } = service;
@@ -156,22 +182,44 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         leases: jobs.length,
       };
     },
-    degraded: () =>
-      [service.data.says, service.configSays].filter((said) => said !== null).join("; ") || null,
-    async trouble() {
-      // A full disk is no reason to end the service: what is not written lives in its memory.
-      if (service.data.says !== null) return null;
-      // A store behind a buffer may be away: the service works on, and restarting it would help nobody.
-      if (history.pending !== undefined) return null;
-      try {
-        await history.ping();
-        return null;
-      } catch (error) {
-        service.publisher.trouble(`the history: ${errorText(error)}`);
-        return "the history cannot be reached; see the service's log";
-      }
+    agents: () =>
+      (service.bus?.agents ?? [])
+        .map(({ agent, machine, version }) => ({
+          agent,
+          machine,
+          version,
+          clockOffsetMs: service.clocks.offsetMs(agent),
+        }))
+        .sort((a, b) => (a.agent < b.agent ? -1 : 1)),
+    async health() {
+      const answers = await Promise.race([
+        history.ping().then(
+          () => true,
+          (error: unknown) => {
+            // A store behind a buffer says so itself.
+            if (history.pending === undefined)
+              service.publisher.trouble(`the history: ${errorText(error)}`);
+            return false;
+          },
+        ),
+        after(PING_MS),
+      ]);
+      const found = healthOf({
+        noRoom: service.data.says,
+        answers,
+        waiting: history.pending ?? null,
+        broker: service.bus?.broker ?? "none",
+      });
+      const says = [found.degraded, service.configSays].filter((said) => said !== null);
+      return { ...found, degraded: says.join("; ") || null };
     },
   };
+}
+
+function after(ms: number): Promise<false> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(false), ms).unref();
+  });
 }
 
 function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {

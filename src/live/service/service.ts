@@ -6,18 +6,29 @@ import { join } from "node:path";
 import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
-import type { Incident } from "../../model/incident.ts";
+import { errorText } from "../../base/errors.ts";
+import { cutText } from "../../base/text.ts";
+import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
 import type { AgentBus, AgentBusHandlers, Coordinator, Lease } from "../wire/transport.ts";
 import { makeJobs, shareWords, type Jobs } from "./microbatches/jobs.ts";
+import {
+  answerJob,
+  answerText,
+  nameOf,
+  type Question,
+  readAnswer,
+} from "./microbatches/requests.ts";
 import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
-import type { ActionsConfig } from "./actions/types.ts";
 import { Links } from "./access/links.ts";
+import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
+import type { RetentionConfig } from "./config.ts";
 import { DataFolder, keepEvidence } from "./data-folder.ts";
 import { diagnoseStandstill, localizeSlowdown, type DiagnosisEnv } from "./diagnose-incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -35,8 +46,14 @@ import { Publisher } from "./publisher.ts";
 import type { StandstillOptions } from "./standstill-detector.ts";
 import { Temperatures } from "./temperatures.ts";
 import type { ValidationOptions } from "./job-state.ts";
+import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
+import { calibrated } from "./site/calibrate.ts";
+import { judgementsOf, type Judged } from "./site/how-right.ts";
+import { LogLearning } from "./site/learn-logs.ts";
+import { SiteStore } from "./site/site-store.ts";
 import { type AuditWord, Refusal } from "./view.ts";
+import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };
@@ -54,6 +71,9 @@ export interface ServiceOptions {
   readonly validation: ValidationOptions | null;
   /** A job that no agent has reported for so long is silent. */
   readonly silentMs: number;
+  readonly retention: RetentionConfig;
+  /** Whether it learns what is normal from logs of jobs that ended well. */
+  readonly learnsLogs: boolean;
   readonly jobFiles: ReadonlyMap<string, JobFile>;
   /** Where the site's machines hang in the network. */
   readonly fabric: readonly FabricPort[];
@@ -80,11 +100,13 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
 const ROOM_MS = 10_000;
-const PRUNE_MS = 24 * 3600_000;
+const RETENTION_MS = 3600_000;
 const CLOSE_MS = 3000;
 const AUDIT_MS = 5000;
+const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
+const MOST_NAMES = 10_000;
 
 export class Service {
   readonly options: ServiceOptions;
@@ -95,6 +117,10 @@ export class Service {
   readonly microBatches: Jobs;
   readonly links: Links;
   readonly machines: LeasedMachineComparison | null;
+  /** What people do about incidents. */
+  readonly workflow: Workflow;
+  /** What the site knows of logs. */
+  readonly site: SiteStore;
   readonly pictures: PictureStore;
   readonly temperatures: Temperatures;
   readonly handlers: AgentBusHandlers;
@@ -110,6 +136,7 @@ export class Service {
     droppedPoints: 0,
     verdictSeconds: [] as number[],
   };
+  readonly #learning: LogLearning | null;
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   /** Those that are connected, by name. */
@@ -120,6 +147,8 @@ export class Service {
   readonly #live: LiveOptions;
   /** What is wrong with the configuration file; null while it is in force. */
   configSays: string | null = null;
+  /** By incident: the lines that are in the log. */
+  readonly #logged = new Map<string, ReadonlySet<string>>();
   #bus: AgentBus | null = null;
   #isClosed = false;
 
@@ -147,6 +176,9 @@ export class Service {
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       nowMs,
     });
+    this.workflow = this.#openWorkflow();
+    this.site = this.#openSite();
+    this.#learning = options.learnsLogs ? new LogLearning(this.site, this.#diagnosisEnv) : null;
     const evidence = join(options.folder, "incidents");
     this.data = new DataFolder({ folder: options.folder, evidence });
     this.pictures = new PictureStore({ folder: options.folder, trouble });
@@ -164,6 +196,7 @@ export class Service {
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
       },
+      asked: (job, text) => answerText(this.microBatches, job, text),
       announced: (job) => {
         if (!this.#isClosed) void this.#leases.claim(job);
       },
@@ -181,10 +214,11 @@ export class Service {
 
   #openSwitch(): ActionsSwitch {
     const { history, nowMs, log } = this.options;
-    const { hooks, drivers = {} } = this.options.actions;
+    const { hooks, drivers = {}, dryRun } = this.options.actions;
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
-      canRun: hooks.length > 0 || Object.keys(drivers).length > 0,
+      // Micro-batches need neither.
+      canRun: !dryRun || hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
@@ -192,6 +226,86 @@ export class Service {
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
     });
+  }
+
+  #openWorkflow(): Workflow {
+    const { history, nowMs, newId } = this.options;
+    return new Workflow({
+      nowMs,
+      newId,
+      history: {
+        audit: (query) => within(history.audit(query), AUDIT_MS),
+        putAudit: (row) => within(history.putAudit(row), AUDIT_MS),
+      },
+      incident: (id) => this.incident(id),
+      changed: (incident, handling) => {
+        if (incident && handling)
+          this.publisher.publish({ type: "handling", job: incident.job, handling });
+        else this.publisher.publish({ type: "mutes", mutes: this.workflow.mutes() });
+        this.#hushed(incident?.id ?? null);
+      },
+    });
+  }
+
+  #openSite(): SiteStore {
+    const { history, folder } = this.options;
+    return new SiteStore({
+      history: {
+        document: (key) => within(history.document(key), AUDIT_MS),
+        putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      },
+      folder,
+      judgements: () => this.judgements(),
+      names: () => this.#names(),
+      audit: (who, what, detail) => this.note(who, what, "", detail),
+      trouble: this.publisher.trouble,
+    });
+  }
+
+  /** Of jobs and machines, also earlier ones. */
+  async #names(): Promise<readonly string[]> {
+    const { history } = this.options;
+    const [rows, offenders] = await Promise.all([
+      within(history.jobs(MOST_NAMES), AUDIT_MS),
+      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
+    ]);
+    const watched = [...this.jobs.values()].flatMap(({ job, run }) => [
+      job,
+      ...(run ? machinesOf(run).keys() : []),
+    ]);
+    const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
+    return [...new Set([...watched, ...earlier])];
+  }
+
+  /** What people said of verdicts; the last word on each incident. */
+  judgements(): readonly Judged[] {
+    return judgementsOf(this.workflow.handlings);
+  }
+
+  /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
+  #hushed(id: string | null): void {
+    const watched = [...this.jobs.values(), ...(this.machines ? [this.machines] : [])];
+    for (const { open, writer } of watched)
+      for (const incident of open)
+        if (id === null || incident.id === id) writer?.alerts.hushed(incident);
+  }
+
+  /** From memory where it is looked after here: the store may lag behind, or be down. */
+  known(id: string): Incident | null {
+    for (const { shown } of this.jobs.values()) {
+      const found = shown.find((one) => one.id === id);
+      if (found) return found;
+    }
+    return this.machines?.shown.find((one) => one.id === id) ?? null;
+  }
+
+  async incident(id: string): Promise<Incident | null> {
+    return this.known(id) ?? (await this.options.history.incidentHistory(id)).at(-1) ?? null;
+  }
+
+  async #refreshWorkflow(): Promise<void> {
+    await this.workflow.refresh().catch(() => undefined);
+    this.#hushed(null);
   }
 
   #openMicroBatches(): Jobs {
@@ -204,12 +318,13 @@ export class Service {
           `job ${job}: from iteration ${iteration} ${shareWords(counts)} micro-batches would suit: ${why}`,
         ),
       permission: (job) => {
-        const leased = this.jobs.get(job);
-        // A service that has just been started does not know yet what was approved.
-        if (!leased && actions.microBatches !== "automatic") return "as-before";
-        const isAllowed =
-          actions.microBatches === "automatic" || leased!.records.some(isRebalancedBy);
-        if (!isAllowed) return "even";
+        if (!sharesFollowTimes(actions)) {
+          const leased = this.jobs.get(job);
+          // A service that has just been started does not know yet what was approved.
+          if (!leased) return "as-before";
+          const run = leased.run?.run ?? leased.saved.run;
+          if (!leased.records.some((one) => one.run === run && isRebalancedBy(one))) return "even";
+        }
         return this.actionsSwitch.state.isOn ? "best" : "as-before";
       },
       onGiven: (job, counts) =>
@@ -253,6 +368,18 @@ export class Service {
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
+  }
+
+  /** What a job asks about its micro-batches: the service that watches it answers, whichever was asked. */
+  async askShares(job: string, question: Question): Promise<unknown> {
+    const askWatcher = this.#bus?.askWatcher;
+    if (!askWatcher || this.jobs.has(job)) return answerJob(this.microBatches, job, question, null);
+    const text = await askWatcher(nameOf(job, "job"), JSON.stringify(question), WATCHER_MS).catch(
+      (error: unknown): never => {
+        throw new Refusal(503, `no service watches job ${job} at the moment: ${errorText(error)}`);
+      },
+    );
+    return readAnswer(text);
   }
 
   /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */
@@ -301,6 +428,8 @@ export class Service {
   /** Takes up the jobs that it watched before it was ended. */
   async start(): Promise<void> {
     await this.actionsSwitch.refresh();
+    // Before incidents are taken up: what is muted is not told again.
+    await this.workflow.refresh().catch(() => undefined);
     await this.#leases.resume();
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
@@ -308,19 +437,32 @@ export class Service {
     every(TICK_MS, () => this.tick());
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
-    every(PRUNE_MS, () => this.#historyWriter.prune(this.options.nowMs()));
+    // Also soon after the start: a service that is restarted every day must forget, too.
+    void this.#forget();
+    every(RETENTION_MS, () => void this.#forget());
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
+    every(ROOM_MS, () => void this.#refreshWorkflow());
     this.machines?.start();
     this.temperatures.start();
+  }
+
+  /** Removes what is older or larger than the configuration allows. */
+  async #forget(): Promise<void> {
+    const { retention, history, nowMs, log } = this.options;
+    await forgetHistory(history, retention, nowMs(), this.publisher.trouble);
+    const removed = await this.data.forget(retention, nowMs());
+    if (removed > 0) log(`evidence of ${removed} incidents was removed: see retention`);
   }
 
   /** Looks at what only time shows: silence, iterations that do not complete. */
   tick(): void {
     const nowMs = this.options.nowMs();
     for (const leased of this.jobs.values()) {
-      leased.rebalanced(this.microBatches.isUneven(leased.job));
+      leased.rebalanced(this.microBatches.unevenShares(leased.job));
       leased.tick();
+      if (this.#learning && leased.run && leased.hasEndedWell)
+        void this.#learning.ended(leased.run);
       if (!this.#throttle.isDue(leased, nowMs)) continue;
       const job = jobView(leased, this);
       if (this.#throttle.hasChanged(leased, job, nowMs))
@@ -400,6 +542,7 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
+        calibrated: (verdict) => this.#calibrated(verdict),
         validate: async (tests) => {
           const found = await validateGroup(tests, this.#diagnosisEnv);
           this.figures.validations++;
@@ -441,6 +584,7 @@ export class Service {
         nowMs,
         relapseMs,
         actions: this.actions,
+        calibrated: (verdict) => this.#calibrated(verdict),
         accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
       },
       writing: this.#writing(),
@@ -474,6 +618,7 @@ export class Service {
         nowMs,
         fetch,
         log,
+        hush: (incident: Incident) => this.workflow.hush(incident),
         setTimer: (afterMs: number, run: () => void) => {
           const timer = setTimeout(run, afterMs).unref();
           return () => clearTimeout(timer);
@@ -484,6 +629,11 @@ export class Service {
     };
   }
 
+  /** As sure as verdicts of the kind were right at this site. */
+  #calibrated(verdict: Verdict): Verdict {
+    return calibrated(verdict, this.judgements());
+  }
+
   readonly #diagnosisEnv: DiagnosisEnv = {
     ask: (agent, request, timeoutMs) =>
       this.#bus?.ask(agent, request, timeoutMs) ??
@@ -491,7 +641,9 @@ export class Service {
     connected: this.#agents,
     canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
-    incidents: () => earlierIncidents(this.options.history, this.options.nowMs()),
+    incidents: () =>
+      earlierIncidents(this.options.history, this.options.nowMs(), this.judgements()),
+    logStore: () => this.site.file(),
     makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),
@@ -522,6 +674,15 @@ export class Service {
     if (machines.length > 0) this.machines?.request(id, [...new Set(machines)], onsetMs, suspects);
   }
 
+  /** What was not said of it before. */
+  #log(incident: string, lines: readonly string[]): void {
+    const before = this.#logged.get(incident);
+    for (const line of lines) if (!before?.has(line)) this.options.log(line);
+    this.#logged.delete(incident);
+    this.#logged.set(incident, new Set(lines));
+    if (this.#logged.size > MOST_LOOKED_AT) this.#logged.delete([...this.#logged.keys()][0]!);
+  }
+
   #changed(incident: Incident): void {
     const { id, revision, state, verdict, changedMs, onsetMs, summary } = incident;
     if (revision === 1) this.figures.incidents++;
@@ -529,15 +690,23 @@ export class Service {
       this.figures.verdictSeconds.push((changedMs - onsetMs) / 1000);
       if (this.figures.verdictSeconds.length > VERDICTS_KEPT) this.figures.verdictSeconds.shift();
     }
-    this.options.log(`incident ${id} is ${state}: ${summary}`);
+    this.#log(id, [
+      `incident ${id} is ${state}: ${summary}`,
+      ...incident.actions.map(
+        (one) => `incident ${id}: ${one.do} ${one.target} is ${one.state}${outcomeWords(one)}`,
+      ),
+    ]);
     this.publisher.publish({ type: "incident", incident });
   }
 }
 
-/** An open incident because of which somebody let micro-batches be shared out by speed. */
-function isRebalancedBy({ state, actions }: Incident): boolean {
-  const isOpen = state !== "resolved";
-  return isOpen && actions.some((one) => one.do === "micro-batches" && one.state === "done");
+/** Because of it somebody let micro-batches be shared out by speed: that holds until the run ends, or it is undone. */
+function isRebalancedBy({ actions }: Incident): boolean {
+  return actions.some((one) => one.do === "micro-batches" && one.state === "done");
+}
+
+function outcomeWords({ outcome }: IncidentAction): string {
+  return outcome === "" ? "" : `: ${cutText(outcome, 200)}`;
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

@@ -178,9 +178,9 @@ describe("SlowdownDetector", () => {
         return slowWatch.push(one).some((decision) => decision.do === "localize");
       });
     };
-    // Every 40th before: 25 searches.
-    expect(searchesOf(() => 1500)).toHaveLength(5);
-    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(6);
+    // Every 20th: 50 searches.
+    expect(searchesOf(() => 1500)).toHaveLength(6);
+    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(7);
   });
 
   describe("with iterations that are slow now and then", () => {
@@ -200,6 +200,14 @@ describe("SlowdownDetector", () => {
       });
       expect(first!.suspicion.afterMs / first!.suspicion.beforeMs).toBeCloseTo(1.8, 1);
       expect(second!.suspicion.intermittent!.slow).toEqual([40, 47, 55, 70]);
+    });
+
+    it("searches large ones without the small hiccups before, and at once, however often those were searched", () => {
+      const durations = spiked(100, [70, 71, 77]);
+      for (let i = 20; i < 66; i += 4) durations[i]! *= 1.2;
+      const found = watch(durations).filter(({ at }) => at >= 66);
+      expect(found.at(-1)).toMatchObject({ do: "localize", at: 77 });
+      expect(found.at(-1)!.suspicion.intermittent!.slow).toEqual([70, 71, 77]);
     });
 
     it("forgets it after a long rest if nobody was found, and calls it over if somebody was", () => {

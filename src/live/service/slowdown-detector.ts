@@ -14,6 +14,8 @@ export interface SuspectedSlowdown {
   readonly fromMs: number;
   readonly beforeMs: number;
   readonly afterMs: number;
+  /** Where somebody else was slow already: what the iterations right before took. The stretch is compared with those. */
+  readonly besideMs?: number;
   /** Seen by its size alone; the tracker has not spoken. */
   readonly isTentative: boolean;
   /** Where iterations are slow now and then: which, ascending, and of how many. Absent where all are slow. */
@@ -53,8 +55,8 @@ const LEAST_NOISE = 0.005;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
 /**
- * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where fewer
- * than this share of the slow iterations searched last are still among them: hiccups came first.
+ * Of an intermittent slowdown: so many searches with every slow iteration, then with each so many more; anew where those
+ * searched last and those of now have less than this share of the fewer in common: hiccups came first.
  */
 const SEARCH_EACH = 8;
 const SEARCH_EVERY = 3;
@@ -67,7 +69,7 @@ const MOST_MISSES = 2;
  * each time: another may be slow by now.
  */
 const SECOND_LOOK = 7;
-const LOOK_EVERY = 40;
+const LOOK_EVERY = 20;
 const CHANGED = 1.1;
 /** Back: the middle of the last ones is nearer to before than to after by this much of the way; so much of before at least, and at most. */
 const BACK = 0.3;
@@ -157,7 +159,7 @@ export class SlowdownDetector {
     if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
   }
 
-  #goOnFrom(suspicion: SuspectedSlowdown, { iteration, startMs }: Last): void {
+  #goOnFrom({ besideMs: _, ...suspicion }: SuspectedSlowdown, { iteration, startMs }: Last): void {
     const isTentative = suspicion.isTentative && !this.#isSettled;
     this.#begin({ ...suspicion, slowFrom: iteration, fromMs: startMs, isTentative }, iteration);
   }
@@ -182,6 +184,7 @@ export class SlowdownDetector {
         // Slower once more: healthy is what it was before the first time.
         beforeMs: known ? Math.min(known.beforeMs, shift.beforeMs) : shift.beforeMs,
         afterMs: shift.afterMs,
+        ...(this.#isBeside(shift.beforeMs) ? { besideMs: shift.beforeMs } : {}),
         isTentative: false,
       };
       const isSame =
@@ -207,6 +210,11 @@ export class SlowdownDetector {
     const { intermittent } = this.#suspicion ?? {};
     if (levelMs > 0 && intermittent?.slow.at(-1) !== iteration) this.#remember(durationMs);
     return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
+  }
+
+  /** Whether somebody is known who makes it as slow as it was. */
+  #isBeside(ms: number): boolean {
+    return this.#isLasting && this.#isSettled && ms > MATTERS * this.#suspicion!.beforeMs;
   }
 
   /** One of several short stretches is no jump yet. */
@@ -256,7 +264,8 @@ export class SlowdownDetector {
     }
     const now = new Set(slow);
     const { slow: last, at, times } = this.#searched;
-    const isSame = last.filter((number) => now.has(number)).length >= SAME_PATTERN * last.length;
+    const both = last.filter((number) => now.has(number)).length;
+    const isSame = both >= SAME_PATTERN * Math.min(last.length, slow.length);
     if (isSame && times >= SEARCH_EACH && this.#slow < at + SEARCH_EVERY) return [];
     this.#searched = { slow, at: this.#slow, times: isSame ? times + 1 : 1 };
     return [{ do: "localize", suspicion, slow: this.#slow, isAgain: false, isLast: false }];
@@ -361,7 +370,7 @@ export class SlowdownDetector {
 }
 
 /** Iterations that take less are as before. */
-function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
+export function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
   const way = Math.min(BACK_MOST * beforeMs, BACK * (afterMs - beforeMs));
   return beforeMs + Math.max(BACK_LEAST * beforeMs, way);
 }

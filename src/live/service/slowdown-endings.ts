@@ -73,6 +73,13 @@ export function onRecovered(
 ): number | null {
   const open = openSlowdowns(state);
   const paceMs = lastPaceMs(run);
+  const pace = `iterations take ${thousands(Math.round(paceMs))} ms again`;
+  if (state.relieved) {
+    const { incidents } = state.relieved;
+    for (const { id } of open.filter((one) => !incidents.has(one.id)))
+      enqueue(state, { step: "resolve-one", id, ending: "passed", says: `passed; ${pace}` });
+    return null;
+  }
   const isSlow = (one: Incident): boolean =>
     state.levels.get(one.id)?.isUp === true && !isFixed(state, one, run);
   const slow = paceMs > USUAL * beforeMs ? open.filter(isSlow) : [];
@@ -80,7 +87,6 @@ export function onRecovered(
     lookAtEach({ state }, run);
     return paceMs;
   }
-  const pace = `iterations take ${thousands(Math.round(paceMs))} ms again`;
   for (const one of open.slice(1).reverse()) {
     const ending = isFixed(state, one, run, BACK_TOGETHER) ? "fixed" : "passed";
     enqueue(state, { step: "resolve-one", id: one.id, ending, says: `${ending}; ${pace}` });

@@ -71,19 +71,19 @@ describe("StandstillDetector", () => {
     expect(watch.look(100 * HANG_MS, paceOf(1000))).toBeNull();
   });
 
-  it("suspects a job after five of its iterations, and again after twice as long", () => {
+  it("suspects a job after four of its iterations, and again after twice as long", () => {
     const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
     watch.moved(0);
     watch.heard("a", beat({ silentMs: 4000, openOperators: 4 }), FRESH);
-    expect(watch.look(4900, STEADY)).toBeNull();
-    expect(watch.look(5000, STEADY)).toMatchObject({ isSuspicion: true, sinceMs: 0 });
+    expect(watch.look(3900, STEADY)).toBeNull();
+    expect(watch.look(4000, STEADY)).toMatchObject({ isSuspicion: true, sinceMs: 0 });
     expect(watch.look(7000, STEADY)).toBeNull();
     watch.heard("a", beat({ silentMs: 9000, openOperators: 4 }), FRESH);
-    expect(watch.look(10_000, STEADY)).toMatchObject({ isSuspicion: true });
+    expect(watch.look(8000, STEADY)).toMatchObject({ isSuspicion: true });
     expect(watch.look(HANG_MS, STEADY)).toMatchObject({ isSuspicion: false });
   });
 
-  it("waits for five iterations of a slow job", () => {
+  it("waits for several iterations of a slow job", () => {
     const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
     const slow: Pace = { levelMs: 12_000, longestMs: 13_000, pauseMs: 0 };
     watch.moved(0);

@@ -34,8 +34,8 @@ export interface StandstillOptions {
 }
 
 /** A job is suspected after so long, and so many of its iterations. */
-const SUSPECT_MS = 5000;
-const SUSPECT_ITERATIONS = 5;
+const SUSPECT_MS = 4000;
+const SUSPECT_ITERATIONS = 4;
 /** Agents have reported the silence for this share of it: they report every other second. */
 const SEEN_SHARE = 0.5;
 /** Of the agents that are heard and see open operators, this share sees none move. */

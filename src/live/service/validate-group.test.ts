@@ -8,20 +8,31 @@ import { validateGroup } from "./validate-group.ts";
 
 const YES: AgentReply = { kind: "evidence", files: [], troubles: [] };
 
-/** Ranks 0 to 2 with an agent each. `slowAt`: at which try a test finds the slow link; never where it is 0. */
+/**
+ * Ranks 0 to 2 with an agent each. `slow`: at which tries a test finds somebody, and whom; `rails`: another way to test
+ * the same ranks.
+ */
 function drill(
   answer: (agent: string, request: AgentRequest) => AgentReply,
-  { rounds = 1, slowAt = 0 } = {},
+  {
+    rounds = 1,
+    slow = {},
+    rails = [],
+  }: { rounds?: number; slow?: Record<number, number[]>; rails?: number[][] } = {},
 ) {
   const asked: [agent: string, ask: string][] = [];
   const iterations = new Set<number>();
+  const tested = new Set<string>();
   let tries = 0;
   const run = {
     job: "job",
     gpus: 3,
     lastIteration: 100,
     ranks: new Map(
-      [0, 1, 2].map((rank) => [rank, { agent: `a${rank}`, agentRun: "r", state: "running" }]),
+      [0, 1, 2].map((rank) => [
+        rank,
+        { agent: `a${rank}`, machine: `m${rank}`, agentRun: "r", state: "running" },
+      ]),
     ),
   };
   const decision = {
@@ -30,13 +41,16 @@ function drill(
     limitMs: 5000,
     tests: {
       groups: [[0, 1, 2]],
+      rails,
       rounds,
       verdictWith: () => {
         run.lastIteration += 20;
-        const fact = ++tries === slowAt ? "tested-slow" : "tested-alike";
+        const ranks = slow[++tries];
+        const fact = ranks ? "tested-slow" : "tested-alike";
         const findings = [{ says: fact, data: { fact } }];
+        const suspects = ranks ? [{ ranks }] : [];
         return Promise.resolve({
-          verdict: { findings } as unknown as Verdict,
+          verdict: { findings, suspects } as unknown as Verdict,
           reports: [{ tookMs: 7 }],
         });
       },
@@ -46,11 +60,14 @@ function drill(
     canAsk: () => true,
     ask: (agent: string, request: AgentRequest) => {
       asked.push([agent, request.ask]);
-      if (request.ask === "validate") iterations.add(request.atIteration);
+      if (request.ask === "validate") {
+        iterations.add(request.atIteration);
+        tested.add(`${request.atIteration}: ${request.group.join("–")}`);
+      }
       return Promise.resolve(answer(agent, request));
     },
   } as Partial<DiagnosisEnv> as DiagnosisEnv;
-  return { asked, iterations, done: validateGroup(decision, env) };
+  return { asked, iterations, tested, done: validateGroup(decision, env) };
 }
 
 describe("tests of a group", () => {
@@ -76,11 +93,23 @@ describe("tests of a group", () => {
   });
 
   it("are repeated at later iterations where it is slow now and then, until they find it or have tried enough", async () => {
-    const second = drill(() => YES, { rounds: 8, slowAt: 2 });
+    const second = drill(() => YES, { rounds: 8, slow: { 2: [0, 1] } });
     expect((await second.done).validation.isNamed).toBe(true);
     expect([...second.iterations]).toEqual([104, 124]);
     const never = drill(() => YES, { rounds: 8 });
     expect((await never.done).validation.isNamed).toBe(false);
     expect(never.iterations.size).toBe(3);
+  });
+
+  it("of a group with several ranks of a machine are repeated by rail, which tests their NICs", async () => {
+    const rails = [[0, 2], [1]];
+    const nic = drill(() => YES, { rails, slow: { 2: [2] } });
+    expect((await nic.done).verdict?.suspects[0]?.ranks).toEqual([2]);
+    expect([...nic.tested]).toEqual(["104: 0–1–2", "124: 0–2", "124: 1"]);
+    const either = drill(() => YES, { rails, slow: { 1: [0, 2], 2: [2] } });
+    expect((await either.done).verdict?.suspects[0]?.ranks).toEqual([2]);
+    const link = drill(() => YES, { rails, slow: { 1: [0, 2] } });
+    expect((await link.done).verdict?.suspects[0]?.ranks).toEqual([0, 2]);
+    expect(link.iterations.size).toBe(2);
   });
 });

@@ -26,17 +26,17 @@ const PATIENCE_MS = 10_000;
 /** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
 const LEAD_MS = 4000;
 const LEAD_ITERATIONS = 4;
-/** What is slow now and then may be healthy whenever it is tested: so often it is tried. */
+/** What is slow now and then may be healthy whenever it is tested: so often each way is tried. */
 const MOST_TRIES = 3;
 
 export async function validateGroup(
   decision: ValidateDecision,
   env: DiagnosisEnv,
 ): Promise<Validated> {
-  const members = membersOf(decision, env);
+  const { run, tests } = decision;
+  const members = membersOf(decision, tests.groups, env);
   if (typeof members === "string") return untested(decision, members);
   // A member that does not come keeps the others, and with them the job, waiting: all confirm before any is asked.
-  const { run, tests } = decision;
   const confirmed = await askAll(members, env, PATIENCE_MS, ({ agentRun, group }) => ({
     ask: "prepare-tests",
     job: run.job,
@@ -45,10 +45,21 @@ export async function validateGroup(
   }));
   const refusal = confirmed.find((reply) => reply.kind === "refused");
   if (refusal?.kind === "refused") return untested(decision, `not tested: ${refusal.why}`);
+  const rails = tests.rails.length > 0 ? membersOf(decision, tests.rails, env) : [];
+  const ways = rails.length > 0 && typeof rails !== "string" ? [members, rails] : [members];
+  const most = ways.length * (tests.rounds > 1 ? MOST_TRIES : 1);
   let found = await testOnce(decision, members, env);
-  for (let tries = 1; tests.rounds > 1 && found.isHealthy && tries < MOST_TRIES; tries++)
-    found = await testOnce(decision, members, env);
-  return found;
+  for (let tries = 1; found.isHealthy && tries < most; tries++)
+    found = await testOnce(decision, ways[tries % ways.length]!, env);
+  if (ways.length === 1 || !mayBeNic(decision, found.verdict)) return found;
+  const again = await testOnce(decision, ways[1]!, env);
+  return again.validation.isNamed ? again : found;
+}
+
+/** A link between machines may be the NIC at one of its ends, of which in the group's order no other transfer tells. */
+function mayBeNic({ run }: ValidateDecision, verdict: Verdict | null): boolean {
+  const ends = verdict?.suspects[0]?.ranks.map((rank) => run.ranks.get(rank)?.machine) ?? [];
+  return ends.length === 2 && ends[0] !== ends[1];
 }
 
 interface Member {
@@ -58,9 +69,13 @@ interface Member {
 }
 
 /** Each agent once a group; or why it cannot be tested. */
-function membersOf({ run, tests }: ValidateDecision, env: DiagnosisEnv): Member[] | string {
+function membersOf(
+  { run }: ValidateDecision,
+  groups: readonly (readonly Rank[])[],
+  env: DiagnosisEnv,
+): Member[] | string {
   const members = new Map<string, Member>();
-  for (const [k, group] of tests.groups.entries())
+  for (const [k, group] of groups.entries())
     for (const rank of group) {
       const held = run.ranks.get(rank);
       const canAsk =
@@ -107,7 +122,7 @@ async function testOnce(
   env: DiagnosisEnv,
 ): Promise<Validated & { readonly isHealthy: boolean }> {
   const { run, tests, iterationMs, limitMs } = decision;
-  const ranks = tests.groups.flat();
+  const ranks = [...new Set(members.flatMap(({ group }) => group))];
   const lead = Math.max(LEAD_ITERATIONS, Math.ceil(LEAD_MS / iterationMs));
   const atIteration = run.lastIteration + lead;
   const { rounds } = tests;

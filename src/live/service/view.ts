@@ -1,9 +1,15 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
 import type { AuditQuery, AuditRow, IterationRows, Offender } from "../../history/history.ts";
-import type { Jobs } from "./microbatches/jobs.ts";
+import type { Question } from "./microbatches/requests.ts";
+import type { Health } from "./health.ts";
+import type { Digest } from "../../model/digest.ts";
+import type { FaultRecord } from "../../model/fault-record.ts";
+import type { Handling, Mute } from "../../model/handling.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
+import type { AskedRecord, SiteLogs, SiteReport } from "../../model/site.ts";
+import type { Asked, AskedMute } from "./workflow/deeds.ts";
 
 export interface JobView {
   readonly job: string;
@@ -76,6 +82,8 @@ export type LiveEvent =
       };
     }
   | ({ readonly type: "actions" } & SwitchState)
+  | { readonly type: "handling"; readonly job: string; readonly handling: Handling }
+  | { readonly type: "mutes"; readonly mutes: readonly Mute[] }
   | { readonly type: "agent"; readonly agent: string; readonly connected: boolean }
   | { readonly type: "trouble"; readonly line: string };
 
@@ -102,6 +110,14 @@ export interface ServiceStats {
   readonly leases: number;
 }
 
+export interface AgentView {
+  readonly agent: string;
+  readonly machine: string;
+  readonly version: string;
+  /** Its clock less the service's; 0 where it is right. */
+  readonly clockOffsetMs: number;
+}
+
 /** Whether actions are run at all. */
 export interface SwitchState {
   readonly isOn: boolean;
@@ -124,6 +140,8 @@ export type AuditWord =
   | "outcome"
   | "refuse"
   | "recover"
+  | "add-record"
+  | "import-logs"
   | "off"
   | "on"
   | "sign-in"
@@ -183,19 +201,38 @@ export interface ServiceView {
     who: string,
     dryRun: boolean,
   ): Promise<Incident>;
+  /** What people did about an incident; null where there is no such incident. */
+  handling(id: string): Promise<Handling | null>;
+  /** Of the incidents that somebody touched of late, by id. */
+  handlings(): ReadonlyMap<string, Handling>;
+  /** Rejects with Refusal where it cannot be done. */
+  handle(id: string, asked: Asked, who: string): Promise<Handling>;
+  /** What was lost to what, of incidents opened since a moment. */
+  digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
+  /** Those that are not over. */
+  mutes(): readonly Mute[];
+  mute(asked: AskedMute, who: string): Promise<Mute>;
+  unmute(id: string, who: string): Promise<readonly Mute[]>;
+  /** How right verdicts were here, and what was learnt. */
+  site(): Promise<SiteReport>;
+  /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
+  addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
+  /** What was learnt of logs, without names. */
+  exportSite(): Promise<unknown>;
+  importSite(document: unknown, who: string): Promise<SiteLogs>;
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;
-  /** Of jobs that ask how many micro-batches each replica takes. */
-  readonly microBatches: Pick<Jobs, "plan" | "report" | "state">;
+  /** What a job wants to know of its micro-batches, or says of them; rejects with Refusal. */
+  askShares(job: string, question: Question): Promise<unknown>;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
   /** null where the caller sees a part of the service only. */
   stats(): ServiceStats | null;
-  /** What the service does without, and works on; null for nothing. */
-  degraded(): string | null;
-  /** null when all is well, else what is not: for /healthz. */
-  trouble(): Promise<string | null>;
+  /** Agents that are connected, by name. */
+  agents(): readonly AgentView[];
+  /** For /healthz. */
+  health(): Promise<Health>;
 }
 
 /** A job that can be broken to see it being found: of the demonstration, absent elsewhere. */

@@ -1,5 +1,5 @@
 /** The service's end over NATS: several services share the jobs, each follows those that it holds the lease of. */
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { UserError } from "../../base/errors.ts";
 import { decodeFrame, encodeRequest, FrameError } from "./codec.ts";
 import { type AgentHello, LIMITS, NAME } from "./messages.ts";
@@ -67,6 +67,7 @@ export async function connectNatsBus(
 
     const traffic = { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 };
     const followers = new Map<string, Follower>();
+    const questions = new Map<string, Subscription>();
     const presence = createPresence(nc, handlers);
     nc.subscribe(subjects.announce("*"), {
       queue: QUEUE,
@@ -75,15 +76,26 @@ export async function connectNatsBus(
         if (error === null && NAME.test(job)) safely(() => handlers.announced(job));
       },
     });
-    void watch(nc, trouble.report, () => {
-      trouble.clear();
-      presence.renew();
+    let isAway = false;
+    void watch(nc, {
+      lost() {
+        isAway = true;
+        trouble.report("the connection to NATS is lost");
+      },
+      back() {
+        isAway = false;
+        trouble.clear();
+        presence.renew();
+      },
     });
 
     const bus: AgentBus = {
       traffic,
       get agents() {
         return presence.agents();
+      },
+      get broker() {
+        return isAway ? "away" : "ok";
       },
       async follow(job) {
         if (!NAME.test(job)) throw new Error("no name of a job");
@@ -95,6 +107,14 @@ export async function connectNatsBus(
           onTrouble: trouble.report,
         });
         followers.set(job, follower);
+        questions.set(
+          job,
+          nc.subscribe(subjects.askWatcher(job), {
+            callback: (error, message) => {
+              if (error === null) message.respond(handlers.asked(job, message.string()));
+            },
+          }),
+        );
         await follower.started;
         // What was said longer ago than we look back, agents say again.
         nc.publish(subjects.follow(job));
@@ -102,6 +122,8 @@ export async function connectNatsBus(
       async unfollow(job) {
         const follower = followers.get(job);
         followers.delete(job);
+        questions.get(job)?.unsubscribe();
+        questions.delete(job);
         await follower?.stop();
       },
       async ask(agent, request, timeoutMs) {
@@ -124,6 +146,10 @@ export async function connectNatsBus(
         } finally {
           if (!nc.isClosed()) subscription.unsubscribe();
         }
+      },
+      async askWatcher(job, text, timeoutMs) {
+        const answer = await nc.request(subjects.askWatcher(job), text, { timeout: timeoutMs });
+        return answer.string();
       },
       async close() {
         presence.close();
@@ -154,12 +180,11 @@ function receive({ data, headers }: Msg, replies: ReturnType<typeof createPendin
 
 async function watch(
   nc: NatsConnection,
-  tell: (line: string) => void,
-  reconnected: () => void,
+  { lost, back }: { lost(this: void): void; back(this: void): void },
 ): Promise<void> {
   for await (const { type } of nc.status()) {
-    if (type === "disconnect") tell("the connection to NATS is lost");
-    else if (type === "reconnect") reconnected();
+    if (type === "disconnect") lost();
+    else if (type === "reconnect") back();
   }
 }
 

@@ -105,6 +105,8 @@ export const subjects = {
   present: (agent: string): string => `${ROOT}.present.${agent}`,
   /** A service begins with a job: its agents introduce themselves. */
   follow: (job: string): string => `${ROOT}.follow.${job}`,
+  /** The service that follows the job is asked by another. */
+  askWatcher: (job: string): string => `${ROOT}.watcher.${job}`,
   ask: (agent: string): string => `${ROOT}.ask.${agent}`,
   /** Any client of the cluster may ask the agent that has the rank. */
   askRank: (job: string, rank: number): string => `${ROOT}.ask.${job}.${rank}`,

@@ -36,6 +36,8 @@ export interface AgentBusHandlers {
   report(this: void, agent: AgentHello, report: Report): Promise<void> | void;
   connected(this: void, agent: AgentHello): void;
   gone(this: void, agent: string): void;
+  /** Another service asks about a job that is followed here. */
+  asked(this: void, job: string, text: string): string;
   /** There is a job that somebody has to look after; said again every few seconds while it runs. */
   announced(this: void, job: string): void;
   onTrouble(this: void, line: string): void;
@@ -51,6 +53,8 @@ export interface AgentBus {
   unfollow(job: string): Promise<void>;
   /** Rejects where the agent is not there, does not answer in time, or the answer is broken. */
   ask(agent: string, request: AgentRequest, timeoutMs: number): Promise<AgentReply>;
+  /** Asks the service that follows the job; rejects where none does. Absent where there is but one service. */
+  readonly askWatcher?: (job: string, text: string, timeoutMs: number) => Promise<string>;
   /** Frames and bytes so far, for /metrics. */
   readonly traffic: {
     readonly reports: number;
@@ -61,6 +65,8 @@ export interface AgentBus {
   readonly agents: readonly AgentHello[];
   /** Tokens have changed: who was let in by one that does not hold as before is let go, and may come again. */
   recheck?(): void;
+  /** Whether the broker can be reached; absent where there is none. */
+  readonly broker?: "ok" | "away";
   close(): Promise<void>;
 }
 

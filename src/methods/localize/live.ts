@@ -92,7 +92,8 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     if (source.ranks.length < 2) return [];
     const pivots = spreadPivots(source.ranks, PIVOTS);
     const attribution = attributeDevices(source, job, split, pivots, () => null, searchers);
-    const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution);
+    const leastHabit = habitOf(split.slow.length, job.worldSize);
+    const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution, leastHabit);
     for (const slow of seen.isLasting ? [seen, ...picked] : picked) {
       const findings = among(slow, pivots, attribution);
       // What is still to be fetched decides before anything else is tried.
@@ -102,42 +103,68 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
   };
 }
 
-/** Slow iterations that must speak for one culprit, and devices that are looked into, the most suspect first. */
+/** Slow iterations that must speak for one culprit. */
 const HABIT = 3;
-const MOST_PICKED = 3;
-const MOST_DEVICES = 1;
 
 /**
- * The slow iterations that speak for one culprit: a rank whose own time jumps in them, or a device that gathers most of the
- * searches (Holmes §4.4). The others are hiccups of whoever, or what a slow iteration left to the next one to wait for.
+ * The slow iterations that speak for one culprit: a rank whose own time jumps in them; else those whose searches come to the
+ * same end, the one with most behind it, and those that come to the most suspect device (Holmes §4.4), whichever way. The
+ * others are hiccups of others, or wait for what a slow iteration left behind.
  */
 function ofOneCulprit(
-  own: readonly OwnTimeSuspect[],
+  [habit]: readonly OwnTimeSuspect[],
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
-  { devices, found }: Attribution,
+  { devices: [first], found }: Attribution,
+  leastHabit: number,
 ): SlowIterations[] {
-  const [habit] = own;
+  const end = mostSuspectEnd(found);
   const sets = habit
     ? [habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)]
-    : devices
-        .slice(0, MOST_DEVICES)
-        .map(({ device }) =>
-          found.flatMap(({ iteration, what }) =>
-            device.ranks.some((rank) => what.ranks.includes(rank)) ? [iteration] : [],
-          ),
-        );
-  const picked = new Map<string, SlowIterations>();
-  for (const speaking of sets) {
-    const slow = new Set(speaking.toSorted((a, b) => a - b));
-    if (slow.size < HABIT) continue;
-    picked.set([...slow].join(), {
+    : [
+        found.filter(({ what }) => endOf(what) === end),
+        found.filter(({ what }) => first?.device.ranks.some((rank) => what.ranks.includes(rank))),
+      ].map((those) => those.map(({ iteration }) => iteration));
+  const [one, other] = sets.map((numbers) => new Set(numbers));
+  const isOther = other && other.size !== one!.size;
+  return [one!, ...(isOther ? [other] : [])]
+    .filter(({ size }) => size >= HABIT)
+    .map((slow) => ({
       isSlow: (iteration) => slow.has(iteration),
       from: Math.min(...slow),
       until: null,
       isLasting: false,
-    });
+      leastHabit,
+    }));
+}
+
+function endOf({ cause, ranks }: Attribution["found"][number]["what"]): string {
+  return `${cause} ${ranks.join()}`;
+}
+
+/** The end of most searches, each with its rate. */
+function mostSuspectEnd(found: Attribution["found"]): string | null {
+  const rates = new Map<string, number>();
+  for (const { what } of found) rates.set(endOf(what), (rates.get(endOf(what)) ?? 0) + what.rate);
+  return [...rates].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? null;
+}
+
+/** The most that one of the job's ranks is expected to gather so many by chance. */
+const BY_CHANCE = 3e-4;
+
+/** How many of some slow iterations are one rank's habit: hiccups hit ranks at random. */
+function habitOf(slow: number, ranks: number): number {
+  for (let least = HABIT; least <= slow; least++) {
+    let expected = 0;
+    for (let k = least; k <= slow; k++) expected += choose(slow, k) * ranks ** (1 - k);
+    if (expected <= BY_CHANCE) return least;
   }
-  return [...picked.values()].slice(0, MOST_PICKED);
+  return Math.max(HABIT + 1, slow);
+}
+
+function choose(n: number, k: number): number {
+  let ways = 1;
+  for (let i = 1; i <= k; i++) ways *= (n - k + i) / i;
+  return ways;
 }
 
 /** null where too few iterations are left to compare. */

@@ -13,6 +13,8 @@ export interface SlowIterations {
   readonly until: number | null;
   /** Whether they follow each other; else they were picked one by one. */
   readonly isLasting: boolean;
+  /** Of picked ones: how many must be one rank's own, so that it is no chance. */
+  readonly leastHabit?: number;
 }
 
 /** Irregular iterations that make a pattern worth a comparison. */

@@ -46,10 +46,11 @@ const ALSO = 0.7;
 /** Communication that grew by this share of the slow-down is part of it. */
 const NETWORK_SHARE = 0.1;
 /**
- * Of iterations picked for their length all that communicates is longer, whoever is at fault: a group of all ranks proves
- * nothing there, and others must show more.
+ * Of iterations picked for their length all that communicates is longer, whoever is at fault: a group must show more there,
+ * and one of all ranks (a fully sharded job has no other) nearly all that is lost.
  */
 const NETWORK_SHARE_PICKED = 0.4;
+const NETWORK_SHARE_OF_ALL = 0.75;
 
 /**
  * `waitsFor`: whether a rank stays longer in operators that it shares with culprits; `isWaitedFor`: whether the others wait
@@ -96,15 +97,20 @@ export function locate(
       ranks.push({ rank, votes: 0, searched, growthMs: afterMs - beforeMs });
   const slowed = counted.filter(({ cause }) => cause === "network");
   const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
-  const slowest = network ?? (agree ? slowed.find(({ isSignificant }) => isSignificant) : null);
+  const least = (ranked: readonly Rank[]): number => {
+    if (slow.isLasting) return NETWORK_SHARE * growthMs;
+    return (ranked.length < accounts.size ? NETWORK_SHARE_PICKED : NETWORK_SHARE_OF_ALL) * growthMs;
+  };
+  // What few operators show of it may be little of what the searches come to.
+  const slowest = [network, agree ? slowed.find(({ isSignificant }) => isSignificant) : null].find(
+    (one) => one && one.growthMs >= least(one.ranks),
+  );
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
-  const least = slow.isLasting ? NETWORK_SHARE : NETWORK_SHARE_PICKED;
-  const isProof = slowest && (slow.isLasting || slowest.ranks.length < accounts.size);
   return {
     ranks,
     agreement,
-    network: isProof && slowest.growthMs >= least * growthMs ? slowest : null,
-    isPlain: network !== null,
+    network: slowest ?? null,
+    isPlain: Boolean(slowest) && slowest === network,
     unseen: unseen && unseen.votes >= AGREED * searched ? unseen : null,
   };
 }
@@ -125,11 +131,11 @@ function ownGrowth(
 /** Whether the rank is slow in nearly all of the iterations that were picked: hiccups hit ranks at random. */
 function isHabit(
   { iteration, ownMs }: TimeBreakdown,
-  { isSlow }: SlowIterations,
+  { isSlow, leastHabit = HABIT_LEAST }: SlowIterations,
   least: number,
 ): boolean {
   const usual = median([...ownMs].filter((_, i) => iteration[i]! > 2 && !isSlow(iteration[i]!)));
   const picked = [...ownMs].filter((_, i) => isSlow(iteration[i]!));
   const slow = picked.filter((own) => own - usual >= least).length;
-  return slow >= HABIT_LEAST && slow >= HABIT_SHARE * picked.length;
+  return slow >= leastHabit && slow >= HABIT_SHARE * picked.length;
 }

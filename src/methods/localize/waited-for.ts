@@ -365,11 +365,13 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const peers = programs.get(account.program)!.filter((other) => other !== k);
     return levels[k]! - median(peers.map((other) => levels[other]!));
   });
+  const least = MATTERS_ALWAYS * iterationMs;
+  // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
+  const mayBe = (k: number): boolean =>
+    settled[k]!.length >= FEWEST && aheadMs[k]! >= least && levels[k]! >= least;
   const found = leads.flatMap(({ rank, account, ms }, k): OwnTimeSuspect[] => {
     const ahead = aheadMs[k]!;
-    if (settled[k]!.length < FEWEST || !(ahead >= MATTERS_ALWAYS * iterationMs)) return [];
-    // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
-    if (levels[k]! < MATTERS_ALWAYS * iterationMs) return [];
+    if (!mayBe(k)) return [];
     const others = aheadMs.filter((_, other) => other !== k);
     const noise = noiseOf(others, ahead, errorOfMedian(settled[k]!), iterationMs);
     // Two of a kind differ by as much as one of them is slow: what is usual, only others can tell.
@@ -381,6 +383,10 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const slow = [...all].filter((i) => !Number.isNaN(ms[i]!));
     return [{ rank, kind: "always" as const, ...facts, sigmas: ahead / noise, slow }];
   });
+  // Whole replicas differ where one of them waits. Where that hides the rank that is farthest ahead, it accuses nobody behind it.
+  const [farthest] = [...leads.keys()].filter(mayBe).toSorted((a, b) => aheadMs[b]! - aheadMs[a]!);
+  if (farthest === undefined || !found.some(({ rank }) => rank === leads[farthest]!.rank))
+    return [];
   return isOneOfTwo(largest(found), leads, programs, aheadMs) ? [] : found;
 }
 

@@ -7,7 +7,7 @@ import { shippedMatchers } from "../../library/shipped.ts";
 import type { Category } from "../../model/fault-record.ts";
 import type { NewFinding, SuspectType } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
-import type { LogCause, LogReport } from "../../model/log-report.ts";
+import type { IndicatingLine, LogCause, LogReport } from "../../model/log-report.ts";
 import { isLogsAlone } from "../../model/logs-alone.ts";
 import type { Method } from "../../model/method.ts";
 import { processEnded } from "../../model/process-ended.ts";
@@ -15,7 +15,7 @@ import { failuresOf } from "../../model/cause-failures.ts";
 import { analyseLogs } from "./analyse-logs.ts";
 import type { NormalPool } from "./cross-job.ts";
 import { EXCEPTION } from "./known-lines.ts";
-import { rankWords } from "../../base/text.ts";
+import { count, cutText, rankWords } from "../../base/text.ts";
 import { isWatchdogTimeout } from "../../model/connections.ts";
 import type { Rank } from "../../model/ids.ts";
 
@@ -69,13 +69,71 @@ const LEAST_BESIDE = 0.35;
 
 export const logCause: Method = {
   id: "logs/library",
-  applies: ({ logReport }) => logReport !== undefined && logReport.cause !== null,
+  applies: ({ logReport: report }) =>
+    report !== undefined && (report.cause !== null || unexplained(report).length > 0),
   *run(job) {
     const report = job.logReport!;
-    const cause = report.cause!;
-    yield findingOf(job, report, cause);
+    if (report.cause !== null) yield findingOf(job, report, report.cause);
+    const lines = unexplained(report);
+    if (lines.length > 0) yield unexplainedFinding(lines, report);
   },
 };
+
+/** Kinds of lines that are named. */
+const MOST_UNEXPLAINED = 8;
+
+/** Beside a known cause only what healthy jobs never write: there, other differences follow from the cause as a rule. */
+function unexplained({ cause, indicating }: LogReport): readonly IndicatingLine[] {
+  const kinds = new Map<string, IndicatingLine>();
+  for (const line of indicating) {
+    const isNew = line.signature === null && (cause === null || line.why.includes("cross-job"));
+    if (isNew && !kinds.has(line.template)) kinds.set(line.template, line);
+    if (kinds.size === MOST_UNEXPLAINED) break;
+  }
+  return [...kinds.values()];
+}
+
+/** A fact for people, which accuses nobody: what nobody knows may be harmless. */
+function unexplainedFinding(lines: readonly IndicatingLine[], report: LogReport): NewFinding {
+  const [first] = lines as [IndicatingLine];
+  const where = first.node === null ? "" : ` on ${first.node}`;
+  const when = first.timeMs === null ? "" : ` at ${timeText(first.timeMs)}`;
+  const against = first.why.includes("cross-job")
+    ? `not in the logs of ${count(report.healthyJobs, "healthy job")}`
+    : first.why.includes("spatial")
+      ? "unlike other nodes"
+      : "not seen in earlier iterations";
+  const others =
+    lines.length === 1 ? "" : `; ${count(lines.length - 1, "more kind")} of such lines`;
+  return {
+    says: `the library does not know this line, which is ${against}${where}${when}: ${cutText(first.text, MOST_SAID)}${others}`,
+    weight: 0,
+    at: lines.map(({ file, line }) => ({ file, line })),
+    data: {
+      fact: "unexplained-lines",
+      lines: lines.map(({ text, file, line, count: of, node, rank, timeMs, why }) => ({
+        text: cutText(text, MOST_TEXT),
+        file,
+        line,
+        count: of,
+        node,
+        rank,
+        time: timeMs === null ? null : timeText(timeMs),
+        why,
+      })),
+    },
+    accuses: [],
+    clears: [],
+  };
+}
+
+const MOST_SAID = 160;
+const MOST_TEXT = 500;
+
+function timeText(ms: number): string | null {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+}
 
 function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {
   const { category, confidence, nodes } = cause;

@@ -71,7 +71,17 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
   const { role, roles } = rolesOf(machines, hardware, options);
   const isCut = sets.some((set) => set.isCut === true);
   const names = { joined, disputed };
-  return { machines, role, roles, grids, missing, names, ...(isCut ? { isCut } : {}) };
+  const isJob = options.only !== undefined;
+  return {
+    machines,
+    role,
+    roles,
+    grids,
+    missing,
+    names,
+    ...(isCut ? { isCut } : {}),
+    ...(isJob ? { isJob } : {}),
+  };
 }
 
 function hardwareOf(

@@ -55,6 +55,7 @@ const KIND_OF: Readonly<Record<string, EvidenceKind>> = {
   "gpu-power-draw": "gpu-work",
   "gpu-power-for-activity": "gpu-work",
   "gpu-sm-activity": "gpu-work",
+  "gpu-busier-than-siblings": "gpu-work",
   "gpu-tensor-core-activity": "gpu-work",
   "gpu-graphics-engine-activity": "gpu-work",
   "gpu-fp-engine-activity": "gpu-work",

@@ -6,8 +6,9 @@
 import { groupBy } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { MachineReport, TelemetryFault } from "../../model/machine-report.ts";
+import { busierThanSiblings } from "./busier-than-siblings.ts";
 import { absenceEvidence, gapJitters, LEAST_MACHINES } from "./absence-evidence.ts";
-import { isKnownMember, withoutAnotherJob } from "./another-job.ts";
+import { holdsOther, isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { episodeEvidence, slowEvidence } from "./episode-evidence.ts";
 import { coverageOf } from "./coverage.ts";
 import type { Evidence } from "./evidence.ts";
@@ -44,8 +45,8 @@ const LEAST_CONTINUITY_S = 90;
 
 export function findMachines(given: Fleet, options: FindOptions = {}): MachineReport {
   const warm = given.grids.map(withoutWarmUp);
-  const computed = powerForActivity(warm);
-  const grids = computed ? [...warm, computed] : warm;
+  const computed = [powerForActivity(warm), busierThanSiblings(warm)];
+  const grids = [...warm, ...computed.filter((grid) => grid !== null)];
   const fleet = workersOnly(withoutOutsiders({ ...given, grids }));
   const missing = [...fleet.missing];
   const { fromS, toS } = spanOf(fleet);
@@ -81,6 +82,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     ...slowEvidence(fleet, phases, continuityS, quick),
     ...absenceEvidence(fleet, continuityS, toS, missing, pace, halts),
   ];
+  const others = holdsOther(fleet);
   const judged: Judged[] = [];
   const telemetry: TelemetryFault[] = [];
   const rest: Evidence[] = [];
@@ -90,7 +92,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     telemetry.push(...broken.map(({ fault }) => fault));
     const own = isKnownMember(fleet, machine)
       ? sorted.machine
-      : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases);
+      : withoutAnotherJob(sorted.machine, views, { fromS, toS }, phases, others[machine] === 1);
     const counted = weigh(own, { evidence, views, pace, continuityS, toS });
     const found = judgeInDetail(counted, continuityS, ended, pauses);
     // Whoever else explains why the job is held up leaves a halt that is one more pause.

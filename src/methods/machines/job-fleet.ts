@@ -16,7 +16,8 @@ export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
   const machines = [...new Set(sets.flatMap((set) => set.machines.map(names.nameOf)))];
   const hints = jobHints(job, machines);
   const only = hints.only && withNamelessGpus(hints.only, sets, names.nameOf);
-  return alignFleet(sets, { names, ...hints, ...(only ? { only } : {}), ...options });
+  const fleet = alignFleet(sets, { names, ...hints, ...(only ? { only } : {}), ...options });
+  return only === hints.only ? fleet : { ...fleet, isJob: false };
 }
 
 /**

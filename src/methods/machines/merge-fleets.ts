@@ -32,6 +32,7 @@ export function mergeMetrics(fleets: readonly Fleet[]): Fleet | null {
     roles,
     grids: usage ? [...grids, usage] : grids,
     ...(named ? { names: named } : {}),
+    ...(fleets.every(({ isJob }) => isJob) ? { isJob: true } : {}),
     missing: [...new Set(fleets.flatMap((fleet) => fleet.missing))],
   };
 }

@@ -85,7 +85,7 @@ function sparesOf(fleet: Fleet): boolean[] {
     const own = machines.map((_, m) => workOf(grid, m));
     return { grid, own, usual: upper(own.map(({ usual }) => usual)) };
   });
-  const isApart = apartFrom(fleet, duty);
+  const isApart = apartFrom(fleet, duty, memory, HELD_SHARE * (usualHeld ?? NaN));
   return machines.map((_, m) => {
     // A process that is stuck keeps its memory; without it there is none.
     const holdsNothing =
@@ -111,33 +111,52 @@ const GOES_ON = 0.8;
 
 /**
  * No machine of a synchronous job rests while the others go on: one that did, and worked again later, or worked only later,
- * has work of its own (a notebook, another job). One that stopped for good is a suspect.
+ * has work of its own (a notebook, another job). So has one whose GPUs held nothing meanwhile: its processes had ended, and a
+ * job does not outlive them. One that stopped for good is a suspect.
  */
-function apartFrom(fleet: Fleet, duty: MetricGrid | undefined): (m: number) => boolean {
+function apartFrom(
+  fleet: Fleet,
+  duty: MetricGrid | undefined,
+  memory: MetricGrid | undefined,
+  leastHeld: number,
+): (m: number) => boolean {
   const { level, grid } = phasesOf(fleet);
-  if (!duty || !level || !grid || grid.metric === "gpu-duty-cycle") return () => false;
+  if (!level || !grid || grid.metric === "gpu-duty-cycle") return () => false;
   const usual = median(level.filter((one) => one === one));
-  const { ticks, startS, stepS, high } = duty;
-  const goesOn = Uint8Array.from({ length: ticks }, (_, t) => {
-    const at = Math.floor((startS + (t + 0.5) * stepS - grid.startS) / grid.stepS);
-    return level[at]! >= GOES_ON * usual ? 1 : 0;
-  });
+  const goesOn = (atS: number): boolean =>
+    level[Math.floor((atS - grid.startS) / grid.stepS)]! >= GOES_ON * usual;
+  const isApart = [
+    duty && pausesOf(duty, WORKED_DUTY, goesOn, LEAST_AFTER_WORK_S),
+    memory && pausesOf(memory, leastHeld, goesOn, LEAST_APART_S),
+  ].flatMap((found) => found ?? []);
+  return (m) => !isKnownMember(fleet, m) && isApart.some((has) => has(m));
+}
+
+/** Whether a machine was below `least` while the job went on, and above it later; for longer if it was above it before. */
+function pausesOf(
+  { ticks, startS, stepS, high }: MetricGrid,
+  least: number,
+  goesOn: (atS: number) => boolean,
+  afterWorkS: number,
+): (m: number) => boolean {
+  const counts = Uint8Array.from({ length: ticks }, (_, t) =>
+    goesOn(startS + (t + 0.5) * stepS) ? 1 : 0,
+  );
   const ticksOf = (seconds: number): number => Math.max(LEAST_APART_TICKS, seconds / stepS);
   return (m) => {
-    if (isKnownMember(fleet, m)) return false;
     let rests = 0;
-    let isApart = false;
-    let least = ticksOf(LEAST_APART_S);
+    let needed = ticksOf(LEAST_APART_S);
     for (let t = 0; t < ticks; t++) {
       const value = high[m * ticks + t]!;
       if (value !== value) continue;
-      if (value >= WORKED_DUTY) {
-        if (rests >= least) isApart = true;
+      if (value < least) rests = counts[t] === 1 ? rests + 1 : 0;
+      else if (rests >= needed) return true;
+      else {
         rests = 0;
-        least = ticksOf(LEAST_AFTER_WORK_S);
-      } else rests = goesOn[t] === 1 ? rests + 1 : 0;
+        needed = ticksOf(afterWorkS);
+      }
     }
-    return isApart;
+    return false;
   };
 }
 

@@ -113,6 +113,8 @@ export function slowCulprit(
       const share = one / limit;
       if (!(one >= LEAST_MATERIAL && share >= 1) || share <= (best.get(m)?.share ?? 0)) return;
       if (!(change(m, Math.min(toS, fromS + edgeS + SOON_S)) >= SOON_SHARE * one)) return;
+      // Far to the other side before: a metric that swings with the part of an iteration that it meets.
+      if (sign * deviationBetween(view, m, fromS - BEFORE_S, fromS - edgeS) < -1) return;
       // It begins with the slowdown, not by chance in the minutes before it.
       const just = sign * deviationBetween(view, m, fromS - edgeS - SOON_S, fromS - edgeS);
       if (just - sign * deviationBetween(view, m, fromS - BEFORE_S, fromS - edgeS) > one / 2)

@@ -77,10 +77,11 @@ function isThrottling(
 
 /** More errors an hour than the makers' own checks allow by far: no sound machine has so many, whatever its job does. */
 function isAboveAlarm(one: Evidence, toS: number): boolean {
-  const perHour = healthCounter(one.deviation.metric)?.alarmPerHour;
-  if (perHour === undefined) return false;
+  const counter = healthCounter(one.deviation.metric);
+  if (counter?.alarmPerHour === undefined) return false;
   const { fromS, deviation } = detailed(one);
-  return (3600 * deviation.value) / (toS - fromS) >= perHour;
+  const overS = counter.how === "rate" ? 1 : toS - fromS;
+  return (3600 * deviation.value) / overS >= counter.alarmPerHour;
 }
 
 /** Errors are counted on sound machines too; those that one machine alone counts while the job slows down are why it does. */

@@ -7,6 +7,7 @@ import { html, type Markup, type Part } from "./escape.ts";
 import { fact } from "./machines-card.ts";
 import { table } from "./machines-tables.ts";
 import { renderPage } from "./page.ts";
+import { ownerWords } from "../owner-words.ts";
 
 const MOST_ROWS = 40;
 const MOST_MARKS = 2000;
@@ -66,7 +67,7 @@ function facts(report: LogReport): Markup {
   return html`<dl class="fl-facts">
     ${cause && fact("Category", cause.category)}
     ${cause && fact("Confidence", html`${sure} % ${bar(cause.confidence, `${sure} %`)}`)}
-    ${cause && fact("Owner", cause.owner)} ${fact("Stage", stage)}
+    ${cause && fact("Owner", ownerWords(cause.owner))} ${fact("Stage", stage)}
     ${fact("Read", `${count(lines, "line")} in ${count(files, "file")}, ${count(nodesSeen, "node")}`)}
     ${fact("Compared with", healthyJobs > 0 ? count(healthyJobs, "healthy job") : "no healthy job")}
   </dl>`;

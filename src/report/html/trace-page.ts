@@ -8,6 +8,7 @@ import { html, type Markup } from "./escape.ts";
 import { renderPage } from "./page.ts";
 import { traceSections } from "./trace-section.ts";
 import { shareWords } from "./trace-words.ts";
+import { ownerWords } from "../owner-words.ts";
 
 const MOST_CARDS = 24;
 const MOST_PLACES = 4;
@@ -101,7 +102,7 @@ function card(one: Regression, all: number): Markup {
     <h3>${who(one, all)}</h3>
     <p class="fl-line">
       <span class="fl-cause">${one.cause}</span> <b>${shareWords(one.share)} of the step</b>
-      <span class="fl-target">for ${one.owner}</span>
+      <span class="fl-target">for the ${ownerWords(one.owner)}</span>
     </p>
     <p>${cutText(one.why, MOST_TEXT)}</p>
     <p class="note">Threshold: ${cutText(one.threshold, MOST_TEXT)}</p>

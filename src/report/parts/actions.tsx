@@ -9,6 +9,7 @@ import { gainOf, gainWords } from "../action-gain.ts";
 import { outcomeWords } from "../outcome-words.ts";
 import { Advice, Command } from "./advice.tsx";
 import { type ShowTime, utcTime } from "./moment.tsx";
+import { ownerWords } from "../owner-words.ts";
 
 const MOST_TARGET = 200;
 const MOST_WHY = 2_000;
@@ -145,7 +146,7 @@ export function FirstStep({
       <p class="fl-line">
         <span class="fl-note">
           {label}
-          {owner === null ? "" : ` (${owner})`}:
+          {owner === null ? "" : ` (${ownerWords(owner)})`}:
         </span>
         <b>{cutText(action.do, MOST_TARGET)}</b>
         <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>

@@ -5,6 +5,7 @@ import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { sureWords } from "../answer-words.ts";
 import { shownMoment, type ShowTime } from "./moment.tsx";
+import { ownerWords } from "../owner-words.ts";
 
 /** One sentence, however long the names in it. */
 const MOST_SUMMARY = 600;
@@ -83,7 +84,7 @@ export function VerdictHead(props: VerdictHeadProps): VNode {
           <Fact name={when.to === null ? "Since" : "From"}>{shownMoment(when.from, time)}</Fact>
         )}
         {when.to !== null && <Fact name="Until">{shownMoment(when.to, time)}</Fact>}
-        {owner !== null && <Fact name="Owner">{owner}</Fact>}
+        {owner !== null && <Fact name="Owner">{ownerWords(owner)}</Fact>}
         {where.length > 0 && <Fact name="Where">{cutText(where.join(" · "), MOST_ABOUT)}</Fact>}
         {facts}
       </dl>

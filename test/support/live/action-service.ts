@@ -24,6 +24,8 @@ export interface TestService {
   off: string | null;
   shares: Shares | null;
   lostMs: number;
+  /** Added to the clock. */
+  laterMs: number;
   incident(id?: string): Incident;
   save(incident: Incident): Incident;
   audit(): AuditRow[];
@@ -42,6 +44,7 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
     off: null,
     shares: null,
     lostMs: 0,
+    laterMs: 0,
     incident: (id = testIncident().id) => JSON.parse(readFileSync(fileOf(id), "utf8")) as Incident,
     save(incident) {
       ids.add(incident.id);
@@ -63,7 +66,7 @@ export function openTestService(folder: string, config: ActionsConfig): TestServ
     actions: makeActions(config, {
       shares: () => service.shares,
       lostMs: () => service.lostMs,
-      nowMs: () => Date.now(),
+      nowMs: () => Date.now() + service.laterMs,
       fetch: globalThis.fetch,
       environment: process.env,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, Math.min(ms, 20))),

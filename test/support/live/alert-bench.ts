@@ -16,6 +16,8 @@ export interface AlertBench {
   stored: string | null;
   /** How `remember` fails; null while it works. */
   storeFails: "down" | "lost" | "hangs" | null;
+  /** Why people need not hear of an incident. */
+  hush: AlertsEnv["hush"];
   /** How long a request may take, by the real clock: short where one hangs on purpose. */
   requestMs: number;
   open(config: Partial<AlertsConfig>, fetch?: Fetch): Alerts;
@@ -36,6 +38,7 @@ export function makeAlertBench(nowMs = 1_700_000_010_000): AlertBench {
     stored: null,
     storeFails: null,
     requestMs: 30_000,
+    hush: () => null,
     open(config, fetch = globalThis.fetch) {
       const env: AlertsEnv = {
         nowMs: () => bench.nowMs,
@@ -45,6 +48,7 @@ export function makeAlertBench(nowMs = 1_700_000_010_000): AlertBench {
           timers.add(timer);
           return () => timers.delete(timer);
         },
+        hush: (incident) => bench.hush?.(incident) ?? null,
         log: (line) => bench.lines.push(line),
         async remember(document) {
           if (bench.storeFails === "down") throw new Error("the store is down");

@@ -31,6 +31,7 @@ export function hear(over: Partial<AgentBusHandlers> = {}): Heard {
     report: ({ agent, boot }, report) => void heard.reports.push({ agent, boot, report }),
     connected: ({ agent }) => void heard.connected.push(agent),
     gone: (agent) => void heard.gone.push(agent),
+    asked: (job, text) => `${job}: ${text}`,
     announced: (job) => void heard.announced.push(job),
     onTrouble: (line) => void heard.troubles.push(line),
     ...over,

@@ -18,6 +18,7 @@ import { decodeFrame, encodeReport } from "../../../src/live/wire/codec.ts";
 import { ASKS, PROTOCOL, type AgentHello, type Report } from "../../../src/live/wire/messages.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../../src/simulate/cluster/spec.ts";
+import { KEEP_ALL } from "../keep-all.ts";
 
 /** Agents look at their rings about once a second; of long iterations in long rehearsals less often will do. */
 const TICK_MS = 1000;
@@ -87,6 +88,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
   const history = options.history ?? (await openDuckDbHistory(":memory:"));
   const told: Incident[] = [];
   const service = new Service({
+    learnsLogs: false,
     history,
     coordinator: embeddedCoordinator(history),
     folder: join(folder, "service"),
@@ -98,6 +100,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     relapseMs: 30 * 60_000,
     validation: null,
     silentMs: 60_000,
+    retention: KEEP_ALL,
     jobFiles: new Map(),
     fabric: [],
     machines: null,

@@ -1,6 +1,7 @@
 """One rank of a job of Megatron's stand-ins. Prints a JSON line an iteration (loss, samples it read, micro-batches), and the
 parameters in the end. Arguments: rank, ranks, file to meet at, JSON: {"plan": [[iteration, counts], …] or null for a job
-without faultline_megatron, "args", "argsOfRank3": what get_args() has besides, "without": a name that is missing, "lateGlobalBatch": another
+without faultline_megatron, "args", "argsOfRank3": what get_args() has besides, "addressAt": ranks that know the
+controller's address (default: all), "without": a name that is missing, "lateGlobalBatch": another
 size from iteration 9 on, "perToken", "crossing": a loss function that asks all
 replicas}."""
 
@@ -30,7 +31,8 @@ if HOW["plan"] is not None:
     planned.follow(HOW["plan"])
     # A second call, as of a script that is started with -m and calls it too, changes nothing.
     for _ in range(2):
-        faultline_megatron.install("http://planned.invalid:1", job="stand-in")
+        address = "http://planned.invalid:1" if RANK in HOW.get("addressAt", range(RANKS)) else None
+        faultline_megatron.install(address, job="stand-in")
 
 
 class Data(torch.utils.data.Dataset):

@@ -3,6 +3,7 @@
  * it: what belongs to another job is not there.
  */
 import { fitsAny } from "../../../base/patterns.ts";
+import type { Handling } from "../../../model/handling.ts";
 import { type LiveEvent, Refusal, type ServiceView } from "../view.ts";
 import type { Caller } from "./grants.ts";
 
@@ -16,7 +17,7 @@ export type Audience = { readonly job: string } | "everybody" | "who-sees-all";
 export function audienceOf(event: LiveEvent): Audience {
   if (event.type === "job") return { job: event.job.job };
   if (event.type === "incident") return { job: event.incident.job };
-  if (event.type === "iterations") return { job: event.job };
+  if (event.type === "iterations" || event.type === "handling") return { job: event.job };
   return event.type === "actions" ? "everybody" : "who-sees-all";
 }
 
@@ -36,11 +37,12 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     if (await incident(id)) return await ask();
     throw new Refusal(404, "there is no such incident");
   };
-  const own = (job: string): string => {
-    if (sees(job)) return job;
-    throw new Refusal(403, "the token is not for this job");
+  const ofAll = (): never => {
+    throw new Refusal(403, "the token is for some jobs only, and this is about all");
   };
-  const { microBatches } = view;
+  /** A pattern of somebody's own is theirs as it is; another one might fit jobs of others. */
+  const isOwn = (job: string | null): boolean =>
+    job !== null && (patterns.includes(job) || (!/[*?]/.test(job) && sees(job)));
   return {
     jobs: () => view.jobs().filter(({ job }) => sees(job)),
     job: (job) => (sees(job) ? view.job(job) : null),
@@ -63,17 +65,38 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
       open: (link) => view.links.open(link),
     },
     act: (id, ...rest) => of(id, () => view.act(id, ...rest)),
-    actionsSwitch: () => view.actionsSwitch(),
-    switchActions: () => {
-      throw new Refusal(403, "the token is for some jobs only, and this is about all");
+    handling: async (id) => ((await incident(id)) ? await view.handling(id) : null),
+    // Names of jobs have no dots: ids of incidents begin with the job's.
+    handlings: () =>
+      new Map([...view.handlings()].filter(([id]) => sees(id.slice(0, id.indexOf("."))))),
+    handle: (id, asked, who) =>
+      of(id, async () => {
+        const work = (): Promise<Handling> => view.handle(id, asked, who);
+        return await (asked.do === "merge" ? of(asked.into, work) : work());
+      }),
+    digest: (sinceMs) => view.digest(sinceMs, patterns),
+    mutes: () => view.mutes().filter(({ job }) => isOwn(job)),
+    mute: async (asked, who) =>
+      isOwn(asked.job)
+        ? await view.mute(asked, who)
+        : refuse(403, "the token is for some jobs only: name one of them, or its pattern"),
+    unmute: async (id, who) => {
+      if (!view.mutes().some((mute) => mute.id === id && isOwn(mute.job)))
+        return refuse(404, "there is no such mute");
+      return (await view.unmute(id, who)).filter(({ job }) => isOwn(job));
     },
-    microBatches: {
-      plan: (job, ...rest) => microBatches.plan(own(job), ...rest),
-      report: (job, ...rest) => microBatches.report(own(job), ...rest),
-      state: (job) => {
-        if (sees(job)) return microBatches.state(job);
-        throw new Refusal(404, "there is no such job");
-      },
+    site: ofAll,
+    addRecord: ofAll,
+    exportSite: ofAll,
+    importSite: ofAll,
+    agents: () => [],
+    actionsSwitch: () => view.actionsSwitch(),
+    switchActions: ofAll,
+    askShares: async (job, question) => {
+      if (sees(job)) return await view.askShares(job, question);
+      throw question.ask === "state"
+        ? new Refusal(404, "there is no such job")
+        : new Refusal(403, "the token is not for this job");
     },
     listen: (listener) =>
       view.listen((event) => {
@@ -81,7 +104,10 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
       }),
     // Figures of the whole service are for those who see all of it.
     stats: () => null,
-    degraded: () => view.degraded(),
-    trouble: () => view.trouble(),
+    health: () => view.health(),
   };
+}
+
+function refuse(status: number, message: string): never {
+  throw new Refusal(status, message);
 }

@@ -28,13 +28,19 @@ export interface Actions {
   ): Promise<Incident>;
   /** Runs what may run without a person and is due; does nothing unless that is configured. Never rejects. */
   runAutomatic(incident: Incident): Promise<void>;
-  /** The same for what was not due before. */
+  /** The same for what was not due, or refused, before. */
   runDue(incident: Incident): Promise<void>;
   /** Once after a start, for each incident: ends what was running when the service died. */
   recover(incident: Incident): Promise<Incident>;
 }
 
 const MOST_STARTED = 10_000;
+/** What was refused may be allowed later: the hour is over, the switch is on. */
+const TRY_AGAIN_MS = 60_000;
+
+function refusalWords(why: string): string {
+  return `not run by itself: ${harmless(why)}`;
+}
 
 function keyOf(incident: Incident, action: string): string {
   return `${incident.id} ${action}`;
@@ -49,8 +55,8 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   let recent: { readonly job: string; readonly machine: string; readonly atMs: number }[] = [];
   /** Started by this process, and whether it was done: a caller with an older record must not start it again. */
   const started = new Map<string, boolean>();
-  /** Not due when they were last looked at. */
-  const waiting = new Set<string>();
+  /** Not due, or refused, when they were last looked at: when to look again. */
+  const waiting = new Map<string, number>();
 
   /** Begun by this process: the trail is read only so far back, and dry runs are in it, too. */
   let begun: { readonly incident: string; readonly atMs: number }[] = [];
@@ -149,10 +155,8 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
   async function refuse({ incident, action, who }: Order, why: string): Promise<never> {
     await write(who, "refuse", incident.id, action.id, why).catch(() => undefined);
     // On the incident, too: somebody may approve it after all.
-    if (who === SERVICE && action.state === "proposed")
-      await env
-        .put(incident.id, { ...action, outcome: `not run by itself: ${harmless(why)}` })
-        .catch(() => undefined);
+    if (who === SERVICE && ["proposed", "dry-run"].includes(action.state))
+      await env.put(incident.id, { ...action, outcome: refusalWords(why) }).catch(() => undefined);
     throw new Refusal(409, why);
   }
 
@@ -303,15 +307,25 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
     if ((incident.verdict?.confidence ?? 0) < least) return;
     for (const action of incident.actions) {
       const key = keyOf(incident, action.id);
-      if (action.state !== "proposed" || !action.canRun || !isChosen(key)) continue;
+      const isOpen = action.state === "proposed" || (action.state === "dry-run" && !config.dryRun);
+      if (!isOpen || !action.canRun || !isChosen(key)) continue;
+      const later = (ms: number): void => {
+        if (waiting.size < MOST_STARTED) waiting.set(key, env.nowMs() + ms);
+      };
       if (!isDue(incident, action, env.lostMs(incident))) {
-        if (waiting.size < MOST_STARTED) waiting.add(key);
+        later(0);
         continue;
       }
       waiting.delete(key);
       try {
-        await act(incident, action.id, "approve", SERVICE, false);
+        const order = { incident, action, who: SERVICE, isDry: config.dryRun };
+        const found = await allowed(order, config, env);
+        // Refused for the same reason as before: nothing to write down.
+        if ("refused" in found && action.outcome === refusalWords(found.refused))
+          later(TRY_AGAIN_MS);
+        else await act(incident, action.id, "approve", SERVICE, false);
       } catch (error) {
+        later(TRY_AGAIN_MS);
         const why = errorText(error);
         env.log(`actions: ${action.id} of ${harmless(incident.id)} was not run: ${harmless(why)}`);
       }
@@ -322,7 +336,8 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
     propose,
     act,
     runAutomatic: (incident) => runAutomatic(incident, () => true),
-    runDue: (incident) => runAutomatic(incident, (key) => waiting.has(key)),
+    runDue: (incident) =>
+      runAutomatic(incident, (key) => (waiting.get(key) ?? Infinity) <= env.nowMs()),
     async recover(incident) {
       let latest = incident;
       for (const action of incident.actions) {

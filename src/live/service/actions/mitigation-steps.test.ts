@@ -46,7 +46,13 @@ const slow = (): Incident =>
     kind: "fail-slow",
     verdict: testVerdict({ kind: "fail-slow", mitigation: MITIGATION }, { cause: "gpu-slow" }),
   });
-const SHARES = { best: [5, 5, 1, 5], taken: [4, 4, 4, 4], weights: [], isUneven: false };
+const SHARES = {
+  best: [5, 5, 1, 5],
+  taken: [4, 4, 4, 4],
+  weights: [],
+  isUneven: false,
+  isAllowed: false,
+};
 const HOOK = { do: "replace-machine", command: ["/bin/true"] };
 const open = (change: Partial<ActionsConfig> = {}) =>
   openTestService(folder, { dryRun: false, approval: "automatic", hooks: [HOOK], ...change });
@@ -67,6 +73,40 @@ describe("steps of a mitigation", () => {
     service.lostMs = 599_000;
     await service.actions.runDue(service.incident());
     expect(states(service.incident())).toContain("replace-machine proposed");
+    service.lostMs = 600_000;
+    await service.actions.runDue(service.incident());
+    expect(states(service.incident())).toContain("replace-machine done");
+  });
+
+  it("tries again later what was refused when it was due, and writes the same refusal down once", async () => {
+    const service = open();
+    service.lostMs = 600_000;
+    service.off = "actions were switched off by alice";
+    await service.actions.runAutomatic(await service.confirm(slow()));
+    const replace = () => service.incident().actions.find((one) => one.do === "replace-machine")!;
+    expect(replace().outcome).toBe("not run by itself: actions were switched off by alice");
+    const refusals = () => service.audit().filter(({ what }) => what === "refuse").length;
+    const before = refusals();
+    for (let minute = 1; minute <= 5; minute++) {
+      service.laterMs = minute * 60_000;
+      await service.actions.runDue(service.incident());
+    }
+    expect(refusals()).toBe(before);
+    service.off = null;
+    await service.actions.runDue(service.incident());
+    expect(replace().state).toBe("proposed");
+    service.laterMs += 60_000;
+    await service.actions.runDue(service.incident());
+    expect(replace().state).toBe("done");
+  });
+
+  it("runs by itself what somebody has rehearsed before it was due", async () => {
+    const service = open();
+    const incident = await service.confirm(slow());
+    await service.actions.runAutomatic(incident);
+    const { id } = incident.actions.find(({ do: word }) => word === "replace-machine")!;
+    await service.actions.act(service.incident(), id, "approve", "alice", true);
+    expect(states(service.incident())).toContain("replace-machine dry-run");
     service.lostMs = 600_000;
     await service.actions.runDue(service.incident());
     expect(states(service.incident())).toContain("replace-machine done");
@@ -94,12 +134,12 @@ describe("steps of a mitigation", () => {
     const network = testIncident({
       verdict: testVerdict({ kind: "fail-slow" }, { cause: "network-slow", type: "link" }),
     });
-    for (const [incident, microBatches] of [
-      [network, "approval"],
-      [slow(), "automatic"],
+    for (const [incident, isAllowed] of [
+      [network, false],
+      [slow(), true],
     ] as const) {
-      const service = open({ microBatches, approval: "required" });
-      service.shares = SHARES;
+      const service = open({ approval: "required" });
+      service.shares = { ...SHARES, isAllowed };
       expect(states(await service.confirm(incident))).not.toContain("micro-batches proposed");
     }
   });

@@ -182,7 +182,7 @@ function microBatchActions(
   config: ActionsConfig,
   shares: Shares | null,
 ): IncidentAction[] {
-  if (shares && config.microBatches === "automatic") return [];
+  if (shares?.isAllowed) return [];
   if (shares && verdict.kind === "fail-slow" && isOfCompute(verdict)) {
     const planned = verdict.mitigation?.steps.find(({ strategy }) => strategy === "S2")?.why;
     const why = planned ?? "replicas that compute slowly take fewer micro-batches, the others more";
@@ -193,8 +193,10 @@ function microBatchActions(
   }
   const step = verdict.mitigation?.steps.find(({ microBatches }) => microBatches !== undefined);
   const counts = step?.microBatches;
-  if (!step || !counts || counts.length === 0 || counts.length > MOST_REPLICAS) return [];
+  if (!step || !counts || counts.length > MOST_REPLICAS) return [];
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) return [];
+  // A step that only swaps machines leaves the shares equal.
+  if (counts.every((count) => count === counts[0])) return [];
   const data = { counts, weights: step.gradientWeights ?? null };
   const action = actionOf(incident, "micro-batches", incident.job, step.why, data);
   return [{ ...action, canRun: canDo(action, config) }];

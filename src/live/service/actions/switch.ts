@@ -13,7 +13,7 @@ const ON: Position = { isOn: true, says: "" };
 export interface SwitchOptions {
   /** false: the configuration says so, and nobody can switch them on. */
   readonly enabled: boolean;
-  /** Whether hooks or drivers are configured. */
+  /** Whether anything could be run: hooks, drivers, or shares of micro-batches. */
   readonly canRun: boolean;
   nowMs(this: void): number;
   /** The document under a key, kept for good; both reject where the store is away. */

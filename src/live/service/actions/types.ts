@@ -17,8 +17,8 @@ export interface ActionsConfig {
   /** The first that fits an action does it, before any driver. */
   readonly hooks: readonly ActionHook[];
   readonly drivers?: DriversConfig | undefined;
-  /** Of jobs that ask for their micro-batches; "automatic": without an incident, too. Default "approval". */
-  readonly microBatches?: "approval" | "automatic" | undefined;
+  /** Of jobs that ask for their micro-batches; "automatic": by measured times alone, without an incident. Default: as `approval`. */
+  readonly microBatches?: "approval" | "automatic" | null | undefined;
   /** Machines that may replace others, in order. */
   readonly spares?: readonly string[] | undefined;
   /** How sure a verdict must be before machines are proposed to be taken out; default 0.8. */
@@ -32,6 +32,11 @@ export interface ActionsConfig {
   /** Actions run within an hour, of all jobs and of one; default 60 and 12. */
   readonly mostActionsPerHour?: number | undefined;
   readonly mostActionsPerHourOfJob?: number | undefined;
+}
+
+/** Whether replicas' shares follow their measured times without anybody's word. */
+export function sharesFollowTimes({ dryRun, approval, microBatches }: ActionsConfig): boolean {
+  return !dryRun && (microBatches ?? approval) === "automatic";
 }
 
 export interface DriversConfig {

@@ -30,7 +30,8 @@ export function plain(text: string, most = MOST_TEXT): string {
 
 /** They make the alert's identity: worked out once, when the incident is first told. */
 export function labelsOf(incident: Incident): Record<string, string> {
-  const first = incident.verdict?.suspects[0];
+  const { verdict } = incident;
+  const first = verdict?.suspects[0];
   const machine = first?.machine ?? incident.machines[0];
   return {
     alertname: "FaultlineIncident",
@@ -38,6 +39,7 @@ export function labelsOf(incident: Incident): Record<string, string> {
     kind: incident.kind,
     cause: first?.cause ?? "unknown",
     ...(machine === undefined || machine === null ? {} : { machine: plain(machine, MOST_LABEL) }),
+    ...(verdict?.owner ? { owner: verdict.owner } : {}),
     severity: severityOf(incident),
     incident: plain(incident.id, MOST_LABEL),
   };

@@ -6,6 +6,7 @@ import type { Incident } from "../../../model/incident.ts";
 import { backoffMs, channelKey, type Channel, type ChannelMeans } from "./channel.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { originOf, post } from "./post.ts";
+import { makeSilences } from "./silences.ts";
 import { annotationsOf, bounded, pageOf } from "./alert-text.ts";
 
 const MOST_IN_REQUEST = 64;
@@ -25,8 +26,11 @@ export function makeAlertmanagerChannel(url: string, means: ChannelMeans): Chann
   const { config, env, timings, ledger, counters } = means;
   const key = channelKey("alertmanager", url);
   const where = `Alertmanager ${originOf(url)}`;
-  const address = `${url.replace(/\/+$/, "")}/api/v2/alerts`;
+  const base = url.replace(/\/+$/, "");
+  const address = `${base}/api/v2/alerts`;
+  const silences = makeSilences(base, where, means);
   const repeatMs = Math.max(1, config.repeatSeconds ?? DEFAULT_REPEAT_SECONDS) * 1000;
+  const aheadMs = Math.max(REPEATS_AHEAD * repeatMs, LEAST_AHEAD_MS);
   const standing = new Map<string, Standing>();
   let isClosed = false;
   let isDown = false;
@@ -92,12 +96,20 @@ export function makeAlertmanagerChannel(url: string, means: ChannelMeans): Chann
       isDown = false;
       due.forEach((one, i) => taken(one, orders[i]!));
       if (isFirst) await ledger.save();
+      for (const one of due) await silence(one);
       return;
     }
     counters.failures++;
     if (!isDown) env.log(`${where} ${result.why}; trying again`);
     isDown = true;
     for (const one of due) failed(one, result.pauseMs);
+  }
+
+  /** Until it is over: its end is told to people. */
+  async function silence({ entry, incident }: Standing): Promise<void> {
+    const hush = entry.isOpen ? (env.hush?.(incident) ?? null) : null;
+    if (hush === null && !silences.has(entry.id)) return;
+    await silences.keep(entry, hush, aheadMs);
   }
 
   function taken(one: Standing, order: number): void {
@@ -127,7 +139,6 @@ export function makeAlertmanagerChannel(url: string, means: ChannelMeans): Chann
   }
 
   function alertOf({ entry, incident }: Standing, nowMs: number): unknown {
-    const aheadMs = Math.max(REPEATS_AHEAD * repeatMs, LEAST_AHEAD_MS);
     const endedMs = Math.min(incident.resolvedMs ?? nowMs, nowMs);
     const endsMs = entry.isOpen ? nowMs + aheadMs : Math.max(endedMs, entry.startsMs + 1);
     const page = pageOf(incident, config);
@@ -149,6 +160,12 @@ export function makeAlertmanagerChannel(url: string, means: ChannelMeans): Chann
       return count;
     },
     tell,
+    hushed({ id }) {
+      const one = standing.get(id);
+      if (!one || isClosed) return;
+      one.dueMs = env.nowMs();
+      schedule();
+    },
     async close() {
       isClosed = true;
       cancelTimer?.();

@@ -337,3 +337,50 @@ function flood(response: ServerResponse): void {
   response.on("error", () => undefined);
   more();
 }
+
+describe("what is muted or acknowledged", () => {
+  it("is not said while it is muted, and is said when it is not any more", async () => {
+    const alerts = open({ webhooks: [{ url: hook.url }] });
+    bench.hush = () => ({ how: "muted", who: "ada", why: "maintenance" });
+    alerts.notify(confirmed);
+    alerts.hushed(confirmed);
+    await settled(alerts);
+    expect(events()).toEqual([]);
+    bench.hush = () => null;
+    alerts.hushed(confirmed);
+    alerts.hushed(confirmed);
+    await settled(alerts);
+    expect(events()).toEqual(["confirmed"]);
+  });
+
+  it("that was said before it was muted is said to be over", async () => {
+    const alerts = open({ webhooks: [{ url: hook.url }] });
+    alerts.notify(confirmed);
+    await settled(alerts);
+    bench.hush = () => ({ how: "muted", who: "ada", why: "" });
+    alerts.notify(resolvedAt(bench.nowMs));
+    await bench.advance(60_000);
+    await settled(alerts);
+    // It comes back: nobody hears of it while it is muted.
+    alerts.notify(relapsed(11, 1));
+    await settled(alerts);
+    expect(events()).toEqual(["confirmed", "resolved"]);
+  });
+
+  it("that nobody heard of ends without a word", async () => {
+    const alerts = open({ webhooks: [{ url: hook.url }] });
+    bench.hush = () => ({ how: "muted", who: "ada", why: "" });
+    alerts.notify(confirmed);
+    alerts.notify(resolvedAt(bench.nowMs));
+    await bench.advance(3_600_000);
+    expect(events()).toEqual([]);
+  });
+
+  it("is said once where it is acknowledged at once", async () => {
+    const alerts = open({ webhooks: [{ url: hook.url }] });
+    bench.hush = () => ({ how: "acknowledged", who: "ada", why: "" });
+    alerts.notify(confirmed);
+    await settled(alerts);
+    expect(events()).toEqual(["confirmed"]);
+  });
+});

@@ -46,6 +46,11 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
     const isOpen = state !== "resolved";
     const order = 2 * Math.max(0, Math.floor(incident.relapses)) + (isOpen ? 0 : 1);
     const known = ledger.get(id);
+    if (isOpen && env.hush?.(incident)?.how === "muted") {
+      // Told once it is not muted any more: the service brings what is open again and again.
+      if (known?.isOpen === true) endHold(id);
+      return;
+    }
     if (!known) {
       // Nobody was told that it began, so nobody need know that it is over.
       if (isOpen) tell(ledger.add(incident, order, keys), incident);
@@ -116,6 +121,11 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
         const why = errorText(error);
         env.log(`alerts: ${harmless(incident.id)} could not be reported: ${harmless(why)}`);
       }
+    },
+    hushed(incident) {
+      if (isClosed) return;
+      for (const channel of channels) channel.hushed?.(incident);
+      this.notify(incident);
     },
     async close() {
       if (isClosed) return;

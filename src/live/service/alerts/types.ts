@@ -38,7 +38,16 @@ export interface AlertsEnv {
   remember(this: void, document: unknown): Promise<void>;
   /** The document of last time, as it was remembered; null or undefined at the first start. */
   readonly recalled: unknown;
+  /** Why people need not hear of an incident now; null or absent: they must. */
+  hush?(this: void, incident: Incident): Hush | null;
   readonly timings?: Partial<AlertTimings>;
+}
+
+/** Acknowledged: it is said, and not repeated. Muted: it is not said for as long as that holds. */
+export interface Hush {
+  readonly how: "acknowledged" | "muted";
+  readonly who: string;
+  readonly why: string;
 }
 
 export interface AlertTimings {
@@ -71,6 +80,8 @@ export interface Alerts {
    * until lately, so that what could not be told before the restart is told now. What was told is not told again.
    */
   notify(incident: Incident): void;
+  /** Whether the incident is acknowledged or muted may have changed. */
+  hushed(incident: Incident): void;
   /** Ends timers and requests; what was not told yet is told after the next start. */
   close(): Promise<void>;
   /** Messages that were taken: one for each channel and state, repetitions not counted. */

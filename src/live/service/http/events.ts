@@ -112,7 +112,18 @@ export function openEventStreams(
   const snapshot = async (at: number, seen: ServiceView): Promise<string> => {
     const incidents = await seen.incidents({ open: true, most: MOST_INCIDENTS });
     const actions = seen.actionsSwitch();
-    const data = jsonText({ type: "snapshot", jobs: seen.jobs(), incidents, isDemo, actions });
+    const touched = view.handlings();
+    const handlings = incidents.flatMap(({ id }) => touched.get(id) ?? []);
+    const mutes = seen.mutes();
+    const data = jsonText({
+      type: "snapshot",
+      jobs: seen.jobs(),
+      incidents,
+      isDemo,
+      actions,
+      handlings,
+      mutes,
+    });
     return `id: ${boot}-${at}\nevent: snapshot\ndata: ${data}\n\n`;
   };
 

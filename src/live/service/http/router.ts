@@ -125,7 +125,7 @@ async function answerTo(
         request: incoming,
         nowMs: served.nowMs(),
         param: (name) => c.req.param(name) ?? "",
-        body: async () => parsed(await readBody(incoming, served.limits)),
+        body: async () => parsed(await readBody(incoming, served.limits, route.bodyBytes)),
       }),
     ),
     // The body has its own limit.
@@ -178,13 +178,18 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
       });
     },
     "/healthz": async () => {
-      const trouble = await inTime(view.trouble(), HEALTH_MS).catch((error: unknown) =>
-        error instanceof Refusal ? error.message : "the service cannot determine its health",
-      );
-      if (trouble !== null) return errorAnswer(new Refusal(503, trouble), false);
-      const degraded = view.degraded();
-      const health = { status: "ok", ...(degraded === null ? {} : { degraded }) };
-      return new Response(jsonText(health), { headers: JSON_TYPE });
+      const found = await inTime(view.health(), HEALTH_MS).catch((error: unknown) => {
+        if (error instanceof Refusal) throw error;
+        throw new Refusal(503, "the service cannot determine its health");
+      });
+      const { error, degraded, store, broker } = found;
+      const about = { store, broker, version: served.version, nowMs: served.nowMs() };
+      const health =
+        error === null
+          ? { status: "ok", ...(degraded === null ? {} : { degraded }), ...about }
+          : { error, ...about };
+      const status = error === null ? 200 : 503;
+      return new Response(jsonText(health), { status, headers: JSON_TYPE });
     },
     "/metrics": (_, by) => {
       const { user, system } = process.cpuUsage();
@@ -267,7 +272,11 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
 }
 
 /** Not an async iteration: leaving one destroys the socket, and the refusal would never be read. */
-function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string> {
+function readBody(
+  request: IncomingMessage,
+  limits: HttpLimits,
+  most: number = limits.bodyBytes,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let bytes = 0;
@@ -282,7 +291,7 @@ function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string>
     };
     const take = (part: Buffer): void => {
       bytes += part.length;
-      if (bytes > limits.bodyBytes) tooLarge();
+      if (bytes > most) tooLarge();
       else parts.push(part);
     };
     const whole = (): void => {
@@ -290,9 +299,9 @@ function readBody(request: IncomingMessage, limits: HttpLimits): Promise<string>
       resolve(Buffer.concat(parts).toString("utf8"));
     };
     const cut = (): void => refuse(400, "the body was cut off");
-    const tooLarge = (): void => refuse(413, `the body is larger than ${limits.bodyBytes} bytes`);
+    const tooLarge = (): void => refuse(413, `the body is larger than ${most} bytes`);
     const late = setTimeout(() => refuse(408, "the body took too long"), limits.bodyMs);
     request.on("data", take).once("end", whole).once("error", cut).once("close", cut);
-    if (Number(request.headers["content-length"] ?? 0) > limits.bodyBytes) tooLarge();
+    if (Number(request.headers["content-length"] ?? 0) > most) tooLarge();
   });
 }

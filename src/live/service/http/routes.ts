@@ -1,7 +1,6 @@
 /** Every way into the service: path, who may take it, what it answers. Router and OpenAPI are both made of this table. */
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
-import { answerPlan, answerReport } from "../microbatches/requests.ts";
 import { NAME } from "../../wire/messages.ts";
 import {
   type DemoControl,
@@ -17,6 +16,8 @@ import { JsonBytes } from "./json-bytes.ts";
 import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
 import { actionBody, demoFault, linkBody, type SchemaName } from "./schemas.ts";
+import { SITE_ROUTES } from "./site-routes.ts";
+import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
 export interface AskAgent {
   readonly view: ServiceView;
@@ -36,6 +37,8 @@ export interface Route {
   readonly summary: string;
   readonly query: Parameters;
   readonly body?: SchemaName;
+  /** Where it may be larger than others. */
+  readonly bodyBytes?: number;
   /** What 200 holds: a schema, or a type of its own. */
   readonly answers:
     | { readonly schema: SchemaName; readonly or?: SchemaName }
@@ -113,6 +116,44 @@ const own = (
   errors: readonly number[] = [],
 ): Route => ({ method: "get", path, needs, summary, query: {}, answers, errors, answer: null });
 
+/** What jobs ask and report; all that `plan serve` has. */
+export const SHARE_ROUTES: readonly Route[] = [
+  {
+    method: "get",
+    path: "/v1/jobs/:job/plan",
+    needs: "agent",
+    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
+    query: PLAN_QUERY,
+    answers: { schema: "MicroBatchPlan" },
+    errors: [409, 429, 503],
+    answer: ({ view, param, request }) =>
+      view.askShares(param("job"), {
+        ask: "plan",
+        query: (request.url ?? "").split("?")[1] ?? "",
+      }),
+  },
+  {
+    method: "post",
+    path: "/v1/jobs/:job/iterations",
+    needs: "agent",
+    summary:
+      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
+    query: {},
+    body: "MicroBatchReport",
+    answers: { schema: "MicroBatchReported" },
+    errors: [408, 409, 413, 415, 429],
+    answer: async ({ view, param, body }) =>
+      view.askShares(param("job"), { ask: "report", body: await body() }),
+  },
+  {
+    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
+      ask.view.askShares(jobOf(ask), { ask: "state" }),
+    ),
+    path: "/v1/jobs/:job",
+    errors: [404],
+  },
+];
+
 export const ROUTES: readonly Route[] = [
   own("/", "nothing", { type: "text/html" }, "The page"),
   own(
@@ -145,6 +186,13 @@ export const ROUTES: readonly Route[] = [
     ...own("/auth/logout", "nothing", { schema: "SignedOut" }, "Sign out", [403, 415]),
     method: "post",
   },
+  get(
+    "/agents",
+    "Agents",
+    "Agents that are connected, with their versions and clocks",
+    {},
+    ({ view }) => ({ agents: view.agents() }),
+  ),
   get("/jobs", "Jobs", "All jobs", {}, ({ view }) => ({ jobs: view.jobs() })),
   get("/jobs/:job", "Job", "One job", {}, (ask) => found(ask.view.job(jobOf(ask)), "job")),
   {
@@ -295,43 +343,14 @@ export const ROUTES: readonly Route[] = [
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
   },
+  ...WORKFLOW_ROUTES,
+  ...SITE_ROUTES,
   get("/actions", "ActionsSwitch", "Whether actions are run at all", {}, ({ view }) =>
     view.actionsSwitch(),
   ),
   switchRoute(false),
   switchRoute(true),
-  // What jobs ask and report, at the paths of `plan serve`.
-  {
-    method: "get",
-    path: "/v1/jobs/:job/plan",
-    needs: "agent",
-    summary: "Micro-batches of each replica for an iteration; the same for all who ask",
-    query: PLAN_QUERY,
-    answers: { schema: "MicroBatchPlan" },
-    errors: [409, 429],
-    answer: ({ view, param, request }) =>
-      answerPlan(view.microBatches, param("job"), (request.url ?? "").split("?")[1] ?? "", null),
-  },
-  {
-    method: "post",
-    path: "/v1/jobs/:job/iterations",
-    needs: "agent",
-    summary:
-      "An iteration that has ended: each replica's micro-batches and the seconds it computed",
-    query: {},
-    body: "MicroBatchReport",
-    answers: { schema: "MicroBatchReported" },
-    errors: [408, 409, 413, 415, 429],
-    answer: async ({ view, param, body }) =>
-      answerReport(view.microBatches, param("job"), await body(), null),
-  },
-  {
-    ...get("", "MicroBatches", "Shares of a job that asks for them, with all changes", {}, (ask) =>
-      ask.view.microBatches.state(jobOf(ask)),
-    ),
-    path: "/v1/jobs/:job",
-    errors: [404],
-  },
+  ...SHARE_ROUTES,
 ];
 
 function switchRoute(isOn: boolean): Route {

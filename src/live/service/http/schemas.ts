@@ -5,10 +5,20 @@
 import { z } from "zod";
 import type { AuditRow, Offender } from "../../../history/history.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import type { DemoFault, DemoState, GroupView, JobView, LiveEvent, SwitchState } from "../view.ts";
+import type {
+  AgentView,
+  DemoFault,
+  DemoState,
+  GroupView,
+  JobView,
+  LiveEvent,
+  SwitchState,
+} from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
+import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
+import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const texts = z.array(z.string());
@@ -97,6 +107,13 @@ export const incident: z.ZodType<Incident> = z.object({
   actions: z.array(action),
 });
 
+const agentView: z.ZodType<AgentView> = z.object({
+  agent: z.string(),
+  machine: z.string(),
+  version: z.string(),
+  clockOffsetMs: z.number().describe("its clock less the service's; 0 where it is right"),
+});
+
 const offender: z.ZodType<Offender> = z.object({
   machine: z.string(),
   incidents: z.number(),
@@ -160,6 +177,8 @@ const otherEvent: z.ZodType<Exclude<LiveEvent, { type: "iterations" }>> = z.unio
   z.object({ type: z.literal("job"), job: jobView }),
   z.object({ type: z.literal("incident"), incident }),
   z.object({ type: z.literal("actions"), ...switchFields }),
+  z.object({ type: z.literal("handling"), job: z.string(), handling }),
+  z.object({ type: z.literal("mutes"), mutes: z.array(mute) }),
   z.object({ type: z.literal("agent"), agent: z.string(), connected: z.boolean() }),
   z.object({ type: z.literal("trouble"), line: z.string() }),
 ]);
@@ -242,7 +261,9 @@ const microBatches: z.ZodType<JobState> = z.object({
   lastIteration: z.number().nullable(),
   reportedCounts: counts.nullable(),
   secondsPerMicroBatch: z.array(z.number()).nullable(),
-  candidate: z.object({ counts, watched: z.number(), needed: z.number() }).nullable(),
+  candidate: z
+    .object({ counts, watched: z.number(), savedS: z.number(), neededS: z.number() })
+    .nullable(),
   remark: z.string().nullable(),
   changes: z.array(
     z.object({
@@ -288,6 +309,19 @@ export const SCHEMAS = {
   LinksRevoked: z.object({ incident: z.string() }),
   Session: session,
   SignedOut: z.object({ signedOut: z.boolean() }),
+  Agents: z.object({ agents: z.array(agentView) }),
+  Handling: handling,
+  Handlings: z.object({ handlings: z.array(handling) }),
+  HandlingBody: handlingBody,
+  Digest: digest,
+  Mute: mute,
+  Mutes: z.object({ mutes: z.array(mute) }),
+  MuteBody: muteBody,
+  Site: site,
+  SiteLogs: siteLogs,
+  SiteRecordBody: recordBody,
+  SiteRecord: addedRecord,
+  SiteStore: siteStore,
   ActionBody: actionBody,
   ActionsSwitch: switchState,
   Snapshot: z.object({
@@ -296,6 +330,8 @@ export const SCHEMAS = {
     incidents: z.array(incident).describe("those not resolved"),
     isDemo: z.boolean().describe("whether /api/v1/demo is there"),
     actions: switchState,
+    handlings: z.array(handling).describe("of those incidents"),
+    mutes: z.array(mute),
   }),
   LiveEvent: z.union([otherEvent, iterationsEvent]),
   DemoFault: demoFault,
@@ -306,6 +342,12 @@ export const SCHEMAS = {
       .string()
       .exactOptional()
       .describe("what the service does without, such as a full disk"),
+    store: z.enum(["ok", "full", "away"]).describe("the history"),
+    broker: z
+      .enum(["ok", "away", "none"])
+      .describe("NATS; none where agents connect to the service itself"),
+    version: z.string(),
+    nowMs: ms,
   }),
   Error: z.object({ error: z.string().describe("one sentence") }),
 } as const;

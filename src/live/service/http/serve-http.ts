@@ -20,7 +20,7 @@ import { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { countRequests } from "./metrics.ts";
 import { BARE_POLICY, readPage, WEB_FOLDER } from "./page.ts";
 import { makeRouter } from "./router.ts";
-import { demoRoutes, ROUTES } from "./routes.ts";
+import { demoRoutes, type Route, ROUTES, SHARE_ROUTES } from "./routes.ts";
 
 export interface ServeHttpOptions {
   readonly view: ServiceView;
@@ -60,6 +60,28 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 };
 
 export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
+  return await serveRoutes(
+    options,
+    options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,
+  );
+}
+
+interface ServeSharesOptions extends Pick<
+  ServeHttpOptions,
+  "auth" | "host" | "port" | "nowMs" | "limits"
+> {
+  readonly ask: ServiceView["askShares"];
+}
+
+/** Nothing but what jobs ask for their micro-batches. */
+export async function serveShares({ ask, ...options }: ServeSharesOptions): Promise<HttpSide> {
+  // As much of the view as its routes use.
+  const view = { askShares: ask, listen: () => () => undefined } as Partial<ServiceView>;
+  const rest = { view: view as ServiceView, tls: null, version: "", log: () => undefined };
+  return await serveRoutes({ ...options, ...rest }, SHARE_ROUTES);
+}
+
+async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]): Promise<HttpSide> {
   const { view, auth, host, port, tls, version } = options;
   const limits: HttpLimits = { ...HTTP_LIMITS, ...options.limits };
   const server = makeServer(tls, limits);
@@ -83,7 +105,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
     scheme,
     limits,
     version,
-    routes: options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,
+    routes,
     page: readPage(options.webFolder ?? WEB_FOLDER),
     streams,
     requests,
@@ -101,7 +123,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
     response.on("error", () => undefined);
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    const refusal = turnAway(request, auth, limits, scheme, options.demo !== undefined);
+    const refusal = turnAway(request, auth, limits, scheme);
     if (refusal) {
       requests.add("(refused)", refusal.status);
       send(response, refusal);
@@ -211,24 +233,22 @@ function closeClient(error: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`, () => socket.destroy());
 }
 
-const METHODS = ["GET", "HEAD", "POST"];
+const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 /** Names of jobs, ids of incidents and actions; no percent sign, so nothing is decoded twice. */
 const SEGMENT = /^[A-Za-z0-9_.~:@+=,!-]{1,256}$/;
 
-/** null: let it in. `mayDelete`: there are paths that take it. */
+/** null: let it in. */
 function turnAway(
   request: IncomingMessage,
   auth: Authorizer,
   limits: HttpLimits,
   scheme: "http" | "https",
-  mayDelete = false,
 ): Denial | null {
   const { method = "", url = "", headers } = request;
   if (url.length > limits.urlBytes)
     return new Denial(414, `the URL is longer than ${limits.urlBytes} bytes`);
-  const methods = mayDelete ? [...METHODS, "DELETE"] : METHODS;
-  if (!methods.includes(method)) {
-    const allow = methods.join(", ");
+  if (!METHODS.includes(method)) {
+    const allow = METHODS.join(", ");
     return new Denial(405, `only ${allow} are known here`, { allow });
   }
   if (!url.startsWith("/")) return new Denial(400, "the request must name a path");

@@ -4,8 +4,12 @@
  *
  * By the ski-rental rule (Algorithm 1) a strategy is applied once the loss has reached its cost, and S2 costs next to
  * nothing: the answer would be "at once". What holds it back is noise. The best allocation for times that were measured
- * always looks better than the one in force, for it fits their noise, too. So a candidate has to prove itself on
- * iterations that it was not made from: on those, what fits noise only comes out worse than it was before.
+ * always looks better than the one in force, for it fits their noise, too. So each iteration judges the plan that was made
+ * before it: on iterations that it was not made from, what fits noise only comes out worse.
+ *
+ * A fault that comes and goes makes changes wrong soon after they were right. What a change has cost since, beside the
+ * allocation before it, is measured; the next change of its kind has to save as much first. So changes that pay off are
+ * never held back, however many, and waiting never costs more than wrong changes did.
  */
 import { allocateMicroBatches } from "../../../mitigate/microbatches.ts";
 import { type Estimate, estimateTimes, medianOf, middle } from "./replica-times.ts";
@@ -46,11 +50,12 @@ export interface AllocationState {
   readonly reportedCounts: readonly number[] | null;
   /** By replica, median of late; null before there are enough reports. */
   readonly secondsPerMicroBatch: readonly number[] | null;
-  /** A better allocation that is being watched, and for how many of the iterations it takes. */
+  /** A better allocation that is being watched: for how many iterations, what it would have saved in them, and what it must. */
   readonly candidate: {
     readonly counts: readonly number[];
     readonly watched: number;
-    readonly needed: number;
+    readonly savedS: number;
+    readonly neededS: number;
   } | null;
   /** Why nothing can be learnt at the moment; null where all is well. */
   readonly remark: string | null;
@@ -62,15 +67,13 @@ export interface AllocationFollower {
   state(): AllocationState;
 }
 
-/** Times are medians over so many iterations: two wild ones do not move them. */
-const WINDOW = 5;
-/** Iterations on which a candidate proves itself. */
-const PROOF = 4;
-/** A fault and its end are two changes. More than that within so many iterations is a fault that comes and goes … */
-const LATE_ITERATIONS = 100;
-const FREE_CHANGES = 2;
-/** … and each makes the next proof twice as long, up to this: chasing it would always come too late. */
-const LONGEST_PROOF = 64;
+/** What suits follows from the medians of so many iterations: a single wild one does not move them … */
+const LATEST = 3;
+/** … and noise from so many; the first plan needs some of them. */
+const NOISE_ITERATIONS = 16;
+const LEAST_ITERATIONS = 5;
+/** Iterations on which a plan proves itself, at least. */
+const PROOF = 2;
 
 /** What can be the time of an iteration; anything else would only lead arithmetic astray. */
 const LEAST_S = 1e-9;
@@ -78,9 +81,9 @@ const MOST_S = 1e9;
 
 interface Candidate {
   readonly counts: readonly number[];
-  /** Times of the iterations since it was proposed. */
-  readonly since: Float64Array[];
-  readonly needed: number;
+  /** Iterations since something other than the allocation in force suits, and what that would have saved in them. */
+  readonly watched: number;
+  readonly savedS: number;
 }
 
 export function followAllocation(shape: JobShape): AllocationFollower {
@@ -92,22 +95,17 @@ export function followAllocation(shape: JobShape): AllocationFollower {
   /** Seconds per micro-batch of the last iterations, a row each. */
   let rows: Float64Array[] = [];
   let candidate: Candidate | null = null;
-  let changedAt: number[] = [];
+  /** The allocation before the last change, and what that change has cost since: below 0 where it paid off. */
+  let before: readonly number[] | null = null;
+  let costS = 0;
+  /** What changes to equal shares, and to others, have cost so far without paying off. */
+  const debtS = { even: 0, uneven: 0 };
 
-  const proofLength = (iteration: number): number => {
-    changedAt = changedAt.filter((at) => iteration - at <= LATE_ITERATIONS);
-    return Math.min(LONGEST_PROOF, PROOF * 2 ** Math.max(0, changedAt.length - FREE_CHANGES + 1));
-  };
+  const directionOf = (counts: readonly number[]): "even" | "uneven" =>
+    counts === even ? "even" : "uneven";
 
-  /** Towards even shares anything helps, for uneven ones there has to be a reason. */
-  const isWorthIt = (counts: readonly number[], { times, margin }: Estimate): boolean => {
-    const gain = 1 - span(counts, times, shape) / span(current, times, shape);
-    return counts === even ? gain > 0 : gain >= margin;
-  };
-
-  const propose = (iteration: number): void => {
-    const estimate = estimateTimes(rows);
-    const { times, margin } = estimate;
+  /** What suits the latest times: equal shares where others would gain next to nothing, what is in force likewise. */
+  const suiting = ({ times, margin }: Estimate): readonly number[] => {
     const best = allocateMicroBatches({
       timesMs: times,
       fixedMs: times.map((time) => shape.bubble * time),
@@ -116,12 +114,15 @@ export function followAllocation(shape: JobShape): AllocationFollower {
     });
     const evenIsGood = span(even, times, shape) * (1 - margin) <= best.makespan;
     const counts = evenIsGood ? even : best.allocation;
-    if (!isWorthIt(counts, estimate)) return;
-    candidate = { counts, since: [], needed: proofLength(iteration) };
+    const least = counts === even ? 0 : margin;
+    return 1 - span(counts, times, shape) / span(current, times, shape) > least ? counts : current;
   };
 
-  const adopt = (counts: readonly number[], estimate: Estimate): AllocationChange => {
-    const { times } = estimate;
+  const adopt = (counts: readonly number[], { times }: Estimate): AllocationChange => {
+    if (before !== null) {
+      const direction = directionOf(current);
+      debtS[direction] = Math.max(0, debtS[direction] + costS);
+    }
     const change = {
       iteration: lastIteration!,
       before: current,
@@ -130,8 +131,10 @@ export function followAllocation(shape: JobShape): AllocationFollower {
       afterS: span(counts, times, shape),
       why: reasonOf(times, counts === even),
     };
+    before = current;
+    costS = 0;
     current = counts;
-    changedAt.push(change.iteration);
+    candidate = null;
     return change;
   };
 
@@ -149,33 +152,34 @@ export function followAllocation(shape: JobShape): AllocationFollower {
       reportedCounts = counts;
       remark = whyUnusable(report);
       if (remark !== null) return null;
-      const times = Float64Array.from(seconds, (s, i) => s! / (counts[i]! + shape.bubble));
-      rows = [...rows.slice(1 - WINDOW), times];
-      if (candidate === null) {
-        if (rows.length === WINDOW) propose(iteration);
-        return null;
-      }
-      candidate.since.push(times);
-      if (candidate.since.length < candidate.needed) return null;
-      const { counts: proven, since } = candidate;
-      candidate = null;
-      const estimate = estimateTimes(since);
-      return isWorthIt(proven, estimate) ? adopt(proven, estimate) : null;
+      const row = Float64Array.from(seconds, (s, i) => s! / (counts[i]! + shape.bubble));
+      const nowS = span(current, row, shape);
+      if (before !== null) costS += nowS - span(before, row, shape);
+      // The iteration judges the plan that was made before it.
+      const savedS = candidate === null ? 0 : nowS - span(candidate.counts, row, shape);
+      rows = [...rows.slice(1 - NOISE_ITERATIONS), row];
+      if (rows.length < LEAST_ITERATIONS) return null;
+      const estimate = estimateTimes(rows.slice(-LATEST), rows);
+      const suits = suiting(estimate);
+      if (suits === current) candidate = null;
+      else
+        candidate = {
+          counts: suits,
+          watched: candidate === null ? 0 : candidate.watched + 1,
+          savedS: Math.max(0, (candidate?.savedS ?? 0) + savedS),
+        };
+      if (candidate === null || candidate.watched < PROOF) return null;
+      const margin = suits === even ? 0 : estimate.margin * nowS * candidate.watched;
+      const isProven = candidate.savedS > Math.max(margin, debtS[directionOf(suits)]);
+      return isProven ? adopt(suits, estimate) : null;
     },
     state: () => ({
       counts: current,
       weights: weightsOf(current, shape),
       lastIteration,
       reportedCounts,
-      secondsPerMicroBatch: rows.length === 0 ? null : [...middle(rows)],
-      candidate:
-        candidate === null
-          ? null
-          : {
-              counts: candidate.counts,
-              watched: candidate.since.length,
-              needed: candidate.needed,
-            },
+      secondsPerMicroBatch: rows.length === 0 ? null : [...middle(rows.slice(-LATEST))],
+      candidate: candidate && { ...candidate, neededS: debtS[directionOf(candidate.counts)] },
       remark,
     }),
   };

@@ -49,7 +49,7 @@ async function answered(port: number, clients: number): Promise<number> {
     sockets.map(async (socket) => {
       const closed = once(socket, "close").catch(() => []);
       const data = once(socket, "data").catch(() => []);
-      socket.write("GET /v1/jobs HTTP/1.1\r\nhost: x\r\n\r\n");
+      socket.write("GET /v1/jobs/a/plan?iteration=0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
       return Promise.race([data, closed.then(() => [])]);
     }),
   );
@@ -63,7 +63,7 @@ const SLOW = { counts: EVEN, seconds: [0.4, 0.4, 2.4, 0.4] };
 /** Reports iterations [from, to) of a job that follows the plan, replica 2 six times slower. */
 async function runSlow(job: string, from: number, to: number, run = ""): Promise<void> {
   for (let iteration = from; iteration < to; iteration++) {
-    const plan = await ask(`/v1/jobs/${job}/plan?iteration=${iteration}&run=${run}`);
+    const plan = await ask(`/v1/jobs/${job}/plan?iteration=${iteration}${run && `&run=${run}`}`);
     const counts = plan.body["counts"] as number[];
     const seconds = counts.map((m, i) => m * (i === 2 ? 0.6 : 0.1));
     expect(await post(job, { iteration, counts, seconds, run })).toMatchObject({ status: 200 });
@@ -89,7 +89,7 @@ describe("controller", () => {
     expect(state["changes"]).toEqual(changes);
     expect(changes).toHaveLength(1);
     expect(changes[0]).toMatchObject({ job: "a", before: EVEN, counts: [5, 5, 1, 5] });
-    expect((await ask("/v1/jobs")).body).toEqual({ jobs: ["a"] });
+    expect(controller.jobs.names()).toEqual(["a"]);
   });
 
   it("gives all who ask for an iteration the same, even if the allocation changes in between", async () => {
@@ -171,7 +171,7 @@ describe("controller", () => {
     const lines = [
       "\u0000\u0001\u0002\r\n\r\n",
       "GET\r\n\r\n",
-      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
     ];
     for (const line of lines) {
       const socket = connect(port, "127.0.0.1");
@@ -181,7 +181,7 @@ describe("controller", () => {
       else expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 400 /);
       socket.destroy();
     }
-    expect((await ask("/v1/jobs")).status).toBe(200);
+    expect((await ask("/v1/jobs/a/plan?iteration=0")).status).toBe(200);
   });
 
   it("bounds the number of jobs, and forgets those of yesterday where a new one needs the place", async () => {
@@ -194,9 +194,9 @@ describe("controller", () => {
     expect((await post("j9", { iteration: 0, ...SLOW })).status).toBe(200);
     expect(await plan("more")).toBe(429);
     nowMs += 1;
-    expect((await ask("/v1/jobs")).body["jobs"]).toHaveLength(64);
+    expect(controller.jobs.names()).toHaveLength(64);
     expect(await plan("more")).toBe(200);
-    expect((await ask("/v1/jobs")).body).toEqual({ jobs: ["j7", "j9", "more"] });
+    expect(controller.jobs.names()).toEqual(["j7", "j9", "more"]);
   });
 
   it("refuses an iteration far ahead, so that those which follow still count", async () => {
@@ -226,10 +226,10 @@ describe("controller", () => {
     const port = Number(new URL(controller.url).port);
     const starts = [
       "",
-      "GET /v1/jobs HTTP/1.1\r\nX: ",
+      "GET /v1/jobs/a/plan HTTP/1.1\r\nX: ",
       "\u0000\u0001\r\n\r\n",
-      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
-      "GET /v1/jobs HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3),
+      "POST /v1/jobs/a/iterations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+      "GET /v1/jobs/a/plan?iteration=0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".repeat(3),
     ];
     const sockets = await Promise.all(
       Array.from({ length: 512 }, async (_, i) => {
@@ -282,15 +282,10 @@ describe("controller", () => {
       hint: "give another --port",
     });
     for (const none of [99_999, -1, 7.5])
-      expect(await refused(none)).toMatchObject({
-        message: `there is no port ${none}`,
-        hint: "give a --port of 0 to 65535",
-        exitCode: 2,
-      });
+      expect(await refused(none)).toMatchObject({ hint: "give another --port", exitCode: 2 });
     // A documentation address, which no machine has.
     expect(await refused(0, "192.0.2.1")).toMatchObject({
       message: expect.stringContaining("cannot listen on 192.0.2.1") as string,
-      hint: expect.stringMatching(/^give a --host/) as string,
     });
   });
 });

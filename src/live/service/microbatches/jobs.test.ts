@@ -31,10 +31,10 @@ describe("jobs that ask for their micro-batches", () => {
     expect(jobs.shares("a")).toMatchObject({ best: UNEVEN, isUneven: false });
     asked.permission = "best";
     expect(play(20, 22)).toEqual(UNEVEN);
-    expect(jobs.isUneven("a")).toBe(true);
+    expect(jobs.unevenShares("a")).not.toBeNull();
     asked.permission = "even";
     expect(play(22, 24)).toEqual([4, 4, 4, 4]);
-    expect(jobs.isUneven("a")).toBe(false);
+    expect(jobs.unevenShares("a")).toBeNull();
   });
 
   it("keep what they have while nothing may change, also over a restart of the service", () => {
@@ -42,13 +42,13 @@ describe("jobs that ask for their micro-batches", () => {
     play(0, 20);
     asked.permission = "as-before";
     expect(play(20, 30)).toEqual(UNEVEN);
-    expect(jobs.isUneven("a")).toBe(true);
+    expect(jobs.unevenShares("a")).not.toBeNull();
     const again = controller();
     again.asked.permission = "as-before";
     const seconds = [1, 1, 1, 1];
     again.jobs.report("a", "r", { iteration: 30, counts: UNEVEN, seconds }, SHAPE);
     expect(again.jobs.plan("a", "r", 31, SHAPE).counts).toEqual(UNEVEN);
-    expect(again.jobs.isUneven("a")).toBe(true);
+    expect(again.jobs.unevenShares("a")).not.toBeNull();
   });
 
   it("of another shape in the same run are refused", () => {

@@ -1,4 +1,4 @@
-/** The jobs that a controller knows: what each was told for which iteration, and what has been changed and why. */
+/** The jobs that a controller knows: what each was given for which iteration, and what has been changed and why. */
 import {
   type AllocationChange,
   type AllocationFollower,
@@ -69,8 +69,8 @@ export interface Jobs {
   state(job: string): JobState;
   /** What suits the replicas' speeds, and what they take at present; null where the job does not ask (any more). */
   shares(job: string): Shares | null;
-  /** Whether its replicas were told to take other shares than equal ones; false where it does not ask (any more). */
-  isUneven(job: string): boolean;
+  /** The shares that its replicas were given last; null where they are equal, or it does not ask (any more). */
+  unevenShares(job: string): string | null;
 }
 
 export interface Shares {
@@ -78,6 +78,8 @@ export interface Shares {
   readonly taken: readonly number[];
   readonly weights: readonly number[];
   readonly isUneven: boolean;
+  /** Whether what suits is given out. */
+  readonly isAllowed: boolean;
 }
 
 /** What may be given out: the counts that suit, equal ones, or none but those that were given last. */
@@ -135,8 +137,10 @@ export function makeJobs(env: JobsEnv): Jobs {
     return record;
   };
 
+  const permissionOf = (name: string): Permission => env.permission?.(name) ?? "best";
+
   const permitted = (name: string, { even, follower, lastGiven }: JobRecord) => {
-    const permission = env.permission?.(name) ?? "best";
+    const permission = permissionOf(name);
     if (permission === "as-before") return lastGiven;
     return permission === "even" ? even : follower.state().counts;
   };
@@ -194,11 +198,12 @@ export function makeJobs(env: JobsEnv): Jobs {
       if (!record || !isAsking(record)) return null;
       const { follower, lastGiven, isUneven } = record;
       const { counts: best, weights } = follower.state();
-      return { best, weights, taken: lastGiven, isUneven };
+      const isAllowed = permissionOf(name) !== "even";
+      return { best, weights, taken: lastGiven, isUneven, isAllowed };
     },
-    isUneven(name) {
+    unevenShares(name) {
       const record = jobs.get(name);
-      return record !== undefined && record.isUneven && isAsking(record);
+      return record?.isUneven && isAsking(record) ? record.lastGiven.join() : null;
     },
   };
 }

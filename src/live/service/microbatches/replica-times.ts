@@ -14,9 +14,13 @@ export interface Estimate {
   readonly margin: number;
 }
 
-export function estimateTimes(rows: readonly Float64Array[]): Estimate {
-  const measured = middle(rows);
-  const error = errorOf(rows);
+/** `latest`: the last few of the rows, which tell the times; all of them tell the noise. */
+export function estimateTimes(
+  latest: readonly Float64Array[],
+  rows: readonly Float64Array[],
+): Estimate {
+  const measured = middle(latest);
+  const error = noiseOf(rows) / Math.sqrt(latest.length);
   const usual = medianOf(measured);
   const isUsual = (time: number): boolean =>
     Math.abs(Math.log(time / usual)) <= ALIKE_ERRORS * error;
@@ -31,15 +35,15 @@ export function middle(rows: readonly Float64Array[]): Float64Array {
 }
 
 /**
- * Relative standard error of the medians. From steps between neighbouring iterations, of all replicas together: a level
- * that moves is one step of many. (1.4826: median of |x| to deviation; √2: a step has the noise of two; 1.2533: a median
- * is that much less sure than a mean.)
+ * Relative standard error of a median, before it is divided by the root of how many it is of. From steps between
+ * neighbouring iterations, of all replicas together: a level that moves is one step of many. (1.4826: median of |x| to
+ * deviation; √2: a step has the noise of two; 1.2533: a median is that much less sure than a mean.)
  */
-function errorOf(rows: readonly Float64Array[]): number {
+function noiseOf(rows: readonly Float64Array[]): number {
   const steps = rows
     .slice(1)
     .flatMap((row, k) => Array.from(row, (time, i) => Math.abs(Math.log(time / rows[k]![i]!))));
-  return (1.2533 * 1.4826 * medianOf(steps)) / Math.sqrt(2 * rows.length);
+  return (1.2533 * 1.4826 * medianOf(steps)) / Math.SQRT2;
 }
 
 export function medianOf(values: Iterable<number>): number {

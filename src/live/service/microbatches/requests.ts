@@ -1,36 +1,72 @@
 /** What clients may send: checked here, so that nothing behind it sees junk. */
 import { UserError } from "../../../base/errors.ts";
+import { NAME } from "../../wire/messages.ts";
 import { evenAllocation, fits, type IterationReport, type JobShape } from "./allocation.ts";
 import { Refusal } from "../view.ts";
 import type { Jobs, Plan } from "./jobs.ts";
 
-/** Names that are safe in a path, a log line and a terminal. As in faultline_microbatches.py. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-
+/** As agents name jobs, and as in faultline_microbatches.py. */
 export function nameOf(text: string, what: string): string {
   if (!NAME.test(text))
     throw new Refusal(
       400,
-      `the ${what}'s name must be 1 to 64 letters, digits, dots, - or _, the first a letter or digit`,
+      `the ${what}'s name must be 1 to 64 letters, digits, - or _, the first a letter or digit`,
     );
   return text;
 }
 
-export function runOf(value: unknown): string {
+function runOf(value: unknown): string {
   if (value === undefined || value === null || value === "") return "";
   return nameOf(typeof value === "string" ? value : "?", "run");
 }
 
-export function iterationOf(value: unknown): number {
+function iterationOf(value: unknown): number {
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
   throw new Refusal(400, "the iteration must be a whole number from 0");
 }
 
-/** Reports of so many replicas fit into a body. */
-const MOST_GROUPS = 32_768;
+/** What a job wants to know or says. Plain data, for another service may have to answer it. */
+export type Question =
+  | { readonly ask: "plan"; readonly query: string }
+  | { readonly ask: "report"; readonly body: unknown }
+  | { readonly ask: "state" };
 
-/** `fixed`: the shape of all jobs, where the controller was started with one. */
-export function answerPlan(
+/** Throws Refusal. `fixed`: the shape of all jobs, where the controller was started with one. */
+export function answerJob(
+  jobs: Pick<Jobs, "plan" | "report" | "state">,
+  job: string,
+  question: Question,
+  fixed: JobShape | null,
+): unknown {
+  const name = nameOf(job, "job");
+  if (question.ask === "plan") return answerPlan(jobs, name, question.query, fixed);
+  if (question.ask === "report") return answerReport(jobs, name, question.body, fixed);
+  return jobs.state(name);
+}
+
+/** The same for a service that asks for one of its jobs: nothing is thrown. */
+export function answerText(jobs: Jobs, job: string, text: string): string {
+  try {
+    const answer = answerJob(jobs, job, JSON.parse(text) as Question, null);
+    return JSON.stringify({ answer });
+  } catch (error) {
+    const { status, message } =
+      error instanceof Refusal ? error : new Refusal(500, "internal error");
+    return JSON.stringify({ status, message });
+  }
+}
+
+/** What another service answered. Throws its Refusal. */
+export function readAnswer(text: string): unknown {
+  const { answer, status, message } = JSON.parse(text) as Record<string, unknown>;
+  if (typeof status === "number") throw new Refusal(status, String(message));
+  return answer;
+}
+
+/** Reports of so many replicas fit into a body. */
+export const MOST_GROUPS = 32_768;
+
+function answerPlan(
   jobs: Pick<Jobs, "plan">,
   job: string,
   query: string,
@@ -54,17 +90,16 @@ export function answerPlan(
   );
   const run = runOf(asked.get("run"));
   checkRun(run, fixed);
-  return jobs.plan(nameOf(job, "job"), run, Number(iteration), shape);
+  return jobs.plan(job, run, Number(iteration), shape);
 }
 
 /** `{"iteration": 7, "counts": [4, 4], "seconds": [0.8, null], "run": "a1", "multipleOf": 1, "bubble": 0}` */
-export function answerReport(
+function answerReport(
   jobs: Pick<Jobs, "report">,
   job: string,
   body: unknown,
   fixed: JobShape | null,
 ): { readonly iteration: number } {
-  const name = nameOf(job, "job");
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new Refusal(400, "the body must be a JSON object");
   const { counts, seconds, multipleOf, bubble, ...said } = body as Record<string, unknown> & {
@@ -92,7 +127,7 @@ export function answerReport(
   // A time that is no time is not the request's fault: the replica could not measure.
   const known = seconds.map((s: unknown) => (typeof s === "number" && s > 0 ? s : null));
   const report: IterationReport = { iteration, counts, seconds: known };
-  jobs.report(name, run, report, shape);
+  jobs.report(job, run, report, shape);
   return { iteration };
 }
 

@@ -8,12 +8,12 @@ export function jobPlan(job: string): Plan {
   const allowed = () =>
     Promise.resolve(
       done(
-        `replicas of ${job} take micro-batches by their speed from their next iterations on`,
+        `replicas of ${job} take micro-batches by their speed, from their next iterations until the run ends`,
         true,
       ),
     );
   return {
-    words: `give the replicas of ${job} micro-batches by their measured speed, as long as that helps`,
+    words: `give the replicas of ${job} micro-batches by their measured speed, until the run ends`,
     run: allowed,
     settle: allowed,
     undo: {

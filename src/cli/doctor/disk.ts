@@ -1,0 +1,69 @@
+/** Room and the right to write: the data folder of the service, and shared memory for rings. */
+import { type Line, linesOf } from "./line.ts";
+
+export interface FolderSeen {
+  readonly what: "data folder" | "shared memory";
+  readonly path: string;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  /** Why a small file could not be written (ENOSPC, EDQUOT, EROFS, EACCES …); null where it could, or was not tried. */
+  readonly writeFailure: string | null;
+}
+
+/** A service sets aside 8 MB; evidence of a large job takes some hundred. */
+const LITTLE_BYTES = 1e9;
+const NOTHING_BYTES = 64e6;
+/** Eight rings of a machine take some ten megabytes. */
+const LITTLE_SHARED_BYTES = 64e6;
+const { ok, warning, broken, none } = linesOf("disk");
+
+export function judgeDisk(folders: readonly FolderSeen[]): Line {
+  if (folders.length === 0) return none("there is no data folder of a service on this machine");
+  const failed = folders.find(({ writeFailure }) => writeFailure !== null);
+  if (failed) return unwritable(failed);
+  const full = folders.find(
+    ({ what, freeBytes }) => freeBytes < (what === "data folder" ? NOTHING_BYTES : 1e6),
+  );
+  if (full) return broken(`${full.what} ${full.path} is full: ${roomOf(full)}`, fixFor(full));
+  const little = folders.find(
+    ({ what, freeBytes }) =>
+      freeBytes < (what === "data folder" ? LITTLE_BYTES : LITTLE_SHARED_BYTES),
+  );
+  if (little)
+    return warning(
+      `${little.what} ${little.path} has little room: ${roomOf(little)}`,
+      fixFor(little),
+    );
+  return ok(folders.map((one) => `${one.what} ${one.path}: ${roomOf(one)}`).join("; "));
+}
+
+function unwritable({ what, path, writeFailure }: FolderSeen): Line {
+  const failure = writeFailure ?? "";
+  if (/EDQUOT|quota/i.test(failure))
+    return broken(
+      `the quota of ${what} ${path} is used up`,
+      "quota -s    # raise it, or set retention in the service's configuration",
+    );
+  if (/EROFS|read-only/i.test(failure))
+    return broken(`${what} ${path} is on a file system that is read-only`, `findmnt -T '${path}'`);
+  if (/EACCES|EPERM/.test(failure))
+    return warning(
+      `${what} ${path} may not be written by this user`,
+      `sudo -u "$(stat -c %U '${path}')" faultline doctor    # as the service's user`,
+    );
+  return broken(`${what} ${path} cannot be written: ${failure}`, `df -h '${path}'`);
+}
+
+function fixFor({ what, path }: FolderSeen): string {
+  return what === "data folder"
+    ? `df -h '${path}'    # make room, or set retention in the service's configuration`
+    : `df -h '${path}' && ls -l '${path}'    # rings of jobs that are over can go`;
+}
+
+function roomOf({ freeBytes, totalBytes }: FolderSeen): string {
+  return `${sizeOf(freeBytes)} of ${sizeOf(totalBytes)} free`;
+}
+
+function sizeOf(bytes: number): string {
+  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
+}

@@ -1,0 +1,124 @@
+/** What the site has learnt: how right verdicts were, what healthy jobs log, records of its own. */
+import { z } from "zod";
+import { CAUSES } from "../../../model/cause.ts";
+import { CATEGORIES, OWNERS } from "../../../model/fault-record.ts";
+import type { SiteLogs, SiteReport, SiteScore } from "../../../model/site.ts";
+import type { Route } from "./routes.ts";
+import { bodyOf, kind, line } from "./workflow-routes.ts";
+
+const score = {
+  judged: z.number(),
+  right: z.number(),
+  low: z.number().describe("of the share that was right, at 95 %"),
+  high: z.number(),
+  calibration: z.array(
+    z.object({
+      from: z.number(),
+      to: z.number(),
+      judged: z.number(),
+      right: z.number(),
+      said: z.number().describe("mean confidence"),
+    }),
+  ),
+  calibrationError: z.number(),
+};
+const siteScore: z.ZodType<SiteScore> = z.object(score);
+const cause = z.enum(CAUSES);
+
+export const siteLogs: z.ZodType<SiteLogs> = z.object({
+  healthyJobs: z.number().describe("jobs that ended well and were learnt from"),
+  normalEvents: z.number(),
+  records: z.array(
+    z.object({
+      id: z.string(),
+      title: z.string(),
+      isOwn: z.boolean().describe("of this site, not of Faultline"),
+      confirmed: z.number(),
+      disputed: z.number(),
+      certainty: z.number().describe("with the votes, 0 to 1"),
+    }),
+  ),
+});
+
+export const site: z.ZodType<SiteReport> = z.object({
+  schema: z.literal("faultline.site/1"),
+  all: siteScore,
+  kinds: z.array(z.object({ kind, ...score })),
+  confusions: z
+    .array(z.object({ said: cause.nullable(), truth: cause, incidents: z.number() }))
+    .describe("said and true causes of verdicts that were wrong"),
+  logs: siteLogs.exactOptional(),
+});
+
+const MOST_LINE = 2000;
+const MOST_TITLE = 120;
+const MOST_ACTION = 1000;
+export const recordBody = z
+  .strictObject({
+    line: line(MOST_LINE).describe("as it stands in the log"),
+    title: line(MOST_TITLE),
+    action: line(MOST_ACTION).describe("what to do when it is seen again"),
+    category: z.enum(CATEGORIES).exactOptional(),
+    cause: cause.exactOptional(),
+    owner: z.enum(OWNERS).exactOptional(),
+  })
+  .refine((body) => body.category !== undefined || body.cause !== undefined, {
+    error: "needs a category or a cause",
+  });
+export const addedRecord = z.object({ id: z.string(), title: z.string() });
+/** As `faultline logs export` writes it; looked at more closely where it is taken in. */
+export const siteStore = z.looseObject({ schema: z.literal("faultline.logs-store/1") });
+
+const WITH_BODY = [408, 409, 413, 415, 503];
+const shared = { query: {}, errors: WITH_BODY } as const;
+const PATH = "/api/v1/site";
+
+export const SITE_ROUTES: readonly Route[] = [
+  {
+    ...shared,
+    method: "get",
+    path: PATH,
+    needs: "read",
+    summary: "How right verdicts were here, by people's judgements, and what was learnt of logs",
+    answers: { schema: "Site" },
+    errors: [],
+    answer: ({ view }) => view.site(),
+  },
+  {
+    ...shared,
+    method: "post",
+    path: `${PATH}/records`,
+    needs: "act",
+    summary: "Make a record of a line that nobody knew; refused where healthy jobs log it, too",
+    body: "SiteRecordBody",
+    answers: { schema: "SiteRecord" },
+    answer: async (ask) => {
+      const { id, title } = await ask.view.addRecord(
+        await bodyOf(ask, recordBody),
+        ask.caller.name,
+      );
+      return { id, title };
+    },
+  },
+  {
+    ...shared,
+    method: "get",
+    path: `${PATH}/export`,
+    needs: "read",
+    summary: "What was learnt of logs for other sites, without names, paths and addresses",
+    answers: { schema: "SiteStore" },
+    errors: [],
+    answer: ({ view }) => view.exportSite(),
+  },
+  {
+    ...shared,
+    method: "post",
+    path: `${PATH}/import`,
+    needs: "act",
+    summary: "Add what another site exported",
+    body: "SiteStore",
+    bodyBytes: 8 << 20,
+    answers: { schema: "SiteLogs" },
+    answer: async (ask) => await ask.view.importSite(await bodyOf(ask, siteStore), ask.caller.name),
+  },
+];

@@ -1,0 +1,157 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { judged } from "../../../../test/support/live/judged.ts";
+import { parseLogStore } from "../../../history/log-store-file.ts";
+import { shippedRecords } from "../../../library/shipped.ts";
+import { FaultMatchers } from "../../../library/matcher.ts";
+import type { Judged } from "./how-right.ts";
+import { SiteStore } from "./site-store.ts";
+
+const LINE =
+  "2026-11-01 10:00:07 [rank1] zorblax daemon: lease of vault shard 17 was refused by the coordinator";
+const ABOUT = { title: "vault full", action: "ask storage", cause: "storage" } as const;
+const [FIRST] = shippedRecords();
+
+let documents: Map<string, unknown>;
+let audited: string[];
+let judgements: Judged[];
+let folder: string;
+let isAway: boolean;
+
+beforeEach(() => {
+  documents = new Map();
+  audited = [];
+  judgements = [];
+  isAway = false;
+  folder = mkdtempSync(join(tmpdir(), "faultline-site-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function open(): SiteStore {
+  return new SiteStore({
+    history: {
+      document: async (key) => documents.get(key) ?? null,
+      putDocument: async (key, document) => void documents.set(key, document),
+    },
+    folder,
+    judgements: () => judgements,
+    names: async () => ["acme-gpu017"],
+    audit: async (who, what, detail) => {
+      if (isAway) throw new Error("away");
+      audited.push(`${who} ${what} ${detail}`);
+    },
+    trouble: () => undefined,
+  });
+}
+
+describe("what the site knows of logs", () => {
+  it("gives diagnose no file before anything is known", async () => {
+    expect(await open().file()).toBeNull();
+  });
+
+  it("takes judgements as votes on the records that the verdict rests on", async () => {
+    const { id, certainty } = FIRST!;
+    const said = { records: [id], cause: "gpu-hang" } as const;
+    judgements = [
+      judged(true, said),
+      judged(false, said, { cause: "storage" }),
+      judged(false, said, { cause: "storage" }),
+      // Nobody knows what it was, or the machine alone was wrong: nothing against the record.
+      judged(false, said),
+      judged(false, said, { cause: "gpu-hang", machine: "node7" }),
+    ];
+    const site = open();
+    const store = parseLogStore(readFileSync((await site.file())!, "utf8"), "");
+    expect(store.votes).toEqual({ [id]: { confirmed: 1, disputed: 2, notes: [] } });
+    const [record] = (await site.logs()).records;
+    expect(record).toMatchObject({ id, isOwn: false, confirmed: 1, disputed: 2 });
+    expect(record!.certainty).toBeCloseTo((4 * certainty + 1) / 7);
+    // A judgement that was changed leaves no trace.
+    judgements = [judged(true, said)];
+    expect((await site.store()).votes[id]).toMatchObject({ confirmed: 1, disputed: 0 });
+  });
+
+  it("makes a record of a line, which matches the next of its kind, and writes down who did it", async () => {
+    const site = open();
+    const record = await site.addRecord({ ...ABOUT, line: LINE }, "ada");
+    expect(record).toMatchObject({
+      id: "site.vault-full",
+      category: "hardware.storage",
+      cause: "storage",
+      owner: "storage",
+    });
+    expect(audited).toEqual(["ada add-record site.vault-full: vault full"]);
+    const again = new FaultMatchers([record]);
+    const other = LINE.replace("shard 17", "shard 4").replace("rank1", "rank63");
+    expect(again.match(other)).toHaveLength(1);
+    expect(again.match("zorblax daemon: lease granted")).toEqual([]);
+    expect((await open().logs()).records).toMatchObject([{ id: record.id, isOwn: true }]);
+  });
+
+  it("refuses a record of what healthy jobs log, of too little text, of a title that is taken", async () => {
+    const site = open();
+    await site.learn("llama/r1", [
+      "zorblax daemon: lease of vault shard <NUM> was refused by the coordinator",
+    ]);
+    const refused = (line: string) =>
+      site.addRecord({ ...ABOUT, line }, "ada").then(
+        () => "",
+        (error: Error & { status: number }) => `${error.status} ${error.message}`,
+      );
+    expect(await refused(LINE)).toMatch(/^409 healthy jobs log this line too/);
+    expect(await refused("step 17 of 400")).toMatch(/^409 .*too little constant text/);
+    expect(await refused("mystery subsystem lost its only quorum of three")).toBe("");
+    expect(await refused("mystery subsystem lost its only quorum of three")).toMatch(/^409/);
+    isAway = true;
+    const other = { ...ABOUT, title: "other", line: "another line that nobody has ever seen" };
+    await expect(site.addRecord(other, "ada")).rejects.toMatchObject({ status: 503 });
+    expect((await site.logs()).records).toHaveLength(1);
+  });
+
+  it("learns a job once, and keeps changes that come at once", async () => {
+    const site = open();
+    await Promise.all([
+      site.learn("a/1", ["ready <NUM>", "loading"]),
+      site.learn("b/1", ["ready <NUM>"]),
+      site.addRecord({ ...ABOUT, line: LINE }, "ada"),
+    ]);
+    await site.learn("a/1", ["ready <NUM>"]);
+    expect(await site.store()).toMatchObject({
+      jobs: ["a/1", "b/1"],
+      normal: { "ready <NUM>": 2, loading: 1 },
+      records: [{ id: "site.vault-full" }],
+    });
+    expect(await site.hasLearnt("a/1")).toBe(true);
+  });
+
+  it("goes to another site and back without doubling, and without names", async () => {
+    const { id } = FIRST!;
+    judgements = [judged(true, { records: [id] })];
+    const here = open();
+    await here.learn("secret-project/1", ["acme-gpu017: ready", "loading from /home/ada/data"]);
+    await here.addRecord({ ...ABOUT, line: LINE }, "ada");
+    const exported = await here.exported();
+    expect(JSON.stringify(exported)).not.toMatch(/acme|secret|ada/);
+    await here.take(exported, "ada");
+    expect((await here.store()).votes[id]).toMatchObject({ confirmed: 1 });
+    judgements = [];
+    documents = new Map();
+    const there = open();
+    const logs = await there.take(exported, "grace");
+    expect(logs).toMatchObject({ healthyJobs: 1, normalEvents: 2 });
+    expect(logs.records.map((one) => one.id).sort()).toEqual([id, "site.vault-full"].sort());
+    expect(audited.at(-1)).toBe("grace import-logs 1 records, 1 jobs");
+    await there.take(exported, "grace");
+    expect(await there.logs()).toEqual(logs);
+  });
+
+  it("refuses what is no store, and records with ids of ours", async () => {
+    const site = open();
+    await expect(site.take({ schema: "x" }, "ada")).rejects.toMatchObject({ status: 409 });
+    const store = { schema: "faultline.logs-store/1", records: [FIRST] };
+    await expect(site.take(store, "ada")).rejects.toMatchObject({ status: 409 });
+    expect(audited).toEqual([]);
+  });
+});

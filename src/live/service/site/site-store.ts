@@ -1,0 +1,220 @@
+/** What the site knows of logs: one document of the history, with people's judgements as votes on its records. */
+import { join } from "node:path";
+import { errorText, UserError } from "../../../base/errors.ts";
+import type { History } from "../../../history/history.ts";
+import {
+  learnt,
+  merged,
+  parseLogStore,
+  storeText,
+  writeLogStore,
+} from "../../../history/log-store-file.ts";
+import { withoutSecrets } from "../../../history/masked-store.ts";
+import type { FaultRecord } from "../../../model/fault-record.ts";
+import { EMPTY_STORE, type LogStore, type Vote } from "../../../model/log-store.ts";
+import type { AskedRecord, SiteLogs } from "../../../model/site.ts";
+import { recordOfLine, recordsOf } from "../../../pipeline/logs.ts";
+import type { AuditWord } from "../view.ts";
+import { Refusal } from "../view.ts";
+import type { Judged } from "./how-right.ts";
+
+export interface SiteStoreOptions {
+  readonly history: Pick<History, "document" | "putDocument">;
+  /** Where `faultline diagnose` finds it. */
+  readonly folder: string;
+  judgements(this: void): readonly Judged[];
+  /** Names of machines and jobs, which other sites are not to see. */
+  names(this: void): Promise<Iterable<string>>;
+  /** Rejects where it cannot be written down. */
+  audit(this: void, who: string, what: AuditWord, detail: string): Promise<void>;
+  trouble(this: void, line: string): void;
+}
+
+const KEY = "site/logs";
+/** Some megabytes: it is written as a whole. */
+const MOST_NORMAL = 20_000;
+const MOST_JOBS = 1000;
+const MOST_RECORDS = 1000;
+
+export class SiteStore {
+  readonly #options: SiteStoreOptions;
+  /** Changes come one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: SiteStoreOptions) {
+    this.#options = options;
+  }
+
+  /** With judgements as votes; empty where nothing can be read. */
+  async store(): Promise<LogStore> {
+    return withJudged(await this.#read(), this.#options.judgements());
+  }
+
+  async logs(): Promise<SiteLogs> {
+    const store = await this.store();
+    const own = new Set(store.records.map(({ id }) => id));
+    const records = recordsOf(store).filter(
+      ({ id }) => own.has(id) || Object.hasOwn(store.votes, id),
+    );
+    return {
+      healthyJobs: store.jobs.length,
+      normalEvents: Object.keys(store.normal).length,
+      records: records.map(({ id, title, certainty }) => {
+        const { confirmed, disputed } = store.votes[id] ?? NO_VOTE;
+        return { id, title, isOwn: own.has(id), confirmed, disputed, certainty };
+      }),
+    };
+  }
+
+  /** The store as a file for `diagnose --store`; null where there is nothing in it. */
+  async file(): Promise<string | null> {
+    try {
+      const store = await this.store();
+      const { jobs, records, votes } = store;
+      if (jobs.length + records.length + Object.keys(votes).length === 0) return null;
+      const file = join(this.#options.folder, "site-logs.json");
+      await writeLogStore(file, store);
+      return file;
+    } catch (error) {
+      this.#options.trouble(`what the site knows of logs is not used: ${errorText(error)}`);
+      return null;
+    }
+  }
+
+  async hasLearnt(job: string): Promise<boolean> {
+    return (await this.#read()).jobs.includes(job);
+  }
+
+  /** Events of a job that ended well. */
+  async learn(job: string, events: readonly string[]): Promise<void> {
+    await this.#change((store) => learnt(store, job, events, MOST_NORMAL));
+  }
+
+  async addRecord({ line, ...about }: AskedRecord, who: string): Promise<FaultRecord> {
+    return await this.#change(async (store) => {
+      const record = orRefused(() => recordOfLine(line, about, store));
+      if (store.records.some(({ id }) => id === record.id))
+        throw new Refusal(409, `there is a record ${record.id} already: give another title`);
+      if (store.records.length >= MOST_RECORDS)
+        throw new Refusal(409, `there are ${MOST_RECORDS} records of this site already`);
+      await this.#audit(who, "add-record", `${record.id}: ${record.title}`);
+      return { ...store, records: [...store.records, record] };
+    }).then(({ records }) => records.at(-1)!);
+  }
+
+  /** For other sites: without names, paths and addresses. */
+  async exported(): Promise<unknown> {
+    const store = withoutSecrets(await this.store(), await this.#options.names());
+    return JSON.parse(storeText(store)) as unknown;
+  }
+
+  async take(document: unknown, who: string): Promise<SiteLogs> {
+    const given = orRefused(() => parseLogStore(JSON.stringify(document), "the body"));
+    const shipped = new Set(recordsOf(EMPTY_STORE).map(({ id }) => id));
+    const taken = given.records.find(({ id }) => shipped.has(id));
+    if (taken) throw new Refusal(409, `${taken.id} is the id of a record that Faultline has`);
+    await this.#change(async (store) => {
+      const judgements = this.#options.judgements();
+      const all = merged(withJudged(store, judgements), given);
+      if (all.records.length > MOST_RECORDS)
+        throw new Refusal(409, `a site may have ${MOST_RECORDS} records`);
+      const { records, jobs } = given;
+      await this.#audit(who, "import-logs", `${records.length} records, ${jobs.length} jobs`);
+      return {
+        ...all,
+        jobs: all.jobs.slice(-MOST_JOBS),
+        normal: Object.fromEntries(Object.entries(all.normal).slice(-MOST_NORMAL)),
+        // What people judged here is counted anyway.
+        votes: lessJudged(all.votes, votesOf(judgements)),
+      };
+    });
+    return await this.logs();
+  }
+
+  async #audit(who: string, what: AuditWord, detail: string): Promise<void> {
+    try {
+      await this.#options.audit(who, what, detail);
+    } catch {
+      throw new Refusal(503, "it cannot be written down at the moment, so it was not done");
+    }
+  }
+
+  async #read(): Promise<LogStore> {
+    try {
+      const document = await this.#options.history.document(KEY);
+      return document === null
+        ? EMPTY_STORE
+        : parseLogStore(JSON.stringify(document), "the site's store of logs");
+    } catch (error) {
+      this.#options.trouble(`the site's store of logs cannot be read: ${errorText(error)}`);
+      return EMPTY_STORE;
+    }
+  }
+
+  #change(change: (store: LogStore) => LogStore | Promise<LogStore>): Promise<LogStore> {
+    const work = this.#turn.then(async () => {
+      // Read anew, and not as empty where it cannot be read: another service may have written, and nothing is lost.
+      const document = await this.#options.history.document(KEY);
+      const before =
+        document === null ? EMPTY_STORE : parseLogStore(JSON.stringify(document), "the store");
+      const store = await change(before);
+      await this.#options.history.putDocument(KEY, JSON.parse(storeText(store)));
+      return store;
+    });
+    this.#turn = work.catch(() => undefined);
+    return work;
+  }
+}
+
+const NO_VOTE: Vote = { confirmed: 0, disputed: 0, notes: [] };
+
+/** Right confirms the records that the verdict rests on; wrong disputes them where the cause was another. */
+export function votesOf(judgements: readonly Judged[]): Readonly<Record<string, Vote>> {
+  const votes: Record<string, Vote> = {};
+  for (const { isRight, cause, said } of judgements) {
+    if (!isRight && (cause === null || cause === said.cause)) continue;
+    for (const id of said.records) {
+      const before = Object.hasOwn(votes, id) ? votes[id]! : NO_VOTE;
+      const what = isRight ? "confirmed" : "disputed";
+      votes[id] = { ...before, [what]: before[what] + 1 };
+    }
+  }
+  return votes;
+}
+
+function withJudged(store: LogStore, judgements: readonly Judged[]): LogStore {
+  const votes = { ...store.votes };
+  for (const [id, { confirmed, disputed }] of Object.entries(votesOf(judgements))) {
+    const before = Object.hasOwn(votes, id) ? votes[id]! : NO_VOTE;
+    votes[id] = {
+      ...before,
+      confirmed: before.confirmed + confirmed,
+      disputed: before.disputed + disputed,
+    };
+  }
+  return { ...store, votes };
+}
+
+function lessJudged(
+  all: LogStore["votes"],
+  judged: Readonly<Record<string, Vote>>,
+): LogStore["votes"] {
+  const rest = Object.entries(all).map(([id, vote]) => {
+    const less = Object.hasOwn(judged, id) ? judged[id]! : NO_VOTE;
+    const confirmed = Math.max(0, vote.confirmed - less.confirmed);
+    const disputed = Math.max(0, vote.disputed - less.disputed);
+    return [id, { ...vote, confirmed, disputed }] as const;
+  });
+  return Object.fromEntries(
+    rest.filter(([, { confirmed, disputed, notes }]) => confirmed + disputed + notes.length > 0),
+  );
+}
+
+function orRefused<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof UserError) throw new Refusal(409, `${error.message}; ${error.hint}`);
+    throw error;
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * What people do about incidents is kept as rows of the audit trail and nowhere else: rows are only ever added, so two
+ * people, or two services, cannot overwrite each other, and the trail is complete by itself.
+ */
+import { CAUSES, type Cause } from "../../../model/cause.ts";
+import type { AuditRow } from "../../../history/history.ts";
+import type { Handling, Judgement, Mute, SaidThen } from "../../../model/handling.ts";
+
+export type Deed =
+  | { readonly do: "acknowledge" | "unacknowledge" | "unmerge" | "close" }
+  /** null: nobody. */
+  | { readonly do: "assign"; readonly to: string | null }
+  | { readonly do: "comment"; readonly text: string }
+  | { readonly do: "judge"; readonly judgement: Judgement }
+  | { readonly do: "merge"; readonly into: string }
+  | { readonly do: "reopen"; readonly why: string };
+
+export type MuteDeed =
+  | { readonly do: "mute"; readonly mute: Omit<Mute, "who"> }
+  | { readonly do: "unmute"; readonly id: string };
+
+/** What somebody asks for: a judgement without what was said then, which is known here. */
+export type Asked =
+  | Exclude<Deed, { do: "judge" }>
+  | {
+      readonly do: "judge";
+      readonly isRight: boolean;
+      readonly machine: string | null;
+      readonly cause: Cause | null;
+    };
+export type AskedMute = Omit<Mute, "id" | "who">;
+
+const WORDS: ReadonlySet<string> = new Set<Deed["do"] | MuteDeed["do"]>([
+  "acknowledge",
+  "unacknowledge",
+  "assign",
+  "comment",
+  "judge",
+  "merge",
+  "unmerge",
+  "reopen",
+  "close",
+  "mute",
+  "unmute",
+]);
+
+export function isDeed({ what }: Pick<AuditRow, "what">): boolean {
+  return WORDS.has(what);
+}
+
+/** As the row's detail. */
+export function detailOf(deed: Deed | MuteDeed): string {
+  switch (deed.do) {
+    case "assign":
+      return deed.to ?? "";
+    case "comment":
+      return deed.text;
+    case "judge":
+      return JSON.stringify(deed.judgement);
+    case "merge":
+      return deed.into;
+    case "reopen":
+      return deed.why;
+    case "mute":
+      return JSON.stringify(deed.mute);
+    case "unmute":
+      return deed.id;
+    case "acknowledge":
+    case "unacknowledge":
+    case "unmerge":
+    case "close":
+      return "";
+  }
+}
+
+export function untouched(incident: string): Handling {
+  return {
+    incident,
+    acknowledged: null,
+    assignee: null,
+    mergedInto: null,
+    reopened: null,
+    comments: [],
+    judgement: null,
+  };
+}
+
+/** Of one incident, oldest first. */
+const MOST_COMMENTS = 500;
+
+export function after(handling: Handling, { what, who, atMs, detail }: AuditRow): Handling {
+  const deed = { who, atMs };
+  switch (what) {
+    case "acknowledge":
+      // Who was first stays: two people press at once.
+      return { ...handling, acknowledged: handling.acknowledged ?? deed };
+    case "unacknowledge":
+      return { ...handling, acknowledged: null };
+    case "assign":
+      return { ...handling, assignee: detail === "" ? null : detail };
+    case "comment":
+      return {
+        ...handling,
+        comments: [...handling.comments, { ...deed, text: detail }].slice(-MOST_COMMENTS),
+      };
+    case "judge": {
+      const judgement = judgementOf(detail);
+      return judgement === null ? handling : { ...handling, judgement: { ...deed, ...judgement } };
+    }
+    case "merge":
+      return { ...handling, mergedInto: detail };
+    case "unmerge":
+      return { ...handling, mergedInto: null };
+    case "reopen":
+      return { ...handling, reopened: { ...deed, why: detail } };
+    case "close":
+      return { ...handling, reopened: null };
+    default:
+      return handling;
+  }
+}
+
+/** Of the whole trail, oldest row first; by incident. */
+export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
+  const handlings = new Map<string, Handling>();
+  for (const row of rows)
+    if (isDeed(row) && row.incident !== "")
+      handlings.set(
+        row.incident,
+        after(handlings.get(row.incident) ?? untouched(row.incident), row),
+      );
+  return handlings;
+}
+
+/** null for what an older or newer service wrote in another way. */
+function judgementOf(detail: string): Judgement | null {
+  const { isRight, machine, cause, said } = objectOf(detail);
+  const then = (said ?? {}) as Partial<SaidThen>;
+  if (typeof isRight !== "boolean" || typeof then.confidence !== "number") return null;
+  return {
+    isRight,
+    machine: textOf(machine),
+    cause: causeOf(cause),
+    said: {
+      job: then.job ?? "",
+      openedMs: then.openedMs ?? 0,
+      kind: then.kind ?? "undetermined",
+      cause: causeOf(then.cause),
+      confidence: then.confidence,
+      stated: then.stated ?? then.confidence,
+      machines: textsOf(then.machines),
+      records: textsOf(then.records),
+    },
+  };
+}
+
+/** null for what an older or newer service wrote in another way. */
+export function muteOf({ detail, who }: Pick<AuditRow, "detail" | "who">): Mute | null {
+  const { id, fromMs, untilMs, kind, job, machine, cause, why } = objectOf(detail);
+  if (typeof id !== "string" || typeof fromMs !== "number" || typeof untilMs !== "number")
+    return null;
+  return {
+    id,
+    kind: kind === "maintenance" ? kind : "mute",
+    job: textOf(job),
+    machine: textOf(machine),
+    cause: textOf(cause),
+    fromMs,
+    untilMs,
+    who,
+    why: textOf(why) ?? "",
+  };
+}
+
+/** Empty where it is none. */
+function objectOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function causeOf(value: unknown): Cause | null {
+  return CAUSES.find((cause) => cause === value) ?? null;
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+}

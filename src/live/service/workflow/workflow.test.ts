@@ -1,0 +1,198 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { testIncident } from "../../../../test/support/live/incident.ts";
+import type { AuditRow } from "../../../history/history.ts";
+import type { Handling } from "../../../model/handling.ts";
+import type { Incident } from "../../../model/incident.ts";
+import { Workflow } from "./workflow.ts";
+
+const MINUTE_MS = 60_000;
+const OPEN = testIncident();
+const OVER = testIncident({ id: "llama.r1.slow.i9", state: "resolved", resolvedMs: 1 });
+
+let rows: AuditRow[];
+let nowMs: number;
+let told: { incident: string | null; handling: Handling | null }[];
+let isAway: boolean;
+
+beforeEach(() => {
+  rows = [];
+  nowMs = 1_700_000_000_000;
+  told = [];
+  isAway = false;
+});
+
+/** Another process on the same trail, as after a restart or beside this one. */
+function service(incidents: readonly Incident[] = [OPEN, OVER]): Workflow {
+  let ids = 0;
+  const prefix = `s${told.length}-${rows.length}-`;
+  return new Workflow({
+    nowMs: () => nowMs,
+    newId: () => `${prefix}${ids++}`,
+    history: {
+      audit: async ({ incident, most = 1000 }) =>
+        rows
+          .filter((row) => incident === undefined || row.incident === incident)
+          .sort((a, b) => b.atMs - a.atMs || (a.id < b.id ? 1 : -1))
+          .slice(0, most),
+      putAudit: async (row) => {
+        if (isAway) throw new Error("away");
+        rows.push(row);
+      },
+    },
+    incident: async (id) => incidents.find((one) => one.id === id) ?? null,
+    changed: (incident, handling) => told.push({ incident: incident?.id ?? null, handling }),
+  });
+}
+
+describe("what people do about an incident", () => {
+  it("is kept in the order in which it was done, and is the same after a restart", async () => {
+    const first = service();
+    await first.handle(OPEN.id, { do: "acknowledge" }, "ada");
+    await first.handle(OPEN.id, { do: "acknowledge" }, "grace");
+    await first.handle(OPEN.id, { do: "assign", to: "linus" }, "grace");
+    await first.handle(OPEN.id, { do: "assign", to: null }, "grace");
+    await first.handle(OPEN.id, { do: "assign", to: "grace" }, "ada");
+    await first.handle(OPEN.id, { do: "comment", text: "one\n**two**" }, "ada");
+    const done = await first.handle(
+      OPEN.id,
+      { do: "judge", isRight: false, machine: "node7", cause: "network-slow" },
+      "ada",
+    );
+    // Who was first knows of it: the second is not in the way.
+    expect(done.acknowledged?.who).toBe("ada");
+    expect(done.assignee).toBe("grace");
+    expect(done.comments.map(({ text }) => text)).toEqual(["one\n**two**"]);
+    expect(done.judgement).toMatchObject({
+      isRight: false,
+      machine: "node7",
+      said: { confidence: OPEN.verdict!.confidence, machines: OPEN.machines },
+    });
+    const second = service();
+    await second.refresh();
+    expect(await second.handling(OPEN.id)).toEqual(done);
+    expect(rows.map(({ what, who }) => `${who} ${what}`)).toEqual([
+      "ada acknowledge",
+      "grace acknowledge",
+      "grace assign",
+      "grace assign",
+      "ada assign",
+      "ada comment",
+      "ada judge",
+    ]);
+  });
+
+  it("of another service is seen at the next look, and told", async () => {
+    const here = service();
+    await here.handle(OPEN.id, { do: "comment", text: "here" }, "ada");
+    const there = service();
+    await there.refresh();
+    nowMs += 1000;
+    await there.handle(OPEN.id, { do: "acknowledge" }, "grace");
+    told = [];
+    await here.refresh();
+    expect(told).toHaveLength(1);
+    expect((await here.handling(OPEN.id)).acknowledged?.who).toBe("grace");
+    expect(await here.handling(OPEN.id)).toEqual(await there.handling(OPEN.id));
+    told = [];
+    await here.refresh();
+    expect(told).toEqual([]);
+  });
+
+  it("is not done where it cannot be written down", async () => {
+    const workflow = service();
+    isAway = true;
+    await expect(workflow.handle(OPEN.id, { do: "acknowledge" }, "ada")).rejects.toMatchObject({
+      status: 503,
+    });
+    expect((await workflow.handling(OPEN.id)).acknowledged).toBeNull();
+    expect(workflow.hush(OPEN)).toBeNull();
+  });
+
+  it("is refused where it makes no sense", async () => {
+    const workflow = service();
+    const refused = (id: string, asked: Parameters<Workflow["handle"]>[1]) =>
+      workflow.handle(id, asked, "ada").then(
+        () => 200,
+        (error: { status: number }) => error.status,
+      );
+    expect(await refused("nobody", { do: "acknowledge" })).toBe(404);
+    expect(await refused(OPEN.id, { do: "reopen", why: "still slow" })).toBe(409);
+    expect(await refused(OVER.id, { do: "close" })).toBe(409);
+    expect(await refused(OPEN.id, { do: "merge", into: "nobody" })).toBe(404);
+    expect(await refused(OPEN.id, { do: "merge", into: OPEN.id })).toBe(409);
+    expect(await refused(OPEN.id, { do: "merge", into: OVER.id })).toBe(200);
+    expect(await refused(OVER.id, { do: "merge", into: OPEN.id })).toBe(409);
+    expect(rows).toHaveLength(1);
+  });
+
+  it("can take a resolved incident up again, and close it", async () => {
+    const workflow = service();
+    const again = await workflow.handle(OVER.id, { do: "reopen", why: "still slow" }, "ada");
+    expect(again.reopened).toMatchObject({ who: "ada", why: "still slow" });
+    expect((await workflow.handle(OVER.id, { do: "close" }, "ada")).reopened).toBeNull();
+  });
+
+  it("that was written in another way is left out", async () => {
+    const strange = { id: "x", atMs: 1, who: "ada", action: "", incident: OPEN.id };
+    rows.push({ ...strange, what: "judge", detail: "{" });
+    rows.push({ ...strange, id: "y", what: "mute", detail: '"no"', incident: "" });
+    const workflow = service();
+    await workflow.refresh();
+    expect((await workflow.handling(OPEN.id)).judgement).toBeNull();
+    expect(workflow.mutes()).toEqual([]);
+  });
+});
+
+describe("mutes", () => {
+  const hour = { kind: "mute", job: null, machine: null, cause: null, why: "known" } as const;
+
+  it("hold back alerts of what they name, until they are over", async () => {
+    const workflow = service();
+    const [machine] = OPEN.machines;
+    const untilMs = nowMs + MINUTE_MS;
+    await workflow.mute(
+      { ...hour, machine: `${machine!.slice(0, 3)}*`, fromMs: nowMs, untilMs },
+      "ada",
+    );
+    expect(workflow.hush(OPEN)).toEqual({ how: "muted", who: "ada", why: "known" });
+    expect(workflow.hush(testIncident({ machines: ["other"] }))).toBeNull();
+    nowMs = untilMs;
+    expect(workflow.hush(OPEN)).toBeNull();
+    expect(workflow.mutes()).toEqual([]);
+  });
+
+  it("need all that they name, and wait for their beginning", async () => {
+    const workflow = service();
+    const fromMs = nowMs + MINUTE_MS;
+    const window = { ...hour, kind: "maintenance", fromMs, untilMs: fromMs + MINUTE_MS } as const;
+    await workflow.mute({ ...window, job: OPEN.job, cause: "storage" }, "ada");
+    const { id } = await workflow.mute({ ...window, job: OPEN.job }, "ada");
+    expect(workflow.hush(OPEN)).toBeNull();
+    nowMs = fromMs;
+    expect(workflow.hush(OPEN)?.how).toBe("muted");
+    await workflow.unmute(id, "grace");
+    expect(workflow.hush(OPEN)).toBeNull();
+    await expect(workflow.unmute(id, "grace")).rejects.toMatchObject({ status: 404 });
+    const later = service();
+    await later.refresh();
+    expect(later.mutes()).toHaveLength(1);
+  });
+
+  it("without an object or an end are refused", async () => {
+    const workflow = service();
+    const at = { fromMs: nowMs, untilMs: nowMs + MINUTE_MS };
+    await expect(workflow.mute({ ...hour, ...at }, "ada")).rejects.toMatchObject({ status: 400 });
+    for (const untilMs of [nowMs, nowMs + 91 * 86_400_000])
+      await expect(
+        workflow.mute({ ...hour, job: "*", fromMs: nowMs, untilMs }, "ada"),
+      ).rejects.toMatchObject({ status: 400 });
+  });
+
+  it("are weaker than nothing: an acknowledged incident is said, a merged one is not", async () => {
+    const workflow = service();
+    await workflow.handle(OPEN.id, { do: "acknowledge" }, "ada");
+    expect(workflow.hush(OPEN)?.how).toBe("acknowledged");
+    await workflow.handle(OPEN.id, { do: "merge", into: OVER.id }, "ada");
+    expect(workflow.hush(OPEN)?.how).toBe("muted");
+  });
+});

@@ -1,0 +1,210 @@
+/** Who looks after which incident, and what is muted: read from the audit trail, kept in memory, written there first. */
+import type { AuditRow, History } from "../../../history/history.ts";
+import { type Handling, type Mute, saidThen } from "../../../model/handling.ts";
+import type { Incident } from "../../../model/incident.ts";
+import { fits } from "../../../base/patterns.ts";
+import type { Hush } from "../alerts/types.ts";
+import { Refusal } from "../view.ts";
+import {
+  after,
+  type Asked,
+  type AskedMute,
+  type Deed,
+  detailOf,
+  isDeed,
+  type MuteDeed,
+  muteOf,
+  untouched,
+} from "./deeds.ts";
+
+export interface WorkflowOptions {
+  readonly history: Pick<History, "audit" | "putAudit">;
+  nowMs(this: void): number;
+  newId(this: void): string;
+  /** As it is now; null where nobody knows it. */
+  incident(this: void, id: string): Promise<Incident | null>;
+  /** What people see and hear of the incident may change; null: of all. */
+  changed(this: void, incident: Incident | null, handling: Handling | null): void;
+}
+
+/** Rows that are read at the start; what is older is read where somebody looks at its incident. */
+const MOST_ROWS = 10_000;
+/** Rows that are looked at for what other services wrote. */
+const LATEST_ROWS = 200;
+const MOST_MUTES = 500;
+const MOST_MUTE_MS = 90 * 86_400_000;
+const MOST_MERGES = 32;
+
+export class Workflow {
+  readonly #options: WorkflowOptions;
+  readonly #handlings = new Map<string, Handling>();
+  readonly #mutes = new Map<string, Mute>();
+  readonly #seen = new Set<string>();
+  /** Whether rows were left unread at the start. */
+  #hasOlder = true;
+  #lastMs = 0;
+
+  constructor(options: WorkflowOptions) {
+    this.#options = options;
+  }
+
+  /** Takes in what was written since; a store that is away is asked again later. */
+  async refresh(): Promise<void> {
+    const isFirst = this.#seen.size === 0;
+    const most = isFirst ? MOST_ROWS : LATEST_ROWS;
+    const rows = await this.#options.history.audit({ most });
+    if (isFirst) this.#hasOlder = rows.length >= most;
+    const news = rows.filter((row) => isDeed(row) && !this.#seen.has(row.id)).reverse();
+    for (const row of news) this.#take(row);
+    if (isFirst) return;
+    for (const id of new Set(news.map(({ incident }) => incident))) {
+      // In the order of the trail, which may not be the one in which rows were seen here.
+      if (id !== "") this.#handlings.set(id, await this.#read(id));
+      await this.#tell(id);
+    }
+  }
+
+  /** Incidents that somebody has touched, of those that were read. */
+  get handlings(): ReadonlyMap<string, Handling> {
+    return this.#handlings;
+  }
+
+  async handling(id: string): Promise<Handling> {
+    const known = this.#handlings.get(id);
+    return known ?? (this.#hasOlder ? await this.#read(id) : untouched(id));
+  }
+
+  /** Those that are not over, the next to end first. */
+  mutes(): readonly Mute[] {
+    const nowMs = this.#options.nowMs();
+    for (const { id, untilMs } of this.#mutes.values())
+      if (untilMs <= nowMs) this.#mutes.delete(id);
+    return [...this.#mutes.values()].sort((a, b) => a.untilMs - b.untilMs);
+  }
+
+  /** Why nobody is to be alerted of it now; null: nothing speaks against it. */
+  hush(incident: Incident): Hush | null {
+    const nowMs = this.#options.nowMs();
+    const muted = this.mutes().find((mute) => mute.fromMs <= nowMs && covers(mute, incident));
+    if (muted) return { how: "muted", who: muted.who, why: muted.why };
+    const { mergedInto = null, acknowledged = null } = this.#handlings.get(incident.id) ?? {};
+    if (mergedInto !== null) return { how: "muted", who: "", why: `the same as ${mergedInto}` };
+    return acknowledged && { how: "acknowledged", who: acknowledged.who, why: "" };
+  }
+
+  async handle(id: string, asked: Asked, who: string): Promise<Handling> {
+    const incident = await this.#options.incident(id);
+    if (!incident) throw new Refusal(404, "there is no such incident");
+    const deed = await this.#deedOf(incident, asked);
+    const before = await this.handling(id);
+    if (asked.do === "reopen" && incident.state !== "resolved")
+      throw new Refusal(409, "the incident is open");
+    if (asked.do === "close" && before.reopened === null)
+      throw new Refusal(409, "nobody has reopened the incident");
+    this.#handlings.set(id, before);
+    const row = await this.#write(id, deed, who);
+    this.#take(row);
+    await this.#tell(id);
+    return this.#handlings.get(id)!;
+  }
+
+  async mute(asked: AskedMute, who: string): Promise<Mute> {
+    const { job, machine, cause, fromMs, untilMs } = asked;
+    if (job === null && machine === null && cause === null)
+      throw new Refusal(400, "a mute names a job, a machine or a cause");
+    const nowMs = this.#options.nowMs();
+    if (untilMs <= Math.max(nowMs, fromMs) || untilMs - nowMs > MOST_MUTE_MS)
+      throw new Refusal(400, "a mute ends after it begins, and within 90 days");
+    if (this.mutes().length >= MOST_MUTES)
+      throw new Refusal(409, `there are ${MOST_MUTES} mutes already`);
+    const mute = { ...asked, id: this.#options.newId() };
+    this.#take(await this.#write("", { do: "mute", mute }, who));
+    this.#options.changed(null, null);
+    return { ...mute, who };
+  }
+
+  async unmute(id: string, who: string): Promise<readonly Mute[]> {
+    if (!this.mutes().some((mute) => mute.id === id))
+      throw new Refusal(404, "there is no such mute, or it is over");
+    this.#take(await this.#write("", { do: "unmute", id }, who));
+    this.#options.changed(null, null);
+    return this.mutes();
+  }
+
+  async #deedOf(incident: Incident, asked: Asked): Promise<Deed> {
+    if (asked.do === "judge") {
+      const { isRight, machine, cause } = asked;
+      if (incident.verdict === null)
+        throw new Refusal(409, "the incident has no verdict that could be right or wrong");
+      return { do: "judge", judgement: { isRight, machine, cause, said: saidThen(incident) } };
+    }
+    if (asked.do === "merge") await this.#checkMerge(incident.id, asked.into);
+    return asked;
+  }
+
+  /** A chain of merges must end. */
+  async #checkMerge(id: string, into: string): Promise<void> {
+    let at: string | null = into;
+    for (let steps = 0; at !== null; steps++) {
+      if (at === id || steps > MOST_MERGES)
+        throw new Refusal(409, "an incident cannot be merged into itself");
+      if (steps === 0 && (await this.#options.incident(at)) === null)
+        throw new Refusal(404, "there is no incident to merge into");
+      at = (await this.handling(at)).mergedInto;
+    }
+  }
+
+  async #write(incident: string, deed: Deed | MuteDeed, who: string): Promise<AuditRow> {
+    const { history, nowMs, newId } = this.#options;
+    // Rows of one moment would be read back in any order.
+    this.#lastMs = Math.max(nowMs(), this.#lastMs + 1);
+    const row: AuditRow = {
+      id: newId(),
+      atMs: this.#lastMs,
+      who,
+      what: deed.do,
+      incident,
+      action: "",
+      detail: detailOf(deed),
+    };
+    try {
+      await history.putAudit(row);
+    } catch {
+      throw new Refusal(503, "it cannot be written down at the moment, so it was not done");
+    }
+    return row;
+  }
+
+  #take(row: AuditRow): void {
+    this.#seen.add(row.id);
+    this.#lastMs = Math.max(this.#lastMs, row.atMs);
+    const mute = row.what === "mute" ? muteOf(row) : null;
+    if (mute !== null) this.#mutes.set(mute.id, mute);
+    else if (row.what === "unmute") this.#mutes.delete(row.detail);
+    else {
+      const known = this.#handlings.get(row.incident) ?? untouched(row.incident);
+      this.#handlings.set(row.incident, after(known, row));
+    }
+  }
+
+  async #read(id: string): Promise<Handling> {
+    const rows = await this.#options.history.audit({ incident: id, most: MOST_ROWS });
+    return rows.filter(isDeed).reverse().reduce(after, untouched(id));
+  }
+
+  async #tell(id: string): Promise<void> {
+    const { incident, changed } = this.#options;
+    if (id === "") changed(null, null);
+    else changed(await incident(id).catch(() => null), this.#handlings.get(id) ?? null);
+  }
+}
+
+/** Cause and machine of any suspect will do: who mutes a machine does not want to hear of it. */
+function covers({ job, machine, cause }: Mute, incident: Incident): boolean {
+  const causes = incident.verdict?.suspects.map((suspect): string => suspect.cause) ?? [];
+  return (
+    (job === null || fits(incident.job, job)) &&
+    (machine === null || incident.machines.some((one) => fits(one, machine))) &&
+    (cause === null || causes.some((one) => fits(one, cause)))
+  );
+}

@@ -1,0 +1,369 @@
+/** `faultline doctor` on set-ups that work, that are bare, and that are broken in one way each. */
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { UserError } from "../src/base/errors.ts";
+import { machineName } from "../src/cli/agent-live.ts";
+import { HEADER } from "../src/ingest/probe-ring/layout.ts";
+import { TestRing } from "./support/live/ring.ts";
+import { faultlineIn } from "./support/cli.ts";
+import { PlayedMachine } from "./support/played-machine.ts";
+
+let machine: PlayedMachine;
+beforeEach(() => (machine = new PlayedMachine()));
+afterEach(() => machine.close());
+
+/** As the probes write them. */
+function ring(rank: number, writer: "native" | "python" = "python"): TestRing {
+  return new TestRing({ folder: machine.rings, rank, pid: 100 + rank, startTicks: 4242, writer });
+}
+
+function library(name: string, change: (bytes: Buffer) => void = () => undefined): string {
+  const bytes = Buffer.alloc(256);
+  bytes.write("\x7fELF\x02", 0, "latin1");
+  bytes.writeUInt16LE(process.arch === "arm64" ? 183 : 62, 18);
+  bytes.write("ncclProfiler_v5", 128, "latin1");
+  change(bytes);
+  const path = join(machine.folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+describe("a machine where all is well", () => {
+  it("has nothing that is broken or to be warned of", async () => {
+    machine.rank(0, { NCCL_PROFILER_PLUGIN: library("libfaultline.so") });
+    for (const writer of ["native", "python"] as const) ring(0, writer);
+    // A loader worker inherits all of it, and writes nothing.
+    machine.process(500, "pt_data_worker", { RANK: "0", WORLD_SIZE: "8" }, ["python"], 100);
+    machine.process(600, "node", {}, [
+      "node",
+      "/opt/faultline/dist/cli/main.js",
+      "agent",
+      "--server",
+      "ws://x:1",
+    ]);
+    const agent = { agent: machineName(undefined), machine: "m", version: "0.0.0-source" };
+    const server = await machine.service(
+      { version: "0.0.0-source" },
+      { agents: [200, { agents: [{ ...agent, clockOffsetMs: 0 }] }] },
+    );
+    const { lines, status } = await machine.examine({ server });
+    expect(lines.filter(({ state }) => state === "broken")).toEqual([]);
+    expect(lines.filter(({ state }) => state === "warning")).toEqual([]);
+    expect(lines.filter(({ state }) => state === "ok").map(({ check }) => check)).toEqual(
+      expect.arrayContaining([
+        "versions",
+        "probe",
+        "plug-in",
+        "agent",
+        "rings",
+        "service",
+        "store",
+        "clocks",
+        "disk",
+        "permissions",
+      ]),
+    );
+    expect(status).toBe(0);
+  });
+
+  it("that is bare has nothing that is broken: what is not set up is said", async () => {
+    rmSync(machine.data, { recursive: true });
+    rmSync(machine.rings, { recursive: true });
+    const { lines, text, status } = await machine.examine();
+    expect([...new Set(lines.map(({ state }) => state))].sort()).toEqual(["none", "ok"]);
+    expect(text.trim().split("\n")).toHaveLength(lines.length);
+    expect(status).toBe(0);
+  });
+});
+
+interface Case {
+  readonly state: "broken" | "warning";
+  readonly check: string;
+  readonly says: RegExp;
+  readonly fix: RegExp;
+  /** Flags for the doctor. */
+  play(): Promise<object> | object;
+}
+
+const CASES: Record<string, Case> = {
+  "the probe's package is not installed": {
+    state: "broken",
+    check: "probe",
+    says: /FAULTLINE_PROBE=1 is set in rank 3 \(process 103\), and no ring is written/,
+    fix: /^python -m faultline_probe/,
+    play: () => {
+      machine.rank(3);
+      return {};
+    },
+  },
+  "a job runs without the probe": {
+    state: "warning",
+    check: "probe",
+    says: /rank 2 \(process 102\) runs without the probe/,
+    fix: /^export FAULTLINE_PROBE=1/,
+    play: () => {
+      machine.rank(2, { FAULTLINE_PROBE: "" });
+      return {};
+    },
+  },
+  "the plug-in is not where the job looks": {
+    state: "broken",
+    check: "plug-in",
+    says: /NCCL cannot load NCCL_PROFILER_PLUGIN=\/opt\/gone\.so in rank 0 .*: there is no such file/,
+    fix: /--library\)$/,
+    play: () => {
+      machine.rank(0, { NCCL_PROFILER_PLUGIN: "/opt/gone.so" });
+      ring(0);
+      return {};
+    },
+  },
+  "the plug-in is of another processor": {
+    state: "broken",
+    check: "plug-in",
+    says: /it is built for another processor/,
+    fix: /--library\)$/,
+    play: () => {
+      machine.rank(0, {
+        NCCL_PROFILER_PLUGIN: library("other.so", (bytes) => bytes.writeUInt16LE(21, 18)),
+      });
+      ring(0);
+      return {};
+    },
+  },
+  "others may write to the ring folder": {
+    state: "broken",
+    check: "rings",
+    says: /others may write to .*faultline-7, so probes refuse it/,
+    fix: /^chmod 700 '/,
+    play: () => {
+      chmodSync(machine.rings, 0o777);
+      return {};
+    },
+  },
+  "rings are of another version": {
+    state: "broken",
+    check: "rings",
+    says: /1 ring cannot be read: .*is a ring of version 2, and this faultline reads 1/,
+    fix: /^faultline --version/,
+    play: () => {
+      machine.rank(0);
+      const one = ring(0);
+      one.bytes.writeUInt32LE(2, HEADER.version);
+      writeFileSync(one.path, one.bytes);
+      return {};
+    },
+  },
+  "a ring stands still": {
+    state: "warning",
+    check: "rings",
+    says: /1 ring of live processes stands still: rank 4 \(process 104\) for \d+ s/,
+    fix: /^faultline agent rings/,
+    play: () => {
+      machine.rank(4);
+      const one = ring(4);
+      one.bytes.writeBigUInt64LE(1n, HEADER.heartbeatNs);
+      writeFileSync(one.path, one.bytes);
+      return {};
+    },
+  },
+  "the agent cannot reach the service": {
+    state: "broken",
+    check: "agent",
+    says: /the agent runs \(process 600\), and the service does not hear/,
+    fix: /^journalctl -u faultline-agent/,
+    play: async () => {
+      machine.process(600, "node", {}, ["node", "faultline", "agent", "run", "--token-file", "x"]);
+      return { server: await machine.service() };
+    },
+  },
+  "the service is not there": {
+    state: "broken",
+    check: "service",
+    says: /http:\/\/127\.0\.0\.1:1 does not answer: .*ECONNREFUSED/,
+    fix: /^faultline serve/,
+    play: () => ({ server: "ws://127.0.0.1:1" }),
+  },
+  "the token is wrong": {
+    state: "broken",
+    check: "service",
+    says: /wants a token, and there is none/,
+    fix: /--token-file FILE/,
+    play: async () => ({
+      server: await machine.service({}, { agents: [401, { error: "a token is needed" }] }),
+    }),
+  },
+  "something else listens there": {
+    state: "broken",
+    check: "service",
+    says: /answers 200: it is something else than faultline serve/,
+    fix: /^give --server/,
+    play: async () => ({ server: await machine.serve({ "/healthz": [200, "OK"] }) }),
+  },
+  "the store does not answer": {
+    state: "broken",
+    check: "store",
+    says: /the history cannot be reached/,
+    fix: /ping/,
+    play: async () => ({
+      server: await machine.service(
+        { error: "the history cannot be reached; see the service's log", store: "away" },
+        { status: 503 },
+      ),
+    }),
+  },
+  "the service has lost its broker": {
+    state: "broken",
+    check: "broker",
+    says: /the service cannot reach its broker/,
+    fix: /nats/,
+    play: async () => ({ server: await machine.service({ broker: "away" }) }),
+  },
+  "no broker answers": {
+    state: "broken",
+    check: "broker",
+    says: /no broker answers: 127\.0\.0\.1:1 \(ECONNREFUSED\)/,
+    fix: /^systemctl status nats/,
+    play: () => ({ server: "nats://127.0.0.1:1" }),
+  },
+  "clocks are apart": {
+    state: "warning",
+    check: "clocks",
+    says: /the service is 90 s ahead, node3 is 60 s ahead of this machine/,
+    fix: /^sudo chronyc makestep/,
+    play: async () => ({
+      server: await machine.service(
+        { nowMs: Date.now() + 90_000 },
+        {
+          agents: [
+            200,
+            {
+              agents: [{ agent: "node3", machine: "node3", version: "0", clockOffsetMs: -30_000 }],
+            },
+          ],
+        },
+      ),
+    }),
+  },
+  "versions are apart": {
+    state: "warning",
+    check: "versions",
+    says: /the service is version 9\.9\.9, this program is/,
+    fix: /faultline@9\.9\.9/,
+    play: async () => ({ server: await machine.service({ version: "9.9.9" }) }),
+  },
+  "Prometheus does not answer": {
+    state: "broken",
+    check: "prometheus",
+    says: /http:\/\/127\.0\.0\.1:1 does not answer/,
+    fix: /^curl/,
+    play: () => ({ prometheus: "http://127.0.0.1:1" }),
+  },
+  "Prometheus scrapes no machine": {
+    state: "broken",
+    check: "prometheus",
+    says: /answers, and has no metric of machines under job="dcgm"/,
+    fix: /^curl -sG .*match\[\]=\{job="dcgm"\}/,
+    play: async () => ({
+      prometheus: await machine.serve({
+        "/api/v1/status/buildinfo": [200, { status: "success", data: { version: "2.42.0" } }],
+        "/api/v1/label/__name__/values": [200, { status: "success", data: ["up"] }],
+      }),
+      match: 'job="dcgm"',
+    }),
+  },
+  "the configuration of the service has a wrong key": {
+    state: "broken",
+    check: "configuration",
+    says: /serve\.json: .*prot/,
+    fix: /serve\.md/,
+    play: () => {
+      const config = join(machine.folder, "serve.json");
+      writeFileSync(config, '{"prot": 7077}');
+      return { config };
+    },
+  },
+  "the user's own settings are not JSON": {
+    state: "broken",
+    check: "configuration",
+    says: /config\.json is not JSON/,
+    fix: /docs\/commands\.md/,
+    play: () => {
+      machine.settingsFault = new UserError(
+        "/home/a/config.json is not JSON: x",
+        "see docs/commands.md",
+        2,
+      );
+      return {};
+    },
+  },
+  "the kernel's log may not be read": {
+    state: "warning",
+    check: "permissions",
+    says: /the kernel's log cannot be read, so Xid and PCIe errors are not seen/,
+    fix: /dmesg_restrict/,
+    play: () => {
+      rmSync(machine.kernelLog);
+      return {};
+    },
+  },
+  "processes of others are hidden": {
+    state: "warning",
+    check: "permissions",
+    says: /\/proc hides processes of other users/,
+    fix: /hidepid=0/,
+    play: () => {
+      rmSync(join(machine.proc, "1"), { recursive: true });
+      return {};
+    },
+  },
+};
+
+describe("a set-up that is broken in one way", () => {
+  it.each(Object.keys(CASES))("%s: one line names it, and what to do", async (name) => {
+    const { state, check, says, fix, play } = CASES[name]!;
+    const { lines, text, status } = await machine.examine(await play());
+    const line = lines.find((one) => one.check === check)!;
+    expect(line).toEqual({
+      check,
+      state,
+      says: expect.stringMatching(says) as string,
+      fix: expect.stringMatching(fix) as string,
+    });
+    expect(text.split("\n").filter((one) => says.test(one))).toHaveLength(1);
+    if (state === "broken") expect(status).toBe(10);
+    // Nobody is accused of what is not there: the store of a service that is not well, at most.
+    const others = lines.filter((one) => one !== line && one.state === "broken");
+    expect(
+      others.map((one) => one.check).filter((one) => !["service", "store"].includes(one)),
+    ).toEqual(name === "rings are of another version" ? ["probe"] : []);
+  });
+});
+
+describe("the command", () => {
+  it("takes the address from the agent's settings, and its own options over them", async () => {
+    const folder = join(machine.folder, "config", "faultline");
+    mkdirSync(folder, { recursive: true });
+    const url = await machine.service();
+    writeFileSync(join(folder, "config.json"), JSON.stringify({ "agent run": { server: url } }));
+    const env = { XDG_CONFIG_HOME: join(machine.folder, "config"), FAULTLINE_DIR: machine.rings };
+    const set = await faultlineIn({ env }, "doctor", "--json");
+    const { schema, checks } = JSON.parse(set.stdout) as {
+      schema: string;
+      checks: { check: string; state: string; says: string }[];
+    };
+    expect(schema).toBe("faultline.doctor/1");
+    const of = (check: string) => checks.find((one) => one.check === check);
+    expect(of("service")).toMatchObject({
+      state: "ok",
+      says: expect.stringContaining(url) as string,
+    });
+    expect(of("configuration")).toMatchObject({ state: "ok" });
+    const other = await faultlineIn({ env }, "doctor", "--server", "http://127.0.0.1:1", "--quiet");
+    expect(other.stdout).toMatch(/^broken +service +http:\/\/127\.0\.0\.1:1 does not answer/m);
+    writeFileSync(join(folder, "config.json"), "{");
+    const broken = await faultlineIn({ env }, "doctor", "--quiet", "--exit-code");
+    expect(broken.stdout).toMatch(/^broken +configuration +.*config\.json is not JSON/m);
+    expect(broken.status).toBe(10);
+  });
+});
