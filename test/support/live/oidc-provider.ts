@@ -40,7 +40,7 @@ const keysOf = (alg: "RS256" | "ES256", which: string): ReturnType<typeof pair> 
 };
 
 export async function startOidcProvider(
-  alg: "RS256" | "ES256" = "RS256",
+  alg: "RS256" | "ES256" = "ES256",
   port = 0,
 ): Promise<OidcProvider> {
   const { privateKey, publicKey } = keysOf(alg, "published");
