@@ -103,7 +103,9 @@ describe("faultline plan", () => {
     expect(plan.steps[0]!.afterIterations).toBe(1);
     expect(plan.steps[1]!.exclude).toEqual(["node003"]);
     expect(plan.bound).toBeLessThan(2.01);
-    expect(readFileSync(join(folder, "out", "report.html"), "utf8")).toContain("rebalance-microbatches");
+    expect(readFileSync(join(folder, "out", "report.html"), "utf8")).toContain(
+      "rebalance-microbatches",
+    );
     expect(existsSync(join(folder, "out", "verdict.json"))).toBe(true);
     const dear = (await asked(...words, "--overhead", "S4=1s")) as {
       steps: { strategy: string }[];
