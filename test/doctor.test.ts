@@ -321,9 +321,10 @@ const CASES: Record<string, Case> = {
 
 describe("a set-up that is broken in one way", () => {
   it.each(Object.keys(CASES))("%s: one line names it, and what to do", async (name) => {
-    const { state, check, says, fix, play } = CASES[name]!;
-    const { lines, text, status } = await machine.examine(await play());
-    const line = lines.find((one) => one.check === check)!;
+    const one = CASES[name]!;
+    const { state, check, says, fix } = one;
+    const { lines, text, status } = await machine.examine(await one.play());
+    const line = lines.find((found) => found.check === check)!;
     expect(line).toEqual({
       check,
       state,
@@ -333,7 +334,7 @@ describe("a set-up that is broken in one way", () => {
     expect(text.split("\n").filter((one) => says.test(one))).toHaveLength(1);
     if (state === "broken") expect(status).toBe(10);
     // Nobody is accused of what is not there: the store of a service that is not well, at most.
-    const others = lines.filter((one) => one !== line && one.state === "broken");
+    const others = lines.filter((other) => other !== line && other.state === "broken");
     expect(
       others.map((one) => one.check).filter((one) => !["service", "store"].includes(one)),
     ).toEqual(name === "rings are of another version" ? ["probe"] : []);

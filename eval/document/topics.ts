@@ -116,6 +116,7 @@ export const TOPICS = {
       seeds: "none",
     },
   ],
+  site: [{ script: "site-month.ts", title: "A rehearsed month with feedback", quick: QUICK }],
   traces: [{ script: "traces/run.ts", title: "Why is the code slower", quick: QUICK }],
 } as const satisfies Readonly<Record<string, readonly Evaluation[]>>;
 

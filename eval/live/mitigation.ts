@@ -215,11 +215,13 @@ for (let k = 0; k < Number(values.seeds); k++) {
   const without = playAlone(spec, faults, iterations, null);
   const onlyShares = playAlone(spec, faults, iterations, best);
   const gpusOnly = faults.filter((text) => text.startsWith("gpu-slow"));
-  const bound = playAlone(spec, gpusOnly, iterations, best);
+  // Each congestion is gone after one swap, which is made in its first iteration.
+  const swaps = faults.length - gpusOnly.length;
+  const bound = playAlone(spec, gpusOnly, iterations, best) + SWAP_S * swaps;
   const treated = await play(spec, faults, iterations);
   gains.push(without / treated.seconds);
   console.log(
-    `figure 20, 64 GPUs, seed ${seed}: ${ofMinute(iterations, without)} → ${ofMinute(iterations, treated.seconds)} iterations a minute, ${gains.at(-1)!.toFixed(2)} times; one who knows all: ${(without / onlyShares).toFixed(2)} with shares alone, ${(without / bound).toFixed(2)} without congestions; ${treated.shares} new shares, ${treated.swaps} swaps, ${treated.restarts} restarts, ${treated.confirmed} slowdowns confirmed`,
+    `figure 20, 64 GPUs, seed ${seed}: ${ofMinute(iterations, without)} → ${ofMinute(iterations, treated.seconds)} iterations a minute, ${gains.at(-1)!.toFixed(2)} times; one who knows all: ${(without / onlyShares).toFixed(2)} with shares alone, ${(without / bound).toFixed(2)} with a swap for each congestion; ${treated.shares} new shares, ${treated.swaps} swaps, ${treated.restarts} restarts, ${treated.confirmed} slowdowns confirmed`,
   );
 }
 

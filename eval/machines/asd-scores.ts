@@ -12,7 +12,11 @@ export interface Scores {
   readonly reported: number;
   /** Reported stretches that touch no marked one. */
   readonly falseAlarms: number;
+  readonly machineDays: number;
 }
+
+/** Samples are five minutes apart. */
+const SAMPLES_A_DAY = 288;
 
 export function scoresOf(servers: readonly Server[], spans: readonly Span[]): Scores {
   const marked = servers.flatMap(({ label }, s) => spansOf(label, s));
@@ -35,6 +39,7 @@ export function scoresOf(servers: readonly Server[], spans: readonly Span[]): Sc
     found: marked.filter((event) => spans.some((span) => touches(span, event))).length,
     reported: spans.length,
     falseAlarms: spans.filter((span) => !marked.some((event) => touches(span, event))).length,
+    machineDays: servers.reduce((sum, { label }) => sum + label.length, 0) / SAMPLES_A_DAY,
   };
 }
 
@@ -43,10 +48,11 @@ function touches(a: Span, b: Span): boolean {
 }
 
 export const SCORE_HEADS =
-  "| method | precision | recall | F1 | events found | stretches reported | false alarms | time |\n|---|---|---|---|---|---|---|---|";
+  "| method | precision | recall | F1 | events found | stretches reported | false alarms (a machine-day) | time |\n|---|---|---|---|---|---|---|---|";
 
 export function scoreRow(name: string, scores: Scores, ms: number): string {
-  const { hits, falseSamples, missedSamples, events, found, reported, falseAlarms } = scores;
+  const { hits, falseSamples, missedSamples, events, found, reported } = scores;
+  const { falseAlarms, machineDays } = scores;
   const precision = hits / (hits + falseSamples);
   const recall = hits / (hits + missedSamples);
   const f1 = (2 * hits) / (2 * hits + falseSamples + missedSamples);
@@ -56,7 +62,7 @@ export function scoreRow(name: string, scores: Scores, ms: number): string {
     share(f1),
     `${found} of ${events}`,
     String(reported),
-    String(falseAlarms),
+    `${falseAlarms} (${(falseAlarms / machineDays).toFixed(3)})`,
     `${(ms / 1000).toFixed(1)} s`,
   ];
   return `| ${name} | ${cells.join(" | ")} |`;

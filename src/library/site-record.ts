@@ -120,8 +120,8 @@ export function refuseNormal(pattern: FaultRecord, { normal }: LogStore): void {
 
 /** What L4 would call a cause. */
 export function categoryOf(cause: Cause): Category {
-  if (/^gpu-/.test(cause)) return "hardware.accelerator";
-  if (/^network-/.test(cause)) return "hardware.network";
+  if (cause.startsWith("gpu-")) return "hardware.accelerator";
+  if (cause.startsWith("network-")) return "hardware.network";
   if (/^(?:cpu-|host-|process-)/.test(cause)) return "hardware.node";
   if (/^(?:scheduler|telemetry)$/.test(cause)) return "platform";
   return CATEGORIES.find((category) => CAUSE_OF[category] === cause) ?? "user.program";

@@ -2,6 +2,10 @@
  * Counters and states that name a physical cause by themselves: what exporters call them, in which unit, what they mean, and
  * the sentence for people. The one place for it: a site's own counter is one more row. Names as of dcgm-exporter 3.3 to 4.5
  * (dcgm_fields.h), node_exporter 1.5 to 1.9 and nvml.h.
+ *
+ * Documented: what each counter counts, the bits of the clock reasons, PCIe replays (DCGM's health check: 8 a minute), NVLink CRC
+ * and replay errors (the same check: 100, and any), symbol errors (InfiniBand's bit error rate). Written from memory of those
+ * documents, not compared with them again. Judgement: every `material`, which rows decide, and the limit of retransmissions.
  */
 import type { Cause } from "./cause.ts";
 
@@ -29,7 +33,7 @@ export interface HealthCounter {
   readonly decides: boolean;
   /**
    * Of errors that sound machines count now and then: so many an hour, on one machine alone, are a fault though the job
-   * goes on. Ten times what the makers' own checks allow.
+   * goes on: ten times what the makers' own checks allow, where there is such a check (each row says which), or judgement.
    */
   readonly alarmPerHour?: number;
   /** Whether what was so from the first sample on is nature. */
@@ -202,7 +206,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 5,
     decides: false,
-    // 10 a second.
+    // Judgement: 10 a second. A lossless fabric has next to none; adaptive routing reorders packets on all machines alike.
     alarmPerHour: 36_000,
     cause: "network-slow",
     says: (part, value) => `${some(value)} packets/s are sent anew${on(part)}`,
@@ -271,7 +275,7 @@ export const HEALTH_COUNTERS: readonly HealthCounter[] = [
     harm: "high",
     material: 10,
     decides: false,
-    // DCGM's health check warns at the first; a link that trains again has some.
+    // Judgement: DCGM's health check warns at the first, but a link that trains again has some.
     alarmPerHour: 100,
     cause: "network-slow",
     says: (part, value) => `NVLink${of(part)} sent ${whole(value)} times anew`,

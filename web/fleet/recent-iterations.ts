@@ -37,7 +37,7 @@ export function watchRecent(job: string, listener: () => void): () => void {
       try {
         const view = jobs.value?.find((one) => one.job === job);
         const { durationMs } = await ask<Iterations>(
-          paths.iterations(job, 2 * MOST_RECENT, view && recentFromMs(view)),
+          paths.iterations(job, 2 * MOST_RECENT, view ? { fromMs: recentFromMs(view) } : {}),
         );
         put(job, recent.get(job)?.run ?? "", durationMs);
       } catch {

@@ -1,8 +1,9 @@
 /** How long iterations take over time, beside the healthy pace, with the episodes in which something was wrong. */
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Incident, JobView } from "../live/api.ts";
+import { type Incident, type Iterations, type JobView, paths } from "../live/api.ts";
 import { type Observable, useObservable } from "../live/observable.ts";
+import { useAsked } from "../live/use-asked.ts";
 import { links } from "../shell/route.ts";
 import { Loading, Problem } from "../shell/states.tsx";
 import { Time } from "../shell/time.tsx";
@@ -11,7 +12,14 @@ import { zone } from "../shell/zone.ts";
 import { type ChartView, moved, type Span, spanOf, zoomed } from "./chart-view.ts";
 import type { IterationState } from "./follow-iterations.ts";
 import { type IterationPlot, iterationPlot } from "./iteration-plot.ts";
-import { wantsLog } from "./iteration-points.ts";
+import {
+  inOtherRun,
+  isThinned,
+  MOST_POINTS,
+  pointsOf,
+  wantsLog,
+  withFiner,
+} from "./iteration-points.ts";
 import { msWords } from "./measures.ts";
 import { standsStill } from "./stands-still.ts";
 import { themeColors } from "./theme-colors.ts";
@@ -23,14 +31,29 @@ export function IterationChart({
   view,
   feed,
   episodes,
+  earlierRun,
 }: {
   readonly view: JobView;
   readonly feed: Observable<IterationState>;
   readonly episodes: readonly Incident[];
+  readonly earlierRun: string | null;
 }): VNode {
-  const { points, problem } = useObservable(feed);
+  const { points: coarse, problem } = useObservable(feed);
+  const [isCompared, setCompared] = useState(false);
   const [shown, setShown] = useState<ChartView>({ kind: "all" });
   const [scale, setScale] = useState<"auto" | "linear" | "log">("auto");
+  // A part that was drawn is fetched in full; what is at hand of a long run was thinned out.
+  const isPart = shown.kind === "part" && coarse !== null && isThinned(coarse);
+  const finer = useAsked<Iterations>(
+    isPart ? paths.iterations(view.job, MOST_POINTS, shown) : null,
+  ).value;
+  const points = coarse && finer ? withFiner(coarse, pointsOf(finer)) : coarse;
+  const other = useAsked<Iterations>(
+    isCompared && earlierRun !== null
+      ? paths.iterations(view.job, MOST_POINTS, { run: earlierRun })
+      : null,
+  ).value;
+  const otherRun = points && other ? inOtherRun(points, pointsOf(other)) : null;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<IterationPlot | null>(null);
   const size = useSize(host);
@@ -65,7 +88,8 @@ export function IterationChart({
   }, [size]);
   // Before the page is painted: the strip above it has the same time scale.
   useLayoutEffect(() => {
-    if (points) plot.current?.show({ points, span, baselineMs: view.baselineMs, episodes });
+    if (points)
+      plot.current?.show({ points, otherRun, span, baselineMs: view.baselineMs, episodes });
   });
 
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -89,6 +113,32 @@ export function IterationChart({
               Show all and follow
             </button>
           )}
+          {earlierRun !== null && (
+            <button
+              type="button"
+              aria-pressed={isCompared}
+              onClick={() => setCompared(!isCompared)}
+            >
+              Compare with run {earlierRun.slice(0, 40)}
+            </button>
+          )}
+          <select
+            aria-label="Time range"
+            value={shown.kind === "last" ? shown.spanMs : shown.kind}
+            onChange={({ currentTarget: { value } }) =>
+              setShown(value === "all" ? { kind: "all" } : { kind: "last", spanMs: Number(value) })
+            }
+          >
+            {!isRange(shown) && (
+              <option value={shown.kind === "last" ? shown.spanMs : "part"}>A part</option>
+            )}
+            <option value="all">All</option>
+            {RANGES.map(([spanMs, words]) => (
+              <option key={spanMs} value={spanMs}>
+                {words}
+              </option>
+            ))}
+          </select>
           <div class="segmented" role="group" aria-label="Zoom">
             <button
               type="button"
@@ -135,10 +185,33 @@ export function IterationChart({
         {problem ? <Problem error={problem} /> : null}
         <p id="chart-words" class="small soft">
           <ChartWords view={view} episodes={episodes} />
+          {otherRun !== null && earlierRun !== null && (
+            <> {otherRunWords(otherRun, earlierRun.slice(0, 40))}</>
+          )}
         </p>
       </div>
     </section>
   );
+}
+
+const RANGES: readonly (readonly [spanMs: number, words: string])[] = [
+  [15 * 60_000, "Last 15 min"],
+  [3_600_000, "Last hour"],
+  [6 * 3_600_000, "Last 6 h"],
+  [24 * 3_600_000, "Last 24 h"],
+];
+
+function isRange(view: ChartView): boolean {
+  if (view.kind !== "last") return view.kind === "all";
+  return RANGES.some(([spanMs]) => spanMs === view.spanMs);
+}
+
+function otherRunWords(otherRun: readonly (number | null)[], run: string): string {
+  const took = otherRun.filter((ms) => ms !== null).toSorted((a, b) => a - b);
+  const middle = took[took.length >> 1];
+  return middle === undefined
+    ? `Run ${run} has none of these iterations.`
+    : `Dashed: the same iterations in run ${run}, half of them in less than ${msWords(middle)}.`;
 }
 
 /** A job that stands still has no new points, yet time goes on. */

@@ -19,6 +19,8 @@ export interface PlotOptions {
 
 export interface PlotContent {
   readonly points: Points;
+  /** What the same iterations took in another run. */
+  readonly otherRun: readonly (number | null)[] | null;
   readonly span: Span;
   readonly baselineMs: number | null;
   readonly episodes: readonly Incident[];
@@ -85,7 +87,11 @@ export function iterationPlot(host: HTMLElement, options: PlotOptions): Iteratio
           values: (_, splits) => splits.map((ms) => (ms === null ? "" : axisWords(ms))),
         },
       ],
-      series: [{}, { stroke: colors.link, width: 1.5, points: { show: false }, spanGaps: true }],
+      series: [
+        {},
+        { stroke: colors.link, width: 1.5, points: { show: false }, spanGaps: true },
+        { stroke: colors.soft, width: 1, dash: [4, 3], points: { show: false }, spanGaps: true },
+      ],
       hooks: {
         drawClear: [(self) => content && drawEpisodes(self, content, colors)],
         draw: [(self) => content && drawMarks(self, content, colors)],
@@ -100,7 +106,7 @@ export function iterationPlot(host: HTMLElement, options: PlotOptions): Iteratio
         setCursor: [(self) => content && showTip(self, tip, content.points)],
       },
     },
-    [[], []],
+    [[], [], []],
     host,
   );
   plot.over.append(tip);
@@ -111,7 +117,8 @@ export function iterationPlot(host: HTMLElement, options: PlotOptions): Iteratio
     show(next) {
       content = next;
       plot.batch(() => {
-        plot.setData([next.points.endMs, next.points.durationMs], false);
+        const { endMs, durationMs } = next.points;
+        plot.setData([endMs, durationMs, [...(next.otherRun ?? endMs.map(() => null))]], false);
         plot.setScale("x", { min: next.span.fromMs, max: next.span.toMs });
       });
     },

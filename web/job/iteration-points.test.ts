@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { append, pointsOf, thinned, wantsLog } from "./iteration-points.ts";
+import {
+  append,
+  inOtherRun,
+  isThinned,
+  pointsOf,
+  thinned,
+  wantsLog,
+  withFiner,
+} from "./iteration-points.ts";
 
 const rows = (durationMs: readonly number[], fromMs = 0) => ({
   iteration: durationMs.map((_, at) => fromMs + at),
@@ -9,6 +17,25 @@ const rows = (durationMs: readonly number[], fromMs = 0) => ({
 });
 
 describe("the points of the chart", () => {
+  test("a part in full takes the place of what was left of it", () => {
+    const coarse = {
+      iteration: [0, 4, 8, 12],
+      endMs: [0, 4000, 8000, 12_000],
+      durationMs: [1, 1, 1, 1],
+    };
+    expect(isThinned(coarse)).toBe(true);
+    const all = withFiner(coarse, pointsOf(rows([2, 2, 2, 2, 2], 3)));
+    expect(all.iteration).toEqual([0, 3, 4, 5, 6, 7, 8, 12]);
+    expect(all.durationMs).toEqual([1, 2, 2, 2, 2, 2, 1, 1]);
+    expect(withFiner(coarse, pointsOf(rows([])))).toBe(coarse);
+    expect(isThinned(pointsOf(rows([1, 2, 3])))).toBe(false);
+  });
+
+  test("another run is laid over by the numbers of iterations", () => {
+    const points = pointsOf(rows([10, 11, 12], 5));
+    expect(inOtherRun(points, pointsOf(rows([20, 21], 6)))).toEqual([null, 20, 21]);
+  });
+
   test("what is not newer than the last one is left out", () => {
     const points = pointsOf(rows([10, 11, 12]));
     expect(append(points, rows([99, 13, 14], 2))).toBe(true);

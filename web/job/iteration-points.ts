@@ -64,6 +64,35 @@ export function thinned(points: Points, most = MOST_POINTS, fresh = FRESH_POINTS
   };
 }
 
+/** Whether some of the iterations in between were left out. */
+export function isThinned({ iteration }: Points): boolean {
+  return (iteration.at(-1) ?? 0) - (iteration[0] ?? 0) >= iteration.length;
+}
+
+/** With all points of a part of the time in place of those that were left of it. */
+export function withFiner(points: Points, part: Points): Points {
+  const [fromMs, toMs] = [part.endMs[0], part.endMs.at(-1)];
+  if (fromMs === undefined || toMs === undefined) return points;
+  const before = points.endMs.findIndex((ms) => ms >= fromMs);
+  const after = points.endMs.findIndex((ms) => ms > toMs);
+  const joined = (of: keyof Points): number[] => [
+    ...points[of].slice(0, before < 0 ? undefined : before),
+    ...part[of],
+    ...(after < 0 ? [] : points[of].slice(after)),
+  ];
+  return {
+    iteration: joined("iteration"),
+    endMs: joined("endMs"),
+    durationMs: joined("durationMs"),
+  };
+}
+
+/** What the same iterations took in another run; null where it has none of that number. */
+export function inOtherRun(points: Points, other: Points): (number | null)[] {
+  const took = new Map(other.iteration.map((number, at) => [number, other.durationMs[at]!]));
+  return points.iteration.map((number) => took.get(number) ?? null);
+}
+
 /** Beyond a twentyfold span the lower values would be a line at the bottom. */
 export function wantsLog(durationMs: readonly number[]): boolean {
   let low = Infinity;

@@ -6,8 +6,14 @@ import { incidents, snapshots } from "../live/store.ts";
 
 const MOST = 100;
 
-/** Those of this run, in the order of their beginning. */
-export function useJobIncidents(job: string, run: string): readonly Incident[] {
+export interface JobIncidents {
+  /** Those of this run, in the order of their beginning. */
+  readonly episodes: readonly Incident[];
+  /** The run before that had incidents, the last of them. */
+  readonly earlierRun: string | null;
+}
+
+export function useJobIncidents(job: string, run: string): JobIncidents {
   const [recorded, setRecorded] = useState<readonly Incident[]>([]);
   const heard = useObservable(incidents);
   const snapshot = useObservable(snapshots);
@@ -25,7 +31,10 @@ export function useJobIncidents(job: string, run: string): readonly Incident[] {
     load().catch(() => undefined);
     return () => aborting.abort();
   }, [job, snapshot]);
-  return merged([...recorded, ...heard.values()], job, run);
+  const all = [...recorded, ...heard.values()];
+  const earlier = all.filter((one) => one.job === job && one.run !== run);
+  const last = earlier.toSorted((a, b) => b.openedMs - a.openedMs)[0];
+  return { episodes: merged(all, job, run), earlierRun: last?.run ?? null };
 }
 
 /** The newest revision of each. */

@@ -54,7 +54,7 @@ export function JobPage({ job }: { readonly job: string }): VNode {
 function KnownJob({ view }: { readonly view: JobView }): VNode {
   const ranks = useRanks(view.job, view.run, view.health === "ended");
   const iterations = useIterations(view.job, view.run);
-  const episodes = useJobIncidents(view.job, view.run);
+  const { episodes, earlierRun } = useJobIncidents(view.job, view.run);
   const incident = episodes.find(({ id }) => id === view.incident) ?? null;
   const besides = useMemo(
     () => episodes.filter(({ id, state }) => id !== view.incident && state !== "resolved"),
@@ -66,7 +66,7 @@ function KnownJob({ view }: { readonly view: JobView }): VNode {
     <div class="job-page">
       <JobHead view={view} incident={incident} besides={besides} />
       <OldValues feed={ranks} />
-      <IterationChart view={view} feed={iterations} episodes={episodes} />
+      <IterationChart view={view} feed={iterations} episodes={episodes} earlierRun={earlierRun} />
       <Latecomers view={view} feed={ranks} incident={incident} />
       <NetworkMatrix feed={ranks} incidents={open} />
       <RankGrid view={view} feed={ranks} incidents={open} />

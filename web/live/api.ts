@@ -137,9 +137,17 @@ export const paths = {
   jobs: "/jobs",
   ranks: (job: string, onlyValues: boolean) =>
     `/jobs/${id(job)}/ranks${onlyValues ? "?only=values" : ""}`,
-  /** Thinned out to so many, from this moment on or over the whole run. */
-  iterations: (job: string, most: number, fromMs?: number) =>
-    `/jobs/${id(job)}/iterations?most=${most}${fromMs === undefined ? "" : `&from=${Math.round(fromMs)}`}`,
+  /** Thinned out to so many: of the present run or of another, all of it or a part. */
+  iterations: (
+    job: string,
+    most: number,
+    part: { readonly fromMs?: number; readonly toMs?: number; readonly run?: string } = {},
+  ) => {
+    const { fromMs, toMs, run } = part;
+    const from = fromMs === undefined ? "" : `&from=${Math.floor(fromMs)}`;
+    const to = toMs === undefined ? "" : `&to=${Math.ceil(toMs)}`;
+    return `/jobs/${id(job)}/iterations?most=${most}${from}${to}${run === undefined ? "" : `&run=${id(run)}`}`;
+  },
   incidents: (query: string) => `/incidents${query}`,
   incident: (one: string) => `/incidents/${id(one)}`,
   history: (one: string) => `/incidents/${id(one)}/history`,

@@ -40,7 +40,7 @@ export function judgeProbe(processes: readonly TrainingProcess[]): Line {
       `${whose(without)} run${without.length === 1 ? "s" : ""} without the probe`,
       "export FAULTLINE_PROBE=1    # before the launcher (docs/guides/probe.md)",
     );
-  return probe.ok(`all ${count(processes.length, "rank")} of this machine run the probe`);
+  return probe.ok(`${count(processes.length, "rank")} of this machine, all with the probe`);
 }
 
 export function judgePlugin(processes: readonly TrainingProcess[]): Line {

@@ -1,7 +1,6 @@
 /** What this user may see of the machine. */
-import { existsSync, lstatSync, readdirSync } from "node:fs";
+import { closeSync, constants, existsSync, lstatSync, openSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { kernelLog } from "../../live/agent/kernel-log.ts";
 import type { PermissionsSeen } from "./permissions.ts";
 
 export interface Places {
@@ -12,15 +11,23 @@ export interface Places {
 }
 
 export function lookAtPermissions(places: Places, hiddenProcesses: number): PermissionsSeen {
-  // Nothing is newer than the end of time: whether it opens is all that counts.
-  const { trouble } = kernelLog(Infinity, 0, places.kernelLog);
   return {
     isRoot: process.getuid?.() === 0,
     foreignFolders: foreignFolders(places.shared),
     seesOthers: existsSync(join(places.proc, "1", "stat")),
     hiddenProcesses,
-    kernelLog: trouble?.replace(/^kernel log: /, "") ?? null,
+    kernelLog: cannotOpen(places.kernelLog),
   };
+}
+
+/** "EPERM", or another error of open(2). */
+function cannotOpen(path: string): string | null {
+  try {
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "unknown error";
+  }
 }
 
 function foreignFolders(shared: string): string[] {

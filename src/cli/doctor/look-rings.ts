@@ -23,7 +23,6 @@ export function lookAtRings(folder: string, machine: Machine): FolderOfRings {
     seen: {
       folder,
       trouble,
-      // eslint-disable-next-line no-bitwise
       isOpenToOthers: (statSync(folder).mode & 0o022) !== 0,
       unreadable: troubles,
       rings: rings.map((ring) => ({

@@ -34,7 +34,7 @@ export function judgePermissions(seen: PermissionsSeen): Line {
     );
   if (seen.kernelLog !== null)
     return warning(
-      `the kernel's log cannot be read, so Xid and PCIe errors are not seen: ${seen.kernelLog}`,
+      `the kernel's log cannot be read, so Xid and PCIe errors are not seen (${seen.kernelLog})`,
       seen.isRoot
         ? "sudo sysctl kernel.dmesg_restrict    # in a container: mount /dev/kmsg, add the capability SYSLOG"
         : "sudo sysctl -w kernel.dmesg_restrict=0    # or run the agent as root",

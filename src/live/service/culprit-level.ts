@@ -15,6 +15,8 @@ export interface CulpritLevel {
   readonly isUp: boolean;
   /** The longest that iterations of the whole job took meanwhile. */
   readonly peakMs: number;
+  /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
+  readonly isMixed?: boolean;
 }
 
 const BEFORE = 16;
@@ -24,17 +26,40 @@ const SHOWS = 0.03;
 /** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
 const BACK = 0.3;
 const MATTERS = 0.1;
+/** Up to this much of the healthy pace a job is healthy. */
+const USUAL = 1.05;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
 const FASTER = 0.97;
 
-/** null where iterations from before are no longer at hand. */
+/**
+ * Of the iterations right before one, if the job was healthy in them: the time that no rank's own work accounts for. null
+ * where it was not, or they are no longer at hand.
+ */
+export function healthyNetworkMs(
+  run: JobRun,
+  fromIteration: number,
+  usualMs: number,
+): number | null {
+  const earlier = before(run, fromIteration);
+  if (!(paceMs(run, earlier) < USUAL * usualMs)) return null;
+  return median(earlier.map((number) => networkTime(run, number)));
+}
+
+function before(run: JobRun, fromIteration: number): number[] {
+  return countedIterations(run)
+    .filter((number) => number < fromIteration)
+    .slice(-BEFORE);
+}
+
+/** null where iterations from before are no longer at hand. `networkMs`: what the network takes of a healthy iteration. */
 export function culpritLevel(
   run: JobRun,
   suspect: Suspect,
   fromIteration: number,
+  networkMs: number | null,
 ): CulpritLevel | null {
   const numbers = countedIterations(run);
-  const earlier = numbers.filter((number) => number < fromIteration).slice(-BEFORE);
+  const earlier = before(run, fromIteration);
   const later = numbers.filter((number) => number >= fromIteration);
   const beforeMs = median(timesOf(run, suspect, earlier));
   // It may be fixed by now, and somebody else be slow.
@@ -45,13 +70,14 @@ export function culpritLevel(
   const shows = (ms: number): boolean => ms - beforeMs > SHOWS * peakMs;
   const slowMs = shows(lastMs) ? lastMs : firstMs;
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
-  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs };
+  const isMixed =
+    isOfNetwork(suspect) && (networkMs === null || beforeMs - networkMs > SHOWS * peakMs);
+  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed };
 }
 
 /**
- * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Time of
- * the network that fell far below what it was before tells of another network device, that was slow already: nobody
- * knows which of both is fixed. `usualMs`: of a healthy iteration.
+ * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Of
+ * several network devices nobody knows which is fixed then. `usualMs`: of a healthy iteration.
  */
 export function isBack(
   run: JobRun,
@@ -61,16 +87,13 @@ export function isBack(
   iterations: number,
   isAlone: boolean,
 ): boolean {
-  if (!level.isUp) return false;
+  if (!level.isUp || (isAlone && level.isMixed)) return false;
   const last = countedIterations(run).slice(-iterations);
   const isShared = isOfNetwork(suspect);
   if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
-  const way = wayBack(level, usualMs);
-  const least = isShared && isAlone ? level.beforeMs - way : -Infinity;
+  const limit = level.beforeMs + wayBack(level, usualMs);
   const times = timesOf(run, suspect, last);
-  return (
-    times.length === iterations && times.every((ms) => ms < level.beforeMs + way && ms > least)
-  );
+  return times.length === iterations && times.every((ms) => ms < limit);
 }
 
 /** The first of the last iterations in which it was as fast as before; null where it is slow. */
@@ -112,26 +135,39 @@ function timesOf(run: JobRun, suspect: Suspect, numbers: readonly number[]): num
   return numbers.map((number) => timeOf(run, suspect, number)).filter((ms) => !Number.isNaN(ms));
 }
 
-function timeOf({ points }: JobRun, suspect: Suspect, iteration: number): number {
+function timeOf(run: JobRun, suspect: Suspect, iteration: number): number {
+  if (isOfNetwork(suspect)) return networkTime(run, iteration);
+  const { points } = run;
+  const own = ownTimes(run, iteration);
+  if (!own) return NaN;
+  return median(
+    suspect.ranks
+      .map((rank) => points.slotOf(rank))
+      .filter((slot) => slot >= 0)
+      .map(own)
+      .filter((ms) => !Number.isNaN(ms)),
+  );
+}
+
+/** Of an iteration: what no rank's own work accounts for. */
+function networkTime(run: JobRun, iteration: number): number {
+  const own = ownTimes(run, iteration);
+  const slots = run.points.rowOf(iteration)?.durationMs.length ?? 0;
+  let longest = -Infinity;
+  for (let slot = 0; own && slot < slots; slot++) {
+    const ms = own(slot);
+    if (ms > longest) longest = ms;
+  }
+  return (run.points.whole(iteration)?.durationMs ?? NaN) - longest;
+}
+
+/** By slot, milliseconds outside communication. */
+function ownTimes({ points }: JobRun, iteration: number): ((slot: number) => number) | null {
   const row = points.rowOf(iteration);
-  if (!row) return NaN;
-  const own = (slot: number): number =>
+  if (!row) return null;
+  return (slot) =>
     row.durationMs[slot]! -
     (row.collectiveMs[slot]! || 0) -
     (row.sendMs[slot]! || 0) -
     (row.recvMs[slot]! || 0);
-  if (!isOfNetwork(suspect))
-    return median(
-      suspect.ranks
-        .map((rank) => points.slotOf(rank))
-        .filter((slot) => slot >= 0)
-        .map(own)
-        .filter((ms) => !Number.isNaN(ms)),
-    );
-  let longest = -Infinity;
-  for (let slot = 0; slot < row.durationMs.length; slot++) {
-    const ms = own(slot);
-    if (ms > longest) longest = ms;
-  }
-  return (points.whole(iteration)?.durationMs ?? NaN) - longest;
 }

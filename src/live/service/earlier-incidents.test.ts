@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { judged } from "../../../test/support/live/judged.ts";
 import type { Offender } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
@@ -13,7 +14,8 @@ const offender = (machine: string, incidents: number): Offender => ({
 
 const history = (offenders: readonly Offender[], open: readonly string[][] = []) => ({
   offenders: () => Promise.resolve(offenders),
-  incidents: () => Promise.resolve(open.map((machines) => ({ machines }) as unknown as Incident)),
+  incidents: () =>
+    Promise.resolve(open.map((machines) => ({ id: "open", machines }) as unknown as Incident)),
 });
 
 describe("earlier incidents of machines", () => {
@@ -28,6 +30,20 @@ describe("earlier incidents of machines", () => {
   it("leave out what is still open, which may be the one that is asked about", async () => {
     const known = history([offender("a", 3), offender("b", 1)], [["a", "b"], ["c"]]);
     expect([...(await earlierIncidents(known, 0))]).toEqual([["a", 2]]);
+  });
+
+  it("are as people corrected them; what they say of an open one waits until it is over", async () => {
+    const known = history([offender("a", 2), offender("b", 2)], [["b"]]);
+    const wrong = (incident: string, machine: string) => ({
+      ...judged(false, { machines: [machine] }, { machine: "c" }),
+      incident,
+    });
+    const said = [wrong("over", "a"), wrong("open", "b")];
+    expect([...(await earlierIncidents(known, 0, said))].sort()).toEqual([
+      ["a", 1],
+      ["b", 1],
+      ["c", 1],
+    ]);
   });
 
   it("are none where the store fails or does not answer in time", async () => {

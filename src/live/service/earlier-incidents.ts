@@ -29,7 +29,9 @@ export async function earlierIncidents(
       return new Map();
     }
     const [offenders, open] = answer;
-    const corrected = correctedOffenders(offenders, judgements, since);
+    const isOpen = new Set(open.map(({ id }) => id));
+    const over = judgements.filter(({ incident }) => !isOpen.has(incident));
+    const corrected = correctedOffenders(offenders, over, since);
     const counts = new Map(corrected.map(({ machine, incidents }) => [machine, incidents]));
     for (const { machines } of open)
       for (const machine of machines) {

@@ -3,7 +3,7 @@ import { intermittentWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { culpritLevel } from "./culprit-level.ts";
+import { culpritLevel, healthyNetworkMs } from "./culprit-level.ts";
 import {
   accusesSame,
   beganWith,
@@ -243,7 +243,9 @@ function measure(
 ): void {
   const [first] = verdict?.suspects ?? [];
   if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
-  const level = culpritLevel(state.run, first, slowFrom);
+  state.networkMs =
+    healthyNetworkMs(state.run, slowFrom, state.baselineMs ?? -Infinity) ?? state.networkMs;
+  const level = culpritLevel(state.run, first, slowFrom, state.networkMs);
   if (level) state.levels = new Map(state.levels).set(id, level);
 }
 

@@ -106,6 +106,7 @@ function beginRun({ state }: Turn, report: JobReport): void {
   const run = new JobRun(report, state.jobFile);
   state.run = run;
   state.healthySince = 0;
+  state.networkMs = state.saved?.networkMs ?? null;
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   state.suspicion = null;
   state.slowdowns = new SlowdownDetector();

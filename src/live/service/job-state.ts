@@ -44,6 +44,8 @@ export interface JobState extends Incidents {
   /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
   readonly shown: Incidents;
   readonly baselineMs: number | null;
+  /** What the network takes of a healthy iteration; null where it is not known. */
+  readonly networkMs: number | null;
   /** GPU-milliseconds lost by resolved incidents, in all runs. */
   readonly wastedBefore: number;
   /** What the previous service left; null once an agent has reported the job. */
@@ -116,6 +118,7 @@ export function newJobState(
     levels: new Map(Object.entries(saved?.levels ?? {})),
     shown: { slow, besides, still, recent },
     baselineMs: saved?.baselineMs ?? null,
+    networkMs: saved?.networkMs ?? null,
     wastedBefore: saved?.wastedGpuMs ?? 0,
     saved,
     ended: new Set(),
@@ -192,6 +195,7 @@ export function savedState(state: JobState): SavedJobState {
     startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
     worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
     baselineMs,
+    networkMs: state.networkMs,
     wastedGpuMs: wastedBefore,
     ...(Number.isFinite(state.testedMs) ? { testedMs: state.testedMs } : {}),
     slow,
@@ -232,6 +236,8 @@ export interface SavedJobState {
   readonly startedMs: number;
   readonly worldSize: number;
   readonly baselineMs: number | null;
+  /** Absent in documents of older services. */
+  readonly networkMs?: number | null;
   readonly slow: Incident | null;
   /** Absent, as are the levels, in documents of older services. */
   readonly besides?: readonly Incident[];

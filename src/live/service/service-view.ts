@@ -52,10 +52,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       if (!run) return null;
       return rankColumns(run, service.agents, (layout) => service.temperatures.of(layout));
     },
-    async iterations(job, { fromMs = -Infinity, toMs = Infinity, most }) {
+    async iterations(job, { fromMs = -Infinity, toMs = Infinity, most, run }) {
       const leased = service.jobs.get(job);
       if (!leased) return null;
-      const series = leased.run?.series();
+      const isEarlier = run !== undefined && run !== leased.saved.run;
+      const series = isEarlier ? undefined : leased.run?.series();
       if (series && (series.endMs[0] ?? Infinity) <= fromMs)
         return thinned(series, fromMs, toMs, most);
       const range = {
@@ -63,7 +64,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         ...(toMs < Infinity ? { toMs } : {}),
       };
       const stored = await history
-        .iterations(job, leased.saved.run, { ...range, most })
+        .iterations(job, run ?? leased.saved.run, { ...range, most })
         .catch(() => NOTHING);
       const recent = series ? thinned(series, fromMs, toMs, most) : NOTHING;
       return stored.iteration.length > recent.iteration.length

@@ -159,9 +159,13 @@ export class SlowdownDetector {
     if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
   }
 
-  #goOnFrom({ besideMs: _, ...suspicion }: SuspectedSlowdown, { iteration, startMs }: Last): void {
-    const isTentative = suspicion.isTentative && !this.#isSettled;
-    this.#begin({ ...suspicion, slowFrom: iteration, fromMs: startMs, isTentative }, iteration);
+  #goOnFrom(
+    { beforeMs, afterMs, ...known }: SuspectedSlowdown,
+    { iteration, startMs }: Last,
+  ): void {
+    const isTentative = known.isTentative && !this.#isSettled;
+    const stretch = { slowFrom: iteration, fromMs: startMs, beforeMs, afterMs, isTentative };
+    this.#begin(stretch, iteration);
   }
 
   push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {

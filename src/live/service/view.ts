@@ -168,10 +168,15 @@ export interface ServiceView {
   jobs(): readonly JobView[];
   job(job: string): JobView | null;
   ranks(job: string): RankColumns | null;
-  /** Recent ones, from memory; older ones from the history. */
+  /** Recent ones, from memory; older ones, and those of an earlier run, from the history. */
   iterations(
     job: string,
-    query: { readonly fromMs?: number; readonly toMs?: number; readonly most: number },
+    query: {
+      readonly fromMs?: number;
+      readonly toMs?: number;
+      readonly most: number;
+      readonly run?: string;
+    },
   ): Promise<IterationRows | null>;
   incidents(query: {
     readonly job?: string;

@@ -68,12 +68,12 @@ export const slowRank: Method = {
     const slower = slowerFloor(floors, iterations, totalMs);
     const slow = slowIterations(job.iterations, own, accounts, slower);
     const split = slow && splitOf(iterations, totalMs, slow);
+    const growthMs = split ? median(split.slowMs) - median(split.normalMs) : 0;
     let located: Located | null = null;
     let suspects = own;
     if (slow && split) {
       const pivots = spreadPivots([...accounts.keys()], PIVOTS);
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
-      const growthMs = median(split.slowMs) - median(split.normalMs);
       const waitsFor = waiting(source, job, split, Infinity);
       // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
@@ -89,7 +89,11 @@ export const slowRank: Method = {
     const { iterations: compared, lost } = leads;
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
-    const isAlways = leads.suspects.some(({ kind }) => kind === "always");
+    // Somebody who was slow all along is not what made iterations much longer.
+    const isAlways = leads.suspects.some(
+      ({ kind, beforeMs, afterMs }) =>
+        kind === "always" && afterMs - beforeMs >= ALWAYS_SHARE * growthMs,
+    );
     const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
       : weighed(located, slow, suspects, floors, totalMs, witness);
@@ -121,6 +125,9 @@ export const slowRank: Method = {
     if (other) yield other;
   },
 };
+
+/** Of what slow iterations take longer, at least so much. */
+const ALWAYS_SHARE = 0.3;
 
 function isSlowed({ episodes }: TrackedSeries): boolean {
   return episodes.some(({ type, isOpen }) => type === "degradation" && isOpen);

@@ -7,6 +7,7 @@ import { quantilePlace, select } from "../../maths/quickselect.ts";
 import type { MetricGrid } from "../../model/fleet.ts";
 
 const USUAL_QUANTILE = 0.5;
+const LEAST_GPUS = 4;
 /** Tensor cores do the same work on a slow GPU, in more time. */
 const WORK = ["gpu-sm-activity", "gpu-power-draw"];
 
@@ -18,14 +19,20 @@ export function busierThanSiblings(grids: readonly MetricGrid[]): MetricGrid | n
   if (seen.length === 0) return null;
   const usual = select(seen, 0, seen.length, quantilePlace(seen.length, USUAL_QUANTILE));
   if (!(usual > 0)) return null;
+  const { mean, low, high, reporting } = activity;
+  // Without the least busy one, whose exporter may read 0.
+  const others = mean.map((one, at) => {
+    const gpus = reporting?.[at] ?? 0;
+    return gpus < LEAST_GPUS ? NaN : (gpus * one - low[at]! - high[at]!) / (gpus - 2);
+  });
   const above = (side: Float32Array): Float32Array =>
-    side.map((one, at) => (one - activity.mean[at]!) / usual);
-  const high = above(activity.high);
+    side.map((one, at) => (one - others[at]!) / usual);
+  const most = above(high);
   return {
     ...activity,
     metric: "gpu-busier-than-siblings",
-    mean: high,
-    low: above(activity.low),
-    high,
+    mean: most,
+    low: above(low),
+    high: most,
   };
 }

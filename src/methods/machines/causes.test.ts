@@ -90,6 +90,22 @@ describe("counters", () => {
   });
 });
 
+describe("packets that one machine alone sends anew", () => {
+  const anew = (who: readonly number[], perS: number): string[] => {
+    const fleet = testFleet(shape);
+    const grid = plainGrid("rdma-retransmissions", fleet, (m, atS) =>
+      who.includes(m) && atS >= 500 ? perS : 0.5,
+    );
+    return names(findMachines({ ...fleet, grids: [...fleet.grids, grid] }));
+  };
+
+  it("accuse it by their number, though the job is not seen to slow down", () => {
+    expect(anew([SICK], 60)).toEqual(["node005"]);
+    expect(anew([SICK], 7)).toEqual([]);
+    expect(anew([SICK, 9], 60)).toEqual([]);
+  });
+});
+
 describe("a duty cycle that is low now and then", () => {
   // Samples meet the gap between two iterations every other time.
   const aliased = (fromS: number): Change => {
@@ -133,6 +149,14 @@ describe("a machine that differs in what a job decides", () => {
   it("is the job's where the job's file says so", () => {
     const fleet = testFleet({ ...shape, changes: other(0) });
     expect(names(findMachines({ ...fleet, roles: ["stage 0"] }))).toEqual(["node005"]);
+    expect(names(findMachines({ ...fleet, isJob: true }))).toEqual(["node005"]);
+  });
+
+  it("is another job's where its GPUs hold as much as those of nobody else", () => {
+    const host: Change = { machine: SICK, metric: "memory-usage", fromS: 0, to: (x) => 0.4 * x };
+    const held: Change = { ...host, metric: "gpu-memory-used", to: (x) => 0.9 * x };
+    expect(found([host])).toEqual(["node005"]);
+    expect(found([host, held])).toEqual([]);
   });
 });
 

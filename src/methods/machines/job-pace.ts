@@ -82,9 +82,10 @@ export function jobPace({ level, grid, phases }: Activity): JobPace {
       const share = lost(fromS, toS);
       return Number.isFinite(share) ? is(share) : null;
     };
+  // Who waits in a collective is as busy as who works.
+  const isClear = grid.metric !== "gpu-duty-cycle";
   const goesOn = (fromS: number, toS: number): boolean | null => {
-    // Who waits in a collective is as busy as who works.
-    if (grid.metric === "gpu-duty-cycle") return null;
+    if (!isClear) return null;
     const now = usual(fromS + stepS, toS, LEAST_BESIDE);
     const share = now / usual(fromS - BEFORE_S, fromS - stepS);
     return Number.isFinite(share) ? share >= 1 - HELD_UP : null;
@@ -94,7 +95,7 @@ export function jobPace({ level, grid, phases }: Activity): JobPace {
     slowedWith,
     goesOn,
     heldUp: asked((share) => share >= HELD_UP),
-    unhindered: asked((share) => share < UNHINDERED),
+    unhindered: isClear ? asked((share) => share < UNHINDERED) : cannotTell,
   };
 }
 

@@ -151,15 +151,26 @@ function runs(
   return phases;
 }
 
+/** Than the longest pause that ended. */
+const AS_BEFORE = 1.2;
+
 /** What comes before the first work is warm-up; a pause after which nothing is done any more is a halt. */
 function named(phases: readonly Phase[], { startS, stepS, ticks }: MetricGrid): Phase[] {
   const endS = startS + ticks * stepS;
+  const longestS = phases.reduce(
+    (most, { what, fromS, toS }) =>
+      what === "pause" && fromS > startS && toS < endS ? Math.max(most, toS - fromS) : most,
+    0,
+  );
+  // The data may end in the middle of a checkpoint.
+  const isUsual = ({ fromS, toS }: Phase): boolean =>
+    toS === endS && toS - fromS <= AS_BEFORE * longestS;
   return phases.map((phase, i) => {
     if (phase.fromS === startS && phase.toS < endS)
       return { ...phase, what: "warm-up", toS: Math.min(endS, phase.toS + SETTLE_S) };
     const next = phases[i + 1];
     const isLast = phase.toS === endS || (next?.what === "idle" && next.fromS === phase.toS);
-    return phase.what === "pause" && isLast ? { ...phase, what: "halt" } : phase;
+    return phase.what === "pause" && isLast && !isUsual(phase) ? { ...phase, what: "halt" } : phase;
   });
 }
 

@@ -317,13 +317,27 @@ describe("a machine with work of its own", () => {
       metric: metric as string,
       fromS,
       toS,
-      to: () => value as number,
+      // No sensor reads the same watts all the time.
+      to: (x) => (value as number) + (metric === "gpu-power-draw" ? x % 1 : 0),
     }));
   const found = (changes: readonly Change[]): string[] =>
     names(findMachines(testFleet({ seconds: 1800, stepS: 15, changes })));
 
   it("rests while the others go on, and works again", () => {
     expect(found([...idle(300, 600), ...idle(900, 1200)])).toEqual([]);
+  });
+
+  it("held nothing for a minute while the others went on: its processes had ended", () => {
+    const freed: Change = {
+      machine: 5,
+      metric: "gpu-memory-used",
+      fromS: 900,
+      toS: 1000,
+      to: () => 4,
+    };
+    const slow: Change = { ...freed, metric: "gpu-clocks", toS: 1800, to: (x) => 0.7 * x };
+    expect(found([slow])).toEqual(["node005"]);
+    expect(found([freed, slow])).toEqual([]);
   });
 
   it("is a suspect where it stopped for good", () => {

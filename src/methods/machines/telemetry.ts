@@ -107,6 +107,13 @@ export function isFrozen(one: Evidence): boolean {
   return isGpuMetric(one) && constantOf(one) !== null && one.kind !== "state";
 }
 
+/** Whether a measured value, and not just nothing, stands still. */
+export function standsStill(one: Evidence): boolean {
+  if (!isGpuMetric(one) || !isAnalogue(one.deviation.metric)) return false;
+  const constant = constantOf(one) ?? frozenDevice(one);
+  return constant !== null && !isNothing(one.episode!.view, constant);
+}
+
 /** A measured value that stands still is an old one. */
 function frozenSensor(one: Evidence): string | null {
   const { deviation, episode } = one;

@@ -2,9 +2,11 @@
  * What a machine's evidence is worth in the light of what else is known: whether the job was held up, whether others show the
  * same, whether it can be an accident of sampling.
  */
+import { exporterOf } from "./absence.ts";
 import { healthCounter } from "../../model/health-counters.ts";
 import { detailed, unlikeShare, type Evidence } from "./evidence.ts";
 import type { JobPace } from "./job-pace.ts";
+import { standsStill } from "./telemetry.ts";
 import { deviationBetween, type View } from "./views.ts";
 import { gpusWait } from "./waiting-gpus.ts";
 
@@ -102,7 +104,8 @@ function isLoneCount(one: Evidence, all: readonly Evidence[]): boolean {
  * A machine whose GPUs did a third less than the others' would hold all of them up. Where these go on as fast as before, and
  * nothing but profiling fields says so, the fields are wrong: a watch that was set up anew, a sampling of its own.
  */
-function withoutUnhindered(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+function withoutUnhindered(given: readonly Evidence[], pace: JobPace): Evidence[] {
+  const evidence = withoutOldValues(given, pace);
   const isProfiled = ({ kind, deviation, episode }: Evidence): boolean =>
     kind === "gpu-work" &&
     deviation.direction === "low" &&
@@ -133,6 +136,24 @@ function withoutMerelyBusy(
       return [one];
     return gpusWait(one, views) ? [{ ...one, isHeldUp: true }] : [];
   });
+}
+
+/**
+ * A measured value that stands still is an old one where the job goes on as fast as before, though the GPU never showed it
+ * before (its exporter stopped in a pause). What else of the GPUs seems low meanwhile (clocks, links, memory) is as old.
+ */
+function withoutOldValues(evidence: readonly Evidence[], pace: JobPace): Evidence[] {
+  const old = evidence.filter(
+    (one) =>
+      one.kind === "gpu-work" && standsStill(one) && pace.unhindered(one.fromS, one.toS) === true,
+  );
+  const isAsOld = ({ fromS, toS, deviation, episode, kind }: Evidence): boolean =>
+    deviation.direction === "low" &&
+    kind !== "state" &&
+    episode !== null &&
+    exporterOf(episode.view.grid) === "gpu" &&
+    old.some((one) => fromS < one.toS && toS > one.fromS);
+  return evidence.filter((one) => !isAsOld(one));
 }
 
 const GPU_KINDS = ["gpu-work", "gpu-memory", "thermal", "state", "absence"];

@@ -9,6 +9,7 @@ export function judged(
 ): Judged {
   const { confidence = 0.9 } = said;
   return {
+    incident: "llama.r1.hang.i120",
     who: "ada",
     atMs: 0,
     isRight,

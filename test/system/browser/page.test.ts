@@ -5,6 +5,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Incident } from "../../../src/model/incident.ts";
 import type { IncidentPicture } from "../../../src/model/picture.ts";
+import type { IterationRows } from "../../../src/history/history.ts";
+import type { ServiceView } from "../../../src/live/service/view.ts";
 import { HANG_PICTURE, SLOW_PICTURE } from "../../support/report/picture.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf, tabThrough } from "./accessibility.ts";
@@ -62,14 +64,23 @@ const PICTURES = new Map<string, IncidentPicture>([
 
 describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
   let browser: Browser;
+  /** One service, and a page for each size of screen, for all tests that change neither. */
+  let shared: PageService;
+  const pages = new Map<string, Page>();
+  const ends: (() => Promise<unknown>)[] = [];
   const stops: (() => Promise<unknown>)[] = [];
   /** What must never happen on any page. */
   const accidents: string[] = [];
   beforeAll(async () => {
     mkdirSync(SCREENSHOTS, { recursive: true });
     browser = await startChromium();
+    shared = await serve();
+    ends.push(...stops.splice(0));
   });
-  afterAll(() => browser.close());
+  afterAll(async () => {
+    await browser.close();
+    for (const end of ends) await end();
+  });
   afterEach(async () => {
     for (const stop of stops.splice(0).reverse()) await stop();
     expect(accidents.splice(0)).toEqual([]);
@@ -121,19 +132,50 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     return page;
   }
 
+  /** A place of the shared service, on a page that is loaded once. */
+  async function at(
+    hash: string,
+    how: { colorScheme?: (typeof THEMES)[number]; width?: number; height?: number } = {},
+  ): Promise<Page> {
+    const { colorScheme = "light", width = 1440, height = 900 } = how;
+    let page = pages.get(`${width}`);
+    if (!page) {
+      const viewport = { width, height };
+      page = await open(`${shared.url}/`, { viewport, hasTouch: width < 500, mayFail: true });
+      // The context stays.
+      stops.pop();
+      pages.set(`${width}`, page);
+    }
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(`location.hash = ${JSON.stringify(hash)}; scrollTo(0, 0)`);
+    return page;
+  }
+
+  /** Until all is there and nothing moves. */
+  async function settled(page: Page): Promise<void> {
+    // Not by waitForFunction: what it does again and again, the page's Content Security Policy forbids.
+    const isThere = `document.querySelector("main :is(h1, h2, p)") !== null && document.querySelector(".loading") === null &&
+      document.getAnimations().every(({ playState, effect }) => playState !== "running" || effect?.getTiming().iterations === Infinity)`;
+    await expect
+      .poll(() => page.evaluate<boolean>(isThere), { timeout: 10_000, interval: 50 })
+      .toBe(true);
+    await page.evaluate(
+      `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0)))))`,
+    );
+  }
+
   const has = (page: Page, words: string | RegExp): Promise<void> =>
     page.getByText(words).first().waitFor({ timeout: 10_000 });
 
   describe.each(THEMES)("in the %s theme", (colorScheme) => {
     const look = async (name: string, page: Page, fullPage = true): Promise<void> => {
-      await page.waitForTimeout(1200);
+      await settled(page);
       await page.screenshot({ path: `${SCREENSHOTS}${name}-${colorScheme}.png`, fullPage });
       expect(await problemsOf(page)).toEqual([]);
     };
 
     it("shows the fleet: what is open, every job, who offends repeatedly", async () => {
-      const { url } = await serve();
-      const page = await open(`${url}/`, { colorScheme });
+      const page = await at("#/", { colorScheme });
       await has(page, "Rank 3 on node000 computes slowly");
       await has(page, "moe-pretrain");
       await has(page, "node0");
@@ -144,8 +186,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
 
     it("shows a job: its iterations, its ranks, what was lost", async () => {
-      const { url } = await serve();
-      const page = await open(`${url}/#/jobs/llama`, { colorScheme });
+      const page = await at("#/jobs/llama", { colorScheme });
       await page.waitForSelector("canvas");
       await has(page, /Rank 3 on node000 computes slowly/);
       await has(page, /GPU-h/);
@@ -154,8 +195,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
 
     it("shows an incident: who, why, how it spread, what to do", async () => {
-      const { url } = await serve();
-      const page = await open(`${url}/#/incidents/${SLOW.id}`, { colorScheme });
+      const page = await at(`#/incidents/${SLOW.id}`, { colorScheme });
       await page.getByText("Show me the proof").click();
       await has(page, "its own time doubled");
       await has(page, SLOW_PICTURE.story!.ends);
@@ -165,8 +205,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
 
     it("shows a hang with those who never arrived", async () => {
-      const { url } = await serve();
-      const page = await open(`${url}/#/incidents/${HUNG.id}`, { colorScheme });
+      const page = await at(`#/incidents/${HUNG.id}`, { colorScheme });
       await page.getByText("Show me the proof").click();
       await has(page, HANG_PICTURE.story!.ends);
       await look("incident-hang", page);
@@ -184,9 +223,8 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
 
     it("says so where there is no such job, incident or page", async () => {
-      const { url } = await serve();
       for (const hash of ["#/jobs/none", "#/incidents/none", "#/nowhere"]) {
-        const page = await open(`${url}/${hash}`, { colorScheme, mayFail: true });
+        const page = await at(hash, { colorScheme });
         await has(page, /no such|no page|does not know a job/i);
         await look(`missing-${hash.split("/")[1]}`, page);
       }
@@ -197,16 +235,18 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
       [1440, 900],
       [2560, 1440],
     ])("fits a screen %i px wide, with Approve in the first 700 px", async (width, height) => {
-      const { url } = await serve();
-      const viewport = { width, height };
       for (const [where, hash] of [
         ["fleet", "#/"],
         ["job", "#/jobs/llama"],
         ["history", "#/history/node000"],
         ["incident", `#/incidents/${SLOW.id}`],
       ] as const) {
-        const page = await open(`${url}/${hash}`, { colorScheme, viewport, hasTouch: width < 500 });
-        await has(page, /Rank 3 on node000 computes slowly/);
+        const page = await at(hash, { colorScheme, width, height });
+        await page
+          .locator("main")
+          .getByText(/Rank 3 on node000 computes slowly/)
+          .first()
+          .waitFor();
         await look(`${where}-${width}`, page, width < 500);
         if (where !== "incident") continue;
         const approve = page.getByRole("button", { name: /^Approve/ }).first();
@@ -216,11 +256,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
 
     it("fills a wide screen: cards and drawings end near its right edge", async () => {
-      const { url } = await serve();
-      const page = await open(`${url}/#/`, {
-        colorScheme,
-        viewport: { width: 2560, height: 1440 },
-      });
+      const page = await at("#/", { colorScheme, width: 2560, height: 1440 });
       await has(page, /Rank 3 on node000 computes slowly/);
       const cards = page.locator(".open-card");
       const boxes = await Promise.all((await cards.all()).map((card) => card.boundingBox()));
@@ -272,9 +308,41 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     expect(await problemsOf(page)).toEqual([]);
   });
 
+  it("fetches the part of a long run that one zooms into, shows a range, and lays an earlier run over it", async () => {
+    const asked: Parameters<ServiceView["iterations"]>[1][] = [];
+    const thinnedOut = async (_: string, query: (typeof asked)[number]): Promise<IterationRows> => {
+      asked.push(query);
+      const every = query.fromMs === undefined && query.run === undefined ? 10 : 1;
+      const iteration = Float64Array.from({ length: 600 }, (_, k) => every * k);
+      return {
+        iteration,
+        endMs: iteration.map((number) => now - (6000 - number) * 1000),
+        durationMs: iteration.map(() => 500),
+      };
+    };
+    const before: Incident = { ...OVER, id: "llama.a0.fail-slow.i9", run: "a0" };
+    const changed = { iterations: thinnedOut };
+    const { url } = await serve({ incidents: [SLOW, before], changed });
+    const page = await open(`${url}/#/jobs/llama`);
+    const chart = page.locator(".chart-host .u-over");
+    await chart.waitFor();
+    await page.getByLabel("Time range").selectOption("Last hour");
+    const { x, y, width } = (await chart.boundingBox())!;
+    await page.mouse.move(x + 0.2 * width, y + 40);
+    await page.mouse.down();
+    await page.mouse.move(x + 0.4 * width, y + 40, { steps: 4 });
+    await page.mouse.up();
+    await expect
+      .poll(() => asked.some(({ fromMs, toMs }) => fromMs! > 0 && toMs! > fromMs!))
+      .toBe(true);
+    await page.getByRole("button", { name: "Compare with run a0" }).click();
+    await has(page, /Dashed: the same iterations in run a0, half of them in less than 500 ms/);
+    expect(asked.some(({ run }) => run === "a0")).toBe(true);
+    expect(await problemsOf(page)).toEqual([]);
+  });
+
   it("finds incidents by words, by keys alone", async () => {
-    const { url } = await serve();
-    const page = await open(`${url}/`);
+    const page = await at("#/");
     await has(page, "Rank 3 on node000 computes slowly");
     await page.keyboard.press("g");
     await page.keyboard.press("h");
@@ -291,9 +359,9 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     const { url } = await serve({ jobs: [{ job: "llama", shape: [8, 10, 125], slow: 4321 }] });
     const page = await open(`${url}/#/jobs/llama`);
     await page.waitForSelector("canvas");
-    await page.waitForTimeout(2500);
-    await page.screenshot({ path: `${SCREENSHOTS}job-10000.png`, fullPage: true });
     await has(page, /10,000/);
+    await settled(page);
+    await page.screenshot({ path: `${SCREENSHOTS}job-10000.png`, fullPage: true });
   });
 
   it("comes back by itself after the service was away", async () => {
@@ -373,7 +441,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
         `#/jobs/${encodeURIComponent(words.slice(0, 2000))}`,
       ]) {
         await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-        await page.waitForTimeout(1500);
+        await settled(page);
         const seen = await page.evaluate<{
           scripts: number;
           images: number;
@@ -397,8 +465,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
   });
 
   it("can be used by keys alone", async () => {
-    const { url } = await serve();
-    const page = await open(`${url}/`);
+    const page = await at("#/");
     await has(page, "Rank 3 on node000 computes slowly");
     await page.keyboard.press("?");
     await page.getByRole("dialog").waitFor();

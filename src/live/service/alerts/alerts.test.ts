@@ -4,6 +4,7 @@ import type { Incident } from "../../../model/incident.ts";
 import { makeAlertBench, type AlertBench } from "../../../../test/support/live/alert-bench.ts";
 import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
 import { startReceiver, type TestReceiver } from "../../../../test/support/live/alert-receiver.ts";
+import { SCHEMAS } from "../http/schemas.ts";
 import type { Alerts, AlertsConfig } from "./types.ts";
 
 let bench: AlertBench;
@@ -75,6 +76,11 @@ describe("webhooks", () => {
       "llama.r1.hang.i120-resolved-0",
       "llama.r1.hang.i120-relapsed-1",
     ]);
+    for (const { body } of hook.received) {
+      const sent = JSON.parse(body) as unknown;
+      // Nothing is missing, and nothing is left over.
+      expect(SCHEMAS.AlertWebhook.parse(sent)).toEqual(sent);
+    }
     const [first] = hook.received;
     expect(first?.headers).toMatchObject({
       authorization: "Bearer secret",

@@ -142,6 +142,12 @@ function addJobs(
     each(({ lastIteration }) => lastIteration),
   );
   add(
+    "job_wasted_gpu_seconds",
+    "gauge",
+    "GPU time that incidents have cost so far.",
+    each(({ wastedGpuMs }) => seconds(wastedGpuMs)),
+  );
+  add(
     "job_open_incident",
     "gauge",
     "1 while an incident of the job is open.",

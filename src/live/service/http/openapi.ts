@@ -48,6 +48,16 @@ export function describeApi(
     // Relative: under whatever name it was fetched.
     servers: [{ url: "/" }],
     paths,
+    webhooks: {
+      alert: sent(
+        "AlertWebhook",
+        "To alerts.webhooks: an incident is confirmed, resolved or came back. X-Faultline-Event is the event; X-Faultline-Delivery stays the same when a message is repeated.",
+      ),
+      action: sent(
+        "ActionWebhook",
+        "To actions.drivers.webhook: do an action, or undo it. X-Faultline-Delivery stays the same for each attempt.",
+      ),
+    },
     components: {
       schemas: schemas(routes),
       securitySchemes: {
@@ -64,6 +74,18 @@ export function describeApi(
           { description, content: { "application/json": { schema: { $ref: `${BASE}Error` } } } },
         ]),
       ),
+    },
+  };
+}
+
+/** What the service itself posts; any answer of 200 to 299 takes it. */
+function sent(schema: SchemaName, summary: string): unknown {
+  const content = { "application/json": { schema: { $ref: BASE + schema } } };
+  return {
+    post: {
+      summary,
+      requestBody: { required: true, content },
+      responses: { "2XX": { description: "The receiver has it" } },
     },
   };
 }

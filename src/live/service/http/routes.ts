@@ -58,6 +58,7 @@ const ITERATIONS_QUERY = {
   from: moment("ended at or after"),
   to: moment("ended at or before"),
   most: whole("thinned out to at most so many; 2000 by default", MOST_ITERATIONS),
+  run: text("of this run; of the present one by default"),
 };
 const INCIDENTS_QUERY = {
   job: name("of this job"),
@@ -215,8 +216,9 @@ export const ROUTES: readonly Route[] = [
     "Iteration times of a job, ascending",
     ITERATIONS_QUERY,
     async (ask) => {
-      const { from, to, most } = readQuery(ask.request.url ?? "", ITERATIONS_QUERY);
+      const { from, to, most, run } = readQuery(ask.request.url ?? "", ITERATIONS_QUERY);
       const rows = await ask.view.iterations(jobOf(ask), {
+        ...(run === undefined ? {} : { run }),
         ...(from === undefined ? {} : { fromMs: from }),
         ...(to === undefined ? {} : { toMs: to }),
         most: most ?? 2000,

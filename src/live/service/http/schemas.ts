@@ -107,6 +107,41 @@ export const incident: z.ZodType<Incident> = z.object({
   actions: z.array(action),
 });
 
+/** What receivers of alerts get (alerts/alert-text.ts). */
+const alertWebhook = z.object({
+  event: z.enum(["confirmed", "resolved", "relapsed"]),
+  severity: z.enum(["critical", "warning"]).describe("critical for hangs and crashes"),
+  url: z.string().nullable().describe("the incident's page; null without alerts.externalUrl"),
+  isCut: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      "findings, inputs and victims of the verdict are left out, because they were too long",
+    ),
+  incident,
+});
+
+/** What the webhook driver sends (actions/drivers/webhook.ts). */
+const actionWebhook = z.object({
+  verb: z.enum(["run", "undo"]),
+  do: z.string().describe("replace-machine, restart-job, …"),
+  target: z.string(),
+  job: z.string(),
+  run: z.string(),
+  incident: z.string(),
+  action: z.string().describe("its id"),
+  reason: z.string(),
+  machines: texts,
+  exclude: texts.describe("machines to start without"),
+  replacement: z.string().nullable().describe("the spare, where one is configured"),
+  swaps: z.array(z.unknown()).describe("pairs of ranks that change places"),
+  placement: z.unknown().describe("ranks on machines, for launchers; or null"),
+  counts: z.unknown().describe("micro-batches of each replica, or null"),
+  weights: z.unknown().describe("weights of their gradients, or null"),
+  rank: z.unknown().describe("or null"),
+  cause: z.unknown().describe("or null"),
+});
+
 const agentView: z.ZodType<AgentView> = z.object({
   agent: z.string(),
   machine: z.string(),
@@ -310,6 +345,8 @@ export const SCHEMAS = {
   Session: session,
   SignedOut: z.object({ signedOut: z.boolean() }),
   Agents: z.object({ agents: z.array(agentView) }),
+  AlertWebhook: alertWebhook,
+  ActionWebhook: actionWebhook,
   Handling: handling,
   Handlings: z.object({ handlings: z.array(handling) }),
   HandlingBody: handlingBody,

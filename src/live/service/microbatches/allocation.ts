@@ -67,13 +67,13 @@ export interface AllocationFollower {
   state(): AllocationState;
 }
 
-/** What suits follows from the medians of so many iterations: a single wild one does not move them … */
-const LATEST = 3;
-/** … and noise from so many; the first plan needs some of them. */
+/** Medians of so many iterations tell what suits: the last one alone shows large changes, more of them small ones. */
+const WINDOWS = [1, 3, 8];
+/** Noise follows from so many; the first plan needs some of them. */
 const NOISE_ITERATIONS = 16;
+/** Iterations whose median people see. */
+const MIDDLE = 3;
 const LEAST_ITERATIONS = 5;
-/** Iterations on which a plan proves itself, at least. */
-const PROOF = 2;
 
 /** What can be the time of an iteration; anything else would only lead arithmetic astray. */
 const LEAST_S = 1e-9;
@@ -104,8 +104,8 @@ export function followAllocation(shape: JobShape): AllocationFollower {
   const directionOf = (counts: readonly number[]): "even" | "uneven" =>
     counts === even ? "even" : "uneven";
 
-  /** What suits the latest times: equal shares where others would gain next to nothing, what is in force likewise. */
-  const suiting = ({ times, margin }: Estimate): readonly number[] => {
+  /** What suits the times: equal shares where others would gain next to nothing, what is in force likewise. */
+  const suiting = ({ times, margin }: Estimate, isSure: boolean): readonly number[] => {
     const best = allocateMicroBatches({
       timesMs: times,
       fixedMs: times.map((time) => shape.bubble * time),
@@ -114,7 +114,7 @@ export function followAllocation(shape: JobShape): AllocationFollower {
     });
     const evenIsGood = span(even, times, shape) * (1 - margin) <= best.makespan;
     const counts = evenIsGood ? even : best.allocation;
-    const least = counts === even ? 0 : margin;
+    const least = counts === even && isSure ? 0 : margin;
     return 1 - span(counts, times, shape) / span(current, times, shape) > least ? counts : current;
   };
 
@@ -159,8 +159,12 @@ export function followAllocation(shape: JobShape): AllocationFollower {
       const savedS = candidate === null ? 0 : nowS - span(candidate.counts, row, shape);
       rows = [...rows.slice(1 - NOISE_ITERATIONS), row];
       if (rows.length < LEAST_ITERATIONS) return null;
-      const estimate = estimateTimes(rows.slice(-LATEST), rows);
-      const suits = suiting(estimate);
+      let [estimate, suits] = [estimateTimes(rows, rows), current];
+      for (const [k, window] of WINDOWS.entries()) {
+        estimate = estimateTimes(rows.slice(-window), rows);
+        suits = suiting(estimate, k === WINDOWS.length - 1);
+        if (suits !== current) break;
+      }
       if (suits === current) candidate = null;
       else
         candidate = {
@@ -168,7 +172,7 @@ export function followAllocation(shape: JobShape): AllocationFollower {
           watched: candidate === null ? 0 : candidate.watched + 1,
           savedS: Math.max(0, (candidate?.savedS ?? 0) + savedS),
         };
-      if (candidate === null || candidate.watched < PROOF) return null;
+      if (candidate === null || candidate.watched === 0) return null;
       const margin = suits === even ? 0 : estimate.margin * nowS * candidate.watched;
       const isProven = candidate.savedS > Math.max(margin, debtS[directionOf(suits)]);
       return isProven ? adopt(suits, estimate) : null;
@@ -178,7 +182,7 @@ export function followAllocation(shape: JobShape): AllocationFollower {
       weights: weightsOf(current, shape),
       lastIteration,
       reportedCounts,
-      secondsPerMicroBatch: rows.length === 0 ? null : [...middle(rows.slice(-LATEST))],
+      secondsPerMicroBatch: rows.length === 0 ? null : [...middle(rows.slice(-MIDDLE))],
       candidate: candidate && { ...candidate, neededS: debtS[directionOf(candidate.counts)] },
       remark,
     }),

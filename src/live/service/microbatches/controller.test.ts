@@ -35,10 +35,11 @@ async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
   return { status: response.status, body: JSON.parse(text) as Record<string, unknown> };
 }
 
+const JSON_TYPE = { headers: { "content-type": "application/json" } };
 const post = (job: string, body: unknown): Promise<Answer> =>
   ask(`/v1/jobs/${job}/iterations`, {
+    ...JSON_TYPE,
     method: "POST",
-    headers: { "content-type": "application/json" },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
 
@@ -149,7 +150,9 @@ describe("controller", () => {
       expect((await ask(`/v1/jobs/a/plan${query}`)).status).toBe(400);
     for (const path of ["/", "/v2/jobs", "/v1/jobs/a/b", "/v1/jobs/a/plan/x", "/v1/jobs/nobody"])
       expect((await ask(path)).status).toBe(404);
-    expect((await ask("/v1/jobs/a/plan?iteration=1", { method: "DELETE" })).status).toBe(405);
+    expect(
+      (await ask("/v1/jobs/a/plan?iteration=1", { ...JSON_TYPE, method: "DELETE" })).status,
+    ).toBe(405);
     expect((await ask("/v1/jobs/a/iterations")).status).toBe(405);
     const text = { method: "POST", body: JSON.stringify({ iteration: 1, ...SLOW }) };
     expect((await ask("/v1/jobs/a/iterations", text)).status).toBe(415);

@@ -26,8 +26,8 @@ describe("how right verdicts were", () => {
       ["crash", 1, 0],
     ]);
     // Wilson for 8 of 11: 43.4 % to 90.3 %.
-    expect(report.kinds[0]!.low).toBeCloseTo(0.434, 2);
-    expect(report.kinds[0]!.high).toBeCloseTo(0.903, 2);
+    expect(report.kinds[0]!.low).toBeCloseTo(0.4344, 3);
+    expect(report.kinds[0]!.high).toBeCloseTo(0.9025, 3);
     expect(report.kinds[0]!.calibration).toEqual([
       { from: 0.8, to: 0.9, judged: 3, right: 0, said: expect.closeTo(0.85) },
       { from: 0.9, to: 1, judged: 8, right: 8, said: expect.closeTo(0.95) },

@@ -5,7 +5,7 @@ import { wilson } from "../../../maths/wilson.ts";
 import type { Handling, Judgement } from "../../../model/handling.ts";
 import type { SiteReport, SiteScore } from "../../../model/site.ts";
 
-export type Judged = NonNullable<Handling["judgement"]>;
+export type Judged = NonNullable<Handling["judgement"]> & { readonly incident: string };
 
 const BINS = [0, 0.5, 0.7, 0.8, 0.9, 1] as const;
 const MOST_CONFUSIONS = 20;
@@ -13,9 +13,9 @@ const MOST_CONFUSIONS = 20;
 /** The last of each incident, oldest first; of incidents that are the same one counts, the one that the others are merged into. */
 export function judgementsOf(handlings: ReadonlyMap<string, Handling>): readonly Judged[] {
   return [...handlings.values()]
-    .flatMap(({ judgement, mergedInto }) => {
+    .flatMap(({ incident, judgement, mergedInto }) => {
       const isTwice = mergedInto !== null && handlings.get(mergedInto)?.judgement;
-      return judgement === null || isTwice ? [] : [judgement];
+      return judgement === null || isTwice ? [] : [{ ...judgement, incident }];
     })
     .sort((a, b) => a.atMs - b.atMs);
 }

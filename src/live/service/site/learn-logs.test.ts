@@ -34,7 +34,7 @@ function run(name: string, agents = 6, pushes = 100): JobRun {
 
 function learning(
   files: readonly { name: string; bytes: Uint8Array }[],
-  isGone = (_: string): boolean => false,
+  isGone = false,
 ): { ended: (run: JobRun) => Promise<void>; texts: string[] } {
   const texts: string[] = [];
   const made = new LogLearning(
@@ -42,7 +42,7 @@ function learning(
     {
       ask: async (agent, request): Promise<AgentReply> => {
         asked.push([agent, request]);
-        if (isGone(agent)) throw new Error("gone");
+        if (isGone) throw new Error("gone");
         return { kind: "evidence", files, troubles: [] };
       },
       connected: { has: (agent) => agent !== "a1" },
@@ -89,7 +89,7 @@ describe("learning from a job that ended well", () => {
 
   it("is left where agents have no logs or do not answer, and bounded where they send much", async () => {
     await learning([ring]).ended(run("r1"));
-    await learning([log("x")], () => true).ended(run("r2"));
+    await learning([log("x")], true).ended(run("r2"));
     expect(learnt).toEqual([]);
     const much = learning([{ name: "logs/a", bytes: Buffer.alloc(3 << 20, 97) }]);
     await much.ended(run("r3"));

@@ -67,7 +67,13 @@ export class SiteStore {
   }
 
   /** The store as a file for `diagnose --store`; null where there is nothing in it. */
-  async file(): Promise<string | null> {
+  file(): Promise<string | null> {
+    const work = this.#turn.then(() => this.#write());
+    this.#turn = work;
+    return work;
+  }
+
+  async #write(): Promise<string | null> {
     try {
       const store = await this.store();
       const { jobs, records, votes } = store;
@@ -169,7 +175,7 @@ export class SiteStore {
 const NO_VOTE: Vote = { confirmed: 0, disputed: 0, notes: [] };
 
 /** Right confirms the records that the verdict rests on; wrong disputes them where the cause was another. */
-export function votesOf(judgements: readonly Judged[]): Readonly<Record<string, Vote>> {
+function votesOf(judgements: readonly Judged[]): Readonly<Record<string, Vote>> {
   const votes: Record<string, Vote> = {};
   for (const { isRight, cause, said } of judgements) {
     if (!isRight && (cause === null || cause === said.cause)) continue;
@@ -182,7 +188,7 @@ export function votesOf(judgements: readonly Judged[]): Readonly<Record<string, 
   return votes;
 }
 
-function withJudged(store: LogStore, judgements: readonly Judged[]): LogStore {
+export function withJudged(store: LogStore, judgements: readonly Judged[]): LogStore {
   const votes = { ...store.votes };
   for (const [id, { confirmed, disputed }] of Object.entries(votesOf(judgements))) {
     const before = Object.hasOwn(votes, id) ? votes[id]! : NO_VOTE;

@@ -8,6 +8,7 @@ import {
 } from "../../../../../test/support/live/action-service.ts";
 import { startReceiver } from "../../../../../test/support/live/alert-receiver.ts";
 import type { IncidentAction } from "../../../../model/incident.ts";
+import { SCHEMAS } from "../../http/schemas.ts";
 
 let folder: string;
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
@@ -52,6 +53,7 @@ it("gets the machines, what to exclude, the spare and the reason, and the undoin
   expect(await act(service, "approve")).toMatchObject({ state: "done", canUndo: true });
   expect(await act(service, "undo")).toMatchObject({ state: "undone" });
   const [run, undo] = receiver.received.map(({ body }) => JSON.parse(body) as object);
+  for (const sent of [run, undo]) expect(SCHEMAS.ActionWebhook.parse(sent)).toEqual(sent);
   expect(run).toEqual({
     verb: "run",
     do: "replace-machine",
