@@ -7,6 +7,7 @@ import "./style/shell.css";
 import "./style/fleet.css";
 import "./style/incident.css";
 import { openFeed } from "./live/feed.ts";
+import { followSession } from "./live/session.ts";
 import { App } from "./shell/app.tsx";
 import { followTheme } from "./shell/theme.ts";
 
@@ -16,5 +17,6 @@ const shared = new CSSStyleSheet();
 shared.replaceSync(`${THEME_STYLE}${PARTS_STYLE}`);
 document.adoptedStyleSheets = [shared];
 followTheme();
+followSession();
 openFeed();
 render(<App />, document.getElementById("app")!);

@@ -13,7 +13,12 @@ import { connect } from "../ingest/prometheus/prometheus.ts";
 import { answerBackups, refuseHalfRestored, STATE_FILE } from "../live/service/backup-folder.ts";
 import type { ServeConfig } from "../live/service/config.ts";
 import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
-import { authorizeAgent, makeAuthorizer } from "../live/service/http/authorize.ts";
+import { SignIn } from "../live/service/access/sign-in.ts";
+import {
+  type AccessRules,
+  authorizeAgent,
+  makeAuthorizer,
+} from "../live/service/http/authorize.ts";
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
 import { steadyClock } from "../live/service/steady-clock.ts";
@@ -24,6 +29,7 @@ import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
 import { readFabric } from "../pipeline/fabric.ts";
 import type { Io } from "./io.ts";
+import { type Changes, changesOf, limitsOf } from "./reload-config.ts";
 
 export interface OpenServiceOptions {
   readonly hangMs: number;
@@ -40,6 +46,10 @@ export interface OpenService {
   readonly history: string;
   /** Sentences for the start. */
   readonly says: readonly string[];
+  /** Puts another configuration in force, as far as that goes without a restart. Rejects with UserError, and changes nothing. */
+  reload(next: ServeConfig): Promise<Changes>;
+  /** Whether the configuration file has an error, which /healthz then says. */
+  configFailed(isFailed: boolean): void;
   /** Writes down what is open, and ends it. */
   close(): Promise<void>;
 }
@@ -52,7 +62,15 @@ export async function openService(
   { hangMs, version, log, demo }: OpenServiceOptions,
 ): Promise<OpenService> {
   // Before anything is opened: a wrong configuration is reported at once.
-  const auth = makeAuthorizer({ ...config, tls: config.tls !== null, nowMs: Date.now });
+  const isTls = config.tls !== null;
+  const signIn = new SignIn({ oidc: config.oidc, isTls, nowMs: Date.now });
+  const auth = makeAuthorizer({
+    ...config,
+    ...rulesOf(config),
+    tls: isTls,
+    personOf: ({ headers }) => signIn.personOf(headers),
+    nowMs: Date.now,
+  });
   const jobFiles = new Map(
     await Promise.all(
       config.jobs.flatMap(({ name, jobFile }) =>
@@ -131,6 +149,7 @@ export async function openService(
     ...config,
     view,
     auth,
+    signIn,
     nowMs: Date.now,
     version,
     log,
@@ -154,7 +173,26 @@ export async function openService(
     await http.close();
     throw error;
   }
+  let running = config;
   return {
+    async reload(next) {
+      auth.reload(rulesOf(next));
+      for (const line of auth.says) log(line);
+      signIn.reload(next.oidc);
+      const changes = changesOf(running, next);
+      const { tokens, oidc, publicRead, allowedHosts, alerts } = next;
+      const actions = { ...running.actions, ...limitsOf(next.actions) };
+      running = { ...running, tokens, oidc, publicRead, allowedHosts, alerts, actions };
+      await opened.reconfigure({ alerts, actions });
+      http.recheck();
+      bus.recheck?.();
+      return changes;
+    },
+    configFailed(isFailed) {
+      opened.configSays = !isFailed
+        ? null
+        : "the configuration file has an error, the earlier one stays in force; see the service's log";
+    },
     url: http.url,
     view,
     history: file,
@@ -169,6 +207,10 @@ export async function openService(
       if (documents !== history) await documents.close();
     },
   };
+}
+
+function rulesOf({ tokens, publicRead, allowedHosts, oidc }: ServeConfig): AccessRules {
+  return { tokens, publicRead, allowedHosts, groups: oidc?.groups ?? null };
 }
 
 async function openHistory(

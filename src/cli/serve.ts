@@ -4,6 +4,7 @@ import { harmless } from "../base/text.ts";
 import { readServeConfig, type ServeConfig, type ServeFlags } from "../live/service/config.ts";
 import { openService, type OpenService } from "./open-service.ts";
 import type { Io } from "./io.ts";
+import { makeReload, watchConfig } from "./reload-config.ts";
 
 export interface ServeCliFlags extends ServeFlags {
   readonly config?: string;
@@ -24,10 +25,31 @@ export async function runServe(io: Io, flags: ServeCliFlags, version: string): P
   const service = await openService(io, config, { hangMs, version, log });
   for (const line of service.says) log(line);
   say(io, flags, service, config);
+  const stopWatching = flags.config ? watch(flags.config, io, flags, service, log) : () => {};
   await stopped();
+  stopWatching();
   log("stopping: saving open incidents");
   await service.close();
   return 0;
+}
+
+function watch(
+  file: string,
+  io: Io,
+  flags: ServeCliFlags,
+  service: OpenService,
+  log: (line: string) => void,
+): () => void {
+  const reload = makeReload({
+    read: () => readServeConfig(file, flags, io.env),
+    apply: (next) => service.reload(next),
+    failed: (isFailed) => service.configFailed(isFailed),
+    say: (line) => {
+      log(`the configuration: ${line}`);
+      void service.view.note("service", "reload", "", line).catch(() => undefined);
+    },
+  });
+  return watchConfig(file, reload);
 }
 
 function say(io: Io, flags: ServeCliFlags, service: OpenService, config: ServeConfig): void {

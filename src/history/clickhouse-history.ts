@@ -3,6 +3,7 @@
  * no window functions. Rows are only ever added; the version decides which one counts.
  */
 import { UserError } from "../base/errors.ts";
+import { patternsExpression } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import {
   type ClickHouseConnection,
@@ -125,17 +126,18 @@ export async function openClickHouseHistory(
         bytes.texts(row.causes).text(row.text).uint64(firstWins(versions.next()));
         await incidents.put(bytes.written());
       },
-      async incidents({ job, open, sinceMs, machine, most }) {
+      async incidents({ job, jobs, open, sinceMs, machine, most }) {
         const where = ["1"];
         if (open === true) where.push("s != 'resolved'");
         if (sinceMs !== undefined) where.push(`o >= ${sqlNumber(bound(sinceMs))}`);
         if (machine !== undefined) where.push(`has(m, ${sqlText(keyText(machine))})`);
         const ofJob = job === undefined ? "1" : `job = ${sqlText(keyText(job))}`;
+        const whose = `${ofJob} AND ${jobFits(jobs)}`;
         // Documents are long: the narrow columns say which are wanted, and only those are read.
         return await read<Incident>(
           `SELECT argMax(document, version) FROM ${TABLES.incidents}
            WHERE (id, revision) IN (
-             SELECT id, r FROM (${latestOf(ofJob, "1")}) WHERE ${where.join(" AND ")}
+             SELECT id, r FROM (${latestOf(whose, "1")}) WHERE ${where.join(" AND ")}
              ORDER BY o DESC, id DESC LIMIT ${sqlCount(rowLimit(most, 1000))})
            GROUP BY id, revision ORDER BY argMax(opened_ms, version) DESC, id DESC`,
         );
@@ -150,14 +152,23 @@ export async function openClickHouseHistory(
         const bytes = new RowWriter().text(row.id).float64(row.atMs).text(row.incident);
         await audit.put(bytes.text(row.text).uint64(firstWins(versions.next())).written());
       },
-      audit: async ({ incident, most }) =>
-        await read<AuditRow>(
+      async audit({ incident, jobs, sinceMs, before, most }) {
+        const where = ["1"];
+        if (incident !== undefined) where.push(`i = ${sqlText(keyText(incident))}`);
+        if (jobs) where.push(`i IN (SELECT id FROM ${TABLES.incidents} WHERE ${jobFits(jobs)})`);
+        if (sinceMs !== undefined) where.push(`t >= ${sqlNumber(bound(sinceMs))}`);
+        if (before) {
+          const at = sqlNumber(bound(before.atMs));
+          where.push(`(t < ${at} OR (t = ${at} AND id < ${sqlText(keyText(before.id))}))`);
+        }
+        return await read<AuditRow>(
           `SELECT d FROM (
              SELECT id, argMax(document, version) AS d, argMax(at_ms, version) AS t, argMax(incident, version) AS i
              FROM ${TABLES.audit} GROUP BY id)
-           WHERE ${incident === undefined ? "1" : `i = ${sqlText(keyText(incident))}`}
+           WHERE ${where.join(" AND ")}
            ORDER BY t DESC, id DESC LIMIT ${sqlCount(rowLimit(most, 1000))}`,
-        ),
+        );
+      },
       async putIterations(job, run, rows) {
         const { iteration, endMs, durationMs } = storedIterations(rows);
         if (iteration.length === 0) return;
@@ -192,13 +203,13 @@ export async function openClickHouseHistory(
           durationMs: Float64Array.from(rows, (row) => row[2]),
         };
       },
-      async offenders(sinceMs, most) {
+      async offenders(sinceMs, most, jobs) {
         await prepared();
         return await server.select(
           `SELECT machine, toFloat64(uniqExact(id)) AS count, toFloat64(uniqExact(job)), max(o) AS last,
              arraySort(groupUniqArray(cause))
            FROM (
-             SELECT id, j AS job, o, machine, cause FROM (${latestOf("1", "s1 IN ('confirmed', 'relapsed')")})
+             SELECT id, j AS job, o, machine, cause FROM (${latestOf(jobFits(jobs), "s1 IN ('confirmed', 'relapsed')")})
              ARRAY JOIN a AS machine, c AS cause WHERE o >= ${sqlNumber(bound(sinceMs))})
            GROUP BY machine ORDER BY count DESC, last DESC, machine LIMIT ${sqlCount(rowLimit(most, 1000))}`,
           (row): Offender => ({
@@ -255,6 +266,10 @@ export async function openClickHouseHistory(
  * The latest revision of each incident with its narrow columns: r(evision), j(ob), s(tate), o(pened), m(achines),
  * a(ccused), c(auses). The inner query leaves one row a revision, the outer one an incident.
  */
+function jobFits(jobs: readonly string[] | undefined): string {
+  return jobs ? `match(job, ${sqlText(patternsExpression(jobs))})` : "1";
+}
+
 function latestOf(where: string, having: string): string {
   return `SELECT id, max(revision) AS r, argMax(job1, revision) AS j, argMax(s1, revision) AS s, argMax(o1, revision) AS o,
       argMax(m1, revision) AS m, argMax(a1, revision) AS a, argMax(c1, revision) AS c

@@ -1,5 +1,6 @@
 /** The history in a file of DuckDB's: the default, for one service. */
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { patternsExpression } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import { openFile, type DuckDbOptions } from "./duckdb-file.ts";
 import type { HighestByRun, Write } from "./duckdb-write.ts";
@@ -85,7 +86,7 @@ export async function openDuckDbHistory(
       ),
     putIncident: async (incident) =>
       await writes.put({ to: "incidents", row: storedIncident(incident) }),
-    async incidents({ job, open, sinceMs, machine, most }) {
+    async incidents({ job, jobs, open, sinceMs, machine, most }) {
       const values: Value[] = [];
       const value = (v: Value): string => `$${values.push(v)}`;
       const where: string[] = [];
@@ -94,9 +95,11 @@ export async function openDuckDbHistory(
       if (machine !== undefined) {
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }
-      const ofJob = job === undefined ? "" : `WHERE job = ${value(keyText(job))}`;
+      const whose = ["true"];
+      if (job !== undefined) whose.push(`job = ${value(keyText(job))}`);
+      if (jobs) whose.push(`regexp_matches(job, ${value(patternsExpression(jobs))})`);
       return await documents<Incident>(
-        `SELECT document FROM incidents SEMI JOIN (${LATEST} ${ofJob} GROUP BY id) USING (id, revision)
+        `SELECT document FROM incidents SEMI JOIN (${LATEST} WHERE ${whose.join(" AND ")} GROUP BY id) USING (id, revision)
          ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
          ORDER BY opened_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
         values,
@@ -107,12 +110,26 @@ export async function openDuckDbHistory(
         keyText(id),
       ]),
     putAudit: async (row) => await writes.put({ to: "audit", row: storedAudit(row) }),
-    audit: async ({ incident, most }) =>
-      await documents<AuditRow>(
-        `SELECT document FROM audit ${incident === undefined ? "" : "WHERE incident = $1"}
+    async audit({ incident, jobs, sinceMs, before, most }) {
+      const values: Value[] = [];
+      const value = (v: Value): string => `$${values.push(v)}`;
+      const where = ["true"];
+      if (incident !== undefined) where.push(`incident = ${value(keyText(incident))}`);
+      if (jobs)
+        where.push(
+          `incident IN (SELECT id FROM incidents WHERE regexp_matches(job, ${value(patternsExpression(jobs))}))`,
+        );
+      if (sinceMs !== undefined) where.push(`at_ms >= ${value(bound(sinceMs))}`);
+      if (before) {
+        const at = value(bound(before.atMs));
+        where.push(`(at_ms < ${at} OR (at_ms = ${at} AND id < ${value(keyText(before.id))}))`);
+      }
+      return await documents<AuditRow>(
+        `SELECT document FROM audit WHERE ${where.join(" AND ")}
          ORDER BY at_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
-        incident === undefined ? [] : [keyText(incident)],
-      ),
+        values,
+      );
+    },
     async putIterations(job, run, rows) {
       const copy = storedIterations(rows);
       if (copy.iteration.length === 0) return;
@@ -130,15 +147,15 @@ export async function openDuckDbHistory(
       );
       return columns(rows);
     },
-    async offenders(sinceMs, most) {
+    async offenders(sinceMs, most, jobs) {
       const rows = await read(
         `SELECT machine, count(DISTINCT id)::DOUBLE AS incidents, count(DISTINCT job)::DOUBLE, max(opened_ms) AS last,
            list_sort(list(DISTINCT cause) FILTER (cause <> ''))
          FROM (SELECT id, job, opened_ms, unnest(accused) AS machine, unnest(causes) AS cause
            FROM incidents SEMI JOIN (${LATEST} WHERE state IN ('confirmed', 'relapsed') GROUP BY id) USING (id, revision)
-           WHERE opened_ms >= $1)
+           WHERE opened_ms >= $1${jobs ? " AND regexp_matches(job, $2)" : ""})
          GROUP BY machine ORDER BY incidents DESC, last DESC, machine LIMIT ${rowLimit(most, 1000)}`,
-        [bound(sinceMs)],
+        [bound(sinceMs), ...(jobs ? [patternsExpression(jobs)] : [])],
       );
       return rows.map(([machine, incidents, jobs, lastMs, causes]): Offender => ({
         machine: String(machine),

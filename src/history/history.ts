@@ -19,17 +19,28 @@ export interface JobRow {
   readonly lastIteration: number;
 }
 
-/** Who did what to what: actions, approvals, refusals. Never changed, never removed. */
+/** Who did what to what: actions, approvals, refusals, sign-ins, links, reloads. Never changed, never removed. */
 export interface AuditRow {
   /** Unique; rows are ordered by time, then id. */
   readonly id: string;
   readonly atMs: number;
-  /** The token's name, "service" for what it does by itself. */
+  /** The token's name, "oidc:" and the name of a person who signed in, "service" for what it does by itself. */
   readonly who: string;
   readonly what: string;
   readonly incident: string;
   readonly action: string;
   readonly detail: string;
+}
+
+export interface AuditQuery {
+  readonly incident?: string;
+  /** Only rows of incidents of jobs whose names fit. */
+  readonly jobs?: readonly string[];
+  /** At or after. */
+  readonly sinceMs?: number;
+  /** Only rows behind this one: older, or of the same moment with a smaller id. */
+  readonly before?: { readonly atMs: number; readonly id: string };
+  readonly most?: number;
 }
 
 /** Iterations of one run, one value an iteration for the whole job. */
@@ -41,6 +52,8 @@ export interface IterationRows {
 
 interface IncidentQuery {
   readonly job?: string;
+  /** Of jobs whose names fit one of these (base/patterns.ts); those of all jobs where it is absent. */
+  readonly jobs?: readonly string[];
   /** Only those not resolved. */
   readonly open?: boolean;
   /** Opened at or after. */
@@ -72,10 +85,7 @@ export interface History {
   incidentHistory(id: string): Promise<readonly Incident[]>;
   putAudit(row: AuditRow): Promise<void>;
   /** The newest first. */
-  audit(query: {
-    readonly incident?: string;
-    readonly most?: number;
-  }): Promise<readonly AuditRow[]>;
+  audit(query: AuditQuery): Promise<readonly AuditRow[]>;
   putIterations(job: string, run: string, rows: IterationRows): Promise<void>;
   /** Ascending, thinned out to at most so many; an iteration that was put twice counts once, the last put. */
   iterations(
@@ -85,9 +95,10 @@ export interface History {
   ): Promise<IterationRows>;
   /**
    * Machines among the suspects of incidents that were confirmed and opened since a moment, the most frequent first.
-   * Suspects are those of an incident's latest confirmation; `lastMs` is when the latest incident was opened.
+   * Suspects are those of an incident's latest confirmation; `lastMs` is when the latest incident was opened. `jobs`:
+   * only incidents of jobs whose names fit.
    */
-  offenders(sinceMs: number, most: number): Promise<readonly Offender[]>;
+  offenders(sinceMs: number, most: number, jobs?: readonly string[]): Promise<readonly Offender[]>;
   /** Documents by key: the embedded coordinator's. null forgets the key. */
   putDocument(key: string, document: unknown): Promise<void>;
   /** null where there is none. */

@@ -8,6 +8,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
+import { fitsAny } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import { groupWrites } from "./group-writes.ts";
 import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
@@ -155,6 +156,10 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
   };
   const parse = <T>(rows: readonly { readonly text: string }[]): T[] =>
     rows.map(({ text }) => JSON.parse(text) as T);
+  const isOf = (incident: string, jobs: readonly string[]): boolean => {
+    const [row] = open_().incidents.get(incident)?.values() ?? [];
+    return row !== undefined && fitsAny(row.job, jobs);
+  };
   const latest = (): StoredIncident[] => [...open_().incidents.values()].map(latestOf);
 
   return {
@@ -171,13 +176,14 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
     },
     putIncident: async (incident) =>
       await writes.put({ to: "incident", row: storedIncident(incident) }),
-    async incidents({ job, open: isOpen, sinceMs, machine, most }) {
+    async incidents({ job, jobs, open: isOpen, sinceMs, machine, most }) {
       const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
       const [ofJob, ofMachine] = [job, machine].map((key) =>
         key === undefined ? undefined : keyText(key),
       );
       const rows = latest()
         .filter((row) => ofJob === undefined || row.job === ofJob)
+        .filter((row) => !jobs || fitsAny(row.job, jobs))
         .filter((row) => isOpen !== true || row.state !== "resolved")
         .filter((row) => row.openedMs >= since)
         .filter((row) => ofMachine === undefined || row.machines.includes(ofMachine))
@@ -189,10 +195,12 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
       return parse<Incident>(rows.sort((a, b) => a.revision - b.revision));
     },
     putAudit: async (row) => await writes.put({ to: "audit", row: storedAudit(row) }),
-    async audit({ incident, most }) {
+    async audit({ incident, jobs, sinceMs = -Infinity, before, most }) {
       const of = incident === undefined ? undefined : keyText(incident);
       const rows = [...open_().audit.values()]
         .filter((row) => of === undefined || row.incident === of)
+        .filter((row) => !jobs || isOf(row.incident, jobs))
+        .filter((row) => row.atMs >= sinceMs && (!before || isBefore(row, before)))
         .sort((a, b) => b.atMs - a.atMs || text(b.id, a.id));
       return parse<AuditRow>(rows.slice(0, rowLimit(most, 1000)));
     },
@@ -219,9 +227,9 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
       );
       return columns(kept);
     },
-    async offenders(sinceMs, most) {
+    async offenders(sinceMs, most, jobs) {
       const since = bound(sinceMs);
-      return offendersOf(open_(), since).slice(0, rowLimit(most, 1000));
+      return offendersOf(open_(), since, jobs).slice(0, rowLimit(most, 1000));
     },
     putDocument: async (key, document) =>
       await writes.put({ to: "document", key: keyText(key), text: documentText(document) }),
@@ -275,7 +283,11 @@ function latestOf(revisions: ReadonlyMap<number, StoredIncident>): StoredInciden
 }
 
 /** Suspects of the latest confirmation of each incident, by machine. */
-function offendersOf({ incidents }: Tables, sinceMs: number): Offender[] {
+function offendersOf(
+  { incidents }: Tables,
+  sinceMs: number,
+  jobs: readonly string[] | undefined,
+): Offender[] {
   const found = new Map<
     string,
     { incidents: Set<string>; jobs: Set<string>; lastMs: number; causes: Set<string> }
@@ -284,7 +296,7 @@ function offendersOf({ incidents }: Tables, sinceMs: number): Offender[] {
     const [row] = [...revisions.values()]
       .filter(({ state }) => state === "confirmed" || state === "relapsed")
       .sort((a, b) => b.revision - a.revision);
-    if (!row || row.openedMs < sinceMs) continue;
+    if (!row || row.openedMs < sinceMs || (jobs && !fitsAny(row.job, jobs))) continue;
     for (const [i, machine] of row.accused.entries()) {
       const one = found.get(machine) ?? {
         incidents: new Set<string>(),
@@ -318,6 +330,10 @@ function columns(rows: readonly (readonly number[])[]): IterationRows {
 /** Not guessable from two other names: the first name's length is part of it. */
 function runKey(job: string, run: string): string {
   return `${job.length} ${job} ${run}`;
+}
+
+function isBefore(row: StoredAudit, { atMs, id }: { atMs: number; id: string }): boolean {
+  return row.atMs < atMs || (row.atMs === atMs && row.id < keyText(id));
 }
 
 function text(a: string, b: string): number {

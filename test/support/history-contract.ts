@@ -140,6 +140,9 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       const recent = await history.offenders(2000, 10);
       expect(recent.map(({ machine, incidents }) => [machine, incidents])).toEqual([["node1", 1]]);
       expect(await history.offenders(0, 1)).toHaveLength(1);
+      const ofOther = await history.offenders(0, 10, ["oth?r", "nobody-*"]);
+      expect(ofOther.map(({ machine, incidents }) => [machine, incidents])).toEqual([["node1", 1]]);
+      expect(await history.offenders(0, 10, [])).toEqual([]);
     });
 
     withHistory("never changes the audit trail", async () => {
@@ -150,6 +153,53 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       expect(await history.audit({ most: 1 })).toEqual([rows[2]]);
       expect(await history.audit({ incident: "i2" })).toEqual([rows[2]]);
       expect(await history.audit({ incident: "i9" })).toEqual([]);
+    });
+
+    withHistory("pages the audit trail, also where many rows are of one moment", async () => {
+      const rows = [1, 2, 3, 4, 5].map((i) => auditRow(`r${i}`, i < 4 ? 5 : 6));
+      for (const row of rows) await history.putAudit(row);
+      const seen: string[] = [];
+      for (let before: { atMs: number; id: string } | undefined, page = 0; page < 9; page++) {
+        const found = await history.audit({ most: 2, ...(before ? { before } : {}) });
+        if (found.length === 0) break;
+        seen.push(...found.map(({ id }) => id));
+        before = found.at(-1)!;
+      }
+      expect(seen).toEqual(["r5", "r4", "r3", "r2", "r1"]);
+      const since = await history.audit({ sinceMs: 6, before: { atMs: 6, id: "r5" } });
+      expect(since.map(({ id }) => id)).toEqual(["r4"]);
+    });
+
+    withHistory("tells rows and incidents by patterns of jobs", async () => {
+      for (const [id, job] of [
+        ["i1", "team-a-7b"],
+        ["i2", "team-ab"],
+        ["i3", "team_a-x"],
+      ] as const)
+        await history.putIncident(incidentOf(id, 1, "confirmed", { job }));
+      for (const [i, incident] of ["i1", "i2", "i3", "", "unknown"].entries())
+        await history.putAudit(auditRow(`r${i}`, i, { incident }));
+      const incidents = async (...jobs: string[]): Promise<string[]> =>
+        (await history.incidents({ jobs })).map(({ id }) => id).sort();
+      const audit = async (...jobs: string[]): Promise<string[]> =>
+        (await history.audit({ jobs })).map(({ incident }) => incident).sort();
+      for (const [patterns, expected] of [
+        [["team-a-*"], ["i1"]],
+        [["team-a?"], ["i2"]],
+        [
+          ["team?a*", "nobody"],
+          ["i1", "i2", "i3"],
+        ],
+        [["*"], ["i1", "i2", "i3"]],
+        [["team-a"], []],
+        [["team-a.*"], []],
+        [["(team|x"], []],
+        [[], []],
+      ] as const) {
+        expect(await incidents(...patterns), patterns.join()).toEqual(expected);
+        expect(await audit(...patterns), patterns.join()).toEqual(expected);
+      }
+      expect(await history.incidents({ job: "team-ab", jobs: ["team-a-*"] })).toEqual([]);
     });
 
     withHistory("keeps an iteration once, the last put", async () => {

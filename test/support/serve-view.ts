@@ -362,6 +362,13 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
           },
         ],
       ),
+    note: async (...row) => note("note", row, undefined),
+    links: {
+      create: async (id, lifeMs) =>
+        note("link", [id, lifeMs], { link: "fl1.a.b", expiresMs: NOW_MS }),
+      revoke: async (id) => note("revoke", [id], undefined),
+      open: async () => null,
+    },
     act: async (id, action, verb, who, dryRun) => {
       asked.push({ what: "act", of: [id, action, verb, who, dryRun] });
       if (!known(id)) throw new Refusal(404, "there is no such incident");

@@ -66,7 +66,7 @@ async function serve(heard: Heard, port = 0): Promise<TestService> {
     {
       authorize: ({ headers }) =>
         headers.authorization === `Bearer ${TOKEN}`
-          ? { name: "test", agent: null }
+          ? { name: "test", agent: null, jobs: null }
           : { status: 401, why: "no such token" },
     },
     port,

@@ -136,7 +136,7 @@ describe("the page", () => {
 
   it("needs no token, for it is what asks for one", async () => {
     const sha256 = createHash("sha256").update("secret").digest("hex");
-    const tokens: Token[] = [{ name: "a", scopes: ["read"], agent: null, sha256 }];
+    const tokens: Token[] = [{ name: "a", scopes: ["read"], agent: null, jobs: null, sha256 }];
     const { url } = await start({ webFolder: builtPage(), tokens });
     expect((await fetch(`${url}/`)).status).toBe(200);
     expect((await fetch(`${url}/assets/index-abc.js`)).status).toBe(200);
@@ -348,7 +348,7 @@ describe("the demonstration", () => {
   it("is not broken by pages of other sites, forms, or whoever may only read", async () => {
     const demo = new Demo();
     const sha256 = createHash("sha256").update("secret").digest("hex");
-    const tokens: Token[] = [{ name: "a", scopes: ["read"], agent: null, sha256 }];
+    const tokens: Token[] = [{ name: "a", scopes: ["read"], agent: null, jobs: null, sha256 }];
     const { url } = await start({ demo });
     const path = `${url}/api/v1/demo`;
     const fault = { kind: "gpu" };

@@ -13,9 +13,9 @@ import {
   authorizeAgent,
   type AuthorizerOptions,
   makeAuthorizer,
-  type Scope,
   type Token,
 } from "../../src/live/service/http/authorize.ts";
+import type { Scope } from "../../src/live/service/access/grants.ts";
 import type { HttpLimits } from "../../src/live/service/http/limits.ts";
 import { type HttpSide, serveHttp } from "../../src/live/service/http/serve-http.ts";
 import { openRaw, parseAnswer, sendRaw, untilClosed } from "../support/raw-http.ts";
@@ -37,6 +37,7 @@ const token = (name: string, ...scopes: Scope[]): Token => ({
   name,
   scopes,
   agent: null,
+  jobs: null,
   sha256: createHash("sha256").update(SECRETS[name]!).digest("hex"),
 });
 const TOKENS = [token("agents", "agent"), token("reader", "read"), token("actor", "act")];
@@ -233,6 +234,7 @@ describe("who may do what", () => {
     expect(authorizeAgent(auth, upgrade(bearer("agents")))).toEqual({
       name: "agents",
       agent: "node7",
+      jobs: null,
     });
     expect(authorizeAgent(auth, upgrade())).toMatchObject({ status: 401 });
     expect(authorizeAgent(auth, upgrade(bearer("reader")))).toMatchObject({ status: 403 });

@@ -19,6 +19,7 @@ import { Exports } from "./exports.tsx";
 import { HandlingSection } from "./handling.tsx";
 import { Audit, History } from "./history.tsx";
 import { Searching } from "./searching.tsx";
+import { ShareLink } from "./share-link.tsx";
 import { usePicture } from "./use-picture.ts";
 import { Findings, Pictures, WhatToDo, WhoIsIt, Why } from "./sections.tsx";
 
@@ -98,6 +99,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
       )}
       <div class="line incident-bar">
         <Exports incident={incident} picture={picture.value} />
+        <ShareLink incident={incident} />
         <PriceControl />
       </div>
       <HandlingSection incident={incident} />

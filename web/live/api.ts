@@ -78,6 +78,16 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   return await request(`/api/v1${path}`, init, PATIENCE_MS, read);
 }
 
+/** `path`: from the root. */
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const read = async (response: Response): Promise<T> => (await response.json()) as T;
+  return await request(path, { method: "POST", ...jsonBody(body) }, PATIENCE_MS, read);
+}
+
+function jsonBody(body: unknown): RequestInit {
+  return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
 /** An answer that is no JSON. `path`: from the root. */
 export async function askText(path: string): Promise<string> {
   return await request(path, {}, REPORT_PATIENCE_MS, (response) => response.text());
@@ -119,11 +129,7 @@ export function send<T>(
   body: unknown,
   method: "POST" | "DELETE" = "POST",
 ): Promise<T> {
-  return ask<T>(path, {
-    method,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return ask<T>(path, { method, ...jsonBody(body) });
 }
 
 const id = encodeURIComponent;
@@ -148,6 +154,8 @@ export const paths = {
   picture: (one: string) => `/incidents/${id(one)}/picture`,
   report: (one: string) => `/api/v1/incidents/${id(one)}/report`,
   action: (one: string, action: string) => `/incidents/${id(one)}/actions/${id(action)}`,
+  links: (one: string) => `/incidents/${id(one)}/links`,
+  revokeLinks: (one: string) => `/incidents/${id(one)}/links/revoke`,
   handling: (one: string) => `/incidents/${id(one)}/handling`,
   handlings: "/handling",
   digest: (days: number) => `/digest?days=${days}`,

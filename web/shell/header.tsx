@@ -8,6 +8,7 @@ import { ActionsBar, StopActions } from "./actions-switch.tsx";
 import { LineBar, LineState } from "./line-state.tsx";
 import { links, type Route } from "./route.ts";
 import { nextTheme, theme } from "./theme.ts";
+import { Who } from "./who.tsx";
 import { clockWords, dayWords, exactWords, offsetWords, zone } from "./zone.ts";
 
 export function Header({ at, onKeys }: { readonly at: Route; readonly onKeys: () => void }): VNode {
@@ -33,6 +34,7 @@ export function Header({ at, onKeys }: { readonly at: Route; readonly onKeys: ()
         <Crumbs at={at} />
         <div class="header-end">
           <StopActions />
+          <Who />
           <LineState />
           <Clock />
           <ThemeButton />

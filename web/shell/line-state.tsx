@@ -1,13 +1,16 @@
 /** Whether what is shown is what is: a word and a shape in the header, and a bar when it is not. */
 import type { VNode } from "preact";
 import { useObservable } from "../live/observable.ts";
+import { session } from "../live/session.ts";
 import { line } from "../live/store.ts";
 import { asSentence } from "./states.tsx";
 import { Since, Time } from "./time.tsx";
 import { TokenForm } from "./token-form.tsx";
+import { LinkBar } from "./who.tsx";
 
 export function LineState(): VNode {
   const { state } = useObservable(line);
+  const { link = null, canSignIn = false } = useObservable(session) ?? {};
   switch (state) {
     case "up":
       return (
@@ -30,7 +33,7 @@ export function LineState(): VNode {
     case "refused":
       return (
         <span class="line-state tone-bad">
-          <Dot /> token needed
+          <Dot /> {link ? "read-only" : canSignIn ? "not signed in" : "token needed"}
         </span>
       );
   }
@@ -39,6 +42,7 @@ export function LineState(): VNode {
 /** Says what is wrong and since when; takes no room while all is well. */
 export function LineBar(): VNode | null {
   const now = useObservable(line);
+  const { link = null, canSignIn = false } = useObservable(session) ?? {};
   if (now.state === "lost")
     return (
       <div class="line-bar" role="status">
@@ -50,10 +54,11 @@ export function LineBar(): VNode | null {
       </div>
     );
   if (now.state === "connecting") return <Slow sinceMs={now.sinceMs} />;
+  if (now.state === "refused" && link !== null) return <LinkBar />;
   if (now.state === "refused")
     return (
       <div class="line-bar" role="status">
-        <strong>A token is needed</strong>
+        <strong>{canSignIn ? "Sign in to read" : "A token is needed"}</strong>
         <span>{asSentence(now.why)}</span>
         <TokenForm scope="read" />
       </div>

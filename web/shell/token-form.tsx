@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { isToken, type TokenScope, useToken } from "../live/token.ts";
+import { SignInLink } from "./who.tsx";
 
 export function TokenForm({ scope }: { readonly scope: TokenScope }): VNode {
   const [refusal, refuse] = useState("");
@@ -17,6 +18,7 @@ export function TokenForm({ scope }: { readonly scope: TokenScope }): VNode {
   };
   return (
     <form class="token-form" onSubmit={submit}>
+      <SignInLink />
       <label>
         Token with the scope <code>{scope}</code>{" "}
         <input

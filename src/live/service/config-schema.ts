@@ -3,7 +3,8 @@ import { z } from "zod";
 import { NAME } from "../wire/messages.ts";
 import { WORKLOAD_KINDS } from "./actions/drivers/kubernetes-restart.ts";
 import { isPlainHostName } from "./actions/host-name.ts";
-import { SCOPES } from "./http/authorize.ts";
+import { SCOPES } from "./access/grants.ts";
+import { isLoopback } from "./http/known-hosts.ts";
 
 export const PORT = 7077;
 export const CLICKHOUSE = ["clickhouse", "clickhouses"];
@@ -32,6 +33,10 @@ export function isUrl(text: string, schemes: readonly string[]): boolean {
   return host !== "" && schemes.includes(protocol.slice(0, -1));
 }
 
+function isOnLoopback(text: string): boolean {
+  return isLoopback(new URL(text).hostname);
+}
+
 const DURATION = 'must be a number of seconds, or a time such as "30s" or "5m", a day at most';
 /** "90s", "15m", "1h", or a number of seconds. */
 const duration = z
@@ -43,6 +48,12 @@ const duration = z
     context.issues.push({ code: "custom", message: DURATION, input: value });
     return z.NEVER;
   });
+const jobPatterns = z
+  .array(
+    z.string().regex(/^[A-Za-z0-9._*?-]{1,64}$/, { error: "must be a job's name, with * and ?" }),
+  )
+  .min(1)
+  .max(256);
 const token = z.strictObject({
   name: named("a name"),
   scopes: z.array(z.enum(SCOPES)).min(1),
@@ -50,6 +61,38 @@ const token = z.strictObject({
   token: z.string().min(1).max(4096),
   plain: z.boolean().default(false),
   agent: named("an agent's name").optional(),
+  jobs: jobPatterns.optional(),
+});
+
+const issuer = z
+  .string()
+  .max(1024)
+  .refine((text) => isUrl(text, ["https"]) || (isUrl(text, ["http"]) && isOnLoopback(text)), {
+    error: "must be a URL with https:// (http:// on this machine only)",
+  });
+const oidc = z.strictObject({
+  issuer,
+  clientId: word,
+  clientSecret: z
+    .string()
+    .max(4096)
+    .regex(/^(file|env):./, { error: "must be file:… or env:…" })
+    .optional(),
+  redirectUrl: url("https", "http").optional(),
+  request: z.array(word).min(1).max(32).default(["openid", "profile", "email"]),
+  groupsClaim: word.default("groups"),
+  nameClaim: word.default("email"),
+  groups: z
+    .array(
+      z.strictObject({
+        group: word,
+        scopes: z.array(z.enum(["read", "act"])).min(1),
+        jobs: jobPatterns.optional(),
+      }),
+    )
+    .min(1)
+    .max(1000),
+  sessionHours: z.number().positive().max(720).default(12),
 });
 
 const header = z.union([z.string().max(8192), z.record(word, z.string().max(8192))], {
@@ -185,6 +228,7 @@ export const serveSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(PORT),
   data: path.optional(),
   tokens: z.array(token).max(10_000).default([]),
+  oidc: oidc.optional(),
   tls: z.strictObject({ cert: path, key: path }).optional(),
   allowedHosts: z
     .array(z.string().regex(/^[A-Za-z0-9._:[\]-]{1,253}$/, { error: "must be a host's name" }))

@@ -14,6 +14,8 @@ export interface SecretSource {
 }
 
 const LEAST_TOKEN = 16;
+/** They stand in the audit trail for what no token did. */
+const OWN_NAMES = ["service", "loopback", "anybody", "link"];
 const MOST_BYTES = 1 << 20;
 const HINT = "docs/guides/serve.md says how tokens are made";
 
@@ -49,6 +51,7 @@ export interface TokenEntry {
   readonly token: string;
   readonly plain: boolean;
   readonly agent?: string | undefined;
+  readonly jobs?: readonly string[] | undefined;
 }
 
 export function readTokens(entries: readonly TokenEntry[], source: SecretSource): Token[] {
@@ -58,7 +61,8 @@ export function readTokens(entries: readonly TokenEntry[], source: SecretSource)
     const wrong = (why: string): never => {
       throw new UserError(`${source.file}: tokens[${i}]${why}`, HINT, 2);
     };
-    const { name, scopes, plain, agent = null } = entry;
+    const { name, scopes, plain, agent = null, jobs = null } = entry;
+    if (OWN_NAMES.includes(name)) wrong(`.name: "${name}" is a name of the service's own`);
     if (names.has(name)) wrong(`.name: there are two tokens "${name}"`);
     if (agent !== null && !scopes.includes("agent"))
       wrong(".agent: only a token with the scope agent can be bound to an agent");
@@ -73,7 +77,7 @@ export function readTokens(entries: readonly TokenEntry[], source: SecretSource)
     if (hashes.has(sha256)) wrong(".token: is the same as another's");
     names.add(name);
     hashes.add(sha256);
-    return { name, scopes: [...new Set(scopes)], agent, sha256 };
+    return { name, scopes: [...new Set(scopes)], agent, jobs, sha256 };
   });
 }
 

@@ -48,6 +48,7 @@ describe("the configuration of the service", () => {
       insecure: false,
       dataFolder: "/home/user/.local/share/faultline",
       tokens: [],
+      oidc: null,
       tls: null,
       allowedHosts: [],
       publicRead: false,
@@ -110,6 +111,7 @@ describe("the configuration of the service", () => {
     const env = {
       ...ENV,
       GRAFANA_TOKEN: "grafana-0123456789",
+      OIDC_SECRET: "oidc",
       NATS_TOKEN: "nats",
       HOOK_AUTHORIZATION: "Bearer x",
       SLACK_URL: "https://hooks.example.org/T1/B2",
@@ -257,6 +259,44 @@ describe("the configuration of the service", () => {
   });
 });
 
+describe("sign-in of the configuration", () => {
+  const oidc = {
+    issuer: "https://login.example.org",
+    clientId: "faultline",
+    groups: [{ group: "ops", scopes: ["read", "act"] }],
+  };
+
+  it("has defaults, and always asks for an id_token", () => {
+    expect(read({ oidc: { ...oidc, request: ["groups"] } }).oidc).toEqual({
+      ...oidc,
+      clientSecret: null,
+      redirectUrl: null,
+      request: ["openid", "groups"],
+      groupsClaim: "groups",
+      nameClaim: "email",
+      groups: [{ group: "ops", scopes: ["read", "act"], jobs: null }],
+      sessionSeconds: 43_200,
+    });
+    const local = { ...oidc, issuer: "http://127.0.0.1:8080/realms/x", clientSecret: "env:S" };
+    expect(read({ oidc: local }, {}, { ...ENV, S: "secret" }).oidc).toMatchObject({
+      issuer: local.issuer,
+      clientSecret: "secret",
+    });
+  });
+
+  it("is refused where it would not be safe", () => {
+    const cases: [object, RegExp][] = [
+      [{ issuer: "http://login.example.org" }, /^oidc\.issuer: must be a URL with https/],
+      [{ clientSecret: "in plain text" }, /^oidc\.clientSecret: must be file:… or env:…/],
+      [{ groups: [] }, /^oidc\.groups: /],
+      [{ groups: [{ group: "g", scopes: ["agent"] }] }, /^oidc\.groups\[0\]\.scopes\[0\]: /],
+      [{ clientID: "x" }, /unknown key "clientID"; did you mean "clientId"/],
+    ];
+    for (const [changed, why] of cases)
+      expect(fault({ oidc: { ...oidc, ...changed } })).toMatch(why);
+  });
+});
+
 describe("tokens of the configuration", () => {
   const one = (token: object) => ({ tokens: [{ name: "a", scopes: ["read"], ...token }] });
 
@@ -265,7 +305,7 @@ describe("tokens of the configuration", () => {
     writeFileSync(join(folder, "h"), `sha256:${sha256(SECRET)}\n`);
     for (const token of [`sha256:${sha256(SECRET).toUpperCase()}`, "file:t", "file:h", "env:T"])
       expect(read(one({ token }), {}, { ...ENV, T: SECRET }).tokens).toEqual([
-        { name: "a", scopes: ["read"], agent: null, sha256: sha256(SECRET) },
+        { name: "a", scopes: ["read"], agent: null, jobs: null, sha256: sha256(SECRET) },
       ]);
     const plain = read(one({ token: SECRET, plain: true }));
     expect(plain.tokens[0]!.sha256).toBe(sha256(SECRET));
@@ -287,6 +327,13 @@ describe("tokens of the configuration", () => {
       [one({ token: SECRET, plain: true, scopes: ["write"] }), /^tokens\[0\]\.scopes\[0\]: /],
       [one({ token: SECRET, plain: true, agent: "n1" }), /only a token with the scope agent/],
       [one({ token: SECRET, plain: true, name: "x y" }), /^tokens\[0\]\.name: /],
+      // The trail must not take a token for the service itself.
+      [one({ token: SECRET, plain: true, name: "service" }), /name of the service's own/],
+      [one({ token: SECRET, plain: true, jobs: [] }), /^tokens\[0\]\.jobs: /],
+      [
+        one({ token: SECRET, plain: true, jobs: ["a b"] }),
+        /^tokens\[0\]\.jobs\[0\]: must be a job/,
+      ],
     ];
     for (const [config, why] of cases) expect(fault(config)).toMatch(why);
     const token = (name: string, text: string) => ({

@@ -13,6 +13,7 @@ import type { AlertsConfig, WebhookTarget } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";
 import { CLICKHOUSE, isUrl, type ServeFile, serveSchema } from "./config-schema.ts";
 import { isReference, readText, readTokens, secret, type SecretSource } from "./config-secrets.ts";
+import type { OidcConfig } from "./access/oidc.ts";
 import type { Token } from "./http/authorize.ts";
 import { isLoopback } from "./http/known-hosts.ts";
 
@@ -24,6 +25,8 @@ export interface ServeConfig {
   /** Where the service keeps what is its own; may not be there yet. */
   readonly dataFolder: string;
   readonly tokens: readonly Token[];
+  /** Where people sign in; null where they cannot. */
+  readonly oidc: OidcConfig | null;
   /** PEM texts. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
   readonly allowedHosts: readonly string[];
@@ -200,6 +203,7 @@ function complete(said: ServeFile, source: SecretSource, insecure: boolean): Ser
     insecure,
     dataFolder,
     tokens: readTokens(said.tokens, source),
+    oidc: said.oidc ? oidcOf(said.oidc, source) : null,
     tls: said.tls
       ? {
           cert: readText(at(said.tls.cert), `${source.file}: tls.cert`),
@@ -258,6 +262,19 @@ function natsOf(nats: NonNullable<ServeFile["nats"]>, source: SecretSource): Nat
 
 function env(source: SecretSource, name: string): string | undefined {
   return source.env[name] ? `env:${name}` : undefined;
+}
+
+function oidcOf(said: NonNullable<ServeFile["oidc"]>, source: SecretSource): OidcConfig {
+  const { clientSecret, redirectUrl, groups, sessionHours, ...rest } = said;
+  return {
+    ...rest,
+    request: [...new Set(["openid", ...said.request])],
+    clientSecret:
+      clientSecret === undefined ? null : secret(clientSecret, "oidc.clientSecret", source),
+    redirectUrl: redirectUrl === undefined ? null : webUrl(redirectUrl, "oidc.redirectUrl", source),
+    groups: groups.map(({ jobs = null, ...group }) => ({ ...group, jobs })),
+    sessionSeconds: 3600 * sessionHours,
+  };
 }
 
 function historyOf(said: string | undefined, folder: string, source: SecretSource): HistoryConfig {

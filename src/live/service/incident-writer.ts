@@ -32,26 +32,56 @@ const FLUSH_AGAIN_MS = 2000;
 const TRY_AGAIN_MS = [500, 1000, 2000, 4000, 8000];
 
 export class IncidentWriter {
-  readonly alerts: Alerts;
   readonly #options: IncidentWriterOptions;
   readonly #unsaved: Incident[];
   #sentAlerts: unknown;
+  #alerts: Alerts;
+  /** By receivers of an earlier configuration. */
+  readonly #earlier = { sent: 0, failures: 0 };
   #isLost = false;
+  #isClosed = false;
   #isFlushing = false;
 
   constructor(options: IncidentWriterOptions) {
     this.#options = options;
     this.#unsaved = [...options.unsaved];
     this.#sentAlerts = options.sentAlerts;
-    this.alerts = makeAlerts(options.alerts, {
-      ...options.alertsEnv,
-      recalled: options.sentAlerts,
+    this.#alerts = this.#makeAlerts(options.alerts);
+    options.lease.onLost(() => this.#lose());
+  }
+
+  get alerts(): Pick<Alerts, "notify" | "hushed"> {
+    return this.#alerts;
+  }
+
+  get alertsSent(): number {
+    return this.#earlier.sent + this.#alerts.sent;
+  }
+
+  get alertFailures(): number {
+    return this.#earlier.failures + this.#alerts.failures;
+  }
+
+  /** Other receivers from now on. They get the latest of these incidents, as after a start. */
+  async alertThrough(config: AlertsConfig, latest: () => readonly Incident[]): Promise<void> {
+    const old = this.#alerts;
+    await old.close();
+    if (this.#isLost || this.#isClosed || this.#alerts !== old) return;
+    this.#earlier.sent += old.sent;
+    this.#earlier.failures += old.failures;
+    this.#alerts = this.#makeAlerts(config);
+    for (const incident of latest()) this.#alerts.notify(incident);
+  }
+
+  #makeAlerts(config: AlertsConfig): Alerts {
+    return makeAlerts(config, {
+      ...this.#options.alertsEnv,
+      recalled: this.#sentAlerts,
       remember: (document) => {
         this.#sentAlerts = document;
         return this.write();
       },
     });
-    options.lease.onLost(() => this.#lose());
   }
 
   get unsaved(): number {
@@ -63,7 +93,7 @@ export class IncidentWriter {
     this.#unsaved.push(incident);
     await this.#writeAtLast();
     this.flush();
-    this.alerts.notify(incident);
+    this.#alerts.notify(incident);
     this.#options.changed(incident);
   }
 
@@ -114,14 +144,15 @@ export class IncidentWriter {
 
   async close(): Promise<void> {
     await this.write().catch(() => undefined);
-    await this.alerts.close();
+    this.#isClosed = true;
+    await this.#alerts.close();
     await this.#options.lease.release();
   }
 
   /** Ends without writing: another service has the lease now. */
   async drop(): Promise<void> {
     this.#isLost = true;
-    await this.alerts.close();
+    await this.#alerts.close();
   }
 
   #lose(): void {

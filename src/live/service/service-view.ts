@@ -1,5 +1,6 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import { errorText } from "../../base/errors.ts";
+import { fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
 import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
@@ -75,11 +76,12 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const stored = await history.incidents(query).catch(() => []);
       const latest = stored.map((one) => known(one.id) ?? one);
       const ids = new Set(latest.map(({ id }) => id));
-      const { job, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
+      const { job, jobs, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
       const missing = openOnes().filter(
         (one) =>
           !ids.has(one.id) &&
           (job === undefined || one.job === job) &&
+          (jobs === undefined || fitsAny(one.job, jobs)) &&
           one.openedMs >= sinceMs &&
           (machine === undefined || one.machines.includes(machine)),
       );
@@ -96,13 +98,21 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
-    async offenders(sinceMs, most) {
-      const judged = service.judgements();
+    async offenders(sinceMs, most, jobs) {
+      const judged = service
+        .judgements()
+        .filter(({ said }) => jobs === undefined || fitsAny(said.job, jobs));
       // One whose incidents were others' makes room for the next.
-      const found = await history.offenders(sinceMs, most + judged.length);
+      const found = await history.offenders(sinceMs, most + judged.length, jobs);
       return correctedOffenders(found, judged, sinceMs).slice(0, most);
     },
     audit: (query) => history.audit(query),
+    note: (...row) =>
+      service.note(...row).catch((error: unknown) => {
+        service.publisher.trouble(`the audit trail: ${errorText(error)}`);
+        throw new Refusal(503, "the audit trail cannot be written at the moment");
+      }),
+    links: service.links,
     async act(id, action, verb, who, dryRun) {
       const found = earlier(id) ?? (await incident(id));
       if (!found) throw new Refusal(404, "there is no such incident");
@@ -126,8 +136,9 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     handlings: () => service.workflow.handlings,
     handle: (id, asked, who) => service.workflow.handle(id, asked, who),
-    async digest(sinceMs) {
-      const incidents = await history.incidents({ sinceMs, most: MOST_DIGESTED });
+    async digest(sinceMs, jobs) {
+      const whose = jobs === undefined ? {} : { jobs };
+      const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
       const latest = incidents.map((one) => known(one.id) ?? one);
       const isCut = incidents.length >= MOST_DIGESTED;
       return digestOf(latest, service.workflow.handlings, sinceMs, service.options.nowMs(), isCut);
@@ -167,8 +178,8 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         historyPending:
           (history.pending ?? 0) + writers.reduce((sum, { unsaved }) => sum + unsaved, 0),
         historyFailures: history.failures ?? 0,
-        alertsSent: writers.reduce((sum, { alerts }) => sum + alerts.sent, 0),
-        alertFailures: writers.reduce((sum, { alerts }) => sum + alerts.failures, 0),
+        alertsSent: writers.reduce((sum, { alertsSent }) => sum + alertsSent, 0),
+        alertFailures: writers.reduce((sum, one) => sum + one.alertFailures, 0),
         leases: jobs.length,
       };
     },
@@ -194,12 +205,14 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         ),
         after(PING_MS),
       ]);
-      return healthOf({
+      const found = healthOf({
         noRoom: service.data.says,
         answers,
         waiting: history.pending ?? null,
         broker: service.bus?.broker ?? "none",
       });
+      const says = [found.degraded, service.configSays].filter((said) => said !== null);
+      return { ...found, degraded: says.join("; ") || null };
     },
   };
 }

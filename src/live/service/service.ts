@@ -24,6 +24,7 @@ import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
+import { Links } from "./access/links.ts";
 import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -51,7 +52,7 @@ import { calibrated } from "./site/calibrate.ts";
 import { judgementsOf, type Judged } from "./site/how-right.ts";
 import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
-import { Refusal } from "./view.ts";
+import { type AuditWord, Refusal } from "./view.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
@@ -89,6 +90,11 @@ export interface ServiceOptions {
   log(this: void, line: string): void;
 }
 
+interface LiveOptions {
+  alerts: AlertsConfig;
+  readonly actions: ActionsConfig;
+}
+
 const TICK_MS = 250;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
@@ -109,6 +115,7 @@ export class Service {
   readonly actionsSwitch: ActionsSwitch;
   /** Of jobs that ask how many each replica takes (docs/guides/microbatches.md). */
   readonly microBatches: Jobs;
+  readonly links: Links;
   readonly machines: LeasedMachineComparison | null;
   /** What people do about incidents. */
   readonly workflow: Workflow;
@@ -136,6 +143,10 @@ export class Service {
   readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
+  /** What can change while it runs. */
+  readonly #live: LiveOptions;
+  /** What is wrong with the configuration file; null while it is in force. */
+  configSays: string | null = null;
   /** By incident: the lines that are in the log. */
   readonly #logged = new Map<string, ReadonlySet<string>>();
   #bus: AgentBus | null = null;
@@ -144,6 +155,7 @@ export class Service {
   constructor(options: ServiceOptions) {
     this.options = options;
     const { history, nowMs } = options;
+    this.#live = { alerts: options.alerts, actions: { ...options.actions } };
     this.publisher = new Publisher(nowMs, options.log);
     const { trouble } = this.publisher;
     this.#historyWriter = new JobHistoryWriter(history, trouble);
@@ -159,6 +171,11 @@ export class Service {
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
+    this.links = new Links({
+      read: (key) => within(history.document(key), AUDIT_MS),
+      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      nowMs,
+    });
     this.workflow = this.#openWorkflow();
     this.site = this.#openSite();
     this.#learning = options.learnsLogs ? new LogLearning(this.site, this.#diagnosisEnv) : null;
@@ -187,11 +204,17 @@ export class Service {
     };
   }
 
-  #openSwitch(): ActionsSwitch {
-    const { history, nowMs, newId, log } = this.options;
-    const { hooks, drivers = {}, dryRun } = this.options.actions;
+  /** A row of the audit trail that is about no action. */
+  async note(who: string, what: AuditWord, incident: string, detail: string): Promise<void> {
+    const { history, nowMs, newId } = this.options;
     const audit = (row: Parameters<History["putAudit"]>[0]) =>
       within(history.putAudit(row), AUDIT_MS);
+    await writeAudit({ audit, newId, nowMs }, who, what, incident, "", detail);
+  }
+
+  #openSwitch(): ActionsSwitch {
+    const { history, nowMs, log } = this.options;
+    const { hooks, drivers = {}, dryRun } = this.options.actions;
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
       // Micro-batches need neither.
@@ -199,7 +222,7 @@ export class Service {
       nowMs,
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
-      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      audit: (who, what, detail) => this.note(who, what, "", detail),
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
     });
@@ -225,9 +248,7 @@ export class Service {
   }
 
   #openSite(): SiteStore {
-    const { history, nowMs, newId, folder } = this.options;
-    const audit = (row: Parameters<History["putAudit"]>[0]) =>
-      within(history.putAudit(row), AUDIT_MS);
+    const { history, folder } = this.options;
     return new SiteStore({
       history: {
         document: (key) => within(history.document(key), AUDIT_MS),
@@ -236,7 +257,7 @@ export class Service {
       folder,
       judgements: () => this.judgements(),
       names: () => this.#names(),
-      audit: (who, what, detail) => writeAudit({ audit, newId, nowMs }, who, what, "", "", detail),
+      audit: (who, what, detail) => this.note(who, what, "", detail),
       trouble: this.publisher.trouble,
     });
   }
@@ -288,7 +309,8 @@ export class Service {
   }
 
   #openMicroBatches(): Jobs {
-    const { nowMs, log, actions } = this.options;
+    const { nowMs, log } = this.options;
+    const { actions } = this.#live;
     return makeJobs({
       nowMs,
       onChange: ({ job, iteration, counts, why }) =>
@@ -312,7 +334,7 @@ export class Service {
 
   #openActions(): Actions {
     const { history, nowMs, newId, log, fetch, environment } = this.options;
-    return makeActions(this.options.actions, {
+    return makeActions(this.#live.actions, {
       nowMs,
       fetch,
       newId,
@@ -371,6 +393,19 @@ export class Service {
     const own = here.filter((one) => job === undefined || one.job === job);
     const ids = new Set(own.map(({ id }) => id));
     return [...own, ...stored.filter(({ id }) => !ids.has(id))];
+  }
+
+  /** Other receivers of alerts, and other limits of actions, from now on. */
+  async reconfigure({ alerts, actions }: LiveOptions): Promise<void> {
+    // Everything that reads them has this very object.
+    Object.assign(this.#live.actions, actions);
+    if (JSON.stringify(alerts) === JSON.stringify(this.#live.alerts)) return;
+    this.#live.alerts = alerts;
+    const jobs = [...this.jobs.values()].map((leased) =>
+      leased.writer.alertThrough(alerts, () => leased.records),
+    );
+    const { machines } = this;
+    await Promise.all([...jobs, machines?.writer?.alertThrough(alerts, () => machines.shown)]);
   }
 
   /** The jobs that it watches, by name. */
@@ -572,10 +607,13 @@ export class Service {
 
   /** What writing incidents down needs. */
   #writing() {
-    const { history, alerts, nowMs, log, fetch } = this.options;
+    const { history, nowMs, log, fetch } = this.options;
+    const live = this.#live;
     return {
       history,
-      alerts,
+      get alerts() {
+        return live.alerts;
+      },
       alertsEnv: {
         nowMs,
         fetch,

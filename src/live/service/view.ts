@@ -1,5 +1,5 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
-import type { AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type { AuditQuery, AuditRow, IterationRows, Offender } from "../../history/history.ts";
 import type { Question } from "./microbatches/requests.ts";
 import type { Health } from "./health.ts";
 import type { Digest } from "../../model/digest.ts";
@@ -129,6 +129,41 @@ export interface SwitchState {
 
 export type ActionVerb = "approve" | "dismiss" | "undo";
 
+/** What stands in the audit trail. */
+export type AuditWord =
+  | "propose"
+  | "approve"
+  | "dismiss"
+  | "dry-run"
+  | "run"
+  | "undo"
+  | "outcome"
+  | "refuse"
+  | "recover"
+  | "add-record"
+  | "import-logs"
+  | "off"
+  | "on"
+  | "sign-in"
+  | "sign-out"
+  | "link"
+  | "revoke-links"
+  | "reload";
+
+/** Read-only links to single incidents (access/links.ts). */
+export interface LinksView {
+  create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }>;
+  /** All links of the incident that there are. */
+  revoke(incident: string): Promise<void>;
+  /** null for what is no link of ours, has expired, or was revoked. */
+  open(link: string): Promise<OpenLink | null>;
+}
+
+export interface OpenLink {
+  readonly incident: string;
+  readonly expiresMs: number;
+}
+
 export interface ServiceView {
   jobs(): readonly JobView[];
   job(job: string): JobView | null;
@@ -145,6 +180,8 @@ export interface ServiceView {
   ): Promise<IterationRows | null>;
   incidents(query: {
     readonly job?: string;
+    /** Of jobs whose names fit one of these patterns. */
+    readonly jobs?: readonly string[];
     readonly open?: boolean;
     readonly sinceMs?: number;
     readonly machine?: string;
@@ -156,11 +193,11 @@ export interface ServiceView {
   picture(id: string): Promise<IncidentPicture | null>;
   /** The report of the evidence of a job that stood still or died, one HTML file; null where there is none. */
   report(id: string): Promise<string | null>;
-  offenders(sinceMs: number, most: number): Promise<readonly Offender[]>;
-  audit(query: {
-    readonly incident?: string;
-    readonly most?: number;
-  }): Promise<readonly AuditRow[]>;
+  offenders(sinceMs: number, most: number, jobs?: readonly string[]): Promise<readonly Offender[]>;
+  audit(query: AuditQuery): Promise<readonly AuditRow[]>;
+  /** Puts a row into the audit trail; rejects where it cannot be written. */
+  note(who: string, what: AuditWord, incident: string, detail: string): Promise<void>;
+  readonly links: LinksView;
   /** Rejects with Refusal (status and message) where it cannot be. `dryRun`: say what would be run. */
   act(
     incident: string,
@@ -176,7 +213,7 @@ export interface ServiceView {
   /** Rejects with Refusal where it cannot be done. */
   handle(id: string, asked: Asked, who: string): Promise<Handling>;
   /** What was lost to what, of incidents opened since a moment. */
-  digest(sinceMs: number): Promise<Digest>;
+  digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
   mute(asked: AskedMute, who: string): Promise<Mute>;
@@ -195,7 +232,8 @@ export interface ServiceView {
   askShares(job: string, question: Question): Promise<unknown>;
   /** Returns how to stop listening. */
   listen(listener: (event: LiveEvent) => void): () => void;
-  stats(): ServiceStats;
+  /** null where the caller sees a part of the service only. */
+  stats(): ServiceStats | null;
   /** Agents that are connected, by name. */
   agents(): readonly AgentView[];
   /** For /healthz. */

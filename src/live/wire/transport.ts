@@ -63,6 +63,8 @@ export interface AgentBus {
     readonly refused: number;
   };
   readonly agents: readonly AgentHello[];
+  /** Tokens have changed: who was let in by one that does not hold as before is let go, and may come again. */
+  recheck?(): void;
   /** Whether the broker can be reached; absent where there is none. */
   readonly broker?: "ok" | "away";
   close(): Promise<void>;

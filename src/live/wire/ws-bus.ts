@@ -3,6 +3,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Server as SecureServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { fitsAny } from "../../base/patterns.ts";
 import { encodeAck, encodeRequest, type Frame, type ReportFrame } from "./codec.ts";
 import { type AgentHello, LIMITS, NAME, PROTOCOL, type Report } from "./messages.ts";
 import { createPendingReplies, type PendingReplies } from "./replies.ts";
@@ -10,7 +11,7 @@ import type { AgentBus, AgentBusHandlers } from "./transport.ts";
 import { createTroubleReporterByKey, safely } from "./trouble.ts";
 import { CLOSE } from "./ws-close.ts";
 import { type Connection, createConnection } from "./ws-connection.ts";
-import { type Authorization, pathOf, refuseUpgrade } from "./ws-upgrade.ts";
+import { type Authorization, type Authorized, pathOf, refuseUpgrade } from "./ws-upgrade.ts";
 
 export interface ServeAgentsOptions {
   authorize(this: void, request: IncomingMessage): Authorization;
@@ -34,6 +35,8 @@ interface Live {
   readonly connection: Connection;
   readonly hello: AgentHello;
   readonly replies: PendingReplies;
+  /** The report as far as the token is for its jobs; null for one of no such job. */
+  allowed(this: void, report: Report): Report | null;
 }
 
 const ACK_MS = 20;
@@ -60,6 +63,26 @@ function plainName(machine: string): string {
     .slice(0, 64);
 }
 
+/** Nothing to look at for a token of all jobs; else each name is judged once. */
+function allowedOf(jobs: readonly string[] | null): (report: Report) => Report | null {
+  if (jobs === null) return (report) => report;
+  const judged = new Map<string, boolean>();
+  const isMine = (job: string): boolean => {
+    let known = judged.get(job);
+    if (known === undefined) {
+      if (judged.size > 1000) judged.clear();
+      known = fitsAny(job, jobs);
+      judged.set(job, known);
+    }
+    return known;
+  };
+  return (report) => {
+    if (report.kind === "beat")
+      return { ...report, jobs: report.jobs.filter(({ job }) => isMine(job)) };
+    return isMine(report.job) ? report : null;
+  };
+}
+
 export function serveAgents(
   server: Server | SecureServer,
   {
@@ -76,6 +99,7 @@ export function serveAgents(
     readonly connection: Connection;
     readonly since: number;
     isNew(this: void): boolean;
+    isAsBefore(this: void): boolean;
   }>();
   const due = new Map<Connection, number>();
   const announcedAt = new Map<string, number>();
@@ -189,9 +213,15 @@ export function serveAgents(
       if (++one.failures >= MOST_TRIES) done();
       else connection.close(CLOSE.notNow, "a report could not be taken");
     };
-    announce(report);
+    const mine = live.allowed(report);
+    if (mine === null) {
+      traffic.refused++;
+      tellOf(`${hello.agent} job`, `agent ${hello.agent}: its token is not for the job it reports`);
+      return done();
+    }
+    announce(mine);
     try {
-      const wait = handlers.report(hello, report);
+      const wait = handlers.report(hello, mine);
       if (wait === undefined) return done();
       return wait.then(done, failed);
     } catch (error) {
@@ -202,7 +232,8 @@ export function serveAgents(
   const attach = (
     socket: WebSocket,
     raw: Duplex,
-    who: { name: string; agent: string | null },
+    who: Authorized,
+    isAsBefore: () => boolean,
   ): void => {
     let one: Known | null = null;
     let live: Live | null = null;
@@ -232,7 +263,8 @@ export function serveAgents(
       }
       if (isClosed || !connections.has(entry)) return;
       const old = one.live;
-      live = { connection, hello, replies: createPendingReplies(hello.agent) };
+      const replies = createPendingReplies(hello.agent);
+      live = { connection, hello, replies, allowed: allowedOf(who.jobs) };
       one.live = live;
       if (old !== null) {
         old.replies.failAll("it came again on another connection");
@@ -267,7 +299,7 @@ export function serveAgents(
         if (live !== null) leave(live.hello.agent, live);
       },
     });
-    const entry = { connection, since: performance.now(), isNew: () => isNew };
+    const entry = { connection, since: performance.now(), isNew: () => isNew, isAsBefore };
     connections.add(entry);
   };
 
@@ -283,8 +315,14 @@ export function serveAgents(
     if ("status" in who) return refuseUpgrade(raw, who.status, who.why);
     if (isClosed || connections.size >= mostAgents)
       return refuseUpgrade(raw, 503, "too many agents");
-    const { name, agent } = who;
-    sockets.handleUpgrade(request, raw, head, (socket) => attach(socket, raw, { name, agent }));
+    const { name, agent, jobs } = who;
+    const isAsBefore = (): boolean => {
+      const now = authorize(request);
+      return !("status" in now) && now.agent === agent && String(now.jobs) === String(jobs);
+    };
+    sockets.handleUpgrade(request, raw, head, (socket) =>
+      attach(socket, raw, { name, agent, jobs }, isAsBefore),
+    );
   };
   server.on("upgrade", upgrade);
 
@@ -294,6 +332,10 @@ export function serveAgents(
       const all: AgentHello[] = [];
       for (const { live } of known.values()) if (live !== null) all.push(live.hello);
       return all;
+    },
+    recheck() {
+      for (const { connection, isAsBefore } of connections)
+        if (!isAsBefore()) connection.close(CLOSE.notNow, "its token has changed");
     },
     // Everything comes here anyway.
     async follow() {},

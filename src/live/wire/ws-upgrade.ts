@@ -2,9 +2,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
-export type Authorization =
-  | { readonly name: string; readonly agent: string | null }
-  | { readonly status: 401 | 403; readonly why: string };
+export interface Authorized {
+  readonly name: string;
+  readonly agent: string | null;
+  /** Patterns of the jobs that it may report; null for all. */
+  readonly jobs: readonly string[] | null;
+}
+
+export type Authorization = Authorized | { readonly status: 401 | 403; readonly why: string };
 
 const STATUS = {
   400: "Bad Request",

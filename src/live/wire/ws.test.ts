@@ -269,13 +269,69 @@ describe("names", () => {
 
   it("that a token is not for are refused", async () => {
     const heard = hear();
-    const { url } = await service(heard, { authorize: () => ({ name: "t", agent: "node-7" }) });
+    const { url } = await service(heard, {
+      authorize: () => ({ name: "t", agent: "node-7", jobs: null }),
+    });
     const { socket, closed } = await rude(url);
     socket.send(encodeHello(helloOf("node-1")));
     expect((await closed)[0]).toBe(4403);
     expect(heard.connected).toEqual([]);
     const one = link(url, { hello: helloOf("node-7") });
     await until(() => one.isConnected, "the right name");
+  });
+
+  it("report only the jobs that their token is for", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard, {
+      authorize: () => ({ name: "t", agent: null, jobs: ["team-a-*"] }),
+    });
+    const one = link(url);
+    const both = ["team-a-1", "team-b-1"].flatMap((job) => beatOf(job, 1).jobs);
+    one.send({ ...beatOf("", 1), jobs: both });
+    one.send({ ...pointsOf(1), job: "team-b-1" });
+    one.send({ ...pointsOf(2), job: "team-a-1" });
+    await one.flush(5000);
+    const jobs = heard.reports.map(({ report }) =>
+      report.kind === "beat" ? report.jobs.map(({ job }) => job) : report.job,
+    );
+    expect(jobs).toEqual([["team-a-1"], "team-a-1"]);
+    expect(new Set(heard.announced)).toEqual(new Set(["team-a-1"]));
+    expect(bus.traffic.refused).toBe(1);
+    expect(heard.troubles).toEqual(["agent node-1: its token is not for the job it reports"]);
+  });
+
+  it("are let go when their token has changed, and come again as it is now", async () => {
+    const heard = hear();
+    const known = new Map<string, readonly string[] | null>([
+      ["a", null],
+      ["b", null],
+      ["c", ["x"]],
+    ]);
+    const { bus, url } = await service(heard, {
+      authorize: ({ headers }) => {
+        const name = (headers.authorization ?? "").replace("Bearer ", "");
+        const jobs = known.get(name);
+        return jobs === undefined
+          ? { status: 401, why: "no such token" }
+          : { name, agent: null, jobs };
+      },
+    });
+    const troubles: string[] = [];
+    for (const name of ["a", "b", "c"])
+      link(url, {
+        hello: helloOf(`node-${name}`),
+        token: name,
+        onTrouble: (line) => void troubles.push(`${name}: ${line}`),
+      });
+    await until(() => bus.agents.length === 3, "all there");
+    known.delete("b");
+    known.set("c", ["y"]);
+    bus.recheck!();
+    await until(() => heard.gone.length === 2, "two are gone");
+    expect([...heard.gone].sort()).toEqual(["node-b", "node-c"]);
+    await until(() => heard.connected.length === 4, "one is back");
+    expect(heard.connected.at(-1)).toBe("node-c");
+    await until(() => troubles.some((line) => /^b: .*401|^b: .*token/.test(line)), "told");
   });
 });
 
@@ -324,7 +380,7 @@ describe("strangers", () => {
       mostAgents: 1,
       authorize: ({ headers }) =>
         headers.authorization === "Bearer good"
-          ? { name: "t", agent: null }
+          ? { name: "t", agent: null, jobs: null }
           : { status: 401, why: "no token" },
     });
     const statusOf = async (at: string, token: string): Promise<string> => {

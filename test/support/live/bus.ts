@@ -55,7 +55,7 @@ export async function startService(
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
   const bus = serveAgents(server, {
-    authorize: () => ({ name: "test", agent: null }),
+    authorize: () => ({ name: "test", agent: null, jobs: null }),
     handlers: heard.handlers,
     ...over,
   });

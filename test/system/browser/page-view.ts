@@ -3,7 +3,11 @@ import { UserError } from "../../../src/base/errors.ts";
 import type { Rank } from "../../../src/model/ids.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import type { IncidentPicture } from "../../../src/model/picture.ts";
-import { makeAuthorizer } from "../../../src/live/service/http/authorize.ts";
+import type { SignIn } from "../../../src/live/service/access/sign-in.ts";
+import {
+  type AuthorizerOptions,
+  makeAuthorizer,
+} from "../../../src/live/service/http/authorize.ts";
 import { type HttpSide, serveHttp } from "../../../src/live/service/http/serve-http.ts";
 import type {
   JobView,
@@ -29,6 +33,9 @@ export interface PageServiceOptions {
   readonly pictures?: ReadonlyMap<string, IncidentPicture>;
   readonly changed?: Partial<ServiceView>;
   readonly port?: number;
+  /** Who may look; everybody on this machine where it is absent. */
+  readonly auth?: Partial<AuthorizerOptions>;
+  readonly signIn?: SignIn;
 }
 
 export interface PageService {
@@ -43,7 +50,7 @@ const HEALTHY_MS = 500;
 const HISTORY = 600;
 
 export async function servePage(options: PageServiceOptions): Promise<PageService> {
-  const { jobs, incidents, pictures, changed = {}, port = 0 } = options;
+  const { jobs, incidents, pictures, changed = {}, port = 0, auth, signIn } = options;
   let iteration = HISTORY;
   const openOf = (job: string): Incident | undefined =>
     incidents.find((one) => one.job === job && one.state !== "resolved");
@@ -108,7 +115,9 @@ export async function servePage(options: PageServiceOptions): Promise<PageServic
       allowedHosts: [],
       tls: false,
       nowMs: Date.now,
+      ...auth,
     }),
+    ...(signIn ? { signIn } : {}),
     host: "127.0.0.1",
     port,
     tls: null,

@@ -6,21 +6,13 @@
 import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
-import { type ActionVerb, Refusal } from "../view.ts";
+import { type ActionVerb, type AuditWord, Refusal } from "../view.ts";
 import { planFor } from "./drivers/choose.ts";
 import { checkHooks } from "./hooks.ts";
 import { DAY_MS, TAKE_OUT, UNKNOWN } from "./limits.ts";
 import { LEAST_CONFIDENCE, mergeActions, proposeActions } from "./propose.ts";
 import { isDue } from "./due.ts";
-import {
-  allowed,
-  type AuditWord,
-  carriedOut,
-  messageOf,
-  type Order,
-  SERVICE,
-  writeAudit,
-} from "./run-action.ts";
+import { allowed, carriedOut, messageOf, type Order, SERVICE, writeAudit } from "./run-action.ts";
 import type { ActionsConfig, ActionsEnv } from "./types.ts";
 
 export interface Actions {

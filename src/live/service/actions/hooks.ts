@@ -1,5 +1,6 @@
 /** Which hook does an action, and what exactly it would run: everything that is decided before anything happens. */
 import { UserError } from "../../../base/errors.ts";
+import { fits } from "../../../base/patterns.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import { originOf } from "../alerts/post.ts";
@@ -146,30 +147,4 @@ function valuesOf(action: IncidentAction, incident: Incident): ReadonlyMap<strin
 export function reasonOf({ kind, job, id }: Incident, cause: string | null): string {
   const what = cause === null ? kind : `${kind}, ${cause}`;
   return `faultline: ${what} in job ${job}, incident ${id}`.replace(/[^A-Za-z0-9 .,:_-]/g, "_");
-}
-
-/** Whether a whole name fits; steps over the text once for each star, so no pattern takes long. */
-export function fits(name: string, pattern: string): boolean {
-  let at = 0;
-  let p = 0;
-  let star = -1;
-  let mark = 0;
-  while (at < name.length) {
-    if (
-      p < pattern.length &&
-      (pattern[p] === "?" || pattern[p] === name[at]) &&
-      pattern[p] !== "*"
-    ) {
-      at++;
-      p++;
-    } else if (pattern[p] === "*") {
-      star = p++;
-      mark = at;
-    } else if (star >= 0) {
-      p = star + 1;
-      at = ++mark;
-    } else return false;
-  }
-  while (pattern[p] === "*") p++;
-  return p === pattern.length;
 }

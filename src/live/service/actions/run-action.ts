@@ -2,6 +2,7 @@
 import { errorText } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
+import type { AuditWord } from "../view.ts";
 import { planFor } from "./drivers/choose.ts";
 import type { Outcome, Plan } from "./drivers/driver.ts";
 import {
@@ -18,21 +19,6 @@ import { suspectsToTakeOut } from "./propose.ts";
 import type { ActionsConfig, ActionsEnv } from "./types.ts";
 
 const MOST_DETAIL = 4096;
-
-export type AuditWord =
-  | "propose"
-  | "approve"
-  | "dismiss"
-  | "dry-run"
-  | "run"
-  | "undo"
-  | "outcome"
-  | "refuse"
-  | "recover"
-  | "add-record"
-  | "import-logs"
-  | "off"
-  | "on";
 
 /** On whose word: a token's name, or the service itself. */
 export const SERVICE = "service";

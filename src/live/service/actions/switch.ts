@@ -3,8 +3,8 @@
  * history. Dry runs and undoing stay possible: the one changes nothing, the other only takes back.
  */
 import { harmless } from "../../../base/text.ts";
-import { Refusal, type SwitchState } from "../view.ts";
-import { type AuditWord, messageOf } from "./run-action.ts";
+import { type AuditWord, Refusal, type SwitchState } from "../view.ts";
+import { messageOf } from "./run-action.ts";
 
 const KEY = "actions/switch";
 type Position = Pick<SwitchState, "isOn" | "says">;

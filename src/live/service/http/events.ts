@@ -4,25 +4,38 @@
  * that does not read is dropped: it comes back, and a snapshot is cheaper than a queue without end.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Caller } from "../access/grants.ts";
+import { type Audience, audienceOf, isAmong } from "../access/limited-view.ts";
 import { type LiveEvent, Refusal, type ServiceView } from "../view.ts";
 import { jsonText } from "./json.ts";
 import type { HttpLimits } from "./limits.ts";
 
 export interface EventStreams {
   /** Takes the answer over. Rejects with Refusal before anything was written. */
-  open(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  open(request: IncomingMessage, response: ServerResponse, listener: Listener): Promise<void>;
+  /** Ends those of readers who may no longer read, or other jobs than before. */
+  recheck(): void;
   readonly count: number;
   readonly dropped: number;
   close(): void;
 }
 
+/** Who reads, and the service as they see it. */
+export interface Listener {
+  readonly caller: Caller;
+  readonly view: ServiceView;
+  /** Whether they may still do so, as before. */
+  mayStay(this: void): boolean;
+}
+
 interface Kept {
   readonly number: number;
+  readonly audience: Audience;
   readonly text: string;
   readonly bytes: number;
 }
 
-interface Reader {
+interface Reader extends Listener {
   readonly response: ServerResponse;
   /** Number of the last event that was written. */
   at: number;
@@ -75,7 +88,7 @@ export function openEventStreams(
     const number = ++last;
     const text = `id: ${boot}-${number}\nevent: ${event.type}\ndata: ${jsonText(event)}\n\n`;
     const bytes = Buffer.byteLength(text);
-    kept.push({ number, text, bytes });
+    kept.push({ number, audience: audienceOf(event), text, bytes });
     keptBytes += bytes;
     while (
       kept.length > limits.keptEvents ||
@@ -90,20 +103,21 @@ export function openEventStreams(
     const first = kept[0]?.number ?? last + 1;
     for (let i = Math.max(0, reader.at + 1 - first); i < kept.length; i++) {
       if (!readers.has(reader)) return;
-      write(reader, kept[i]!.text);
-      reader.at = kept[i]!.number;
+      const { number, audience, text } = kept[i]!;
+      if (isAmong(reader.caller, audience)) write(reader, text);
+      reader.at = number;
     }
   };
 
-  const snapshot = async (at: number): Promise<string> => {
-    const incidents = await view.incidents({ open: true, most: MOST_INCIDENTS });
-    const actions = view.actionsSwitch();
+  const snapshot = async (at: number, seen: ServiceView): Promise<string> => {
+    const incidents = await seen.incidents({ open: true, most: MOST_INCIDENTS });
+    const actions = seen.actionsSwitch();
     const touched = view.handlings();
     const handlings = incidents.flatMap(({ id }) => touched.get(id) ?? []);
-    const mutes = view.mutes();
+    const mutes = seen.mutes();
     const data = jsonText({
       type: "snapshot",
-      jobs: view.jobs(),
+      jobs: seen.jobs(),
       incidents,
       isDemo,
       actions,
@@ -128,7 +142,8 @@ export function openEventStreams(
       const written = response.socket?.bytesWritten ?? 0;
       const isStuck = response.writableLength > 0 && written === reader.gone;
       reader.gone = written;
-      if (isStuck) drop(reader);
+      if (!reader.mayStay()) end(reader);
+      else if (isStuck) drop(reader);
       else write(reader, ": still here\n\n");
     }
   }, limits.heartbeatMs);
@@ -141,7 +156,10 @@ export function openEventStreams(
     get dropped() {
       return dropped;
     },
-    async open(request, response) {
+    recheck() {
+      for (const reader of readers) if (!reader.mayStay()) end(reader);
+    },
+    async open(request, response, listener) {
       if (readers.size + opening >= limits.eventStreams)
         throw new Refusal(503, `there are ${limits.eventStreams} readers of events already`);
       const from = resumed(request.headers["last-event-id"]);
@@ -150,12 +168,13 @@ export function openEventStreams(
       opening++;
       let text: string;
       try {
-        text = from === null ? await snapshot(at) : "";
+        text = from === null ? await snapshot(at, listener.view) : "";
       } finally {
         opening--;
       }
       if (response.destroyed || response.headersSent) return;
-      const reader: Reader = { response, at, gone: 0, first: Buffer.byteLength(text) + keptBytes };
+      const first = Buffer.byteLength(text) + keptBytes;
+      const reader: Reader = { ...listener, response, at, gone: 0, first };
       response.on("drain", () => (reader.first = 0));
       response.on("close", () => readers.delete(reader));
       response.on("error", () => readers.delete(reader));

@@ -42,7 +42,8 @@ const QUANTILES = [0.5, 0.9, 0.95, 0.99, 1];
 const MOST_JOBS = 1000;
 
 export function metricsText(
-  stats: ServiceStats,
+  /** null for a caller who sees some jobs only: figures of the whole service are left out. */
+  stats: ServiceStats | null,
   jobs: readonly JobView[],
   own: OwnFigures,
 ): string {
@@ -57,6 +58,11 @@ export function metricsText(
   const counter = (name: string, help: string, value: number): void =>
     add(`${name}_total`, "counter", help, [[{}, value]]);
 
+  if (stats === null) {
+    gauge("jobs", "Jobs that this service watches.", jobs.length);
+    addJobs(jobs.slice(0, MOST_JOBS), add);
+    return `${lines.join("\n")}\n`;
+  }
   add("build_info", "gauge", "Which version runs; always 1.", [[{ version: own.version }, 1]]);
   gauge("start_time_seconds", "When the service began, since 1970.", stats.startedMs / 1000);
   gauge("agents", "Agents that are connected.", stats.agents);

@@ -21,6 +21,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   429: "Too many wrong tokens came from this address",
   431: "The headers are too large",
   500: "An error of the service",
+  502: "The provider of sign-ins does not answer as it should",
   503: "The service is not well, or has no place left",
 };
 const ALWAYS = [400, 405, 414, 421, 431, 500, 503];

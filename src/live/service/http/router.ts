@@ -7,6 +7,8 @@ import { type Context, Hono } from "hono";
 import { groupBy } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
+import type { SignIn } from "../access/sign-in.ts";
+import { admit, type Admitted, noteRefusals } from "./admit.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { squeezed } from "./encoding.ts";
 import { EVENT_HEADERS, type EventStreams } from "./events.ts";
@@ -17,10 +19,13 @@ import { describeApi } from "./openapi.ts";
 import { type Page, REPORT_POLICY } from "./page.ts";
 import { readQuery } from "./queries.ts";
 import type { Route } from "./routes.ts";
+import { beginSignIn, finishSignIn, signOut, whoAsks } from "./sign-in-answers.ts";
 
 export interface Served {
   readonly view: ServiceView;
   readonly auth: Authorizer;
+  readonly signIn: SignIn;
+  readonly scheme: "http" | "https";
   readonly limits: HttpLimits;
   readonly version: string;
   readonly routes: readonly Route[];
@@ -44,11 +49,12 @@ const HEALTH_MS = 5000;
 export function makeRouter(served: Served): Router {
   const router = new Hono<Bindings>({ strict: true });
   const own = ownAnswers(served);
+  const noteRefusal = noteRefusals(served.view, () => served.nowMs());
   for (const [path, routes] of groupBy(served.routes, (route) => route.path)) {
     for (const route of routes)
       router.on(route.method.toUpperCase(), path, async (c) => {
-        const response = await answer(c, route, served, own[path]).catch((error: unknown) =>
-          refuse(error, served, hasBody(c.env.incoming.method)),
+        const response = await answer(c, route, served, own[path], noteRefusal).catch(
+          (error: unknown) => refuse(error, served, hasBody(c.env.incoming.method)),
         );
         served.requests.add(path, response === RESPONSE_ALREADY_SENT ? 200 : response.status);
         return response;
@@ -75,24 +81,48 @@ function hasBody(method: string | undefined): boolean {
   return method === "POST" || method === "DELETE";
 }
 
-type OwnAnswer = (c: Context<Bindings>) => Promise<Response> | Response;
+type OwnAnswer = (c: Context<Bindings>, by: Admitted) => Promise<Response> | Response;
 
 async function answer(
   c: Context<Bindings>,
   route: Route,
   served: Served,
   own: OwnAnswer | undefined,
+  noteRefusal: ReturnType<typeof noteRefusals>,
 ): Promise<Response> {
   const { incoming } = c.env;
-  const caller = served.auth.authorize(incoming, route.needs);
-  if (route.answer === null) return await own!(c);
+  const id = c.req.param("id") ?? "";
+  let by: Admitted | null = null;
+  try {
+    by = await admit(served.view, served.auth, route, incoming, id);
+    return await answerTo(by, c, route, served, own);
+  } catch (error) {
+    // Who tried to do what they may not: one row of the audit trail.
+    const who = by?.caller.name ?? (error instanceof Denial ? error.who : null);
+    const isHidden = (by?.caller.jobs ?? null) !== null;
+    const isForeign =
+      error instanceof Refusal && (error.status === 403 || (error.status === 404 && isHidden));
+    if (route.needs === "act" && who !== null && isForeign)
+      await noteRefusal(route, id, who, error.message);
+    throw error;
+  }
+}
+
+async function answerTo(
+  by: Admitted,
+  c: Context<Bindings>,
+  route: Route,
+  served: Served,
+  own: OwnAnswer | undefined,
+): Promise<Response> {
+  const { incoming } = c.env;
+  if (route.answer === null) return await own!(c, by);
   readQuery(incoming.url ?? "", route.query);
   const value = await inTime(
     Promise.resolve(
       route.answer({
-        view: served.view,
+        ...by,
         request: incoming,
-        caller,
         nowMs: served.nowMs(),
         param: (name) => c.req.param(name) ?? "",
         body: async () => parsed(await readBody(incoming, served.limits, route.bodyBytes)),
@@ -101,6 +131,7 @@ async function answer(
     // The body has its own limit.
     served.limits.answerMs + (route.method === "post" ? served.limits.bodyMs : 0),
   );
+  if (value instanceof Response) return value;
   const json = value instanceof Uint8Array ? value : jsonText(value);
   return await jsonAnswer(json, incoming.headers["accept-encoding"]);
 }
@@ -123,14 +154,20 @@ function plainBody(json: string | Uint8Array): string | Uint8Array<ArrayBuffer> 
 
 /** Answers that are no JSON of the view. */
 function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
-  const { view, streams, page } = served;
+  const { view, streams, page, auth, signIn, scheme } = served;
+  const door = { signIn, auth, view, scheme, log: (line: string) => served.log(line) };
   const description = jsonText(describeApi(served.version, served.routes));
   return {
     "/": async (c) => found(await page.answer("/", c.env.incoming.headers)),
     "/assets/:file": async (c) =>
       found(await page.answer(c.req.param("file") ?? "", c.env.incoming.headers)),
-    "/api/v1/incidents/:id/report": async (c) => {
-      const report = await inTime(view.report(c.req.param("id") ?? ""), served.limits.answerMs);
+    "/api/v1/session": async (c) =>
+      jsonAnswer(jsonText(await whoAsks(door, c.env.incoming)), undefined),
+    "/auth/login": (c) => beginSignIn(door, c.env.incoming),
+    "/auth/callback": (c) => finishSignIn(door, c.env.incoming),
+    "/auth/logout": (c) => signOut(door, c.env.incoming),
+    "/api/v1/incidents/:id/report": async (c, by) => {
+      const report = await inTime(by.view.report(c.req.param("id") ?? ""), served.limits.answerMs);
       if (report === null) throw new Refusal(404, "there is no report of this incident");
       return new Response(report, {
         headers: {
@@ -154,10 +191,10 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
       const status = error === null ? 200 : 503;
       return new Response(jsonText(health), { status, headers: JSON_TYPE });
     },
-    "/metrics": () => {
+    "/metrics": (_, by) => {
       const { user, system } = process.cpuUsage();
       const { rss, heapUsed } = process.memoryUsage();
-      const text = metricsText(view.stats(), view.jobs(), {
+      const text = metricsText(by.view.stats(), by.view.jobs(), {
         version: served.version,
         cpuSeconds: (user + system) / 1e6,
         residentBytes: rss,
@@ -172,10 +209,18 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
     },
     "/api/v1/openapi.json": (c) =>
       jsonAnswer(description, c.env.incoming.headers["accept-encoding"]),
-    "/api/v1/events": async (c) => {
+    "/api/v1/events": async (c, by) => {
       const { incoming, outgoing } = c.env;
       if (incoming.method === "HEAD") return new Response(null, { headers: EVENT_HEADERS });
-      await inTime(streams.open(incoming, outgoing), served.limits.answerMs);
+      const mayStay = (): boolean => {
+        try {
+          const { name, jobs } = auth.authorize(incoming, "read");
+          return name === by.caller.name && String(jobs) === String(by.caller.jobs);
+        } catch {
+          return false;
+        }
+      };
+      await inTime(streams.open(incoming, outgoing, { ...by, mayStay }), served.limits.answerMs);
       return RESPONSE_ALREADY_SENT;
     },
   };

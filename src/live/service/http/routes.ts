@@ -9,11 +9,13 @@ import {
   Refusal,
   type ServiceView,
 } from "../view.ts";
-import type { Caller, Need } from "./authorize.ts";
+import type { Caller } from "../access/grants.ts";
+import { AUDIT_QUERY, answerAudit } from "./audit-answer.ts";
+import type { Need } from "./authorize.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import { column, jsonText } from "./json.ts";
 import { flag, moment, name, oneOf, type Parameters, readQuery, text, whole } from "./queries.ts";
-import { actionBody, demoFault, type SchemaName } from "./schemas.ts";
+import { actionBody, demoFault, linkBody, type SchemaName } from "./schemas.ts";
 import { SITE_ROUTES } from "./site-routes.ts";
 import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
@@ -43,7 +45,7 @@ export interface Route {
     | { readonly type: string };
   /** Statuses of errors besides those that every route has. */
   readonly errors: readonly number[];
-  /** A value, or bytes that are JSON already. null for routes that the server answers itself, for they are no JSON of the view. */
+  /** A value, bytes that are JSON already, or a whole answer. null for routes that the server answers itself, for they are no JSON of the view. */
   readonly answer: ((ask: AskAgent) => unknown) | null;
 }
 
@@ -77,7 +79,6 @@ const PLAN_QUERY = {
   multipleOf: text("each replica takes a multiple of this; 1 by default"),
   bubble: text("how long a pipeline fills and drains, in micro-batch times; 0 by default"),
 };
-const AUDIT_QUERY = { incident: text("of this incident"), most };
 
 /** Nobody has to know why: a name that cannot be is not there either. */
 function jobOf({ param }: AskAgent): string {
@@ -173,6 +174,19 @@ export const ROUTES: readonly Route[] = [
     "Server-sent events: a snapshot, then every change. With Last-Event-ID a reader continues where it stopped",
     [503],
   ),
+  own("/api/v1/session", "nothing", { schema: "Session" }, "Who you are, and what you may do"),
+  own("/auth/login", "nothing", { type: "text/html" }, "Sends a browser to sign in", [401, 502]),
+  own(
+    "/auth/callback",
+    "nothing",
+    { type: "text/html" },
+    "Where the provider sends it back to",
+    [401, 403, 502],
+  ),
+  {
+    ...own("/auth/logout", "nothing", { schema: "SignedOut" }, "Sign out", [403, 415]),
+    method: "post",
+  },
   get(
     "/agents",
     "Agents",
@@ -272,17 +286,45 @@ export const ROUTES: readonly Route[] = [
       return { offenders };
     },
   ),
-  get(
-    "/audit",
-    "Audit",
-    "Who did what, the newest first",
-    AUDIT_QUERY,
-    async ({ view, request }) => {
-      const { incident, most } = readQuery(request.url ?? "", AUDIT_QUERY);
-      const query = { ...(incident === undefined ? {} : { incident }), most: most ?? 100 };
-      return { audit: await view.audit(query) };
-    },
+  get("/audit", "Audit", "Who did what, the newest first", AUDIT_QUERY, ({ view, request }) =>
+    answerAudit(view, request.url ?? ""),
   ),
+  {
+    method: "post",
+    path: "/api/v1/incidents/:id/links",
+    needs: "act",
+    summary: "A read-only link to this incident, for people without access",
+    query: {},
+    body: "LinkBody",
+    answers: { schema: "Link" },
+    errors: [404, 408, 413, 415],
+    answer: async ({ view, param, caller, body }) => {
+      const parsed = linkBody.safeParse(await body());
+      if (!parsed.success)
+        throw new Refusal(400, 'the body must be {}, or {"days": a number up to 90}');
+      const id = param("id");
+      found(await view.incident(id), "incident");
+      const { link, expiresMs } = await view.links.create(id, DAY_MS * parsed.data.days);
+      await view.note(caller.name, "link", id, `until ${new Date(expiresMs).toISOString()}`);
+      return { path: `/#/link/${link}`, expiresMs };
+    },
+  },
+  {
+    method: "post",
+    path: "/api/v1/incidents/:id/links/revoke",
+    needs: "act",
+    summary: "Revoke all links to this incident",
+    query: {},
+    answers: { schema: "LinksRevoked" },
+    errors: [404, 415],
+    answer: async ({ view, param, caller }) => {
+      const id = param("id");
+      found(await view.incident(id), "incident");
+      await view.links.revoke(id);
+      await view.note(caller.name, "revoke-links", id, "all links of the incident");
+      return { incident: id };
+    },
+  },
   {
     method: "post",
     path: "/api/v1/incidents/:id/actions/:action",
@@ -360,6 +402,20 @@ const WITH_BODY = [408, 409, 413, 415];
 /** The ways to a job that can be broken on purpose: there in a demonstration only. */
 export function demoRoutes(demo: DemoControl): readonly Route[] {
   const shared = { query: {}, answers: { schema: "DemoState" } } as const;
+  return routesOfDemo(demo, shared).map((route) => ({
+    ...route,
+    answer: (ask) => {
+      // The demonstration is a job like others: it is nothing of theirs.
+      if (ask.caller.jobs !== null) throw new Refusal(404, "there is nothing at this path");
+      return route.answer!(ask);
+    },
+  }));
+}
+
+function routesOfDemo(
+  demo: DemoControl,
+  shared: Pick<Route, "query" | "answers">,
+): readonly Route[] {
   return [
     {
       ...shared,

@@ -231,6 +231,21 @@ export const actionBody = z.strictObject({
   dryRun: z.boolean().default(false).describe("only say what would be run"),
 });
 
+export const linkBody = z.strictObject({
+  days: z.number().positive().max(90).default(7).describe("after which it expires"),
+});
+
+const session = z.object({
+  canSignIn: z.boolean().describe("whether people can sign in at /auth/login"),
+  name: z.string().nullable().describe("as it stands in the audit trail"),
+  scopes: z.array(z.enum(["read", "act"])),
+  jobs: texts.nullable().describe("patterns of the jobs that this is for; null for all"),
+  link: z
+    .object({ incident: z.string(), expiresMs: ms })
+    .nullable()
+    .describe("where the token is a read-only link"),
+});
+
 export const demoFault: z.ZodType<DemoFault> = z.strictObject({
   kind: z.enum(["gpu", "link", "nic", "data-loader", "machine"]),
   rank: z.int().min(0).max(1_000_000).optional().describe("any where it is absent"),
@@ -317,7 +332,18 @@ export const SCHEMAS = {
   Revisions: z.object({ revisions: z.array(incident) }),
   Picture: picture,
   Offenders: z.object({ offenders: z.array(offender) }),
-  Audit: z.object({ audit: z.array(auditRow) }),
+  Audit: z.object({
+    audit: z.array(auditRow),
+    next: z.string().nullable().describe("`before` of the next page; null for the last"),
+  }),
+  LinkBody: linkBody,
+  Link: z.object({
+    path: z.string().describe("behind the service's address: /#/link/…"),
+    expiresMs: ms,
+  }),
+  LinksRevoked: z.object({ incident: z.string() }),
+  Session: session,
+  SignedOut: z.object({ signedOut: z.boolean() }),
   Agents: z.object({ agents: z.array(agentView) }),
   AlertWebhook: alertWebhook,
   ActionWebhook: actionWebhook,

@@ -12,6 +12,7 @@ import { getRequestListener } from "@hono/node-server";
 import { errorText, UserError } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { DemoControl, ServiceView } from "../view.ts";
+import { SignIn } from "../access/sign-in.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { openEventStreams } from "./events.ts";
 import { jsonText } from "./json.ts";
@@ -24,6 +25,8 @@ import { demoRoutes, type Route, ROUTES, SHARE_ROUTES } from "./routes.ts";
 export interface ServeHttpOptions {
   readonly view: ServiceView;
   readonly auth: Authorizer;
+  /** Of people; nobody can sign in where it is absent. */
+  readonly signIn?: SignIn;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
@@ -42,6 +45,8 @@ export interface ServeHttpOptions {
 export interface HttpSide {
   readonly url: string;
   readonly server: http.Server | https.Server;
+  /** Rights have changed: who reads events and may not any more is let go. */
+  recheck(this: void): void;
   close(): Promise<void>;
 }
 
@@ -90,11 +95,14 @@ async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]):
   // Trouble with a single connection must not end the service.
   server.on("error", (error) => options.log(`HTTP: ${harmless(error.message)}`));
 
+  const scheme = tls ? "https" : "http";
   const requests = countRequests();
   const streams = openEventStreams(view, limits, randomBytes(6).toString("hex"), !!options.demo);
   const router = makeRouter({
     view,
     auth,
+    signIn: options.signIn ?? new SignIn({ oidc: null, isTls: tls !== null, nowMs: Date.now }),
+    scheme,
     limits,
     version,
     routes,
@@ -112,7 +120,6 @@ async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]):
         headers: { "content-type": "application/json; charset=utf-8", connection: "close" },
       }),
   });
-  const scheme = tls ? "https" : "http";
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
     response.on("error", () => undefined);
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
@@ -130,6 +137,7 @@ async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]):
   return {
     url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     server,
+    recheck: () => streams.recheck(),
     async close() {
       streams.close();
       const closed = once(server, "close");

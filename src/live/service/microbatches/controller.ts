@@ -86,5 +86,5 @@ export async function startController(
 
 function tokenOf(token: string): Parameters<typeof makeAuthorizer>[0]["tokens"][number] {
   const sha256 = createHash("sha256").update(token).digest("hex");
-  return { name: "controller", scopes: ["agent", "read"], agent: null, sha256 };
+  return { name: "controller", scopes: ["agent", "read"], agent: null, jobs: null, sha256 };
 }

@@ -14,7 +14,7 @@ import type { FaultRecord } from "../../../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore, type Vote } from "../../../model/log-store.ts";
 import type { AskedRecord, SiteLogs } from "../../../model/site.ts";
 import { recordOfLine, recordsOf } from "../../../pipeline/logs.ts";
-import type { AuditWord } from "../actions/run-action.ts";
+import type { AuditWord } from "../view.ts";
 import { Refusal } from "../view.ts";
 import type { Judged } from "./how-right.ts";
 

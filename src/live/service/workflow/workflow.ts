@@ -2,7 +2,7 @@
 import type { AuditRow, History } from "../../../history/history.ts";
 import { type Handling, type Mute, saidThen } from "../../../model/handling.ts";
 import type { Incident } from "../../../model/incident.ts";
-import { fits } from "../actions/hooks.ts";
+import { fits } from "../../../base/patterns.ts";
 import type { Hush } from "../alerts/types.ts";
 import { Refusal } from "../view.ts";
 import {

@@ -1,0 +1,110 @@
+/** A configuration that is read again while the service runs: at SIGHUP, and when its file has changed. */
+import { stat } from "node:fs/promises";
+import { errorText } from "../base/errors.ts";
+import type { ServeConfig } from "../live/service/config.ts";
+
+export interface ReloadOptions {
+  /** Throws UserError where the file is wrong. */
+  read(this: void): ServeConfig;
+  /** Puts it in force; the sections that changed, and those that need a restart. Rejects with UserError, and changes nothing. */
+  apply(this: void, next: ServeConfig): Promise<Changes>;
+  /** Whether the last one failed. */
+  failed(this: void, isFailed: boolean): void;
+  /** One line for the log and the audit trail. */
+  say(this: void, line: string): void;
+}
+
+export interface Changes {
+  readonly live: readonly string[];
+  readonly restart: readonly string[];
+}
+
+const LOOK_MS = 5000;
+
+/** Reads again; one at a time, and another one afterwards where it was asked for meanwhile. Never rejects. */
+export function makeReload({ read, apply, failed, say }: ReloadOptions): () => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  const once = async (): Promise<void> => {
+    try {
+      say(wordsOf(await apply(read())));
+      failed(false);
+    } catch (error) {
+      failed(true);
+      say(`not reloaded, the earlier one stays in force: ${errorText(error)}`);
+    }
+  };
+  return () => (last = last.then(once));
+}
+
+function wordsOf({ live, restart }: Changes): string {
+  const changed = live.length === 0 ? "nothing of it has changed" : `${live.join(", ")} changed`;
+  return restart.length === 0
+    ? `reloaded: ${changed}`
+    : `reloaded: ${changed}; these need a restart: ${restart.join(", ")}`;
+}
+
+/** Calls `reload` when the file is another one, and at SIGHUP. Returns how to stop. */
+export function watchConfig(file: string, reload: () => Promise<void>): () => void {
+  let before: string | null = null;
+  const stamp = (): Promise<string | null> =>
+    stat(file).then(
+      ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
+      // Being replaced: it is looked at again.
+      () => null,
+    );
+  const look = async (): Promise<void> => {
+    const now = await stamp();
+    if (now === null || now === before) return;
+    const isFirst = before === null;
+    before = now;
+    if (!isFirst) await reload();
+  };
+  void look();
+  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  const hangUp = (): void =>
+    void stamp().then((now) => {
+      before = now ?? before;
+      return reload();
+    });
+  process.on("SIGHUP", hangUp);
+  return () => {
+    clearInterval(timer);
+    process.off("SIGHUP", hangUp);
+  };
+}
+
+type ActionsConfig = ServeConfig["actions"];
+
+/** The rest of `actions` is put together at the start. */
+export function limitsOf(actions: ActionsConfig): Partial<ActionsConfig> {
+  const { enabled: _, hooks: __, drivers: ___, ...limits } = actions;
+  return limits;
+}
+
+const LIVE = ["tokens", "oidc", "publicRead", "allowedHosts", "alerts"] as const;
+const RESTART = [
+  "host",
+  "port",
+  "dataFolder",
+  "tls",
+  "nats",
+  "history",
+  "prometheus",
+  "detection",
+  "validation",
+  "retention",
+  "learning",
+  "fabric",
+  "jobs",
+] as const;
+
+/** By their names in the file. */
+export function changesOf(running: ServeConfig, next: ServeConfig): Changes {
+  const differ = (a: unknown, b: unknown): boolean => JSON.stringify(a) !== JSON.stringify(b);
+  const live: string[] = LIVE.filter((key) => differ(running[key], next[key]));
+  const restart: string[] = RESTART.filter((key) => differ(running[key], next[key]));
+  if (differ(limitsOf(running.actions), limitsOf(next.actions))) live.push("limits of actions");
+  for (const key of ["enabled", "hooks", "drivers"] as const)
+    if (differ(running.actions[key], next.actions[key])) restart.push(`actions.${key}`);
+  return { live, restart: restart.map((key) => (key === "dataFolder" ? "data" : key)) };
+}

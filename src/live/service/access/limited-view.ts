@@ -1,0 +1,113 @@
+/**
+ * The service as somebody sees it who may see some jobs only. All routes get their view here, so that none can forget
+ * it: what belongs to another job is not there.
+ */
+import { fitsAny } from "../../../base/patterns.ts";
+import type { Handling } from "../../../model/handling.ts";
+import { type LiveEvent, Refusal, type ServiceView } from "../view.ts";
+import type { Caller } from "./grants.ts";
+
+export function viewFor(view: ServiceView, { jobs }: Pick<Caller, "jobs">): ServiceView {
+  return jobs === null ? view : limitedView(view, jobs);
+}
+
+/** Who hears of an event: those who see its job. What is about no job may name any: it is for those who see all. */
+export type Audience = { readonly job: string } | "everybody" | "who-sees-all";
+
+export function audienceOf(event: LiveEvent): Audience {
+  if (event.type === "job") return { job: event.job.job };
+  if (event.type === "incident") return { job: event.incident.job };
+  if (event.type === "iterations" || event.type === "handling") return { job: event.job };
+  return event.type === "actions" ? "everybody" : "who-sees-all";
+}
+
+export function isAmong({ jobs }: Pick<Caller, "jobs">, audience: Audience): boolean {
+  if (jobs === null || audience === "everybody") return true;
+  return audience !== "who-sees-all" && fitsAny(audience.job, jobs);
+}
+
+function limitedView(view: ServiceView, patterns: readonly string[]): ServiceView {
+  const sees = (job: string): boolean => fitsAny(job, patterns);
+  const incident: ServiceView["incident"] = async (id) => {
+    const found = await view.incident(id);
+    return found && sees(found.job) ? found : null;
+  };
+  /** What is about an incident, where that one is seen. */
+  const of = async <T>(id: string, ask: () => Promise<T>): Promise<T> => {
+    if (await incident(id)) return await ask();
+    throw new Refusal(404, "there is no such incident");
+  };
+  const ofAll = (): never => {
+    throw new Refusal(403, "the token is for some jobs only, and this is about all");
+  };
+  /** A pattern of somebody's own is theirs as it is; another one might fit jobs of others. */
+  const isOwn = (job: string | null): boolean =>
+    job !== null && (patterns.includes(job) || (!/[*?]/.test(job) && sees(job)));
+  return {
+    jobs: () => view.jobs().filter(({ job }) => sees(job)),
+    job: (job) => (sees(job) ? view.job(job) : null),
+    ranks: (job) => (sees(job) ? view.ranks(job) : null),
+    iterations: async (job, query) => (sees(job) ? await view.iterations(job, query) : null),
+    // The store picks them, so that `most` counts what is seen; nothing depends on it.
+    incidents: async (query) =>
+      (await view.incidents({ ...query, jobs: patterns })).filter(({ job }) => sees(job)),
+    incident,
+    incidentHistory: async (id) => ((await incident(id)) ? await view.incidentHistory(id) : []),
+    picture: async (id) => ((await incident(id)) ? await view.picture(id) : null),
+    report: async (id) => ((await incident(id)) ? await view.report(id) : null),
+    offenders: (sinceMs, most) => view.offenders(sinceMs, most, patterns),
+    audit: (query) => view.audit({ ...query, jobs: patterns }),
+    note: (...row) => view.note(...row),
+    links: {
+      create: (id, ...rest) => of(id, () => view.links.create(id, ...rest)),
+      revoke: (id, ...rest) => of(id, () => view.links.revoke(id, ...rest)),
+      // Whom it was given to is known by the link alone.
+      open: (link) => view.links.open(link),
+    },
+    act: (id, ...rest) => of(id, () => view.act(id, ...rest)),
+    handling: async (id) => ((await incident(id)) ? await view.handling(id) : null),
+    // Names of jobs have no dots: ids of incidents begin with the job's.
+    handlings: () =>
+      new Map([...view.handlings()].filter(([id]) => sees(id.slice(0, id.indexOf("."))))),
+    handle: (id, asked, who) =>
+      of(id, async () => {
+        const work = (): Promise<Handling> => view.handle(id, asked, who);
+        return await (asked.do === "merge" ? of(asked.into, work) : work());
+      }),
+    digest: (sinceMs) => view.digest(sinceMs, patterns),
+    mutes: () => view.mutes().filter(({ job }) => isOwn(job)),
+    mute: async (asked, who) =>
+      isOwn(asked.job)
+        ? await view.mute(asked, who)
+        : refuse(403, "the token is for some jobs only: name one of them, or its pattern"),
+    unmute: async (id, who) => {
+      if (!view.mutes().some((mute) => mute.id === id && isOwn(mute.job)))
+        return refuse(404, "there is no such mute");
+      return (await view.unmute(id, who)).filter(({ job }) => isOwn(job));
+    },
+    site: ofAll,
+    addRecord: ofAll,
+    exportSite: ofAll,
+    importSite: ofAll,
+    agents: () => [],
+    actionsSwitch: () => view.actionsSwitch(),
+    switchActions: ofAll,
+    askShares: async (job, question) => {
+      if (sees(job)) return await view.askShares(job, question);
+      throw question.ask === "state"
+        ? new Refusal(404, "there is no such job")
+        : new Refusal(403, "the token is not for this job");
+    },
+    listen: (listener) =>
+      view.listen((event) => {
+        if (isAmong({ jobs: patterns }, audienceOf(event))) listener(event);
+      }),
+    // Figures of the whole service are for those who see all of it.
+    stats: () => null,
+    health: () => view.health(),
+  };
+}
+
+function refuse(status: number, message: string): never {
+  throw new Refusal(status, message);
+}

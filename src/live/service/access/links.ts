@@ -1,0 +1,80 @@
+/**
+ * Read-only links to single incidents. A link is a token of its own: incident and times, signed with a key that lies in the
+ * history, so that links outlive restarts and hold at every service that shares it.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { type LinksView, type OpenLink, Refusal } from "../view.ts";
+
+export interface LinkStore {
+  /** Documents of the history; both reject where it is away. */
+  read(this: void, key: string): Promise<unknown>;
+  write(this: void, key: string, document: unknown): Promise<void>;
+  nowMs(this: void): number;
+}
+
+export const LINK_PREFIX = "fl1.";
+const KEY = "access/link-key";
+const REVOKED = "access/links-revoked/";
+/** The key is asked for again so often: two services may have made one at the same moment. */
+const KEY_MS = 10_000;
+
+export class Links implements LinksView {
+  readonly #store: LinkStore;
+  #key: { readonly bytes: Buffer | null; readonly atMs: number } | null = null;
+
+  constructor(store: LinkStore) {
+    this.#store = store;
+  }
+
+  async create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }> {
+    const { nowMs, read, write } = this.#store;
+    if ((await this.#readKey()) === null) {
+      await write(KEY, { key: randomBytes(32).toString("hex") });
+      this.#key = null;
+    }
+    const key = await this.#readKey();
+    if (key === null) throw new Refusal(503, "the key of links cannot be kept at the moment");
+    // Behind what was revoked, also within the same millisecond.
+    const issuedMs = Math.max(nowMs(), revokedMs(await read(REVOKED + incident)) + 1);
+    const expiresMs = issuedMs + lifeMs;
+    const text = JSON.stringify([incident, issuedMs, expiresMs]);
+    const body = LINK_PREFIX + Buffer.from(text).toString("base64url");
+    return { link: `${body}.${signed(body, key).toString("base64url")}`, expiresMs };
+  }
+
+  async revoke(incident: string): Promise<void> {
+    const { nowMs, write } = this.#store;
+    await write(REVOKED + incident, { atMs: nowMs() });
+  }
+
+  async open(link: string): Promise<OpenLink | null> {
+    const [, body, signature] = /^(fl1\.[\w-]{1,800})\.([\w-]{43})$/.exec(link) ?? [];
+    const key = body === undefined ? null : await this.#readKey();
+    if (body === undefined || signature === undefined || key === null) return null;
+    if (!timingSafeEqual(signed(body, key), Buffer.from(signature, "base64url"))) return null;
+    const text = Buffer.from(body.slice(LINK_PREFIX.length), "base64url").toString();
+    const [incident, issuedMs, expiresMs] = JSON.parse(text) as [string, number, number];
+    if (expiresMs <= this.#store.nowMs()) return null;
+    const isRevoked = revokedMs(await this.#store.read(REVOKED + incident)) >= issuedMs;
+    return isRevoked ? null : { incident, expiresMs };
+  }
+
+  async #readKey(): Promise<Buffer | null> {
+    const { nowMs, read } = this.#store;
+    if (this.#key === null || Math.abs(nowMs() - this.#key.atMs) > KEY_MS) {
+      const { key } = ((await read(KEY)) ?? {}) as { key?: unknown };
+      const bytes = typeof key === "string" && key.length === 64 ? Buffer.from(key, "hex") : null;
+      this.#key = { bytes, atMs: nowMs() };
+    }
+    return this.#key.bytes;
+  }
+}
+
+function signed(body: string, key: Buffer): Buffer {
+  return createHmac("sha256", key).update(body).digest();
+}
+
+function revokedMs(document: unknown): number {
+  const { atMs } = (document ?? {}) as { atMs?: unknown };
+  return typeof atMs === "number" ? atMs : -Infinity;
+}

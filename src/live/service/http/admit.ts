@@ -1,0 +1,79 @@
+/** Who asks, and the service as they see it: before any route answers, in one place for all of them. */
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "../access/grants.ts";
+import { viewFor } from "../access/limited-view.ts";
+import { LINK_PREFIX } from "../access/links.ts";
+import { type OpenLink, Refusal, type ServiceView } from "../view.ts";
+import { type Authorizer, Denial } from "./authorize.ts";
+import type { Route } from "./routes.ts";
+
+export interface Admitted {
+  readonly caller: Caller;
+  readonly view: ServiceView;
+}
+
+/** All that a link opens, for its own incident. */
+export const LINKED_PATHS: readonly string[] = [
+  "/api/v1/incidents/:id",
+  "/api/v1/incidents/:id/history",
+  "/api/v1/incidents/:id/picture",
+  "/api/v1/incidents/:id/report",
+];
+
+/** Throws Refusal. */
+export async function admit(
+  view: ServiceView,
+  auth: Authorizer,
+  route: Pick<Route, "method" | "path" | "needs">,
+  request: IncomingMessage,
+  id: string,
+): Promise<Admitted> {
+  const text = linkOf(request);
+  if (text === null || route.needs === "nothing") {
+    const caller = auth.authorize(request, route.needs);
+    return { caller, view: viewFor(view, caller) };
+  }
+  const link = await openLink(view, text);
+  if (!link) throw new Denial(401, "the link has expired, or was revoked");
+  if (route.method !== "get" || !LINKED_PATHS.includes(route.path))
+    throw new Denial(403, "the link opens one incident, and nothing else");
+  if (id !== link.incident) throw new Refusal(404, "there is no such incident");
+  return { caller: { name: "link", agent: null, jobs: null }, view };
+}
+
+/** null where the request has none. */
+export function linkOf({ headers }: Pick<IncomingMessage, "headers">): string | null {
+  const [, link] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
+  return link?.startsWith(LINK_PREFIX) ? link : null;
+}
+
+export async function openLink(view: ServiceView, text: string): Promise<OpenLink | null> {
+  return await view.links.open(text).catch(() => {
+    throw new Refusal(503, "links cannot be checked at the moment: the history is away");
+  });
+}
+
+const NOTED_MS = 60_000;
+const MOST_NOTED = 1000;
+
+/** Rows of the audit trail for actions that were refused: of each caller and path one a minute. */
+export function noteRefusals(
+  view: Pick<ServiceView, "note">,
+  nowMs: () => number,
+): (
+  route: Pick<Route, "method" | "path" | "needs">,
+  id: string,
+  who: string,
+  why: string,
+) => Promise<void> {
+  const noted = new Map<string, number>();
+  return async ({ method, path }, id, who, why) => {
+    const key = `${who} ${method} ${path} ${id}`;
+    if (nowMs() - (noted.get(key) ?? -Infinity) < NOTED_MS) return;
+    if (noted.size >= MOST_NOTED) noted.clear();
+    noted.set(key, nowMs());
+    const way = `${method.toUpperCase()} ${path}`;
+    // Refusing must not wait for a store that is away: the answer is the same.
+    await view.note(who, "refuse", id, `${way}: ${why}`).catch(() => undefined);
+  };
+}
