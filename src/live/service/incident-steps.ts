@@ -188,10 +188,11 @@ function isSameLink({ ranks }: JobRun, a: Verdict | null, b: Verdict): boolean {
   const [first, second] = [a, b].map((verdict) => {
     const [suspect] = verdict?.suspects ?? [];
     if (suspect?.type !== "link") return null;
-    const machines = suspect.ranks.map((rank) => ranks.get(rank)?.machine);
-    return new Set(machines).size === 2 ? { suspect, machines: machines.toSorted().join() } : null;
+    const machines = new Set(suspect.ranks.map((rank) => ranks.get(rank)?.machine));
+    return machines.size === 2 ? { suspect, machines } : null;
   });
-  if (!first || !second || first.machines !== second.machines) return false;
+  if (!first || !second || ![...first.machines].every((one) => second.machines.has(one)))
+    return false;
   return !first.suspect.ranks.every((rank) => second.suspect.ranks.includes(rank));
 }
 
