@@ -18,7 +18,7 @@ import { searchProgressively, spreadPivots } from "./progressive/progressive.ts"
 import { SEARCH_DEFAULTS, type Searcher } from "./progressive/search.ts";
 import type { OperatorSource, Split } from "./progressive/source.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
-import { locate, type Located } from "./slow-ranks.ts";
+import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 
@@ -65,7 +65,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const waitsFor = waiting(source, job, compared, SEARCH_DEFAULTS.mostPlaces);
     const absent = [...job.ranks.keys()].filter((rank) => !source.has(rank));
     const suspects = absent.length > 0 ? own.filter(({ rank }) => !waitsFor(rank, absent)) : own;
-    const ended = locate(progress, suspects, accounts, slow, growthMs, waitsFor);
+    const ended = locate(progress, suspects, accounts, slow, growthMs, waitsFor, isOnMachines(job));
     const cut = wholeOnes(input, ended, suspects, pivots);
     if (cut.length === 0) return [];
     // Without operators of a rank (yet), it is unknown what is slow in it.

@@ -18,7 +18,7 @@ import { searchProgressively, spreadPivots } from "./progressive/progressive.ts"
 import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
 import { slowIterations } from "./slow-iterations.ts";
-import { locate, type Located } from "./slow-ranks.ts";
+import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
@@ -78,11 +78,21 @@ export const slowRank: Method = {
       // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
       suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
-      located = locate(progress, suspects, accounts, slow, growthMs, waitsFor, (rank) => {
-        const { iteration } = accounts.get(rank)!;
-        const slowOnes = [...iteration.keys()].filter((i) => slow.isSlow(iteration[i]!));
-        return leads.isWaitedFor(rank, slowOnes);
-      });
+      const areSeveral = isOnMachines(job);
+      located = locate(
+        progress,
+        suspects,
+        accounts,
+        slow,
+        growthMs,
+        waitsFor,
+        areSeveral,
+        (rank) => {
+          const { iteration } = accounts.get(rank)!;
+          const slowOnes = [...iteration.keys()].filter((i) => slow.isSlow(iteration[i]!));
+          return leads.isWaitedFor(rank, slowOnes);
+        },
+      );
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);

@@ -7,6 +7,7 @@
  */
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
+import type { Job } from "../../model/job.ts";
 import type { TimeBreakdown } from "./time-breakdown.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Culprit, Progress } from "./progressive/progressive.ts";
@@ -47,14 +48,15 @@ const ALSO = 0.7;
 const NETWORK_SHARE = 0.1;
 /**
  * Of iterations picked for their length all that communicates is longer, whoever is at fault: a group must show more there,
- * and one of all ranks (a fully sharded job has no other) nearly all that is lost.
+ * and one of all ranks (a fully sharded job has no other) nearly all that is lost. Within one machine it proves nothing:
+ * what holds all of its processes up for a moment is its CPUs, and no NIC is between them.
  */
 const NETWORK_SHARE_PICKED = 0.4;
 const NETWORK_SHARE_OF_ALL = 0.75;
 
 /**
  * `waitsFor`: whether a rank stays longer in operators that it shares with culprits; `isWaitedFor`: whether the others wait
- * for a rank in the slow iterations.
+ * for a rank in the slow iterations; `areSeveral`: whether the job is known to run on several machines.
  */
 export function locate(
   { ends, network, arrivals }: Progress,
@@ -63,6 +65,7 @@ export function locate(
   slow: SlowIterations,
   growthMs: number,
   waitsFor: (rank: Rank, culprits: readonly Rank[]) => boolean,
+  areSeveral: boolean,
   isWaitedFor: (rank: Rank) => boolean = () => true,
 ): Located {
   const searched = arrivals.length;
@@ -99,7 +102,8 @@ export function locate(
   const agree = slowed.reduce((sum, { votes }) => sum + votes, 0) >= AGREED * searched;
   const least = (ranked: readonly Rank[]): number => {
     if (slow.isLasting) return NETWORK_SHARE * growthMs;
-    return (ranked.length < accounts.size ? NETWORK_SHARE_PICKED : NETWORK_SHARE_OF_ALL) * growthMs;
+    if (ranked.length < accounts.size) return NETWORK_SHARE_PICKED * growthMs;
+    return areSeveral ? NETWORK_SHARE_OF_ALL * growthMs : Infinity;
   };
   // What few operators show of it may be little of what the searches come to.
   const slowest = [network, agree ? slowed.find(({ isSignificant }) => isSignificant) : null].find(
@@ -113,6 +117,13 @@ export function locate(
     isPlain: Boolean(slowest) && slowest === network,
     unseen: unseen && unseen.votes >= AGREED * searched ? unseen : null,
   };
+}
+
+/** Whether a job is known to run on several machines. */
+export function isOnMachines({ ranks }: Pick<Job, "ranks">): boolean {
+  const machines = new Set([...ranks.values()].map(({ machine }) => machine));
+  machines.delete(null);
+  return machines.size > 1;
 }
 
 function ownGrowth(
