@@ -284,6 +284,26 @@ describe("one verdict from all findings", () => {
     expect(ask([slower(), loaders[0]!]).suspects).toMatchObject([{ cause: "dataloader" }]);
   });
 
+  it("names a process that the kernel says is stopped, although connections show its rank waiting", () => {
+    const gpu = accuse({ kind: "hang", ranks: [7], cause: "gpu-hang", weight: 0.53 });
+    const stuck = finding("hang/connections", [gpu], { clears: [0, 1, 2, 3, 4, 5, 6] });
+    const stop = accuse({
+      kind: "hang",
+      type: "rank",
+      ranks: [5],
+      cause: "process-stopped",
+      weight: 0.95,
+    });
+    const state = (letter: string): Finding =>
+      finding("hang/process", [stop], {
+        data: { fact: "process-state", state: letter, waitsIn: "do_signal_stop", pid: 1348 },
+      });
+    const stopped = fuse(job(), [stuck, state("T")], []);
+    expect(stopped.suspects[0]).toMatchObject({ ranks: [5], cause: "process-stopped" });
+    // One that runs, or sleeps in the kernel, may well wait.
+    expect(fuse(job(), [stuck, state("D")], []).suspects[0]).toMatchObject({ ranks: [7] });
+  });
+
   it("shows whom it clears although somebody accuses them loudly, and that they are next", () => {
     const waits = finding(
       "hang/wait-graph",

@@ -81,7 +81,9 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
         (other) => other.method !== finding.method && (!other.isOfSlow || isSlow(accusation)),
       );
       const waits =
-        ranks.length > 0 && ranks.every((rank) => clearing.some(({ clears }) => clears.has(rank)));
+        ranks.length > 0 &&
+        !isStopped(finding) &&
+        ranks.every((rank) => clearing.some(({ clears }) => clears.has(rank)));
       const spared =
         implicated.size > 0 &&
         accusation.kind === "hang" &&
@@ -108,6 +110,11 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
     .map((votes) => hypothesis(job, votes))
     .sort((a, b) => b.odds - a.odds || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
   return joinMachines(ranked);
+}
+
+/** The operating system itself says that the process does not run: it is not one of those that wait. */
+function isStopped(finding: Finding): boolean {
+  return factOf(finding, "process-state")?.state === "T";
 }
 
 function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
