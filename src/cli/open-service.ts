@@ -54,6 +54,10 @@ export interface OpenService {
   close(): Promise<void>;
 }
 
+function isClosedOff({ tokens, oidc }: Pick<ServeConfig, "tokens" | "oidc">): boolean {
+  return tokens.length > 0 || oidc !== null;
+}
+
 const RELAPSE_MS = 30 * 60_000;
 
 export async function openService(
@@ -176,6 +180,12 @@ export async function openService(
   let running = config;
   return {
     async reload(next) {
+      // A file that went wrong must not open what was closed.
+      if (isClosedOff(running) && !isClosedOff(next))
+        throw new UserError(
+          "it has no tokens and no sign-in any more",
+          "restart the service to leave it open to everybody on this machine",
+        );
       auth.reload(rulesOf(next));
       for (const line of auth.says) log(line);
       signIn.reload(next.oidc);

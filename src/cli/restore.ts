@@ -134,8 +134,10 @@ async function checked(file: string, draft: string): Promise<{ readonly made: st
       NO_BACKUP,
       3,
     );
-  const stores = about.stores ?? [];
-  if (!stores.every((store) => existsSync(join(draft, store))))
+  // What the archive holds, and not only what it says: names could lead elsewhere.
+  const stores = STORES.filter((store) => existsSync(join(draft, store)));
+  const said = about.stores ?? [];
+  if (said.length !== stores.length || !stores.every((store) => said.includes(store)))
     throw new UserError(`${file} is not whole`, NO_BACKUP, 3);
   for (const store of stores) {
     // Reads all records, compares checksums, and brings it up to date.

@@ -18,6 +18,10 @@ const REVOKED = "access/links-revoked/";
 /** The key is asked for again so often: two services may have made one at the same moment. */
 const KEY_MS = 10_000;
 
+/** How far clocks of services may differ. */
+const CLOCKS_MS = 60_000;
+const MOST_LIFE_MS = 90 * 86_400_000;
+
 export class Links implements LinksView {
   readonly #store: LinkStore;
   #key: { readonly bytes: Buffer | null; readonly atMs: number } | null = null;
@@ -43,8 +47,10 @@ export class Links implements LinksView {
   }
 
   async revoke(incident: string): Promise<void> {
-    const { nowMs, write } = this.#store;
-    await write(REVOKED + incident, { atMs: nowMs() });
+    const { nowMs, read, write } = this.#store;
+    // Clocks of services differ: links that another one has just made are revoked, too.
+    const atMs = Math.max(nowMs() + CLOCKS_MS, revokedMs(await read(REVOKED + incident)));
+    await write(REVOKED + incident, { atMs });
   }
 
   async open(link: string): Promise<OpenLink | null> {
@@ -54,7 +60,10 @@ export class Links implements LinksView {
     if (!timingSafeEqual(signed(body, key), Buffer.from(signature, "base64url"))) return null;
     const text = Buffer.from(body.slice(LINK_PREFIX.length), "base64url").toString();
     const [incident, issuedMs, expiresMs] = JSON.parse(text) as [string, number, number];
-    if (expiresMs <= this.#store.nowMs()) return null;
+    const nowMs = this.#store.nowMs();
+    if (expiresMs <= nowMs) return null;
+    // Only somebody who has the key, of a backup, could have made such a one.
+    if (issuedMs > nowMs + 2 * CLOCKS_MS || expiresMs - issuedMs > MOST_LIFE_MS) return null;
     const isRevoked = revokedMs(await this.#store.read(REVOKED + incident)) >= issuedMs;
     return isRevoked ? null : { incident, expiresMs };
   }

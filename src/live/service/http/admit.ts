@@ -68,7 +68,8 @@ export function noteRefusals(
 ) => Promise<void> {
   const noted = new Map<string, number>();
   return async ({ method, path }, id, who, why) => {
-    const key = `${who} ${method} ${path} ${id}`;
+    // Without the id, which is the caller's to choose: a trail must not be filled by asking for many.
+    const key = `${who} ${method} ${path}`;
     if (nowMs() - (noted.get(key) ?? -Infinity) < NOTED_MS) return;
     if (noted.size >= MOST_NOTED) noted.clear();
     noted.set(key, nowMs());

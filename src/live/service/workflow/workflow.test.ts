@@ -21,6 +21,9 @@ beforeEach(() => {
   isAway = false;
 });
 
+type Place = Pick<AuditRow, "atMs" | "id">;
+const newestFirst = (a: Place, b: Place): number => b.atMs - a.atMs || (a.id < b.id ? 1 : -1);
+
 /** Another process on the same trail, as after a restart or beside this one. */
 function service(incidents: readonly Incident[] = [OPEN, OVER]): Workflow {
   let ids = 0;
@@ -29,10 +32,11 @@ function service(incidents: readonly Incident[] = [OPEN, OVER]): Workflow {
     nowMs: () => nowMs,
     newId: () => `${prefix}${ids++}`,
     history: {
-      audit: async ({ incident, most = 1000 }) =>
+      audit: async ({ incident, before, most = 1000 }) =>
         rows
           .filter((row) => incident === undefined || row.incident === incident)
-          .sort((a, b) => b.atMs - a.atMs || (a.id < b.id ? 1 : -1))
+          .filter((row) => !before || newestFirst(before, row) < 0)
+          .sort(newestFirst)
           .slice(0, most),
       putAudit: async (row) => {
         if (isAway) throw new Error("away");
@@ -83,6 +87,7 @@ describe("what people do about an incident", () => {
 
   it("of another service is seen at the next look, and told", async () => {
     const here = service();
+    await here.refresh();
     await here.handle(OPEN.id, { do: "comment", text: "here" }, "ada");
     const there = service();
     await there.refresh();
@@ -130,6 +135,50 @@ describe("what people do about an incident", () => {
     const again = await workflow.handle(OVER.id, { do: "reopen", why: "still slow" }, "ada");
     expect(again.reopened).toMatchObject({ who: "ada", why: "still slow" });
     expect((await workflow.handle(OVER.id, { do: "close" }, "ada")).reopened).toBeNull();
+  });
+
+  it("at once: each rests on the one before, and no circle of merges comes of it", async () => {
+    const workflow = service();
+    const said = await Promise.allSettled([
+      workflow.handle(OPEN.id, { do: "merge", into: OVER.id }, "ada"),
+      workflow.handle(OVER.id, { do: "merge", into: OPEN.id }, "grace"),
+      ...Array.from({ length: 6 }, (_, i) =>
+        workflow.handle(OPEN.id, { do: "comment", text: `${i}` }, "ada"),
+      ),
+    ]);
+    expect(said.map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      ...Array.from({ length: 6 }, () => "fulfilled"),
+    ]);
+    expect((await workflow.handling(OPEN.id)).comments).toHaveLength(6);
+    // Two services at once may: neither incident is kept quiet then.
+    rows.push({ ...rows[0]!, id: "z", incident: OVER.id, detail: OPEN.id, atMs: nowMs + 9 });
+    const other = service();
+    await other.refresh();
+    expect(other.hush(OPEN)).toBeNull();
+  });
+
+  it("is known after a restart however much else is in the trail", async () => {
+    const first = service();
+    const untilMs = nowMs + 60 * MINUTE_MS;
+    const mute = { kind: "mute", machine: null, cause: null, why: "known", untilMs } as const;
+    await first.mute({ ...mute, job: "*", fromMs: nowMs }, "ada");
+    await first.handle(OPEN.id, { do: "acknowledge" }, "ada");
+    for (let i = 0; i < 25_000; i++)
+      rows.push({
+        id: `noise${i}`,
+        atMs: nowMs + 10 + i,
+        who: "r",
+        what: "refuse",
+        incident: `x${i}`,
+        action: "",
+        detail: "",
+      });
+    const later = service();
+    await later.refresh();
+    expect(later.mutes()).toHaveLength(1);
+    expect(later.handlings.get(OPEN.id)?.acknowledged?.who).toBe("ada");
   });
 
   it("that was written in another way is left out", async () => {

@@ -27,8 +27,9 @@ export interface WorkflowOptions {
   changed(this: void, incident: Incident | null, handling: Handling | null): void;
 }
 
-/** Rows that are read at the start; what is older is read where somebody looks at its incident. */
+/** Rows of a page, and pages that are read at the start; what is older is read where somebody looks at its incident. */
 const MOST_ROWS = 10_000;
+const MOST_PAGES = 100;
 /** Rows that are looked at for what other services wrote. */
 const LATEST_ROWS = 200;
 const MOST_MUTES = 500;
@@ -42,6 +43,9 @@ export class Workflow {
   readonly #seen = new Set<string>();
   /** Whether rows were left unread at the start. */
   #hasOlder = true;
+  #isRead = false;
+  /** One deed after the other: each rests on what the one before left. */
+  #last: Promise<unknown> = Promise.resolve();
   #lastMs = 0;
 
   constructor(options: WorkflowOptions) {
@@ -50,10 +54,11 @@ export class Workflow {
 
   /** Takes in what was written since; a store that is away is asked again later. */
   async refresh(): Promise<void> {
-    const isFirst = this.#seen.size === 0;
-    const most = isFirst ? MOST_ROWS : LATEST_ROWS;
-    const rows = await this.#options.history.audit({ most });
-    if (isFirst) this.#hasOlder = rows.length >= most;
+    const isFirst = !this.#isRead;
+    const rows = isFirst
+      ? await this.#readAll()
+      : await this.#options.history.audit({ most: LATEST_ROWS });
+    this.#isRead = true;
     const news = rows.filter((row) => isDeed(row) && !this.#seen.has(row.id)).reverse();
     for (const row of news) this.#take(row);
     if (isFirst) return;
@@ -62,6 +67,23 @@ export class Workflow {
       if (id !== "") this.#handlings.set(id, await this.#read(id));
       await this.#tell(id);
     }
+  }
+
+  /** Page by page, the newest first, for other rows may be many. */
+  async #readAll(): Promise<AuditRow[]> {
+    const all: AuditRow[] = [];
+    let before: { readonly atMs: number; readonly id: string } | undefined;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const rows = await this.#options.history.audit({
+        most: MOST_ROWS,
+        ...(before ? { before } : {}),
+      });
+      all.push(...rows.filter(isDeed));
+      before = rows.at(-1);
+      this.#hasOlder = rows.length >= MOST_ROWS;
+      if (!this.#hasOlder) break;
+    }
+    return all;
   }
 
   /** Incidents that somebody has touched, of those that were read. */
@@ -88,11 +110,30 @@ export class Workflow {
     const muted = this.mutes().find((mute) => mute.fromMs <= nowMs && covers(mute, incident));
     if (muted) return { how: "muted", who: muted.who, why: muted.why };
     const { mergedInto = null, acknowledged = null } = this.#handlings.get(incident.id) ?? {};
-    if (mergedInto !== null) return { how: "muted", who: "", why: `the same as ${mergedInto}` };
+    if (mergedInto !== null && !this.#isCircle(incident.id))
+      return { how: "muted", who: "", why: `the same as ${mergedInto}` };
     return acknowledged && { how: "acknowledged", who: acknowledged.who, why: "" };
   }
 
-  async handle(id: string, asked: Asked, who: string): Promise<Handling> {
+  /** Two services may have merged two incidents into each other: neither is then kept quiet. */
+  #isCircle(id: string): boolean {
+    let at = this.#handlings.get(id)?.mergedInto ?? null;
+    for (let steps = 0; at !== null && at !== id && steps < MOST_MERGES; steps++)
+      at = this.#handlings.get(at)?.mergedInto ?? null;
+    return at !== null;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work, work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  handle(id: string, asked: Asked, who: string): Promise<Handling> {
+    return this.#inTurn(() => this.#handle(id, asked, who));
+  }
+
+  async #handle(id: string, asked: Asked, who: string): Promise<Handling> {
     const incident = await this.#options.incident(id);
     if (!incident) throw new Refusal(404, "there is no such incident");
     const deed = await this.#deedOf(incident, asked);
