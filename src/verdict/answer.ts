@@ -1,7 +1,7 @@
 /** The answer in its parts: who, what physically, how much slower, who only waits (model/answer.ts). */
 import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
 import type { Answer } from "../model/answer.ts";
-import { type Measured, physicalWords } from "../model/deviation-words.ts";
+import { isHealthCounter, type Measured, physicalWords } from "../model/deviation-words.ts";
 import { factOf, type RegressedMetric } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
@@ -140,7 +140,7 @@ function seenOf(
   const own = findings.filter(({ id }) => ids.has(id));
   const does = doesWords(job, kind, suspect, [suspect]);
   return (
-    measured(job, suspect, findings) ??
+    measured(job, kind, suspect, findings) ??
     firstOf(own, (finding) => errorWords(finding, kind)) ??
     firstOf(own, (finding) => stackWords(finding, suspect, does)) ??
     firstOf(own, (finding) => figureWords(finding, does))
@@ -159,15 +159,22 @@ function firstOf(
 }
 
 /** Of its machine, and of its GPU where one is meant. */
-function measured(job: Job, suspect: Suspect, findings: readonly Finding[]): Seen | null {
+function measured(
+  job: Job,
+  kind: VerdictKind,
+  suspect: Suspect,
+  findings: readonly Finding[],
+): Seen | null {
   const machine = suspect.machine ?? suspect.name;
   if (machine === null || suspect.type === "link" || suspect.type === "switch") return null;
   const metrics = findings.flatMap((finding): readonly Measured[] => {
     const fact = factOf(finding, "odd-machine");
     return fact !== null && fact.machine === machine ? fact.metrics : [];
   });
+  // Clocks and power of a job that stands still are those of idle GPUs: only errors tell what broke.
+  const telling = kind === "hang" ? metrics.filter(isHealthCounter) : metrics;
   const index = isGpu(suspect) ? (job.ranks.get(suspect.ranks[0]!)?.gpu ?? null) : null;
-  return physicalWords(metrics, index === null ? null : `gpu${index}`);
+  return physicalWords(telling, index === null ? null : `gpu${index}`);
 }
 
 function errorWords(finding: Finding, kind: VerdictKind): string | null {

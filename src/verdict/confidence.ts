@@ -19,6 +19,8 @@ const DISAGREED = 0.85;
 /** Who, but not what: the half of an answer. */
 const WITHOUT_CAUSE = 0.6;
 const MIXED_RUNS = 0.7;
+/** That a rank issued nothing more cannot be read off a dump whose end is lost. */
+const LOST_ENDS = 0.5;
 const UNSEEN = 0.4;
 const MOST = 0.99;
 /** Iterations below which nobody can say that it was not faster before, and what is left of the confidence; of a handful. */
@@ -52,11 +54,18 @@ export function confidenceOf(
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const agree = findings.some(disagrees) ? DISAGREED : 1;
   const named = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
-  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named;
+  const ends = kind === "hang" && hasLostEnds(job, blamed) ? LOST_ENDS : 1;
+  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends;
   return thousandths(
     Math.min(MOST, calibrated(probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
   );
+}
+
+/** Whether what suspects did last is lost with the end of their dumps; one that was cut off and has a ring lost nothing. */
+function hasLostEnds(job: Job, blamed: ReadonlySet<Rank>): boolean {
+  const probed = new Set(job.probes?.map(({ rank }) => rank));
+  return [...blamed].some((rank) => job.dumps.get(rank)?.dump.isCut === true && !probed.has(rank));
 }
 
 /** The finding whose accusation of the first culprit weighs most. */
