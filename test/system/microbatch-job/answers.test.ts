@@ -134,8 +134,22 @@ describe.skipIf(python === null)(`answers to the plug-in${whyNoPython}`, () => {
   });
 
   it("takes the names that the controller takes, and says at the start that others are none", () => {
-    const good = ["a", "0", "llama-7b_v1.2", "x".repeat(64), "A..", "a-"];
-    const bad = ["", "x".repeat(65), "llama 7b", "-a", ".", "_a", "a/b", "a\n", "é", "a%20", "٣"];
+    const good = ["a", "0", "llama-7b_v1-2", "x".repeat(64), "A--", "a-"];
+    const bad = [
+      "",
+      "llama-7b_v1.2",
+      "A..",
+      "x".repeat(65),
+      "llama 7b",
+      "-a",
+      ".",
+      "_a",
+      "a/b",
+      "a\n",
+      "é",
+      "a%20",
+      "٣",
+    ];
     const names = [...good, ...bad];
     const code = `import json, sys; from faultline_microbatches import MicroBatches
 def why(name):
