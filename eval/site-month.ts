@@ -164,6 +164,7 @@ async function teach(known: Knowledge, incident: SiteIncident, random: Random): 
     isRight: said,
     machine: said ? null : machine,
     cause: said ? null : cause,
+    jobs: null,
     said: saidThen(record as unknown as Incident),
   });
   if (said || incident.family !== "site's line") return;
@@ -213,7 +214,7 @@ function print(): void {
     const judged = named.map(({ verdict, isRight: yes }) => {
       const record = { job: "", openedMs: 0, kind: verdict.kind, verdict, machines: [] };
       const said = saidThen(record as unknown as Incident);
-      return { incident: "", who: "", atMs: 0, isRight: yes, machine: null, cause: null, said };
+      return { isRight: yes, machine: null, cause: null, jobs: null, said };
     });
     const { calibrationError } = howRight(judged).all;
     console.log(

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   statSync,
   writeFileSync,
@@ -16,6 +17,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openDuckDbHistory } from "../src/history/duckdb-history.ts";
 import { openJournalHistory } from "../src/history/journal-history.ts";
 import { faultline } from "./support/cli.ts";
 import { openStore, type AnsweringService } from "./support/open-store.ts";
@@ -95,10 +97,35 @@ describe("a backup", () => {
     expect(a).toEqual(b);
 
     const history = await openJournalHistory(join(folder, "plain", "history.jsonl"));
-    await history.copyTo(join(folder, "copy.jsonl"));
+    await history.copyTo(join(folder, "copy.jsonl"), []);
     const copy = await openJournalHistory(join(folder, "copy.jsonl"));
     expect(await copy.incidents({})).toEqual(await history.incidents({}));
     await copy.close();
+    await history.close();
+  });
+
+  it("holds no key that signs links, and writes nothing through a link that lies in its way", async () => {
+    const key = "5ec2e7".repeat(10);
+    const stores = [
+      await openDuckDbHistory(join(folder, "duckdb", "history.duckdb")),
+      await openJournalHistory(join(folder, "plain", "history.jsonl")),
+    ];
+    for (const history of stores) {
+      await history.putDocument("access/link-key", { key });
+      await history.putDocument("access/links-revoked/i1", { atMs: 1 });
+      await history.copyTo(join(folder, "copy"), ["access/link-key"]);
+      expect(readFileSync(join(folder, "copy")).includes(key)).toBe(false);
+      rmSync(join(folder, "copy"));
+      await history.close();
+    }
+    writeFileSync(join(folder, "victim"), "as before");
+    symlinkSync(join(folder, "victim"), `${file}.part`);
+    expect(await backup()).toMatchObject({ status: 0 });
+    expect(readFileSync(join(folder, "victim"), "utf8")).toBe("as before");
+    await restore(join(folder, "to"));
+    const history = await openDuckDbHistory(join(folder, "to", "history.duckdb"));
+    expect(await history.document("access/link-key")).toBeNull();
+    expect(await history.document("access/links-revoked/i1")).toEqual({ atMs: 1 });
     await history.close();
   });
 

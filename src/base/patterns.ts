@@ -30,6 +30,24 @@ export function fitsAny(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => fits(name, pattern));
 }
 
+/** Whether a name could fit both; time is the product of their lengths. */
+export function overlap(a: string, b: string): boolean {
+  // Whether the rest of `a` from i on and that of `b` from j on have a name in common: from the ends.
+  let below: readonly boolean[] = [];
+  for (let i = a.length; i >= 0; i--) {
+    const row: boolean[] = [];
+    for (let j = b.length; j >= 0; j--) {
+      const isSame = a[i] === b[j] || a[i] === "?" || b[j] === "?";
+      if (a[i] === "*") row[j] = below[j]! || (j < b.length && row[j + 1]!);
+      else if (b[j] === "*") row[j] = row[j + 1]! || (i < a.length && below[j]!);
+      else if (i === a.length || j === b.length) row[j] = i === a.length && j === b.length;
+      else row[j] = isSame && below[j + 1]!;
+    }
+    below = row;
+  }
+  return below[0]!;
+}
+
 /** The same as one expression for databases, whose engine (RE2) takes linear time. No pattern fits nothing. */
 export function patternsExpression(patterns: readonly string[]): string {
   const parts = patterns.map((pattern) =>

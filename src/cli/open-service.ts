@@ -159,15 +159,18 @@ export async function openService(
     log,
     ...(demo ? { demo } : {}),
   });
-  const authorize = (
-    request: Parameters<typeof authorizeAgent>[1],
-  ): ReturnType<typeof authorizeAgent> => authorizeAgent(auth, request);
   const stopBackups = answerBackups(
     config.dataFolder,
     [{ part: "history", history, file }, ...(state ? [{ part: "state" as const, ...state }] : [])],
     log,
   );
-  const bus = nats?.bus ?? serveAgents(http.server, { authorize, handlers });
+  const bus =
+    nats?.bus ??
+    serveAgents(http.server, {
+      authorize: (request) => authorizeAgent(auth, request),
+      holds: (request, who) => auth.holds(request, "agent", who),
+      handlers,
+    });
   opened.attach(bus);
   try {
     await opened.start();

@@ -193,15 +193,27 @@ export async function openDuckDbHistory(
         await writes.put({ to: "prune", beforeMs: Number(oldest) + 1 });
       }
     },
-    async copyTo(target) {
-      const name = target.replaceAll("'", "''");
+    async copyTo(target, without) {
+      const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+      const left = without.length === 0 ? "" : ` WHERE key NOT IN (${without.map(quoted).join()})`;
       const [[own] = []] = await read("SELECT current_database()");
+      const tables = await read(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()",
+      );
       const connection = await instance.connect();
       try {
-        await connection.run(`ATTACH '${name}' AS faultline_copy`);
+        await connection.run(`ATTACH ${quoted(target)} AS faultline_copy`);
         try {
-          // One statement is one transaction: what it sees is of one moment.
-          await connection.run(`COPY FROM DATABASE "${String(own)}" TO faultline_copy`);
+          // Of one moment. What is left out is never written: removed rows could still be read in the file.
+          await connection.run("BEGIN");
+          await connection.run(`COPY FROM DATABASE "${String(own)}" TO faultline_copy (SCHEMA)`);
+          for (const [table] of tables) {
+            const rows = `SELECT * FROM "${String(own)}"."${String(table)}"`;
+            await connection.run(
+              `INSERT INTO faultline_copy."${String(table)}" ${rows}${table === "documents" ? left : ""}`,
+            );
+          }
+          await connection.run("COMMIT");
         } finally {
           // Works the copy's log into its file.
           await connection.run("DETACH faultline_copy");

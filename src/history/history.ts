@@ -110,8 +110,8 @@ export interface History {
   pruneIncidents?(beforeMs: number): Promise<void>;
   /** Forgets the oldest iterations until the store takes no more bytes than these; the bytes it takes afterwards. */
   shrink?(mostBytes: number): Promise<number>;
-  /** Writes all that was acknowledged so far, as of one moment, into a new store at this path. */
-  copyTo?(path: string): Promise<void>;
+  /** Writes all that was acknowledged so far, as of one moment, into a new store at this path, but not these documents. */
+  copyTo?(path: string, without: readonly string[]): Promise<void>;
   /** Rejects where the store cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -258,7 +258,7 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
       }
     },
     // Nothing is applied to the tables between two of their lines.
-    copyTo: async (target) => await writeTables(open_(), target),
+    copyTo: async (target, without) => await writeTables(open_(), target, without),
     async ping() {
       open_();
     },
@@ -273,8 +273,15 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
   };
 }
 
-async function writeTables(tables: Tables, path: string): Promise<void> {
-  const text = [...tables.lines()].map((line) => `${JSON.stringify(line)}\n`).join("");
+async function writeTables(
+  tables: Tables,
+  path: string,
+  without: readonly string[] = [],
+): Promise<void> {
+  const text = [...tables.lines()]
+    .filter((line) => line.to !== "document" || !without.includes(line.key))
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join("");
   await writeFile(path, text, { mode: 0o600, flush: true });
 }
 

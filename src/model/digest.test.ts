@@ -21,6 +21,7 @@ const judged = (incident: string, isRight: boolean, machine: string | null): Han
     isRight,
     machine,
     cause: isRight ? null : "storage",
+    jobs: null,
     said: {
       job: "llama",
       openedMs: 0,

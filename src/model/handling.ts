@@ -4,18 +4,25 @@ import type { Incident } from "./incident.ts";
 
 export interface Handling {
   readonly incident: string;
-  /** Somebody knows of it: it need not be repeated. */
-  readonly acknowledged: Deed | null;
+  /** Somebody knew of it after so many relapses: until the next one it need not be repeated. */
+  readonly acknowledged: (Deed & { readonly relapses: number }) | null;
   readonly assignee: string | null;
   /** It is the same as this incident. */
   readonly mergedInto: string | null;
   /** Resolved, and somebody says that it is not over. */
   readonly reopened: (Deed & { readonly why: string }) | null;
-  /** Oldest first. */
-  readonly comments: readonly (Deed & { readonly text: string })[];
+  readonly commentCount: number;
   /** The last word on whether the verdict was right. */
   readonly judgement: (Deed & Judgement) | null;
 }
+
+/** With what was said: only for who looks at the incident, for it may be long. */
+export interface CommentedHandling extends Handling {
+  /** Oldest first. */
+  readonly comments: readonly Comment[];
+}
+
+export type Comment = Deed & { readonly text: string };
 
 interface Deed {
   readonly who: string;
@@ -28,6 +35,8 @@ export interface Judgement {
   /** The machine that it really was; null: no machine, or nobody knows. */
   readonly machine: string | null;
   readonly cause: Cause | null;
+  /** Patterns of the jobs that the judge may see: it counts for these; null for all. */
+  readonly jobs: readonly string[] | null;
   /** What the verdict said when it was judged, so that it can be counted without the incident. */
   readonly said: SaidThen;
 }
@@ -58,6 +67,14 @@ export interface Mute {
   readonly untilMs: number;
   readonly who: string;
   readonly why: string;
+}
+
+/** null also where it has come back since. */
+export function acknowledgedNow(
+  { acknowledged }: Pick<Handling, "acknowledged">,
+  { relapses }: Pick<Incident, "relapses">,
+): Handling["acknowledged"] {
+  return acknowledged !== null && acknowledged.relapses >= relapses ? acknowledged : null;
 }
 
 export function saidThen({ job, openedMs, kind, verdict, machines }: Incident): SaidThen {

@@ -1,7 +1,7 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
 import type { Digest } from "../../src/model/digest.ts";
 import type { FaultRecord } from "../../src/model/fault-record.ts";
-import type { Handling, Mute } from "../../src/model/handling.ts";
+import type { CommentedHandling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { SiteReport } from "../../src/model/site.ts";
@@ -174,12 +174,13 @@ export const PICTURE: IncidentPicture = {
   lacks: ["no traces"],
 };
 
-export const HANDLING: Handling = {
+export const HANDLING: CommentedHandling = {
   incident: INCIDENT.id,
-  acknowledged: { who: "ada", atMs: NOW_MS },
+  acknowledged: { who: "ada", atMs: NOW_MS, relapses: 9 },
   assignee: "grace",
   mergedInto: null,
   reopened: null,
+  commentCount: 1,
   comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
   judgement: {
     who: "ada",
@@ -187,6 +188,7 @@ export const HANDLING: Handling = {
     isRight: false,
     machine: "node1",
     cause: "gpu-error",
+    jobs: null,
     said: {
       job: INCIDENT.job,
       openedMs: INCIDENT.openedMs,

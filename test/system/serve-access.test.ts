@@ -10,9 +10,18 @@ import { type Route, ROUTES } from "../../src/live/service/http/routes.ts";
 import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import type { LiveEvent, ServiceView } from "../../src/live/service/view.ts";
 import type { Digest } from "../../src/model/digest.ts";
-import type { Handling, Mute } from "../../src/model/handling.ts";
+import type { Mute } from "../../src/model/handling.ts";
+import type { SiteReport } from "../../src/model/site.ts";
 import { fitsAny } from "../../src/base/patterns.ts";
-import { INCIDENT, JOB, NOW_MS, PICTURE, REPORT, testView } from "../support/serve-view.ts";
+import {
+  HANDLING,
+  INCIDENT,
+  JOB,
+  NOW_MS,
+  PICTURE,
+  REPORT,
+  testView,
+} from "../support/serve-view.ts";
 
 const stops: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {
@@ -193,10 +202,11 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "post /api/v1/incidents/:id/handling": 404,
   "get /api/v1/handling": { handlings: [] },
   "get /api/v1/digest": { incidents: 0 },
-  "get /api/v1/mutes": { mutes: [] },
+  // A mute of all jobs silences theirs, too.
+  "get /api/v1/mutes": /^\{"mutes":\[\{"id":"m2"[^}]*\}\]\}$/,
   "post /api/v1/mutes": 403,
   "post /api/v1/mutes/:id/end": 404,
-  "get /api/v1/site": 403,
+  "get /api/v1/site": { judged: 0 },
   "post /api/v1/site/records": 403,
   "get /api/v1/site/export": 403,
   "post /api/v1/site/import": 403,
@@ -233,6 +243,8 @@ const patterned: Partial<ServiceView> = {
   audit: async ({ jobs }) => (!jobs || fitsAny(INCIDENT.job, jobs) ? [ROW] : []),
   digest: async (_since, jobs) =>
     ({ incidents: !jobs || fitsAny(INCIDENT.job, jobs) ? 1 : 0 }) as unknown as Digest,
+  site: async (jobs) =>
+    ({ judged: !jobs || fitsAny(INCIDENT.job, jobs) ? 1 : 0 }) as unknown as SiteReport,
   mutes: () => [MUTE, { ...MUTE, id: "m2", job: null }],
 };
 const MUTE: Mute = {
@@ -282,7 +294,7 @@ describe("tokens of a team", () => {
     const { url } = await start(patterned);
     for (const route of GUARDED) {
       const { status, text } = await ask(url, route, secretOf("team-l"));
-      const isOfAll = /^.api.v1.(actions.o|site)/.test(route.path);
+      const isOfAll = /^.api.v1.(actions.o|site.)/.test(route.path);
       expect([nameOf(route), status]).toEqual([nameOf(route), isOfAll ? 403 : 200]);
       const empty = FOREIGN[nameOf(route)];
       // Agents report many jobs: who sees some jobs sees no agents.
@@ -321,7 +333,7 @@ describe("tokens of a team", () => {
     for (const job of ["x-1", "*", "ll*", "llama*", "ll?ma?", null])
       expect([job, await mute({ job, machine: "node0" })]).toEqual([job, 403]);
     for (const job of ["llama", "ll?ma*"]) expect([job, await mute({ job })]).toEqual([job, 200]);
-    expect(await post("/mutes/m2/end", {})).toBe(404);
+    expect(await post("/mutes/m2/end", {})).toBe(403);
     const handling = `/incidents/${INCIDENT.id}/handling`;
     expect(await post(handling, { do: "merge", into: "x-1.a1.hang.1" })).toBe(404);
     expect(await post(handling, { do: "merge", into: INCIDENT.id })).toBe(200);
@@ -355,7 +367,7 @@ describe("tokens of a team", () => {
       { type: "iterations", job: JOB.job, run: "a1", rows },
       { type: "agent", agent: "node0", connected: true },
       { type: "trouble", line: "llama lost an agent" },
-      { type: "handling", job: JOB.job, handling: { incident: INCIDENT.id } as Handling },
+      { type: "handling", job: JOB.job, handling: HANDLING },
       { type: "mutes", mutes: [MUTE] },
       { type: "actions", isOn: false, says: "off", canRun: true },
       { type: "job", job: { ...JOB, job: "x-1", incident: null } },
@@ -374,12 +386,14 @@ describe("tokens of a team", () => {
     await expect.poll(() => typesOf(readers.all.text)).toEqual(every);
     await expect
       .poll(() => typesOf(readers.own.text))
-      .toEqual(["snapshot", "job", "incident", "iterations", "handling", "actions"]);
-    await expect.poll(() => typesOf(readers.other.text)).toEqual(["snapshot", "actions", "job"]);
+      .toEqual(["snapshot", "job", "incident", "iterations", "handling", "mutes", "actions"]);
+    await expect
+      .poll(() => typesOf(readers.other.text))
+      .toEqual(["snapshot", "mutes", "actions", "job"]);
     expect(readers.other.text).not.toContain("llama");
 
     const back = await open("team-x", idOf(readers.other.text));
-    await expect.poll(() => typesOf(back.text)).toEqual(["actions", "job"]);
+    await expect.poll(() => typesOf(back.text)).toEqual(["mutes", "actions", "job"]);
     expect(back.text).not.toContain("llama");
 
     // Other jobs from now on: the readers with other rights are let go, the one as before stays.

@@ -1,9 +1,10 @@
 /** Who has an incident, at a glance. */
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
+import { acknowledgedNow } from "../../src/model/handling.ts";
 import { type Handling, paths } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
-import { handlings } from "../live/store.ts";
+import { handlings, incidents } from "../live/store.ts";
 import { useAsked } from "../live/use-asked.ts";
 
 /** Of incidents that are over, too: the line tells of open ones only. */
@@ -18,8 +19,10 @@ export function useOlderHandlings(): void {
 
 export function HandlingTags({ id }: { readonly id: string }): VNode | null {
   const handling = useObservable(handlings).get(id);
+  const incident = useObservable(incidents).get(id);
   if (!handling) return null;
-  const { acknowledged, assignee, mergedInto, reopened, comments } = handling;
+  const { assignee, mergedInto, reopened, commentCount } = handling;
+  const acknowledged = incident ? acknowledgedNow(handling, incident) : handling.acknowledged;
   return (
     <>
       {reopened && <span class="tag tone-bad">reopened</span>}
@@ -31,9 +34,9 @@ export function HandlingTags({ id }: { readonly id: string }): VNode | null {
           <span class="tag tone-open">acknowledged: {acknowledged.who.slice(0, 40)}</span>
         )
       )}
-      {comments.length > 0 && (
+      {commentCount > 0 && (
         <span class="soft small">
-          {comments.length === 1 ? "1 comment" : `${comments.length} comments`}
+          {commentCount === 1 ? "1 comment" : `${commentCount} comments`}
         </span>
       )}
     </>

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { CAUSES } from "../../src/model/cause.ts";
+import { acknowledgedNow, type CommentedHandling } from "../../src/model/handling.ts";
 import { type Handling, type Incident, paths } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { handlings } from "../live/store.ts";
@@ -11,11 +12,11 @@ import { Sent, useSend } from "../shell/sending.tsx";
 import { Time } from "../shell/time.tsx";
 import { Markdown } from "./markdown.tsx";
 
-/** As the service tells it by the line; asked for once, for an incident that was touched long ago. */
-export function useHandling(id: string): Handling | null {
+/** As the service tells it by the line; comments, and what was done long ago, are asked for. */
+function useHandling(id: string): CommentedHandling | null {
   const told = useObservable(handlings).get(id) ?? null;
-  const asked = useAsked<Handling>(paths.handling(id));
-  return told ?? asked.value;
+  const { value } = useAsked<CommentedHandling>(paths.handling(id), [told?.commentCount]);
+  return told === null ? value : { ...told, comments: value?.comments ?? [] };
 }
 
 export function HandlingSection({ incident }: { readonly incident: Incident }): VNode | null {
@@ -41,14 +42,15 @@ export function HandlingSection({ incident }: { readonly incident: Incident }): 
 
 interface Shared {
   readonly incident: Incident;
-  readonly handling: Handling;
+  readonly handling: CommentedHandling;
   readonly isBusy: boolean;
   /** Resolves to whether it was done. */
   readonly handle: (body: object) => Promise<boolean>;
 }
 
 function Owner({ incident, handling, isBusy, handle }: Shared): VNode {
-  const { acknowledged, assignee, reopened } = handling;
+  const { assignee, reopened } = handling;
+  const acknowledged = acknowledgedNow(handling, incident);
   return (
     <div class="line">
       {acknowledged ? (
@@ -115,8 +117,13 @@ function Merged({ handling, isBusy, handle }: Shared): VNode {
     return (
       <p class="line">
         <span>
-          The same as <a href={links.incident(mergedInto)}>{mergedInto.slice(0, 200)}</a>; nobody is
-          alerted of this one.
+          The same as{" "}
+          {mergedInto === "hidden" ? (
+            "an incident of a job that you do not see"
+          ) : (
+            <a href={links.incident(mergedInto)}>{mergedInto.slice(0, 200)}</a>
+          )}
+          ; nobody is alerted of this one.
         </span>
         <button type="button" disabled={isBusy} onClick={() => void handle({ do: "unmerge" })}>
           Separate again

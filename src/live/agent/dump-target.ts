@@ -1,7 +1,7 @@
 /** Where a dump goes: a new folder, or one .tar.gz (ustar) that is only there when it is whole. */
 import { once } from "node:events";
 import { constants, createReadStream, createWriteStream, rmSync, type WriteStream } from "node:fs";
-import { mkdir, open, readdir, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { createGzip, type Gzip } from "node:zlib";
 import { errorText, UserError } from "../../base/errors.ts";
@@ -87,7 +87,9 @@ async function folderTarget(out: string): Promise<DumpTarget> {
 async function tarTarget(out: string): Promise<DumpTarget> {
   await mkdir(dirname(resolve(out)), { recursive: true });
   const part = `${out}.part`;
-  const file = createWriteStream(part, { mode: MODE });
+  // What an earlier try left, or somebody put there: a link is removed, and never followed.
+  await rm(part, { force: true });
+  const file = createWriteStream(part, { mode: MODE, flags: "wx" });
   await once(file, "open");
   const zip = createGzip({ level: 1 });
   const broken = new Promise<never>((_, reject) => {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { errorText, UserError } from "../../base/errors.ts";
 import type { History } from "../../history/history.ts";
+import { LINK_KEY } from "./access/links.ts";
 
 /** Documents of jobs, where the history itself is in ClickHouse. */
 export const STATE_FILE = "state.duckdb";
@@ -92,11 +93,12 @@ async function answer(
   await rename(join(target, `${DONE}.new`), join(target, DONE)).catch(() => {});
 }
 
-/** One file a store, of one moment each. */
+/** One file a store, of one moment each. Whoever has a backup must not be able to sign links to incidents. */
 export async function copyStores(stores: readonly OpenStore[], target: string): Promise<void> {
   for (const { part, history, file } of stores)
     await history.copyTo?.(
       join(target, `${part}${file.endsWith(".jsonl") ? ".jsonl" : ".duckdb"}`),
+      [LINK_KEY],
     );
 }
 

@@ -31,9 +31,9 @@ export interface DiagnosisEnv {
   /** Bytes of answers so far. */
   fetchedBytes(this: void): number;
   /** Machine → incidents it had of late. */
-  incidents(this: void): Promise<ReadonlyMap<string, number>>;
+  incidents(this: void, job: string): Promise<ReadonlyMap<string, number>>;
   /** What the site knows of logs, as a file; null for nothing. */
-  logStore(this: void): Promise<string | null>;
+  logStore(this: void, job: string): Promise<string | null>;
   /** Room for evidence, where the oldest goes first. */
   makeRoom(this: void, bytes: number): Promise<boolean>;
   log(this: void, line: string): void;
@@ -69,7 +69,7 @@ export async function localizeSlowdown(
       isBeside: besideMs !== undefined,
       accused,
       series: run.series(from),
-      incidents: await env.incidents(),
+      incidents: await env.incidents(run.job),
     },
     operatorFetcher(run, live, points.iterations, env.ask),
     { signal: NEVER, progress: () => undefined },
@@ -114,7 +114,7 @@ export async function diagnoseStandstill(
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     env.connected.has(agent),
   );
-  const incidents = await env.incidents();
+  const incidents = await env.incidents(run.job);
   const { records, logBytes } = wantedOf(run);
   const isKept = await env.makeRoom(
     run.ranks.size * (RINGS_EACH * RECORD_BYTES * records + logBytes),
@@ -143,7 +143,7 @@ async function diagnoseEvidence(
     env.trouble(`job ${run.job}: ${line}`);
   env.log(`job ${run.job}: ${evidence.files} files of evidence in ${evidence.folder}`);
   if (evidence.files === 0) return null;
-  const { verdict, picture } = await diagnoseFolder(evidence.folder, await env.logStore());
+  const { verdict, picture } = await diagnoseFolder(evidence.folder, await env.logStore(run.job));
   return { verdict, picture, ...(isKept ? { folder: evidence.folder } : {}) };
 }
 

@@ -8,7 +8,7 @@ import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
-import { howRight } from "./site/how-right.ts";
+import { countingFor, howRight, type Judged } from "./site/how-right.ts";
 import { correctedOffenders } from "./site/machine-history.ts";
 import { Refusal, type ServiceView } from "./view.ts";
 
@@ -99,9 +99,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
     async offenders(sinceMs, most, jobs) {
-      const judged = service
-        .judgements()
-        .filter(({ said }) => jobs === undefined || fitsAny(said.job, jobs));
+      const judged =
+        jobs === undefined
+          ? countingFor(service.judgements(), null)
+          : judgedOf(service.judgements(), jobs);
       // One whose incidents were others' makes room for the next.
       const found = await history.offenders(sinceMs, most + judged.length, jobs);
       return correctedOffenders(found, judged, sinceMs).slice(0, most);
@@ -131,11 +132,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       return known(id) ?? earlier(id) ?? found;
     },
     async handling(id) {
-      const handling = await service.workflow.handling(id);
+      const handling = await service.workflow.commented(id);
       return (await incident(id)) ? handling : null;
     },
     handlings: () => service.workflow.handlings,
-    handle: (id, asked, who) => service.workflow.handle(id, asked, who),
+    handle: (id, asked, who, jobs) => service.workflow.handle(id, asked, who, jobs),
     async digest(sinceMs, jobs) {
       const whose = jobs === undefined ? {} : { jobs };
       const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
@@ -146,7 +147,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     mutes: () => service.workflow.mutes(),
     mute: (asked, who) => service.workflow.mute(asked, who),
     unmute: (id, who) => service.workflow.unmute(id, who),
-    site: async () => ({ ...howRight(service.judgements()), logs: await service.site.logs() }),
+    site: async (jobs) =>
+      jobs === undefined
+        ? { ...howRight(service.judgements()), logs: await service.site.logs() }
+        : howRight(judgedOf(service.judgements(), jobs)),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
     exportSite: () => service.site.exported(),
     importSite: (document, who) => service.site.take(document, who),
@@ -215,6 +219,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       return { ...found, degraded: says.join("; ") || null };
     },
   };
+}
+
+/** Of incidents of these jobs. */
+function judgedOf(judgements: readonly Judged[], jobs: readonly string[]): readonly Judged[] {
+  return judgements.filter(({ said }) => fitsAny(said.job, jobs));
 }
 
 function after(ms: number): Promise<false> {

@@ -49,7 +49,7 @@ import type { ValidationOptions } from "./job-state.ts";
 import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
 import { calibrated } from "./site/calibrate.ts";
-import { judgementsOf, type Judged } from "./site/how-right.ts";
+import { countingFor, judgementsOf, type Judged } from "./site/how-right.ts";
 import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
 import { type AuditWord, Refusal } from "./view.ts";
@@ -542,7 +542,7 @@ export class Service {
         },
         collect: (evidence) =>
           diagnoseStandstill(evidence, join(folder, "incidents"), nowMs(), this.#diagnosisEnv),
-        calibrated: (verdict) => this.#calibrated(verdict),
+        calibrated: (verdict) => this.#calibrated(verdict, lease.job),
         validate: async (tests) => {
           const found = await validateGroup(tests, this.#diagnosisEnv);
           this.figures.validations++;
@@ -584,7 +584,7 @@ export class Service {
         nowMs,
         relapseMs,
         actions: this.actions,
-        calibrated: (verdict) => this.#calibrated(verdict),
+        calibrated: (verdict) => this.#calibrated(verdict, null),
         accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
       },
       writing: this.#writing(),
@@ -630,8 +630,8 @@ export class Service {
   }
 
   /** As sure as verdicts of the kind were right at this site. */
-  #calibrated(verdict: Verdict): Verdict {
-    return calibrated(verdict, this.judgements());
+  #calibrated(verdict: Verdict, job: string | null): Verdict {
+    return calibrated(verdict, countingFor(this.judgements(), job));
   }
 
   readonly #diagnosisEnv: DiagnosisEnv = {
@@ -641,9 +641,11 @@ export class Service {
     connected: this.#agents,
     canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
-    incidents: () =>
-      earlierIncidents(this.options.history, this.options.nowMs(), this.judgements()),
-    logStore: () => this.site.file(),
+    incidents: (job) => {
+      const judgements = countingFor(this.judgements(), job);
+      return earlierIncidents(this.options.history, this.options.nowMs(), judgements);
+    },
+    logStore: (job) => this.site.file(job),
     makeRoom: (bytes) => this.data.makeRoom(bytes),
     log: (line) => this.options.log(line),
     trouble: (line) => this.publisher.trouble(line),

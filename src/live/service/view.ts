@@ -4,7 +4,7 @@ import type { Question } from "./microbatches/requests.ts";
 import type { Health } from "./health.ts";
 import type { Digest } from "../../model/digest.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
-import type { Handling, Mute } from "../../model/handling.ts";
+import type { CommentedHandling, Handling, Mute } from "../../model/handling.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
@@ -207,19 +207,19 @@ export interface ServiceView {
     dryRun: boolean,
   ): Promise<Incident>;
   /** What people did about an incident; null where there is no such incident. */
-  handling(id: string): Promise<Handling | null>;
+  handling(id: string): Promise<CommentedHandling | null>;
   /** Of the incidents that somebody touched of late, by id. */
   handlings(): ReadonlyMap<string, Handling>;
-  /** Rejects with Refusal where it cannot be done. */
-  handle(id: string, asked: Asked, who: string): Promise<Handling>;
+  /** Rejects with Refusal where it cannot be done. `jobs`: what somebody may see who does not see all. */
+  handle(id: string, asked: Asked, who: string, jobs?: readonly string[] | null): Promise<Handling>;
   /** What was lost to what, of incidents opened since a moment. */
   digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
   mute(asked: AskedMute, who: string): Promise<Mute>;
   unmute(id: string, who: string): Promise<readonly Mute[]>;
-  /** How right verdicts were here, and what was learnt. */
-  site(): Promise<SiteReport>;
+  /** How right verdicts were here, or in these jobs, and what was learnt. */
+  site(jobs?: readonly string[]): Promise<SiteReport>;
   /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
   addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
   /** What was learnt of logs, without names. */

@@ -1,11 +1,12 @@
 /** The service's end over WebSockets: its own port, path /agent. Knows who is there, delivers each report once, and asks. */
+import { createHash } from "node:crypto";
 import type { IncomingMessage, Server } from "node:http";
 import type { Server as SecureServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { fitsAny } from "../../base/patterns.ts";
 import { encodeAck, encodeRequest, type Frame, type ReportFrame } from "./codec.ts";
-import { type AgentHello, LIMITS, NAME, PROTOCOL, type Report } from "./messages.ts";
+import { type AgentHello, LIMITS, PROTOCOL, type Report } from "./messages.ts";
 import { createPendingReplies, type PendingReplies } from "./replies.ts";
 import type { AgentBus, AgentBusHandlers } from "./transport.ts";
 import { createTroubleReporterByKey, safely } from "./trouble.ts";
@@ -15,6 +16,8 @@ import { type Authorization, type Authorized, pathOf, refuseUpgrade } from "./ws
 
 export interface ServeAgentsOptions {
   authorize(this: void, request: IncomingMessage): Authorization;
+  /** Whether who was let in by this request would be again, in the same way. */
+  holds(this: void, request: IncomingMessage, who: Authorized): boolean;
   readonly handlers: AgentBusHandlers;
   readonly helloTimeoutMs?: number;
   /** Without a sign of life for so long, an agent is gone. */
@@ -63,6 +66,16 @@ function plainName(machine: string): string {
     .slice(0, 64);
 }
 
+/**
+ * Tokens of some jobs have names of their own: they can neither take an agent's name from others nor be asked in its
+ * place. Tokens of the same jobs share theirs, so that a token can be replaced.
+ */
+function ownName(agent: string, jobs: readonly string[] | null): string {
+  if (jobs === null) return agent;
+  const scope = createHash("sha256").update([...jobs].sort().join("\n"));
+  return `${agent}.${scope.digest("hex").slice(0, 8)}`;
+}
+
 /** Nothing to look at for a token of all jobs; else each name is judged once. */
 function allowedOf(jobs: readonly string[] | null): (report: Report) => Report | null {
   if (jobs === null) return (report) => report;
@@ -87,6 +100,7 @@ export function serveAgents(
   server: Server | SecureServer,
   {
     authorize,
+    holds,
     handlers,
     helloTimeoutMs = 5000,
     idleTimeoutMs = 15_000,
@@ -243,8 +257,9 @@ export function serveAgents(
       tellOf(agent, `agent ${agent}: refused, ${why}`);
       connection.close(code, why);
     };
-    const greet = async (hello: AgentHello): Promise<void> => {
+    const greet = async (said: AgentHello): Promise<void> => {
       isNew = false;
+      const hello = { ...said, agent: ownName(said.agent, who.jobs) };
       if (hello.protocol !== PROTOCOL) {
         return refuse(
           CLOSE.forbidden,
@@ -253,7 +268,7 @@ export function serveAgents(
         );
       }
       // A token of one agent is one of its machine: verdicts name machines, and hooks take them out.
-      const isOwn = hello.agent === who.agent && plainName(hello.machine) === who.agent;
+      const isOwn = said.agent === who.agent && plainName(said.machine) === who.agent;
       if (who.agent !== null && !isOwn) {
         return refuse(CLOSE.forbidden, hello.agent, `the token ${who.name} is not for this name`);
       }
@@ -315,13 +330,9 @@ export function serveAgents(
     if ("status" in who) return refuseUpgrade(raw, who.status, who.why);
     if (isClosed || connections.size >= mostAgents)
       return refuseUpgrade(raw, 503, "too many agents");
-    const { name, agent, jobs } = who;
-    const isAsBefore = (): boolean => {
-      const now = authorize(request);
-      return !("status" in now) && now.agent === agent && String(now.jobs) === String(jobs);
-    };
+    const admitted = who;
     sockets.handleUpgrade(request, raw, head, (socket) =>
-      attach(socket, raw, { name, agent, jobs }, isAsBefore),
+      attach(socket, raw, admitted, () => holds(request, admitted)),
     );
   };
   server.on("upgrade", upgrade);
@@ -341,7 +352,7 @@ export function serveAgents(
     async follow() {},
     async unfollow() {},
     async ask(agent, request, timeoutMs) {
-      const live = NAME.test(agent) ? (known.get(agent)?.live ?? null) : null;
+      const live = known.get(agent)?.live ?? null;
       if (live === null) throw new Error(`agent ${agent}: it is not connected`);
       return await live.replies.ask(request, timeoutMs, (id) => {
         const frame = encodeRequest(id, request);

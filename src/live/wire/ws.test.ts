@@ -297,7 +297,30 @@ describe("names", () => {
     expect(jobs).toEqual([["team-a-1"], "team-a-1"]);
     expect(new Set(heard.announced)).toEqual(new Set(["team-a-1"]));
     expect(bus.traffic.refused).toBe(1);
-    expect(heard.troubles).toEqual(["agent node-1: its token is not for the job it reports"]);
+    expect(heard.troubles).toEqual([
+      "agent node-1.756635d2: its token is not for the job it reports",
+    ]);
+  });
+
+  it("of tokens for some jobs are their own: nobody takes another's, or is asked in its place", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard, {
+      authorize: ({ headers }) => {
+        const team = (headers.authorization ?? "").replace("Bearer ", "");
+        return { name: team, agent: null, jobs: team === "all" ? null : [`${team}-*`] };
+      },
+    });
+    for (const team of ["all", "team-a", "team-b"])
+      link(url, { token: team, hello: helloOf("node-1", `boot-${team}`) }).send({
+        ...pointsOf(1),
+        job: `${team}-1`,
+      });
+    await until(() => heard.reports.length === 3, "all three report");
+    const nameOf = (team: string): string =>
+      heard.reports.find(({ boot }) => boot === `boot-${team}`)!.agent;
+    expect(nameOf("all")).toBe("node-1");
+    expect(new Set(["all", "team-a", "team-b"].map(nameOf)).size).toBe(3);
+    expect(bus.agents).toHaveLength(3);
   });
 
   it("are let go when their token has changed, and come again as it is now", async () => {
@@ -328,9 +351,9 @@ describe("names", () => {
     known.set("c", ["y"]);
     bus.recheck!();
     await until(() => heard.gone.length === 2, "two are gone");
-    expect([...heard.gone].sort()).toEqual(["node-b", "node-c"]);
+    expect(heard.gone.map((name) => name.split(".")[0]).sort()).toEqual(["node-b", "node-c"]);
     await until(() => heard.connected.length === 4, "one is back");
-    expect(heard.connected.at(-1)).toBe("node-c");
+    expect(heard.connected.at(-1)).toMatch(/^node-c\./);
     await until(() => troubles.some((line) => /^b: .*401|^b: .*token/.test(line)), "told");
   });
 });

@@ -54,8 +54,16 @@ export async function startService(
   const server = createServer((_, response) => response.end());
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
+  const {
+    authorize = (): ReturnType<ServeAgentsOptions["authorize"]> => ({
+      name: "test",
+      agent: null,
+      jobs: null,
+    }),
+  } = over;
   const bus = serveAgents(server, {
-    authorize: () => ({ name: "test", agent: null, jobs: null }),
+    authorize,
+    holds: (request, who) => JSON.stringify(authorize(request)) === JSON.stringify(who),
     handlers: heard.handlers,
     ...over,
   });

@@ -5,7 +5,7 @@ import type { SaidThen } from "../../../src/model/handling.ts";
 export function judged(
   isRight: boolean,
   said: Partial<SaidThen> = {},
-  truth: Partial<Pick<Judged, "machine" | "cause" | "atMs">> = {},
+  truth: Partial<Pick<Judged, "machine" | "cause" | "atMs" | "jobs">> = {},
 ): Judged {
   const { confidence = 0.9 } = said;
   return {
@@ -15,6 +15,7 @@ export function judged(
     isRight,
     machine: null,
     cause: null,
+    jobs: null,
     ...truth,
     said: {
       job: "llama",

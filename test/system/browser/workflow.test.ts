@@ -57,7 +57,7 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
       jobs: [{ job: "llama", shape: [2, 2, 2] }],
       incidents: ALL,
       changed: {
-        handling: (id) => workflow.handling(id),
+        handling: (id) => workflow.commented(id),
         handlings: () => workflow.handlings,
         handle: (id, asked, who) => workflow.handle(id, asked, who),
         mutes: () => workflow.mutes(),

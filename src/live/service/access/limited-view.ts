@@ -2,8 +2,8 @@
  * The service as somebody sees it who may see some jobs only. All routes get their view here, so that none can forget
  * it: what belongs to another job is not there.
  */
-import { fitsAny } from "../../../base/patterns.ts";
-import type { Handling } from "../../../model/handling.ts";
+import { fitsAny, overlap } from "../../../base/patterns.ts";
+import type { Handling, Mute } from "../../../model/handling.ts";
 import { type LiveEvent, Refusal, type ServiceView } from "../view.ts";
 import type { Caller } from "./grants.ts";
 
@@ -18,13 +18,45 @@ export function audienceOf(event: LiveEvent): Audience {
   if (event.type === "job") return { job: event.job.job };
   if (event.type === "incident") return { job: event.incident.job };
   if (event.type === "iterations" || event.type === "handling") return { job: event.job };
-  return event.type === "actions" ? "everybody" : "who-sees-all";
+  return event.type === "actions" || event.type === "mutes" ? "everybody" : "who-sees-all";
+}
+
+/** The event as somebody hears it who sees these jobs; the very same where nothing in it is of others. */
+export function eventFor(event: LiveEvent, jobs: readonly string[] | null): LiveEvent {
+  if (jobs === null) return event;
+  if (event.type === "mutes")
+    return { ...event, mutes: event.mutes.filter((mute) => mayTouch(mute, jobs)) };
+  if (event.type !== "handling") return event;
+  const handling = shownHandling(event.handling, jobs);
+  return handling === event.handling ? event : { ...event, handling };
+}
+
+/** In place of an incident of somebody else's job. */
+const HIDDEN = "hidden";
+
+/** Names of jobs have no dots: ids of incidents begin with the job's. */
+function seesIncident(id: string, patterns: readonly string[]): boolean {
+  return fitsAny(id.slice(0, id.indexOf(".")), patterns);
+}
+
+function shownHandling<T extends Handling>(handling: T, patterns: readonly string[]): T {
+  const { mergedInto } = handling;
+  if (mergedInto === null || seesIncident(mergedInto, patterns)) return handling;
+  return { ...handling, mergedInto: HIDDEN };
+}
+
+/** Whether a mute could silence a job of theirs. */
+function mayTouch({ job }: Mute, patterns: readonly string[]): boolean {
+  return job === null || patterns.some((pattern) => overlap(job, pattern));
 }
 
 export function isAmong({ jobs }: Pick<Caller, "jobs">, audience: Audience): boolean {
   if (jobs === null || audience === "everybody") return true;
   return audience !== "who-sees-all" && fitsAny(audience.job, jobs);
 }
+
+/** Of one caller, so that nobody uses up what all share. */
+const MOST_OWN_MUTES = 50;
 
 function limitedView(view: ServiceView, patterns: readonly string[]): ServiceView {
   const sees = (job: string): boolean => fitsAny(job, patterns);
@@ -43,6 +75,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
   /** A pattern of somebody's own is theirs as it is; another one might fit jobs of others. */
   const isOwn = (job: string | null): boolean =>
     job !== null && (patterns.includes(job) || (!/[*?]/.test(job) && sees(job)));
+  const mutes = (): readonly Mute[] => view.mutes().filter((mute) => mayTouch(mute, patterns));
   return {
     jobs: () => view.jobs().filter(({ job }) => sees(job)),
     job: (job) => (sees(job) ? view.job(job) : null),
@@ -56,7 +89,12 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     picture: async (id) => ((await incident(id)) ? await view.picture(id) : null),
     report: async (id) => ((await incident(id)) ? await view.report(id) : null),
     offenders: (sinceMs, most) => view.offenders(sinceMs, most, patterns),
-    audit: (query) => view.audit({ ...query, jobs: patterns }),
+    audit: async (query) =>
+      (await view.audit({ ...query, jobs: patterns })).map((row) =>
+        row.what !== "merge" || seesIncident(row.detail, patterns)
+          ? row
+          : { ...row, detail: HIDDEN },
+      ),
     note: (...row) => view.note(...row),
     links: {
       create: (id, ...rest) => of(id, () => view.links.create(id, ...rest)),
@@ -65,27 +103,39 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
       open: (link) => view.links.open(link),
     },
     act: (id, ...rest) => of(id, () => view.act(id, ...rest)),
-    handling: async (id) => ((await incident(id)) ? await view.handling(id) : null),
-    // Names of jobs have no dots: ids of incidents begin with the job's.
+    handling: async (id) => {
+      const found = (await incident(id)) ? await view.handling(id) : null;
+      return found && shownHandling(found, patterns);
+    },
     handlings: () =>
-      new Map([...view.handlings()].filter(([id]) => sees(id.slice(0, id.indexOf("."))))),
+      new Map(
+        [...view.handlings()]
+          .filter(([id]) => seesIncident(id, patterns))
+          .map(([id, handling]) => [id, shownHandling(handling, patterns)]),
+      ),
     handle: (id, asked, who) =>
       of(id, async () => {
-        const work = (): Promise<Handling> => view.handle(id, asked, who);
-        return await (asked.do === "merge" ? of(asked.into, work) : work());
+        const work = (): Promise<Handling> => view.handle(id, asked, who, patterns);
+        const done = await (asked.do === "merge" ? of(asked.into, work) : work());
+        return shownHandling(done, patterns);
       }),
     digest: (sinceMs) => view.digest(sinceMs, patterns),
-    mutes: () => view.mutes().filter(({ job }) => isOwn(job)),
-    mute: async (asked, who) =>
-      isOwn(asked.job)
-        ? await view.mute(asked, who)
-        : refuse(403, "the token is for some jobs only: name one of them, or its pattern"),
-    unmute: async (id, who) => {
-      if (!view.mutes().some((mute) => mute.id === id && isOwn(mute.job)))
-        return refuse(404, "there is no such mute");
-      return (await view.unmute(id, who)).filter(({ job }) => isOwn(job));
+    mutes,
+    mute: async (asked, who) => {
+      if (!isOwn(asked.job))
+        return refuse(403, "the token is for some jobs only: name one of them, or its pattern");
+      if (view.mutes().filter((mute) => mute.who === who).length >= MOST_OWN_MUTES)
+        return refuse(409, `${who} has ${MOST_OWN_MUTES} mutes already: end one of them first`);
+      return await view.mute(asked, who);
     },
-    site: ofAll,
+    unmute: async (id, who) => {
+      const found = mutes().find((mute) => mute.id === id);
+      if (!found) return refuse(404, "there is no such mute");
+      if (!isOwn(found.job)) return refuse(403, "the mute is about jobs of others, too");
+      await view.unmute(id, who);
+      return mutes();
+    },
+    site: () => view.site(patterns),
     addRecord: ofAll,
     exportSite: ofAll,
     importSite: ofAll,
@@ -100,7 +150,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     },
     listen: (listener) =>
       view.listen((event) => {
-        if (isAmong({ jobs: patterns }, audienceOf(event))) listener(event);
+        if (isAmong({ jobs: patterns }, audienceOf(event))) listener(eventFor(event, patterns));
       }),
     // Figures of the whole service are for those who see all of it.
     stats: () => null,

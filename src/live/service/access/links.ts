@@ -13,7 +13,8 @@ export interface LinkStore {
 }
 
 export const LINK_PREFIX = "fl1.";
-const KEY = "access/link-key";
+/** Backups leave it out. */
+export const LINK_KEY = "access/link-key";
 const REVOKED = "access/links-revoked/";
 /** The key is asked for again so often: two services may have made one at the same moment. */
 const KEY_MS = 10_000;
@@ -33,7 +34,7 @@ export class Links implements LinksView {
   async create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }> {
     const { nowMs, read, write } = this.#store;
     if ((await this.#readKey()) === null) {
-      await write(KEY, { key: randomBytes(32).toString("hex") });
+      await write(LINK_KEY, { key: randomBytes(32).toString("hex") });
       this.#key = null;
     }
     const key = await this.#readKey();
@@ -62,7 +63,7 @@ export class Links implements LinksView {
     const [incident, issuedMs, expiresMs] = JSON.parse(text) as [string, number, number];
     const nowMs = this.#store.nowMs();
     if (expiresMs <= nowMs) return null;
-    // Only somebody who has the key, of a backup, could have made such a one.
+    // Only somebody who has the key, of an old backup, could have made such a one.
     if (issuedMs > nowMs + 2 * CLOCKS_MS || expiresMs - issuedMs > MOST_LIFE_MS) return null;
     const isRevoked = revokedMs(await this.#store.read(REVOKED + incident)) >= issuedMs;
     return isRevoked ? null : { incident, expiresMs };
@@ -71,7 +72,7 @@ export class Links implements LinksView {
   async #readKey(): Promise<Buffer | null> {
     const { nowMs, read } = this.#store;
     if (this.#key === null || Math.abs(nowMs() - this.#key.atMs) > KEY_MS) {
-      const { key } = ((await read(KEY)) ?? {}) as { key?: unknown };
+      const { key } = ((await read(LINK_KEY)) ?? {}) as { key?: unknown };
       const bytes = typeof key === "string" && key.length === 64 ? Buffer.from(key, "hex") : null;
       this.#key = { bytes, atMs: nowMs() };
     }

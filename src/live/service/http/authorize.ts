@@ -18,7 +18,7 @@ import {
 import type { Person } from "../access/sessions.ts";
 import { Refusal } from "../view.ts";
 import { isLoopback, knownHosts } from "./known-hosts.ts";
-import { watchWrongTokens } from "./wrong-tokens.ts";
+import { type WrongTokens, watchWrongTokens } from "./wrong-tokens.ts";
 
 /** "metrics": as read, but a scraper on this machine needs no token. "nothing": anybody. */
 export type Need = Scope | "metrics" | "nothing";
@@ -47,6 +47,8 @@ export interface Authorizer {
   knowsHost(this: void, request: Asking): boolean;
   /** Throws Denial. */
   authorize(this: void, request: Asking, need: Need): Caller;
+  /** Whether the caller who was let in would be again, in the same way; nothing is counted, whoever guesses meanwhile. */
+  holds(this: void, request: Asking, need: Need, caller: Caller): boolean;
   /** From now on these hold. Throws UserError, and changes nothing then. */
   reload(this: void, rules: AccessRules): void;
 }
@@ -95,20 +97,29 @@ export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
   const guard = watchWrongTokens(() => options.nowMs());
   let inForce = options;
   let rules = rulesOf(options);
+  const authorize = (request: Asking, need: Need, counting: WrongTokens | null): Caller => {
+    if (need === "nothing") return { name: "anybody", agent: null, jobs: null };
+    const scope = need === "metrics" ? "read" : need;
+    const token = rules.isOpen ? null : tokenOf(request.headers.authorization);
+    if (token !== null) return rules.bearer(request, token, scope, counting);
+    const person = rules.isOpen ? null : (options.personOf?.(request) ?? null);
+    return person === null
+      ? rules.anonymous(request, need)
+      : rules.signedIn(request, person, scope);
+  };
   return {
     get says() {
       return sentences(inForce, isLoopback(inForce.host));
     },
     knowsHost: ({ headers, socket }) => rules.isKnown(headers.host, socket.localAddress),
-    authorize(request, need) {
-      if (need === "nothing") return { name: "anybody", agent: null, jobs: null };
-      const scope = need === "metrics" ? "read" : need;
-      const token = rules.isOpen ? null : tokenOf(request.headers.authorization);
-      if (token !== null) return rules.bearer(request, token, scope, guard);
-      const person = rules.isOpen ? null : (options.personOf?.(request) ?? null);
-      return person === null
-        ? rules.anonymous(request, need)
-        : rules.signedIn(request, person, scope);
+    authorize: (request, need) => authorize(request, need, guard),
+    holds(request, need, { name, agent, jobs }) {
+      try {
+        const now = authorize(request, need, null);
+        return now.name === name && now.agent === agent && String(now.jobs) === String(jobs);
+      } catch {
+        return false;
+      }
     },
     reload(next) {
       rules = rulesOf({ ...options, ...next });
@@ -154,17 +165,14 @@ function rulesOf(options: AuthorizerOptions) {
   return {
     isOpen,
     isKnown: knownHosts(host, options.allowedHosts),
-    bearer(
-      request: Asking,
-      token: string,
-      scope: Scope,
-      guard: ReturnType<typeof watchWrongTokens>,
-    ): Caller {
+    bearer(request: Asking, token: string, scope: Scope, counting: WrongTokens | null): Caller {
       const address = request.socket.remoteAddress ?? "";
       const digest = createHash("sha256").update(token).digest();
       const found = find(digest);
-      const away = found ? guard.guessing(address) : guard.wrong(address, digest.toString("hex"));
-      if (away > 0)
+      const away = found
+        ? counting?.guessing(address)
+        : counting?.wrong(address, digest.toString("hex"));
+      if (away)
         throw new Denial(429, "too many wrong tokens came from this address", {
           "retry-after": String(away),
         });

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../access/grants.ts";
-import { type Audience, audienceOf, isAmong } from "../access/limited-view.ts";
+import { type Audience, audienceOf, eventFor, isAmong } from "../access/limited-view.ts";
 import { type LiveEvent, Refusal, type ServiceView } from "../view.ts";
 import { jsonText } from "./json.ts";
 import type { HttpLimits } from "./limits.ts";
@@ -31,6 +31,8 @@ export interface Listener {
 interface Kept {
   readonly number: number;
   readonly audience: Audience;
+  /** Where it is not the same for everybody. */
+  readonly event: LiveEvent | null;
   readonly text: string;
   readonly bytes: number;
 }
@@ -84,11 +86,15 @@ export function openEventStreams(
     else reader.response.write(text);
   };
 
+  const textOf = (number: number, event: LiveEvent): string =>
+    `id: ${boot}-${number}\nevent: ${event.type}\ndata: ${jsonText(event)}\n\n`;
+
   const keep = (event: LiveEvent): void => {
     const number = ++last;
-    const text = `id: ${boot}-${number}\nevent: ${event.type}\ndata: ${jsonText(event)}\n\n`;
+    const text = textOf(number, event);
     const bytes = Buffer.byteLength(text);
-    kept.push({ number, audience: audienceOf(event), text, bytes });
+    const isSame = event.type !== "handling" && event.type !== "mutes";
+    kept.push({ number, audience: audienceOf(event), event: isSame ? null : event, text, bytes });
     keptBytes += bytes;
     while (
       kept.length > limits.keptEvents ||
@@ -103,8 +109,11 @@ export function openEventStreams(
     const first = kept[0]?.number ?? last + 1;
     for (let i = Math.max(0, reader.at + 1 - first); i < kept.length; i++) {
       if (!readers.has(reader)) return;
-      const { number, audience, text } = kept[i]!;
-      if (isAmong(reader.caller, audience)) write(reader, text);
+      const { number, audience, event, text } = kept[i]!;
+      const { jobs } = reader.caller;
+      const seen = event === null ? event : eventFor(event, jobs);
+      if (isAmong(reader.caller, audience))
+        write(reader, seen === event ? text : textOf(number, seen!));
       reader.at = number;
     }
   };
@@ -112,7 +121,7 @@ export function openEventStreams(
   const snapshot = async (at: number, seen: ServiceView): Promise<string> => {
     const incidents = await seen.incidents({ open: true, most: MOST_INCIDENTS });
     const actions = seen.actionsSwitch();
-    const touched = view.handlings();
+    const touched = seen.handlings();
     const handlings = incidents.flatMap(({ id }) => touched.get(id) ?? []);
     const mutes = seen.mutes();
     const data = jsonText({

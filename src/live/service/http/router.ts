@@ -212,14 +212,7 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
     "/api/v1/events": async (c, by) => {
       const { incoming, outgoing } = c.env;
       if (incoming.method === "HEAD") return new Response(null, { headers: EVENT_HEADERS });
-      const mayStay = (): boolean => {
-        try {
-          const { name, jobs } = auth.authorize(incoming, "read");
-          return name === by.caller.name && String(jobs) === String(by.caller.jobs);
-        } catch {
-          return false;
-        }
-      };
+      const mayStay = (): boolean => auth.holds(incoming, "read", by.caller);
       await inTime(streams.open(incoming, outgoing, { ...by, mayStay }), served.limits.answerMs);
       return RESPONSE_ALREADY_SENT;
     },

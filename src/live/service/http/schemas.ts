@@ -18,7 +18,14 @@ import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
 import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
-import { digest, handling, handlingBody, mute, muteBody } from "./workflow-routes.ts";
+import {
+  commentedHandling,
+  digest,
+  handling,
+  handlingBody,
+  mute,
+  muteBody,
+} from "./workflow-routes.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const texts = z.array(z.string());
@@ -348,6 +355,7 @@ export const SCHEMAS = {
   AlertWebhook: alertWebhook,
   ActionWebhook: actionWebhook,
   Handling: handling,
+  CommentedHandling: commentedHandling,
   Handlings: z.object({ handlings: z.array(handling) }),
   HandlingBody: handlingBody,
   Digest: digest,

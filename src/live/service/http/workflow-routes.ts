@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CAUSES } from "../../../model/cause.ts";
 import type { Digest } from "../../../model/digest.ts";
-import type { Handling, Mute } from "../../../model/handling.ts";
+import type { CommentedHandling, Handling, Mute } from "../../../model/handling.ts";
 import { Refusal } from "../view.ts";
 import type { Asked } from "../workflow/deeds.ts";
 import { readQuery, whole } from "./queries.ts";
@@ -20,22 +20,29 @@ export const kind = z.enum([
   "undetermined",
 ]);
 
-export const handling: z.ZodType<Handling> = z.object({
+const handled = z.object({
   incident: z.string(),
-  acknowledged: z.object(deed).nullable(),
+  acknowledged: z
+    .object({ ...deed, relapses: z.number() })
+    .nullable()
+    .describe("holds until the incident has more relapses than these"),
   assignee: z.string().nullable(),
-  mergedInto: z.string().nullable().describe("the incident that it is the same as"),
+  mergedInto: z
+    .string()
+    .nullable()
+    .describe('the incident that it is the same as; "hidden" where you do not see its job'),
   reopened: z
     .object({ ...deed, why: z.string() })
     .nullable()
     .describe("resolved, and somebody says that it is not over"),
-  comments: z.array(z.object({ ...deed, text: z.string() })),
+  commentCount: z.number(),
   judgement: z
     .object({
       ...deed,
       isRight: z.boolean(),
       machine: z.string().nullable(),
       cause: cause.nullable(),
+      jobs: z.array(z.string()).nullable().describe("it counts for these jobs; null for all"),
       said: z.object({
         job: z.string(),
         openedMs: ms,
@@ -48,6 +55,10 @@ export const handling: z.ZodType<Handling> = z.object({
       }),
     })
     .nullable(),
+});
+export const handling: z.ZodType<Handling> = handled;
+export const commentedHandling: z.ZodType<CommentedHandling> = handled.extend({
+  comments: z.array(z.object({ ...deed, text: z.string() })).describe("the last 500"),
 });
 
 export const mute: z.ZodType<Mute> = z.object({
@@ -137,7 +148,7 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
     path: HANDLING,
     needs: "read",
     summary: "Who looks after an incident, comments, and whether the verdict was right",
-    answers: { schema: "Handling" },
+    answers: { schema: "CommentedHandling" },
     answer: async ({ view, param }) => {
       const found = await view.handling(param("id"));
       if (found === null) throw new Refusal(404, "there is no such incident");

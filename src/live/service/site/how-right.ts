@@ -1,6 +1,7 @@
 /** Counts people's judgements: how often verdicts were right, by kind and by confidence, and what was true instead. */
 import { groupBy } from "../../../base/group-by.ts";
 import { mean } from "../../../base/numbers.ts";
+import { fitsAny } from "../../../base/patterns.ts";
 import { wilson } from "../../../maths/wilson.ts";
 import type { Handling, Judgement } from "../../../model/handling.ts";
 import type { SiteReport, SiteScore } from "../../../model/site.ts";
@@ -18,6 +19,11 @@ export function judgementsOf(handlings: ReadonlyMap<string, Handling>): readonly
       return judgement === null || isTwice ? [] : [{ ...judgement, incident }];
     })
     .sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Whoever sees some jobs only has a say in those. null: what counts everywhere. */
+export function countingFor(judgements: readonly Judged[], job: string | null): readonly Judged[] {
+  return judgements.filter(({ jobs }) => jobs === null || (job !== null && fitsAny(job, jobs)));
 }
 
 export function howRight(judgements: readonly Judgement[]): SiteReport {

@@ -48,7 +48,7 @@ function open(): SiteStore {
 
 describe("what the site knows of logs", () => {
   it("gives diagnose no file before anything is known", async () => {
-    expect(await open().file()).toBeNull();
+    expect(await open().file("llama")).toBeNull();
   });
 
   it("takes judgements as votes on the records that the verdict rests on", async () => {
@@ -63,11 +63,17 @@ describe("what the site knows of logs", () => {
       judged(false, said, { cause: "gpu-hang", machine: "node7" }),
     ];
     const site = open();
-    const store = parseLogStore(readFileSync((await site.file())!, "utf8"), "");
+    const store = parseLogStore(readFileSync((await site.file("llama"))!, "utf8"), "");
     expect(store.votes).toEqual({ [id]: { confirmed: 1, disputed: 2, notes: [] } });
     const [record] = (await site.logs()).records;
     expect(record).toMatchObject({ id, isOwn: false, confirmed: 1, disputed: 2 });
     expect(record!.certainty).toBeCloseTo((4 * certainty + 1) / 7);
+    // Whoever sees some jobs only has no vote in others; each kind of job has a file of its own.
+    judgements = [judged(true, said, { jobs: ["team-a-*"] }), judged(true, said)];
+    const votesFor = async (job: string) =>
+      parseLogStore(readFileSync((await site.file(job))!, "utf8"), "").votes[id]?.confirmed;
+    expect([await votesFor("team-a-1"), await votesFor("llama")]).toEqual([2, 1]);
+    expect(await site.file("team-a-1")).not.toBe(await site.file("llama"));
     // A judgement that was changed leaves no trace.
     judgements = [judged(true, said)];
     expect((await site.store()).votes[id]).toMatchObject({ confirmed: 1, disputed: 0 });

@@ -1,4 +1,5 @@
 /** What the site knows of logs: one document of the history, with people's judgements as votes on its records. */
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { errorText, UserError } from "../../../base/errors.ts";
 import type { History } from "../../../history/history.ts";
@@ -16,7 +17,7 @@ import type { AskedRecord, SiteLogs } from "../../../model/site.ts";
 import { recordOfLine, recordsOf } from "../../../pipeline/logs.ts";
 import type { AuditWord } from "../view.ts";
 import { Refusal } from "../view.ts";
-import type { Judged } from "./how-right.ts";
+import { countingFor, type Judged } from "./how-right.ts";
 
 export interface SiteStoreOptions {
   readonly history: Pick<History, "document" | "putDocument">;
@@ -45,9 +46,9 @@ export class SiteStore {
     this.#options = options;
   }
 
-  /** With judgements as votes; empty where nothing can be read. */
-  async store(): Promise<LogStore> {
-    return withJudged(await this.#read(), this.#options.judgements());
+  /** With the judgements that count for the job as votes; empty where nothing can be read. null: for all jobs. */
+  async store(job: string | null = null): Promise<LogStore> {
+    return withJudged(await this.#read(), countingFor(this.#options.judgements(), job));
   }
 
   async logs(): Promise<SiteLogs> {
@@ -66,25 +67,34 @@ export class SiteStore {
     };
   }
 
-  /** The store as a file for `diagnose --store`; null where there is nothing in it. */
-  file(): Promise<string | null> {
-    const work = this.#turn.then(() => this.#write());
+  /** The store as a file for `diagnose --store` of this job; null where there is nothing in it. */
+  file(job: string): Promise<string | null> {
+    const work = this.#turn.then(() => this.#write(job));
     this.#turn = work;
     return work;
   }
 
-  async #write(): Promise<string | null> {
+  async #write(job: string): Promise<string | null> {
     try {
-      const store = await this.store();
+      const store = await this.store(job);
       const { jobs, records, votes } = store;
       if (jobs.length + records.length + Object.keys(votes).length === 0) return null;
-      const file = join(this.#options.folder, "site-logs.json");
+      const file = join(this.#options.folder, `site-logs${this.#scopesOf(job)}.json`);
       await writeLogStore(file, store);
       return file;
     } catch (error) {
       this.#options.trouble(`what the site knows of logs is not used: ${errorText(error)}`);
       return null;
     }
+  }
+
+  /** Jobs that the same judges see share a file: a diagnosis that runs must not get the votes of others. */
+  #scopesOf(job: string): string {
+    const judged = countingFor(this.#options.judgements(), job);
+    const scopes = new Set(judged.flatMap(({ jobs }) => (jobs === null ? [] : jobs.join(" "))));
+    if (scopes.size === 0) return "";
+    const text = [...scopes].sort().join("\n");
+    return `-${createHash("sha256").update(text).digest("hex").slice(0, 12)}`;
   }
 
   async hasLearnt(job: string): Promise<boolean> {
@@ -120,7 +130,7 @@ export class SiteStore {
     const taken = given.records.find(({ id }) => shipped.has(id));
     if (taken) throw new Refusal(409, `${taken.id} is the id of a record that Faultline has`);
     await this.#change(async (store) => {
-      const judgements = this.#options.judgements();
+      const judgements = countingFor(this.#options.judgements(), null);
       const all = merged(withJudged(store, judgements), given);
       if (all.records.length > MOST_RECORDS)
         throw new Refusal(409, `a site may have ${MOST_RECORDS} records`);

@@ -4,10 +4,12 @@
  */
 import { CAUSES, type Cause } from "../../../model/cause.ts";
 import type { AuditRow } from "../../../history/history.ts";
-import type { Handling, Judgement, Mute, SaidThen } from "../../../model/handling.ts";
+import type { Comment, Handling, Judgement, Mute, SaidThen } from "../../../model/handling.ts";
 
 export type Deed =
-  | { readonly do: "acknowledge" | "unacknowledge" | "unmerge" | "close" }
+  | { readonly do: "unacknowledge" | "unmerge" | "close" }
+  /** After how many relapses. */
+  | { readonly do: "acknowledge"; readonly relapses: number }
   /** null: nobody. */
   | { readonly do: "assign"; readonly to: string | null }
   | { readonly do: "comment"; readonly text: string }
@@ -19,9 +21,10 @@ export type MuteDeed =
   | { readonly do: "mute"; readonly mute: Omit<Mute, "who"> }
   | { readonly do: "unmute"; readonly id: string };
 
-/** What somebody asks for: a judgement without what was said then, which is known here. */
+/** What somebody asks for, without what is known here. */
 export type Asked =
-  | Exclude<Deed, { do: "judge" }>
+  | Exclude<Deed, { do: "judge" | "acknowledge" }>
+  | { readonly do: "acknowledge" }
   | {
       readonly do: "judge";
       readonly isRight: boolean;
@@ -66,6 +69,7 @@ export function detailOf(deed: Deed | MuteDeed): string {
     case "unmute":
       return deed.id;
     case "acknowledge":
+      return String(deed.relapses);
     case "unacknowledge":
     case "unmerge":
     case "close":
@@ -80,29 +84,25 @@ export function untouched(incident: string): Handling {
     assignee: null,
     mergedInto: null,
     reopened: null,
-    comments: [],
+    commentCount: 0,
     judgement: null,
   };
 }
-
-/** Of one incident, oldest first. */
-const MOST_COMMENTS = 500;
 
 export function after(handling: Handling, { what, who, atMs, detail }: AuditRow): Handling {
   const deed = { who, atMs };
   switch (what) {
     case "acknowledge":
-      // Who was first stays: two people press at once.
-      return { ...handling, acknowledged: handling.acknowledged ?? deed };
+      return {
+        ...handling,
+        acknowledged: firstOf(handling, { ...deed, relapses: Number(detail) || 0 }),
+      };
     case "unacknowledge":
       return { ...handling, acknowledged: null };
     case "assign":
       return { ...handling, assignee: detail === "" ? null : detail };
     case "comment":
-      return {
-        ...handling,
-        comments: [...handling.comments, { ...deed, text: detail }].slice(-MOST_COMMENTS),
-      };
+      return { ...handling, commentCount: handling.commentCount + 1 };
     case "judge": {
       const judgement = judgementOf(detail);
       return judgement === null ? handling : { ...handling, judgement: { ...deed, ...judgement } };
@@ -120,6 +120,24 @@ export function after(handling: Handling, { what, who, atMs, detail }: AuditRow)
   }
 }
 
+/** Who was first stays, for two people press at once; until the incident comes back. */
+function firstOf(
+  { acknowledged }: Handling,
+  next: NonNullable<Handling["acknowledged"]>,
+): Handling["acknowledged"] {
+  return acknowledged !== null && acknowledged.relapses >= next.relapses ? acknowledged : next;
+}
+
+const MOST_COMMENTS = 500;
+
+/** The last ones, of rows of one incident, oldest first. */
+export function commentsOf(rows: readonly AuditRow[]): readonly Comment[] {
+  return rows
+    .filter(({ what }) => what === "comment")
+    .slice(-MOST_COMMENTS)
+    .map(({ who, atMs, detail }) => ({ who, atMs, text: detail }));
+}
+
 /** Of the whole trail, oldest row first; by incident. */
 export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
   const handlings = new Map<string, Handling>();
@@ -134,13 +152,14 @@ export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
 
 /** null for what an older or newer service wrote in another way. */
 function judgementOf(detail: string): Judgement | null {
-  const { isRight, machine, cause, said } = objectOf(detail);
+  const { isRight, machine, cause, jobs, said } = objectOf(detail);
   const then = (said ?? {}) as Partial<SaidThen>;
   if (typeof isRight !== "boolean" || typeof then.confidence !== "number") return null;
   return {
     isRight,
     machine: textOf(machine),
     cause: causeOf(cause),
+    jobs: Array.isArray(jobs) ? textsOf(jobs) : null,
     said: {
       job: then.job ?? "",
       openedMs: then.openedMs ?? 0,

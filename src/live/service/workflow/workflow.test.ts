@@ -65,7 +65,10 @@ describe("what people do about an incident", () => {
     // Who was first knows of it: the second is not in the way.
     expect(done.acknowledged?.who).toBe("ada");
     expect(done.assignee).toBe("grace");
-    expect(done.comments.map(({ text }) => text)).toEqual(["one\n**two**"]);
+    expect(done.commentCount).toBe(1);
+    expect((await first.commented(OPEN.id)).comments.map(({ text }) => text)).toEqual([
+      "one\n**two**",
+    ]);
     expect(done.judgement).toMatchObject({
       isRight: false,
       machine: "node7",
@@ -151,7 +154,7 @@ describe("what people do about an incident", () => {
       "rejected",
       ...Array.from({ length: 6 }, () => "fulfilled"),
     ]);
-    expect((await workflow.handling(OPEN.id)).comments).toHaveLength(6);
+    expect((await workflow.commented(OPEN.id)).comments).toHaveLength(6);
     // Two services at once may: neither incident is kept quiet then.
     rows.push({ ...rows[0]!, id: "z", incident: OVER.id, detail: OPEN.id, atMs: nowMs + 9 });
     const other = service();
@@ -179,6 +182,51 @@ describe("what people do about an incident", () => {
     await later.refresh();
     expect(later.mutes()).toHaveLength(1);
     expect(later.handlings.get(OPEN.id)?.acknowledged?.who).toBe("ada");
+  });
+
+  it("is forgotten in memory where much else was touched since, and read again where it is asked for", async () => {
+    const many = Array.from({ length: 10_050 }, (_, i) =>
+      testIncident({ id: `llama.r1.slow.n${i}` }),
+    );
+    rows = many.map(({ id }, i) => ({
+      ...{ id: `r${i}`, atMs: i, who: "ada", what: "comment", action: "", detail: "x" },
+      incident: id,
+    }));
+    const workflow = service(many);
+    await workflow.refresh();
+    expect(workflow.handlings.size).toBe(10_000);
+    expect((await workflow.commented(many[0]!.id)).comments).toHaveLength(1);
+    await workflow.handle(many[0]!.id, { do: "assign", to: "ada" }, "ada");
+    expect(workflow.handlings.size).toBe(10_000);
+    expect(await workflow.handling(many[0]!.id)).toMatchObject({
+      assignee: "ada",
+      commentCount: 1,
+    });
+    // What others wrote is told with the count alone, however long it is.
+    expect(JSON.stringify(told.at(-1)).length).toBeLessThan(500);
+  });
+
+  it("is acknowledged until the incident comes back: then somebody must hear of it again", async () => {
+    let now = OPEN;
+    const workflow = new Workflow({
+      nowMs: () => nowMs,
+      newId: () => `r${rows.length}`,
+      history: {
+        audit: async () => [...rows].reverse(),
+        putAudit: async (row) => void rows.push(row),
+      },
+      incident: async () => now,
+      changed: () => undefined,
+    });
+    await workflow.handle(OPEN.id, { do: "acknowledge" }, "ada");
+    expect(workflow.hush(now)?.who).toBe("ada");
+    now = { ...OPEN, state: "relapsed", relapses: OPEN.relapses + 1 };
+    expect(workflow.hush(now)).toBeNull();
+    await workflow.handle(OPEN.id, { do: "acknowledge" }, "grace");
+    expect(workflow.hush(now)?.who).toBe("grace");
+    const again = service([now]);
+    await again.refresh();
+    expect(again.hush(now)?.who).toBe("grace");
   });
 
   it("that was written in another way is left out", async () => {

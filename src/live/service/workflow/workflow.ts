@@ -1,6 +1,12 @@
 /** Who looks after which incident, and what is muted: read from the audit trail, kept in memory, written there first. */
 import type { AuditRow, History } from "../../../history/history.ts";
-import { type Handling, type Mute, saidThen } from "../../../model/handling.ts";
+import {
+  acknowledgedNow,
+  type CommentedHandling,
+  type Handling,
+  type Mute,
+  saidThen,
+} from "../../../model/handling.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { fits } from "../../../base/patterns.ts";
 import type { Hush } from "../alerts/types.ts";
@@ -9,6 +15,7 @@ import {
   after,
   type Asked,
   type AskedMute,
+  commentsOf,
   type Deed,
   detailOf,
   isDeed,
@@ -32,7 +39,10 @@ const MOST_ROWS = 10_000;
 const MOST_PAGES = 100;
 /** Rows that are looked at for what other services wrote. */
 const LATEST_ROWS = 200;
-const MOST_MUTES = 500;
+/** Incidents that are kept in memory, those that were touched last; others are read where somebody looks at them. */
+const MOST_HANDLINGS = 10_000;
+const MOST_SEEN = 20 * LATEST_ROWS;
+const MOST_MUTES = 2000;
 const MOST_MUTE_MS = 90 * 86_400_000;
 const MOST_MERGES = 32;
 
@@ -64,7 +74,7 @@ export class Workflow {
     if (isFirst) return;
     for (const id of new Set(news.map(({ incident }) => incident))) {
       // In the order of the trail, which may not be the one in which rows were seen here.
-      if (id !== "") this.#handlings.set(id, await this.#read(id));
+      if (id !== "") this.#keep(await this.#read(id));
       await this.#tell(id);
     }
   }
@@ -96,6 +106,12 @@ export class Workflow {
     return known ?? (this.#hasOlder ? await this.#read(id) : untouched(id));
   }
 
+  async commented(id: string): Promise<CommentedHandling> {
+    const handling = await this.handling(id);
+    const rows = handling.commentCount === 0 ? [] : await this.#rowsOf(id);
+    return { ...handling, comments: commentsOf(rows) };
+  }
+
   /** Those that are not over, the next to end first. */
   mutes(): readonly Mute[] {
     const nowMs = this.#options.nowMs();
@@ -109,7 +125,9 @@ export class Workflow {
     const nowMs = this.#options.nowMs();
     const muted = this.mutes().find((mute) => mute.fromMs <= nowMs && covers(mute, incident));
     if (muted) return { how: "muted", who: muted.who, why: muted.why };
-    const { mergedInto = null, acknowledged = null } = this.#handlings.get(incident.id) ?? {};
+    const handling = this.#handlings.get(incident.id) ?? untouched(incident.id);
+    const { mergedInto } = handling;
+    const acknowledged = acknowledgedNow(handling, incident);
     if (mergedInto !== null && !this.#isCircle(incident.id))
       return { how: "muted", who: "", why: `the same as ${mergedInto}` };
     return acknowledged && { how: "acknowledged", who: acknowledged.who, why: "" };
@@ -129,24 +147,35 @@ export class Workflow {
     return done;
   }
 
-  handle(id: string, asked: Asked, who: string): Promise<Handling> {
-    return this.#inTurn(() => this.#handle(id, asked, who));
+  /** `jobs`: what somebody may see who does not see all jobs. */
+  handle(
+    id: string,
+    asked: Asked,
+    who: string,
+    jobs: readonly string[] | null = null,
+  ): Promise<Handling> {
+    return this.#inTurn(() => this.#handle(id, asked, who, jobs));
   }
 
-  async #handle(id: string, asked: Asked, who: string): Promise<Handling> {
+  async #handle(
+    id: string,
+    asked: Asked,
+    who: string,
+    jobs: readonly string[] | null,
+  ): Promise<Handling> {
     const incident = await this.#options.incident(id);
     if (!incident) throw new Refusal(404, "there is no such incident");
-    const deed = await this.#deedOf(incident, asked);
+    const deed = await this.#deedOf(incident, asked, jobs);
     const before = await this.handling(id);
     if (asked.do === "reopen" && incident.state !== "resolved")
       throw new Refusal(409, "the incident is open");
     if (asked.do === "close" && before.reopened === null)
       throw new Refusal(409, "nobody has reopened the incident");
-    this.#handlings.set(id, before);
+    this.#keep(before);
     const row = await this.#write(id, deed, who);
     this.#take(row);
     await this.#tell(id);
-    return this.#handlings.get(id)!;
+    return this.#handlings.get(id) ?? (await this.#read(id));
   }
 
   async mute(asked: AskedMute, who: string): Promise<Mute> {
@@ -172,12 +201,14 @@ export class Workflow {
     return this.mutes();
   }
 
-  async #deedOf(incident: Incident, asked: Asked): Promise<Deed> {
+  async #deedOf(incident: Incident, asked: Asked, jobs: readonly string[] | null): Promise<Deed> {
+    if (asked.do === "acknowledge") return { ...asked, relapses: incident.relapses };
     if (asked.do === "judge") {
       const { isRight, machine, cause } = asked;
       if (incident.verdict === null)
         throw new Refusal(409, "the incident has no verdict that could be right or wrong");
-      return { do: "judge", judgement: { isRight, machine, cause, said: saidThen(incident) } };
+      const said = saidThen(incident);
+      return { do: "judge", judgement: { isRight, machine, cause, jobs, said } };
     }
     if (asked.do === "merge") await this.#checkMerge(incident.id, asked.into);
     return asked;
@@ -218,19 +249,39 @@ export class Workflow {
 
   #take(row: AuditRow): void {
     this.#seen.add(row.id);
+    for (const id of this.#seen) {
+      if (this.#seen.size <= MOST_SEEN) break;
+      this.#seen.delete(id);
+    }
     this.#lastMs = Math.max(this.#lastMs, row.atMs);
     const mute = row.what === "mute" ? muteOf(row) : null;
     if (mute !== null) this.#mutes.set(mute.id, mute);
     else if (row.what === "unmute") this.#mutes.delete(row.detail);
     else {
       const known = this.#handlings.get(row.incident) ?? untouched(row.incident);
-      this.#handlings.set(row.incident, after(known, row));
+      this.#keep(after(known, row));
     }
   }
 
-  async #read(id: string): Promise<Handling> {
+  #keep(handling: Handling): void {
+    this.#handlings.delete(handling.incident);
+    this.#handlings.set(handling.incident, handling);
+    if (this.#handlings.size <= MOST_HANDLINGS) return;
+    this.#hasOlder = true;
+    for (const id of this.#handlings.keys()) {
+      this.#handlings.delete(id);
+      return;
+    }
+  }
+
+  /** Oldest first. */
+  async #rowsOf(id: string): Promise<readonly AuditRow[]> {
     const rows = await this.#options.history.audit({ incident: id, most: MOST_ROWS });
-    return rows.filter(isDeed).reverse().reduce(after, untouched(id));
+    return rows.filter(isDeed).reverse();
+  }
+
+  async #read(id: string): Promise<Handling> {
+    return (await this.#rowsOf(id)).reduce(after, untouched(id));
   }
 
   async #tell(id: string): Promise<void> {
