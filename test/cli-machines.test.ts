@@ -15,7 +15,7 @@ const T0 = 1_794_700_800;
 const wiggle = (i: number): number => Math.sin(12.9898 * i) * 0.5;
 
 /** Twelve machines, half an hour at 15 s; one of them stops working after twenty minutes. */
-function table(name: string, bad: number | null): string {
+function table(name: string, bad: number | null, startS = T0): string {
   const rows = ["timestamp,machine,cpu_usage,gpu_duty_cycle,gpu_power_draw,memory_usage"];
   for (let t = 0; t < 1800; t += 15) {
     for (let m = 0; m < 12; m++) {
@@ -23,7 +23,7 @@ function table(name: string, bad: number | null): string {
       const noise = wiggle(17 * m + t);
       rows.push(
         [
-          T0 + t,
+          startS + t,
           `node${String(m).padStart(2, "0")}`,
           ((isBad ? 0.01 : 0.17) + 0.01 * noise).toFixed(4),
           isBad ? 0 : 99 + noise,
@@ -160,5 +160,53 @@ describe("bad words and bad input", () => {
     const { status, stderr } = await machines(path, "--quiet");
     expect(status).toBe(3);
     expect(stderr).toMatch(/no monitoring metrics/);
+  });
+});
+
+describe("faultline machines train --labels", () => {
+  const labels = (name: string, rows: readonly string[]): string => {
+    const path = join(folder, name);
+    writeFileSync(path, ["machine,start,end,state,cause", ...rows].join("\n"));
+    return path;
+  };
+  const train = (...words: string[]): Promise<Ran> => machines("train", "--quiet", ...words);
+  const out = join(folder, "priorities.json");
+  const at = (machine: number, state = "faulty", startS = T0): string =>
+    `node0${machine},${startS + 1200},${startS + 1800},${state},`;
+
+  it("writes an order and thresholds that machines reads", async () => {
+    const tasks = [table("three.csv", 3, T0 - 3600), table("four.csv", 4, T0 - 7200), healthy];
+    const faults = [at(3, "faulty", T0 - 3600), at(4, "faulty", T0 - 7200)];
+    const known = labels("labels.csv", [...faults, `*,${T0},${T0 + 1800},healthy,`]);
+    const trained = await train(...tasks, "--labels", known, "--priorities", out);
+    expect([trained.status, trained.stderr]).toEqual([0, ""]);
+    expect(trained.stdout).toContain("learnt from 3 tasks: 2 faulty and 3 healthy spans");
+    const learnt = JSON.parse(readFileSync(out, "utf8")) as { order: string[] };
+    expect(learnt.order).toContain("gpu-duty-cycle");
+    for (const method of ["peers", "minder"]) {
+      const words = ["--priorities", out, "--method", method, "--json"];
+      const { stdout } = await machines(faulty, ...words);
+      expect(JSON.parse(stdout)).toMatchObject({ faulty: [{ machine: "node07" }] });
+      expect(JSON.parse((await machines(healthy, ...words)).stdout)).toMatchObject({ faulty: [] });
+    }
+  });
+
+  it("says what is wrong with labels that match nothing, or one side only", async () => {
+    const nobody = labels("nobody.csv", [
+      `gpu-99,${T0},${T0 + 600},faulty,`,
+      at(5).replace(/179/g, "169"),
+    ]);
+    const first = await train(faulty, "--labels", nobody, "--priorities", out);
+    expect(first.status).toBe(3);
+    expect(first.stderr).toContain("matches a machine and a time of the metrics: gpu-99 at 2026-");
+    const oneSide = labels("one.csv", [at(7, "healthy")]);
+    const second = await train(faulty, "--labels", oneSide, "--priorities", out);
+    expect(second.stderr).toContain("that matches is faulty");
+    const third = await train(faulty, "--labels", labels("t.csv", [at(7)]), "--priorities", out);
+    expect(third.stderr).toContain("no metric tells faulty from healthy machines in two tasks");
+    expect((await train(faulty, "--priorities", out)).stderr).toContain(
+      "--priorities needs labels",
+    );
+    expect((await machines(faulty, "--priorities", faulty)).stderr).toContain("is not JSON");
   });
 });

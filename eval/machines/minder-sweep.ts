@@ -2,8 +2,7 @@
  * Every variant of Minder at every threshold in one pass over a task: who is farthest in each window does not depend on
  * the threshold, and variants share metrics. The same steps as runMinder, which small tasks are checked against.
  */
-import { PairwiseDistances } from "../../src/maths/pairwise-distances.ts";
-import { farthest, highestScore } from "../../src/methods/machines/minder/candidates.ts";
+import { highestScore, traceOf, type Trace } from "../../src/methods/machines/minder/candidates.ts";
 import {
   concatenated,
   integratedEmbedder,
@@ -33,17 +32,14 @@ export function strideOf(machines: number, name: VariantName): number {
   return name === "CON" || name === "INT" ? 2 * stride : stride;
 }
 
-/** The farthest machine of every window. */
-interface Trace {
+interface MetricTrace extends Trace {
   readonly machines: Int32Array;
   readonly stepS: number;
-  readonly who: Int32Array;
-  readonly scores: Float64Array;
 }
 
 /** By variant, by threshold: the machine that it names, or null. */
 export function sweepMinder(fleet: Fleet): Record<VariantName, (string | null)[]> {
-  const known = new Map<string, Trace>();
+  const known = new Map<string, MetricTrace>();
   const answers = VARIANT_NAMES.map((name): [VariantName, (string | null)[]] => {
     const options: MinderOptions = {
       ...DEFAULT_OPTIONS,
@@ -56,20 +52,34 @@ export function sweepMinder(fleet: Fleet): Record<VariantName, (string | null)[]
   return Object.fromEntries(answers) as Record<VariantName, (string | null)[]>;
 }
 
-function tracesOf(fleet: Fleet, options: MinderOptions, known: Map<string, Trace>): Trace[] {
+function tracesOf(
+  fleet: Fleet,
+  options: MinderOptions,
+  known: Map<string, MetricTrace>,
+): MetricTrace[] {
   const models = shippedModels();
   const find = (metric: string): MetricGrid[] =>
     fleet.grids.filter((grid) => grid.metric === metric && grid.coverage > 0).slice(0, 1);
   const grids = options.metrics.flatMap(find);
+  const { stride, distance: measure } = options;
+  const trace = (
+    embedder: Embedder,
+    machines: Int32Array,
+    { ticks, stepS }: Axis,
+  ): MetricTrace => ({
+    machines,
+    stepS,
+    ...traceOf(embedder, machines.length, ticks, { stride, measure }),
+  });
   if (options.combine === "each")
     return grids.map((grid) => {
       const key = [grid.metric, options.embedding, options.distance].join();
       const machines = machinesIn(fleet, [grid]);
-      const trace =
+      const found =
         known.get(key) ??
-        traceOf(metricEmbedder(grid, machines, grid, models, options), machines, grid, options);
-      known.set(key, trace);
-      return trace;
+        trace(metricEmbedder(grid, machines, grid, models, options), machines, grid);
+      known.set(key, found);
+      return found;
     });
   const { integrated } = models;
   const isIntegrated = options.combine === "integrated" && integrated !== null;
@@ -80,38 +90,13 @@ function tracesOf(fleet: Fleet, options: MinderOptions, known: Map<string, Trace
   const embedder = isIntegrated
     ? integratedEmbedder(together, machines, axis, integrated, options)
     : concatenated(together.map((grid) => metricEmbedder(grid, machines, axis, models, options)));
-  return [traceOf(embedder, machines, axis, options)];
-}
-
-function traceOf(
-  embedder: Embedder,
-  machines: Int32Array,
-  { ticks, stepS }: Axis,
-  { stride, distance }: MinderOptions,
-): Trace {
-  const count = machines.length;
-  const windows =
-    count < 2 || ticks < embedder.window ? 0 : Math.floor((ticks - embedder.window) / stride) + 1;
-  const who = new Int32Array(windows);
-  const scores = new Float64Array(windows);
-  if (windows > 0) {
-    const pairs = new PairwiseDistances(count, embedder.dimensions, distance);
-    const sums = new Float64Array(count);
-    for (let w = 0; w < windows; w++) {
-      embedder.embed(w * stride, pairs.points, pairs.stride, 0);
-      pairs.sums(sums);
-      const { machine, score } = farthest(sums);
-      who[w] = machine;
-      scores[w] = score;
-    }
-  }
-  return { machines, stepS, who, scores };
+  return [trace(embedder, machines, axis)];
 }
 
 /** The first metric with a run that lasts ends the search (§4.4). */
 function firstNamed(
   fleet: Fleet,
-  traces: readonly Trace[],
+  traces: readonly MetricTrace[],
   { continuityS, stride }: MinderOptions,
   threshold: number,
 ): string | null {

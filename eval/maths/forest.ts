@@ -1,25 +1,9 @@
 /**
  * A random forest for two classes, flat: one typed array a field, one index a node, all trees behind each
  * other. Trees of some thousand nodes as objects would be chased through the heap by every prediction; as
- * columns a tree lies in the first cache, and threads share it. Growing is in forest-grow.ts.
+ * columns a tree lies in the first cache, and threads share it. Growing is in src/maths/forest-grow.ts.
  */
-export interface Forest {
-  /** Columns of a row. */
-  readonly features: number;
-  /** First node of each tree. */
-  readonly roots: Int32Array;
-  /** Feature that the node asks for; -1 in a leaf. */
-  readonly feature: Int32Array;
-  /** A row whose value is at most this goes left, any other (NaN too) right. A float32's value. */
-  readonly threshold: Float64Array;
-  /** Children; a node's left child is the next node. A leaf is its own child. */
-  readonly left: Int32Array;
-  readonly right: Int32Array;
-  /** Share of the positive class among the training rows of a leaf, in [0, 1]. A float32's value. */
-  readonly probability: Float64Array;
-  /** By feature: impurity that its splits took away, in training rows. */
-  readonly gain: Float64Array;
-}
+import type { Forest } from "../../src/maths/forest-grow.ts";
 
 /** Mean over the trees of the leaves' probabilities, for the row that begins at `from`. */
 export function predictRow(forest: Forest, row: Float64Array, from = 0): number {

@@ -14,6 +14,7 @@ export function addEval(io: Io, program: Command, setStatus: (status: number) =>
     .option("--service <url>", "a running service")
     .option("--token-file <file>", "file with a token of scope read (default: FAULTLINE_TOKEN)")
     .option("--data <dir>", "data folder of a service that is stopped")
+    .option("--labels <file>", "write judged incidents as labels for machines train --labels")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no remarks on stderr")
     .option("--debug", "print the stack trace of an error")
@@ -30,4 +31,5 @@ People say on an incident's page whether its verdict was right. The last word on
 
 Examples:
   faultline eval site --service http://127.0.0.1:7077
-  faultline eval site --data ~/.local/share/faultline --json | jq '.kinds'`;
+  faultline eval site --data ~/.local/share/faultline --json | jq '.kinds'
+  faultline eval site --service http://127.0.0.1:7077 --labels labels.json`;

@@ -1,12 +1,15 @@
 /** `faultline eval site`: how right verdicts were here, from a running service or from the folder of one that is stopped. */
 import { existsSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pico from "picocolors";
 import { errorText, UserError } from "../base/errors.ts";
+import { harmless } from "../base/text.ts";
 import { openLocalHistory } from "../history/local-history.ts";
-import { howRight, judgementsOf } from "../live/service/site/how-right.ts";
+import { howRight, judgementsOf, type Judged } from "../live/service/site/how-right.ts";
+import { labelsOf } from "../live/service/site/labels.ts";
 import { handlingsOf } from "../live/service/workflow/deeds.ts";
-import type { SiteReport } from "../model/site.ts";
+import type { SiteLabels, SiteReport } from "../model/site.ts";
 import { renderSiteTerminal } from "../report/site-terminal.ts";
 import { wantsColour } from "./output.ts";
 import type { Io } from "./io.ts";
@@ -15,6 +18,7 @@ export interface EvalSiteFlags {
   readonly service?: string;
   readonly tokenFile?: string;
   readonly data?: string;
+  readonly labels?: string;
   readonly json?: boolean;
 }
 
@@ -25,14 +29,40 @@ export async function runEvalSite(io: Io, flags: EvalSiteFlags): Promise<number>
   const { service, data } = flags;
   if ((service === undefined) === (data === undefined))
     throw new UserError("eval site needs --service URL or --data DIR", "give one of them", 2);
+  if (flags.labels !== undefined) return await writeLabels(io, flags.labels, flags);
   const report =
-    service === undefined ? await ofFolder(data!) : await ofService(io, service, flags);
+    service === undefined
+      ? howRight((await ofFolder(data!)).judgements)
+      : await ofService<SiteReport>(io, service, "", "faultline.site/1", flags);
   if (flags.json) io.out.write(`${JSON.stringify(report, null, 2)}\n`);
   else io.out.write(`${renderSiteTerminal(report, pico.createColors(wantsColour(io)))}\n`);
   return 0;
 }
 
-async function ofFolder(folder: string): Promise<SiteReport> {
+async function writeLabels(io: Io, file: string, flags: EvalSiteFlags): Promise<number> {
+  const found =
+    flags.service === undefined
+      ? (await ofFolder(flags.data!)).labels
+      : await ofService<SiteLabels>(
+          io,
+          flags.service,
+          "/labels",
+          "faultline.machine-labels/1",
+          flags,
+        );
+  await writeFile(file, `${JSON.stringify(found, null, 1)}\n`).catch((error: unknown) => {
+    throw new UserError(`cannot write ${file}: ${errorText(error)}`, "check the path");
+  });
+  const count = found.labels.length;
+  io.out.write(
+    `${count} labels: ${harmless(file)}; use them with faultline machines train TASK… --labels ${harmless(file)}\n`,
+  );
+  return 0;
+}
+
+async function ofFolder(
+  folder: string,
+): Promise<{ readonly judgements: readonly Judged[]; readonly labels: SiteLabels }> {
   const path = join(folder, "history.duckdb");
   if (![path, path.replace(/duckdb$/, "jsonl")].some((file) => existsSync(file)))
     throw new UserError(
@@ -43,17 +73,25 @@ async function ofFolder(folder: string): Promise<SiteReport> {
   const { history } = await openLocalHistory(path);
   try {
     const rows = await history.audit({ most: MOST_ROWS });
-    return howRight(judgementsOf(handlingsOf([...rows].reverse())));
+    const judgements = judgementsOf(handlingsOf([...rows].reverse()));
+    const incidentOf = async (id: string) => (await history.incidentHistory(id)).at(-1) ?? null;
+    return { judgements, labels: await labelsOf(judgements, incidentOf) };
   } finally {
     await history.close();
   }
 }
 
-async function ofService(io: Io, service: string, flags: EvalSiteFlags): Promise<SiteReport> {
+async function ofService<T extends { readonly schema: string }>(
+  io: Io,
+  service: string,
+  path: string,
+  schema: T["schema"],
+  flags: EvalSiteFlags,
+): Promise<T> {
   const token = tokenOf(io, flags);
   let answer: Response;
   try {
-    answer = await fetch(new URL("/api/v1/site", service), {
+    answer = await fetch(new URL(`/api/v1/site${path}`, service), {
       headers: token === null ? {} : { authorization: `Bearer ${token}` },
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
@@ -68,8 +106,8 @@ async function ofService(io: Io, service: string, flags: EvalSiteFlags): Promise
       ? "give a token of scope read with --token-file or FAULTLINE_TOKEN"
       : "is it a faultline serve of this version?";
   if (!answer.ok) throw new UserError(`${service} answers with ${answer.status}`, hint);
-  const report = (await answer.json().catch(() => null)) as SiteReport | null;
-  if (report?.schema !== "faultline.site/1")
+  const report = (await answer.json().catch(() => null)) as T | null;
+  if (report?.schema !== schema)
     throw new UserError(`${service} answers with something else`, hint);
   return report;
 }

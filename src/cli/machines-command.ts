@@ -46,6 +46,10 @@ export function addMachines(io: Io, program: Command, setStatus: (status: number
     )
     .option("--models <file>", "models from faultline machines train, for --method minder")
     .option(
+      "--priorities <file>",
+      "what your labels taught: from faultline machines train --labels",
+    )
+    .option(
       "--explain <machine>",
       "show every metric of one machine beside its peers, its names, and what was left out and why",
     )
@@ -67,9 +71,16 @@ export function addMachines(io: Io, program: Command, setStatus: (status: number
     });
   machines
     .command("train")
-    .description("train Minder's models on your own healthy tasks")
-    .argument("<path...>", "metrics of healthy tasks; each path is one task")
-    .option("--models <file>", "file to write the models to")
+    .description(
+      "train Minder's models on healthy tasks, or priorities and thresholds of metrics on labels",
+    )
+    .argument(
+      "<path...>",
+      "metrics; each path is one task (healthy, unless --labels says otherwise)",
+    )
+    .option("--models <file>", "file to write the models to; with --labels: the models to use")
+    .option("--labels <file>", "which machine was faulty or healthy, and when: CSV or JSON")
+    .option("--priorities <file>", "with --labels: file to write priorities and thresholds to")
     .option("--job <file>", "job.json")
     .option("--seed <n>", "same seed, same models (default 1)", wholeNumber)
     .option("--batches <n>", "training batches per model (default 16000)", wholeNumber)
@@ -99,4 +110,6 @@ Examples:
   faultline machines --prometheus http://prometheus:9090 --end 2026-11-15T00:50:00Z --range 30m --out report
   faultline machines metrics.prom.gz --json | jq '.faulty[] | {machine, metric, since}'
   faultline machines train healthy-1/ healthy-2/ --models site.json
-  faultline machines metrics.csv --method minder --models site.json`;
+  faultline machines metrics.csv --method minder --models site.json
+  faultline machines train task-1/ task-2/ --labels labels.csv --priorities site-metrics.json
+  faultline machines metrics.csv --priorities site-metrics.json`;

@@ -16,6 +16,7 @@ import {
 } from "../pipeline/machines.ts";
 import { type Server, type Way, connect, nowS } from "../ingest/prometheus/prometheus.ts";
 import { readModels } from "../methods/machines/minder/model-file.ts";
+import { readSiteMetrics } from "../methods/machines/site-metrics-file.ts";
 import { renderExplanation } from "../report/machine-explanation.ts";
 import { machinesDocument, timeText } from "../report/machines-document.ts";
 import { renderMachinesTerminal } from "../report/machines-terminal.ts";
@@ -37,6 +38,7 @@ export interface MachinesFlags {
   readonly job?: string;
   readonly method?: "peers" | "minder";
   readonly models?: string;
+  readonly priorities?: string;
   readonly continuity?: number;
   readonly explain?: string;
   readonly json?: boolean;
@@ -94,15 +96,17 @@ function checkWords(paths: readonly string[], flags: MachinesFlags): void {
 }
 
 async function optionsOf(flags: MachinesFlags): Promise<MachinesOptions> {
-  const { job, continuity, models, explain, method = "peers" } = flags;
-  const text =
-    models === undefined ? null : await readFile(models, "utf8").catch(cannotRead(models));
+  const { job, continuity, models, priorities, explain, method = "peers" } = flags;
+  const read = (file: string | undefined): Promise<string> | null =>
+    file === undefined ? null : readFile(file, "utf8").catch(cannotRead(file));
+  const [text, learnt] = [await read(models), await read(priorities)];
   return {
     method,
     ...(job === undefined ? {} : { jobFile: job }),
     ...(continuity === undefined ? {} : { continuityS: continuity }),
     ...(explain === undefined ? {} : { explain }),
     ...(text === null ? {} : { models: readModels(text, models!) }),
+    ...(learnt === null ? {} : { site: readSiteMetrics(learnt, priorities!) }),
   };
 }
 

@@ -1,9 +1,9 @@
 /** A running live service made of its configuration: what `serve` and `demo` share. */
 import { randomUUID } from "node:crypto";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { bufferHistory } from "../history/buffered-history.ts";
 import type { History } from "../history/history.ts";
 import { openClickHouseHistory } from "../history/clickhouse-history.ts";
@@ -27,6 +27,8 @@ import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
+import { readSiteMetrics } from "../methods/machines/site-metrics-file.ts";
+import type { SiteMetrics } from "../model/machine-labels.ts";
 import { readFabric } from "../pipeline/fabric.ts";
 import type { Io } from "./io.ts";
 import { type Changes, changesOf, limitsOf } from "./reload-config.ts";
@@ -84,7 +86,7 @@ export async function openService(
   );
   const env = { signal: new AbortController().signal, progress: () => undefined };
   const fabric = await readFabric(config.fabric, env);
-  const machines = machinesOf(config);
+  const machines = await machinesOf(config);
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
@@ -251,17 +253,25 @@ function thresholdsOf({ jobs }: ServeConfig): ServiceOptions["thresholds"] {
   );
 }
 
-function machinesOf({ prometheus }: ServeConfig): ServiceOptions["machines"] {
+async function machinesOf({ prometheus }: ServeConfig): Promise<ServiceOptions["machines"]> {
   if (!prometheus) return null;
-  const { url, headers, match, via, everySeconds, rangeSeconds } = prometheus;
+  const { url, headers, match, via, everySeconds, rangeSeconds, priorities } = prometheus;
   const { signal } = new AbortController();
   return {
     connect: () => connect({ url, headers, signal }),
     match,
     via,
     rangeS: rangeSeconds,
+    site: priorities === null ? null : await learntOf(priorities),
     everyMs: 1000 * everySeconds,
   };
+}
+
+async function learntOf(file: string): Promise<SiteMetrics> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw new UserError(`prometheus.priorities: ${errorText(error)}`, "check the path", 2);
+  });
+  return readSiteMetrics(text, file);
 }
 
 /** Two services on one machine are two. */

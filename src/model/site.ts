@@ -54,6 +54,19 @@ export interface SiteLogs {
   }[];
 }
 
+/** Judged incidents as labels of machines (docs/inputs.md). */
+export interface SiteLabels {
+  readonly schema: "faultline.machine-labels/1";
+  readonly labels: readonly {
+    readonly machine: string;
+    readonly start: string;
+    readonly end: string;
+    readonly state: "faulty" | "healthy";
+    readonly cause: Cause | null;
+    readonly incident: string;
+  }[];
+}
+
 /** What somebody says of a line that nobody knew; the category follows from the cause where it is absent. */
 export interface AskedRecord {
   readonly line: string;

@@ -27,6 +27,7 @@ import type { Env, Job } from "../model/job.ts";
 import { shortName } from "../model/machine-names.ts";
 import type { MachineExplanation } from "../model/machine-explanation.ts";
 import type { MachinePicture } from "../model/machine-picture.ts";
+import type { SiteMetrics } from "../model/machine-labels.ts";
 import type { MachineReport } from "../model/machine-report.ts";
 import { CATALOG, type MetricSource, catalogMetric } from "../model/metric-catalog.ts";
 import type { Verdict } from "../model/verdict.ts";
@@ -41,6 +42,8 @@ export interface MachinesOptions {
   readonly continuityS?: number;
   /** Of --method minder; the shipped ones where it is not given. */
   readonly models?: MinderModels;
+  /** What the site's labels taught of its metrics. */
+  readonly site?: SiteMetrics;
   /** A machine, by any of its names, of which everything is wanted. */
   readonly explain?: string;
 }
@@ -93,10 +96,12 @@ export async function askFleet(
 }> {
   const { continuityS, method, explain } = options;
   const asked = continuityS === undefined ? {} : { continuityS };
+  const { order = [], scores = {}, sigmas = {} } = options.site ?? {};
+  const learnt = order.length === 0 ? {} : { metrics: order, scores };
   const report =
     method === "minder"
-      ? runMinder(fleet, options.models ?? (await shippedModels()), asked)
-      : findMachines(fleet, asked);
+      ? runMinder(fleet, options.models ?? (await shippedModels()), { ...asked, ...learnt })
+      : findMachines(fleet, { ...asked, sigmas });
   const pictures = machinePictures(fleet, report);
   if (explain === undefined) return { report, pictures };
   const explanation = explainMachine(fleet, report, explain);
@@ -123,12 +128,16 @@ export async function machinesOfJob(
 export async function machineVerdict(
   fleet: Fleet,
   ranksOn: (machine: string) => readonly PlacedRank[],
+  site: SiteMetrics | null = null,
 ): Promise<{
   report: MachineReport;
   pictures: readonly MachinePicture[];
   verdictOf(this: void, machine: string): Verdict;
 }> {
-  const { report, pictures } = await askFleet(fleet, { method: "peers" });
+  const { report, pictures } = await askFleet(fleet, {
+    method: "peers",
+    ...(site ? { site } : {}),
+  });
   return {
     report,
     pictures,

@@ -390,6 +390,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
     mute: async (what, who) => note("mute", [what, who], MUTE),
     unmute: async (id, who) => note("unmute", [id, who], []),
     site: async () => SITE,
+    siteLabels: async () => ({ schema: "faultline.machine-labels/1", labels: [] }),
     addRecord: async (asked, who) =>
       note("addRecord", [asked, who], { id: "site.x", title: asked.title } as FaultRecord),
     exportSite: async () => SITE_STORE,

@@ -11,7 +11,7 @@ import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import type { LiveEvent, ServiceView } from "../../src/live/service/view.ts";
 import type { Digest } from "../../src/model/digest.ts";
 import type { Mute } from "../../src/model/handling.ts";
-import type { SiteReport } from "../../src/model/site.ts";
+import type { SiteLabels, SiteReport } from "../../src/model/site.ts";
 import { fitsAny } from "../../src/base/patterns.ts";
 import {
   HANDLING,
@@ -207,6 +207,7 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "post /api/v1/mutes": 403,
   "post /api/v1/mutes/:id/end": 404,
   "get /api/v1/site": { judged: 0 },
+  "get /api/v1/site/labels": { labels: [] },
   "post /api/v1/site/records": 403,
   "get /api/v1/site/export": 403,
   "post /api/v1/site/import": 403,
@@ -245,6 +246,8 @@ const patterned: Partial<ServiceView> = {
     ({ incidents: !jobs || fitsAny(INCIDENT.job, jobs) ? 1 : 0 }) as unknown as Digest,
   site: async (jobs) =>
     ({ judged: !jobs || fitsAny(INCIDENT.job, jobs) ? 1 : 0 }) as unknown as SiteReport,
+  siteLabels: async (jobs) =>
+    ({ labels: !jobs || fitsAny(INCIDENT.job, jobs) ? [1] : [] }) as unknown as SiteLabels,
   mutes: () => [MUTE, { ...MUTE, id: "m2", job: null }],
 };
 const MUTE: Mute = {
@@ -294,7 +297,7 @@ describe("tokens of a team", () => {
     const { url } = await start(patterned);
     for (const route of GUARDED) {
       const { status, text } = await ask(url, route, secretOf("team-l"));
-      const isOfAll = /^.api.v1.(actions.o|site.)/.test(route.path);
+      const isOfAll = /^.api.v1.(actions.o|site.(?!labels))/.test(route.path);
       expect([nameOf(route), status]).toEqual([nameOf(route), isOfAll ? 403 : 200]);
       const empty = FOREIGN[nameOf(route)];
       // Agents report many jobs: who sees some jobs sees no agents.

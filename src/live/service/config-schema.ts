@@ -221,6 +221,8 @@ const prometheus = z.strictObject({
   match: z.string().max(4096).default(""),
   via: z.enum(["auto", "remote-read", "raw", "query-range", "export"]).default("auto"),
   headers: z.record(word, z.string().max(8192)).default({}),
+  /** From faultline machines train --labels. */
+  priorities: path.optional(),
 });
 
 export const serveSchema = z.strictObject({

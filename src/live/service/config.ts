@@ -66,6 +66,8 @@ export interface PrometheusConfig {
   readonly match: string;
   readonly via: "auto" | Way;
   readonly headers: Readonly<Record<string, string>>;
+  /** What labels taught: a file; null for none. */
+  readonly priorities: string | null;
 }
 
 export interface DetectionConfig {
@@ -294,7 +296,7 @@ function prometheusOf(
   said: NonNullable<ServeFile["prometheus"]>,
   source: SecretSource,
 ): PrometheusConfig {
-  const { url, every, range, match, via, headers } = said;
+  const { url, every, range, match, via, headers, priorities } = said;
   return {
     url: webUrl(url, "prometheus.url", source),
     everySeconds: every,
@@ -302,6 +304,7 @@ function prometheusOf(
     match,
     via,
     headers: secretValues(headers, "prometheus.headers", source),
+    priorities: priorities === undefined ? null : resolve(source.folder, priorities),
   };
 }
 

@@ -70,6 +70,7 @@ async function site(sick = 4) {
         },
         match: "",
         via: "query-range",
+        site: null,
         rangeS: 900,
         jobs: async () => null,
         pictured: () => {},

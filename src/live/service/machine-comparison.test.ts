@@ -18,6 +18,7 @@ async function watching(sick: () => number, jobs: readonly PlacedJob[] | null = 
       connect: () => connect({ url, signal: new AbortController().signal }),
       match: "",
       via: "query-range",
+      site: null,
       rangeS: 900,
       jobs: async () => jobs,
       pictured: (id, metrics) => void pictured.push([id, metrics]),

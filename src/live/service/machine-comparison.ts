@@ -13,6 +13,7 @@ import {
 import { type Server, type Way, nowS } from "../../ingest/prometheus/prometheus.ts";
 import type { Suspected } from "../../verdict/story/plain-metrics.ts";
 import type { Fleet } from "../../model/fleet.ts";
+import type { SiteMetrics } from "../../model/machine-labels.ts";
 import type { MachinePicture } from "../../model/machine-picture.ts";
 import type { FaultyMachine, MachineReport } from "../../model/machine-report.ts";
 import { shortName } from "../../model/machine-names.ts";
@@ -30,6 +31,8 @@ export interface MachineComparisonOptions {
   readonly match: string;
   readonly via: "auto" | Way;
   readonly rangeS: number;
+  /** What the site's labels taught of its metrics. */
+  readonly site: SiteMetrics | null;
   /** The jobs that run on the site; null where no agent has ever reported one: then all machines count as one job's. */
   jobs(this: void): Promise<readonly PlacedJob[] | null>;
   /** What to draw an incident's machines with, beside their peers; called again as more is known. */
@@ -118,15 +121,18 @@ export class MachineComparison {
         watched: new WatchedFleet(server, { match, via, job: null }, rangeS),
       };
     }
+    const { site } = this.#options;
     const jobs = await this.#options.jobs();
     this.#callsWithoutJobs = jobs === null ? this.#callsWithoutJobs + 1 : 0;
     const fleet = await this.#fleet.watched.at(nowS(this.#fleet.server), ENV);
     this.#last =
       jobs === null
-        ? [await compared(null, fleet)]
+        ? [await compared(null, fleet, site)]
         : await Promise.all(
             fleetByJob(fleet, jobs).map((part) =>
-              part.job === null ? comparedByCounters(part.fleet) : compared(part.job, part.fleet),
+              part.job === null
+                ? comparedByCounters(part.fleet)
+                : compared(part.job, part.fleet, site),
             ),
           );
     for (const id of this.#requests.keys()) this.#draw(id);
@@ -146,12 +152,16 @@ export class MachineComparison {
   }
 }
 
-async function compared(job: PlacedJob | null, fleet: Fleet): Promise<Compared> {
+async function compared(
+  job: PlacedJob | null,
+  fleet: Fleet,
+  site: SiteMetrics | null,
+): Promise<Compared> {
   const ranks = new Map(
     [...(job?.machines ?? [])].map(([name, one]) => [shortName(name), one.ranks]),
   );
   const ranksOn = (machine: string) => ranks.get(shortName(machine)) ?? [];
-  const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn);
+  const { report, pictures, verdictOf } = await machineVerdict(fleet, ranksOn, site);
   const seen = report.faulty
     .filter(({ untilS }) => untilS === null)
     .map((faulty) => ({ job, faulty, verdict: () => verdictOf(faulty.machine) }));
@@ -162,7 +172,7 @@ async function compared(job: PlacedJob | null, fleet: Fleet): Promise<Compared> 
 async function comparedByCounters(fleet: Fleet): Promise<Compared> {
   const isHard = ({ deviations }: FaultyMachine): boolean =>
     deviations.some(({ metric }) => isHardCounter(metric));
-  const found = await compared(null, hardCountersOf(fleet));
+  const found = await compared(null, hardCountersOf(fleet), null);
   const report = { ...found.report, faulty: found.report.faulty.filter(isHard) };
   return { ...found, fleet, report, seen: found.seen.filter(({ faulty }) => isHard(faulty)) };
 }

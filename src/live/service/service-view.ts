@@ -9,6 +9,7 @@ import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { jobView } from "./job-view.ts";
 import { countingFor, howRight, type Judged } from "./site/how-right.ts";
+import { labelsOf } from "./site/labels.ts";
 import { correctedOffenders } from "./site/machine-history.ts";
 import { Refusal, type ServiceView } from "./view.ts";
 
@@ -151,6 +152,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       jobs === undefined
         ? { ...howRight(service.judgements()), logs: await service.site.logs() }
         : howRight(judgedOf(service.judgements(), jobs)),
+    siteLabels: (jobs) =>
+      labelsOf(
+        jobs === undefined ? service.judgements() : judgedOf(service.judgements(), jobs),
+        incident,
+      ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
     exportSite: () => service.site.exported(),
     importSite: (document, who) => service.site.take(document, who),

@@ -79,7 +79,7 @@ export interface ServiceOptions {
   readonly fabric: readonly FabricPort[];
   /** The site's Prometheus, asked on a schedule; null for none. */
   readonly machines:
-    | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS"> & {
+    | (Pick<MachineComparisonOptions, "connect" | "match" | "via" | "rangeS" | "site"> & {
         readonly everyMs: number;
       })
     | null;

@@ -8,7 +8,7 @@ import type { CommentedHandling, Handling, Mute } from "../../model/handling.ts"
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
-import type { AskedRecord, SiteLogs, SiteReport } from "../../model/site.ts";
+import type { AskedRecord, SiteLabels, SiteLogs, SiteReport } from "../../model/site.ts";
 import type { Asked, AskedMute } from "./workflow/deeds.ts";
 
 export interface JobView {
@@ -220,6 +220,8 @@ export interface ServiceView {
   unmute(id: string, who: string): Promise<readonly Mute[]>;
   /** How right verdicts were here, or in these jobs, and what was learnt. */
   site(jobs?: readonly string[]): Promise<SiteReport>;
+  /** Judged incidents as labels of machines. */
+  siteLabels(jobs?: readonly string[]): Promise<SiteLabels>;
   /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
   addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
   /** What was learnt of logs, without names. */

@@ -36,6 +36,8 @@ import { viewsOf, type View } from "./views.ts";
 export interface FindOptions {
   /** Seconds for which one kind of evidence must last. Minder's four minutes by default. */
   readonly continuityS?: number;
+  /** By metric: deviations below these are no evidence, in units of what peers differ by (train-priorities.ts). */
+  readonly sigmas?: Readonly<Record<string, number>>;
 }
 
 export const CONTINUITY_S = 240;
@@ -77,11 +79,12 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
     .flatMap((grid) => viewsOf(fleet, grid, phases));
   missing.push(...crowdWords(views, continuityS));
   const quick = episodeEvidence(views, phases, continuityS / 4);
+  const { sigmas = {} } = options;
   const evidence = [
     ...quick,
     ...slowEvidence(fleet, phases, continuityS, quick),
     ...absenceEvidence(fleet, continuityS, toS, missing, pace, halts),
-  ];
+  ].filter(({ deviation }) => !(deviation.sigmas < (sigmas[deviation.metric] ?? 0)));
   const others = holdsOther(fleet);
   const judged: Judged[] = [];
   const telemetry: TelemetryFault[] = [];

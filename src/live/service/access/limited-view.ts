@@ -136,6 +136,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
       return mutes();
     },
     site: () => view.site(patterns),
+    siteLabels: () => view.siteLabels(patterns),
     addRecord: ofAll,
     exportSite: ofAll,
     importSite: ofAll,

@@ -16,7 +16,7 @@ import type {
 } from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
-import { addedRecord, recordBody, site, siteLogs, siteStore } from "./site-routes.ts";
+import { addedRecord, recordBody, site, siteLabels, siteLogs, siteStore } from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
 import {
   commentedHandling,
@@ -364,6 +364,7 @@ export const SCHEMAS = {
   MuteBody: muteBody,
   Site: site,
   SiteLogs: siteLogs,
+  SiteLabels: siteLabels,
   SiteRecordBody: recordBody,
   SiteRecord: addedRecord,
   SiteStore: siteStore,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CAUSES } from "../../../model/cause.ts";
 import { CATEGORIES, OWNERS } from "../../../model/fault-record.ts";
-import type { SiteLogs, SiteReport, SiteScore } from "../../../model/site.ts";
+import type { SiteLabels, SiteLogs, SiteReport, SiteScore } from "../../../model/site.ts";
 import type { Route } from "./routes.ts";
 import { bodyOf, kind, line } from "./workflow-routes.ts";
 
@@ -50,6 +50,20 @@ export const site: z.ZodType<SiteReport> = z.object({
   logs: siteLogs.exactOptional(),
 });
 
+export const siteLabels: z.ZodType<SiteLabels> = z.object({
+  schema: z.literal("faultline.machine-labels/1"),
+  labels: z.array(
+    z.object({
+      machine: z.string(),
+      start: z.string().describe("ISO 8601"),
+      end: z.string(),
+      state: z.enum(["faulty", "healthy"]),
+      cause: cause.nullable(),
+      incident: z.string(),
+    }),
+  ),
+});
+
 const MOST_LINE = 2000;
 const MOST_TITLE = 120;
 const MOST_ACTION = 1000;
@@ -83,6 +97,16 @@ export const SITE_ROUTES: readonly Route[] = [
     answers: { schema: "Site" },
     errors: [],
     answer: ({ view }) => view.site(),
+  },
+  {
+    ...shared,
+    method: "get",
+    path: `${PATH}/labels`,
+    needs: "read",
+    summary: "Judged incidents as labels of machines, for faultline machines train --labels",
+    answers: { schema: "SiteLabels" },
+    errors: [],
+    answer: ({ view }) => view.siteLabels(),
   },
   {
     ...shared,

@@ -68,6 +68,34 @@ export function findCandidates(
   return { faulty: close(true), short };
 }
 
+/** The farthest machine of every window, whatever the threshold. */
+export interface Trace {
+  readonly who: Int32Array;
+  readonly scores: Float64Array;
+}
+
+export function traceOf(
+  embedder: Embedder,
+  machines: number,
+  ticks: number,
+  { stride, measure }: Pick<Search, "stride" | "measure">,
+): Trace {
+  const isShort = machines < 2 || ticks < embedder.window;
+  const windows = isShort ? 0 : Math.floor((ticks - embedder.window) / stride) + 1;
+  const trace = { who: new Int32Array(windows), scores: new Float64Array(windows) };
+  if (windows === 0) return trace;
+  const pairs = new PairwiseDistances(machines, embedder.dimensions, measure);
+  const sums = new Float64Array(machines);
+  for (let w = 0; w < windows; w++) {
+    embedder.embed(w * stride, pairs.points, pairs.stride, 0);
+    pairs.sums(sums);
+    const { machine, score } = farthest(sums);
+    trace.who[w] = machine;
+    trace.scores[w] = score;
+  }
+  return trace;
+}
+
 /** The greatest normal score: (sum - mean) / standard deviation over the machines. 0 where all are equally far. */
 export function farthest(sums: Float64Array): { readonly machine: number; readonly score: number } {
   const count = sums.length;

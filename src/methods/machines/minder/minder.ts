@@ -61,21 +61,22 @@ export function runMinder(
   let faulty: FaultyMachine | null = null;
   for (const turn of turnsOf(fleet, grids, models, options)) {
     const { machines, axis } = turn;
-    if (highestScore(machines.length) <= options.similarityThreshold) {
-      const why = tooFew(turn, options);
+    const threshold = thresholdOf(turn, options);
+    if (highestScore(machines.length) <= threshold) {
+      const why = tooFew(turn, threshold);
       if (!missing.includes(why)) missing.push(why);
       continue;
     }
     const needed = Math.ceil(options.continuityS / (options.stride * axis.stepS) - 1e-9);
     const found = findCandidates(turn.embedder(), machines.length, axis.ticks, {
       measure: options.distance,
-      threshold: options.similarityThreshold,
+      threshold,
       stride: options.stride,
       needed: Math.max(1, needed),
     });
     jitter.push(...jitterOf(fleet, turn, found.short, options));
     if (!found.faulty) continue;
-    faulty = faultyOf(fleet, turn, found.faulty, options);
+    faulty = faultyOf(fleet, turn, found.faulty, threshold);
     break;
   }
   return {
@@ -135,9 +136,13 @@ function turnsOf(
   return [{ grids: together, machines, axis, embedder }];
 }
 
-function tooFew({ machines }: Turn, { similarityThreshold }: MinderOptions): string {
+function thresholdOf({ grids }: Turn, { scores, similarityThreshold }: MinderOptions): number {
+  return (grids.length === 1 ? scores[grids[0]!.metric] : undefined) ?? similarityThreshold;
+}
+
+function tooFew({ machines }: Turn, threshold: number): string {
   const most = highestScore(machines.length).toFixed(2);
-  return `Minder cannot tell: its threshold is ${similarityThreshold}, and among ${machines.length} machines no normal score exceeds ${most}.`;
+  return `Minder cannot tell: its threshold is ${threshold}, and among ${machines.length} machines no normal score exceeds ${most}.`;
 }
 
 /**
@@ -153,7 +158,7 @@ function faultyOf(
   fleet: Fleet,
   { grids, machines, axis }: Turn,
   run: CandidateRun,
-  { similarityThreshold }: MinderOptions,
+  threshold: number,
 ): FaultyMachine {
   const machine = machines[run.machine]!;
   const [fromS, toS] = timesOf(axis, WINDOW, run);
@@ -169,7 +174,7 @@ function faultyOf(
     untilS: run.isOpen ? null : toS,
     role: "all machines",
     order: 1,
-    why: `${name} was the machine farthest from the ${machines.length - 1} others in ${titleOf(grid.metric)} for ${lasting(toS - fromS)}: normal score ${run.score.toFixed(1)} of at most ${most.toFixed(1)}, threshold ${similarityThreshold}.`,
+    why: `${name} was the machine farthest from the ${machines.length - 1} others in ${titleOf(grid.metric)} for ${lasting(toS - fromS)}: normal score ${run.score.toFixed(1)} of at most ${most.toFixed(1)}, threshold ${threshold}.`,
     deviations: [deviation],
   };
 }

@@ -20,6 +20,8 @@ export interface MinderOptions {
    * 11. That is the method's own limit, not this code's: lower it for small tasks.
    */
   readonly similarityThreshold: number;
+  /** Of metrics that have one of their own (train-priorities.ts). */
+  readonly scores: Readonly<Record<string, number>>;
   /** How long the same machine must be the candidate (§4.4, step 2); 0: one window is enough (§6.4). */
   readonly continuityS: number;
   /** Samples from one window to the next; 1 in the paper, more for fleets where time is short. */
@@ -32,7 +34,7 @@ export interface MinderOptions {
   readonly limits: "task" | "model" | "catalog";
 }
 
-/** Figure 7, from the root: until a site's own labelled data say otherwise (eval/machines/prioritise.ts). */
+/** Figure 7, from the root: until a site's own labelled data say otherwise (train-priorities.ts). */
 export const PAPER_ORDER: readonly string[] = [
   "pfc-tx-packet-rate",
   "cpu-usage",
@@ -59,6 +61,7 @@ export const DEFAULT_OPTIONS: MinderOptions = {
   combine: "each",
   distance: "euclid",
   similarityThreshold: 3,
+  scores: {},
   continuityS: 240,
   stride: 1,
   limits: "task",

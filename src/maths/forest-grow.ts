@@ -2,11 +2,29 @@
  * Grows a random forest (Breiman 2001): each tree sees as many rows as there are, drawn with replacement, and each
  * split a random few of the features (the root of their number). Same rows and seed, same forest.
  */
-import { assert } from "../../src/base/errors.ts";
-import { randomInt, seeded, type Random } from "../../src/base/random.ts";
+import { assert } from "../base/errors.ts";
+import { randomInt, seeded, type Random } from "../base/random.ts";
 import { binRows, type BinnedRows } from "./forest-bins.ts";
 import { trySplit, type Criterion, type Split } from "./forest-split.ts";
-import type { Forest } from "./forest.ts";
+
+/** Flat: one typed array a field, one index a node, all trees behind each other. */
+export interface Forest {
+  /** Columns of a row. */
+  readonly features: number;
+  /** First node of each tree. */
+  readonly roots: Int32Array;
+  /** Feature that the node asks for; -1 in a leaf. */
+  readonly feature: Int32Array;
+  /** A row whose value is at most this goes left, any other (NaN too) right. A float32's value. */
+  readonly threshold: Float64Array;
+  /** Children; a node's left child is the next node. A leaf is its own child. */
+  readonly left: Int32Array;
+  readonly right: Int32Array;
+  /** Share of the positive class among the training rows of a leaf, in [0, 1]. A float32's value. */
+  readonly probability: Float64Array;
+  /** By feature: impurity that its splits took away, in training rows. */
+  readonly gain: Float64Array;
+}
 
 export interface ForestOptions {
   readonly trees: number;
