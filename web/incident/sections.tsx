@@ -8,6 +8,7 @@ import { Actions, FirstStep, IncidentActions } from "../../src/report/parts/acti
 import { Stacks } from "../../src/report/parts/stacks.tsx";
 import { Evidence } from "../../src/report/parts/evidence.tsx";
 import { Lacks } from "../../src/report/parts/lacks.tsx";
+import { RecordLine } from "./record-line.tsx";
 import { LogLines } from "../../src/report/parts/log-lines.tsx";
 import { Metrics } from "../../src/report/parts/metrics.tsx";
 import { hasReasoning, Reasoning } from "../../src/report/parts/reasoning.tsx";
@@ -137,7 +138,11 @@ export function Pictures({
       )}
       {picture.logs.length > 0 && (
         <Section id="logs" title="Log lines">
-          <LogLines logs={picture.logs} zone={inZone} />
+          <LogLines
+            logs={picture.logs}
+            zone={inZone}
+            beside={(text) => <RecordLine incident={incident} text={text} />}
+          />
         </Section>
       )}
       {picture.timeline && (

@@ -159,6 +159,8 @@ export const paths = {
   handling: (one: string) => `/incidents/${id(one)}/handling`,
   handlings: "/handling",
   digest: (days: number) => `/digest?days=${days}`,
+  site: "/site",
+  siteRecords: "/site/records",
   mutes: "/mutes",
   endMute: (one: string) => `/mutes/${id(one)}/end`,
   actionsSwitch: (isOn: boolean) => `/actions/${isOn ? "on" : "off"}`,

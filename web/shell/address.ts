@@ -5,6 +5,7 @@ export type Route =
   | { readonly page: "incident"; readonly id: string }
   | { readonly page: "history"; readonly words: string }
   | { readonly page: "site" }
+  | { readonly page: "right" }
   | { readonly page: "nothing"; readonly path: string };
 
 /** The service's names are far shorter. */
@@ -17,6 +18,7 @@ export function routeOf(hash: string): Route {
   const name = decoded(rest.join("/"));
   if (path === "" && name === "") return { page: "fleet" };
   if (path === "site" && name === "") return { page: "site" };
+  if (path === "site" && name === "right") return { page: "right" };
   if (path === "jobs" && name !== "") return { page: "job", job: name };
   if (path === "history") return { page: "history", words: name };
   if (path === "incidents" && name !== "") return { page: "incident", id: name };
@@ -28,6 +30,7 @@ export const links = {
   job: (job: string): string => `#/jobs/${encoded(job)}`,
   incident: (id: string): string => `#/incidents/${encoded(id)}`,
   site: "#/site",
+  right: "#/site/right",
   history: (words: string): string => `#/history/${encoded(words)}`,
 };
 

@@ -18,6 +18,7 @@ import { FleetPage } from "../fleet/fleet-page.tsx";
 import { HistoryPage } from "../history/history-page.tsx";
 import { IncidentPage } from "../incident/incident-page.tsx";
 import { JobPage } from "../job/job-page.tsx";
+import { RightPage } from "../site/right-page.tsx";
 import { SitePage } from "../site/site-page.tsx";
 import { DemoPanel } from "../demo/demo-panel.tsx";
 
@@ -49,6 +50,7 @@ export function App(): VNode {
         {at.page === "incident" && <IncidentPage key={at.id} id={at.id} />}
         {at.page === "history" && <HistoryPage words={at.words} />}
         {at.page === "site" && <SitePage />}
+        {at.page === "right" && <RightPage />}
         {at.page === "nothing" && <Nowhere />}
       </main>
       <DemoPanel />

@@ -80,10 +80,17 @@ function Crumbs({ at }: { readonly at: Route }): VNode {
             </a>
           </li>
         )}
-        {at.page === "site" && (
+        {(at.page === "site" || at.page === "right") && (
           <li>
-            <a href={links.site} aria-current="page">
+            <a href={links.site} {...(at.page === "site" ? { "aria-current": "page" } : {})}>
               Site
+            </a>
+          </li>
+        )}
+        {at.page === "right" && (
+          <li>
+            <a href={links.right} aria-current="page">
+              How right
             </a>
           </li>
         )}

@@ -29,6 +29,8 @@ function placeOf(at: Route, incidents: ReadonlyMap<string, Incident>): string {
       return at.words === "" ? "Incidents" : `Incidents: ${at.words.slice(0, 80)}`;
     case "site":
       return "Site";
+    case "right":
+      return "How right";
     case "nothing":
       return "Not found";
   }

@@ -1,5 +1,6 @@
 /** What the site has: mutes and maintenance, the week in figures, how right the answers were. */
 import type { VNode } from "preact";
+import { links } from "../shell/route.ts";
 import { Digest } from "./digest.tsx";
 import { Mutes } from "./mutes.tsx";
 
@@ -9,6 +10,9 @@ export function SitePage(): VNode {
       <h1 tabIndex={-1}>Site</h1>
       <Mutes />
       <Digest />
+      <p>
+        <a href={links.right}>How right were the answers?</a>
+      </p>
     </div>
   );
 }

@@ -15,15 +15,18 @@ const MOST_NAME = 300;
 export function LogLines({
   logs,
   zone = UTC,
+  beside,
 }: {
   readonly logs: readonly LogExcerpt[];
   readonly zone?: ClockZone;
+  /** What can be done with a key line, on a page. */
+  readonly beside?: (text: string) => VNode;
 }): VNode | null {
   if (logs.length === 0) return null;
   return (
     <>
       {logs.slice(0, MOST_EXCERPTS).map((excerpt) => (
-        <Excerpt excerpt={excerpt} zone={zone} />
+        <Excerpt excerpt={excerpt} zone={zone} beside={beside} />
       ))}
       {logs.length > MOST_EXCERPTS && (
         <p class="fl-note">{count(logs.length - MOST_EXCERPTS, "more excerpt")} left out.</p>
@@ -35,9 +38,11 @@ export function LogLines({
 function Excerpt({
   excerpt,
   zone,
+  beside,
 }: {
   readonly excerpt: LogExcerpt;
   readonly zone: ClockZone;
+  readonly beside: ((text: string) => VNode) | undefined;
 }): VNode {
   const { file, rank, node, lines } = excerpt;
   const timed = lines.flatMap(({ timeMs }) => (timeMs === null ? [] : [timeMs]));
@@ -82,6 +87,7 @@ function Excerpt({
                 <span class="fl-hidden"> times</span>
               </span>
             )}
+            {line.isKey && beside?.(line.text)}
           </li>
         ))}
       </ol>

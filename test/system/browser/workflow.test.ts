@@ -5,7 +5,10 @@ import type { AuditRow } from "../../../src/history/history.ts";
 import { digestOf } from "../../../src/model/digest.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { Workflow } from "../../../src/live/service/workflow/workflow.ts";
-import { INCIDENT } from "../../support/serve-view.ts";
+import { howRight, judgementsOf } from "../../../src/live/service/site/how-right.ts";
+import type { FaultRecord } from "../../../src/model/fault-record.ts";
+import type { AskedRecord } from "../../../src/model/site.ts";
+import { INCIDENT, PICTURE } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
 import { startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
@@ -24,12 +27,15 @@ const OVER: Incident = {
   resolvedMs: Date.now(),
 };
 const ALL = [OPEN, OVER];
+const LINE = { line: 7, isKey: true, timeMs: null, count: 1 };
+const LOGS = [{ ...PICTURE.logs[0]!, lines: [{ ...LINE, text: "vault: lease 17 was refused" }] }];
 
 describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChromium}`, () => {
   let browser: Browser;
   let served: PageService;
   let rows: AuditRow[];
   let workflow: Workflow;
+  let records: AskedRecord[];
   const pages: Page[] = [];
 
   beforeAll(async () => {
@@ -38,6 +44,7 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
   afterAll(() => browser.close());
   beforeEach(async () => {
     rows = [];
+    records = [];
     let ids = 0;
     workflow = new Workflow({
       nowMs: Date.now,
@@ -63,6 +70,12 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
         mutes: () => workflow.mutes(),
         mute: (asked, who) => workflow.mute(asked, who),
         unmute: (id, who) => workflow.unmute(id, who),
+        site: async () => howRight(judgementsOf(workflow.handlings)),
+        picture: async () => ({ ...PICTURE, logs: LOGS }),
+        addRecord: async (asked) => {
+          records.push(asked);
+          return { id: "site.vault", title: asked.title } as FaultRecord;
+        },
         digest: async (sinceMs) => digestOf(ALL, workflow.handlings, sinceMs, Date.now(), false),
         audit: async ({ incident }) => rows.filter((row) => row.incident === incident),
       },
@@ -130,6 +143,30 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
     await page.goto(`${served.url}/#/site`);
     await page.getByText("judged, 0 were right").waitFor();
     await page.getByRole("link", { name: "node7" }).first().waitFor();
+    await page.getByRole("link", { name: "How right were the answers?" }).click();
+    const row = page.getByRole("row", { name: /^all/ });
+    expect(await row.textContent()).toMatch(/10 \(0 %\)0 % to 79 %/);
+    await page.getByText("was network-slow").waitFor();
+    expect(await problemsOf(page)).toEqual([]);
+  });
+
+  it("a log line becomes a record of the site", async () => {
+    const page = await open(`/incidents/${OPEN.id}`);
+    await page.getByText("Show me the proof").click();
+    await press(page, "Record this line");
+    await page.getByLabel("What it means").fill("the vault is full");
+    await page.getByLabel("Cause").selectOption("storage");
+    await press(page, "Save record");
+    await page.getByText("recorded as site.vault").waitFor();
+    const [line] = LOGS[0]!.lines;
+    expect(records).toEqual([
+      {
+        line: line!.text,
+        title: "the vault is full",
+        cause: "storage",
+        action: "see this incident",
+      },
+    ]);
   });
 
   it("one that is over is reopened, closed, merged and separated; nonsense is refused in words", async () => {

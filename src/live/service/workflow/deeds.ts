@@ -69,7 +69,7 @@ export function detailOf(deed: Deed | MuteDeed): string {
     case "unmute":
       return deed.id;
     case "acknowledge":
-      return String(deed.relapses);
+      return deed.relapses === 0 ? "" : String(deed.relapses);
     case "unacknowledge":
     case "unmerge":
     case "close":
