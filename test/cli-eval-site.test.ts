@@ -1,15 +1,21 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLocalHistory } from "../src/history/local-history.ts";
+import { storeText } from "../src/history/log-store-file.ts";
 import { howRight } from "../src/live/service/site/how-right.ts";
 import type { SiteReport } from "../src/model/site.ts";
-import { faultlineIn } from "./support/cli.ts";
+import { EMPTY_STORE } from "../src/model/log-store.ts";
+import { recordOfLine } from "../src/pipeline/logs.ts";
+import { faultline, faultlineIn } from "./support/cli.ts";
+import { testIncident } from "./support/live/incident.ts";
 import { judged } from "./support/live/judged.ts";
 
+const LINE = "zorblax daemon: lease of vault shard 17 was refused by the coordinator";
+const ABOUT = { title: "the vault is full", action: "ask storage", cause: "storage" } as const;
 let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "faultline-eval-site-"));
@@ -29,6 +35,7 @@ beforeAll(async () => {
   await judge(3, "c", false);
   // Somebody knew better later.
   await judge(4, "a", true);
+  await history.putIncident(testIncident({ id: "a", onsetMs: 1e9, resolvedMs: 2e9 }));
   await history.close();
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -45,13 +52,19 @@ describe("faultline eval site", () => {
     const table = (await run("--data", ".")).stdout;
     expect(table).toMatch(/^hang +3 +2 \(67 %\) +21 to 94 % +90 %/m);
     expect(table).toMatch(/1 {2}gpu-hang → storage/);
+    const { stdout: said } = await run("--data", ".", "--labels", "labels.json");
+    expect(said).toContain("1 labels: labels.json");
+    const file = readFileSync(join(folder, "labels.json"), "utf8");
+    expect(JSON.parse(file)).toMatchObject({ labels: [{ machine: "node003", state: "faulty" }] });
   });
 
   it("asks a service with a token, and says what it lacks", async () => {
     const server = createServer((request, response) => {
       const isKnown = request.headers.authorization === "Bearer letmein";
-      response.statusCode = isKnown && request.url === "/api/v1/site" ? 200 : 401;
-      response.end(JSON.stringify(howRight([judged(true)])));
+      response.statusCode = isKnown && request.url?.startsWith("/api/v1/site") ? 200 : 401;
+      const store = { ...EMPTY_STORE, records: [recordOfLine(LINE, ABOUT, EMPTY_STORE)] };
+      if (request.url === "/api/v1/site/export") response.end(storeText(store));
+      else response.end(JSON.stringify(howRight([judged(true)])));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     try {
@@ -62,6 +75,13 @@ describe("faultline eval site", () => {
       const refused = await run("--service", url);
       expect(refused.status).toBe(1);
       expect(refused.stderr).toMatch(/answers with 401; give a token of scope read/);
+      // What the site knows is asked for in the same way.
+      const words = ["diagnose", join(folder, "rank0.log"), "--quiet", "--json", "--store", url];
+      writeFileSync(join(folder, "rank0.log"), `2026-11-01 10:00:07 [rank0] ${LINE}\n`);
+      const file = join(folder, "token");
+      const known = await faultline(...words, "--token-file", file);
+      expect(known.stdout).toContain("the vault is full");
+      expect((await faultline(...words)).stderr).toContain("answers with 401");
     } finally {
       server.close();
     }

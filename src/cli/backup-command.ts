@@ -38,7 +38,8 @@ function common(command: Command): Command {
 
 const BACKUP_EXAMPLES = `
 The file holds incidents, iteration times, the audit trail, pictures and evidence, all of the history as of one moment. It
-holds no configuration, no tokens and no key: read-only links made before are void after a restore. A history in ClickHouse is backed up with ClickHouse's own tools.
+holds no configuration, no tokens and no key: read-only links made before are void after a restore. A history in
+ClickHouse is backed up with ClickHouse's own tools.
 
 Examples:
   faultline backup --out faultline.tar.gz

@@ -16,7 +16,11 @@ export function addDiagnose(io: Io, program: Command, setStatus: (status: number
       "--baseline <path...>",
       "profiler traces of healthy runs of the same job: anything slower than in them is a regression",
     )
-    .option("--store <file>", "what your site has learnt from its logs (see faultline logs learn)")
+    .option(
+      "--store <file or URL>",
+      "what your site has learnt from its logs: a file (see faultline logs learn), or a running service",
+    )
+    .option("--token-file <file>", "token for --store URL (default: FAULTLINE_TOKEN)")
     .option(
       "--log-baseline <path...>",
       "logs of healthy jobs; lines that appear there too are not failures",

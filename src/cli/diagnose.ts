@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import pico from "picocolors";
 import { harmless } from "../base/text.ts";
-import { readLogStore } from "../history/log-store-file.ts";
+import { parseLogStore, readLogStore } from "../history/log-store-file.ts";
 import { logKnowledge } from "../pipeline/logs.ts";
 import type { Env, Job } from "../model/job.ts";
-import { EMPTY_STORE } from "../model/log-store.ts";
+import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { machinesOfJob } from "../pipeline/machines.ts";
 import { ownWords, pictureJson, pictureOfJob } from "../pipeline/picture.ts";
 import { type DiagnoseOptions, diagnose } from "../pipeline/diagnose.ts";
@@ -23,6 +23,7 @@ import type { Io } from "./io.ts";
 export interface DiagnoseFlags {
   readonly baseline?: readonly string[];
   readonly store?: string;
+  readonly tokenFile?: string;
   readonly logBaseline?: readonly string[];
   readonly job?: string;
   readonly pattern?: string;
@@ -44,7 +45,7 @@ export async function runDiagnose(
   const { job: jobFile, pattern } = flags;
   const options = {
     paths,
-    ...(await siteOptions(flags, env)),
+    ...(await siteOptions(io, flags, env)),
     ...(flags.baseline === undefined ? {} : { baseline: flags.baseline }),
     ...(jobFile === undefined ? {} : { jobFile }),
     ...(pattern === undefined ? {} : { pattern }),
@@ -85,13 +86,23 @@ export async function runDiagnose(
 
 /** What the site learnt of logs (`faultline logs learn`), and healthy jobs' logs beside these. */
 async function siteOptions(
-  { store: file, logBaseline: baseline = [] }: DiagnoseFlags,
+  io: Io,
+  { store: file, tokenFile, logBaseline: baseline = [] }: DiagnoseFlags,
   env: Env,
 ): Promise<Pick<DiagnoseOptions, "records" | "logKnowledge">> {
   if (file === undefined && baseline.length === 0) return {};
-  const store = file === undefined ? EMPTY_STORE : await readLogStore(file, true);
+  const store = file === undefined ? EMPTY_STORE : await storeOf(io, file, tokenFile);
   const known = await logKnowledge({ store, baseline }, env);
   return { records: store.records, logKnowledge: known };
+}
+
+/** Of a file, or of a running service. */
+async function storeOf(io: Io, from: string, tokenFile: string | undefined): Promise<LogStore> {
+  if (!/^https?:\/\//.test(from)) return await readLogStore(from, true);
+  const { askService } = await import("./ask-service.ts");
+  const path = "/api/v1/site/export";
+  const document = await askService(io, from, path, "faultline.logs-store/1", tokenFile);
+  return parseLogStore(JSON.stringify(document), from);
 }
 
 /** What the monitoring shows, drawn; null where there is none. */

@@ -1,5 +1,5 @@
 /** `faultline eval site`: how right verdicts were here, from a running service or from the folder of one that is stopped. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pico from "picocolors";
@@ -11,6 +11,7 @@ import { labelsOf } from "../live/service/site/labels.ts";
 import { handlingsOf } from "../live/service/workflow/deeds.ts";
 import type { SiteLabels, SiteReport } from "../model/site.ts";
 import { renderSiteTerminal } from "../report/site-terminal.ts";
+import { askService } from "./ask-service.ts";
 import { wantsColour } from "./output.ts";
 import type { Io } from "./io.ts";
 
@@ -22,7 +23,6 @@ export interface EvalSiteFlags {
   readonly json?: boolean;
 }
 
-const PATIENCE_MS = 30_000;
 const MOST_ROWS = 100_000;
 
 export async function runEvalSite(io: Io, flags: EvalSiteFlags): Promise<number> {
@@ -33,7 +33,13 @@ export async function runEvalSite(io: Io, flags: EvalSiteFlags): Promise<number>
   const report =
     service === undefined
       ? howRight((await ofFolder(data!)).judgements)
-      : await ofService<SiteReport>(io, service, "", "faultline.site/1", flags);
+      : await askService<SiteReport>(
+          io,
+          service,
+          "/api/v1/site",
+          "faultline.site/1",
+          flags.tokenFile,
+        );
   if (flags.json) io.out.write(`${JSON.stringify(report, null, 2)}\n`);
   else io.out.write(`${renderSiteTerminal(report, pico.createColors(wantsColour(io)))}\n`);
   return 0;
@@ -43,12 +49,12 @@ async function writeLabels(io: Io, file: string, flags: EvalSiteFlags): Promise<
   const found =
     flags.service === undefined
       ? (await ofFolder(flags.data!)).labels
-      : await ofService<SiteLabels>(
+      : await askService<SiteLabels>(
           io,
           flags.service,
-          "/labels",
+          "/api/v1/site/labels",
           "faultline.machine-labels/1",
-          flags,
+          flags.tokenFile,
         );
   await writeFile(file, `${JSON.stringify(found, null, 1)}\n`).catch((error: unknown) => {
     throw new UserError(`cannot write ${file}: ${errorText(error)}`, "check the path");
@@ -78,45 +84,5 @@ async function ofFolder(
     return { judgements, labels: await labelsOf(judgements, incidentOf) };
   } finally {
     await history.close();
-  }
-}
-
-async function ofService<T extends { readonly schema: string }>(
-  io: Io,
-  service: string,
-  path: string,
-  schema: T["schema"],
-  flags: EvalSiteFlags,
-): Promise<T> {
-  const token = tokenOf(io, flags);
-  let answer: Response;
-  try {
-    answer = await fetch(new URL(`/api/v1/site${path}`, service), {
-      headers: token === null ? {} : { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(PATIENCE_MS),
-    });
-  } catch (error) {
-    throw new UserError(
-      `${service} does not answer: ${errorText(error)}`,
-      "give the URL of a running faultline serve",
-    );
-  }
-  const hint =
-    answer.status === 401 || answer.status === 403
-      ? "give a token of scope read with --token-file or FAULTLINE_TOKEN"
-      : "is it a faultline serve of this version?";
-  if (!answer.ok) throw new UserError(`${service} answers with ${answer.status}`, hint);
-  const report = (await answer.json().catch(() => null)) as T | null;
-  if (report?.schema !== schema)
-    throw new UserError(`${service} answers with something else`, hint);
-  return report;
-}
-
-function tokenOf(io: Io, { tokenFile }: EvalSiteFlags): string | null {
-  if (tokenFile === undefined) return io.env["FAULTLINE_TOKEN"] || null;
-  try {
-    return readFileSync(tokenFile, "utf8").trim();
-  } catch (error) {
-    throw new UserError(`${tokenFile} cannot be read: ${errorText(error)}`, "check the path", 2);
   }
 }

@@ -1,6 +1,6 @@
 /** A running live service made of its configuration: what `serve` and `demo` share. */
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { errorText, UserError } from "../base/errors.ts";
@@ -122,6 +122,7 @@ export async function openService(
   const options: ServiceOptions = {
     history,
     coordinator: nats?.coordinator ?? embeddedCoordinator(documents),
+    serviceId: config.history.kind === "clickhouse" ? await serviceId(config.dataFolder) : "",
     folder: config.dataFolder,
     alerts: config.alerts,
     actions: config.actions,
@@ -272,6 +273,13 @@ async function learntOf(file: string): Promise<SiteMetrics> {
     throw new UserError(`prometheus.priorities: ${errorText(error)}`, "check the path", 2);
   });
   return readSiteMetrics(text, file);
+}
+
+/** Made once, and kept in the data folder. */
+async function serviceId(folder: string): Promise<string> {
+  const file = join(folder, "service-id");
+  await writeFile(file, `${randomUUID()}\n`, { flag: "wx", mode: 0o600 }).catch(() => undefined);
+  return (await readFile(file, "utf8")).trim();
 }
 
 /** Two services on one machine are two. */

@@ -105,6 +105,7 @@ export async function rehearse(
   const make = async (): Promise<Service> => {
     const service = new Service({
       learnsLogs: false,
+      serviceId: "",
       history,
       coordinator: embeddedCoordinator(history),
       folder,

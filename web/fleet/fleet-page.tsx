@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import type { Incident, JobView } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
-import { incidents, jobs, line } from "../live/store.ts";
+import { handlings, incidents, jobs, line } from "../live/store.ts";
 import { PriceControl } from "../shell/price-control.tsx";
 import { useWaste } from "../shell/price.ts";
 import { Empty, Loading } from "../shell/states.tsx";
@@ -21,6 +21,8 @@ export function FleetPage(): VNode {
   const all = useObservable(jobs);
   const known = useObservable(incidents);
   const { state } = useObservable(line);
+  // Somebody may reopen one.
+  useObservable(handlings);
   const open = openOf(known);
   const changes = changesOf(known);
   return (

@@ -1,4 +1,5 @@
 /** The tab's title: how many incidents are open, and where one is. */
+import { handlings } from "../live/store.ts";
 import { plain } from "../../src/report/parts/plain.ts";
 import type { Incident } from "../live/api.ts";
 import { jobOf } from "../fleet/kinds.ts";
@@ -9,8 +10,10 @@ export function titleOf(at: Route, incidents: ReadonlyMap<string, Incident>): st
   return plain(`${open > 0 ? `(${open}) ` : ""}${placeOf(at, incidents)} · Faultline`);
 }
 
+/** Those that are not over, for the service or for somebody who has reopened them. */
 export function openOf(incidents: ReadonlyMap<string, Incident>): readonly Incident[] {
-  return [...incidents.values()].filter(({ state }) => state !== "resolved");
+  const isReopened = (id: string): boolean => (handlings.value.get(id)?.reopened ?? null) !== null;
+  return [...incidents.values()].filter(({ id, state }) => state !== "resolved" || isReopened(id));
 }
 
 function placeOf(at: Route, incidents: ReadonlyMap<string, Incident>): string {

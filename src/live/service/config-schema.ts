@@ -115,6 +115,15 @@ const hook = z
     error: "needs either command or webhook",
   });
 
+export const WEEKDAYS = [
+  "sunday",
+  "monday",
+  "tuesday",
+  "wednesday",
+  "thursday",
+  "friday",
+  "saturday",
+] as const;
 const alerts = z.strictObject({
   alertmanager: z.array(web).max(16).default([]),
   webhooks: z
@@ -129,6 +138,14 @@ const alerts = z.strictObject({
   runbookUrl: z.nullable(z.string().max(4096)).default(null),
   repeatSeconds: seconds.min(1).max(86_400).default(60),
   holdSeconds: z.number().min(0).max(3600).default(30),
+  digest: z
+    .nullable(
+      z.strictObject({
+        day: z.enum(WEEKDAYS).default("monday"),
+        hour: z.int().min(0).max(23).default(8),
+      }),
+    )
+    .default(null),
 });
 
 const driverSeconds = seconds.max(600).default(60);

@@ -59,6 +59,7 @@ describe("the configuration of the service", () => {
         alertmanager: [],
         webhooks: [],
         slack: [],
+        digest: null,
         externalUrl: null,
         runbookUrl: null,
         repeatSeconds: 60,

@@ -11,7 +11,7 @@ import type { KubernetesConfig } from "./actions/drivers/kubernetes.ts";
 import type { ActionsConfig } from "./actions/types.ts";
 import type { AlertsConfig, WebhookTarget } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";
-import { CLICKHOUSE, isUrl, type ServeFile, serveSchema } from "./config-schema.ts";
+import { CLICKHOUSE, isUrl, type ServeFile, serveSchema, WEEKDAYS } from "./config-schema.ts";
 import { isReference, readText, readTokens, secret, type SecretSource } from "./config-secrets.ts";
 import type { OidcConfig } from "./access/oidc.ts";
 import type { Token } from "./http/authorize.ts";
@@ -390,6 +390,7 @@ function alertsOf(said: ServeFile["alerts"], source: SecretSource): AlertsConfig
     })),
     externalUrl:
       said.externalUrl === null ? null : webUrl(said.externalUrl, "alerts.externalUrl", source),
+    digest: said.digest && { ...said.digest, day: WEEKDAYS.indexOf(said.digest.day) },
   };
 }
 

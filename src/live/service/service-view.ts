@@ -2,7 +2,6 @@
 import { errorText } from "../../base/errors.ts";
 import { fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
-import { digestOf } from "../../model/digest.ts";
 import type { Incident } from "../../model/incident.ts";
 import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
@@ -17,7 +16,6 @@ import { Refusal, type ServiceView } from "./view.ts";
 const ANSWER_MS = 20_000;
 /** Less than /healthz waits: a database that does not answer is away, which is an answer. */
 const PING_MS = 3000;
-const MOST_DIGESTED = 10_000;
 const NOTHING: IterationRows = {
   iteration: new Float64Array(0),
   endMs: new Float64Array(0),
@@ -78,7 +76,9 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const latest = stored.map((one) => known(one.id) ?? one);
       const ids = new Set(latest.map(({ id }) => id));
       const { job, jobs, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
-      const missing = openOnes().filter(
+      const again = service.workflow.reopened();
+      const reopened = open ? await Promise.all([...again].map(incident)) : [];
+      const missing = [...openOnes(), ...reopened.filter((one) => one !== null)].filter(
         (one) =>
           !ids.has(one.id) &&
           (job === undefined || one.job === job) &&
@@ -87,7 +87,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
           (machine === undefined || one.machines.includes(machine)),
       );
       return [...missing, ...latest]
-        .filter((one) => !open || one.state !== "resolved")
+        .filter((one) => !open || one.state !== "resolved" || again.has(one.id))
         .sort((a, b) => b.openedMs - a.openedMs)
         .slice(0, most);
     },
@@ -138,13 +138,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     },
     handlings: () => service.workflow.handlings,
     handle: (id, asked, who, jobs) => service.workflow.handle(id, asked, who, jobs),
-    async digest(sinceMs, jobs) {
-      const whose = jobs === undefined ? {} : { jobs };
-      const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
-      const latest = incidents.map((one) => known(one.id) ?? one);
-      const isCut = incidents.length >= MOST_DIGESTED;
-      return digestOf(latest, service.workflow.handlings, sinceMs, service.options.nowMs(), isCut);
-    },
+    digest: (sinceMs, jobs) => service.digest(sinceMs, jobs),
     mutes: () => service.workflow.mutes(),
     mute: (asked, who) => service.workflow.mute(asked, who),
     unmute: (id, who) => service.workflow.unmute(id, who),

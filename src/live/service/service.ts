@@ -8,6 +8,7 @@ import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import { errorText } from "../../base/errors.ts";
 import { cutText } from "../../base/text.ts";
+import { type Digest, digestOf } from "../../model/digest.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import type { AgentHello, Report } from "../wire/messages.ts";
@@ -52,12 +53,15 @@ import { calibrated } from "./site/calibrate.ts";
 import { countingFor, judgementsOf, type Judged } from "./site/how-right.ts";
 import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
+import { WeeklyDigest } from "./site/weekly-digest.ts";
 import { type AuditWord, Refusal } from "./view.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
   readonly history: History & { readonly pending?: number; readonly failures?: number };
   readonly coordinator: Coordinator;
+  /** Of this service among those that share a history, also after a restart; "" where it is alone. */
+  readonly serviceId: string;
   /** Where evidence of incidents is kept. */
   readonly folder: string;
   readonly alerts: AlertsConfig;
@@ -107,6 +111,8 @@ const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
 const MOST_NAMES = 10_000;
+const MOST_DIGESTED = 10_000;
+const DIGEST_MS = 60_000;
 
 export class Service {
   readonly options: ServiceOptions;
@@ -239,6 +245,8 @@ export class Service {
       },
       incident: (id) => this.incident(id),
       changed: (incident, handling) => {
+        // A page that was opened after its end does not know it.
+        if (incident && handling?.reopened) this.publisher.publish({ type: "incident", incident });
         if (incident && handling)
           this.publisher.publish({ type: "handling", job: incident.job, handling });
         else this.publisher.publish({ type: "mutes", mutes: this.workflow.mutes() });
@@ -250,7 +258,9 @@ export class Service {
   #openSite(): SiteStore {
     const { history, folder } = this.options;
     return new SiteStore({
+      service: this.options.serviceId,
       history: {
+        documentKeys: (prefix) => within(history.documentKeys(prefix), AUDIT_MS),
         document: (key) => within(history.document(key), AUDIT_MS),
         putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       },
@@ -259,6 +269,21 @@ export class Service {
       names: () => this.#names(),
       audit: (who, what, detail) => this.note(who, what, "", detail),
       trouble: this.publisher.trouble,
+    });
+  }
+
+  #openWeekly(): WeeklyDigest {
+    const { history, nowMs, newId, fetch, log } = this.options;
+    return new WeeklyDigest({
+      alerts: () => this.#live.alerts,
+      digest: (sinceMs) => this.digest(sinceMs),
+      read: (key) => within(history.document(key), AUDIT_MS),
+      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      pause: after,
+      nowMs,
+      newId,
+      fetch,
+      log,
     });
   }
 
@@ -275,6 +300,15 @@ export class Service {
     ]);
     const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
     return [...new Set([...watched, ...earlier])];
+  }
+
+  async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
+    const { history, nowMs } = this.options;
+    const whose = jobs === undefined ? {} : { jobs };
+    const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
+    const latest = incidents.map((one) => this.known(one.id) ?? one);
+    const isCut = incidents.length >= MOST_DIGESTED;
+    return digestOf(latest, this.workflow.handlings, sinceMs, nowMs(), isCut);
   }
 
   /** What people said of verdicts; the last word on each incident. */
@@ -443,6 +477,8 @@ export class Service {
     every(ROOM_MS, () => void this.data.look());
     every(ROOM_MS, () => void this.actionsSwitch.refresh());
     every(ROOM_MS, () => void this.#refreshWorkflow());
+    const weekly = this.#openWeekly();
+    every(DIGEST_MS, () => void weekly.look());
     this.machines?.start();
     this.temperatures.start();
   }

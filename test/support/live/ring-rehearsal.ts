@@ -89,6 +89,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
   const told: Incident[] = [];
   const service = new Service({
     learnsLogs: false,
+    serviceId: "",
     history,
     coordinator: embeddedCoordinator(history),
     folder: join(folder, "service"),

@@ -66,6 +66,10 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
       changed: {
         handling: (id) => workflow.commented(id),
         handlings: () => workflow.handlings,
+        incidents: async ({ open = false }) =>
+          ALL.filter(
+            ({ id, state }) => !open || state !== "resolved" || workflow.reopened().has(id),
+          ),
         handle: (id, asked, who) => workflow.handle(id, asked, who),
         mutes: () => workflow.mutes(),
         mute: (asked, who) => workflow.mute(asked, who),
@@ -174,7 +178,10 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
     await page.getByLabel("Not over? Why").fill("still slow");
     await press(page, "Reopen");
     await page.locator(".handling .tag", { hasText: "reopened" }).waitFor();
+    const fleet = await open("/");
+    await fleet.locator(".open-card .tag", { hasText: "reopened" }).waitFor();
     await press(page, "Close");
+    await fleet.locator(".open-card .tag", { hasText: "reopened" }).waitFor({ state: "detached" });
     await page.getByText("The same as another incident?").click();
     await page.getByLabel("Its id").fill(OVER.id);
     await press(page, "Merge");

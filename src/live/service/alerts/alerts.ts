@@ -172,7 +172,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
   ];
 }
 
-function headersOf({ header }: WebhookTarget): Record<string, string> {
+export function headersOf({ header }: WebhookTarget): Record<string, string> {
   if (header === undefined) return {};
   if (typeof header !== "string") return { ...header };
   const colon = header.indexOf(":");

@@ -14,6 +14,15 @@ export interface AlertsConfig {
   readonly repeatSeconds?: number | undefined;
   /** How long an incident has to be over before that is said; default 30. Doubles with every relapse. */
   readonly holdSeconds?: number | undefined;
+  /** When webhooks and Slack get the week in figures; null or absent: never. */
+  readonly digest?: DigestTime | null | undefined;
+}
+
+/** In UTC. */
+export interface DigestTime {
+  /** 0 is Sunday. */
+  readonly day: number;
+  readonly hour: number;
 }
 
 export interface WebhookTarget {

@@ -29,11 +29,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function open(): SiteStore {
+function open(service = ""): SiteStore {
   return new SiteStore({
+    service,
     history: {
       document: async (key) => documents.get(key) ?? null,
       putDocument: async (key, document) => void documents.set(key, document),
+      documentKeys: async (prefix) =>
+        [...documents.keys()].filter((key) => key.startsWith(prefix)).sort(),
     },
     folder,
     judgements: () => judgements,
@@ -47,6 +50,26 @@ function open(): SiteStore {
 }
 
 describe("what the site knows of logs", () => {
+  it("is what all services have learnt: none overwrites another, whoever was first", async () => {
+    await open().learn("job-0", ["before"]);
+    const [a, b] = [open("a"), open("b")];
+    await Promise.all([
+      a.learn("job-1", ["step <NUM>", "loss <NUM>"]),
+      b.learn("job-2", ["step <NUM>"]),
+      a.addRecord({ line: LINE, ...ABOUT }, "ada"),
+    ]);
+    for (const one of [a, b, open("c")]) {
+      const { jobs, normal, records } = await one.store();
+      expect([...jobs].sort()).toEqual(["job-0", "job-1", "job-2"]);
+      expect(normal).toEqual({ before: 1, "step <NUM>": 2, "loss <NUM>": 1 });
+      expect(records).toHaveLength(1);
+    }
+    expect(await b.hasLearnt("job-1")).toBe(true);
+    await expect(b.addRecord({ line: LINE, ...ABOUT }, "ada")).rejects.toMatchObject({
+      status: 409,
+    });
+  });
+
   it("gives diagnose no file before anything is known", async () => {
     expect(await open().file("llama")).toBeNull();
   });

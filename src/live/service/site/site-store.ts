@@ -20,7 +20,9 @@ import { Refusal } from "../view.ts";
 import { countingFor, type Judged } from "./how-right.ts";
 
 export interface SiteStoreOptions {
-  readonly history: Pick<History, "document" | "putDocument">;
+  readonly history: Pick<History, "document" | "putDocument" | "documentKeys">;
+  /** Of this service among those that share the history; "" where it is alone. */
+  readonly service: string;
   /** Where `faultline diagnose` finds it. */
   readonly folder: string;
   judgements(this: void): readonly Judged[];
@@ -31,7 +33,9 @@ export interface SiteStoreOptions {
   trouble(this: void, line: string): void;
 }
 
+/** Each service writes a document of its own: none overwrites what another has learnt. */
 const KEY = "site/logs";
+const MOST_SERVICES = 64;
 /** Some megabytes: it is written as a whole. */
 const MOST_NORMAL = 20_000;
 const MOST_JOBS = 1000;
@@ -108,10 +112,11 @@ export class SiteStore {
 
   async addRecord({ line, ...about }: AskedRecord, who: string): Promise<FaultRecord> {
     return await this.#change(async (store) => {
-      const record = orRefused(() => recordOfLine(line, about, store));
-      if (store.records.some(({ id }) => id === record.id))
+      const all = await this.#readAll();
+      const record = orRefused(() => recordOfLine(line, about, all));
+      if (all.records.some(({ id }) => id === record.id))
         throw new Refusal(409, `there is a record ${record.id} already: give another title`);
-      if (store.records.length >= MOST_RECORDS)
+      if (all.records.length >= MOST_RECORDS)
         throw new Refusal(409, `there are ${MOST_RECORDS} records of this site already`);
       await this.#audit(who, "add-record", `${record.id}: ${record.title}`);
       return { ...store, records: [...store.records, record] };
@@ -157,24 +162,36 @@ export class SiteStore {
 
   async #read(): Promise<LogStore> {
     try {
-      const document = await this.#options.history.document(KEY);
-      return document === null
-        ? EMPTY_STORE
-        : parseLogStore(JSON.stringify(document), "the site's store of logs");
+      return await this.#readAll();
     } catch (error) {
       this.#options.trouble(`the site's store of logs cannot be read: ${errorText(error)}`);
       return EMPTY_STORE;
     }
   }
 
-  #change(change: (store: LogStore) => LogStore | Promise<LogStore>): Promise<LogStore> {
+  /** What all services have learnt. */
+  async #readAll(): Promise<LogStore> {
+    const keys = await this.#options.history.documentKeys(KEY);
+    let all = EMPTY_STORE;
+    for (const key of keys.slice(-MOST_SERVICES)) all = merged(all, await this.#readOne(key));
+    return all;
+  }
+
+  async #readOne(key: string): Promise<LogStore> {
+    const document = await this.#options.history.document(key);
+    return document === null
+      ? EMPTY_STORE
+      : parseLogStore(JSON.stringify(document), "the site's store of logs");
+  }
+
+  /** Of what this service has learnt itself. */
+  #change(change: (own: LogStore) => LogStore | Promise<LogStore>): Promise<LogStore> {
     const work = this.#turn.then(async () => {
-      // Read anew, and not as empty where it cannot be read: another service may have written, and nothing is lost.
-      const document = await this.#options.history.document(KEY);
-      const before =
-        document === null ? EMPTY_STORE : parseLogStore(JSON.stringify(document), "the store");
-      const store = await change(before);
-      await this.#options.history.putDocument(KEY, JSON.parse(storeText(store)));
+      const { service, history } = this.#options;
+      const key = service === "" ? KEY : `${KEY}/${service}`;
+      // Read anew, and not as empty where it cannot be read: nothing is lost.
+      const store = await change(await this.#readOne(key));
+      await history.putDocument(key, JSON.parse(storeText(store)));
       return store;
     });
     this.#turn = work.catch(() => undefined);

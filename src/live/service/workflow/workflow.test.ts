@@ -133,6 +133,14 @@ describe("what people do about an incident", () => {
     expect(rows).toHaveLength(1);
   });
 
+  it("that reopens incidents puts them among the open ones until somebody closes them", async () => {
+    const workflow = service();
+    await workflow.handle(OVER.id, { do: "reopen", why: "still slow" }, "ada");
+    expect([...workflow.reopened()]).toEqual([OVER.id]);
+    await workflow.handle(OVER.id, { do: "close" }, "ada");
+    expect(workflow.reopened().size).toBe(0);
+  });
+
   it("can take a resolved incident up again, and close it", async () => {
     const workflow = service();
     const again = await workflow.handle(OVER.id, { do: "reopen", why: "still slow" }, "ada");

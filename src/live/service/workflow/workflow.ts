@@ -43,6 +43,7 @@ const LATEST_ROWS = 200;
 const MOST_HANDLINGS = 10_000;
 const MOST_SEEN = 20 * LATEST_ROWS;
 const MOST_MUTES = 2000;
+const MOST_REOPENED = 100;
 const MOST_MUTE_MS = 90 * 86_400_000;
 const MOST_MERGES = 32;
 
@@ -110,6 +111,12 @@ export class Workflow {
     const handling = await this.handling(id);
     const rows = handling.commentCount === 0 ? [] : await this.#rowsOf(id);
     return { ...handling, comments: commentsOf(rows) };
+  }
+
+  /** Resolved, and somebody says that it is not over; the latest ones. */
+  reopened(): ReadonlySet<string> {
+    const all = [...this.#handlings.values()].filter(({ reopened }) => reopened !== null);
+    return new Set(all.slice(-MOST_REOPENED).map(({ incident }) => incident));
   }
 
   /** Those that are not over, the next to end first. */

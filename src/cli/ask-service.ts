@@ -1,0 +1,49 @@
+/** One question to a running service, with a token where it wants one. */
+import { readFileSync } from "node:fs";
+import { errorText, UserError } from "../base/errors.ts";
+import type { Io } from "./io.ts";
+
+const PATIENCE_MS = 30_000;
+
+/** The document of this schema. */
+export async function askService<T extends { readonly schema: string }>(
+  io: Io,
+  service: string,
+  path: string,
+  schema: T["schema"],
+  tokenFile: string | undefined,
+): Promise<T> {
+  const token = tokenOf(io, tokenFile);
+  let answer: Response;
+  try {
+    answer = await fetch(new URL(path, service), {
+      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      // A token goes to the service that was named, and nowhere else.
+      redirect: "error",
+    });
+  } catch (error) {
+    throw new UserError(
+      `${service} does not answer: ${errorText(error)}`,
+      "give the URL of a running faultline serve",
+    );
+  }
+  const hint =
+    answer.status === 401 || answer.status === 403
+      ? "give a token of scope read with --token-file or FAULTLINE_TOKEN"
+      : "is it a faultline serve of this version?";
+  if (!answer.ok) throw new UserError(`${service} answers with ${answer.status}`, hint);
+  const document = (await answer.json().catch(() => null)) as T | null;
+  if (document?.schema !== schema)
+    throw new UserError(`${service} answers with something else`, hint);
+  return document;
+}
+
+function tokenOf(io: Io, tokenFile: string | undefined): string | null {
+  if (tokenFile === undefined) return io.env["FAULTLINE_TOKEN"] || null;
+  try {
+    return readFileSync(tokenFile, "utf8").trim();
+  } catch (error) {
+    throw new UserError(`${tokenFile} cannot be read: ${errorText(error)}`, "check the path", 2);
+  }
+}

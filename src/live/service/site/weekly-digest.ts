@@ -1,0 +1,107 @@
+/** The week in figures, sent to the webhooks and Slack channels that alerts go to, on a day and hour of the week. */
+import { digestMarkdown } from "../../../report/digest-markdown.ts";
+import type { Digest } from "../../../model/digest.ts";
+import { slackEscaped } from "../alerts/alert-text.ts";
+import { headersOf } from "../alerts/alerts.ts";
+import { originOf, post } from "../alerts/post.ts";
+import { type AlertsConfig, type DigestTime, type Fetch, TIMINGS } from "../alerts/types.ts";
+
+export interface WeeklyDigestOptions {
+  alerts(this: void): AlertsConfig;
+  digest(this: void, sinceMs: number): Promise<Digest>;
+  /** Documents of the history; both reject where it is away. */
+  read(this: void, key: string): Promise<unknown>;
+  write(this: void, key: string, document: unknown): Promise<void>;
+  pause(this: void, ms: number): Promise<void>;
+  nowMs(this: void): number;
+  newId(this: void): string;
+  readonly fetch: Fetch;
+  log(this: void, line: string): void;
+}
+
+const KEY = "site/digest-sent";
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const WEEK_MS = 7 * DAY_MS;
+/** A service that was away for longer leaves it out. */
+const LATE_MS = DAY_MS;
+/** Of services that share a history the last to write sends. */
+const OTHERS_MS = 5000;
+const TRIES = 3;
+const TRY_AGAIN_MS = 30_000;
+
+export class WeeklyDigest {
+  readonly #options: WeeklyDigestOptions;
+  #isBusy = false;
+
+  constructor(options: WeeklyDigestOptions) {
+    this.#options = options;
+  }
+
+  /** Sends it where it is due. Never rejects. */
+  async look(): Promise<void> {
+    const { alerts, nowMs, log } = this.#options;
+    const { digest: when = null } = alerts();
+    if (when === null || this.#isBusy) return;
+    this.#isBusy = true;
+    try {
+      const dueMs = lastDue(when, nowMs());
+      if (await this.#isOurs(dueMs)) await this.#send(dueMs);
+    } catch {
+      log("the weekly digest could not be made: the history is away");
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** Written down before it is sent: rather not at all than twice. */
+  async #isOurs(dueMs: number): Promise<boolean> {
+    const { read, write, newId, pause, nowMs } = this.#options;
+    const { dueMs: sentMs } = ((await read(KEY)) ?? {}) as { dueMs?: unknown };
+    if (typeof sentMs === "number" && sentMs >= dueMs) return false;
+    const id = newId();
+    await write(KEY, { dueMs, id });
+    // The first week of a new service is not over yet.
+    if (typeof sentMs !== "number" || nowMs() - dueMs > LATE_MS) return false;
+    await pause(OTHERS_MS);
+    return ((await read(KEY)) as { id?: unknown } | null)?.id === id;
+  }
+
+  async #send(dueMs: number): Promise<void> {
+    const { alerts, digest } = this.#options;
+    const { webhooks, slack, externalUrl = null } = alerts();
+    const found = await digest(dueMs - WEEK_MS);
+    const text = digestMarkdown(found);
+    const url = externalUrl === null ? null : `${externalUrl.replace(/\/+$/, "")}/#/site`;
+    const body = JSON.stringify({ event: "digest", url, digest: found, markdown: text });
+    const lines = slackEscaped(url === null ? text : `${text}\n${url}`);
+    await Promise.all([
+      ...webhooks.map((target) => this.#post(target.url, body, headersOf(target))),
+      ...slack.map((target) =>
+        this.#post(target.url, JSON.stringify({ text: lines, mrkdwn: false }), {}),
+      ),
+    ]);
+  }
+
+  async #post(url: string, body: string, headers: Record<string, string>): Promise<void> {
+    const { fetch, log, pause } = this.#options;
+    const all = { ...headers, "x-faultline-event": "digest" };
+    for (let tries = 1; ; tries++) {
+      const result = await post(fetch, url, body, all, TIMINGS.requestMs);
+      if (result.ok) return;
+      if (result.how !== "again" || tries === TRIES) {
+        log(`the weekly digest: ${originOf(url)} ${result.why}`);
+        return;
+      }
+      await pause(Math.max(result.pauseMs, TRY_AGAIN_MS));
+    }
+  }
+}
+
+/** The last such hour of a week that has begun. */
+export function lastDue({ day, hour }: DigestTime, nowMs: number): number {
+  const midnightMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  const daysAgo = (new Date(midnightMs).getUTCDay() - day + 7) % 7;
+  const dueMs = midnightMs - daysAgo * DAY_MS + hour * HOUR_MS;
+  return dueMs <= nowMs ? dueMs : dueMs - WEEK_MS;
+}
