@@ -42,6 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "ingest/prometheus",
     "methods/*",
     "verdict/story/plain-metrics.ts",
+    "report/digest-markdown.ts",
     "history",
     "mitigate",
     "maths",

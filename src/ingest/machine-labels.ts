@@ -46,8 +46,8 @@ function labelOf({ machine, start, end, state, cause }: Row, where: string): Mac
   const [fromS, toS] = [secondsOf(start), secondsOf(end)];
   if (!(fromS < toS)) wrong("it has no start before its end, as ISO 8601 or Unix seconds");
   const known = CAUSES.find((one) => one === cause) ?? null;
-  if (known === null && cause !== undefined && cause !== null && cause !== "")
-    wrong(`${String(cause).slice(0, 80)} is no cause that Faultline knows`);
+  if (known === null && typeof cause === "string" && cause !== "")
+    wrong(`${cause.slice(0, 80)} is no cause that Faultline knows`);
   return { machine: machine === "*" ? null : String(machine), fromS, toS, isFaulty, cause: known };
 }
 

@@ -197,7 +197,12 @@ describe("what people do about an incident", () => {
       testIncident({ id: `llama.r1.slow.n${i}` }),
     );
     rows = many.map(({ id }, i) => ({
-      ...{ id: `r${i}`, atMs: i, who: "ada", what: "comment", action: "", detail: "x" },
+      id: `r${i}`,
+      atMs: i,
+      who: "ada",
+      what: "comment",
+      action: "",
+      detail: "x",
       incident: id,
     }));
     const workflow = service(many);
