@@ -12,6 +12,7 @@ const METRICS: Readonly<Record<GrownPart, TraceMetric>> = {
   synchronization: "issueLatency",
   products: "flops",
   own: "throughput",
+  transfers: "bandwidth",
 };
 /** Summaries name the part, no call and no line: a trace would. */
 const WEIGHT = 0.8;
@@ -53,6 +54,8 @@ function partWords({ cause, part, partMs, healthyPartMs }: FoundRegression): str
       return `waiting for the GPU, more often than before, takes up to ${instead} of each`;
     case "products":
       return `matrix products of the same shapes take ${instead}`;
+    case "transfers":
+      return `collectives of the same sizes take ${instead} where they wait for nobody`;
     case "own":
       return `ranks spend ${instead} of each outside communication, ${cause === "cpu-stall" ? "and their CPUs are no longer ahead of their GPUs" : "with CPUs as far ahead of their GPUs as before: kernels take longer, or there are more of them"}`;
   }
