@@ -22,6 +22,7 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
   const share = (stepMs - healthyStepMs) / stepMs;
   const why = `iterations take ${ms(stepMs)} instead of ${ms(healthyStepMs)}; ${partWords(found)}, on ${found.machines} of ${found.of} machines`;
   const ranks = [...job.ranks.keys()];
+  const type = part === "transfers" ? "switch" : "code";
   const finding: Finding = {
     id: "f1",
     method: "traces/regression",
@@ -37,7 +38,7 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
       share,
       threshold: "longer than all healthy windows, for three windows in a row",
     },
-    accuses: [{ kind: "regression", type: "code", ranks, link: null, cause, weight: WEIGHT, why }],
+    accuses: [{ kind: "regression", type, ranks, link: null, cause, weight: WEIGHT, why }],
     clears: [],
   };
   return fuse(job, [finding], []);
