@@ -8,7 +8,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DemoState } from "../../../src/live/service/view.ts";
 import { problemsOf } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { freePort } from "../../support/free-port.ts";
 
 const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
@@ -35,6 +35,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     url = first;
     browser = await startChromium();
     page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.setDefaultTimeout(PATIENCE_MS);
     page.on("pageerror", (error) => accidents.push(error.message));
     page.on("console", (message) => {
       // What the page still offered, the service refused (409), or no longer has (404).
