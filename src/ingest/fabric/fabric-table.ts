@@ -2,6 +2,7 @@
 import { LineSplitter } from "../../base/lines.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import type { Reading } from "../../model/reading.ts";
+import { delimiterOf, textsOf } from "../metric-table/fields.ts";
 import type { Head, Reader, Sink } from "../reader.ts";
 import { PortList } from "./port-list.ts";
 
@@ -51,7 +52,7 @@ class TableSink implements Sink {
       return;
     }
     const { separator, at } = this.#columns;
-    const fields = fieldsOf(line, separator);
+    const fields = textsOf(line, separator);
     const field = (key: keyof FabricPort): string | null => fields[at[key] ?? -1] ?? null;
     const machine = field("machine");
     const last = Math.max(...Object.values(at));
@@ -68,15 +69,14 @@ class TableSink implements Sink {
 }
 
 interface Columns {
-  readonly separator: string;
+  readonly separator: number;
   readonly at: Readonly<Partial<Record<keyof FabricPort, number>>>;
 }
 
 /** null where the line is no such header. */
 function columnsOf(line: string): Columns | null {
-  const separator = [",", ";", "\t"].find((one) => line.includes(one));
-  if (separator === undefined) return null;
-  const names = fieldsOf(line, separator);
+  const separator = delimiterOf(line);
+  const names = textsOf(line, separator);
   const at: Partial<Record<keyof FabricPort, number>> = {};
   for (const [key, pattern] of Object.entries(COLUMNS) as [keyof FabricPort, RegExp][]) {
     const index = names.findIndex((name) => pattern.test(name.replaceAll(" ", "_")));
@@ -94,22 +94,4 @@ function columnsOf(line: string): Columns | null {
 function firstLine(text: string): string {
   const lines = text.replace(/^(?:\uFEFF|\xEF\xBB\xBF)/, "").split(/\r?\n/, 50);
   return lines.find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
-}
-
-/** Quotes may hold separators; "" is a quote within them. */
-function fieldsOf(line: string, separator: string): string[] {
-  const fields: string[] = [];
-  let field = "";
-  let isQuoted = false;
-  for (let i = 0; i < line.length; i++) {
-    const char = line[i]!;
-    if (char === '"') {
-      if (isQuoted && line[i + 1] === '"') field += line[i++];
-      else isQuoted = !isQuoted;
-    } else if (char === separator && !isQuoted) {
-      fields.push(field.trim());
-      field = "";
-    } else field += char;
-  }
-  return [...fields, field.trim()];
 }

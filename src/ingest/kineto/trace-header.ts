@@ -1,8 +1,7 @@
 /** What stands at the top of a trace, beside its events. */
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { TraceDevice, TraceGroup } from "../../model/kernels.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { fieldsOf, type Fields } from "../json-fields.ts";
 
 const WANTED = new Set([
   "distributedInfo",
@@ -47,7 +46,7 @@ export class TraceHeader {
       this.unread.push(key);
       return;
     }
-    if (key === "distributedInfo") this.#distributed(fields(value));
+    if (key === "distributedInfo") this.#distributed(fieldsOf(value) ?? {});
     else if (key === "deviceProperties") this.devices = devicesOf(value);
     else if (key === "traceName") this.traceName = text(value);
     else this.host = text(value);
@@ -62,7 +61,7 @@ export class TraceHeader {
     this.ncclVersion = text(info["nccl_version"]);
     const groups = info["pg_config"];
     this.groups = (Array.isArray(groups) ? groups : []).map((given: unknown) => {
-      const group = fields(given);
+      const group = fieldsOf(given) ?? {};
       return {
         name: text(group["pg_name"]),
         desc: text(group["pg_desc"]),
@@ -92,7 +91,7 @@ function isRank(value: unknown): value is number {
 function devicesOf(value: unknown): TraceDevice[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_DEVICES).map((given: unknown, index) => {
-    const device = fields(given);
+    const device = fieldsOf(given) ?? {};
     return {
       id: whole(device["id"], index),
       name: text(device["name"]),
@@ -100,10 +99,6 @@ function devicesOf(value: unknown): TraceDevice[] {
       memoryBytes: whole(device["totalGlobalMem"], 0),
     };
   });
-}
-
-function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
 function text(value: unknown): string {

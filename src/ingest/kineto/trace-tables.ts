@@ -1,5 +1,5 @@
 /** The tables that a trace is read into, with what only linking needs beside the model's columns. */
-import { GrowingTable } from "./growing-table.ts";
+import { GrowingTable } from "../growing-table.ts";
 
 /**
  * What one trace may cost: 5 million GPU events and as many calls are 500 MB, of a trace of about 15 GB. The other

@@ -1,5 +1,5 @@
 /** Who wrote lines, how many, from when to when, and when they were silent longest. */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 import type { LogGap } from "../../model/log-digest.ts";
 import { largest } from "../../base/numbers.ts";
