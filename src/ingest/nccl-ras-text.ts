@@ -82,7 +82,7 @@ class RasTextSink implements Sink {
     const version = text.startsWith("NCCL version") ? VERSION.exec(text) : null;
     if (version) {
       if (this.#report.complete) this.#before = this.#report;
-      this.#report = new RasTextReport(version[1]);
+      this.#report = new RasTextReport();
       this.#reports++;
       this.#block = null;
       return;
@@ -150,17 +150,15 @@ class RasTextSink implements Sink {
     for (const r of missing ? (missing[1] as string).split(",") : []) {
       comm.listed(block.kind, { commRank: Number(r), host: "", pid: -1, gpu: -1 });
     }
-    if (text.startsWith("Initialization error")) comm.errorPrefix = "initialization: ";
-    else if (text.startsWith("Asynchronous error")) comm.errorPrefix = "";
     return true;
   }
 }
 
-/** What is said of a rank, or of several: a launch count, a status, an error. */
-function meaning(said: string): { launched?: number; status?: string; error?: string } {
+/** What is said of a rank, or of several: a launch count, a status; nothing of an error. */
+function meaning(said: string): { launched?: number; status?: string } {
   const launched = LAUNCHED.exec(said);
   if (launched) return { launched: Number(launched[1]) };
   if (said === "not launched any operations") return { launched: 0 };
   if (said.startsWith("status ")) return { status: said.slice(7) };
-  return { error: said };
+  return {};
 }

@@ -18,7 +18,6 @@ export class TraceHeader {
   rank: number | null = null;
   worldSize = 0;
   backend = "";
-  ncclVersion = "";
   host = "";
   traceName = "";
   baseNs = 0n;
@@ -58,7 +57,6 @@ export class TraceHeader {
     const worldSize = whole(info["world_size"], 0);
     this.worldSize = worldSize > 0 && worldSize <= MAX_RANKS ? worldSize : 0;
     this.backend = text(info["backend"]);
-    this.ncclVersion = text(info["nccl_version"]);
     const groups = info["pg_config"];
     this.groups = (Array.isArray(groups) ? groups : []).map((given: unknown) => {
       const group = fieldsOf(given) ?? {};
@@ -90,15 +88,9 @@ function isRank(value: unknown): value is number {
 
 function devicesOf(value: unknown): TraceDevice[] {
   if (!Array.isArray(value)) return [];
-  return value.slice(0, MAX_DEVICES).map((given: unknown, index) => {
-    const device = fieldsOf(given) ?? {};
-    return {
-      id: whole(device["id"], index),
-      name: text(device["name"]),
-      multiprocessors: whole(device["numSms"], 0),
-      memoryBytes: whole(device["totalGlobalMem"], 0),
-    };
-  });
+  return value
+    .slice(0, MAX_DEVICES)
+    .map((given: unknown) => ({ name: text(fieldsOf(given)?.["name"]) }));
 }
 
 function text(value: unknown): string {

@@ -22,7 +22,6 @@ export function traceTables(most = MAX_ROWS) {
         correlation: new Uint32Array(n),
         externalId: new Uint32Array(n),
         collective: new Int32Array(n),
-        sizeBytes: new Float64Array(n),
       }),
       most,
     ),
