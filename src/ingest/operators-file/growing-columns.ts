@@ -4,8 +4,9 @@
  */
 import type { OperatorTable } from "../../model/operators.ts";
 import { GrowingTable, orderOf } from "../growing-table.ts";
+import { allocateColumns } from "../operator-columns.ts";
 
-/** What one file may cost: at 79 bytes an operator this is 1.6 GB. */
+/** What one file may cost: at 99 bytes an operator this is 2 GB. */
 export const MAX_OPERATORS = 20_000_000;
 /** Distinct names: one a collective and two a peer, so that only a hostile file has more. */
 const MAX_NAMES = 1 << 18;
@@ -46,7 +47,7 @@ export function emptyRow(): OperatorRow {
 }
 
 export class GrowingColumns {
-  readonly #table = new GrowingTable(allocate, MAX_OPERATORS);
+  readonly #table = new GrowingTable(allocateColumns, MAX_OPERATORS);
   readonly #names = new Map<string, number>();
 
   get count(): number {
@@ -88,32 +89,10 @@ export class GrowingColumns {
     const { count: n, columns } = this.#table;
     const created = columns.createdNs.subarray(0, n);
     const order = sort && !created.some(Number.isNaN) ? orderOf(created, n) : null;
-    return {
-      ...this.#table.take(order),
-      count: n,
-      recordId: order ? Float64Array.from(order) : Float64Array.from({ length: n }, (_, i) => i),
-      outputNumel: new Float64Array(n).fill(NaN),
-      dtype: new Int32Array(n).fill(-1),
-      names: [...this.#names.keys()],
-      dtypes: [],
-    };
+    const taken = this.#table.take(order);
+    for (let i = 0; i < n; i++) taken.recordId[i] = order ? order[i]! : i;
+    taken.outputNumel.fill(NaN);
+    taken.dtype.fill(-1);
+    return { ...taken, count: n, names: [...this.#names.keys()], dtypes: [] };
   }
-}
-
-function allocate(n: number) {
-  return {
-    group: new Int32Array(n),
-    name: new Int32Array(n),
-    seq: new Int32Array(n),
-    p2pSeq: new Int32Array(n),
-    state: new Uint8Array(n),
-    isP2p: new Uint8Array(n),
-    peer: new Int32Array(n),
-    isSend: new Uint8Array(n),
-    createdNs: new Float64Array(n),
-    startedNs: new Float64Array(n),
-    completedNs: new Float64Array(n),
-    durationMs: new Float32Array(n),
-    inputNumel: new Float64Array(n),
-  };
 }
