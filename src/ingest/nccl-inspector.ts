@@ -10,13 +10,13 @@
  * collective of each interval. So sequence numbers have gaps.
  */
 import { count } from "../base/text.ts";
-import { LineSplitter } from "../base/lines.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { ProcessLog } from "./nccl-inspector/process-log.ts";
 import { fieldsOf, type Fields } from "./json-fields.ts";
 import { amount, parseFields, text } from "./nccl-inspector/record.ts";
 import { MAX_OPERATORS } from "./operators-file/growing-columns.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import { LineSink } from "./line-sink.ts";
+import type { Head, Reader } from "./reader.ts";
 
 const FORMAT = "nccl-inspector";
 /** A verbose line with 64 channels is 16 kB; proxy traces with nested steps are longer. */
@@ -40,9 +40,7 @@ interface Owner {
   readonly group: number;
 }
 
-class InspectorSink implements Sink {
-  readonly #file: string;
-  readonly #lines = new LineSplitter((line, number) => this.#line(line, number), MAX_LINE_BYTES);
+class InspectorSink extends LineSink {
   readonly #processes = new Map<string, ProcessLog>();
   /** Of the last dump_stats line, and how many of its lines are still to come. */
   #owner: Owner | null = null;
@@ -56,20 +54,15 @@ class InspectorSink implements Sink {
   #version = "";
 
   constructor(file: string) {
-    this.#file = file;
+    super(file, MAX_LINE_BYTES);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     this.#absent += this.#expected;
     const logs = [...this.#processes.values()].filter((log) => log.count > 0);
-    const operators = logs.map((log) => log.build(this.#file, FORMAT));
+    const operators = logs.map((log) => log.build(this.file, FORMAT));
     return {
-      file: this.#file,
+      file: this.file,
       format: FORMAT,
       rank: operators.length === 1 ? operators[0]!.rank : null,
       records: this.#records,
@@ -78,7 +71,7 @@ class InspectorSink implements Sink {
     };
   }
 
-  #line(line: string, number: number): void {
+  line(line: string, number: number): void {
     if (line.trim() === "") return;
     const record = parseFields(line);
     const stats = record && fieldsOf(record["dump_stats"]);
@@ -139,7 +132,7 @@ class InspectorSink implements Sink {
   }
 
   #defects(): Defect[] {
-    const file = this.#file;
+    const file = this.file;
     const defects: Defect[] = [];
     const say = (what: string, line?: number): void => {
       defects.push({ file, what, ...(line === undefined ? {} : { line }) });

@@ -1,9 +1,9 @@
 /** A table of one's own, or an inventory's export: a header with a column for the machine and one for switch, rack or rail. */
-import { LineSplitter } from "../../base/lines.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import type { Reading } from "../../model/reading.ts";
 import { delimiterOf, textsOf } from "../metric-table/fields.ts";
-import type { Head, Reader, Sink } from "../reader.ts";
+import { LineSink } from "../line-sink.ts";
+import type { Head, Reader } from "../reader.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "fabric-table";
@@ -23,28 +23,23 @@ export const fabricTable: Reader = {
   open: (file) => new TableSink(file),
 };
 
-class TableSink implements Sink {
+class TableSink extends LineSink {
   readonly #list: PortList;
-  readonly #lines = new LineSplitter((line) => this.#line(line), MAX_LINE_BYTES);
   #columns: Columns | null = null;
   #short = 0;
 
   constructor(file: string) {
+    super(file, MAX_LINE_BYTES);
     this.#list = new PortList(file, FORMAT);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     return this.#list.reading(
       this.#short > 0 ? [`${this.#short} rows have fewer fields than the header`] : [],
     );
   }
 
-  #line(given: string): void {
+  line(given: string): void {
     const line = given.replace(/^\uFEFF/, "");
     if (line.trim() === "" || line.startsWith("#")) return;
     if (!this.#columns) {
