@@ -10,7 +10,7 @@ import type { FaultRecord } from "../../../src/model/fault-record.ts";
 import type { AskedRecord } from "../../../src/model/site.ts";
 import { INCIDENT, PICTURE } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
 
 const OPEN: Incident = {
@@ -92,6 +92,7 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
 
   async function open(path: string): Promise<Page> {
     const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     pages.push(page);
     page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));
