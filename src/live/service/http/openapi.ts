@@ -53,6 +53,10 @@ export function describeApi(
         "AlertWebhook",
         "To alerts.webhooks: an incident is confirmed, resolved or came back. X-Faultline-Event is the event; X-Faultline-Delivery stays the same when a message is repeated.",
       ),
+      digest: sent(
+        "DigestWebhook",
+        "To alerts.webhooks, once a week where alerts.digest says when: the last seven days in figures. X-Faultline-Event is digest.",
+      ),
       action: sent(
         "ActionWebhook",
         "To actions.drivers.webhook: do an action, or undo it. X-Faultline-Delivery stays the same for each attempt.",

@@ -115,6 +115,13 @@ export const incident: z.ZodType<Incident> = z.object({
 });
 
 /** What receivers of alerts get (alerts/alert-text.ts). */
+const digestWebhook = z.object({
+  event: z.literal("digest"),
+  url: z.string().nullable().describe("the page Site; null without alerts.externalUrl"),
+  digest,
+  markdown: z.string().describe("the same, to be read"),
+});
+
 const alertWebhook = z.object({
   event: z.enum(["confirmed", "resolved", "relapsed"]),
   severity: z.enum(["critical", "warning"]).describe("critical for hangs and crashes"),
@@ -353,6 +360,7 @@ export const SCHEMAS = {
   SignedOut: z.object({ signedOut: z.boolean() }),
   Agents: z.object({ agents: z.array(agentView) }),
   AlertWebhook: alertWebhook,
+  DigestWebhook: digestWebhook,
   ActionWebhook: actionWebhook,
   Handling: handling,
   CommentedHandling: commentedHandling,

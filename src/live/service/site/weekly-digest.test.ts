@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { DIGEST } from "../../../../test/support/serve-view.ts";
 import type { AlertsConfig } from "../alerts/types.ts";
+import { SCHEMAS } from "../http/schemas.ts";
 import { lastDue, WeeklyDigest } from "./weekly-digest.ts";
 
 const at = (text: string): number => Date.parse(`${text}Z`);
@@ -65,6 +66,7 @@ it("goes to webhooks and Slack when its hour comes, and not again, also after a 
     headers: { Authorization: "Bearer s", "x-faultline-event": "digest" },
     body: { event: "digest", url: "https://faultline.example/#/site", digest: DIGEST },
   });
+  expect(SCHEMAS.DigestWebhook.parse(one.sent[0]!.body)).toEqual(one.sent[0]!.body);
   expect(String(one.sent[1]!.body["text"])).toContain("3 incidents");
   expect(await one.lookAt("2026-11-16T08:01:30")).toBe(0);
   expect(await bench(one.documents).lookAt("2026-11-17T08:00:00")).toBe(0);
