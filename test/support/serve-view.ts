@@ -1,7 +1,7 @@
 /** A service as its HTTP side sees it, made by hand: what it holds is written here, and nothing is worked out. */
 import type { Digest } from "../../src/model/digest.ts";
 import type { FaultRecord } from "../../src/model/fault-record.ts";
-import type { CommentedHandling, Mute } from "../../src/model/handling.ts";
+import type { CommentedHandling, Handling, Mute } from "../../src/model/handling.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import type { IncidentPicture } from "../../src/model/picture.ts";
 import type { SiteReport } from "../../src/model/site.ts";
@@ -174,14 +174,13 @@ export const PICTURE: IncidentPicture = {
   lacks: ["no traces"],
 };
 
-export const HANDLING: CommentedHandling = {
+export const HANDLING: Handling = {
   incident: INCIDENT.id,
   acknowledged: { who: "ada", atMs: NOW_MS, relapses: 9 },
   assignee: "grace",
   mergedInto: null,
   reopened: null,
   commentCount: 1,
-  comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
   judgement: {
     who: "ada",
     atMs: NOW_MS,
@@ -200,6 +199,11 @@ export const HANDLING: CommentedHandling = {
       records: [],
     },
   },
+};
+
+export const COMMENTED: CommentedHandling = {
+  ...HANDLING,
+  comments: [{ who: "ada", atMs: NOW_MS, text: "swapped **twice** this month" }],
 };
 
 export const DIGEST: Digest = {
@@ -378,7 +382,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       return INCIDENT;
     },
     askShares: async (job, question) => answerJob(microBatches, job, question, null),
-    handling: async (id) => (known(id) ? HANDLING : null),
+    handling: async (id) => (known(id) ? COMMENTED : null),
     handlings: () => new Map([[INCIDENT.id, HANDLING]]),
     handle: async (id, what, who) => {
       asked.push({ what: "handle", of: [id, what, who] });

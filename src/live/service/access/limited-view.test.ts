@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { HANDLING, INCIDENT, MUTE, testView } from "../../../../test/support/serve-view.ts";
+import {
+  COMMENTED,
+  HANDLING,
+  INCIDENT,
+  MUTE,
+  testView,
+} from "../../../../test/support/serve-view.ts";
 import type { AuditRow } from "../../../history/history.ts";
 import type { Mute } from "../../../model/handling.ts";
 import type { ServiceView } from "../view.ts";
@@ -15,7 +21,7 @@ const ask = { ...MUTE, job: "llama" };
 
 describe("who sees some jobs only", () => {
   it("does not learn which incident of another job theirs was merged into", async () => {
-    const foreign = { ...HANDLING, mergedInto: "x-1.a1.hang.i3" };
+    const foreign = { ...COMMENTED, mergedInto: "x-1.a1.hang.i3" };
     const row = { what: "merge", incident: INCIDENT.id, detail: foreign.mergedInto } as AuditRow;
     const { seen } = own({
       handling: async () => foreign,
