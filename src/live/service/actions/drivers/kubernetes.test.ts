@@ -178,7 +178,7 @@ describe("cordoning a node", () => {
 
   it.each([
     ["get nodes", /may not get nodes \(403\): nodes "node003" is forbidden/],
-    ["patch nodes", /may not patch nodes \(403\).*60-actions-rbac\.yaml grants it/],
+    ["patch nodes", /may not patch nodes \(403\).*Helm chart grants it/],
   ])("says so without the right to %s, and can be approved again with it", async (right, words) => {
     stub.rights.delete(right);
     const service = open();
