@@ -19,6 +19,7 @@ import {
   type Variables,
   whyNoCompiler,
 } from "./probe-python/run.ts";
+import { longTest } from "../support/cases.ts";
 
 const hasVenv =
   pythonOfTorch !== null && spawnSync(pythonOfTorch, ["-c", "import ensurepip, venv"]).status === 0;
@@ -85,7 +86,7 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(existsSync(join(packages, "faultline_probe/libfaultline.so"))).toBe(true);
   });
 
-  it("costs a job nothing that does not ask for it", async () => {
+  longTest("costs a job nothing that does not ask for it", async () => {
     const rings = newFolder();
     const seen = program(
       "import os, sys",
@@ -195,7 +196,7 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(everything(packages)).toEqual(before);
   });
 
-  it("works without a compiler, in Python alone, from the sources by pip", async () => {
+  longTest("works without a compiler, in Python alone, from the sources by pip", async () => {
     const options = { env: { ...process.env, FAULTLINE_PURE: "1" }, encoding: "utf8" } as const;
     execFileSync(python, ["-m", "pip", "install", "--no-index", PACKAGE], options);
     expect(existsSync(join(packages, "faultline_probe/libfaultline.so"))).toBe(false);
