@@ -3,9 +3,15 @@
  * milliseconds. A line that is broken is passed over and counted.
  */
 import { LineSplitter } from "../../base/lines.ts";
-import { fieldsOf } from "../json-fields.ts";
+import { fieldsOf, parseFields } from "../json-fields.ts";
 import type { LabelledSeries } from "./labelled-series.ts";
 import { SampleColumns } from "./sample-columns.ts";
+
+interface ExportLine {
+  readonly metric?: unknown;
+  readonly values?: unknown;
+  readonly timestamps?: unknown;
+}
 
 export interface ExportSummary {
   /** Lines that are no export, or have more values than times or the other way round. */
@@ -45,7 +51,7 @@ export class ExportLineScanner {
 
   #line(line: string): void {
     if (line.trim() === "") return;
-    const { metric, values, timestamps } = parsed(line) ?? {};
+    const { metric, values, timestamps }: ExportLine = parseFields(line) ?? {};
     this.#isLastBad = true;
     if (fieldsOf(metric) && Array.isArray(values) && Array.isArray(timestamps)) {
       const id = this.#series.ofJson(JSON.stringify(metric)) ?? -1;
@@ -56,19 +62,5 @@ export class ExportLineScanner {
       this.#isLastBad = values.length !== timestamps.length;
     }
     if (this.#isLastBad) this.#badLines++;
-  }
-}
-
-interface ExportLine {
-  readonly metric?: unknown;
-  readonly values?: unknown;
-  readonly timestamps?: unknown;
-}
-
-function parsed(line: string): ExportLine | null {
-  try {
-    return fieldsOf(JSON.parse(line));
-  } catch {
-    return null;
   }
 }
