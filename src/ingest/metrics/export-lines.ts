@@ -29,7 +29,7 @@ export class ExportLineScanner {
   readonly #lines = new LineSplitter((line) => this.#line(line), MOST_LINE_BYTES);
   readonly #columns = new SampleColumns();
   #badLines = 0;
-  #isLastBad = false;
+  #isLastCut = false;
   #lastByte = NEWLINE;
 
   constructor(series: LabelledSeries) {
@@ -45,22 +45,24 @@ export class ExportLineScanner {
     this.#lines.end();
     return {
       badLines: this.#badLines,
-      isWhole: this.#lastByte === NEWLINE || !this.#isLastBad,
+      isWhole: this.#lastByte === NEWLINE || !this.#isLastCut,
     };
   }
 
   #line(line: string): void {
     if (line.trim() === "") return;
-    const { metric, values, timestamps }: ExportLine = parseFields(line) ?? {};
-    this.#isLastBad = true;
+    const fields = parseFields(line);
+    const { metric, values, timestamps }: ExportLine = fields ?? {};
+    this.#isLastCut = fields === null;
+    let isBad = true;
     if (fieldsOf(metric) && Array.isArray(values) && Array.isArray(timestamps)) {
       const id = this.#series.ofJson(JSON.stringify(metric)) ?? -1;
       // Null and, of newer versions, "Infinity" and "NaN".
       for (const value of values) this.#columns.addValue(value === null ? NaN : Number(value));
       for (const ms of timestamps) this.#columns.addTime(Number(ms) / 1000);
       this.#columns.flush(this.#series.builder, id);
-      this.#isLastBad = values.length !== timestamps.length;
+      isBad = values.length !== timestamps.length;
     }
-    if (this.#isLastBad) this.#badLines++;
+    if (isBad) this.#badLines++;
   }
 }

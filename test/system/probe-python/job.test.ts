@@ -115,20 +115,6 @@ describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with the probe inside$
       expect(callWords(calls)).toEqual(["init_process_group:0", "all_reduce:0", "barrier:0"]);
   });
 
-  longTest("shows a storm of garbage collections on one rank", async () => {
-    const { verdict } = await runThrough("gc", 60, 30);
-    expect(verdict.kind).toBe("fail-slow");
-    // On a machine that is busy with other things it may look as if it began earlier.
-    expect(verdict.when.iteration).not.toBeNull();
-    expect(firstSuspect(verdict)).toEqual({ ranks: [FAULTY], cause: "garbage-collection" });
-  });
-
-  longTest("shows a slow loader on one rank", async () => {
-    const { verdict } = await runThrough("loader", 60, 30);
-    expect(verdict.kind).toBe("fail-slow");
-    expect(firstSuspect(verdict)).toEqual({ ranks: [FAULTY], cause: "dataloader" });
-  });
-
   it("shows where a rank hangs, from stacks that it wrote by itself", async () => {
     const rings = newFolder();
     const ranks = job(rings, 40, "hang", 20);
