@@ -3,6 +3,7 @@
  * while the service lives. The queue is bounded: of iterations the oldest go first; records (incidents, audit, jobs,
  * documents) go only beyond a bound of their own. Reads go straight to the store.
  */
+import { errorText } from "../base/errors.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { History } from "./history.ts";
 import { storedIterations, Unstorable } from "./stored-rows.ts";
@@ -108,7 +109,7 @@ export function bufferHistory(store: History, options: BufferOptions): BufferedH
         failures++;
         if (result.reason instanceof Unstorable) {
           done.push(put);
-          lose(put, reasonWords(result.reason));
+          lose(put, errorText(result.reason));
           continue;
         }
         reason ??= result.reason;
@@ -122,7 +123,7 @@ export function bufferHistory(store: History, options: BufferOptions): BufferedH
     waiting.release(done);
     const isLate = late.size > 0;
     if (isLate && !isDown) {
-      onTrouble(`history: the store does not take what is put: ${reasonWords(reason)}`);
+      onTrouble(`history: the store does not take what is put: ${errorText(reason)}`);
     } else if (!isLate && isDown) {
       onTrouble("history: the store takes what is put again");
     }
@@ -211,10 +212,6 @@ export function bufferHistory(store: History, options: BufferOptions): BufferedH
       await store.close();
     },
   };
-}
-
-function reasonWords(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason);
 }
 
 function makeWaitingPuts(

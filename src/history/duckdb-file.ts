@@ -2,7 +2,7 @@
 import { existsSync, linkSync, realpathSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { StoreInUse } from "./in-use.ts";
 
@@ -149,7 +149,7 @@ async function migrate(path: string, connection: DuckDBConnection): Promise<void
 /** DuckDB tells its errors apart in their text only. */
 function inWords(path: string, error: unknown): unknown {
   if (error instanceof UserError) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = errorText(error);
   const said = harmless(text.split("\n", 1)[0] ?? "");
   if (/could not set lock|conflicting lock/i.test(text)) {
     const holder = /held in .*?\(PID (\d+)\)/.exec(text)?.[1];

@@ -7,7 +7,7 @@
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { fitsAny } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import { groupWrites } from "./group-writes.ts";
@@ -393,7 +393,7 @@ function lock(path: string): () => void {
 }
 
 function cannot(path: string, error: unknown): UserError {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   return new UserError(`history ${path} cannot be opened: ${why}`, "check its owner and rights");
 }
 

@@ -1,6 +1,6 @@
 /** Healthy runs in one JSON file: enough for a team's jobs, readable, and easy to keep beside the code. */
 import { readFile, rename, writeFile } from "node:fs/promises";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import type { RankProfile, RunProfile } from "../model/trace-profile.ts";
 import type { BaselineKey, BaselineStore } from "./baseline-store.ts";
 
@@ -44,7 +44,7 @@ async function read(file: string): Promise<Contents> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { schema: SCHEMA, entries: [] };
     throw new UserError(
-      `${file}: cannot be read: ${reason(error)}`,
+      `${file}: cannot be read: ${errorText(error)}`,
       "give --store a readable file",
       3,
     );
@@ -89,14 +89,10 @@ async function write(file: string, contents: Contents): Promise<void> {
     await rename(`${file}.new`, file);
   } catch (error) {
     throw new UserError(
-      `${file}: cannot be written: ${reason(error)}`,
+      `${file}: cannot be written: ${errorText(error)}`,
       "give --store a path that can be written",
     );
   }
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function isSame(a: BaselineKey, b: BaselineKey): boolean {

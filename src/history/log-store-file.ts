@@ -1,6 +1,6 @@
 /** The store of `faultline logs` in one JSON file: readable, and easy to keep beside the code. */
 import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { checked } from "../library/load.ts";
 import { EMPTY_STORE, type LogStore, type Vote } from "../model/log-store.ts";
 
@@ -16,7 +16,7 @@ export async function readLogStore(file: string, mustExist = false): Promise<Log
     text = await readFile(file, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT" && !mustExist) return EMPTY_STORE;
-    throw new UserError(`${file}: cannot be read: ${reason(error)}`, MAKE_ONE, 3);
+    throw new UserError(`${file}: cannot be read: ${errorText(error)}`, MAKE_ONE, 3);
   }
   return parseLogStore(text, file);
 }
@@ -26,7 +26,7 @@ export function parseLogStore(text: string, file: string): LogStore {
   try {
     given = JSON.parse(text) as typeof given;
   } catch (error) {
-    throw new UserError(`${file} is not JSON: ${reason(error)}`, MAKE_ONE, 3);
+    throw new UserError(`${file} is not JSON: ${errorText(error)}`, MAKE_ONE, 3);
   }
   if (given?.schema !== SCHEMA)
     throw new UserError(`${file} is no store of faultline logs (${SCHEMA})`, MAKE_ONE, 3);
@@ -63,7 +63,7 @@ export async function writeLogStore(file: string, store: LogStore): Promise<void
     await rename(fresh, file);
   } catch (error) {
     const hint = "give --store a path that can be written";
-    throw new UserError(`${file}: cannot be written: ${reason(error)}`, hint);
+    throw new UserError(`${file}: cannot be written: ${errorText(error)}`, hint);
   }
 }
 
@@ -85,7 +85,7 @@ export async function changeLogStore(
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
         const hint = "give --store a path that can be written";
-        throw new UserError(`${file}: cannot be written: ${reason(error)}`, hint);
+        throw new UserError(`${file}: cannot be written: ${errorText(error)}`, hint);
       }
       const age = await stat(lock).then(
         ({ mtimeMs }) => Date.now() - mtimeMs,
@@ -170,8 +170,4 @@ export function voted(
     ...store,
     votes: { ...store.votes, [id]: { ...before, [what]: before[what] + 1, notes } },
   };
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

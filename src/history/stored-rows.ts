@@ -1,4 +1,5 @@
 /** What every store keeps of a row: the columns that queries need, and the row itself as JSON text. */
+import { errorText } from "../base/errors.ts";
 import type { Incident } from "../model/incident.ts";
 import type { AuditRow, IterationRows, JobRow } from "./history.ts";
 
@@ -137,7 +138,7 @@ function jsonText(value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch (error) {
-    throw new Unstorable(`not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Unstorable(`not JSON: ${errorText(error)}`);
   }
   if (text === undefined) throw new Unstorable("not JSON");
   if (text.length > MOST_TEXT) {

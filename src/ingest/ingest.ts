@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { BUILT } from "../base/built.ts";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { readOwn } from "../base/own-files.ts";
 import type { Env } from "../model/job.ts";
 import type { LogDigest } from "../model/log-digest.ts";
@@ -215,7 +215,7 @@ async function readWith(
     if (sink.digest) read.digests.push({ file: file.path, digest: sink.digest });
     return reading;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     const defect = { file: file.path, what: `the reader of ${reader.format} failed: ${why}` };
     return { file: file.path, format: reader.format, rank: null, records: 0, defects: [defect] };
   } finally {

@@ -2,7 +2,7 @@
  * The user's own regular expression for iteration lines, for loops that print what nobody else prints:
  * `(?<iteration>\d+) took (?<ms>[\d.]+)`. Named groups: iteration; ms or s; batch; rank.
  */
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 
 /** How files are to be read, as far as the user has a say. Plain data: it crosses to other threads. */
@@ -29,7 +29,7 @@ export function checkPattern(source: string): RegExp {
     // Matches the empty text whatever the pattern is, and so tells the names of all groups.
     groups = new RegExp(`${source}|`).exec("")?.groups ?? {};
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new UserError(`the pattern cannot be used: ${why}`, HINT, 2);
   }
   if (!("iteration" in groups)) {

@@ -1,6 +1,6 @@
 /** The optional job.json: what the user knows of the job better than its files (see the contract). */
 import { readFile } from "node:fs/promises";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import type { FabricPort } from "../model/fabric.ts";
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
 import { fieldsOf } from "./json-fields.ts";
@@ -48,7 +48,7 @@ export async function readJobFile(path: string): Promise<JobFile> {
   try {
     root = JSON.parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new UserError(`${path}: cannot be read as a job file: ${why}`, HINT, 2);
   }
   return parseJobFile(root, path);

@@ -6,3 +6,12 @@ export function fieldsOf(value: unknown): Fields | null {
     ? (value as Fields)
     : null;
 }
+
+/** null for what is no text of such an object. */
+export function parseFields(text: string): Fields | null {
+  try {
+    return fieldsOf(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

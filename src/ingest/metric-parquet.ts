@@ -2,6 +2,7 @@
  * Samples of machines as a Parquet file, in the shapes of ./metric-table.ts, or operations of pipeline stages. The format's directory stands at the end
  * of the file, so all of it is held until then; columns are decoded a row group at a time.
  */
+import { errorText } from "../base/errors.ts";
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { isBlank } from "./metric-table/cells.ts";
@@ -41,7 +42,7 @@ class ParquetReading {
     try {
       return this.#read(new ParquetFile(bytes));
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       return this.#reading(`cannot be read: ${why.slice(0, 200)}`);
     }
   }
@@ -61,7 +62,7 @@ class ParquetReading {
       try {
         this.#group(parquet, group, plan, samples);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         const what = `row group ${group + 1} of ${parquet.groups.length} cannot be read: ${why.slice(0, 200)}`;
         if (broken.length === 0) broken.push({ file: this.#file, what });
       }

@@ -12,8 +12,8 @@
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { ProcessLog } from "./nccl-inspector/process-log.ts";
-import { fieldsOf, type Fields } from "./json-fields.ts";
-import { amount, parseFields, text } from "./nccl-inspector/record.ts";
+import { fieldsOf, parseFields, type Fields } from "./json-fields.ts";
+import { amount, text } from "./nccl-inspector/record.ts";
 import { MAX_OPERATORS } from "./operators-file/growing-columns.ts";
 import { LineSink } from "./line-sink.ts";
 import type { Head, Reader } from "./reader.ts";

@@ -7,7 +7,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import type { Defect } from "../model/reading.ts";
 import { isRing, PAGE_BYTES, promisedBytes } from "./probe-ring/ring-bytes.ts";
 import { HEAD_BYTES, type Head } from "./reader.ts";
@@ -193,9 +193,7 @@ async function peek(
       const { value, done } = await iterator.next();
       return done ? null : value;
     } catch (error) {
-      onDefect(
-        `cannot be read to the end: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      onDefect(`cannot be read to the end: ${errorText(error)}`);
       return null;
     }
   };
@@ -247,9 +245,7 @@ async function* gunzip(
       yield chunk as Buffer;
     }
   } catch (error) {
-    onDefect(
-      `gzip is damaged or cut off: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    onDefect(`gzip is damaged or cut off: ${errorText(error)}`);
   } finally {
     source.destroy();
     stream.destroy();

@@ -15,7 +15,7 @@ import {
   type StageColumnSet,
 } from "./stage-timeline/stage-columns.ts";
 import { MAX_RANKS } from "../model/ids.ts";
-import { fieldsOf, type Fields } from "./json-fields.ts";
+import { fieldsOf, parseFields, type Fields } from "./json-fields.ts";
 
 const LANES = 5;
 const STAGE_NAME = /^PP rank (\d{1,6}),/;
@@ -42,7 +42,7 @@ export const stageTimeline: Reader = {
     let strange = 0;
     const objects = new JsonObjects(1, (text) => {
       if (seen >= SNIFFED_EVENTS || strange > 0) return;
-      const event = parsed(text);
+      const event = parseFields(text);
       if (event?.["ph"] === "M") return;
       if (event && rowOf(event, emptyRow())) seen++;
       else strange++;
@@ -102,7 +102,7 @@ class StageTimelineSink implements Sink {
   }
 
   #event(text: string, line: number): void {
-    const event = parsed(text);
+    const event = parseFields(text);
     if (event?.["ph"] === "M") return this.#name(event);
     if (!event || !rowOf(event, this.#row)) {
       this.#bad++;
@@ -137,14 +137,6 @@ class StageTimelineSink implements Sink {
       defects.push({ file, what: `the last ${this.#dropped} operations were left out: too many` });
     }
     return defects;
-  }
-}
-
-function parsed(text: string): Fields | null {
-  try {
-    return fieldsOf(JSON.parse(text));
-  } catch {
-    return null;
   }
 }
 

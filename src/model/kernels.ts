@@ -12,16 +12,20 @@ export const COMMUNICATION = 1;
 export const MEMCPY = 2;
 export const MEMSET = 3;
 
-/**
- * What the GPU did: kernels, copies, fills. FLARE's metrics (§5.2.2) come from here: issue latency is `startNs` less
- * the launch's start; a slot between two events of all streams is void; bandwidth and FLOPS are size over `durNs`.
- */
-export interface GpuEvents {
+/** What happened when, for how long. */
+interface TimedRows {
   readonly count: number;
   readonly startNs: Float64Array;
   readonly durNs: Float64Array;
   /** Index into `names`. */
   readonly name: Int32Array;
+}
+
+/**
+ * What the GPU did: kernels, copies, fills. FLARE's metrics (§5.2.2) come from here: issue latency is `startNs` less
+ * the launch's start; a slot between two events of all streams is void; bandwidth and FLOPS are size over `durNs`.
+ */
+export interface GpuEvents extends TimedRows {
   /** COMPUTE, COMMUNICATION, MEMCPY or MEMSET. */
   readonly kind: Uint8Array;
   readonly device: Int32Array;
@@ -51,13 +55,8 @@ export const OTHER_CALL = 6;
 
 export const LONG_CALL_NS = 100_000;
 
-export interface RuntimeCalls {
-  readonly count: number;
-  /** The moment of issue. */
-  readonly startNs: Float64Array;
-  /** How long the CPU was in the call. */
-  readonly durNs: Float64Array;
-  readonly name: Int32Array;
+/** Starts are moments of issue, durations what the CPU was in the call. */
+export interface RuntimeCalls extends TimedRows {
   /** LAUNCH to OTHER_CALL. */
   readonly kind: Uint8Array;
   /** The operating system's thread, as in `HostEvents`. */
@@ -76,11 +75,7 @@ export const HOST_SYNCHRONIZE = 3;
 export const PYTHON_FUNCTION = 4;
 
 /** What the CPU did, as far as it matters for a diagnosis. Ordinary operators are not kept. */
-export interface HostEvents {
-  readonly count: number;
-  readonly startNs: Float64Array;
-  readonly durNs: Float64Array;
-  readonly name: Int32Array;
+export interface HostEvents extends TimedRows {
   /** ANNOTATION to PYTHON_FUNCTION. */
   readonly kind: Uint8Array;
   readonly thread: Int32Array;
@@ -104,12 +99,7 @@ export interface InputShape {
 }
 
 /** Operators that multiply matrices (GEMM, convolution, attention); an operator may launch several kernels. */
-export interface MatrixOps {
-  readonly count: number;
-  readonly startNs: Float64Array;
-  readonly durNs: Float64Array;
-  /** "aten::mm". */
-  readonly name: Int32Array;
+export interface MatrixOps extends TimedRows {
   /** Index into `shapes`; -1 where the trace has none. */
   readonly shape: Int32Array;
   readonly thread: Int32Array;

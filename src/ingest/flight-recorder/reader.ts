@@ -3,6 +3,7 @@
  * torch/csrc/distributed/c10d/FlightRecorder*.hpp on a watchdog timeout, through the debug pipe or by
  * torch._C._distributed_c10d._dump_nccl_trace). One file a rank, no ending, the rank in its name.
  */
+import { errorText } from "../../base/errors.ts";
 import type { FlightDump } from "../../model/operators.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
 import { rankFromName, type Head, type Reader } from "../reader.ts";
@@ -65,7 +66,7 @@ function readJsonDump(file: string, bytes: Buffer): Reading {
   try {
     root = JSON.parse(bytes.toString("utf8"));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     return reading(file, null, [{ file, what: `not readable as JSON: ${why.slice(0, 120)}` }]);
   }
   const dump = decodeJsonDump(root, file);

@@ -3,9 +3,15 @@
  * milliseconds. A line that is broken is passed over and counted.
  */
 import { LineSplitter } from "../../base/lines.ts";
-import { fieldsOf } from "../json-fields.ts";
+import { fieldsOf, parseFields } from "../json-fields.ts";
 import type { LabelledSeries } from "./labelled-series.ts";
 import { SampleColumns } from "./sample-columns.ts";
+
+interface ExportLine {
+  readonly metric?: unknown;
+  readonly values?: unknown;
+  readonly timestamps?: unknown;
+}
 
 export interface ExportSummary {
   /** Lines that are no export, or have more values than times or the other way round. */
@@ -45,8 +51,8 @@ export class ExportLineScanner {
 
   #line(line: string): void {
     if (line.trim() === "") return;
-    const fields = parsed(line);
-    const { metric, values, timestamps } = fields ?? {};
+    const fields = parseFields(line);
+    const { metric, values, timestamps }: ExportLine = fields ?? {};
     this.#isLastCut = fields === null;
     let isBad = true;
     if (fieldsOf(metric) && Array.isArray(values) && Array.isArray(timestamps)) {
@@ -58,19 +64,5 @@ export class ExportLineScanner {
       isBad = values.length !== timestamps.length;
     }
     if (isBad) this.#badLines++;
-  }
-}
-
-interface ExportLine {
-  readonly metric?: unknown;
-  readonly values?: unknown;
-  readonly timestamps?: unknown;
-}
-
-function parsed(line: string): ExportLine | null {
-  try {
-    return fieldsOf(JSON.parse(line));
-  } catch {
-    return null;
   }
 }

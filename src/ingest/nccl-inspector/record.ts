@@ -12,14 +12,6 @@ interface CallTimes {
   completedUs: number;
 }
 
-export function parseFields(text: string): Fields | null {
-  try {
-    return fieldsOf(JSON.parse(text));
-  } catch {
-    return null;
-  }
-}
-
 export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

@@ -10,7 +10,8 @@ import {
   RECORD,
   RECORD_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
-import { text, whole } from "./ring-header.ts";
+import { textAt } from "../../ingest/probe-ring/ring-bytes.ts";
+import { whole } from "./ring-header.ts";
 import { readFully, type RingFile } from "./ring-file.ts";
 
 /** Looked at from the newest backwards. */
@@ -84,13 +85,13 @@ function wordsOf(fd: number, record: Buffer): string | null {
 function of(fd: number, group: number): string {
   const entry = entryOf(fd, HEADER.commsOffset, COMMUNICATOR_BYTES, group);
   if (entry === null) return "";
-  const name = text(entry, COMMUNICATOR.name, COMMUNICATOR.nameBytes);
+  const name = textAt(entry, COMMUNICATOR.name, COMMUNICATOR.nameBytes);
   return ` of ${name === "" ? "a group" : name} (size ${entry.readInt32LE(COMMUNICATOR.size)})`;
 }
 
 function nameOf(fd: number, index: number): string {
   const entry = entryOf(fd, HEADER.namesOffset, NAME_BYTES, index);
-  return entry === null ? "(no name)" : text(entry, 0, NAME_BYTES);
+  return entry === null ? "(no name)" : textAt(entry, 0, NAME_BYTES);
 }
 
 function entryOf(fd: number, table: number, each: number, index: number): Buffer | null {

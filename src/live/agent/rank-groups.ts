@@ -7,7 +7,7 @@ import {
 } from "../../ingest/probe-ring/layout.ts";
 import { LIMITS, type GroupReport } from "../wire/messages.ts";
 import type { RingFollower } from "./follow-ring.ts";
-import { text } from "./ring-header.ts";
+import { textAt } from "../../ingest/probe-ring/ring-bytes.ts";
 
 export class RankGroups {
   readonly #groups: GroupReport[] = [];
@@ -74,6 +74,6 @@ function groupOf(entry: Buffer): GroupReport | "incomplete" | null {
   if ((entry.readUInt32LE(COMMUNICATOR.flags) & COMPLETE) === 0) return "incomplete";
   if (size < 1 || size > LIMITS.worldSize || rank < 0 || rank >= size) return null;
   const id = entry.readBigUInt64LE(COMMUNICATOR.id).toString(16).padStart(16, "0");
-  const name = text(entry, COMMUNICATOR.name, COMMUNICATOR.nameBytes);
+  const name = textAt(entry, COMMUNICATOR.name, COMMUNICATOR.nameBytes);
   return { key: id, name: name === "" ? id : name, desc: name, groupRank: rank, size, ranks: null };
 }

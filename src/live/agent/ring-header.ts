@@ -1,6 +1,6 @@
 /** The header of a ring as the agent needs it (probe/RING.md): who writes it, how far it is, what is asked of it. */
 
-import { harmless, thousands } from "../../base/text.ts";
+import { thousands } from "../../base/text.ts";
 import {
   COMMUNICATOR_BYTES,
   CONNECTION_BYTES,
@@ -11,9 +11,9 @@ import {
   PYTHON_WRITER,
   RECORD_BYTES,
   RING_VERSION,
-  TEXT_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
 import {
+  headerText,
   isBeyondCounting,
   MAX_RING_BYTES,
   PAGE_BYTES,
@@ -119,7 +119,7 @@ export function tablesOf(bytes: Buffer): { offset: number; length: number }[] {
 }
 
 export function readHeader(bytes: Buffer): RingHeader {
-  const [job = "", address = ""] = text(bytes, HEADER.job, TEXT_BYTES.job).split(" ");
+  const [job = "", address = ""] = headerText(bytes, "job").split(" ");
   return {
     writer: bytes.readUInt32LE(HEADER.writer) === PYTHON_WRITER ? "python" : "native",
     pid: bytes.readInt32LE(HEADER.pid),
@@ -127,11 +127,11 @@ export function readHeader(bytes: Buffer): RingHeader {
     worldSize: bytes.readInt32LE(HEADER.worldSize),
     localRank: bytes.readInt32LE(HEADER.localRank),
     gpu: bytes.readInt32LE(HEADER.gpu),
-    host: text(bytes, HEADER.host, TEXT_BYTES.host),
+    host: headerText(bytes, "host"),
     job,
     address,
-    library: text(bytes, HEADER.library, TEXT_BYTES.library),
-    source: text(bytes, HEADER.source, TEXT_BYTES.source),
+    library: headerText(bytes, "library"),
+    source: headerText(bytes, "source"),
     recordCount: bytes.readUInt32LE(HEADER.recordCount),
     recordsOffset: Number(bytes.readBigUInt64LE(HEADER.recordsOffset)),
     startedMs: Number(bytes.readBigUInt64LE(HEADER.startedRealtimeNs) / 1_000_000n),
@@ -152,8 +152,7 @@ export function readProgress(bytes: Buffer): RingProgress {
     trapUntilNs: bytes.readBigUInt64LE(HEADER.trapUntilNs),
     trappedNow: whole(bytes, HEADER.trappedNow),
     trappedCalls: whole(bytes, HEADER.trappedCalls),
-    phase:
-      whole(bytes, HEADER.phaseSinceNs) > 0 ? text(bytes, HEADER.phase, TEXT_BYTES.phase) : null,
+    phase: whole(bytes, HEADER.phaseSinceNs) > 0 ? headerText(bytes, "phase") : null,
   };
 }
 
@@ -176,10 +175,4 @@ function offsetAt(bytes: Buffer, at: number): bigint {
  */
 export function whole(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
-}
-
-/** Whatever a ring says, it is no order to a terminal. */
-export function text(bytes: Buffer, at: number, most: number): string {
-  const end = bytes.indexOf(0, at);
-  return harmless(bytes.toString("utf8", at, end < 0 || end > at + most ? at + most : end));
 }

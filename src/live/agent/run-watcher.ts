@@ -88,10 +88,6 @@ export class RunWatcher {
     );
   }
 
-  get runs(): Run[] {
-    return [...this.#runs.values()].map(({ run }) => run);
-  }
-
   /** Runs of which at least one ring is followed. */
   get watchedRuns(): WatchedRun[] {
     const byRun = new Map<string, WatchedRing[]>();

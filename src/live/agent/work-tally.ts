@@ -31,7 +31,8 @@ import {
   type IterationSums,
   type KeptOperators,
 } from "./kept-operators.ts";
-import { text, whole } from "./ring-header.ts";
+import { textAt } from "../../ingest/probe-ring/ring-bytes.ts";
+import { whole } from "./ring-header.ts";
 
 const INTERVAL_MS = 15_000;
 /** Iterations of all ranks in an interval; the first are enough of more. */
@@ -276,7 +277,7 @@ class HostWork {
     const bytes = Buffer.alloc(NAME_BYTES);
     const offset = this.#follower!.header.readUInt32LE(HEADER.namesOffset) + name * NAME_BYTES;
     if (!this.#follower!.readAt(bytes, offset)) return null;
-    const purpose = callPurpose(text(bytes, 0, NAME_BYTES));
+    const purpose = callPurpose(textAt(bytes, 0, NAME_BYTES));
     // What waits for other ranks is no work of this one.
     return purpose === "communication" ? null : purpose;
   }

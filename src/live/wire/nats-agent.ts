@@ -2,6 +2,7 @@
  * The agent's end over NATS: reports go into JetStream one after the other, so that they lie there in order; one counts
  * as taken when JetStream has it. Requests come by request and reply.
  */
+import { errorText } from "../../base/errors.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
@@ -9,14 +10,7 @@ import { createAnswerer } from "./answer.ts";
 import { decodeFrame, encodeHello, encodeParts, encodeReply, FrameError } from "./codec.ts";
 import type { Report } from "./messages.ts";
 import { createNatsJobs } from "./nats-agent-jobs.ts";
-import {
-  loadNats,
-  SAY_AGAIN_MS,
-  subjects,
-  connectNats,
-  messageOf,
-  natsAddress,
-} from "./nats-connect.ts";
+import { loadNats, SAY_AGAIN_MS, subjects, connectNats, natsAddress } from "./nats-connect.ts";
 import { createOutbox, type OutboxEntry } from "./outbox.ts";
 import type { AgentLink, AgentLinkOptions } from "./transport.ts";
 import { createTroubleReporter, safely } from "./trouble.ts";
@@ -62,7 +56,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
   };
   const jobs = createNatsJobs((nc, message) => {
     respond(nc, message).catch((error: unknown) =>
-      trouble.report(`an answer was not sent: ${messageOf(error)}`),
+      trouble.report(`an answer was not sent: ${errorText(error)}`),
     );
   });
 
@@ -80,7 +74,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         i++;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        if (isUp) trouble.report(`JetStream accepts no reports: ${messageOf(error)}`);
+        if (isUp) trouble.report(`JetStream accepts no reports: ${errorText(error)}`);
         await wait(retryMs * (0.5 + Math.random() / 2));
         retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
       }
@@ -153,7 +147,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
         attempt = 0;
         await serve(nc);
       } catch (error) {
-        trouble.report(`NATS cannot be reached: ${messageOf(error)}`);
+        trouble.report(`NATS cannot be reached: ${errorText(error)}`);
       }
       isUp = false;
       js = null;
@@ -162,7 +156,7 @@ export function openNatsLink(options: AgentLinkOptions): AgentLink {
       await wait(longest * (0.5 + Math.random() / 2));
     }
   };
-  const running = run().catch((error: unknown) => trouble.report(messageOf(error)));
+  const running = run().catch((error: unknown) => trouble.report(errorText(error)));
 
   const push = (report: Report, job: string): void => {
     const why = outbox.push(report, job);

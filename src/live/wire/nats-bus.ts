@@ -1,12 +1,11 @@
 /** The service's end over NATS: several services share the jobs, each follows those that it holds the lease of. */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { decodeFrame, encodeRequest, FrameError } from "./codec.ts";
 import { type AgentHello, LIMITS, NAME } from "./messages.ts";
 import {
   connectNats,
   loadNats,
-  messageOf,
   natsAddress,
   QUEUE,
   SAY_AGAIN_MS,
@@ -48,7 +47,7 @@ export async function connectNatsBus(
   const nc = await connectNats(modules, address, { token, ca, name: server }).catch(
     (error: unknown): never => {
       throw new UserError(
-        `NATS cannot be reached: ${messageOf(error)}`,
+        `NATS cannot be reached: ${errorText(error)}`,
         "check the URL, the token, and that a broker is running there",
       );
     },

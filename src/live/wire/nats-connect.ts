@@ -3,7 +3,7 @@ import type * as JetStream from "@nats-io/jetstream";
 import type * as KeyValue from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type * as Transport from "@nats-io/transport-node";
-import { errorText, UserError } from "../../base/errors.ts";
+import { UserError } from "../../base/errors.ts";
 
 export interface NatsAddress {
   readonly servers: readonly string[];
@@ -81,10 +81,6 @@ export async function connectNats(
     pingInterval: 3000,
     maxPingOut: 2,
   });
-}
-
-export function messageOf(error: unknown): string {
-  return errorText(error);
 }
 
 /** Where messages go in NATS. Names of jobs and agents fit a subject's token (NAME), so nothing is escaped. */

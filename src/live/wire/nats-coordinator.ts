@@ -3,12 +3,13 @@
  * renewed; the number that it was made with only ever grows, and goes into every document. A service that takes over
  * writes its number first, so that whoever had the lease before can no longer write, even if it does not know yet.
  */
+import { errorText } from "../../base/errors.ts";
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { NAME } from "./messages.ts";
-import { JOBS, LEASES, messageOf, type NatsModules } from "./nats-connect.ts";
+import { JOBS, LEASES, type NatsModules } from "./nats-connect.ts";
 import { type Documents, fenceDocument, readDocument, store } from "./nats-documents.ts";
 import { ensureBucket } from "./nats-stream.ts";
 import { type Coordinator, type Lease, LeaseLost } from "./transport.ts";
@@ -97,7 +98,7 @@ export async function createNatsCoordinator(
         }
       } catch (error) {
         // Announcements come again, and with them the next try.
-        tell(`job ${job} could not be claimed: ${messageOf(error)}`);
+        tell(`job ${job} could not be claimed: ${errorText(error)}`);
         return null;
       } finally {
         claiming.delete(job);
@@ -203,7 +204,7 @@ function holdLease(
       // Only what was acknowledged in time was certainly done before the entry could vanish.
       if (isHeld()) validUntil = sentAt + TTL_MS - MARGIN_MS;
     } catch (error) {
-      if (!/wrong last sequence/.test(messageOf(error))) return;
+      if (!/wrong last sequence/.test(errorText(error))) return;
       await recognize();
     }
   };

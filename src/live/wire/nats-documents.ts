@@ -1,8 +1,8 @@
 /** Documents of jobs in a bucket: each carries the number of the lease that it was written under. */
+import { errorText } from "../../base/errors.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { KV } from "@nats-io/kv";
-import { messageOf } from "./nats-connect.ts";
 import { LeaseLost } from "./transport.ts";
 
 export interface Documents {
@@ -86,7 +86,7 @@ export async function store(
       if (error instanceof LeaseLost || error instanceof TooLarge) throw error;
       // Somebody wrote, or nobody knows whether we did: look before trying again.
       revision = undefined;
-      if (!/wrong last sequence/.test(messageOf(error))) await pause(RETRY_MS);
+      if (!/wrong last sequence/.test(errorText(error))) await pause(RETRY_MS);
     }
   }
 }

@@ -1,9 +1,10 @@
 /** What lies in the stream, checked and handed over: nobody stands for its sender but the subject it came by. */
+import { errorText } from "../../base/errors.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ConsumerMessages, JetStreamClient, OrderedConsumerOptions } from "@nats-io/jetstream";
 import { decodeFrame, FrameError, type PartFrame, type ReportFrame } from "./codec.ts";
 import { LIMITS, type Report } from "./messages.ts";
-import { messageOf, STREAM, subjects } from "./nats-connect.ts";
+import { STREAM, subjects } from "./nats-connect.ts";
 import type { AgentBusHandlers } from "./transport.ts";
 import { createTroubleReporterByKey } from "./trouble.ts";
 
@@ -46,7 +47,7 @@ export function createReportIntake(
         await handlers.report(from, report);
         return;
       } catch (error) {
-        if (tries >= MOST_TRIES) return refuse(agent, messageOf(error));
+        if (tries >= MOST_TRIES) return refuse(agent, errorText(error));
         await pause(RETRY_MS);
       }
     }
@@ -165,7 +166,7 @@ export function followJob(js: JetStreamClient, options: FollowOptions): Follower
       try {
         await once();
       } catch (error) {
-        if (!isStopped) onTrouble(`reports of job ${job}: ${messageOf(error)}`);
+        if (!isStopped) onTrouble(`reports of job ${job}: ${errorText(error)}`);
       }
       messages = null;
       if (!isStopped) await pause(FOLLOW_RETRY_MS);

@@ -3,8 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { JetStreamClient, JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { UserError } from "../../base/errors.ts";
-import { type NatsModules, STREAM, subjects, messageOf } from "./nats-connect.ts";
+import { errorText, UserError } from "../../base/errors.ts";
+import { type NatsModules, STREAM, subjects } from "./nats-connect.ts";
 
 const NANOS = 1_000_000;
 const MAX_AGE_MS = 30 * 60_000;
@@ -72,7 +72,7 @@ async function spread(jsm: JetStreamManager, name: string, replicas: number): Pr
   try {
     now = (await jsm.streams.info(name)).config.num_replicas;
   } catch (error) {
-    if (messageOf(error) === "stream not found") return false;
+    if (errorText(error) === "stream not found") return false;
     throw error;
   }
   // Failing is no harm: it is as safe as it was.
@@ -88,7 +88,7 @@ async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (performance.now() > end) {
         throw new UserError(
-          `NATS JetStream cannot be used: ${messageOf(error)}`,
+          `NATS JetStream cannot be used: ${errorText(error)}`,
           "is JetStream switched on, and are enough brokers there?",
         );
       }
