@@ -84,6 +84,42 @@ describe("a simulated crash", () => {
   });
 });
 
+describe("a simulated slow network", () => {
+  const cases: [string, string, number, Partial<ClusterSpec>][] = [
+    ["node001", "severity=4", 4, { gpus: 32 }],
+    ["node000", "severity=2", 5, { gpus: 32 }],
+    ["node003", "severity=6", 13, { gpus: 32 }],
+    ["node001", "severity=3", 12, { gpus: 64, tp: 4 }],
+    ["node001", "severity=4", 4, { gpus: 32, tp: 8 }],
+    ["node000", "severity=3", 22, { gpus: 32, ep: 4 }],
+  ];
+  it.each(few(cases, 2))("of %s (%s, seed %s) is that machine's", async (at, how, seed, shape) => {
+    const fault = `network-slow:machine=${at}:from=8:${how}`;
+    const files = filesOf({ ...shape, seed, iterations: 20 }, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ type: "nic", machine: at, cause: "network-slow" }]);
+    expect(verdict.suspects[0]!.ranks).toHaveLength(8);
+    expect(verdict.summary).toMatch(`The network of ${at} (ranks `);
+  });
+
+  it("that only collectives of all ranks show is not put down to one machine", async () => {
+    const fault = "network-slow:machine=node001:from=8:severity=6";
+    const shape = { gpus: 32, tp: 1, pp: 1, seed: 21, iterations: 20 };
+    const files = filesOf(shape, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ machine: null, cause: "network-slow" }]);
+    expect(verdict.confidence).toBeLessThan(0.5);
+  });
+
+  it("of one NIC in a deep pipeline accuses no rank that waits for it", async () => {
+    const fault = "network-slow:rank=9:from=8:severity=4";
+    const shape = { gpus: 32, tp: 4, pp: 4, seed: 6, iterations: 20 };
+    const files = filesOf(shape, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects.flatMap(({ ranks }) => ranks).filter((rank) => rank !== 9)).toEqual([]);
+  });
+});
+
 describe("a simulated job", () => {
   it("that is healthy is called healthy", async () => {
     const files = filesOf({ gpus: 16 }, ["flight-recorder", "logs"]);

@@ -13,11 +13,14 @@ import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { slowDownOf } from "./slow-down.ts";
+import { machineOf } from "./who.ts";
 
 /** What is left of the confidence where another witness contradicts. */
 const DISAGREED = 0.85;
 /** Who, but not what: the half of an answer. */
 const WITHOUT_CAUSE = 0.6;
+/** What, but not who: something in the network of several machines. */
+const NOT_SINGLED_OUT = 0.6;
 const MIXED_RUNS = 0.7;
 /** That a rank issued nothing more cannot be read off a dump whose end is lost. */
 const LOST_ENDS = 0.5;
@@ -53,13 +56,20 @@ export function confidenceOf(
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const agree = findings.some(disagrees) ? DISAGREED : 1;
-  const named = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
+  const named =
+    (culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1) *
+    (isOneOfMany(job, culprits[0]!) ? NOT_SINGLED_OUT : 1);
   const ends = kind === "hang" && hasLostEnds(job, blamed) ? LOST_ENDS : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends;
   return thousandths(
     Math.min(MOST, calibrated(probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
   );
+}
+
+/** Whether a NIC is meant and several are named: a ring does not show which of its members holds it up. */
+function isOneOfMany(job: Job, { type, ranks }: Hypothesis): boolean {
+  return type === "nic" && ranks.length > 1 && machineOf(job, ranks) === null;
 }
 
 /** Whether what suspects did last is lost with the end of their dumps; one that was cut off and has a ring lost nothing. */

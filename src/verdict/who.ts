@@ -28,7 +28,8 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
   if (type === "link") {
     if (ranks.length === 2)
       return `the link between ${rankOn(job, ranks[0]!)} and ${rankOn(job, ranks[1]!)}`;
-    if (link !== null) return `the link between ${link[0]} and ${link[1]}`;
+    if (link !== null)
+      return `the ${ranks.length > 2 ? "network" : "link"} between ${link[0]} and ${link[1]}`;
   }
   if (type === "nic") return nicWords(job, suspect);
   // A rack or a rail stands for its switch where nobody knows the switch's name.
@@ -75,7 +76,10 @@ function nicWords(job: Job, { ranks, name, machine }: Suspect): string {
   const node = known?.includes("/") ? known.slice(0, known.lastIndexOf("/")) : machine;
   if (known !== null)
     return `NIC ${deviceOf(known)}${node === null ? "" : ` of ${node}`}${ofRanks(ranks)}`;
-  return `the NIC of ${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
+  if (ranks.length === 1)
+    return `the NIC of rank ${ranks[0]}${machine === null ? "" : ` on ${machine}`}`;
+  if (machine !== null) return `the network of ${machine}${ofRanks(ranks)}`;
+  return `the network between ${rankWords(ranks)}`;
 }
 
 function rankOn(job: Job, rank: Rank): string {

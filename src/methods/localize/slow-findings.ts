@@ -215,7 +215,8 @@ function networkFinding(
   const isGroup = device.kind === "group" && device.ranks.length > 2;
   const weight =
     certainty *
-    (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
+    (isGroup ? OF_GROUP : 1) *
+    (Math.max(1, explains) / Math.max(1, explains + contradicts)) *
     (device.isAmbiguous ? AMBIGUOUS : 1) *
     (witness.seen < 1 ? UNSEEN : 1) *
     sureness(witness);
@@ -248,6 +249,14 @@ function suspectOf(
     const all = under.length > 0 ? under.map(({ rank }) => rank) : ranks;
     return { kind: "fail-slow", type: "switch", ranks: all, link: null, name };
   }
+  const machines = [...new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null))];
+  const [one = null, other = null] = machines;
+  const areOn = [...job.ranks.values()].filter(({ machine }) => machines.includes(machine));
+  const all = one === null ? ranks : areOn.map(({ rank }) => rank);
+  if (kind === "machine")
+    return { kind: "fail-slow", type: "nic", ranks: all, link: null, name: null };
+  if (kind === "machine-link" && one !== null && other !== null)
+    return { kind: "fail-slow", type: "link", ranks: all, link: [one, other], name: null };
   if (ranks.length === 2) {
     const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
     return { kind: "fail-slow", type: "link", ranks, link, name: null };
@@ -263,6 +272,14 @@ function deviceWords({ kind, ranks, name }: Device, job: Job): string {
     return `the NIC of rank ${ranks[0]}${nic ? ` (${nic})` : ""}`;
   }
   if (ranks.length === 2) return `the link between ranks ${ranks[0]} and ${ranks[1]}`;
+  if (kind === "machine") {
+    const machine = job.ranks.get(ranks[0]!)?.machine;
+    return machine ? `the NICs of ${machine}` : `the NICs of ${rankWords(ranks)}, one machine`;
+  }
+  if (kind === "machine-link") {
+    const ends = new Set(ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []));
+    if (ends.size === 2) return `the links between ${[...ends].join(" and ")}`;
+  }
   return `the group of ${rankWords(ranks)}`;
 }
 

@@ -22,7 +22,7 @@ import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
-import { splitOf, waiting, weighed } from "./weigh.ts";
+import { splitOf, waiting, waitsInGroup, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 import type { DeviceScore } from "./attribution/accumulate.ts";
@@ -77,7 +77,10 @@ export const slowRank: Method = {
       const waitsFor = waiting(source, job, split, Infinity);
       // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
-      suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
+      const waits = waitsInGroup(source, job, split);
+      suspects = own.filter(
+        (one) => one.kind === "always" || !(waitsFor(one.rank, absent) || waits(one)),
+      );
       const areSeveral = isOnMachines(job);
       located = locate(
         progress,

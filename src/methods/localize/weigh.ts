@@ -49,6 +49,30 @@ export function waiting(
     );
 }
 
+/**
+ * Whether a rank stays longer in a group's operators than another member of it does, by part of what its own time is said to
+ * have grown by: then it waits for that member (Holmes §4.3), and what grew is time that the waiting moved elsewhere.
+ */
+export function waitsInGroup(
+  source: OperatorSource,
+  job: Job,
+  split: Split,
+): (suspect: OwnTimeSuspect) => boolean {
+  return ({ rank, beforeMs, afterMs }) => {
+    const leastMs = WAITS * (afterMs - beforeMs);
+    return rankWaits(source, rank, split, Infinity).waits.some(({ of, isGroup, growthMs }) => {
+      const members = isGroup ? job.groups[of]!.ranks : [];
+      if (growthMs < leastMs || members.length === job.worldSize) return false;
+      return members.some((member) => {
+        if (member === rank || !source.has(member)) return false;
+        const { waits } = rankWaits(source, member, split, Infinity);
+        const shared = waits.find((one) => one.isGroup && one.of === of);
+        return shared !== undefined && shared.growthMs <= growthMs - leastMs;
+      });
+    });
+  };
+}
+
 /** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
 function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
   if (!isGroup) return of === rank;
