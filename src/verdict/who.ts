@@ -3,6 +3,7 @@ import { rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { isPodName } from "../model/machine-names.ts";
 import type { Suspect } from "../model/verdict.ts";
 
 /** Causes whose culprit is the GPU, not the process that uses it. */
@@ -45,7 +46,8 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
     const node = name ?? machine;
     if (node !== null && gpu !== null && OF_GPU.has(suspect.cause))
       return `GPU ${gpu} of ${node}${ofRanks(ranks)}`;
-    if (node !== null) return `machine ${node}${ofRanks(ranks)}`;
+    if (node !== null)
+      return `${isPodName(node) ? `the machine of pod ${node}` : `machine ${node}`}${ofRanks(ranks)}`;
   }
   if (ranks.length === 0) return "a process";
   return `${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;

@@ -77,7 +77,7 @@ export const slowRank: Method = {
       const waitsFor = waiting(source, job, split, Infinity);
       // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
-      const waits = waitsInGroup(source, job, split);
+      const waits = waitsInGroup(source, job, split, leads.lost);
       suspects = own.filter(
         (one) => one.kind === "always" || !(waitsFor(one.rank, absent) || waits(one)),
       );

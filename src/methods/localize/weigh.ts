@@ -51,15 +51,23 @@ export function waiting(
 
 /**
  * Whether a rank stays longer in a group's operators than another member of it does, by part of what its own time is said to
- * have grown by: then it waits for that member (Holmes §4.3), and what grew is time that the waiting moved elsewhere.
+ * have grown by: then it waits for that member (Holmes §4.3), and what grew is time that the waiting moved elsewhere. Not so a
+ * rank whose late calls the others lose time to (`lost`, by iteration): they wait for it, whatever it waits for itself.
  */
 export function waitsInGroup(
   source: OperatorSource,
   job: Job,
   split: Split,
+  lost: ReadonlyMap<Rank, Float64Array>,
 ): (suspect: OwnTimeSuspect) => boolean {
-  return ({ rank, beforeMs, afterMs }) => {
+  return ({ rank, beforeMs, afterMs, slow }) => {
     const leastMs = WAITS * (afterMs - beforeMs);
+    const isSlow = new Set(slow);
+    const lostMs = (wanted: boolean): number =>
+      median(
+        [...(lost.get(rank) ?? [])].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted),
+      );
+    if (lostMs(true) - lostMs(false) >= leastMs) return false;
     return rankWaits(source, rank, split, Infinity).waits.some(({ of, isGroup, growthMs }) => {
       const members = isGroup ? job.groups[of]!.ranks : [];
       if (growthMs < leastMs || members.length === job.worldSize) return false;
