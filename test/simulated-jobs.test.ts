@@ -120,6 +120,62 @@ describe("a simulated slow network", () => {
   });
 });
 
+describe("two simulated faults at once", () => {
+  const cases: [string, string, Partial<ClusterSpec>, number[]][] = [
+    [
+      "gpu-slow:rank=3:from=8:severity=1.5",
+      "dataloader:rank=6:from=8:severity=4",
+      { seed: 5 },
+      [3, 6],
+    ],
+    [
+      "gpu-slow:rank=5:from=8:severity=2",
+      "network-slow:rank=20:from=8:severity=4",
+      { gpus: 32, seed: 3 },
+      [5, 20],
+    ],
+    [
+      "gpu-slow:rank=9:from=8:severity=1.6",
+      "cpu-stall:rank=25:from=8:severity=2",
+      { gpus: 32, tp: 4, seed: 6 },
+      [9, 25],
+    ],
+    [
+      "gpu-slow:rank=9:from=8:severity=1.6",
+      "dataloader:rank=25:from=8:severity=3",
+      { gpus: 32, tp: 1, pp: 1, seed: 7 },
+      [9, 25],
+    ],
+    [
+      "gpu-slow:rank=5:from=8:severity=2",
+      "dataloader:rank=12:from=8:severity=4",
+      { gpus: 32, seed: 4 },
+      [5, 12],
+    ],
+  ];
+  it.each(few(cases, 2))("%s and %s are both named", async (one, other, shape, ranks) => {
+    const files = filesOf(
+      { gpus: 16, iterations: 20, ...shape },
+      ["operators", "logs"],
+      one,
+      other,
+    );
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
+    expect(blamed).toEqual(ranks);
+    expect(verdict.victims.filter((rank) => ranks.includes(rank))).toEqual([]);
+  });
+
+  it("that cannot both be named leave neither among those that only wait", async () => {
+    // Of the first only three iterations are known before it, and the second costs eight times as much.
+    const faults = ["gpu-slow:rank=5:from=6:severity=2", "dataloader:rank=12:from=12:severity=5"];
+    const files = filesOf({ gpus: 32, seed: 8, iterations: 20 }, ["operators", "logs"], ...faults);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects[0]!.ranks).toEqual([12]);
+    expect(verdict.victims).not.toContain(5);
+  });
+});
+
 describe("a simulated job", () => {
   it("that is healthy is called healthy", async () => {
     const files = filesOf({ gpus: 16 }, ["flight-recorder", "logs"]);

@@ -1,4 +1,5 @@
 /** What the localizer found, in words, with how sure it is. */
+import { groupBy } from "../../base/group-by.ts";
 import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { SlowDevice, SlowRank, SlowTimes } from "../../model/facts.ts";
@@ -154,9 +155,30 @@ function findingOf(
       issueMs: side.issueMs.map(round),
     },
     accuses: [{ ...facts, weight, why: `${says}; ${how}` }],
-    clears: [...accounts.keys()].filter((other) => !blamed.includes(other)),
+    clears: onlyWaiting(accounts, blamed),
     lacks,
   };
+}
+
+/** Own time above that of peers, as a share of an iteration, with which a rank does not only wait. */
+const WORKS_LONGER = 0.1;
+
+/** Who is not blamed and does no more than ranks that run the same program: a second slow rank may hide behind the first. */
+function onlyWaiting(accounts: ReadonlyMap<Rank, TimeBreakdown>, blamed: readonly Rank[]): Rank[] {
+  const levels = [...accounts].map(([rank, { ownMs, totalMs, program }]) => {
+    const [last, shortest] = [ownMs.subarray(ownMs.length >> 1), Math.min(...totalMs)];
+    return { rank, program, own: median(last), leastMs: WORKS_LONGER * shortest };
+  });
+  const usual = new Map(
+    [...groupBy(levels, ({ program }) => program)].map(
+      ([program, peers]) => [program, median(peers.map(({ own }) => own))] as const,
+    ),
+  );
+  return levels
+    .filter(({ rank, program, own, leastMs }) => {
+      return !blamed.includes(rank) && own - usual.get(program)! < leastMs;
+    })
+    .map(({ rank }) => rank);
 }
 
 /** A rank's time outside communication, usually and in its slow iterations: how much slower it became. */

@@ -11,7 +11,7 @@ import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
 import { timeBreakdowns, WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import { keptWaiting } from "./kept-waiting.ts";
-import { ownTimeSuspects } from "./own-time.ts";
+import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
@@ -54,12 +54,11 @@ export const slowRank: Method = {
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
     const leads = leadsOf(cut, accounts, clocks);
+    const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups));
     const own =
       leads.suspects.length > 0
         ? leads.suspects
-        : ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(({ rank, slow }) =>
-            leads.isWaitedFor(rank, slow),
-          );
+        : grown.filter(({ rank, slow }) => leads.isWaitedFor(rank, slow));
     const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);
@@ -102,6 +101,7 @@ export const slowRank: Method = {
     const { iterations: compared, lost } = leads;
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
+    const beside = besideFirst(grown, median(split?.normalMs ?? totalMs));
     // Somebody who was slow all along is not what made iterations much longer.
     const isAlways = leads.suspects.some(
       ({ kind, beforeMs, afterMs }) =>
@@ -109,7 +109,7 @@ export const slowRank: Method = {
     );
     const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
-      : weighed(located, slow, suspects, floors, totalMs, witness);
+      : weighed(located, slow, suspects, floors, totalMs, witness, beside);
     const away =
       accused.length > 0 || !isWhole
         ? null
@@ -138,6 +138,19 @@ export const slowRank: Method = {
     if (other) yield other;
   },
 };
+
+/** A further slow rank: so many deviations of the others' own times, and this share of an iteration. */
+const BESIDE_SIGMAS = 12;
+const BESIDE_SHARE = 0.1;
+
+/** Behind a slower rank nobody waits for a second one: its own time alone shows it, and must show it plainly. */
+function besideFirst(grown: readonly OwnTimeSuspect[], normalMs: number): OwnTimeSuspect[] {
+  const least = BESIDE_SHARE * normalMs;
+  return grown.filter(
+    ({ kind, sigmas, beforeMs, afterMs }) =>
+      kind === "slower" && sigmas >= BESIDE_SIGMAS && afterMs - beforeMs >= least,
+  );
+}
 
 /** Of what slow iterations take longer, at least so much. */
 const ALWAYS_SHARE = 0.3;
