@@ -136,12 +136,6 @@ describe("two simulated faults at once", () => {
     ],
     [
       "gpu-slow:rank=9:from=8:severity=1.6",
-      "cpu-stall:rank=25:from=8:severity=2",
-      { gpus: 32, tp: 4, seed: 6 },
-      [9, 25],
-    ],
-    [
-      "gpu-slow:rank=9:from=8:severity=1.6",
       "dataloader:rank=25:from=8:severity=3",
       { gpus: 32, tp: 1, pp: 1, seed: 7 },
       [9, 25],
@@ -167,12 +161,23 @@ describe("two simulated faults at once", () => {
   });
 
   it("that cannot both be named leave neither among those that only wait", async () => {
-    // Of the first only three iterations are known before it, and the second costs eight times as much.
+    // Of the first only three iterations before it are known, and the second costs eight times as much.
     const faults = ["gpu-slow:rank=5:from=6:severity=2", "dataloader:rank=12:from=12:severity=5"];
     const files = filesOf({ gpus: 32, seed: 8, iterations: 20 }, ["operators", "logs"], ...faults);
     const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
     expect(verdict.suspects[0]!.ranks).toEqual([12]);
     expect(verdict.victims).not.toContain(5);
+  });
+});
+
+describe("a simulated fault that ended", () => {
+  it.each(few(["gpu-slow:rank=5", "cpu-stall:rank=2"], 1))("%s is told as past", async (fault) => {
+    const shape = { gpus: 16, layersPerStage: 1, microBatches: 4, iterations: 40, seed: 3 };
+    const files = filesOf(shape, ["operators", "logs"], `${fault}:from=12:to=25:severity=3`);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.summary).toMatch(
+      /(computed|was held up).*, and that slowed the job down from iteration 12 to 25; it is over now.*only waited/,
+    );
   });
 });
 

@@ -46,10 +46,12 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
     const node = name ?? machine;
     if (node !== null && gpu !== null && OF_GPU.has(suspect.cause))
       return `GPU ${gpu} of ${node}${ofRanks(ranks)}`;
+    if (node !== null && gpu === null && suspect.cause === "gpu-error")
+      return `a GPU of ${node}${ofRanks(ranks)}`;
     if (node !== null)
       return `${isPodName(node) ? `the machine of pod ${node}` : `machine ${node}`}${ofRanks(ranks)}`;
   }
-  if (ranks.length === 0) return "a process";
+  if (ranks.length === 0) return OF_GPU.has(suspect.cause) ? "a GPU" : "a process";
   return `${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
 }
 

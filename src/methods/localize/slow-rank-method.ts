@@ -22,7 +22,7 @@ import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
-import { splitOf, waiting, waitsInGroup, weighed } from "./weigh.ts";
+import { splitOf, waiting, waitsInGroup, waitsToReceive, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 import type { DeviceScore } from "./attribution/accumulate.ts";
@@ -70,6 +70,7 @@ export const slowRank: Method = {
     const growthMs = split ? median(split.slowMs) - median(split.normalMs) : 0;
     let located: Located | null = null;
     let suspects = own;
+    let beside: readonly OwnTimeSuspect[] = [];
     if (slow && split) {
       const pivots = spreadPivots([...accounts.keys()], PIVOTS);
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
@@ -95,13 +96,17 @@ export const slowRank: Method = {
           return leads.isWaitedFor(rank, slowOnes);
         },
       );
+      const toReceive = waitsToReceive(source, split);
+      const first = (located.ranks.length > 0 ? located.ranks : suspects).map(({ rank }) => rank);
+      beside = besideFirst(grown, median(split.normalMs)).filter(
+        (one) => !(waitsFor(one.rank, first) || toReceive(one)),
+      );
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
     const { iterations: compared, lost } = leads;
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
-    const beside = besideFirst(grown, median(split?.normalMs ?? totalMs));
     // Somebody who was slow all along is not what made iterations much longer.
     const isAlways = leads.suspects.some(
       ({ kind, beforeMs, afterMs }) =>
@@ -143,12 +148,18 @@ export const slowRank: Method = {
 const BESIDE_SIGMAS = 12;
 const BESIDE_SHARE = 0.1;
 
-/** Behind a slower rank nobody waits for a second one: its own time alone shows it, and must show it plainly. */
+/**
+ * Behind a slower rank nobody waits for a second one: its own time alone shows it, and must show it plainly. Where hardly
+ * any is left, operators run beside kernels, and own times say nothing.
+ */
 function besideFirst(grown: readonly OwnTimeSuspect[], normalMs: number): OwnTimeSuspect[] {
   const least = BESIDE_SHARE * normalMs;
   return grown.filter(
     ({ kind, sigmas, beforeMs, afterMs }) =>
-      kind === "slower" && sigmas >= BESIDE_SIGMAS && afterMs - beforeMs >= least,
+      kind === "slower" &&
+      sigmas >= BESIDE_SIGMAS &&
+      beforeMs >= least &&
+      afterMs - beforeMs >= least,
   );
 }
 

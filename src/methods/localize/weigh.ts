@@ -85,6 +85,17 @@ export function waitsInGroup(
   };
 }
 
+/** Whether a rank waits longer for what it receives: one that computes slowly finds it already there. */
+export function waitsToReceive(
+  source: OperatorSource,
+  split: Split,
+): (suspect: OwnTimeSuspect) => boolean {
+  return ({ rank, beforeMs, afterMs }) =>
+    rankWaits(source, rank, split, Infinity).waits.some(
+      ({ isGroup, growthMs }) => !isGroup && growthMs >= WAITS * (afterMs - beforeMs),
+    );
+}
+
 /** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
 function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
   if (!isGroup) return of === rank;
