@@ -159,7 +159,7 @@ export function deviceOf(
  */
 function asSlow(bad: readonly Observation[], slow: readonly Rank[], wiring: Wiring): Device {
   const machinesOf = (ranks: readonly Rank[]): string =>
-    [...new Set(ranks.map(wiring.machineOf))].toSorted().join();
+    [...new Set(ranks.map((rank) => String(wiring.machineOf(rank))))].toSorted().join();
   const isAcross = passesNic(slow, wiring);
   const alike = bad.filter(({ ranks }) =>
     isAcross
@@ -184,7 +184,7 @@ function machinePairs(bad: readonly Observation[], wiring: Wiring): [Machine, Ma
   for (const { ranks } of bad) {
     const [a, b, ...more] = new Set(ranks.map(wiring.machineOf));
     if (a === undefined || b === undefined || more.length > 0) continue;
-    pairs.set([a, b].toSorted().join(), [a, b]);
+    pairs.set([String(a), String(b)].toSorted().join(), [a, b]);
   }
   return [...pairs.values()];
 }
