@@ -170,6 +170,25 @@ describe("two simulated faults at once", () => {
   });
 });
 
+describe("a rank that was always a little slower", () => {
+  it.each(few([41, 42, 43], 1))("is not what made the job slow later (seed %s)", async (seed) => {
+    const shape = {
+      gpus: 16,
+      tp: 1,
+      pp: 1,
+      layersPerStage: 2,
+      microBatches: 4,
+      iterations: 20,
+      seed,
+    };
+    const faults = ["gpu-slow:rank=3:from=1:severity=1.15", "gpu-slow:rank=9:from=9:severity=2.5"];
+    const files = filesOf(shape, ["operators", "logs"], ...faults);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ ranks: [9], cause: "gpu-slow" }]);
+    expect(verdict.victims).not.toContain(3);
+  });
+});
+
 describe("a simulated fault that ended", () => {
   it.each(few(["gpu-slow:rank=5", "cpu-stall:rank=2"], 1))("%s is told as past", async (fault) => {
     const shape = { gpus: 16, layersPerStage: 1, microBatches: 4, iterations: 40, seed: 3 };
