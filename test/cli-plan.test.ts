@@ -107,7 +107,7 @@ describe("faultline plan", () => {
       "rebalance-microbatches",
     );
     expect(existsSync(join(folder, "out", "verdict.json"))).toBe(true);
-    const dear = (await asked(...words, "--overhead", "S4=1s")) as {
+    const dear = (await asked(...words, "--overhead", "restart=1s")) as {
       steps: { strategy: string }[];
     };
     expect(dear.steps.at(-1)!.strategy).toBe("S4");
@@ -131,7 +131,11 @@ describe("faultline plan", () => {
     [["topology", "--file", "twice.json"], 3, /two nodes have the same name/],
     [["mitigation"], 2, /the number of replicas is unknown/],
     [["mitigation", "nowhere/"], 3, /nowhere/],
-    [["mitigation", "--dp", "2", "--overhead", "S9=1s"], 2, /S2=1s,S3=60s,S4=30m/],
+    [
+      ["mitigation", "--dp", "2", "--overhead", "S9=1s"],
+      2,
+      /micro-batches=1s,swap=60s,restart=30m/,
+    ],
     [["serve", "--groups", "4", "--total", "2", "--port", "0"], 2, /2 micro-batches are too few/],
   ])("%j is refused in one line", async (words, code, message) => {
     const { status, stderr, stdout } = await run(...words);

@@ -84,6 +84,122 @@ describe("a simulated crash", () => {
   });
 });
 
+describe("a simulated slow network", () => {
+  const cases: [string, string, number, Partial<ClusterSpec>][] = [
+    ["node001", "severity=4", 4, { gpus: 32 }],
+    ["node000", "severity=2", 5, { gpus: 32 }],
+    ["node003", "severity=6", 13, { gpus: 32 }],
+    ["node001", "severity=3", 12, { gpus: 64, tp: 4 }],
+    ["node001", "severity=4", 4, { gpus: 32, tp: 8 }],
+    ["node000", "severity=3", 22, { gpus: 32, ep: 4 }],
+  ];
+  it.each(few(cases, 2))("of %s (%s, seed %s) is that machine's", async (at, how, seed, shape) => {
+    const fault = `network-slow:machine=${at}:from=8:${how}`;
+    const files = filesOf({ ...shape, seed, iterations: 20 }, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ type: "nic", machine: at, cause: "network-slow" }]);
+    expect(verdict.suspects[0]!.ranks).toHaveLength(8);
+    expect(verdict.summary).toMatch(`The network of ${at} (ranks `);
+  });
+
+  it("that only collectives of all ranks show is not put down to one machine", async () => {
+    const fault = "network-slow:machine=node001:from=8:severity=6";
+    const shape = { gpus: 32, tp: 1, pp: 1, seed: 21, iterations: 20 };
+    const files = filesOf(shape, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ machine: null, cause: "network-slow" }]);
+    expect(verdict.confidence).toBeLessThan(0.5);
+  });
+
+  it("of one NIC in a deep pipeline accuses no rank that waits for it", async () => {
+    const fault = "network-slow:rank=9:from=8:severity=4";
+    const shape = { gpus: 32, tp: 4, pp: 4, seed: 6, iterations: 20 };
+    const files = filesOf(shape, ["operators", "logs"], fault);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects.flatMap(({ ranks }) => ranks).filter((rank) => rank !== 9)).toEqual([]);
+  });
+});
+
+describe("two simulated faults at once", () => {
+  const cases: [string, string, Partial<ClusterSpec>, number[]][] = [
+    [
+      "gpu-slow:rank=3:from=8:severity=1.5",
+      "dataloader:rank=6:from=8:severity=4",
+      { seed: 5 },
+      [3, 6],
+    ],
+    [
+      "gpu-slow:rank=5:from=8:severity=2",
+      "network-slow:rank=20:from=8:severity=4",
+      { gpus: 32, seed: 3 },
+      [5, 20],
+    ],
+    [
+      "gpu-slow:rank=9:from=8:severity=1.6",
+      "dataloader:rank=25:from=8:severity=3",
+      { gpus: 32, tp: 1, pp: 1, seed: 7 },
+      [9, 25],
+    ],
+    [
+      "gpu-slow:rank=5:from=8:severity=2",
+      "dataloader:rank=12:from=8:severity=4",
+      { gpus: 32, seed: 4 },
+      [5, 12],
+    ],
+  ];
+  it.each(few(cases, 2))("%s and %s are both named", async (one, other, shape, ranks) => {
+    const files = filesOf(
+      { gpus: 16, iterations: 20, ...shape },
+      ["operators", "logs"],
+      one,
+      other,
+    );
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
+    expect(blamed).toEqual(ranks);
+    expect(verdict.victims.filter((rank) => ranks.includes(rank))).toEqual([]);
+  });
+
+  it("that cannot both be named leave neither among those that only wait", async () => {
+    // Of the first only three iterations before it are known, and the second costs eight times as much.
+    const faults = ["gpu-slow:rank=5:from=6:severity=2", "dataloader:rank=12:from=12:severity=5"];
+    const files = filesOf({ gpus: 32, seed: 8, iterations: 20 }, ["operators", "logs"], ...faults);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects[0]!.ranks).toEqual([12]);
+    expect(verdict.victims).not.toContain(5);
+  });
+});
+
+describe("a rank that was always a little slower", () => {
+  it.each(few([41, 42, 43], 1))("is not what made the job slow later (seed %s)", async (seed) => {
+    const shape = {
+      gpus: 16,
+      tp: 1,
+      pp: 1,
+      layersPerStage: 2,
+      microBatches: 4,
+      iterations: 20,
+      seed,
+    };
+    const faults = ["gpu-slow:rank=3:from=1:severity=1.15", "gpu-slow:rank=9:from=9:severity=2.5"];
+    const files = filesOf(shape, ["operators", "logs"], ...faults);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.suspects).toMatchObject([{ ranks: [9], cause: "gpu-slow" }]);
+    expect(verdict.victims).not.toContain(3);
+  });
+});
+
+describe("a simulated fault that ended", () => {
+  it.each(few(["gpu-slow:rank=5", "cpu-stall:rank=2"], 1))("%s is told as past", async (fault) => {
+    const shape = { gpus: 16, layersPerStage: 1, microBatches: 4, iterations: 40, seed: 3 };
+    const files = filesOf(shape, ["operators", "logs"], `${fault}:from=12:to=25:severity=3`);
+    const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict.summary).toMatch(
+      /(computed|was held up).*, and that slowed the job down from iteration 12 to 25; it is over now.*only waited/,
+    );
+  });
+});
+
 describe("a simulated job", () => {
   it("that is healthy is called healthy", async () => {
     const files = filesOf({ gpus: 16 }, ["flight-recorder", "logs"]);

@@ -21,7 +21,7 @@ export interface DiagnoseOptions {
   readonly pattern?: string;
   /** Ends it early: the call then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** `done` of `total`, of a stage: "reading", "asking". */
+  /** `done` of `total`, of a stage: "reading", "methods". */
   readonly onProgress?: (stage: string, done: number, total: number) => void;
 }
 

@@ -159,11 +159,11 @@ function queryOf({ match = "", via = "auto" }: MachinesFlags): {
 
 async function show(
   io: Io,
-  { report, pictures, explanation }: MachinesAnswer,
+  { report, pictures, explanation, first }: MachinesAnswer,
   flags: MachinesFlags,
 ): Promise<void> {
   const document = {
-    ...machinesDocument(report),
+    ...machinesDocument(report, first),
     ...(explanation ? { explanation } : {}),
   };
   if (flags.out !== undefined) {
@@ -178,7 +178,7 @@ async function show(
   }
   const colours = pico.createColors(wantsColour(io));
   if (explanation) io.out.write(`${renderExplanation(explanation, colours, screenWidth(io))}\n\n`);
-  io.out.write(`${renderMachinesTerminal(report, colours, screenWidth(io))}\n`);
+  io.out.write(`${renderMachinesTerminal(report, colours, screenWidth(io), first)}\n`);
   if (flags.out !== undefined)
     io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
 }

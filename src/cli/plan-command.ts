@@ -66,7 +66,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     .option("--job <file>", "job.json: what you know about the job")
     .option(
       "--overhead <list>",
-      "what each step costs (default: S2=1s,S3=60s,S4=30m: new shares, swaps, restart)",
+      "what each step costs (default: micro-batches=1s,swap=60s,restart=30m)",
       overheads,
     )
     .option("--spares <n>", "spare machines for a restart (default: enough)", countNumber)
@@ -104,7 +104,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
       "pipeline fill and drain, in micro-batches: (stages - 1) / chunks",
       factorFrom(0),
     )
-    .option("--port <n>", "TCP port (default 7077; 0: a free one)", countNumber)
+    .option("--port <n>", "TCP port (default 7078; 0: a free one)", countNumber)
     .option("--host <address>", "address to listen on (default 127.0.0.1)")
     .option("--token-env <name>", "environment variable with the token that clients must send")
     .option("--json", "print each change as one line of JSON on stdout")
@@ -175,16 +175,18 @@ function congestedWay(
 }
 
 const OVERHEADS: Readonly<Record<string, keyof Overheads>> = {
-  S2: "microBatchesMs",
-  S3: "topologyMs",
-  S4: "restartMs",
+  "micro-batches": "microBatchesMs",
+  swap: "topologyMs",
+  restart: "restartMs",
 };
 
 function overheads(text: string): [keyof Overheads, number][] {
   return text.split(",").map((part) => {
-    const [, strategy, time] = /^(S[234])=(.+)$/.exec(part) ?? [];
+    const [, strategy, time] = /^(micro-batches|swap|restart)=(.+)$/.exec(part) ?? [];
     if (strategy === undefined)
-      throw new InvalidArgumentError("It must be a list such as S2=1s,S3=60s,S4=30m.");
+      throw new InvalidArgumentError(
+        "It must be a list such as micro-batches=1s,swap=60s,restart=30m.",
+      );
     return [OVERHEADS[strategy]!, /^0+m?s?$/.test(time!) ? 0 : 1000 * seconds(time!)];
   });
 }
@@ -228,5 +230,5 @@ const MITIGATION_HELP = `
 A step is due once it would have saved as much as it costs (ski rental): cheap steps soon, a restart only if the fault
 lasts.
 
-  faultline plan mitigation /shared/job-1234/ --overhead S4=45m --spares 0
+  faultline plan mitigation /shared/job-1234/ --overhead restart=45m --spares 0
   faultline plan mitigation --dp 8 --micro-batches 16 --stage-ms 90 --slow node003=1.8`;

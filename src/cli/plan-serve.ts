@@ -18,7 +18,8 @@ export interface PlanServeFlags {
   readonly quiet?: boolean;
 }
 
-const PORT = 7077;
+/** One more than serve's, so that both can run on one machine. */
+const PORT = 7078;
 /** Shares that are written out. */
 const LISTED = 16;
 

@@ -18,6 +18,7 @@ export function makeProgress(stream: Screen, quiet: boolean, now: () => number):
   // The first plain line comes after as long a wait as the next: short runs stay silent in scripts.
   let last = stream.isTTY ? started - PLAIN_MS : started;
   let drawn = false;
+  let written = "";
   return {
     update(what, done, total) {
       const time = now();
@@ -27,6 +28,7 @@ export function makeProgress(stream: Screen, quiet: boolean, now: () => number):
       last = time;
       if (!stream.isTTY) {
         stream.write(`${what} ${done}/${total}\n`);
+        written = what;
         return;
       }
       const full = total > 0 ? Math.round((24 * done) / total) : 0;
@@ -37,6 +39,8 @@ export function makeProgress(stream: Screen, quiet: boolean, now: () => number):
     },
     end() {
       if (drawn) stream.write("\r\x1b[K");
+      // The last line of a script's log must not look like work that stopped in the middle.
+      if (written !== "") stream.write(`${written}: done\n`);
     },
   };
 }

@@ -95,7 +95,7 @@ export async function ask(
   const findings: Finding[] = [];
   const didNotRun: string[] = [];
   for (const [index, method] of methods.entries()) {
-    env.progress("asking", index, methods.length);
+    env.progress("methods", index, methods.length);
     if (!method.applies(job)) continue;
     try {
       for await (const finding of method.run(job, env)) {
@@ -106,6 +106,6 @@ export async function ask(
       didNotRun.push(`${method.id} did not run: ${why}`);
     }
   }
-  env.progress("asking", methods.length, methods.length);
+  env.progress("methods", methods.length, methods.length);
   return { findings, didNotRun };
 }

@@ -53,6 +53,8 @@ export interface MachinesAnswer {
   readonly pictures: readonly MachinePicture[];
   /** Where it was asked for. */
   readonly explanation?: MachineExplanation;
+  /** On the machine that comes first, where there is one: what is wrong with it, and what to do. */
+  readonly first?: Verdict;
   /** Files that no reader recognised. */
   readonly unrecognised: readonly string[];
 }
@@ -93,6 +95,7 @@ export async function askFleet(
   report: MachineReport;
   pictures: MachinePicture[];
   explanation?: MachineExplanation;
+  first?: Verdict;
 }> {
   const { continuityS, method, explain } = options;
   const asked = continuityS === undefined ? {} : { continuityS };
@@ -102,8 +105,13 @@ export async function askFleet(
     method === "minder"
       ? runMinder(fleet, options.models ?? (await shippedModels()), { ...asked, ...learnt })
       : findMachines(fleet, { ...asked, sigmas });
-  const pictures = machinePictures(fleet, report);
-  if (explain === undefined) return { report, pictures };
+  const [worst] = report.faulty;
+  const answer = {
+    report,
+    pictures: machinePictures(fleet, report),
+    ...(worst ? { first: verdictOn(report, worst.machine, []) } : {}),
+  };
+  if (explain === undefined) return answer;
   const explanation = explainMachine(fleet, report, explain);
   if (!explanation) {
     const some = fleet.machines.slice(0, 4).join(", ");
@@ -113,7 +121,7 @@ export async function askFleet(
       2,
     );
   }
-  return { report, pictures, explanation };
+  return { ...answer, explanation };
 }
 
 /** For the report of a diagnosis. */
@@ -141,23 +149,24 @@ export async function machineVerdict(
   return {
     report,
     pictures,
-    verdictOf(machine) {
-      const ranks = ranksOn(machine).map((one) => ({ ...one, machine, nic: null }));
-      const job = buildJob([], {
-        ...NO_JOB_FILE,
-        worldSize: ranks.reduce((size, { rank }) => Math.max(size, rank + 1), 0),
-        ranks: new Map(ranks.map((one) => [one.rank, one])),
-      });
-      const one = report.faulty.filter((faulty) => faulty.machine === machine);
-      const found = machineFindings(job, { ...report, faulty: one });
-      const findings = found.map((finding, k) => ({
-        ...finding,
-        id: `f${k + 1}`,
-        method: "machines/peers" as const,
-      }));
-      return fuse(job, findings, []);
-    },
+    verdictOf: (machine) => verdictOn(report, machine, ranksOn(machine)),
   };
+}
+
+function verdictOn(report: MachineReport, machine: string, placed: readonly PlacedRank[]): Verdict {
+  const ranks = placed.map((one) => ({ ...one, machine, nic: null }));
+  const job = buildJob([], {
+    ...NO_JOB_FILE,
+    worldSize: ranks.reduce((size, { rank }) => Math.max(size, rank + 1), 0),
+    ranks: new Map(ranks.map((one) => [one.rank, one])),
+  });
+  const one = report.faulty.filter((faulty) => faulty.machine === machine);
+  const findings = machineFindings(job, { ...report, faulty: one }).map((finding, k) => ({
+    ...finding,
+    id: `f${k + 1}`,
+    method: "machines/peers" as const,
+  }));
+  return fuse(job, findings, []);
 }
 
 /**

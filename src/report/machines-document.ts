@@ -1,9 +1,14 @@
 /** The document of `machines --json`; its names are fixed by the contract, the rest is added. */
 import type { Deviation, MachineReport } from "../model/machine-report.ts";
+import type { Verdict } from "../model/verdict.ts";
 
-export function machinesDocument(report: MachineReport): Record<string, unknown> {
+export function machinesDocument(
+  report: MachineReport,
+  first: Verdict | undefined,
+): Record<string, unknown> {
   return {
     schema: "faultline.machines/1",
+    ...(first ? { summary: first.summary, actions: first.actions } : {}),
     method: report.method,
     machines: report.machines,
     from: timeText(report.fromS),

@@ -1,16 +1,19 @@
 /** The answer about machines for a tired person: who, since when, what is different, then what was seen at all. */
-import { count, cutText, harmless } from "../base/text.ts";
+import { capital, count, cutText, harmless } from "../base/text.ts";
 import type { MachineReport } from "../model/machine-report.ts";
+import type { Verdict } from "../model/verdict.ts";
 import { timeText } from "./machines-document.ts";
 import { wrap, type Colours } from "./terminal.ts";
 
 const MOST = 12;
 const MOST_LESS = 5;
+const MOST_ACTIONS = 2;
 
 export function renderMachinesTerminal(
   report: MachineReport,
   colours: Colours,
   width: number,
+  first?: Verdict,
 ): string {
   const { bold, red, green, yellow, dim } = colours;
   const { faulty, followers, telemetry, jitter, metrics, missing } = report;
@@ -28,15 +31,14 @@ export function renderMachinesTerminal(
   } else {
     const names = faulty.slice(0, 3).map(({ machine }) => machine);
     const more = faulty.length > 3 ? ` and ${faulty.length - 3} more` : "";
-    lines.push(
-      bold(
-        red(
-          harmless(
-            `${names.join(", ")}${more} ${faulty.length === 1 ? "is" : "are"} unlike ${faulty.length === 1 ? "its" : "their"} peers`,
-          ),
-        ),
-      ),
-    );
+    const headline = first?.answer
+      ? capital(`${first.answer.who} ${first.answer.what}`) + besideWords(faulty.length - 1)
+      : `${names.join(", ")}${more} ${faulty.length === 1 ? "is unlike its" : "are unlike their"} peers`;
+    lines.push(...wrap(harmless(headline), width).map((text) => bold(red(text))));
+    for (const { do: what, why, command } of (first?.actions ?? []).slice(0, MOST_ACTIONS))
+      lines.push(
+        ...wrap(`${what}: ${harmless(why)}${command === undefined ? "" : `: ${command}`}`, width),
+      );
   }
   for (const one of faulty.slice(0, MOST)) {
     const until = one.untilS === null ? "still" : `until ${clock(one.untilS)}`;
@@ -68,7 +70,9 @@ export function renderMachinesTerminal(
         `${count(telemetry.length, "telemetry fault")} (the monitoring is broken, not the machine)`,
       ),
     );
-    for (const one of telemetry.slice(0, MOST_LESS)) line(`  ${one.machine}: ${one.why}`);
+    const said = [...new Set(telemetry.map(({ machine, why }) => `${machine}: ${why}`))];
+    for (const text of said.slice(0, MOST_LESS))
+      lines.push(...wrap(harmless(text), width - 2).map((part) => `  ${part}`));
   }
   if (jitter.length > 0) {
     const worst = jitter.slice(0, MOST_LESS);
@@ -95,13 +99,13 @@ export function renderMachinesTerminal(
   const absent = metrics.filter(({ coverage }) => coverage === 0).map(({ name }) => name);
   if (absent.length > 0) lines.push(dim(cutText(`not recorded: ${absent.join(", ")}`, 2 * width)));
   const joined = report.joined ?? [];
-  const [first] = joined;
-  if (first)
+  const [one] = joined;
+  if (one)
     lines.push(
       dim(
         cutText(
           harmless(
-            `${count(joined.length, "machine")} joined from several names: ${first.machine} = ${first.names.join(", ")} (${first.by.join(", ")})${joined.length > 1 ? ", …" : ""}`,
+            `${count(joined.length, "machine")} joined from several names: ${one.machine} = ${one.names.join(", ")} (${one.by.join(", ")})${joined.length > 1 ? ", …" : ""}`,
           ),
           2 * width,
         ),
@@ -110,6 +114,11 @@ export function renderMachinesTerminal(
   for (const text of missing.slice(0, 6))
     lines.push(...wrap(`missing or odd: ${harmless(text)}`, width).map((part) => dim(part)));
   return lines.join("\n");
+}
+
+function besideWords(others: number): string {
+  if (others === 0) return "";
+  return `; ${count(others, "more machine")} ${others === 1 ? "is unlike its" : "are unlike their"} peers`;
 }
 
 /** "00:41:02", with the day left to the line below. */

@@ -2,7 +2,7 @@
 import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
 import type { Answer } from "../model/answer.ts";
 import { isHealthCounter, type Measured, physicalWords } from "../model/deviation-words.ts";
-import { factOf, type RegressedMetric } from "../model/facts.ts";
+import { factOf, slowTimesOf, type RegressedMetric } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
@@ -42,17 +42,58 @@ export function answerOf(
     ? whoWords(job, first, gpuIndex(seen?.device ?? null))
     : alikeWords(job, alike);
   const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike);
-  const also = others.map((one) => `${whoWords(job, one)} ${doesWords(job, kind, one, [one])}`);
+  const over = overOf(kind, first, findings);
+  const tense = (text: string): string => (over === null ? text : past(text));
+  const also = others.map(
+    (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one]))}`,
+  );
+  const waiting = waitingWords(kind, victims, suspects, job.worldSize);
   return {
     who,
-    what: [what, ...also].join(", and "),
+    what: [tense(what), ...also].join(", and "),
     isSeen: seen !== null,
-    effect: `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`,
+    effect:
+      over === null
+        ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`
+        : `slowed the job down from iteration ${over.iteration} to ${over.until}; it is over now`,
     slower: slowerWords(kind, first, findings),
-    waiting: waitingWords(kind, victims, suspects, job.worldSize),
+    waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
     where: isAlone ? whereWords(job, first) : [],
     device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
   };
+}
+
+/** From which iteration to which it was slow, where it no longer is; what comes and goes is not over. */
+function overOf(
+  kind: VerdictKind,
+  { evidence }: Suspect,
+  findings: readonly Finding[],
+): { iteration: number; until: number } | null {
+  if (kind !== "fail-slow") return null;
+  if (findings.some((finding) => factOf(finding, "slow-down")?.intermittent)) return null;
+  const slow = slowDownOf(findings.filter(({ id }) => evidence.includes(id)));
+  const { iteration, until, sinceStart } = (slow && slowTimesOf(slow)) ?? {};
+  if (iteration === undefined || typeof until !== "number" || sinceStart === true) return null;
+  return { iteration, until };
+}
+
+const PAST: Readonly<Record<string, string>> = {
+  is: "was",
+  are: "were",
+  has: "had",
+  have: "had",
+  gets: "got",
+  get: "got",
+  stops: "stopped",
+  stop: "stopped",
+};
+
+/** "computes slowly: …" → "computed slowly: …"; of a verb at the beginning. */
+function past(what: string): string {
+  return what.replace(
+    /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?)\b/,
+    (verb) => PAST[verb] ?? verb.replace(/e?s?$/, "ed").replace("taked", "took"),
+  );
 }
 
 /** The GPU that monitoring names for the first suspect, where the job's own files do not. */
@@ -285,6 +326,8 @@ function waitingWords(
   if (victims.length === 0) return null;
   const isOne = victims.length === 1;
   const blamed = new Set(suspects.flatMap(({ ranks }) => ranks)).size;
+  // Of a crash whose rank is unknown, one of them is no victim.
+  if (kind === "crash" && blamed === 0) return null;
   const areAll = worldSize === 0 || victims.length + blamed >= worldSize;
   const count = thousands(victims.length);
   const who = isOne ? "1 other rank" : areAll ? `the other ${count} ranks` : `${count} other ranks`;

@@ -1,5 +1,6 @@
 /** Commands that can be pasted as they are: on which machine, for which GPU, process or NIC. */
 import type { Job } from "../model/job.ts";
+import { isPodName } from "../model/machine-names.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { deviceOf } from "./who.ts";
 
@@ -28,7 +29,8 @@ export function commandFor(
   const machine =
     suspect.machine ?? (nic?.includes("/") ? nic.slice(0, nic.lastIndexOf("/")) : null);
   const machines = machine === null ? endsOf(job, suspect) : [machine];
-  if (machines.length === 0 || !machines.every((name) => HOST.test(name))) return command;
+  const isHost = (name: string): boolean => HOST.test(name) && !isPodName(name);
+  if (machines.length === 0 || !machines.every(isHost)) return command;
   // What the far shell must see stays in quotes here; no template has a quote of this kind in it.
   const quote = /[|;&<>*$]/.test(command.replace("<pid>", "")) ? "'" : "";
   return machines.map((name) => `ssh ${name} ${quote}${command}${quote}`).join("; ");

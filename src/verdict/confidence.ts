@@ -13,13 +13,16 @@ import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { slowDownOf } from "./slow-down.ts";
+import { machineOf } from "./who.ts";
 
 /** What is left of the confidence where another witness contradicts. */
 const DISAGREED = 0.85;
 /** Who, but not what: the half of an answer. */
 const WITHOUT_CAUSE = 0.6;
+/** What, but not who: something in the network of several machines. */
+const NOT_SINGLED_OUT = 0.6;
 const MIXED_RUNS = 0.7;
-/** That a rank issued nothing more cannot be read off a dump whose end is lost. */
+/** What the lost end of a suspect's dump takes: its last operators are known from counters alone. */
 const LOST_ENDS = 0.5;
 const UNSEEN = 0.4;
 const MOST = 0.99;
@@ -43,18 +46,15 @@ export function confidenceOf(
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
   if (logConfidence !== null && isLogsAlone(job)) return thousandths(logConfidence);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
-  const probed = new Set(job.probes?.map(({ rank }) => rank));
-  const isTraced = (rank: Rank): boolean =>
-    job.dumps.has(rank) || job.logs.has(rank) || probed.has(rank) || !!job.watched?.has(rank);
-  const unseen = [...job.ranks.keys()].filter(
-    (rank) => !isTraced(rank) && !blamed.has(rank),
-  ).length;
+  const unseen = untracedRanks(job).filter((rank) => !blamed.has(rank)).length;
   // Monitoring sees the machines of ranks that left nothing else.
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const agree = findings.some(disagrees) ? DISAGREED : 1;
-  const named = culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1;
-  const ends = kind === "hang" && hasLostEnds(job, blamed) ? LOST_ENDS : 1;
+  const named =
+    (culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1) *
+    (isOneOfMany(job, culprits[0]!) ? NOT_SINGLED_OUT : 1);
+  const ends = kind === "hang" ? 1 - LOST_ENDS * lostEnds(job, blamed) : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends;
   return thousandths(
     Math.min(MOST, calibrated(probability) * whole) *
@@ -62,10 +62,30 @@ export function confidenceOf(
   );
 }
 
-/** Whether what suspects did last is lost with the end of their dumps; one that was cut off and has a ring lost nothing. */
-function hasLostEnds(job: Job, blamed: ReadonlySet<Rank>): boolean {
+/** Whether a NIC is meant and several are named: a ring does not show which of its members holds it up. */
+function isOneOfMany(job: Job, { type, ranks }: Hypothesis): boolean {
+  return type === "nic" && ranks.length > 1 && machineOf(job, ranks) === null;
+}
+
+/** Of the suspects, the share whose last operators are lost with the end of their dumps; a ring beside it has them. */
+function lostEnds(job: Job, blamed: ReadonlySet<Rank>): number {
   const probed = new Set(job.probes?.map(({ rank }) => rank));
-  return [...blamed].some((rank) => job.dumps.get(rank)?.dump.isCut === true && !probed.has(rank));
+  const lost = [...blamed].filter(
+    (rank) => job.dumps.get(rank)?.dump.isCut === true && !probed.has(rank),
+  );
+  return lost.length / Math.max(1, blamed.size);
+}
+
+/** Ranks of the job of which no file tells. */
+export function untracedRanks(job: Job): Rank[] {
+  const traced = new Set<Rank | null>([
+    ...job.dumps.keys(),
+    ...job.logs.keys(),
+    ...(job.probes ?? []).map(({ rank }) => rank),
+    ...(job.watched?.keys() ?? []),
+    ...job.rankOperators.ranks,
+  ]);
+  return [...job.ranks.keys()].filter((rank) => !traced.has(rank));
 }
 
 /** The finding whose accusation of the first culprit weighs most. */
@@ -86,7 +106,10 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
     return logConfidence !== null && isLogsAlone(job) ? thousandths(logConfidence) : NOBODY.hang;
   }
   const isEven = findings.some((finding) => factOf(finding, "even-iterations"));
-  return isEven ? NOBODY.even : NOBODY.undetermined;
+  const seen = 1 - untracedRanks(job).length / Math.max(1, job.worldSize);
+  return isEven
+    ? thousandths(Math.max(NOBODY.undetermined, seen * NOBODY.even))
+    : NOBODY.undetermined;
 }
 
 /** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */

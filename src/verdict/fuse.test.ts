@@ -446,3 +446,27 @@ describe("what the logs say", () => {
     });
   });
 });
+
+describe("dumps whose end is lost", () => {
+  const hung = [3, 5].map((rank) =>
+    accuse({ kind: "hang", type: "rank", ranks: [rank], cause: "cpu-stall", weight: 0.9 }),
+  );
+  const confidenceWith = (cut: readonly number[], accused = hung): number => {
+    const dumps = Array.from(
+      { length: 16 },
+      (_, rank) => [rank, { dump: { isCut: cut.includes(rank) } } as never] as const,
+    );
+    const given = { ...job(), dumps: new Map(dumps) };
+    return fuse(given, [finding("hang/wait-graph", accused)], []).confidence;
+  };
+
+  it("take confidence by the share of the suspects that they are of", () => {
+    const [none, one, both] = [[], [5], [3, 5]].map((cut) => confidenceWith(cut));
+    expect(one! / none!).toBeCloseTo(0.75, 2);
+    expect(both! / none!).toBeCloseTo(0.5, 2);
+  });
+
+  it("take nothing where they are of ranks that nobody suspects", () => {
+    expect(confidenceWith([0, 1, 2])).toBe(confidenceWith([]));
+  });
+});

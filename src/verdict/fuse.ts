@@ -14,7 +14,7 @@ import { kindOfMachineFault } from "./machine-evidence.ts";
 import { summarise } from "./summary.ts";
 import { slowDownOf } from "./slow-down.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
-import { confidenceOf } from "./confidence.ts";
+import { confidenceOf, untracedRanks } from "./confidence.ts";
 import { posteriorOf } from "./posterior.ts";
 import { reasoningOf } from "./reasoning.ts";
 import { wouldHelp } from "./would-help.ts";
@@ -100,11 +100,20 @@ export function fuse(
     inputs: job.inputs,
     missing: [
       ...job.missing,
+      ...untracedWords(job),
       ...new Set(findings.flatMap(({ lacks }) => lacks ?? [])),
       ...didNotRun,
     ],
     wouldHelp: wouldHelp(job, findings, suspects, kind, confidence),
   };
+}
+
+/** Ranks of which there is nothing at all, where nothing else says so: 16 of a job's 64 ranks are not the job. */
+function untracedWords(job: Job): string[] {
+  const ranks = untracedRanks(job);
+  if (ranks.length === 0 || job.missing.some((text) => text.includes("left no"))) return [];
+  if (ranks.length === job.ranks.size) return [];
+  return [`${rankWords(ranks)} left nothing among these files`];
 }
 
 /**

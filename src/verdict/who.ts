@@ -3,6 +3,7 @@ import { rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { isPodName } from "../model/machine-names.ts";
 import type { Suspect } from "../model/verdict.ts";
 
 /** Causes whose culprit is the GPU, not the process that uses it. */
@@ -28,7 +29,8 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
   if (type === "link") {
     if (ranks.length === 2)
       return `the link between ${rankOn(job, ranks[0]!)} and ${rankOn(job, ranks[1]!)}`;
-    if (link !== null) return `the link between ${link[0]} and ${link[1]}`;
+    if (link !== null)
+      return `the ${ranks.length > 2 ? "network" : "link"} between ${link[0]} and ${link[1]}`;
   }
   if (type === "nic") return nicWords(job, suspect);
   // A rack or a rail stands for its switch where nobody knows the switch's name.
@@ -44,9 +46,12 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
     const node = name ?? machine;
     if (node !== null && gpu !== null && OF_GPU.has(suspect.cause))
       return `GPU ${gpu} of ${node}${ofRanks(ranks)}`;
-    if (node !== null) return `machine ${node}${ofRanks(ranks)}`;
+    if (node !== null && gpu === null && suspect.cause === "gpu-error")
+      return `a GPU of ${node}${ofRanks(ranks)}`;
+    if (node !== null)
+      return `${isPodName(node) ? `the machine of pod ${node}` : `machine ${node}`}${ofRanks(ranks)}`;
   }
-  if (ranks.length === 0) return "a process";
+  if (ranks.length === 0) return OF_GPU.has(suspect.cause) ? "a GPU" : "a process";
   return `${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
 }
 
@@ -75,7 +80,10 @@ function nicWords(job: Job, { ranks, name, machine }: Suspect): string {
   const node = known?.includes("/") ? known.slice(0, known.lastIndexOf("/")) : machine;
   if (known !== null)
     return `NIC ${deviceOf(known)}${node === null ? "" : ` of ${node}`}${ofRanks(ranks)}`;
-  return `the NIC of ${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
+  if (ranks.length === 1)
+    return `the NIC of rank ${ranks[0]}${machine === null ? "" : ` on ${machine}`}`;
+  if (machine !== null) return `the network of ${machine}${ofRanks(ranks)}`;
+  return `the network between ${rankWords(ranks)}`;
 }
 
 function rankOn(job: Job, rank: Rank): string {

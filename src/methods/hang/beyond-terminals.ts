@@ -128,9 +128,15 @@ export function silentFindings(
     (job.probes ?? []).filter((probe) => probe.ended === null).map((probe) => probe.rank),
   );
   return [
-    ...choice.map(({ rank, weight, why }) => silentFinding(rank, weight, why, gone, living)),
+    ...choice.map(({ rank, weight, why }) =>
+      silentFinding(rank, weight, why, lacksLog(job, rank) ? "process-gone" : gone, living),
+    ),
     ...(choice.length > 0 ? [] : lostDumps(job, graph, lost)),
   ];
+}
+
+function lacksLog({ logs }: Job, rank: Rank): boolean {
+  return logs.size > 0 && !logs.has(rank);
 }
 
 /** What a look at a process is worth beside a dump of it. */
@@ -201,9 +207,11 @@ function chooseSilent(
   }
   const chosen = silent.filter((rank) => implicated.has(rank));
   const isEndTold = job.failures.length + job.torchrun.length + (job.probes?.length ?? 0) > 0;
-  const alone = isEndTold ? ALONE : NO_END_TOLD;
-  const weight = chosen.length === 1 ? alone : TOGETHER * probablyGone(job, chosen);
+  const together = TOGETHER * probablyGone(job, chosen);
   return chosen.map((rank) => {
+    // Where others' logs are here and its own is not, its files may just not have been collected.
+    const alone = isEndTold && !lacksLog(job, rank) ? ALONE : NO_END_TOLD;
+    const weight = chosen.length === 1 ? alone : Math.min(together, alone);
     const op = graph.ops.find((stuck) => stuck.absent.some((absent) => absent.rank === rank));
     const where = op ? `, and others wait for it in ${describeOp(job, op)}` : "";
     return {

@@ -39,9 +39,10 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
     : "others wait for it";
   const gpu = graph.ownGpu.get(rank);
   // Of a dump that was cut off only counters are left, and those of a running job lag; if nobody waits, they prove nothing.
-  if (job.dumps.get(rank)?.dump.isCut && !waiters)
+  // Sends and receives have none: whether it has posted its part, and waits elsewhere, is lost.
+  if (job.dumps.get(rank)?.dump.isCut && (!waiters || (waiters.isP2p && !gpu)))
     return {
-      says: `rank ${rank}'s dump was cut off: it is unknown whether its last operators completed, and no rank waits for it`,
+      says: `rank ${rank}'s dump was cut off: ${waiters ? `whether it ever got to ${describeOp(job, waiters)} is unknown` : "it is unknown whether its last operators completed, and no rank waits for it"}`,
       weight: 0.1,
       at: [{ file: job.dumps.get(rank)!.dump.file }],
       data: { fact: "remark" },

@@ -1,4 +1,5 @@
 /** What the localizer found, in words, with how sure it is. */
+import { groupBy } from "../../base/group-by.ts";
 import { rankWords } from "../../base/text.ts";
 import { median } from "../../maths/robust.ts";
 import type { SlowDevice, SlowRank, SlowTimes } from "../../model/facts.ts";
@@ -154,9 +155,30 @@ function findingOf(
       issueMs: side.issueMs.map(round),
     },
     accuses: [{ ...facts, weight, why: `${says}; ${how}` }],
-    clears: [...accounts.keys()].filter((other) => !blamed.includes(other)),
+    clears: onlyWaiting(accounts, blamed),
     lacks,
   };
+}
+
+/** Own time above that of peers, as a share of an iteration, with which a rank does not only wait. */
+const WORKS_LONGER = 0.1;
+
+/** Who is not blamed and does no more than ranks that run the same program: a second slow rank may hide behind the first. */
+function onlyWaiting(accounts: ReadonlyMap<Rank, TimeBreakdown>, blamed: readonly Rank[]): Rank[] {
+  const levels = [...accounts].map(([rank, { ownMs, totalMs, program }]) => {
+    const [last, shortest] = [ownMs.subarray(ownMs.length >> 1), Math.min(...totalMs)];
+    return { rank, program, own: median(last), leastMs: WORKS_LONGER * shortest };
+  });
+  const usual = new Map(
+    [...groupBy(levels, ({ program }) => program)].map(
+      ([program, peers]) => [program, median(peers.map(({ own }) => own))] as const,
+    ),
+  );
+  return levels
+    .filter(({ rank, program, own, leastMs }) => {
+      return !blamed.includes(rank) && own - usual.get(program)! < leastMs;
+    })
+    .map(({ rank }) => rank);
 }
 
 /** A rank's time outside communication, usually and in its slow iterations: how much slower it became. */
@@ -215,7 +237,8 @@ function networkFinding(
   const isGroup = device.kind === "group" && device.ranks.length > 2;
   const weight =
     certainty *
-    (isGroup ? OF_GROUP : Math.max(1, explains) / Math.max(1, explains + contradicts)) *
+    (isGroup ? OF_GROUP : 1) *
+    (Math.max(1, explains) / Math.max(1, explains + contradicts)) *
     (device.isAmbiguous ? AMBIGUOUS : 1) *
     (witness.seen < 1 ? UNSEEN : 1) *
     sureness(witness);
@@ -248,6 +271,14 @@ function suspectOf(
     const all = under.length > 0 ? under.map(({ rank }) => rank) : ranks;
     return { kind: "fail-slow", type: "switch", ranks: all, link: null, name };
   }
+  const machines = [...new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null))];
+  const [one = null, other = null] = machines;
+  const areOn = [...job.ranks.values()].filter(({ machine }) => machines.includes(machine));
+  const all = one === null ? ranks : areOn.map(({ rank }) => rank);
+  if (kind === "machine")
+    return { kind: "fail-slow", type: "nic", ranks: all, link: null, name: null };
+  if (kind === "machine-link" && one !== null && other !== null)
+    return { kind: "fail-slow", type: "link", ranks: all, link: [one, other], name: null };
   if (ranks.length === 2) {
     const link = [`rank:${ranks[0]}`, `rank:${ranks[1]}`] as const;
     return { kind: "fail-slow", type: "link", ranks, link, name: null };
@@ -263,6 +294,14 @@ function deviceWords({ kind, ranks, name }: Device, job: Job): string {
     return `the NIC of rank ${ranks[0]}${nic ? ` (${nic})` : ""}`;
   }
   if (ranks.length === 2) return `the link between ranks ${ranks[0]} and ${ranks[1]}`;
+  if (kind === "machine") {
+    const machine = job.ranks.get(ranks[0]!)?.machine;
+    return machine ? `the NICs of ${machine}` : `the NICs of ${rankWords(ranks)}, one machine`;
+  }
+  if (kind === "machine-link") {
+    const ends = new Set(ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []));
+    if (ends.size === 2) return `the links between ${[...ends].join(" and ")}`;
+  }
   return `the group of ${rankWords(ranks)}`;
 }
 

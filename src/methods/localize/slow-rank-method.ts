@@ -11,7 +11,7 @@ import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
 import { timeBreakdowns, WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import { keptWaiting } from "./kept-waiting.ts";
-import { ownTimeSuspects } from "./own-time.ts";
+import { ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
 import { allFloors } from "./progressive/observe-all.ts";
 import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
@@ -22,7 +22,7 @@ import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
-import { splitOf, waiting, weighed } from "./weigh.ts";
+import { splitOf, waiting, waitsInGroup, waitsToReceive, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 import type { DeviceScore } from "./attribution/accumulate.ts";
@@ -54,12 +54,11 @@ export const slowRank: Method = {
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
     const leads = leadsOf(cut, accounts, clocks);
+    const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups));
     const own =
       leads.suspects.length > 0
         ? leads.suspects
-        : ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(({ rank, slow }) =>
-            leads.isWaitedFor(rank, slow),
-          );
+        : grown.filter(({ rank, slow }) => leads.isWaitedFor(rank, slow));
     const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);
@@ -71,13 +70,17 @@ export const slowRank: Method = {
     const growthMs = split ? median(split.slowMs) - median(split.normalMs) : 0;
     let located: Located | null = null;
     let suspects = own;
+    let beside: readonly OwnTimeSuspect[] = [];
     if (slow && split) {
       const pivots = spreadPivots([...accounts.keys()], PIVOTS);
       const progress = searchProgressively(source, job.groups, split, wiring, { isWhole, pivots });
       const waitsFor = waiting(source, job, split, Infinity);
       // Own times of ranks that work beside a slow rank grow a little, too; they cannot accuse while it is not seen.
       const absent = [...job.ranks.keys()].filter((rank) => !accounts.has(rank));
-      suspects = own.filter(({ kind, rank }) => kind === "always" || !waitsFor(rank, absent));
+      const waits = waitsInGroup(source, job, split, leads.lost);
+      suspects = own.filter(
+        (one) => one.kind === "always" || !(waitsFor(one.rank, absent) || waits(one)),
+      );
       const areSeveral = isOnMachines(job);
       located = locate(
         progress,
@@ -93,6 +96,11 @@ export const slowRank: Method = {
           return leads.isWaitedFor(rank, slowOnes);
         },
       );
+      const toReceive = waitsToReceive(source, split);
+      const first = (located.ranks.length > 0 ? located.ranks : suspects).map(({ rank }) => rank);
+      beside = besideFirst(grown, median(split.normalMs)).filter(
+        (one) => !(waitsFor(one.rank, first) || toReceive(one)),
+      );
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
     const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
@@ -106,7 +114,7 @@ export const slowRank: Method = {
     );
     const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
-      : weighed(located, slow, suspects, floors, totalMs, witness);
+      : weighed(located, slow, suspects, floors, totalMs, witness, beside);
     const away =
       accused.length > 0 || !isWhole
         ? null
@@ -135,6 +143,25 @@ export const slowRank: Method = {
     if (other) yield other;
   },
 };
+
+/** A further slow rank: so many deviations of the others' own times, and this share of an iteration. */
+const BESIDE_SIGMAS = 12;
+const BESIDE_SHARE = 0.1;
+
+/**
+ * Behind a slower rank nobody waits for a second one: its own time alone shows it, and must show it plainly. Where hardly
+ * any is left, operators run beside kernels, and own times say nothing.
+ */
+function besideFirst(grown: readonly OwnTimeSuspect[], normalMs: number): OwnTimeSuspect[] {
+  const least = BESIDE_SHARE * normalMs;
+  return grown.filter(
+    ({ kind, sigmas, beforeMs, afterMs }) =>
+      kind === "slower" &&
+      sigmas >= BESIDE_SIGMAS &&
+      beforeMs >= least &&
+      afterMs - beforeMs >= least,
+  );
+}
 
 /** Of what slow iterations take longer, at least so much. */
 const ALWAYS_SHARE = 0.3;

@@ -22,6 +22,7 @@ import {
 } from "./slow-findings.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
+import type { Culprit } from "./progressive/progressive.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 
 /** Iterations of each kind that are compared. */
@@ -31,6 +32,9 @@ const WAITS = 0.3;
 /** A network that costs this many times more than ranks do is the culprit: than those that the search ends at, too. */
 const PREVAILS = 2;
 const PREVAILS_UNCONFIRMED = 1;
+const OUTWEIGHED = 0.3;
+/** Of a further rank, which nobody is seen to wait for: it comes behind the first. */
+const FURTHER = 0.9;
 /** Iterations from which a record is believed to show a slow network that no tracker saw. */
 const LONG_ENOUGH = 20;
 
@@ -49,6 +53,49 @@ export function waiting(
     );
 }
 
+/**
+ * Whether a rank stays longer in a group's operators than another member of it does, by part of what its own time is said to
+ * have grown by: then it waits for that member (Holmes §4.3), and what grew is time that the waiting moved elsewhere. Not so a
+ * rank whose late calls the others lose time to (`lost`, by iteration): they wait for it, whatever it waits for itself.
+ */
+export function waitsInGroup(
+  source: OperatorSource,
+  job: Job,
+  split: Split,
+  lost: ReadonlyMap<Rank, Float64Array>,
+): (suspect: OwnTimeSuspect) => boolean {
+  return ({ rank, beforeMs, afterMs, slow }) => {
+    const leastMs = WAITS * (afterMs - beforeMs);
+    const isSlow = new Set(slow);
+    const lostMs = (wanted: boolean): number =>
+      median(
+        [...(lost.get(rank) ?? [])].filter((_, i) => i >= WARM_UP && isSlow.has(i) === wanted),
+      );
+    if (lostMs(true) - lostMs(false) >= leastMs) return false;
+    return rankWaits(source, rank, split, Infinity).waits.some(({ of, isGroup, growthMs }) => {
+      const members = isGroup ? job.groups[of]!.ranks : [];
+      if (growthMs < leastMs || members.length === job.worldSize) return false;
+      return members.some((member) => {
+        if (member === rank || !source.has(member)) return false;
+        const { waits } = rankWaits(source, member, split, Infinity);
+        const shared = waits.find((one) => one.isGroup && one.of === of);
+        return shared !== undefined && shared.growthMs <= growthMs - leastMs;
+      });
+    });
+  };
+}
+
+/** Whether a rank waits longer for what it receives: one that computes slowly finds it already there. */
+export function waitsToReceive(
+  source: OperatorSource,
+  split: Split,
+): (suspect: OwnTimeSuspect) => boolean {
+  return ({ rank, beforeMs, afterMs }) =>
+    rankWaits(source, rank, split, Infinity).waits.some(
+      ({ isGroup, growthMs }) => !isGroup && growthMs >= WAITS * (afterMs - beforeMs),
+    );
+}
+
 /** Whether the operators of a group, or from a peer, are shared with a rank; in a group of all ranks everybody waits. */
 function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean {
   if (!isGroup) return of === rank;
@@ -56,7 +103,7 @@ function isBetween(job: Job, of: number, isGroup: boolean, rank: Rank): boolean 
   return ranks.length < job.worldSize && ranks.includes(rank);
 }
 
-/** What the witnesses together say, what is believed first. */
+/** What the witnesses together say, what is believed first; `beside`: further ranks whose own time grew by itself. */
 export function weighed(
   located: Located | null,
   slow: SlowIterations | null,
@@ -64,23 +111,31 @@ export function weighed(
   floors: readonly FloorSeries[],
   totalMs: readonly number[],
   witness: Witness,
+  beside: readonly OwnTimeSuspect[] = [],
 ): SlowFinding[] {
   const changed = own.filter(({ kind }) => kind !== "always");
-  const compute: SlowFinding[] =
+  const first: SlowFinding[] =
     located && located.ranks.length > 0
       ? [...fromSearch(located, slow!, own, witness)]
       : [...fromOwnTimes(changed, witness)];
+  const accused = ranksOf(first);
+  const further = first.length > 0 ? beside.filter(({ rank }) => !accused.has(rank)) : [];
+  const compute = [
+    ...first,
+    ...[...fromOwnTimes(further, witness)].map((one) => times(one, FURTHER)),
+  ];
   const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
   if (network && compute.length > 0) {
+    if (isApart(located!.network!, compute)) return blamedTogether([...compute, network]);
     const cost = (suspect: OwnTimeSuspect): number =>
       costOf(suspect, witness.accounts.get(suspect.rank)!);
     const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
     const factor = located!.ranks.length > 0 ? PREVAILS : PREVAILS_UNCONFIRMED;
     return located!.isPlain && located!.network!.growthMs > factor * Math.max(...ranksMs)
       ? [network, ...compute.map(outweighed)]
-      : [...compute, outweighed(network)];
+      : [...blamedTogether(compute), outweighed(network)];
   }
-  if (compute.length > 0) return compute;
+  if (compute.length > 0) return blamedTogether(compute);
   if (network) return isUnsupported(witness) ? [] : [network];
   // Iterations that were picked one by one, or that are over, all wait for some rank: one that is not seen.
   if (located?.unseen && slow!.isLasting && slow!.until === null)
@@ -88,6 +143,29 @@ export function weighed(
   if (own.length > 0) return [...fromOwnTimes(own, witness)];
   const peers = slowFromTheStart(floors, witness.job, totalMs);
   return peers && !isUnsupported(witness) ? [fromPeers(peers, witness)] : [];
+}
+
+/**
+ * Whether a slow network is a fault of its own beside slow ranks. A slow GPU or CPU is slow to communicate, too, so that what
+ * it has part in proves nothing; a device that serves others, and that nothing contradicts, has nothing to do with it.
+ */
+function isApart({ device }: Culprit, compute: readonly SlowFinding[]): boolean {
+  if (!device || device.kind === "group" || device.contradicts > 0) return false;
+  const accused = ranksOf(compute);
+  return !device.ranks.some((rank) => accused.has(rank));
+}
+
+function ranksOf(findings: readonly SlowFinding[]): Set<Rank> {
+  return new Set(findings.flatMap(({ accuses }) => accuses.flatMap(({ ranks }) => ranks)));
+}
+
+/** None of several culprits is among those that only wait for another one. */
+function blamedTogether(findings: readonly SlowFinding[]): SlowFinding[] {
+  const accused = ranksOf(findings);
+  return findings.map((one) => ({
+    ...one,
+    clears: one.clears.filter((rank) => !accused.has(rank)),
+  }));
 }
 
 /** A short record of a job that nobody saw slow down: a spike or two make communication look slow. */
@@ -109,9 +187,13 @@ function costOf({ beforeMs, afterMs, slow }: OwnTimeSuspect, { issueMs }: TimeBr
 
 /** An account against which better evidence stands: kept, so that the verdict can show it. */
 function outweighed(finding: SlowFinding): SlowFinding {
-  const accuses = finding.accuses.map((one) => ({ ...one, weight: 0.3 * one.weight }));
   const data = { ...finding.data, disagrees: true } as const;
-  return { ...finding, weight: 0.3 * finding.weight, data, accuses, clears: [] };
+  return { ...times(finding, OUTWEIGHED), data, clears: [] };
+}
+
+function times(finding: SlowFinding, factor: number): SlowFinding {
+  const accuses = finding.accuses.map((one) => ({ ...one, weight: factor * one.weight }));
+  return { ...finding, weight: factor * finding.weight, accuses };
 }
 
 /** null where there are not three iterations of each kind. */

@@ -11,6 +11,12 @@ export function exporterOf({ metric, source }: MetricGrid): Exporter {
   return /^(dcgm|nvidia)/i.test(source) || metric.startsWith("gpu-") ? "gpu" : "host";
 }
 
+/** Machines of which no more than an exporter's pod is known. */
+export function podsOf({ machines, names }: Pick<Fleet, "machines" | "names">): string[] {
+  const pods = new Set(names?.joined.flatMap(({ machine, isPod }) => (isPod ? machine : [])));
+  return machines.filter((machine) => pods.has(machine));
+}
+
 export interface Silence {
   readonly machine: number;
   readonly fromS: number;
@@ -82,9 +88,7 @@ function longestGap(grids: readonly MetricGrid[], m: number): number {
  */
 export function silences(fleet: Fleet): Silence[] {
   const machines = fleet.machines.length;
-  const pods = new Set(
-    (fleet.names?.joined ?? []).filter(({ isPod }) => isPod).map(({ machine }) => machine),
-  );
+  const pods = new Set(podsOf(fleet));
   const all: Silence[] = [];
   const seen: Partial<Record<Exporter, Float64Array>> = {};
   const end: Partial<Record<Exporter, number>> = {};

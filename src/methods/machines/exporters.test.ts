@@ -164,3 +164,88 @@ describe("old news", () => {
     expect(errors(6)).toEqual(["node5"]);
   });
 });
+
+describe("profiling metrics", () => {
+  /** Eight machines that do the same; `profiled` is what one of them shows, undefined for nothing at all. */
+  const fleetWith = (
+    machines: number,
+    profiled: (machine: number, value: number) => number | undefined,
+    watts: (machine: number) => number = () => 600,
+  ): Fleet =>
+    fleetOf(machines, (machine) => {
+      const sampled = (name: string, level: number, spread: number): Sampled => ({
+        name,
+        labels: { gpu: "0" },
+        at: (atS) => level + spread * Math.sin(12.9898 * (machine + 1) * (atS + 1)),
+      });
+      const own = [
+        sampled("DCGM_FI_PROF_SM_ACTIVE", 0.8, 0.03),
+        sampled("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.4, 0.02),
+        sampled("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.97, 0.01),
+        sampled("DCGM_FI_PROF_DRAM_ACTIVE", 0.4, 0.02),
+        sampled("DCGM_FI_PROF_NVLINK_TX_BYTES", 5e10, 1e9),
+        sampled("DCGM_FI_PROF_NVLINK_RX_BYTES", 5e10, 1e9),
+      ].flatMap((one) =>
+        profiled(machine, 1) === undefined
+          ? []
+          : [{ ...one, at: (atS: number) => profiled(machine, one.at(atS))! }],
+      );
+      return [
+        ...own,
+        sampled("DCGM_FI_DEV_GPU_UTIL", 98, 1),
+        sampled("DCGM_FI_DEV_POWER_USAGE", watts(machine), 12),
+      ];
+    });
+
+  it.each([4, 8, 17])(
+    "that read 0 from the start on one of %s machines are its exporter's",
+    (n) => {
+      const report = findMachines(fleetWith(n, (machine, value) => (machine === 2 ? 0 : value)));
+      expect(report.faulty).toEqual([]);
+      expect(new Set(report.telemetry.map(({ machine }) => machine))).toEqual(new Set(["node2"]));
+      expect(report.telemetry[0]!.why).toMatch(/profiling does not run there/);
+    },
+  );
+
+  it("that read 0 where the GPU draws no power either are the GPU's", () => {
+    const zero = (machine: number, value: number): number => (machine === 2 ? 0 : value);
+    const report = findMachines(fleetWith(8, zero, (machine) => (machine === 2 ? 300 : 600)));
+    expect(report.faulty).toMatchObject([{ machine: "node2" }]);
+  });
+
+  it("that one machine lacks are named, and nobody is accused", () => {
+    const report = findMachines(
+      fleetWith(8, (machine, value) => (machine === 5 ? undefined : value)),
+    );
+    expect(report.faulty).toEqual([]);
+    expect(report.missing.join()).toMatch(
+      /node5 has no samples of SM activity, .* and could not be compared in that/,
+    );
+  });
+});
+
+describe("pods of exporters that nothing joins to a machine", () => {
+  const POD = "dcgm-exporter-fx7k2";
+  const fleet = fleetOf(6, (machine) => [
+    {
+      name: "DCGM_FI_DEV_SM_CLOCK",
+      labels: { gpu: "0", ...(machine === 3 ? { instance: POD, pod: POD } : {}) },
+      at: (atS) => (machine === 3 && atS >= 600 ? 700 : 1755) + (atS % 7),
+    },
+    {
+      name: "node_load1",
+      labels: {},
+      at: (atS) => 20 + (atS % 3),
+    },
+  ]);
+
+  it("are called pods, and the machines without GPU metrics are not said to idle", () => {
+    const report = findMachines(fleet);
+    expect(report.faulty).toMatchObject([{ machine: POD }]);
+    expect(report.faulty[0]!.why).toMatch(/of the machine that this exporter's pod runs on/);
+    const missing = report.missing.join("\n");
+    expect(missing).toMatch(`${POD} is the pod of an exporter`);
+    expect(missing).toMatch(/node3, without GPU metrics/);
+    expect(missing).not.toMatch(/took no part/);
+  });
+});

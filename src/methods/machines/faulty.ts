@@ -1,6 +1,7 @@
 /** From what was judged machine by machine to the answer about the job: who was first, who only followed. */
 import type { Fleet } from "../../model/fleet.ts";
 import type { FaultyMachine, Follower, Phase } from "../../model/machine-report.ts";
+import { podsOf } from "./absence.ts";
 import type { EvidenceKind } from "./evidence.ts";
 import type { Judged } from "./judge.ts";
 import { FEW } from "./peer-group.ts";
@@ -173,15 +174,19 @@ function machineOf(fleet: Fleet, judged: Judged, order: number, jobGoesOn: boole
   const deviations = leading.map(({ deviation }) => deviation);
   const said = deviations.slice(0, 3).map(deviationWords);
   const more = deviations.length > 3 ? ` (and ${deviations.length - 3} more)` : "";
+  const name = fleet.machines[machine]!;
+  const where = podsOf(fleet).includes(name)
+    ? "; of the machine that this exporter's pod runs on"
+    : "";
   return {
-    machine: fleet.machines[machine]!,
+    machine: name,
     metric: deviations[0]!.metric,
     score: jobGoesOn ? GOES_ON_SCORE : Math.round(score * 1000) / 1000,
     sinceS: fromS,
     untilS,
     role: fleet.roles[fleet.role[machine]!]!,
     order,
-    why: `${said.join("; ")}${more}${jobGoesOn ? "; the job goes on all the same: look at its exporter first" : ""}`,
+    why: `${said.join("; ")}${more}${where}${jobGoesOn ? "; the job goes on all the same: look at its exporter first" : ""}`,
     deviations,
   };
 }

@@ -301,7 +301,7 @@ describe("after an attack", () => {
     ];
     const report = findMachines(testFleet({ changes: idle }));
     expect(names(report)).toEqual([]);
-    expect(report.missing.join()).toMatch(/node007 took no part in the job/);
+    expect(report.missing.join()).toMatch(/node007, which took no part in the job/);
   });
 
   it("an idle GPU whose power stands still to the watt is no telemetry fault", () => {

@@ -10,7 +10,7 @@ import { busierThanSiblings } from "./busier-than-siblings.ts";
 import { absenceEvidence, gapJitters, LEAST_MACHINES } from "./absence-evidence.ts";
 import { holdsOther, isKnownMember, withoutAnotherJob } from "./another-job.ts";
 import { episodeEvidence, slowEvidence } from "./episode-evidence.ts";
-import { coverageOf } from "./coverage.ts";
+import { coverageOf, notComparedWords } from "./coverage.ts";
 import type { Evidence } from "./evidence.ts";
 import { faultyMachines } from "./faulty.ts";
 import { haltCulprit } from "./halt-culprit.ts";
@@ -67,7 +67,7 @@ export function findMachines(given: Fleet, options: FindOptions = {}): MachineRe
       `${fleet.machines.length} machine${fleet.machines.length === 1 ? "" : "s"}: there are no peers to compare with`,
     );
   }
-  missing.push(...notJoinedWords(fleet));
+  missing.push(...notJoinedWords(given), ...notComparedWords(fleet));
   const activity = phasesOf(fleet);
   const { phases } = activity;
   const pace = jobPace(activity);

@@ -4,6 +4,7 @@ import { exporterOf } from "./absence.ts";
 import { isKnownMember } from "./another-job.ts";
 import { phasesOf } from "./phases.ts";
 import { median } from "../../maths/robust.ts";
+import { listed } from "./words.ts";
 
 const LEAST_WORKERS = 3;
 const WITHOUT_GPUS = "machines without GPUs";
@@ -27,9 +28,16 @@ export function withoutOutsiders(fleet: Fleet): Fleet {
   const role = fleet.role.map((r, m) =>
     isSpare[m] ? roles.length - 1 : hasGpu[m] ? r : roles.length - 2,
   );
-  const named = outside.slice(0, 4).join(", ") + (outside.length > 4 ? ", …" : "");
-  const what = `${named} took no part in the job (no GPUs, or idle from the first sample on while the others worked) and ${outside.length === 1 ? "is" : "are"} not held against the others`;
-  return { ...fleet, role, roles, missing: [...fleet.missing, what] };
+  const without = machines.filter((_, m) => !hasGpu[m]);
+  const spares = machines.filter((_, m) => hasGpu[m] && isSpare[m]);
+  const left = (names: readonly string[], why: string): string[] =>
+    names.length === 0 ? [] : [`not compared with the others: ${listed(names)}, ${why}`];
+  const missing = [
+    ...fleet.missing,
+    ...left(without, "without GPU metrics (no GPUs, or they report under another name)"),
+    ...left(spares, "which took no part in the job: idle from the first sample on"),
+  ];
+  return { ...fleet, role, roles, missing };
 }
 
 /** The fleet without them: nobody is compared with them either. */

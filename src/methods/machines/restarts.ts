@@ -3,12 +3,13 @@
  * a part of an interval, or 0: whoever was gone for a scrape or more is not judged by them until the watch is warm.
  */
 import type { MetricGrid } from "../../model/fleet.ts";
+import { isProfiling } from "./telemetry.ts";
 
 /** Two of dcgm-exporter's default intervals of 30 s, and a watch's own period. */
 const WARM_S = 90;
 
 export function withoutWarmUp(grid: MetricGrid): MetricGrid {
-  if (!grid.source.startsWith("DCGM_FI_PROF_")) return grid;
+  if (!isProfiling(grid)) return grid;
   const { ticks, stepS, mean } = grid;
   const machines = mean.length / ticks;
   const warm = Math.ceil(WARM_S / stepS);

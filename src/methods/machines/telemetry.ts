@@ -4,6 +4,7 @@
  */
 import { amount } from "../../base/amount.ts";
 import { largest, smallest } from "../../base/numbers.ts";
+import type { MetricGrid } from "../../model/fleet.ts";
 import type { TelemetryFault } from "../../model/machine-report.ts";
 import { exporterOf } from "./absence.ts";
 import type { Evidence } from "./evidence.ts";
@@ -64,6 +65,10 @@ export function sortOut(
   return { machine, telemetry };
 }
 
+export function isProfiling({ source }: MetricGrid): boolean {
+  return source.startsWith("DCGM_FI_PROF_");
+}
+
 function brokenSensor(
   one: Evidence,
   all: readonly Evidence[],
@@ -85,10 +90,15 @@ function brokenSensor(
   ) {
     return `${title} reads exactly 0 while the machine does its work: the exporter is broken`;
   }
-  if (!GPU_WORK.includes(deviation.metric)) return null;
+  // Profiling fields come from one watch and fail together: they do not confirm each other.
+  const isProfiled = constant === 0 && isProfiling(episode.view.grid);
+  if (!GPU_WORK.includes(deviation.metric) && !isProfiled) return null;
   const coupled = views.filter(
-    ({ metric: { id }, side }) =>
-      side === deviation.direction && GPU_WORK.includes(id) && id !== deviation.metric,
+    ({ metric: { id }, side, grid }) =>
+      side === deviation.direction &&
+      GPU_WORK.includes(id) &&
+      id !== deviation.metric &&
+      !(isProfiled && isProfiling(grid)),
   );
   const moved = coupled.map((view) => ({
     title: view.metric.title,
@@ -99,6 +109,8 @@ function brokenSensor(
   const against = moved.filter(({ off }) => off < AS_PEERS);
   if (against.length === 0 || moved.some(({ off }) => off >= AGREES)) return null;
   const fine = against.slice(0, 2).map((other) => other.title);
+  if (isProfiled)
+    return `its GPUs' profiling metrics (DCGM_FI_PROF_*) read exactly 0 while ${fine.join(" and ")} are as at its peers: profiling does not run there (it needs SYS_ADMIN, and one user at a time), so that it was not compared in these`;
   return `${title} reads exactly ${constant} while ${fine.join(" and ")} are as at its peers: the GPU works, its monitoring does not`;
 }
 

@@ -14,3 +14,10 @@ export function tidySeconds(seconds: number): string {
   if (seconds >= 90) return `${Math.round(seconds / 6) / 10} min`;
   return seconds >= 10 ? `${Math.round(seconds)} s` : `${Math.round(seconds * 10) / 10} s`;
 }
+
+const MOST_NAMED = 4;
+
+/** "node1, node2, node3, node4, …" */
+export function listed(names: readonly string[]): string {
+  return names.slice(0, MOST_NAMED).join(", ") + (names.length > MOST_NAMED ? ", …" : "");
+}

@@ -3,6 +3,7 @@
  * way; here each device is a hypothesis): what a device serves must be slow, and nothing else. What else the
  * ranks of the slow group run tells NIC from link from switch.
  */
+import { groupBy } from "../../../base/group-by.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Group } from "../../../model/job.ts";
 import type { MinimumDurations, Observation } from "./minimum-durations.ts";
@@ -10,8 +11,8 @@ import { crosses, MOST_MEMBERS, type Calm } from "./screen.ts";
 import { passesNic, type Wiring } from "./wiring.ts";
 
 export interface Device {
-  readonly kind: "nic" | "link" | "leaf" | "group";
-  /** "nic of rank 12", "link 3–35", "leaf 4". */
+  readonly kind: "nic" | "link" | "machine-link" | "machine" | "leaf" | "group";
+  /** "nic of rank 12", "link 3–35", "link node001–node003", "machine node001", "leaf 4". */
   readonly name: string;
   /** Ranks whose communication it serves, of those that were looked at. */
   readonly ranks: readonly Rank[];
@@ -78,14 +79,7 @@ export function deviceOf(
   wiring: Wiring,
 ): Device {
   const bad = plainlySlow(all);
-  const otherwise: Device = {
-    kind: slow.length === 2 ? "link" : "group",
-    name: slow.length === 2 ? `link ${slow.join("–")}` : `a group of ${slow.length} ranks`,
-    ranks: slow,
-    explains: bad.length,
-    contradicts: 0,
-    isAmbiguous: false,
-  };
+  const otherwise = asSlow(bad, slow, wiring);
   if (bad.length === 0) return otherwise;
   const plainly = new Set(bad);
   const judge = (serves: (observation: Observation) => boolean): [number, number] => {
@@ -106,7 +100,14 @@ export function deviceOf(
     serves: (observation: Observation) => boolean,
   ): void => {
     const [explains, contradicts] = judge(serves);
-    devices.push({ kind, name, ranks, explains, contradicts, isAmbiguous: false });
+    devices.push({
+      kind,
+      name,
+      ranks: ranks.toSorted(inOrder),
+      explains,
+      contradicts,
+      isAmbiguous: false,
+    });
   };
   const passes = ({ ranks }: Observation): boolean => passesNic(ranks, wiring);
   const concerned = [
@@ -119,6 +120,18 @@ export function deviceOf(
       );
   for (const rank of concerned)
     suggest("nic", `nic of rank ${rank}`, [rank], (o) => o.ranks.includes(rank) && passes(o));
+  // All NICs of a machine, or all that runs between two: a cable, a PCIe switch, a wrong route.
+  const byMachine = groupBy(concerned, wiring.machineOf);
+  const reaches = ({ ranks }: Observation, machine: Machine): boolean =>
+    ranks.some((rank) => wiring.machineOf(rank) === machine);
+  for (const [a, b] of machinePairs(bad, wiring)) {
+    const ranks = [...(byMachine.get(a) ?? []), ...(byMachine.get(b) ?? [])];
+    if (ranks.length > 2)
+      suggest("machine-link", `link ${a}–${b}`, ranks, (o) => reaches(o, a) && reaches(o, b));
+  }
+  for (const [machine, ranks] of byMachine)
+    if (ranks.length > 1)
+      suggest("machine", `machine ${machine}`, ranks, (o) => reaches(o, machine) && passes(o));
   for (const leaf of new Set(concerned.map((rank) => wiring.leafOf(rank)))) {
     if (leaf === null) continue;
     const under = (rank: Rank): boolean => wiring.leafOf(rank) === leaf;
@@ -136,11 +149,48 @@ export function deviceOf(
   const alike = equal.filter(({ kind }) => kind === first.kind);
   // Which NIC of a ring is slow no operator of the ring tells; without another witness it is all of them.
   if (alike.length > 1 && first.kind !== "link") return together(alike);
-  return { ...first, isAmbiguous: first.kind === "link" && equal.length > alike.length };
+  const isLink = first.kind === "link" || first.kind === "machine-link";
+  return { ...first, isAmbiguous: isLink && equal.length > alike.length };
+}
+
+/**
+ * The pair or group that is slowest, with all groups that are slow across the same machines: something between these
+ * machines is slow. What else is slow has no part in it, and speaks against it.
+ */
+function asSlow(bad: readonly Observation[], slow: readonly Rank[], wiring: Wiring): Device {
+  const machinesOf = (ranks: readonly Rank[]): string =>
+    [...new Set(ranks.map((rank) => String(wiring.machineOf(rank))))].toSorted().join();
+  const isAcross = passesNic(slow, wiring);
+  const alike = bad.filter(({ ranks }) =>
+    isAcross
+      ? machinesOf(ranks) === machinesOf(slow)
+      : ranks.length === slow.length && ranks.every((rank) => slow.includes(rank)),
+  );
+  const ranks = [...new Set([...slow, ...alike.flatMap((one) => one.ranks)])].sort(inOrder);
+  const [explains, contradicts] = [alike.length, bad.length - alike.length];
+  const isLink = ranks.length === 2;
+  const name = isLink ? `link ${ranks.join("–")}` : `a group of ${ranks.length} ranks`;
+  const kind = isLink ? "link" : "group";
+  return { kind, name, ranks, explains, contradicts, isAmbiguous: false };
+}
+
+const inOrder = (a: Rank, b: Rank): number => a - b;
+
+type Machine = ReturnType<Wiring["machineOf"]>;
+
+/** Machines that slow communication of two machines runs between, each pair once. */
+function machinePairs(bad: readonly Observation[], wiring: Wiring): [Machine, Machine][] {
+  const pairs = new Map<string, [Machine, Machine]>();
+  for (const { ranks } of bad) {
+    const [a, b, ...more] = new Set(ranks.map(wiring.machineOf));
+    if (a === undefined || b === undefined || more.length > 0) continue;
+    pairs.set([String(a), String(b)].toSorted().join(), [a, b]);
+  }
+  return [...pairs.values()];
 }
 
 function together(alike: readonly Device[]): Device {
-  const ranks = [...new Set(alike.flatMap((device) => device.ranks))].sort((a, b) => a - b);
+  const ranks = [...new Set(alike.flatMap((device) => device.ranks))].sort(inOrder);
   const name = `one of ${alike.map((device) => device.name).join(", ")}`;
   return { ...alike[0]!, kind: "group", name, ranks };
 }

@@ -1,6 +1,7 @@
 /** Names that could not be joined: halves of a fleet, of which one has the GPUs' metrics and the other the hosts'. */
 import type { Fleet } from "../../../model/fleet.ts";
-import { exporterOf, type Exporter } from "../absence.ts";
+import { exporterOf, podsOf, type Exporter } from "../absence.ts";
+import { listed } from "../words.ts";
 
 const LEAST_EACH = 3;
 
@@ -33,23 +34,25 @@ export function halvesOf({ machines, grids }: Pick<Fleet, "machines" | "grids">)
   return isHalved ? { onlyGpu, onlyHost } : null;
 }
 
-/** Sentences for the user: what was not joined, and how to mend it. */
+/** Sentences for the user: what was not joined, and how to join it. */
 export function notJoinedWords(fleet: Fleet): string[] {
   const { machines, names } = fleet;
   const halves = halvesOf(fleet);
   const disputed = names?.disputed ?? [];
+  const pods = podsOf(fleet);
   return [
     ...(halves
       ? [
           `the exporters call machines by different names (${machines[halves.onlyGpu[0]!]} for GPUs, ${machines[halves.onlyHost[0]!]} for hosts) and nothing tells who is who, so that ${halves.onlyGpu.length} machines have no host metrics and ${halves.onlyHost.length} no GPU metrics: give both the same label (hostname, node or instance), keep node_uname_info or kube_pod_info, or give machineNames in --job FILE`,
         ]
       : []),
+    ...(pods.length > 0
+      ? [
+          `${listed(pods)} ${pods.length === 1 ? "is the pod of an exporter, and nothing tells which machine it runs" : "are pods of exporters, and nothing tells which machines they run"} on: kubectl get pod -o wide does; kube_pod_info or a node label in the metrics would`,
+        ]
+      : []),
     ...(disputed.length > 0 && halves
       ? [`${listed(disputed)} stand for several machines each and join none of them`]
       : []),
   ];
-}
-
-function listed(names: readonly string[]): string {
-  return names.length > 4 ? `${names.slice(0, 4).join(", ")}, …` : names.join(", ");
 }
