@@ -178,16 +178,21 @@ const OVERHEADS: Readonly<Record<string, keyof Overheads>> = {
   "micro-batches": "microBatchesMs",
   swap: "topologyMs",
   restart: "restartMs",
+  // Greyhound's names (§5.1).
+  S2: "microBatchesMs",
+  S3: "topologyMs",
+  S4: "restartMs",
 };
 
 function overheads(text: string): [keyof Overheads, number][] {
   return text.split(",").map((part) => {
-    const [, strategy, time] = /^(micro-batches|swap|restart)=(.+)$/.exec(part) ?? [];
-    if (strategy === undefined)
+    const [, step = "", time = ""] = /^([^=]+)=(.+)$/.exec(part) ?? [];
+    const overhead = Object.hasOwn(OVERHEADS, step) ? OVERHEADS[step] : undefined;
+    if (overhead === undefined)
       throw new InvalidArgumentError(
         "It must be a list such as micro-batches=1s,swap=60s,restart=30m.",
       );
-    return [OVERHEADS[strategy]!, /^0+m?s?$/.test(time!) ? 0 : 1000 * seconds(time!)];
+    return [overhead, /^0+m?s?$/.test(time) ? 0 : 1000 * seconds(time)];
   });
 }
 
