@@ -3,7 +3,7 @@ import { intermittentWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { culpritLevel, healthyNetworkMs } from "./culprit-level.ts";
+import { culpritLevel, healthyNetworkMs, slowSince } from "./culprit-level.ts";
 import {
   accusesSame,
   beganWith,
@@ -42,6 +42,8 @@ const PATIENT = 5;
 /** A second verdict that is surer by less says nothing new. */
 const SURER = 0.1;
 const MOST_EARLIER = 12;
+/** Iterations by which what began together is dated apart. */
+const SAME_START = 2;
 /** Slowdowns of a job that are open at once. */
 const MOST_OPEN = 8;
 
@@ -140,11 +142,27 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
   perform(turn, { step: "confirm", which: "slow", id: known.id, diagnosis, slowdown, atMs });
 }
 
+/** The slowdown of somebody beside a known culprit, since its own time shows it: the search may begin with the first one's. */
+function ofAnother(
+  { networkMs }: JobState,
+  { run, slowdown, diagnosis: { verdict } }: Found,
+): SuspectedSlowdown {
+  const { slowFrom, intermittent } = slowdown;
+  const [first] = verdict.suspects;
+  if (!first || isOfNetwork(first) || intermittent) return slowdown;
+  const level = culpritLevel(run, first, slowFrom, networkMs);
+  const since = level?.isUp ? slowSince(run, first, level) : NaN;
+  if (!(since > slowFrom + SAME_START)) return slowdown;
+  return { ...slowdown, slowFrom: since, fromMs: run.startMs(since) };
+}
+
 /** The verdict accuses somebody whom no open incident accuses. */
-function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
+function accuseAnother(turn: Turn, found: Found): void {
   const { state, nowMs: atMs } = turn;
+  const { run, diagnosis } = found;
   const { verdict } = diagnosis;
   const open = openSlowdowns(state);
+  const slowdown = open.length > 0 ? ofAnother(state, found) : found.slowdown;
   if (open.length >= MOST_OPEN) return;
   validateLater(state, run, diagnosis, slowdown);
   const old = recentSlowdowns(turn).find(

@@ -334,11 +334,13 @@ function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
 
 function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
   const { state } = turn;
+  const began = openSlowdowns(state).map(({ fromIteration }) => fromIteration ?? Infinity);
   const paceMs = onRecovered(turn, run, slowdown);
   if (paceMs !== null) {
     state.slowdowns.resume({ ...slowdown, afterMs: paceMs }, true);
     return;
   }
+  run.wasSlow(Math.min(slowdown.slowFrom, ...began), slowdown);
   state.healthySince = run.pushes;
   const { healthy } = state.slowdowns;
   // Of a service that was started a short while ago: a level from few iterations may be one of the next slowdown.
