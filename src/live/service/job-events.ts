@@ -48,6 +48,8 @@ type JobEventKind =
   | { type: "beat"; agent: string; beat: BeatReport["jobs"][number] }
   | { type: "event"; agent: string; report: EventReport }
   | { type: "agent-gone"; agent: string }
+  /** By how much the next tick is late. */
+  | { type: "late"; ms: number }
   | { type: "tick" }
   /** The actions of an incident changed: its record has a later revision. */
   | { type: "actions"; incident: Incident }

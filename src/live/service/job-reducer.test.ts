@@ -348,6 +348,24 @@ describe("reduceJob", () => {
     expect(job.last("save").incident.state).toBe("resolved");
   });
 
+  it("takes nobody for silent while the service was too busy to read reports", () => {
+    const busy = (isKnown: boolean): string[] => {
+      const job = new Driver();
+      job.begin();
+      job.iterate(1, 40, 1000);
+      job.iterate(41, 3, 2000);
+      job.send({ type: "beat", agent: "a", beat: { ...BEAT, silentMs: 100 } });
+      job.nowMs += 40_000;
+      if (isKnown) job.send({ type: "late", ms: 40_000 });
+      job.send({ type: "tick" });
+      const search = job.last("localize");
+      const decided = job.send({ type: "localized", search, diagnosis: { verdict: VERDICT } });
+      return [...decided, job.state.still ? "hangs" : "goes on"];
+    };
+    expect(busy(true)).toEqual(["save", "goes on"]);
+    expect(busy(false)).toEqual(["goes on"]);
+  });
+
   it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
     const job = new Driver();
     job.begin();

@@ -56,6 +56,7 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
     state.standstills.forget(agent);
     state.run?.heardMs.set(agent, -Infinity);
   },
+  late: onLate,
   tick: onTick,
   actions: onActions,
   saved: onSaved,
@@ -224,6 +225,13 @@ function relieve(state: Turn["state"], run: JobRun): void {
   state.slowdowns = new SlowdownDetector();
   state.healthySince = run.pushes;
   run.calm([]);
+}
+
+/** The service was too busy to read reports for so long: nobody was silent in that time. */
+function onLate({ state }: Turn, { ms }: EventOf<"late">): void {
+  state.standstills.shift(ms);
+  const { heardMs } = state.run ?? {};
+  for (const [agent, atMs] of heardMs ?? []) heardMs!.set(agent, atMs + ms);
 }
 
 function onTick(turn: Turn): void {

@@ -172,6 +172,10 @@ export class LeasedJob {
     this.#dispatch({ type: "agent-gone", agent });
   }
 
+  late(ms: number): void {
+    this.#dispatch({ type: "late", ms });
+  }
+
   tick(): void {
     this.#dispatch({ type: "tick" });
     const nowMs = this.#options.effects.nowMs();
