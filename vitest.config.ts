@@ -7,7 +7,7 @@ import { LACKING_FILE } from "./test/support/lacking.ts";
 
 process.env[LACKING_FILE] = join(tmpdir(), `faultline-tests-lacking-${process.pid}`);
 
-/** Tests that ask a few of many cases in `npm test`: they ask all in `npm run test:system`. */
+/** Tests that ask a few of many cases in `npm test`: they ask all in `npm run test:long`. */
 const ofManyCases = ["src", "test", "web", "eval"].flatMap((folder) =>
   readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".test.ts") && !name.startsWith("system/"))
@@ -18,6 +18,9 @@ const ofManyCases = ["src", "test", "web", "eval"].flatMap((folder) =>
 );
 
 const common = { setupFiles: ["test/support/property-seed.ts"] };
+
+/** What was starved of the processor gets another try; the end of the output counts and names it. */
+const system = { ...common, testTimeout: 120_000, hookTimeout: 120_000, retry: 1 };
 
 export default defineConfig({
   test: {
@@ -42,15 +45,21 @@ export default defineConfig({
         },
       },
       {
-        // `npm run test:system`: real servers, browsers, compilers, kill -9. What was starved of the processor gets another
-        // try; the end of the output counts and names it.
+        // `npm run test:system`: real servers, browsers, compilers, kill -9. CI runs it.
         test: {
-          ...common,
+          ...system,
           name: "system",
+          include: ["test/system/**/*.test.ts"],
+          exclude: ["**/*.long.test.ts"],
+        },
+      },
+      {
+        // `npm run test:long`: the same and all that takes minutes, for changes of what it tests, and before a release.
+        test: {
+          ...system,
+          name: "long",
           include: ["test/system/**/*.test.ts", ...ofManyCases],
           env: { [ALL_CASES]: "1" },
-          testTimeout: 120_000,
-          retry: 1,
         },
       },
     ],

@@ -78,7 +78,7 @@ const COMMANDS: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^logs/, ["diagnose", "logs"]],
   [/^(iterations|straggler)/, ["diagnose", "iterations"]],
   [/^kineto/, ["trace"]],
-  [/^(changepoints|xpu-timer|hang|links)/, ["diagnose"]],
+  [/^(changepoints|hang|links)/, ["diagnose"]],
 ];
 
 const { values, positionals } = parseArgs({
@@ -149,7 +149,7 @@ function casesIn(archive: string, folder: string): (readonly [string, string])[]
     .map((name) => join(folder, name))
     .filter((path) => statSync(path).isFile() && statSync(path).size <= MOST_BYTES)
     .sort();
-  const isFolders = /^(links|hang|xpu-timer)/.test(archive);
+  const isFolders = /^(links|hang)/.test(archive);
   const cases = isFolders ? [...new Set(files.map((path) => dirname(path)))] : files;
   return cases.flatMap((path) => commands.map((command) => [command, path] as const));
 }

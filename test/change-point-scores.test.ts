@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { coveringOf, f1Of, score } from "../eval/change-points/scores.ts";
-import { syntheticSeries } from "../eval/change-points/synthetic.ts";
 import { bocpdChanges } from "../eval/change-points/tcpd.ts";
 
 describe("scores of change points, as TCPDBench counts them", () => {
@@ -29,21 +28,6 @@ describe("scores of change points, as TCPDBench counts them", () => {
     expect(coveringOf([[50]], [], 100)).toBeCloseTo(0.5, 12);
     expect(coveringOf([[50]], [60], 100)).toBeCloseTo(0.5 * (50 / 60) + 0.5 * (40 / 50), 12);
     expect(coveringOf([[50], []], [50], 100)).toBeCloseTo((1 + 0.5) / 2, 12);
-  });
-});
-
-describe("made series", () => {
-  it("are the same every time, and 60 in 100 have changes, well inside", () => {
-    const all = Array.from({ length: 500 }, (_, seed) => syntheticSeries(seed));
-    expect(syntheticSeries(7)).toEqual(all[7]);
-    for (const { values, changes } of all) {
-      expect(values.length).toBeGreaterThanOrEqual(50);
-      expect(values.length).toBeLessThanOrEqual(600);
-      expect(values.every(Number.isFinite)).toBe(true);
-      for (const at of changes) expect(at >= 10 && at < values.length - 9).toBe(true);
-    }
-    const share = all.filter(({ changes }) => changes.length > 0).length / all.length;
-    expect(Math.abs(share - 0.6)).toBeLessThan(0.06);
   });
 });
 

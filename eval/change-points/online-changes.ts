@@ -8,7 +8,7 @@
  * What is reported uses points seen so far only, and stands. It comes at least 12 points after the change: a
  * burst that recovers within 8 is no change. LevelTracker is the sharper tool for iteration times.
  *
- * The prices were chosen on made series only (eval/change-points/choose.ts), no public benchmark among them.
+ * The prices were chosen on made series only, no public benchmark among them.
  */
 import { PiecewiseFit } from "./piecewise-fit.ts";
 import { median, spread } from "../../src/maths/robust.ts";

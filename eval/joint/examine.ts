@@ -125,7 +125,7 @@ export async function read(
   return { readings, logDigest, jobFile: await readJobFile(join(folder, "job.json")) };
 }
 
-/** The same as pipeline/diagnose.ts of the folders of these kinds (test/joint-scenarios.test.ts holds it to that). */
+/** The same as pipeline/diagnose.ts of the folders of these kinds (test/system/joint-scenarios.long.test.ts holds it to that). */
 export async function answer(
   { readings, logDigest, jobFile }: Read,
   kinds: readonly EvidenceKind[],

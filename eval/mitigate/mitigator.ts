@@ -11,7 +11,7 @@ import {
   type RemedyOptions,
   type RemedyPlan,
 } from "../../src/mitigate/remedies.ts";
-import { skiRental, type SkiRental } from "../../src/mitigate/ski-rental.ts";
+import { skiRental, type SkiRental } from "./ski-rental.ts";
 import { identity, iterationMs } from "../../src/mitigate/topology/cost-model.ts";
 import { swapList } from "../../src/mitigate/topology/shorten.ts";
 

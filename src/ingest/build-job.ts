@@ -144,7 +144,6 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
       .flatMap((reading) => reading.kernels ?? [])
       .filter(hasCompute)
       .map((kernels) => withMembers(kernels, dumps)),
-    xpuTimer: readings.flatMap((reading) => (reading.xpuTimer ? [reading.xpuTimer] : [])),
     metrics: readings.flatMap((reading) => (reading.metrics ? [reading.metrics] : [])),
     probes,
     validations: readings.flatMap((reading) => reading.validations ?? []),

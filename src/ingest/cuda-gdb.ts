@@ -5,11 +5,11 @@
  * "Info CUDA Commands"). Step counters of NCCL's connections live in registers that nobody can name without symbols: which
  * peer a block waits for, this does not tell.
  */
-import { LineSplitter } from "../base/lines.ts";
 import type { Frame } from "../model/operators.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import type { StackDump, ThreadStack } from "../model/stacks.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import { LineSink } from "./line-sink.ts";
+import type { Head, Reader } from "./reader.ts";
 
 const FORMAT = "cuda-gdb";
 const TITLE = "faultline cuda-gdb ";
@@ -43,9 +43,7 @@ interface Kernel {
   left: number;
 }
 
-class InspectionSink implements Sink {
-  readonly #file: string;
-  readonly #lines = new LineSplitter((text, no) => this.#line(text, no));
+class InspectionSink extends LineSink {
   readonly #kernels = new Map<number, Kernel>();
   readonly #threads: ThreadStack[] = [];
   #pid: number | null = null;
@@ -57,24 +55,15 @@ class InspectionSink implements Sink {
   #sawGpu = false;
   #late = false;
 
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const defects: Defect[] = [];
-    const say = (what: string): void => void defects.push({ file: this.#file, what });
+    const say = (what: string): void => void defects.push({ file: this.file, what });
     if (!this.#sawGpu)
       say("the debugger did not see the GPU: it could not attach, or is not cuda-gdb");
     if (this.#late) say("the debugger was stopped before it had seen everything");
     const stack = this.#sawGpu ? this.#stack() : null;
     return {
-      file: this.#file,
+      file: this.file,
       format: FORMAT,
       rank: this.#rank,
       records: this.#kernels.size,
@@ -103,10 +92,10 @@ class InspectionSink implements Sink {
       isMain: busy === undefined && thread.isMain,
     }));
     const threads = [...onGpu, ...host].filter(({ frames }) => frames.length > 0);
-    return threads.length > 0 ? { file: this.#file, pid: this.#pid, threads } : null;
+    return threads.length > 0 ? { file: this.file, pid: this.#pid, threads } : null;
   }
 
-  #line(text: string, no: number): void {
+  line(text: string, no: number): void {
     // No line that says something is longer, and patterns stay cheap.
     if (text.length > LONGEST_LINE) return;
     if (text.startsWith("== ")) {

@@ -29,7 +29,6 @@ import { stageTimeline } from "./stage-timeline.ts";
 import { stagePasses } from "./stage-passes.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 import { validationReport } from "./validation-report.ts";
-import { xpuTimer } from "./xpu-timer.ts";
 
 const READERS: readonly Reader[] = [
   probeRing,
@@ -52,8 +51,6 @@ const READERS: readonly Reader[] = [
   pythonStacks,
   ncclDebugLog,
   torchtitanJsonl,
-  // Before OpenMetrics, whose text it is.
-  xpuTimer,
   openMetrics,
   metricApi,
   metricParquet,

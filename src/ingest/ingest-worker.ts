@@ -33,7 +33,7 @@ async function read(): Promise<void> {
       ...[...dumps, ...operators].map(({ ops }) => ops),
       ...series,
       ...stageOperations,
-      ...probes.flatMap(({ calls, connections, memory }) => [calls, connections, memory]),
+      ...probes.flatMap(({ calls, connections }) => [calls, connections]),
       ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
         gpu,
         calls,

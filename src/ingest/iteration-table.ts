@@ -5,7 +5,7 @@
 import type { Reading } from "../model/reading.ts";
 import { CsvSink } from "./iteration-table/csv.ts";
 import { findColumns, rowsFit } from "./iteration-table/csv-columns.ts";
-import { GoldenValuesSink, looksLikeGoldenValues } from "./iteration-table/golden-values.ts";
+import { goldenValues, looksLikeGoldenValues } from "./iteration-table/golden-values.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 const TABLE_FORMAT: Reading["format"] = "iteration-table";
@@ -44,7 +44,7 @@ class TableSink implements Sink {
         this.#blanks.push(...chunk);
         return;
       }
-      this.#inner = first === BRACE ? new GoldenValuesSink(this.#file) : new CsvSink(this.#file);
+      this.#inner = first === BRACE ? goldenValues(this.#file) : new CsvSink(this.#file);
       this.#inner.push(Uint8Array.from(this.#blanks));
     }
     this.#inner.push(chunk);

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { UserError } from "../base/errors.ts";
 import type { FabricPort } from "../model/fabric.ts";
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
+import { fieldsOf } from "./json-fields.ts";
 
 export interface JobFile {
   readonly name: string;
@@ -54,7 +55,7 @@ export async function readJobFile(path: string): Promise<JobFile> {
 }
 
 export function parseJobFile(root: unknown, path: string): JobFile {
-  const job = record(root);
+  const job = fieldsOf(root);
   if (!job) throw new UserError(`${path}: a job file is a JSON object`, HINT, 2);
   const worldSize = job["worldSize"];
   if (worldSize !== undefined && !(isCount(worldSize) && worldSize > 0 && worldSize <= MAX_RANKS)) {
@@ -70,7 +71,7 @@ export function parseJobFile(root: unknown, path: string): JobFile {
     throw new UserError(`${path}: ranks must be a list`, HINT, 2);
   }
   for (const item of list ?? []) {
-    const entry = record(item);
+    const entry = fieldsOf(item);
     if (!entry || !isCount(entry["rank"])) {
       throw new UserError(`${path}: every item of ranks needs a whole number "rank"`, HINT, 2);
     }
@@ -88,14 +89,14 @@ export function parseJobFile(root: unknown, path: string): JobFile {
       isCount(job["microBatches"]) && job["microBatches"] > 0 ? job["microBatches"] : null,
     incidents: incidentsOf(job["incidents"], path),
     machineNames: machineNamesOf(job["machineNames"], path),
-    leaves: leavesOf(record(job["network"])?.["leaves"], path),
-    stageOf: stagesOf(record(job["parallel"]), job["rankOrder"]),
+    leaves: leavesOf(fieldsOf(job["network"])?.["leaves"], path),
+    stageOf: stagesOf(fieldsOf(job["parallel"]), job["rankOrder"]),
   };
 }
 
 function incidentsOf(value: unknown, path: string): ReadonlyMap<string, number> | null {
   if (value === undefined) return null;
-  const counts = record(value);
+  const counts = fieldsOf(value);
   const entries = Object.entries(counts ?? {}).filter(([, count]) => isCount(count));
   if (!counts || entries.length < Object.keys(counts).length)
     throw new UserError(`${path}: incidents must map machines to whole numbers`, HINT, 2);
@@ -108,10 +109,10 @@ function machineNamesOf(
   path: string,
 ): ReadonlyMap<string, readonly string[]> | null {
   if (given === undefined) return null;
-  const entries = Object.entries(record(given) ?? {});
+  const entries = Object.entries(fieldsOf(given) ?? {});
   const isNames = (names: unknown): names is string[] =>
     Array.isArray(names) && names.every((name) => typeof name === "string");
-  if (!record(given) || !entries.every(([, names]) => isNames(names)))
+  if (!fieldsOf(given) || !entries.every(([, names]) => isNames(names)))
     throw new UserError(`${path}: machineNames must map machines to lists of names`, HINT, 2);
   return new Map(entries as [string, string[]][]);
 }
@@ -138,7 +139,7 @@ function stagesOf(
 function leavesOf(given: unknown, path: string): Map<string, string> {
   const leaves = new Map<string, string>();
   if (given === undefined) return leaves;
-  const byLeaf = record(given);
+  const byLeaf = fieldsOf(given);
   if (!byLeaf) throw new UserError(`${path}: network.leaves must be an object`, HINT, 2);
   for (const [leaf, nics] of Object.entries(byLeaf)) {
     if (!Array.isArray(nics) || !nics.every((nic) => typeof nic === "string"))
@@ -150,12 +151,6 @@ function leavesOf(given: unknown, path: string): Map<string, string> {
 
 function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : null;
 }
 
 function isCount(value: unknown): value is number {

@@ -43,10 +43,8 @@ describe("a trace of today's Kineto", () => {
 
   test("says who wrote it, where and when", () => {
     expect(reading).toMatchObject({ rank: 3, records: ONE_STEP.length, worldSize: 8, defects: [] });
-    expect(rank).toMatchObject({ backend: "nccl", ncclVersion: "2.28.9", isCut: false });
-    expect(rank.devices).toEqual([
-      { id: 0, name: "NVIDIA H200", multiprocessors: 132, memoryBytes: 150109880320 },
-    ]);
+    expect(rank).toMatchObject({ backend: "nccl", isCut: false });
+    expect(rank.devices).toEqual([{ name: "NVIDIA H200" }]);
     expect(rank.epochNs).toBe(1790857026001000001n);
   });
 
@@ -58,7 +56,6 @@ describe("a trace of today's Kineto", () => {
     const kinds = [MEMCPY, COMPUTE, COMMUNICATION, COMMUNICATION, COMPUTE, COMPUTE];
     expect([...gpu.kind]).toEqual(kinds);
     expect([...gpu.stream]).toEqual([7, 7, 7, 28, 7, 7]);
-    expect(gpu.sizeBytes[0]).toBe(4096);
   });
 
   test("knows each one's launch, and one launch for all kernels of a graph", () => {
@@ -323,7 +320,7 @@ describe("what Python and the user say", () => {
 
   test("short Python functions are counted", () => {
     const rank = only(read(trace([event({ cat: "python_function", name: "f", ts: 1, dur: 5 })])));
-    expect([rank.hostEvents.count, rank.shortPythonCalls]).toEqual([0, 1]);
+    expect(rank.hostEvents.count).toBe(0);
   });
 });
 

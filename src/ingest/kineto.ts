@@ -137,7 +137,7 @@ function buildTrace(
   collector: TraceCollector,
   isCut: boolean,
 ): RankKernels {
-  const { worldSize, backend, ncclVersion, host, devices } = header;
+  const { worldSize, backend, host, devices } = header;
   const epochUs = Number.isNaN(collector.epochUs) ? 0 : collector.epochUs;
   const linked = linkTables(collector.tables);
   return {
@@ -145,7 +145,6 @@ function buildTrace(
     rank,
     worldSize,
     backend,
-    ncclVersion,
     host,
     epochNs: header.baseNs + BigInt(Math.trunc(epochUs)) * 1000n,
     isCut,
@@ -154,7 +153,6 @@ function buildTrace(
     ...linked,
     shapes: shapesOf(collector),
     groups: groupsOf(collector, header, linked.collectives),
-    shortPythonCalls: collector.shortPythonCalls,
   };
 }
 

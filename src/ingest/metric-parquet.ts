@@ -9,7 +9,8 @@ import { cellNumber, cellText, ParquetFile, stampOf } from "./metric-table/parqu
 import { planTable, type TablePlan } from "./metric-table/table-plan.ts";
 import { TableSamples } from "./metric-table/table-samples.ts";
 import { secondsOf } from "./metric-table/times.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import type { Head, Reader } from "./reader.ts";
+import { wholeFile } from "./whole-file.ts";
 import { isStageTable, readStageTable } from "./stage-timeline/stage-parquet.ts";
 
 const FORMAT = "metric-parquet";
@@ -23,13 +24,11 @@ const MAGIC = Buffer.from("PAR1");
 export const metricParquet: Reader = {
   format: FORMAT,
   sniff: ({ bytes }: Head): boolean => MAGIC.equals(bytes.subarray(0, MAGIC.length)),
-  open: (file) => new ParquetSink(file),
+  open: (file) => wholeFile(MAX_BYTES, (bytes) => new ParquetReading(file).read(bytes)),
 };
 
-class ParquetSink implements Sink {
+class ParquetReading {
   readonly #file: string;
-  #chunks: Uint8Array[] = [];
-  #bytes = 0;
   #hasNoZone = false;
   #badRows = 0;
 
@@ -37,32 +36,14 @@ class ParquetSink implements Sink {
     this.#file = file;
   }
 
-  push(chunk: Uint8Array): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes > MAX_BYTES) this.#chunks = [];
-    // A copy: the caller may reuse its chunk.
-    else this.#chunks.push(Uint8Array.from(chunk));
-  }
-
-  end(): Reading {
-    if (this.#bytes > MAX_BYTES) return this.#reading("is larger than 1 GiB, which we do not hold");
+  read(bytes: Buffer<ArrayBuffer> | null): Reading {
+    if (bytes === null) return this.#reading("is larger than 1 GiB, which we do not hold");
     try {
-      return this.#read(new ParquetFile(this.#joined()));
+      return this.#read(new ParquetFile(bytes));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       return this.#reading(`cannot be read: ${why.slice(0, 200)}`);
     }
-  }
-
-  #joined(): Uint8Array<ArrayBuffer> {
-    const bytes = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      bytes.set(chunk, at);
-      at += chunk.length;
-    }
-    this.#chunks = [];
-    return bytes;
   }
 
   #read(parquet: ParquetFile): Reading {

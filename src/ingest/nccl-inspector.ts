@@ -10,12 +10,13 @@
  * collective of each interval. So sequence numbers have gaps.
  */
 import { count } from "../base/text.ts";
-import { LineSplitter } from "../base/lines.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { ProcessLog } from "./nccl-inspector/process-log.ts";
-import { amount, fields, parseFields, text, type Fields } from "./nccl-inspector/record.ts";
+import { fieldsOf, type Fields } from "./json-fields.ts";
+import { amount, parseFields, text } from "./nccl-inspector/record.ts";
 import { MAX_OPERATORS } from "./operators-file/growing-columns.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import { LineSink } from "./line-sink.ts";
+import type { Head, Reader } from "./reader.ts";
 
 const FORMAT = "nccl-inspector";
 /** A verbose line with 64 channels is 16 kB; proxy traces with nested steps are longer. */
@@ -39,9 +40,7 @@ interface Owner {
   readonly group: number;
 }
 
-class InspectorSink implements Sink {
-  readonly #file: string;
-  readonly #lines = new LineSplitter((line, number) => this.#line(line, number), MAX_LINE_BYTES);
+class InspectorSink extends LineSink {
   readonly #processes = new Map<string, ProcessLog>();
   /** Of the last dump_stats line, and how many of its lines are still to come. */
   #owner: Owner | null = null;
@@ -55,20 +54,15 @@ class InspectorSink implements Sink {
   #version = "";
 
   constructor(file: string) {
-    this.#file = file;
+    super(file, MAX_LINE_BYTES);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     this.#absent += this.#expected;
     const logs = [...this.#processes.values()].filter((log) => log.count > 0);
-    const operators = logs.map((log) => log.build(this.#file, FORMAT));
+    const operators = logs.map((log) => log.build(this.file, FORMAT));
     return {
-      file: this.#file,
+      file: this.file,
       format: FORMAT,
       rank: operators.length === 1 ? operators[0]!.rank : null,
       records: this.#records,
@@ -77,10 +71,10 @@ class InspectorSink implements Sink {
     };
   }
 
-  #line(line: string, number: number): void {
+  line(line: string, number: number): void {
     if (line.trim() === "") return;
     const record = parseFields(line);
-    const stats = record && fields(record["dump_stats"]);
+    const stats = record && fieldsOf(record["dump_stats"]);
     if (record && stats) {
       this.#dump(record, stats, number);
       return;
@@ -88,13 +82,13 @@ class InspectorSink implements Sink {
     // A line that cannot be read was one of the dump's too.
     const isExpected = this.#expected > 0;
     if (isExpected) this.#expected--;
-    const header = record && fields(record["header"]);
+    const header = record && fieldsOf(record["header"]);
     const owner = header ? this.#find(header, record) : isExpected ? this.#owner : null;
-    const coll = record && fields(record["coll_perf"]);
-    const p2p = record && fields(record["p2p_perf"]);
+    const coll = record && fieldsOf(record["coll_perf"]);
+    const p2p = record && fieldsOf(record["p2p_perf"]);
     if (!coll && !p2p) {
       // Proxy traces are no operators; NCCL_INSPECTOR_ENABLE_PROXY=1 adds them.
-      if (!record || !fields(record["proxy_trace"])) note(this.#unread, number);
+      if (!record || !fieldsOf(record["proxy_trace"])) note(this.#unread, number);
     } else if (!owner) note(this.#ownerless, number);
     else if (this.#records >= MAX_OPERATORS) this.#tooMany++;
     else {
@@ -107,7 +101,7 @@ class InspectorSink implements Sink {
 
   #dump(record: Fields, stats: Fields, number: number): void {
     this.#absent += this.#expected;
-    const header = fields(record["header"]);
+    const header = fieldsOf(record["header"]);
     this.#owner = header ? this.#find(header, record) : null;
     if (!this.#owner) note(this.#ownerless, number);
     this.#expected = 0;
@@ -120,7 +114,7 @@ class InspectorSink implements Sink {
   }
 
   #find(header: Fields, record: Fields): Owner | null {
-    const metadata = fields(record["metadata"]);
+    const metadata = fieldsOf(record["metadata"]);
     if (!metadata) return null;
     const host = text(metadata["hostname"]).slice(0, 256);
     const pid = amount(metadata["pid"], -1);
@@ -138,7 +132,7 @@ class InspectorSink implements Sink {
   }
 
   #defects(): Defect[] {
-    const file = this.#file;
+    const file = this.file;
     const defects: Defect[] = [];
     const say = (what: string, line?: number): void => {
       defects.push({ file, what, ...(line === undefined ? {} : { line }) });

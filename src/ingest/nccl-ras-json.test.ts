@@ -69,16 +69,12 @@ describe("RAS JSON", () => {
     const { ras, defects, records } = readBytes(ncclRasJson, "ras.json", REPORT);
     expect(defects).toEqual([]);
     expect(records).toBe(2);
-    const [first, second] = ras?.communicators ?? [];
-    expect(ras?.ncclVersion).toBe("2.28.9");
+    const [first] = ras?.communicators ?? [];
     expect(first).toMatchObject({ hash: "082e0592126c6ef2", size: 5, line: 8 });
     expect(first?.missing.map((m) => [m.commRank, m.host, m.pid, m.state])).toEqual([
       [2, "10.0.0.2", 702, "unresponsive"],
       [3, "10.0.0.2", 703, "dead"],
       [9, "", -1, "missing"],
-    ]);
-    expect(first?.asyncErrors).toMatchObject([
-      { commRank: 1, pid: 701, error: "Remote process error" },
     ]);
     expect(first?.counts.map((c) => `${c.commRank} ${c.collective} ${c.launched}`)).toEqual([
       "0 AllGather 3",
@@ -86,7 +82,6 @@ describe("RAS JSON", () => {
       "1 AllGather 3",
       "1 AllReduce 240",
     ]);
-    expect(second?.asyncErrors).toEqual([]);
     expect(ras?.missingProcesses.map((p) => p.pid)).toEqual([702, 703]);
   });
 

@@ -9,18 +9,6 @@ import { commHash } from "./ras-report.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "nccl-ras";
-/** ncclResult_t (nccl.h) as the text form words it; 0 and 7 (in progress) are not errors. */
-const ERRORS: Readonly<Record<number, string>> = {
-  1: "Unhandled CUDA error",
-  2: "System error",
-  3: "Internal error",
-  4: "Invalid argument",
-  5: "Invalid usage",
-  6: "Remote process error",
-};
-const IN_PROGRESS = 7;
-/** Where the version stands: before the list of communicators. */
-const HEADER_BYTES = 2048;
 
 export const ncclRasJson: Reader = {
   format: FORMAT,
@@ -39,8 +27,6 @@ export const ncclRasJson: Reader = {
 class RasJsonSink implements Sink {
   readonly #file: string;
   readonly #documents: JsonObjects;
-  readonly #header: Buffer[] = [];
-  #headerBytes = 0;
   readonly #comms = new Map<string, RasCommunicator>();
   #bad = 0;
 
@@ -50,10 +36,6 @@ class RasJsonSink implements Sink {
   }
 
   push(chunk: Uint8Array): void {
-    if (this.#headerBytes < HEADER_BYTES) {
-      this.#header.push(Buffer.from(chunk.subarray(0, HEADER_BYTES)));
-      this.#headerBytes += chunk.length;
-    }
     this.#documents.push(chunk);
   }
 
@@ -62,7 +44,6 @@ class RasJsonSink implements Sink {
     const say = (what: string): void => void defects.push({ file: this.#file, what });
     if (this.#bad > 0) say(`${this.#bad} communicators of the RAS report cannot be read`);
     if (this.#documents.unfinished) say("the RAS report is cut off");
-    const header = Buffer.concat(this.#header).toString("latin1").slice(0, HEADER_BYTES);
     const missing = new Map<string, RasMissing>();
     for (const comm of this.#comms.values()) {
       for (const m of comm.missing) {
@@ -78,7 +59,6 @@ class RasJsonSink implements Sink {
       defects,
       ras: {
         file: this.#file,
-        ncclVersion: /"nccl_version"\s*:\s*"([^"]{0,40})"/.exec(header)?.[1] ?? "",
         communicators: [...this.#comms.values()],
         missingProcesses: [...missing.values()],
       },
@@ -101,7 +81,6 @@ class RasJsonSink implements Sink {
       hash: commHash(comm["hash"]),
       size: number(comm["size"], 0),
       missing: objects(comm["missing_ranks"]).map((m) => ({ ...process(m), state: stateOf(m) })),
-      asyncErrors: ranks.flatMap(errorsOf),
       counts: countsOf(ranks),
       line,
     };
@@ -114,20 +93,6 @@ function stateOf(missing: Record<string, unknown>): RasMissing["state"] {
   const status = object(missing["status"]) ?? {};
   if (status["considered_dead"] === true) return "dead";
   return status["unresponsive"] === true ? "unresponsive" : "missing";
-}
-
-function errorsOf(rank: Record<string, unknown>): (RasProcess & { error: string })[] {
-  const status = object(rank["status"]) ?? {};
-  const errors: (RasProcess & { error: string })[] = [];
-  for (const [field, prefix] of [
-    ["init_state", "initialization: "],
-    ["async_error", ""],
-  ] as const) {
-    const code = number(status[field], 0);
-    if (code === 0 || code === IN_PROGRESS) continue;
-    errors.push({ ...process(rank), error: prefix + (ERRORS[code] ?? "Unexpected error") });
-  }
-  return errors;
 }
 
 /** Only collectives that some rank has launched; NCCL lists all it knows. */

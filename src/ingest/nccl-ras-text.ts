@@ -3,10 +3,10 @@
  * Defined in NVIDIA/nccl: src/ras/client_support.cc; the wording below covers 2.24 ("The missing rank: 21",
  * "collective operation counts") to 2.28. Indentation is not relied upon: people paste these reports.
  */
-import { LineSplitter } from "../base/lines.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { RasTextReport } from "./ras-report.ts";
 import type { RasBlock } from "./ras-report.ts";
+import { LineSink } from "./line-sink.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
 const FORMAT = "nccl-ras";
@@ -37,9 +37,7 @@ export const ncclRasText: Reader = {
   },
 };
 
-class RasTextSink implements Sink {
-  readonly #file: string;
-  readonly #lines: LineSplitter;
+class RasTextSink extends LineSink {
   /** A file may hold the answers to several queries; the last whole one counts. */
   #report = new RasTextReport();
   #before: RasTextReport | null = null;
@@ -47,28 +45,18 @@ class RasTextSink implements Sink {
   #block: RasBlock | null = null;
   #strays = 0;
 
-  constructor(file: string) {
-    this.#file = file;
-    this.#lines = new LineSplitter((text, no) => this.#line(text.trim(), no));
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const defects: Defect[] = [];
-    const say = (what: string): void => void defects.push({ file: this.#file, what });
+    const say = (what: string): void => void defects.push({ file: this.file, what });
     let report = this.#report;
     if (!report.complete && this.#before) {
       report = this.#before;
       say("the last RAS report is cut off; kept the one before it");
     } else if (!report.complete) say("the RAS report is cut off");
     if (this.#strays > 0) say(`${this.#strays} lines of the RAS report have an unknown wording`);
-    const ras = report.build(this.#file);
+    const ras = report.build(this.file);
     return {
-      file: this.#file,
+      file: this.file,
       format: FORMAT,
       rank: null,
       records: ras.communicators.length,
@@ -77,12 +65,13 @@ class RasTextSink implements Sink {
     };
   }
 
-  #line(text: string, no: number): void {
+  line(given: string, no: number): void {
+    const text = given.trim();
     if (text === "" || text.startsWith("=")) return;
     const version = text.startsWith("NCCL version") ? VERSION.exec(text) : null;
     if (version) {
       if (this.#report.complete) this.#before = this.#report;
-      this.#report = new RasTextReport(version[1]);
+      this.#report = new RasTextReport();
       this.#reports++;
       this.#block = null;
       return;
@@ -150,17 +139,15 @@ class RasTextSink implements Sink {
     for (const r of missing ? (missing[1] as string).split(",") : []) {
       comm.listed(block.kind, { commRank: Number(r), host: "", pid: -1, gpu: -1 });
     }
-    if (text.startsWith("Initialization error")) comm.errorPrefix = "initialization: ";
-    else if (text.startsWith("Asynchronous error")) comm.errorPrefix = "";
     return true;
   }
 }
 
-/** What is said of a rank, or of several: a launch count, a status, an error. */
-function meaning(said: string): { launched?: number; status?: string; error?: string } {
+/** What is said of a rank, or of several: a launch count, a status; nothing of an error. */
+function meaning(said: string): { launched?: number; status?: string } {
   const launched = LAUNCHED.exec(said);
   if (launched) return { launched: Number(launched[1]) };
   if (said === "not launched any operations") return { launched: 0 };
   if (said.startsWith("status ")) return { status: said.slice(7) };
-  return { error: said };
+  return {};
 }

@@ -130,7 +130,6 @@ DCGM_FI_PROF_PCIE_TX_BYTES_total{gpu="0",Hostname="n1"} 5 1794700801
     const of = (text: string, name = "x.log"): string | undefined =>
       recognise({ name, bytes: Buffer.from(text), text })?.format;
     expect(of(TEXT)).toBe("open-metrics");
-    expect(of('XPU_TIMER_COMMON_HANG{rank="0"} 1\n', "s.prom")).toBe("xpu-timer");
     for (const text of ["loss 0.5\nstep 3\n", "# TYPE of thing\nfoo bar\nbaz\n", "a{b} c\n"]) {
       expect(sniffs(openMetrics, text)).toBe(false);
     }

@@ -7,12 +7,8 @@
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { BlockReader, type Block } from "./operators-file/block-reader.ts";
-import {
-  FIRST_CAPACITY,
-  MAX_OPERATORS,
-  emptyRow,
-  GrowingColumns,
-} from "./operators-file/growing-columns.ts";
+import { FIRST_CAPACITY } from "./growing-table.ts";
+import { MAX_OPERATORS, emptyRow, GrowingColumns } from "./operators-file/growing-columns.ts";
 import { parseHeader, SCHEMA, type FlopHeader, type FlopStage } from "./operators-file/header.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 import {

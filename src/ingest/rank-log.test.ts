@@ -502,7 +502,6 @@ describe("iterations", () => {
       {
         rank: 3,
         lastIteration: 2,
-        lastIterationTimeMs: Date.UTC(2026, 10, 15, 10, 0, 1),
         finished: true,
         lastLine: 3,
       },

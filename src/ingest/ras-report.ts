@@ -11,7 +11,6 @@ export interface RasBlock {
 interface Topic {
   readonly launched?: number;
   readonly status?: string;
-  readonly error?: string;
 }
 
 /** Ranks beyond this are what broken reports print (nccl issue 1762). */
@@ -26,10 +25,8 @@ class RasTextComm {
   readonly group: number;
   readonly hash: string;
   readonly line: number;
-  errorPrefix = "";
   readonly missing: RasProcess[] = [];
   readonly left: RasProcess[] = [];
-  readonly errors: (RasProcess & { error: string })[] = [];
   readonly counts: (RasProcess & { collective: string; launched: number })[] = [];
   #collective = "";
   #topic: Topic = {};
@@ -56,11 +53,10 @@ class RasTextComm {
 
   listed(kind: string, process: RasProcess): void {
     if (process.commRank > MAX_RANK) return;
-    const { launched, status, error } = this.#topic;
+    const { launched, status } = this.#topic;
     if (kind === "INCOMPLETE") this.missing.push(process);
-    else if (kind === "ERROR") {
-      if (error !== undefined) this.errors.push({ ...process, error: this.errorPrefix + error });
-    } else if (status === "NOCOMM") this.left.push(process);
+    else if (kind === "ERROR") return;
+    else if (status === "NOCOMM") this.left.push(process);
     else if (launched !== undefined) {
       this.counts.push({ ...process, collective: this.#collective, launched });
       const bulk = this.#bulk.at(-1);
@@ -97,16 +93,11 @@ class RasTextComm {
 }
 
 export class RasTextReport {
-  readonly #version: string;
   /** Ranks per communicator by the group's number in the table. */
   readonly sizes = new Map<number, number>();
   complete = false;
   readonly #comms = new Map<string, RasTextComm>();
   readonly #processes: RasMissing[] = [];
-
-  constructor(version = "") {
-    this.#version = version;
-  }
 
   comm(group: number, index: number, hash: string, line: number): RasTextComm {
     const key = `${group}-${index}-${hash}`;
@@ -139,11 +130,10 @@ export class RasTextReport {
           // The process answers but has left the communicator.
           ...comm.left.map((p) => ({ ...p, state: "missing" as const })),
         ],
-        asyncErrors: comm.errors,
         counts: comm.counts,
         line: comm.line,
       };
     });
-    return { file, ncclVersion: this.#version, communicators, missingProcesses: this.#processes };
+    return { file, communicators, missingProcesses: this.#processes };
   }
 }

@@ -1,5 +1,6 @@
 /** The columns of an iteration series while it is read: typed arrays that double, no object a point. */
 import type { IterationSeries } from "../model/series.ts";
+import { grown } from "./grown.ts";
 
 /** A file may tell of fifty thousand writers with a handful of points each. */
 const FIRST_CAPACITY = 16;
@@ -59,22 +60,13 @@ export class SeriesColumns {
   }
 
   #grow(): void {
-    const capacity = this.iteration.length * 2;
-    const doubled = (column: Float64Array): Float64Array<ArrayBuffer> => {
-      const wider = new Float64Array(capacity);
-      wider.set(column);
-      return wider;
-    };
-    this.iteration = doubled(this.iteration);
-    this.durationMs = doubled(this.durationMs);
-    this.endMs = doubled(this.endMs);
-    this.batch = doubled(this.batch);
-    this.rate = doubled(this.rate);
-    const line = new Int32Array(capacity);
-    line.set(this.line);
-    this.line = line;
-    const between = new Uint8Array(capacity);
-    between.set(this.between);
-    this.between = between;
+    const size = this.count;
+    this.iteration = grown(this.iteration, size);
+    this.durationMs = grown(this.durationMs, size);
+    this.endMs = grown(this.endMs, size);
+    this.batch = grown(this.batch, size);
+    this.rate = grown(this.rate, size);
+    this.line = grown(this.line, size);
+    this.between = grown(this.between, size);
   }
 }

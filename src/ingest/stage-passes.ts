@@ -7,9 +7,9 @@
  * Files that end in "_CPU.log" hold the iterations of the same job in which tensors went through host memory. They
  * count iterations of their own, and a transfer takes another time there, so that they are a format of their own.
  */
-import { LineSplitter } from "../base/lines.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import type { StageOperations } from "../model/stage-operations.ts";
+import { LineSink } from "./line-sink.ts";
 import { rankFromName } from "./reader.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
 
@@ -41,10 +41,8 @@ function isOwn(line: string): boolean {
   return PASS.test(line) || ITERATION.test(line) || line.trim() === "";
 }
 
-class StagePassesSink implements Sink {
-  readonly #file: string;
+class StagePassesSink extends LineSink {
   readonly #format: string;
-  readonly #lines = new LineSplitter((text, no) => this.#line(text, no), 4096);
   readonly #columns = {
     rank: [] as number[],
     step: [] as number[],
@@ -62,20 +60,15 @@ class StagePassesSink implements Sink {
   #firstBad: Defect | null = null;
 
   constructor(file: string) {
-    this.#file = file;
+    super(file, 4096);
     this.#format = /_CPU\.log(?:\.gz)?$/.test(file) ? CPU_FORMAT : FORMAT;
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const [only] = this.#steps.keys();
-    const rank = this.#steps.size === 1 ? only! : rankFromName(this.#file);
+    const rank = this.#steps.size === 1 ? only! : rankFromName(this.file);
     return {
-      file: this.#file,
+      file: this.file,
       format: this.#format,
       rank,
       records: this.#records,
@@ -84,7 +77,7 @@ class StagePassesSink implements Sink {
     };
   }
 
-  #line(text: string, no: number): void {
+  line(text: string, no: number): void {
     const pass = PASS.exec(text);
     if (pass) {
       this.#pass(pass);
@@ -96,7 +89,7 @@ class StagePassesSink implements Sink {
       this.#steps.set(Number(iteration[1]), { step, passes: [0, 0, 0], rows: [0, 0, 0] });
     } else if (text.trim() !== "") {
       this.#bad++;
-      this.#firstBad ??= { file: this.#file, what: text.slice(0, SAMPLE_CHARS), line: no };
+      this.#firstBad ??= { file: this.file, what: text.slice(0, SAMPLE_CHARS), line: no };
     }
   }
 
@@ -127,7 +120,7 @@ class StagePassesSink implements Sink {
     const { rank, step, kind, microBatch, seq, startMs, durationMs } = this.#columns;
     const unknown = (): Int32Array => new Int32Array(rank.length).fill(-1);
     return {
-      file: this.#file,
+      file: this.file,
       format: this.#format,
       writer,
       rank: Int32Array.from(rank),
@@ -149,13 +142,13 @@ class StagePassesSink implements Sink {
     if (this.#firstBad) {
       const { what, line } = this.#firstBad;
       defects.push({
-        file: this.#file,
+        file: this.file,
         what: `${this.#bad} lines are not passes, the first: ${what}`,
         line: line!,
       });
     }
     if (this.#dropped > 0) {
-      defects.push({ file: this.#file, what: `${this.#dropped} passes were left out` });
+      defects.push({ file: this.file, what: `${this.#dropped} passes were left out` });
     }
     return defects;
   }

@@ -15,6 +15,7 @@ import {
   type StageColumnSet,
 } from "./stage-timeline/stage-columns.ts";
 import { MAX_RANKS } from "../model/ids.ts";
+import { fieldsOf, type Fields } from "./json-fields.ts";
 
 const LANES = 5;
 const STAGE_NAME = /^PP rank (\d{1,6}),/;
@@ -115,7 +116,7 @@ class StageTimelineSink implements Sink {
   }
 
   #name(event: Fields): void {
-    const { name } = fieldsOf(event["args"]);
+    const { name } = fieldsOf(event["args"]) ?? {};
     const rank = rankOfThread(Number(event["tid"]));
     if (event["name"] !== "thread_name" || typeof name !== "string" || rank < 0) return;
     const stage = stageOfThread(name);
@@ -139,18 +140,12 @@ class StageTimelineSink implements Sink {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 function parsed(text: string): Fields | null {
   try {
     return fieldsOf(JSON.parse(text));
   } catch {
     return null;
   }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
 function emptyRow(): StageRow {
@@ -170,7 +165,7 @@ function emptyRow(): StageRow {
 /** Fills the row; false where the event is not one of these operations. */
 function rowOf(event: Fields, row: StageRow): boolean {
   const kind = KIND_OF.get(event["name"]);
-  const args = fieldsOf(event["args"]);
+  const args = fieldsOf(event["args"]) ?? {};
   const startUs = event["ts"];
   const durationUs = event["dur"];
   if (event["ph"] !== "X" || kind === undefined) return false;

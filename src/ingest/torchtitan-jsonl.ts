@@ -5,9 +5,9 @@
  * before the first span of a step, so that a step lasts from its first event to the first of the next; what it
  * does after a step (checkpoint, validation) is still stamped with that step.
  */
-import { LineSplitter } from "../base/lines.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { CHECKPOINT, EVALUATION, START } from "../model/series.ts";
+import { LineSink } from "./line-sink.ts";
 import { rankFromName, type Head, type Reader, type Sink } from "./reader.ts";
 import { MAX_POINTS, SeriesColumns } from "./series-columns.ts";
 
@@ -60,10 +60,8 @@ class Steps {
   reportedMs = NaN;
 }
 
-class TorchtitanSink implements Sink {
-  readonly #file: string;
+class TorchtitanSink extends LineSink {
   readonly #ranks = new Map<number, Steps>();
-  readonly #lines = new LineSplitter((text, no) => this.#line(text, no), MAX_LINE_BYTES);
   #records = 0;
   #points = 0;
   #dropped = 0;
@@ -71,27 +69,22 @@ class TorchtitanSink implements Sink {
   #firstBad: Defect | null = null;
 
   constructor(file: string) {
-    this.#file = file;
+    super(file, MAX_LINE_BYTES);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const ranks = [...this.#ranks].filter(([, steps]) => steps.columns.tells);
     const only = this.#ranks.size === 1 ? [...this.#ranks.keys()][0]! : null;
     return {
-      file: this.#file,
+      file: this.file,
       format: FORMAT,
-      rank: only ?? (this.#ranks.size === 0 ? rankFromName(this.#file) : null),
+      rank: only ?? (this.#ranks.size === 0 ? rankFromName(this.file) : null),
       records: this.#records,
       defects: this.#defects(),
       series: ranks.map(([rank, { columns, reported }]) =>
         columns.series({
-          source: only === null ? `${this.#file}, rank ${rank}` : this.#file,
-          file: this.#file,
+          source: only === null ? `${this.file}, rank ${rank}` : this.file,
+          file: this.file,
           rank,
           basis: reported > columns.count / 2 ? "reported" : "timestamps",
         }),
@@ -99,13 +92,13 @@ class TorchtitanSink implements Sink {
     };
   }
 
-  #line(text: string, no: number): void {
+  line(text: string, no: number): void {
     if (text === "") return;
     const ms = timeMs(text);
     if (!text.startsWith("{") || !text.trimEnd().endsWith("}") || Number.isNaN(ms)) {
       this.#bad++;
       this.#firstBad ??= {
-        file: this.#file,
+        file: this.file,
         line: no,
         what: `is not a torchtitan record: ${text.slice(0, SAMPLE_CHARS)}`,
       };
@@ -177,13 +170,13 @@ class TorchtitanSink implements Sink {
     if (this.#firstBad) defects.push(this.#firstBad);
     if (this.#bad > 1) {
       defects.push({
-        file: this.#file,
+        file: this.file,
         what: `${this.#bad} lines are not torchtitan records`,
       });
     }
     if (this.#dropped > 0) {
       const what = `the last ${this.#dropped} of its iterations were left out: too many`;
-      defects.push({ file: this.#file, what });
+      defects.push({ file: this.file, what });
     }
     return defects;
   }

@@ -1,8 +1,10 @@
 /** What a rank measured when it was asked to test its GPU and links (model/validation.ts), as the probe writes it. */
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
-import type { Defect, Reading } from "../model/reading.ts";
+import type { Defect } from "../model/reading.ts";
 import type { GemmTest, TransferTest, ValidationReport } from "../model/validation.ts";
-import type { Head, Reader, Sink } from "./reader.ts";
+import { fieldsOf, type Fields } from "./json-fields.ts";
+import type { Head, Reader } from "./reader.ts";
+import { wholeFile } from "./whole-file.ts";
 
 const FORMAT = "validation-report";
 const SCHEMA = "faultline.validation/1";
@@ -13,90 +15,79 @@ export const validationReport: Reader = {
   format: FORMAT,
   sniff: ({ text }: Head) =>
     /^\s*\{/.test(text) && /"schema"\s*:\s*"faultline\.validation\//.test(text),
-  open: (file) => new ReportSink(file),
+  open: (file) =>
+    wholeFile(MAX_BYTES, (bytes) => {
+      const defects: Defect[] = [];
+      const report = parse(file, bytes, (what) => void defects.push({ file, what }));
+      return {
+        file,
+        format: FORMAT,
+        rank: report?.rank ?? null,
+        records: report ? report.gemm.length + report.transfers.length : 0,
+        defects,
+        ...(report ? { validations: [report] } : {}),
+      };
+    }),
 };
 
-class ReportSink implements Sink {
-  readonly #file: string;
-  readonly #chunks: Buffer[] = [];
-  #length = 0;
-
-  constructor(file: string) {
-    this.#file = file;
+function parse(
+  file: string,
+  bytes: Buffer | null,
+  say: (what: string) => void,
+): ValidationReport | null {
+  if (bytes === null) {
+    say("a validation report of more than 64 MB: not read");
+    return null;
   }
-
-  push(chunk: Uint8Array): void {
-    this.#length += chunk.length;
-    if (this.#length <= MAX_BYTES) this.#chunks.push(Buffer.from(chunk));
+  let json: unknown;
+  try {
+    json = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    say("the validation report is cut off or not JSON");
+    return null;
   }
-
-  end(): Reading {
-    const defects: Defect[] = [];
-    const say = (what: string): void => void defects.push({ file: this.#file, what });
-    const report = this.#parse(say);
-    return {
-      file: this.#file,
-      format: FORMAT,
-      rank: report?.rank ?? null,
-      records: report ? report.gemm.length + report.transfers.length : 0,
-      defects,
-      ...(report ? { validations: [report] } : {}),
-    };
+  const root = fieldsOf(json);
+  if (!root) {
+    say("the validation report is not a JSON object");
+    return null;
   }
-
-  #parse(say: (what: string) => void): ValidationReport | null {
-    if (this.#length > MAX_BYTES) {
-      say("a validation report of more than 64 MB: not read");
-      return null;
-    }
-    let root: unknown;
-    try {
-      root = JSON.parse(Buffer.concat(this.#chunks).toString("utf8"));
-    } catch {
-      say("the validation report is cut off or not JSON");
-      return null;
-    }
-    if (!isFields(root)) {
-      say("the validation report is not a JSON object");
-      return null;
-    }
-    if (root["schema"] !== SCHEMA) {
-      say(`a validation report of schema ${words(root["schema"])}; this Faultline reads ${SCHEMA}`);
-      return null;
-    }
-    const rank = rankOf(root["rank"]);
-    if (rank === null) {
-      say("the validation report names no rank");
-      return null;
-    }
-    const gemm = read(root["gemm"], gemmOf);
-    const transfers = read(root["transfers"], transferOf);
-    const bad = gemm.bad + transfers.bad;
-    if (bad > 0) say(`${bad} of the validation report's measurements cannot be read`);
-    // What the probe could not do: a member that did not come, a link that was too slow.
-    const remark = text(root["remark"]);
-    if (remark !== "") say(remark);
-    const group = Array.isArray(root["group"]) ? root["group"].map(rankOf) : [];
-    return {
-      file: this.#file,
-      rank,
-      host: text(root["host"]),
-      device: text(root["device"]),
-      iteration: amount(root["iteration"]),
-      timeMs: amount(root["timeMs"]),
-      ...(amount(root["tookMs"]) === null ? {} : { tookMs: amount(root["tookMs"])! }),
-      group: group.filter((member) => member !== null),
-      gemm: gemm.list,
-      transfers: transfers.list,
-    };
+  if (root["schema"] !== SCHEMA) {
+    say(`a validation report of schema ${words(root["schema"])}; this Faultline reads ${SCHEMA}`);
+    return null;
   }
+  const rank = rankOf(root["rank"]);
+  if (rank === null) {
+    say("the validation report names no rank");
+    return null;
+  }
+  const gemm = read(root["gemm"], gemmOf);
+  const transfers = read(root["transfers"], transferOf);
+  const bad = gemm.bad + transfers.bad;
+  if (bad > 0) say(`${bad} of the validation report's measurements cannot be read`);
+  // What the probe could not do: a member that did not come, a link that was too slow.
+  const remark = text(root["remark"]);
+  if (remark !== "") say(remark);
+  const group = Array.isArray(root["group"]) ? root["group"].map(rankOf) : [];
+  return {
+    file,
+    rank,
+    host: text(root["host"]),
+    device: text(root["device"]),
+    iteration: amount(root["iteration"]),
+    timeMs: amount(root["timeMs"]),
+    ...(amount(root["tookMs"]) === null ? {} : { tookMs: amount(root["tookMs"])! }),
+    group: group.filter((member) => member !== null),
+    gemm: gemm.list,
+    transfers: transfers.list,
+  };
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function read<T>(value: unknown, one: (fields: Fields) => T | null): { list: T[]; bad: number } {
   const given: readonly unknown[] = Array.isArray(value) ? value : [];
-  const list = given.flatMap((item) => (isFields(item) ? (one(item) ?? []) : []));
+  const list = given.flatMap((item) => {
+    const fields = fieldsOf(item);
+    return (fields && one(fields)) ?? [];
+  });
   return { list, bad: given.length - list.length };
 }
 
@@ -122,10 +113,6 @@ function times(value: unknown): number[] | null {
   if (!Array.isArray(value) || value.length === 0) return null;
   const ms = value.map(amount);
   return ms.every((one): one is number => one !== null && one > 0) ? ms : null;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function amount(value: unknown): number | null {

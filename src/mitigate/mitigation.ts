@@ -8,7 +8,7 @@ import type {
 } from "../model/mitigation.ts";
 import type { Action } from "../model/verdict.ts";
 import { remediesOf, type RemedyOptions, type RemedyPlan } from "./remedies.ts";
-import { dueAfter, skiRental } from "./ski-rental.ts";
+import { boundOf, dueAfter, worthwhileRemedies } from "./ski-rental.ts";
 
 const DO: Readonly<Record<Strategy, string>> = {
   S1: "wait",
@@ -26,15 +26,15 @@ export function mitigationOf(
   const { nowMs, healthyMs, plans } = remediesOf(job, options);
   const useful = plans.filter(({ strategy, exclude }) => strategy !== "S4" || exclude!.length > 0);
   const due = dueAfter(useful, nowMs);
-  const rental = skiRental(useful, nowMs);
+  const worthwhile = worthwhileRemedies(useful, nowMs);
   const steps = useful
     .map((plan, i) => stepOf(job, plan, due[i]!, seats))
-    .filter((_, i) => rental.remedies.includes(useful[i]!))
+    .filter((_, i) => worthwhile.includes(useful[i]!))
     .sort((a, b) => a.overheadMs - b.overheadMs);
   return {
     nowMs: round(nowMs),
     healthyMs: round(healthyMs),
-    bound: round(rental.bound),
+    bound: round(boundOf(worthwhile)),
     steps,
     assumes,
   };

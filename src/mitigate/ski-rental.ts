@@ -15,64 +15,13 @@
  * apart. That supposes that remedies do what was expected of them. What goes beyond the known faults, S2 and S3 would not
  * have saved, so they are not credited with it; a restart ends every fault (§5.1), so it is.
  */
-import type { Remedy, Strategy } from "../model/mitigation.ts";
-
-export interface SkiRental<R extends Remedy = Remedy> {
-  /** In the order in which they may be taken; what is no better than something cheaper is left out. */
-  readonly remedies: readonly R[];
-  /** Times the loss of the best choice in hindsight, at most. */
-  readonly bound: number;
-  /** By strategy that was not taken yet: what it would have saved so far. */
-  readonly saved: ReadonlyMap<Strategy, number>;
-  /** An iteration was seen to take that long: the remedy to be taken now, or null. */
-  observe(iterationMs: number): R | null;
-}
+import type { Remedy } from "../model/mitigation.ts";
 
 /** A remedy must save so much of an iteration to be worth a thought. */
 const LEAST_GAIN = 0.01;
 
-/**
- * `slowMs`: an iteration as things are. `before`: what strategies would have saved already, where the fault is not new but
- * its diagnosis changed; otherwise a fault that changes often would never be paid for.
- */
-export function skiRental<R extends Remedy>(
-  remedies: readonly R[],
-  slowMs: number,
-  before: ReadonlyMap<Strategy, number> = new Map(),
-): SkiRental<R> {
-  const worthwhile = envelope(remedies, slowMs);
-  const savedMs = Float64Array.from(worthwhile, ({ strategy }) => before.get(strategy) ?? 0);
-  let next = 0;
-  let expectedMs = slowMs;
-  return {
-    get saved() {
-      // What is not on the list now may be again.
-      const saved = new Map(before);
-      worthwhile.forEach(({ strategy }, k) => {
-        if (k < next) saved.delete(strategy);
-        else saved.set(strategy, savedMs[k]!);
-      });
-      return saved;
-    },
-    remedies: worthwhile,
-    bound: boundOf(worthwhile),
-    observe(iterationMs) {
-      let taken = -1;
-      for (let k = next; k < worthwhile.length; k++) {
-        const { strategy, iterationMs: withIt } = worthwhile[k]!;
-        const lost = strategy === "S4" ? iterationMs : Math.min(iterationMs, expectedMs);
-        savedMs[k]! += lost - withIt;
-        if (savedMs[k]! >= worthwhile[k]!.overheadMs) taken = k;
-      }
-      if (taken < 0) return null;
-      next = taken + 1;
-      expectedMs = worthwhile[taken]!.iterationMs;
-      return worthwhile[taken]!;
-    },
-  };
-}
-
-function envelope<R extends Remedy>(remedies: readonly R[], slowMs: number): R[] {
+/** In the order in which they may be taken; what is no better than something cheaper is left out. */
+export function worthwhileRemedies<R extends Remedy>(remedies: readonly R[], slowMs: number): R[] {
   const kept: R[] = [];
   let bestMs = slowMs;
   const byOverhead = [...remedies].sort(
@@ -86,7 +35,8 @@ function envelope<R extends Remedy>(remedies: readonly R[], slowMs: number): R[]
   return kept;
 }
 
-function boundOf(remedies: readonly Remedy[]): number {
+/** Times the loss of the best choice in hindsight, at most. */
+export function boundOf(remedies: readonly Remedy[]): number {
   let [sum, worst] = [0, 0];
   for (const { overheadMs } of remedies) {
     sum += overheadMs;
@@ -97,27 +47,27 @@ function boundOf(remedies: readonly Remedy[]): number {
 
 /** After how many iterations as slow as now each remedy comes due, if the ones before it do what they promise. */
 export function dueAfter(remedies: readonly Remedy[], slowMs: number): number[] {
-  const rental = skiRental(remedies, slowMs);
+  const worthwhile = worthwhileRemedies(remedies, slowMs);
   const due = new Map<Remedy, number>();
   let seenMs = slowMs;
   // Long jumps instead of iterations: a restart may come due after millions of them.
   let iterations = 0;
-  const savedMs = rental.remedies.map(() => 0);
+  const savedMs = worthwhile.map(() => 0);
   let next = 0;
-  while (next < rental.remedies.length) {
+  while (next < worthwhile.length) {
     let [first, wait] = [-1, Infinity];
-    for (let k = next; k < rental.remedies.length; k++) {
-      const { overheadMs, iterationMs } = rental.remedies[k]!;
+    for (let k = next; k < worthwhile.length; k++) {
+      const { overheadMs, iterationMs } = worthwhile[k]!;
       const gain = seenMs - iterationMs;
       const left = Math.max(1, Math.ceil((overheadMs - savedMs[k]!) / gain));
       // Of two that come due together, the stronger.
       if (left <= wait) [first, wait] = [k, left];
     }
     iterations += wait;
-    for (let k = next; k < rental.remedies.length; k++)
-      savedMs[k]! += wait * (seenMs - rental.remedies[k]!.iterationMs);
-    due.set(rental.remedies[first]!, iterations);
-    seenMs = rental.remedies[first]!.iterationMs;
+    for (let k = next; k < worthwhile.length; k++)
+      savedMs[k]! += wait * (seenMs - worthwhile[k]!.iterationMs);
+    due.set(worthwhile[first]!, iterations);
+    seenMs = worthwhile[first]!.iterationMs;
     next = first + 1;
   }
   return remedies.map((remedy) => due.get(remedy) ?? Infinity);

@@ -14,7 +14,6 @@ import type { StackDump } from "./stacks.ts";
 import type { RunProfile } from "./trace-profile.ts";
 import type { ValidationReport } from "./validation.ts";
 import type { VerdictInput } from "./verdict.ts";
-import type { XpuTimerScrape } from "./xpu-timer.ts";
 
 /**
  * A process group, identified by name and members: the same name can denote different rank sets
@@ -91,7 +90,6 @@ export interface Job {
   readonly kernels?: readonly RankKernels[];
   /** Healthy runs of the same job that its traces are compared with. */
   readonly traceBaseline?: readonly RunProfile[];
-  readonly xpuTimer?: readonly XpuTimerScrape[];
   /** What was monitored of its machines, a set for each file. */
   readonly metrics?: readonly MetricSet[];
   /** What probes inside its processes left, a ring each; a rank may have two, native and python. */

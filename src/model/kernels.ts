@@ -34,8 +34,6 @@ export interface GpuEvents {
   readonly collective: Int32Array;
   /** Index into `matrixOps` of the operator that launched it; -1 for all others and traces without shapes. */
   readonly matrixOp: Int32Array;
-  /** Of copies and fills; NaN for kernels. */
-  readonly sizeBytes: Float64Array;
 }
 
 /** Kinds of CUDA or HIP calls. */
@@ -74,7 +72,7 @@ export const DATA_LOADER = 1;
 export const GARBAGE_COLLECTION = 2;
 /** Python's synchronize(), and operators that wait for the GPU to hand a value to the CPU: aten::item. */
 export const HOST_SYNCHRONIZE = 3;
-/** Python functions that took LONG_CALL_NS or more; shorter ones are counted in `shortPythonCalls`. */
+/** Python functions that took LONG_CALL_NS or more; shorter ones are not kept. */
 export const PYTHON_FUNCTION = 4;
 
 /** What the CPU did, as far as it matters for a diagnosis. Ordinary operators are not kept. */
@@ -145,12 +143,8 @@ export interface TraceGroup {
 }
 
 export interface TraceDevice {
-  readonly id: number;
   /** "NVIDIA H200". */
   readonly name: string;
-  /** Streaming multiprocessors (compute units); 0 where unknown. */
-  readonly multiprocessors: number;
-  readonly memoryBytes: number;
 }
 
 export interface RankKernels {
@@ -160,8 +154,6 @@ export interface RankKernels {
   readonly worldSize: number;
   /** "nccl", "gloo"; "" where the trace does not say. */
   readonly backend: string;
-  /** "2.28.9"; "" where the trace does not say. */
-  readonly ncclVersion: string;
   readonly host: string;
   /** Nanoseconds since 1970 that all times are relative to. */
   readonly epochNs: bigint;
@@ -182,6 +174,4 @@ export interface RankKernels {
   readonly shapes: readonly InputShape[];
   readonly collectives: Collectives;
   readonly groups: readonly TraceGroup[];
-  /** Python functions too short to be kept: whether Python was recorded at all. */
-  readonly shortPythonCalls: number;
 }

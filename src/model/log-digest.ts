@@ -104,7 +104,6 @@ export interface LogGap {
   readonly fromMs: number;
   /** NaN: to the end of the log. */
   readonly toMs: number;
-  readonly afterLine: number;
 }
 
 export interface LogDigest {

@@ -81,7 +81,6 @@ export interface RankLog {
   readonly lines: number;
   /** Last iteration that this rank reports as finished; -1 where it reports none. */
   readonly lastIteration: number;
-  readonly lastIterationTimeMs: number | null;
   /** Line of that report, 0 where there is none: what failed before it was survived. */
   readonly lastIterationLine: number;
   /** The last line that is not an echo of somebody else's failure, and when it was written. */

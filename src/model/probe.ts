@@ -24,9 +24,6 @@ export interface ConnectionTable {
   /** Steps begun and finished since the communicator was made: comparable between the two sides. */
   readonly begun: Float64Array;
   readonly finished: Float64Array;
-  readonly opsBegun: Float64Array;
-  readonly opsFinished: Float64Array;
-  readonly bytes: Float64Array;
   /** What the oldest unfinished step waits for; 0 where none is on its way. */
   readonly state: Uint8Array;
   readonly changedNs: Float64Array;
@@ -61,20 +58,8 @@ export interface HostCalls {
   readonly thread: Float64Array;
   /** Generation of a collection, number of an iteration, depth of a call. */
   readonly detail: Float64Array;
-  /** Objects that a collection freed. */
-  readonly amount: Float64Array;
   /** As traced: "torch.cuda@synchronize". */
   readonly names: readonly string[];
-}
-
-/** Samples of the GPU allocator. */
-export interface MemorySamples {
-  readonly count: number;
-  readonly atNs: Float64Array;
-  readonly allocatedBytes: Float64Array;
-  readonly reservedBytes: Float64Array;
-  readonly retries: Float64Array;
-  readonly outOfMemory: Float64Array;
 }
 
 /** One ring. */
@@ -109,7 +94,6 @@ export interface ProbeProcess {
   readonly communicators: readonly Communicator[];
   readonly connections: ConnectionTable;
   readonly calls: HostCalls;
-  readonly memory: MemorySamples;
   /** Records that were lost: overwritten before anybody read them is normal and not counted here. */
   readonly dropped: number;
 }

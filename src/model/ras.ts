@@ -17,7 +17,6 @@ export interface RasCommunicator {
   /** Ranks that the communicator should have; 0 where RAS does not say. */
   readonly size: number;
   readonly missing: readonly RasMissing[];
-  readonly asyncErrors: readonly (RasProcess & { readonly error: string })[];
   /** Launch counts per collective type; text output lists only the ranks of a mismatch. */
   readonly counts: readonly (RasProcess & {
     readonly collective: string;
@@ -28,7 +27,6 @@ export interface RasCommunicator {
 
 export interface RasReport {
   readonly file: string;
-  readonly ncclVersion: string;
   readonly communicators: readonly RasCommunicator[];
   /** Processes that RAS names dead or missing outside any communicator. */
   readonly missingProcesses: readonly RasMissing[];

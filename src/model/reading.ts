@@ -17,7 +17,6 @@ import type { IterationSeries } from "./series.ts";
 import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { ValidationReport } from "./validation.ts";
-import type { XpuTimerScrape } from "./xpu-timer.ts";
 
 /** Something wrong in a file: what, where, and a sample. The rows around it are kept. */
 export interface Defect {
@@ -47,7 +46,6 @@ export interface Reading {
   readonly operators?: readonly OperatorLog[];
   readonly stageOperations?: readonly StageOperations[];
   readonly kernels?: readonly RankKernels[];
-  readonly xpuTimer?: XpuTimerScrape;
   readonly metrics?: MetricSet;
   readonly probes?: readonly ProbeProcess[];
   readonly validations?: readonly ValidationReport[];

@@ -34,13 +34,14 @@ export interface Regression {
   readonly weight: number;
 }
 
-/** What can grow in a running job; "products" are traced matrix products of the same shapes. */
+/** What can grow in a running job; "products" are traced matrix products of the same shapes, "transfers" collectives of the same sizes. */
 export type GrownPart =
   | "dataloader"
   | "garbage-collection"
   | "synchronization"
   | "products"
-  | "own";
+  | "own"
+  | "transfers";
 
 /** What made a running job slower, as its agents' summaries show it. */
 export interface FoundRegression {
@@ -49,7 +50,7 @@ export interface FoundRegression {
   readonly sinceMs: number;
   readonly stepMs: number;
   readonly healthyStepMs: number;
-  /** Of the part: a tenth of the ranks spends more; of products what one takes. */
+  /** Of the part: a tenth of the ranks spends more; of products and transfers what one takes. */
   readonly partMs: number;
   readonly healthyPartMs: number;
   /** Machines on which the part grew, of those that have it. */

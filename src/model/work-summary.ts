@@ -31,12 +31,14 @@ export interface WorkSummary {
   readonly synchronizations: number;
   /** Matrix products that were traced, by shape: those that took most. The time of a shape is its FLOPS. */
   readonly shapes: readonly ShapeTimes[];
+  /** Collectives by operator and size: those that took most. The shortest are transfers alone, others wait for ranks. */
+  readonly transfers: readonly ShapeTimes[];
   /** What ranks here communicate in an iteration, hashed: the same model in the same layout has the same. */
   readonly programs: readonly string[];
 }
 
 export interface ShapeTimes {
-  /** m, n, k and the batch: "4096x8192x2048x1". */
+  /** m, n, k and the batch: "4096x8192x2048x1"; of a collective operator, elements and their type: "all_reduce-4096-Half". */
   readonly shape: string;
   readonly ms: Histogram;
 }

@@ -12,6 +12,7 @@ const METRICS: Readonly<Record<GrownPart, TraceMetric>> = {
   synchronization: "issueLatency",
   products: "flops",
   own: "throughput",
+  transfers: "bandwidth",
 };
 /** Summaries name the part, no call and no line: a trace would. */
 const WEIGHT = 0.8;
@@ -21,6 +22,7 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
   const share = (stepMs - healthyStepMs) / stepMs;
   const why = `iterations take ${ms(stepMs)} instead of ${ms(healthyStepMs)}; ${partWords(found)}, on ${found.machines} of ${found.of} machines`;
   const ranks = [...job.ranks.keys()];
+  const type = part === "transfers" ? "switch" : "code";
   const finding: Finding = {
     id: "f1",
     method: "traces/regression",
@@ -36,7 +38,7 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
       share,
       threshold: "longer than all healthy windows, for three windows in a row",
     },
-    accuses: [{ kind: "regression", type: "code", ranks, link: null, cause, weight: WEIGHT, why }],
+    accuses: [{ kind: "regression", type, ranks, link: null, cause, weight: WEIGHT, why }],
     clears: [],
   };
   return fuse(job, [finding], []);
@@ -53,6 +55,8 @@ function partWords({ cause, part, partMs, healthyPartMs }: FoundRegression): str
       return `waiting for the GPU, more often than before, takes up to ${instead} of each`;
     case "products":
       return `matrix products of the same shapes take ${instead}`;
+    case "transfers":
+      return `collectives of the same sizes take ${instead} where they wait for nobody`;
     case "own":
       return `ranks spend ${instead} of each outside communication, ${cause === "cpu-stall" ? "and their CPUs are no longer ahead of their GPUs" : "with CPUs as far ahead of their GPUs as before: kernels take longer, or there are more of them"}`;
   }

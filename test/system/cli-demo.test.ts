@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { DemoState } from "../../src/live/service/view.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { until } from "../support/until.ts";
+import { longTest } from "../support/cases.ts";
 
 const FAULTLINE = fileURLToPath(new URL("../../faultline", import.meta.url));
 const children: ChildProcess[] = [];
@@ -55,40 +56,43 @@ async function listening(...words: string[]): Promise<Demo> {
 }
 
 describe("the demo", () => {
-  it("finds what is broken, is mended by approving the action, and leaves nothing behind", async () => {
-    const { child, ask, said, url } = await listening("--port", "0");
-    expect(said().split("\n")[0]).toBe(url);
-    await ready(ask);
-    await ask("/demo", "POST", { kind: "gpu", rank: 17 });
-    await expect(ask("/demo", "POST", { kind: "gpu" })).rejects.toThrow("409");
-    const found = await until(async () => {
-      const { incidents } = await ask<{ incidents: Incident[] }>("/incidents?open=true");
-      return incidents.find(({ verdict, actions }) => verdict?.suspects[0] && actions.length > 0);
-    }, "a verdict");
-    expect(found.verdict!.suspects[0]).toMatchObject({ ranks: [17], cause: "gpu-slow" });
-    const action = found.actions.find(({ do: word }) => word === "cordon-node")!;
-    expect(action).toMatchObject({ target: "node002", canRun: true });
-    const path = `/incidents/${encodeURIComponent(found.id)}`;
-    const verb = { verb: "approve", dryRun: false };
-    const done = await ask<Incident>(`${path}/actions/${action.id}`, "POST", verb);
-    expect(done.actions.find(({ id }) => id === action.id)).toMatchObject({
-      state: "done",
-      outcome: "the hook took it: a spare machine replaced node002",
-    });
-    expect((await ask<DemoState>("/demo")).faults).toEqual([]);
-    await until(
-      async () => ((await ask<Incident>(path)).state === "resolved" ? true : undefined),
-      "the end of the incident",
-    );
-    const own = descendants(child.pid!);
-    expect(own.length).toBeGreaterThan(64);
-    const tookMs = await ended(child, "SIGINT");
-    expect(child.exitCode).toBe(0);
-    expect(tookMs).toBeLessThan(15_000);
-    expect(own.filter(isAlive)).toEqual([]);
-    expect(foldersOf(child)).toEqual([]);
-    await expect(fetch(url)).rejects.toThrow();
-  });
+  longTest(
+    "finds what is broken, is mended by approving the action, and leaves nothing behind",
+    async () => {
+      const { child, ask, said, url } = await listening("--port", "0");
+      expect(said().split("\n")[0]).toBe(url);
+      await ready(ask);
+      await ask("/demo", "POST", { kind: "gpu", rank: 17 });
+      await expect(ask("/demo", "POST", { kind: "gpu" })).rejects.toThrow("409");
+      const found = await until(async () => {
+        const { incidents } = await ask<{ incidents: Incident[] }>("/incidents?open=true");
+        return incidents.find(({ verdict, actions }) => verdict?.suspects[0] && actions.length > 0);
+      }, "a verdict");
+      expect(found.verdict!.suspects[0]).toMatchObject({ ranks: [17], cause: "gpu-slow" });
+      const action = found.actions.find(({ do: word }) => word === "cordon-node")!;
+      expect(action).toMatchObject({ target: "node002", canRun: true });
+      const path = `/incidents/${encodeURIComponent(found.id)}`;
+      const verb = { verb: "approve", dryRun: false };
+      const done = await ask<Incident>(`${path}/actions/${action.id}`, "POST", verb);
+      expect(done.actions.find(({ id }) => id === action.id)).toMatchObject({
+        state: "done",
+        outcome: "the hook took it: a spare machine replaced node002",
+      });
+      expect((await ask<DemoState>("/demo")).faults).toEqual([]);
+      await until(
+        async () => ((await ask<Incident>(path)).state === "resolved" ? true : undefined),
+        "the end of the incident",
+      );
+      const own = descendants(child.pid!);
+      expect(own.length).toBeGreaterThan(64);
+      const tookMs = await ended(child, "SIGINT");
+      expect(child.exitCode).toBe(0);
+      expect(tookMs).toBeLessThan(15_000);
+      expect(own.filter(isAlive)).toEqual([]);
+      expect(foldersOf(child)).toEqual([]);
+      await expect(fetch(url)).rejects.toThrow();
+    },
+  );
 
   it("ends at once while it starts, with nothing left behind", async () => {
     const { child } = await listening("--port", "0");

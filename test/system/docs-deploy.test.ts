@@ -1,14 +1,6 @@
 /** The files of deploy/, as far as they can be checked without a cluster and without root. */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -30,41 +22,14 @@ const has = (program: string, ...words: string[]): boolean =>
   spawnSync(program, words, { stdio: "ignore" }).status === 0;
 /** PyYAML is no dependency of ours; where Python lacks it these tests are skipped. */
 const hasYaml = has("python3", "-c", "import yaml");
-const yamlFiles = ["kubernetes", "prometheus"].flatMap((name) =>
-  readdirSync(join(deploy, name))
-    .filter((file) => file.endsWith(".yaml"))
-    .map((file) => `${name}/${file}`),
-);
+const yamlFiles = readdirSync(join(deploy, "prometheus")).filter((file) => file.endsWith(".yaml"));
 
-interface Container {
-  readonly args: readonly string[];
-  readonly image: string;
-  readonly securityContext: { readonly capabilities: { readonly drop: readonly string[] } };
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-}
-interface Pod {
-  readonly containers: readonly [Container];
-  readonly volumes: readonly Record<string, unknown>[];
-}
-interface Manifest {
-  readonly kind: string;
-  readonly apiVersion: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
-  readonly data: Readonly<Record<string, string>>;
-  readonly stringData: Readonly<Record<string, string>>;
-  readonly spec: { readonly template: { readonly spec: Pod } };
-}
-
-function documents(name: string): Manifest[] {
+function documents(name: string): unknown[] {
   const script = "import json,sys,yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))";
   const input = readFileSync(join(deploy, name));
   return JSON.parse(
     execFileSync("python3", ["-c", script], { input, encoding: "utf8" }),
-  ) as Manifest[];
-}
-
-function workload(file: string, kind: string): Pod {
-  return documents(file).find((one) => one.kind === kind)!.spec.template.spec;
+  ) as unknown[];
 }
 
 function unit(name: string): ReadonlyMap<string, readonly string[]> {
@@ -128,32 +93,57 @@ describe("deploy/systemd", () => {
     ]);
     expect(() => readServeConfig(path, {}, {})).toThrow(/environment/);
   });
+
+  it.skipIf(!has("openssl", "version"))(
+    "has a service that starts, and an agent that connects over TLS with its token, and nobody without",
+    async () => {
+      certificate();
+      const text = readFileSync(join(deploy, "systemd/serve.json"), "utf8");
+      const config = JSON.parse(
+        text
+          .replaceAll("/etc/faultline", folder)
+          .replaceAll("/var/lib/faultline", join(folder, "data"))
+          .replaceAll("faultline.example.org", "localhost"),
+      ) as Record<string, unknown>;
+      delete config["prometheus"];
+      delete config["alerts"];
+      writeFileSync(join(folder, "running.json"), JSON.stringify(config));
+      const tokens = Object.fromEntries(
+        ["AGENTS", "READ", "ACT"].map((name) => [
+          `FAULTLINE_${name}_TOKEN`,
+          `${name}-0123456789abcdef`,
+        ]),
+      );
+      const words = (name: string): string[] =>
+        unit(name).get("ExecStart")![0]!.split(" ").slice(2);
+      const served = start(
+        words(units[0]!).map((word) =>
+          word.replace("/etc/faultline/serve.json", join(folder, "running.json")),
+        ),
+        ["--port", "0", "--host", "127.0.0.1", "--json"],
+        tokens,
+      );
+      const url = (await served.says(/"event":"listening","url":"(https:[^"]+)"/))[1]!;
+      const server = `wss://localhost:${new URL(url).port}`;
+      const agent = (role: string): Started => {
+        const file = join(folder, `${role}.token`);
+        writeFileSync(file, tokens[`FAULTLINE_${role}_TOKEN`]!);
+        return start(
+          words(units[1]!).map((word) =>
+            word.replace("${FAULTLINE_SERVER}", server).replace("%d/token", file),
+          ),
+          ["--dir", folder, "--ca", join(folder, "tls.crt"), "--machine", "node003", "--json"],
+        );
+      };
+      await agent("AGENTS").says(/"event":"connected"/);
+      await agent("READ").says(/"event":"trouble".*(401|403|token|scope)/i);
+    },
+  );
 });
 
-describe.skipIf(!hasYaml)("deploy/kubernetes and deploy/prometheus", () => {
+describe.skipIf(!hasYaml)("deploy/prometheus", () => {
   it.each(yamlFiles)("%s parses, and every document is something", (name) => {
-    for (const one of documents(name)) {
-      expect(one).toBeTypeOf("object");
-      if (!name.startsWith("kubernetes")) continue;
-      expect(one).toMatchObject({ apiVersion: expect.any(String), kind: expect.any(String) });
-      // The training pod is an example of the user's own.
-      if (!name.includes("training-pod")) expect(one.metadata.name).toMatch(/^faultline/);
-    }
-  });
-
-  it("calls what exists, drops every right but those it needs, and mounts only volumes that it has", () => {
-    for (const [file, kind, command] of [
-      ["kubernetes/20-serve.yaml", "Deployment", ["serve"]],
-      ["kubernetes/30-agent.yaml", "DaemonSet", ["agent", "run"]],
-    ] as const) {
-      const pod = workload(file, kind);
-      const [container] = pod.containers;
-      expect(container.args.slice(0, command.length)).toEqual(command);
-      expect([...flagsOf(...command)]).toEqual(expect.arrayContaining(flagsIn(container.args)));
-      expect(container.securityContext.capabilities.drop).toEqual(["ALL"]);
-      const volumes = new Set(pod.volumes.map(({ name }) => name));
-      expect(container.volumeMounts.filter(({ name }) => !volumes.has(name))).toEqual([]);
-    }
+    for (const one of documents(`prometheus/${name}`)) expect(one).toBeTypeOf("object");
   });
 
   it("names only figures that the service has", async () => {
@@ -164,57 +154,6 @@ describe.skipIf(!hasYaml)("deploy/kubernetes and deploy/prometheus", () => {
     expect(names.length).toBeGreaterThan(2);
     for (const [, name] of names) expect(source).toContain(`"${name}"`);
   });
-
-  it.skipIf(!has("openssl", "version"))(
-    "has a service that starts, and an agent that connects over TLS with its token, and nobody without",
-    async () => {
-      certificate();
-      const config = documents("kubernetes/20-serve.yaml").find(
-        ({ kind }) => kind === "ConfigMap",
-      )!;
-      const [inService, ofAgents] = documents("kubernetes/10-secrets.example.yaml");
-      mkdirSync(join(folder, "tokens"));
-      for (const [name, token] of Object.entries(inService!.stringData))
-        writeFileSync(join(folder, "tokens", name), `${token}\n`);
-      writeFileSync(join(folder, "token"), ofAgents!.stringData["token"]!);
-      const text = config.data["serve.json"]!.replaceAll("/etc/faultline/tls", folder)
-        .replaceAll("/etc/faultline/tokens", join(folder, "tokens"))
-        .replaceAll("/var/lib/faultline", join(folder, "data"));
-      const local = JSON.parse(text) as Record<string, unknown>;
-      writeFileSync(join(folder, "in-a-pod.json"), text);
-      const inPod = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" };
-      expect(readServeConfig(join(folder, "in-a-pod.json"), {}, inPod).actions).toMatchObject({
-        dryRun: true,
-        drivers: { kubernetes: { access: { server: "https://10.96.0.1:443" } } },
-      });
-      // This machine is no pod.
-      delete local["actions"];
-      delete local["prometheus"];
-      delete local["alerts"];
-      writeFileSync(join(folder, "kubernetes.json"), JSON.stringify(local));
-      const [serve] = workload("kubernetes/20-serve.yaml", "Deployment").containers;
-      const served = start(
-        serve.args.map((word) =>
-          word.replace("/etc/faultline/serve.json", join(folder, "kubernetes.json")),
-        ),
-        ["--port", "0", "--host", "127.0.0.1"],
-      );
-      const url = (await served.says(/"event":"listening","url":"(https:[^"]+)"/))[1]!;
-      const port = new URL(url).port;
-      const [agent] = workload("kubernetes/30-agent.yaml", "DaemonSet").containers;
-      const words = (token: string): string[] =>
-        agent.args.map((word) =>
-          word
-            .replace(/wss:\/\/[^:]+:\d+/, `wss://localhost:${port}`)
-            .replace("/etc/faultline/ca/ca.crt", join(folder, "tls.crt"))
-            .replace("/etc/faultline/token/token", token)
-            .replace("$(NODE)", "node003"),
-        );
-      await start(words(join(folder, "token")), ["--dir", folder]).says(/"event":"connected"/);
-      const wrong = start(words(join(folder, "tokens/read")), ["--dir", folder]);
-      await wrong.says(/"event":"trouble".*(401|403|token|scope)/i);
-    },
-  );
 });
 
 describe("deploy/prometheus/dcgm-counters.csv", () => {
@@ -281,19 +220,6 @@ describe("deploy/Containerfile", () => {
     for (const [, image] of instructions.filter(([one]) => one === "FROM"))
       expect(image).toMatch(/^docker\.io\/library\/node:\d+-bookworm(-slim)?( AS build)?$/);
   });
-
-  it.each(["kubernetes/20-serve.yaml", "kubernetes/30-agent.yaml"])(
-    "needs no writable root in %s",
-    (file) => {
-      if (!hasYaml) return;
-      for (const { spec } of documents(file))
-        for (const { securityContext } of spec?.template?.spec.containers ?? [])
-          expect(securityContext).toMatchObject({
-            readOnlyRootFilesystem: true,
-            allowPrivilegeEscalation: false,
-          });
-    },
-  );
 });
 
 describe("deploy/collect-hang.sh", () => {
@@ -359,8 +285,14 @@ interface Started {
   says(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-function start(words: readonly string[], more: readonly string[]): Started {
-  const child = spawn(join(root, "faultline"), [...words, ...more]);
+function start(
+  words: readonly string[],
+  more: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Started {
+  const child = spawn(join(root, "faultline"), [...words, ...more], {
+    env: { ...process.env, ...env },
+  });
   children.push(child);
   let text = "";
   for (const stream of [child.stdout, child.stderr])

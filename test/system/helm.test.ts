@@ -1,11 +1,10 @@
-/** The Helm chart, rendered by the engine that Helm uses, and the plain manifests, against the published schemas. Slurm's scripts. */
+/** The Helm chart, rendered by the engine that Helm uses, against the published schemas. Slurm's scripts. */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -34,6 +33,15 @@ interface Manifest {
   readonly spec?: unknown;
 }
 
+interface PodSpec {
+  readonly containers: readonly {
+    readonly args: readonly string[];
+    readonly securityContext: object;
+    readonly volumeMounts: readonly { readonly name: string }[];
+  }[];
+  readonly volumes: readonly { readonly name: string }[];
+}
+
 function manifests(text: string): Manifest[] {
   // YAML 1.1, as Kubernetes reads it: 0440 is octal.
   return parseAllDocuments(text, { version: "1.1" })
@@ -59,12 +67,30 @@ function render(values: object): Manifest[] {
   return manifests(execFileSync("go", words, { env, encoding: "utf8" }));
 }
 
-describe("the plain manifests", () => {
-  const files = readdirSync(`${ROOT}deploy/kubernetes`);
-  it.each(files)("%s is valid", async (file) => {
-    const all = manifests(readFileSync(`${ROOT}deploy/kubernetes/${file}`, "utf8"));
-    expect(all.length).toBeGreaterThan(0);
-    for (const one of all) await validate(one);
+/** Calls what exists, drops every right but those it needs, and mounts only volumes that it has. */
+function checkWorkload({ kind, spec }: Manifest): void {
+  const command = { Deployment: ["serve"], DaemonSet: ["agent", "run"] }[kind];
+  if (!command) return;
+  const { containers, volumes } = (spec as { template: { spec: PodSpec } }).template.spec;
+  const { args, securityContext, volumeMounts } = containers[0]!;
+  expect(args.slice(0, command.length)).toEqual(command);
+  const help = execFileSync(`${ROOT}faultline`, [...command, "--help"], { encoding: "utf8" });
+  for (const word of args)
+    if (word.startsWith("--")) expect(help).toContain(` ${/^--[a-z-]+/.exec(word)![0]} `);
+  expect(securityContext).toMatchObject({
+    capabilities: { drop: ["ALL"] },
+    readOnlyRootFilesystem: true,
+    allowPrivilegeEscalation: false,
+  });
+  const names = volumes.map(({ name }) => name);
+  expect(volumeMounts.filter(({ name }) => !names.includes(name))).toEqual([]);
+}
+
+describe("the training pod", () => {
+  it("is valid", async () => {
+    const all = manifests(readFileSync(`${ROOT}deploy/training-pod.yaml`, "utf8"));
+    expect(all).toHaveLength(1);
+    await validate(all[0]!);
   });
 
   it("would not be, with a field of another type", async () => {
@@ -79,6 +105,7 @@ describe.skipIf(noGo !== "")(`the Helm chart${noGo}`, () => {
   it("renders valid manifests, with a configuration that serve takes", async () => {
     const all = render({});
     for (const one of all) await validate(one);
+    for (const one of all) checkWorkload(one);
     expect(all.map(({ kind }) => kind).sort()).toEqual(
       ["ConfigMap", "DaemonSet", "Deployment", "NetworkPolicy", "NetworkPolicy"].concat([
         "PersistentVolumeClaim",

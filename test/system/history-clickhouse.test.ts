@@ -134,11 +134,11 @@ describe.skipIf(whyNoClickHouse !== "")(`ClickHouse${whyNoClickHouse}`, () => {
         const from = stored;
         for (let i = 0; i < 100; i++) put(next++);
         // Some are stored, some are on their way.
-        await expect.poll(() => stored > from, { timeout: 30_000, interval: 1 }).toBe(true);
+        await expect.poll(() => stored > from, { timeout: 60_000, interval: 1 }).toBe(true);
         for (let i = 0; i < 100; i++) put(next++);
         await server.kill();
         for (let i = 0; i < 100; i++) put(next++);
-        await expect.poll(() => troubles.length > 2 * kill, { timeout: 30_000 }).toBe(true);
+        await expect.poll(() => troubles.length > 2 * kill, { timeout: 60_000 }).toBe(true);
         await expect(history.jobs(1)).rejects.toThrow(/ClickHouse at/);
         expect(history.pending).toBeGreaterThanOrEqual(100);
         await server.start();

@@ -265,11 +265,11 @@ describe("rings of a played job", () => {
     stopped.played.board.add("process-stopped:rank=3:from=2");
     playFor(stopped, 0, 5000);
     const { pid } = stopped.ranks[3]!.process;
-    await expect.poll(() => stateOf(pid), { timeout: 10_000 }).toBe("T");
+    await expect.poll(() => stateOf(pid), { timeout: 60_000 }).toBe("T");
     const killed = await start();
     killed.played.board.add("process-gone:rank=6:from=2");
     playFor(killed, 0, 5000);
-    await expect.poll(() => killed.ranks[6]!.process.isGone, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => killed.ranks[6]!.process.isGone, { timeout: 60_000 }).toBe(true);
     expect(killed.ranks.filter((one) => one.process.isGone).map(({ rank }) => rank)).toEqual([6]);
     // Nobody is left to say that the process lives.
     const beatNs = killed.ranks[6]!.rings[0]!.beatNs;
@@ -366,12 +366,12 @@ describe("a rehearsal takes words", () => {
     const since = async () =>
       ((await call("GET", "/state")).body["faults"] as { fromIteration: number | null }[])[0];
     await expect
-      .poll(since, { timeout: 10_000 })
+      .poll(since, { timeout: 60_000 })
       .toMatchObject({ fromIteration: expect.any(Number) });
     expect(await call("DELETE", "/faults/1")).toMatchObject({ status: 200, body: { removed: 1 } });
     expect((await call("DELETE", "/faults/1")).status).toBe(404);
     await expect
-      .poll(since, { timeout: 10_000 })
+      .poll(since, { timeout: 60_000 })
       .toMatchObject({ toIteration: expect.any(Number) });
     expect(await call("DELETE", "/faults")).toMatchObject({ status: 200, body: { removed: 0 } });
     const typeless = await fetch(`${control.url}/faults`, { method: "POST", body: "{}" });
@@ -381,14 +381,14 @@ describe("a rehearsal takes words", () => {
   test("on a line; a job that hangs is started anew", async () => {
     const { rehearsal } = await begin();
     expect(await rehearsal.command("gpu-hang:rank=3")).toMatch(/^1: gpu-hang/);
-    await expect.poll(() => rehearsal.state().isHung, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => rehearsal.state().isHung, { timeout: 60_000 }).toBe(true);
     expect(await rehearsal.command("gpu-slow:rank=1")).toMatch(/stands still/);
     const before = rehearsal.state();
     expect(await rehearsal.command("restart")).toMatch(/^started anew/);
     const after = rehearsal.state();
     expect(after.run).not.toBe(before.run);
     expect(after).toMatchObject({ isHung: false, faults: [] });
-    await expect.poll(() => rehearsal.state().iteration, { timeout: 10_000 }).toBeGreaterThan(3);
+    await expect.poll(() => rehearsal.state().iteration, { timeout: 60_000 }).toBeGreaterThan(3);
     expect(await rehearsal.command("nonsense\u001b[2J")).not.toContain("\u001b");
     expect(await rehearsal.command("clear")).toMatch(/^0 taken away/);
   });
@@ -433,10 +433,10 @@ describe("faultline simulate --live", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ fault: "process-stopped:rank=2" }),
     });
-    await expect.poll(() => pids.map(stateOf), { timeout: 20_000 }).toContain("T");
+    await expect.poll(() => pids.map(stateOf), { timeout: 60_000 }).toContain("T");
     child.kill("SIGKILL");
     await once(child, "exit");
-    await expect.poll(() => alive(pids), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => alive(pids), { timeout: 60_000 }).toEqual([]);
   }, 60_000);
 
   test("Ctrl-C ends agents and ranks and removes their folders", async () => {

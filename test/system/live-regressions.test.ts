@@ -34,6 +34,31 @@ it.each([
   300_000,
 );
 
+it("a network that is slower than in earlier jobs that did the same is named, with its owner", async () => {
+  const job = { gpus: 8, gpusPerMachine: 2, tp: 2, pp: 1, sequence: 8192 };
+  const healthy = await rehearseRings({ spec: { ...job, seed: 33 }, everyMs: EVERY_MS });
+  await healthy.run(300);
+  const { history } = healthy;
+  const startMs = healthy.nowMs() + 60_000;
+  await healthy.close();
+  const faults = [parseFault("network-slow:switch=leaf0:severity=2")];
+  const again = await rehearseRings({
+    spec: { ...job, seed: 34, faults },
+    everyMs: EVERY_MS,
+    job: "another-name",
+    history,
+    startMs,
+  });
+  await again.run(240);
+  const last = again.told.at(-1)!;
+  expect(last).toMatchObject({ state: "confirmed", kind: "regression" });
+  expect(last.verdict).toMatchObject({
+    owner: "operations",
+    suspects: [{ cause: "network-slow", ranks: [0, 1, 2, 3, 4, 5, 6, 7] }],
+  });
+  await again.close();
+}, 300_000);
+
 it("a job that is slow from its first step on is compared with earlier ones that did the same", async () => {
   const healthy = await rehearseRings({ spec: { ...JOB, seed: 33 }, everyMs: EVERY_MS });
   await healthy.run(300);

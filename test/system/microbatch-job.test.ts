@@ -20,6 +20,7 @@ import { freePort } from "../support/free-port.ts";
 import { until } from "../support/until.ts";
 import { unlessThere } from "../support/lacking.ts";
 import { FAULTLINE } from "../support/cli.ts";
+import { longTest } from "../support/cases.ts";
 
 const middle = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1]!;
@@ -54,31 +55,35 @@ async function train(url: string): Promise<Line[]> {
 const whyNoTorch = unlessThere(pythonOfTorch !== null, "PyTorch", "python3-torch");
 
 describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with a slow replica${whyNoTorch}`, () => {
-  it("gets faster with a controller, and learns the same", async () => {
-    const alone = await train("none");
-    const controller = await startController(
-      { groups: RANKS, total: 16, port: 0 },
-      { nowMs: () => Date.now() },
-    );
-    const helped = await train(controller.url);
-    await controller.stop();
+  longTest(
+    "gets faster with a controller, and learns the same",
+    async () => {
+      const alone = await train("none");
+      const controller = await startController(
+        { groups: RANKS, total: 16, port: 0 },
+        { nowMs: () => Date.now() },
+      );
+      const helped = await train(controller.url);
+      await controller.stop();
 
-    const counts = helped.slice(0, -1).map((line) => line.counts!);
-    for (const each of counts) expect(each.reduce((sum, m) => sum + m, 0)).toBe(16);
-    expect(counts[0]).toEqual([4, 4, 4, 4]);
-    expect(counts[FAULT.to - 1]![2]).toBeLessThanOrEqual(2);
-    expect(counts.at(-1)).toEqual([4, 4, 4, 4]);
+      const counts = helped.slice(0, -1).map((line) => line.counts!);
+      for (const each of counts) expect(each.reduce((sum, m) => sum + m, 0)).toBe(16);
+      expect(counts[0]).toEqual([4, 4, 4, 4]);
+      expect(counts[FAULT.to - 1]![2]).toBeLessThanOrEqual(2);
+      expect(counts.at(-1)).toEqual([4, 4, 4, 4]);
 
-    // The last five iterations of the fault: four micro-batches of 80 ms against one.
-    const late = (lines: readonly Line[]): number =>
-      middle(lines.slice(FAULT.to - 5, FAULT.to).map(({ seconds }) => seconds!));
-    expect(late(alone)).toBeGreaterThan(0.32);
-    expect(late(helped)).toBeLessThan(0.65 * late(alone));
+      // The last five iterations of the fault: four micro-batches of 80 ms against one.
+      const late = (lines: readonly Line[]): number =>
+        middle(lines.slice(FAULT.to - 5, FAULT.to).map(({ seconds }) => seconds!));
+      expect(late(alone)).toBeGreaterThan(0.32);
+      expect(late(helped)).toBeLessThan(0.65 * late(alone));
 
-    const [wanted, got] = [alone.at(-1)!.parameters!, helped.at(-1)!.parameters!];
-    expect(wanted.length).toBe(8 * 16 + 16 + 16 + 1);
-    wanted.forEach((value, i) => expect(got[i]).toBeCloseTo(value, 9));
-  }, 300_000);
+      const [wanted, got] = [alone.at(-1)!.parameters!, helped.at(-1)!.parameters!];
+      expect(wanted.length).toBe(8 * 16 + 16 + 16 + 1);
+      wanted.forEach((value, i) => expect(got[i]).toBeCloseTo(value, 9));
+    },
+    300_000,
+  );
 
   it("averages gradients over the ranks that hold the same stage, and no others", async () => {
     const gradients = (await onAllRanks("stages.py")).map((lines) => lines[0]!.gradient);

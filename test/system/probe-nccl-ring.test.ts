@@ -32,6 +32,7 @@ import { drive, freshFolder, ringOf, start } from "./probe-nccl/drive.ts";
 import { ringsIn } from "./probe-nccl/ring.ts";
 import { until } from "../support/until.ts";
 import { unlessThere } from "../support/lacking.ts";
+import { longTest } from "../support/cases.ts";
 
 const why = unlessThere(hasCompiler, "C compiler", "gcc make");
 const isRoot = process.getuid?.() === 0;
@@ -73,7 +74,7 @@ describe.skipIf(!hasCompiler)(`the ring's layout${why}`, () => {
 });
 
 describe.skipIf(!hasCompiler)(`records${why}`, () => {
-  it("keep two writers of one slot apart", () => {
+  longTest("keep two writers of one slot apart", () => {
     const ring = ringOf(["protocol"], { FAULTLINE_RECORDS: "1" });
     expect(ring.u32("recordCount")).toBe(64);
   });

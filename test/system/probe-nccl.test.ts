@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { longGroup } from "../support/cases.ts";
 import { FLAG, HEADER, NONE } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
 import { build, hasCompiler, SANITIZERS } from "./probe-nccl/build.ts";
@@ -226,7 +227,7 @@ describe.skipIf(!hasCompiler)(`the NCCL profiler plug-in${why}`, () => {
   });
 });
 
-describe.each(SANITIZERS)("under $target", ({ target, isThere, needs }) => {
+longGroup.each(SANITIZERS)("under $target", ({ target, isThere, needs }) => {
   it.skipIf(!isThere)(
     `is clean (skipped where it is not installed: apt install ${needs})`,
     () => {

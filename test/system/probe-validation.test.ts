@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PLUG_IN, python, pythonOfTorch, start } from "./microbatch-job/processes.ts";
 import { freePort } from "../support/free-port.ts";
 import { unlessThere } from "../support/lacking.ts";
+import { longTest } from "../support/cases.ts";
 
 const FAULTLINE = fileURLToPath(new URL("../../faultline", import.meta.url));
 const script = (name: string): string =>
@@ -191,7 +192,7 @@ describe.skipIf(pythonOfTorch === null)(
 
     // An odd number has a third pass; other tests have four ranks.
     const ranks = 5;
-    it("name the slow one of five ranks, and change nothing in the job", async () => {
+    longTest("name the slow one of five ranks, and change nothing in the job", async () => {
       const job = await run(ranks, "healthy", "slow-gpu", "slow-link", "healthy");
       for (const told of job.told) {
         expect(told).toHaveLength(4);
@@ -236,7 +237,7 @@ describe.skipIf(pythonOfTorch === null)(
     });
 
     // Once more where it fails: Gloo may end a process by terminate() when a peer leaves while it does.
-    it(
+    longTest(
       "give up in time where a member does not come, or a transfer does not end",
       { retry: 1 },
       async () => {

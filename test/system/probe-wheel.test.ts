@@ -19,6 +19,7 @@ import {
   type Variables,
   whyNoCompiler,
 } from "./probe-python/run.ts";
+import { longTest } from "../support/cases.ts";
 
 const hasVenv =
   pythonOfTorch !== null && spawnSync(pythonOfTorch, ["-c", "import ensurepip, venv"]).status === 0;
@@ -67,10 +68,10 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     pip(python, "install", "--no-index", wheel);
   }, 240_000);
 
-  function gloo(rings: string, variables: Variables, ...first: string[]): Started[] {
+  function gloo(rings: string, variables: Variables): Started[] {
     const meet = join(newFolder(), "meet");
     return Array.from({ length: RANKS }, (_, rank) =>
-      start(python, [...first, script("train.py"), meet, "6", "none", "0", "0"], {
+      start(python, [script("train.py"), meet, "6", "none", "0", "0"], {
         ...ALONE,
         RANK: String(rank),
         WORLD_SIZE: String(RANKS),
@@ -85,7 +86,7 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(existsSync(join(packages, "faultline_probe/libfaultline.so"))).toBe(true);
   });
 
-  it("costs a job nothing that does not ask for it", async () => {
+  longTest("costs a job nothing that does not ask for it", async () => {
     const rings = newFolder();
     const seen = program(
       "import os, sys",
@@ -104,12 +105,9 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(ringFiles(rings)).toEqual([]);
   });
 
-  it.each([
-    ["by the environment", { FAULTLINE_PROBE: "1" }, []],
-    ["by python -m", {}, ["-m", "faultline_probe"]],
-  ] as const)("records a job of Gloo when switched on %s", async (_way, variables, first) => {
+  it("records a job of Gloo when switched on by the environment", async () => {
     const rings = newFolder();
-    const ranks = gloo(rings, variables, ...first);
+    const ranks = gloo(rings, { FAULTLINE_PROBE: "1" });
     for (const { ended, err } of ranks) expect([await ended, err()]).toEqual([[0, null], ""]);
     const read = ringFiles(rings).map(ringOf);
     expect(read.map(({ rank }) => rank).toSorted((a, b) => Number(a) - Number(b))).toEqual([0, 1]);
@@ -198,7 +196,7 @@ describe.skipIf(!hasVenv)(`the wheel of the probe${why}`, () => {
     expect(everything(packages)).toEqual(before);
   });
 
-  it("works without a compiler, in Python alone, from the sources by pip", async () => {
+  longTest("works without a compiler, in Python alone, from the sources by pip", async () => {
     const options = { env: { ...process.env, FAULTLINE_PURE: "1" }, encoding: "utf8" } as const;
     execFileSync(python, ["-m", "pip", "install", "--no-index", PACKAGE], options);
     expect(existsSync(join(packages, "faultline_probe/libfaultline.so"))).toBe(false);

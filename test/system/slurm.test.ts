@@ -75,7 +75,7 @@ describe.skipIf(lacking !== "")(`Slurm${lacking}`, () => {
       ].join("\n"),
     );
     start(slurmctld, ["-D", "-c"]);
-    await until(() => stateOf("node003") !== null, "slurmctld answers", 30_000).catch((error) => {
+    await until(() => stateOf("node003") !== null, "slurmctld answers").catch((error) => {
       throw new Error(`${String(error)}: ${said.slice(-2000)}`);
     });
   }, 60_000);

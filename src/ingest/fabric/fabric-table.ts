@@ -1,8 +1,9 @@
 /** A table of one's own, or an inventory's export: a header with a column for the machine and one for switch, rack or rail. */
-import { LineSplitter } from "../../base/lines.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import type { Reading } from "../../model/reading.ts";
-import type { Head, Reader, Sink } from "../reader.ts";
+import { delimiterOf, textsOf } from "../metric-table/fields.ts";
+import { LineSink } from "../line-sink.ts";
+import type { Head, Reader } from "../reader.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "fabric-table";
@@ -22,28 +23,23 @@ export const fabricTable: Reader = {
   open: (file) => new TableSink(file),
 };
 
-class TableSink implements Sink {
+class TableSink extends LineSink {
   readonly #list: PortList;
-  readonly #lines = new LineSplitter((line) => this.#line(line), MAX_LINE_BYTES);
   #columns: Columns | null = null;
   #short = 0;
 
   constructor(file: string) {
+    super(file, MAX_LINE_BYTES);
     this.#list = new PortList(file, FORMAT);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     return this.#list.reading(
       this.#short > 0 ? [`${this.#short} rows have fewer fields than the header`] : [],
     );
   }
 
-  #line(given: string): void {
+  line(given: string): void {
     const line = given.replace(/^\uFEFF/, "");
     if (line.trim() === "" || line.startsWith("#")) return;
     if (!this.#columns) {
@@ -51,7 +47,7 @@ class TableSink implements Sink {
       return;
     }
     const { separator, at } = this.#columns;
-    const fields = fieldsOf(line, separator);
+    const fields = textsOf(line, separator);
     const field = (key: keyof FabricPort): string | null => fields[at[key] ?? -1] ?? null;
     const machine = field("machine");
     const last = Math.max(...Object.values(at));
@@ -68,15 +64,14 @@ class TableSink implements Sink {
 }
 
 interface Columns {
-  readonly separator: string;
+  readonly separator: number;
   readonly at: Readonly<Partial<Record<keyof FabricPort, number>>>;
 }
 
 /** null where the line is no such header. */
 function columnsOf(line: string): Columns | null {
-  const separator = [",", ";", "\t"].find((one) => line.includes(one));
-  if (separator === undefined) return null;
-  const names = fieldsOf(line, separator);
+  const separator = delimiterOf(line);
+  const names = textsOf(line, separator);
   const at: Partial<Record<keyof FabricPort, number>> = {};
   for (const [key, pattern] of Object.entries(COLUMNS) as [keyof FabricPort, RegExp][]) {
     const index = names.findIndex((name) => pattern.test(name.replaceAll(" ", "_")));
@@ -94,22 +89,4 @@ function columnsOf(line: string): Columns | null {
 function firstLine(text: string): string {
   const lines = text.replace(/^(?:\uFEFF|\xEF\xBB\xBF)/, "").split(/\r?\n/, 50);
   return lines.find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
-}
-
-/** Quotes may hold separators; "" is a quote within them. */
-function fieldsOf(line: string, separator: string): string[] {
-  const fields: string[] = [];
-  let field = "";
-  let isQuoted = false;
-  for (let i = 0; i < line.length; i++) {
-    const char = line[i]!;
-    if (char === '"') {
-      if (isQuoted && line[i + 1] === '"') field += line[i++];
-      else isQuoted = !isQuoted;
-    } else if (char === separator && !isQuoted) {
-      fields.push(field.trim());
-      field = "";
-    } else field += char;
-  }
-  return [...fields, field.trim()];
 }

@@ -3,9 +3,9 @@
  * iblinkinfo.c). Both list, for each switch, what is plugged into its ports, and for each adapter the switch it hangs on.
  * An adapter describes itself as "HOST NIC"; a managed switch as "MF0;NAME:MODEL/U1".
  */
-import { LineSplitter } from "../../base/lines.ts";
 import type { Reading } from "../../model/reading.ts";
-import type { Head, Reader, Sink } from "../reader.ts";
+import { LineSink } from "../line-sink.ts";
+import type { Head, Reader } from "../reader.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "infiniband-links";
@@ -40,9 +40,8 @@ interface Switch {
 
 type Node = { readonly adapter: string } | Switch | null;
 
-class LinksSink implements Sink {
+class LinksSink extends LineSink {
   readonly #list: PortList;
-  readonly #lines = new LineSplitter((line) => this.#line(line), MAX_LINE_BYTES);
   readonly #links: { readonly adapter: string; readonly id: string }[] = [];
   /** By id: what it says of itself. */
   readonly #switches = new Map<string, string>();
@@ -50,15 +49,11 @@ class LinksSink implements Sink {
   #node: Node = null;
 
   constructor(file: string) {
+    super(file, MAX_LINE_BYTES);
     this.#list = new PortList(file, FORMAT);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const named = new Map<string, number>();
     for (const described of this.#switches.values()) {
       const name = switchName(described);
@@ -74,7 +69,7 @@ class LinksSink implements Sink {
     return this.#list.reading([]);
   }
 
-  #line(line: string): void {
+  line(line: string): void {
     if (line.startsWith("vendid=")) this.#node = null;
     const found = DISCOVERED.exec(line);
     if (found) {

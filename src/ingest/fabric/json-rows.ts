@@ -1,11 +1,10 @@
 /** Exports that are lists: a JSON array of objects, or an object with such an array in it. One broken row costs no other. */
 import { count } from "../../base/text.ts";
+import { fieldsOf, type Fields } from "../json-fields.ts";
 import { JsonObjects } from "../json-objects.ts";
 import type { Reading } from "../../model/reading.ts";
 import type { Sink } from "../reader.ts";
 import type { PortList } from "./port-list.ts";
-
-export type Row = Readonly<Record<string, unknown>>;
 
 const MAX_ROW_BYTES = 1 << 22;
 const SPACE = /\s/;
@@ -13,7 +12,7 @@ const SPACE = /\s/;
 export class JsonRowsSink implements Sink {
   readonly list: PortList;
   readonly #what: string;
-  readonly #take: (row: Row) => void;
+  readonly #take: (row: Fields) => void;
   readonly #atEnd: () => void;
   #objects: JsonObjects | null = null;
   #bad = 0;
@@ -22,7 +21,7 @@ export class JsonRowsSink implements Sink {
   constructor(
     list: PortList,
     what: string,
-    take: (row: Row) => void,
+    take: (row: Fields) => void,
     atEnd: () => void = () => undefined,
   ) {
     this.list = list;
@@ -53,7 +52,7 @@ export class JsonRowsSink implements Sink {
 
   #row(text: string): void {
     try {
-      const row = rowOf(JSON.parse(text));
+      const row = fieldsOf(JSON.parse(text));
       if (row) this.#take(row);
     } catch {
       this.#bad++;
@@ -62,12 +61,6 @@ export class JsonRowsSink implements Sink {
 }
 
 const OPEN_BRACKET = 91;
-
-export function rowOf(value: unknown): Row | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Row)
-    : null;
-}
 
 export function textOf(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;

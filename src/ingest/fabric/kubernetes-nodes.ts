@@ -3,8 +3,9 @@
  * network.topology.nvidia.com/leaf (before: /block; later: fabric.topograph.run/tier-0), AWS the layers of its network, the
  * third being the closest. Zones and regions hold thousands of machines and name no part that breaks.
  */
+import { fieldsOf } from "../json-fields.ts";
 import type { Head, Reader } from "../reader.ts";
-import { JsonRowsSink, rowOf, textOf } from "./json-rows.ts";
+import { JsonRowsSink, textOf } from "./json-rows.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "kubernetes-nodes";
@@ -28,9 +29,9 @@ export const kubernetesNodes: Reader = {
   open(file) {
     const list = new PortList(file, FORMAT);
     return new JsonRowsSink(list, "nodes", (node) => {
-      const metadata = rowOf(node["metadata"]);
+      const metadata = fieldsOf(node["metadata"]);
       const machine = textOf(metadata?.["name"]);
-      const labels = rowOf(metadata?.["labels"]);
+      const labels = fieldsOf(metadata?.["labels"]);
       if (machine === null || !labels) return;
       const leaf = LEAF.map((key) => textOf(labels[key])).find((value) => value !== null) ?? null;
       const rack = Object.keys(labels).find((key) => RACK.test(key));

@@ -4,8 +4,10 @@
  * bridges or routes is a switch; where none does, the file is a switch's, and its neighbours are machines.
  */
 import type { Reading } from "../../model/reading.ts";
-import type { Head, Reader, Sink } from "../reader.ts";
-import { rowOf, textOf, type Row } from "./json-rows.ts";
+import { fieldsOf, type Fields } from "../json-fields.ts";
+import type { Head, Reader } from "../reader.ts";
+import { wholeFile } from "../whole-file.ts";
+import { textOf } from "./json-rows.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "lldp";
@@ -16,57 +18,42 @@ export const lldp: Reader = {
   format: FORMAT,
   sniff: ({ text }: Head): boolean =>
     /^\s*\{\s*"lldp"\s*:\s*[[{]/.test(text) && text.includes('"interface"'),
-  open: (file) => new LldpSink(file),
+  open: (file) => wholeFile(MAX_BYTES, (bytes) => read(file, bytes)),
 };
 
-class LldpSink implements Sink {
-  readonly #file: string;
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(file: string) {
-    this.#file = file;
+function read(file: string, bytes: Buffer | null): Reading {
+  const list = new PortList(file, FORMAT);
+  if (bytes === null) return list.reading(["is larger than any LLDP answer"]);
+  let root: Fields | null;
+  try {
+    root = fieldsOf(JSON.parse(bytes.toString("utf8")));
+  } catch {
+    return list.reading(["the LLDP answer is cut off or broken"]);
   }
-
-  push(chunk: Uint8Array): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes <= MAX_BYTES) this.#chunks.push(Buffer.from(chunk));
-  }
-
-  end(): Reading {
-    const list = new PortList(this.#file, FORMAT);
-    if (this.#bytes > MAX_BYTES) return list.reading(["is larger than any LLDP answer"]);
-    let root: Row | null;
-    try {
-      root = rowOf(JSON.parse(Buffer.concat(this.#chunks).toString("utf8")));
-    } catch {
-      return list.reading(["the LLDP answer is cut off or broken"]);
+  const owner = ownerOf(file);
+  for (const lldpPart of listOf(root?.["lldp"]))
+    for (const [nic, body] of named(fieldsOf(lldpPart)?.["interface"])) {
+      const [chassis] = named(body["chassis"]);
+      if (!chassis || chassis[0] === "") continue;
+      const [name, about] = chassis;
+      const port = textOf(valueOf(first(body["port"])?.["id"]));
+      if (isSwitch(about)) list.add({ machine: owner, nic, leaf: name });
+      else list.add({ machine: name, nic: port, leaf: owner });
     }
-    const owner = ownerOf(this.#file);
-    for (const lldpPart of listOf(root?.["lldp"]))
-      for (const [nic, body] of named(rowOf(lldpPart)?.["interface"])) {
-        const [chassis] = named(body["chassis"]);
-        if (!chassis || chassis[0] === "") continue;
-        const [name, about] = chassis;
-        const port = textOf(valueOf(first(body["port"])?.["id"]));
-        if (isSwitch(about)) list.add({ machine: owner, nic, leaf: name });
-        else list.add({ machine: name, nic: port, leaf: owner });
-      }
-    return list.reading([]);
-  }
+  return list.reading([]);
 }
 
 /** What may be one thing, a list of things, or things by name. */
-function named(value: unknown): [name: string, body: Row][] {
+function named(value: unknown): [name: string, body: Fields][] {
   return listOf(value).flatMap((item) => {
-    const row = rowOf(item);
+    const row = fieldsOf(item);
     if (!row) return [];
     const own = textOf(valueOf(row["name"]));
     if (own !== null) return [[own, row]];
     // A neighbour without a name: its fields stand where the name would.
-    if (rowOf(row["id"]) || Array.isArray(row["id"])) return [["", row]];
-    return Object.entries(row).flatMap(([name, body]): [string, Row][] => {
-      const about = rowOf(body);
+    if (fieldsOf(row["id"]) || Array.isArray(row["id"])) return [["", row]];
+    return Object.entries(row).flatMap(([name, body]): [string, Fields][] => {
+      const about = fieldsOf(body);
       return about ? [[name, about]] : [];
     });
   });
@@ -76,8 +63,8 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : value === undefined ? [] : [value];
 }
 
-function first(value: unknown): Row | null {
-  return rowOf(listOf(value)[0]);
+function first(value: unknown): Fields | null {
+  return fieldsOf(listOf(value)[0]);
 }
 
 /** "x", [{ "value": "x" }] or { "type": …, "value": "x" }. */
@@ -85,9 +72,9 @@ function valueOf(value: unknown): unknown {
   return typeof value === "string" ? value : first(value)?.["value"];
 }
 
-function isSwitch(about: Row): boolean {
+function isSwitch(about: Fields): boolean {
   return listOf(about["capability"]).some((one) => {
-    const row = rowOf(one);
+    const row = fieldsOf(one);
     return row?.["enabled"] === true && /^(?:bridge|router)$/i.test(textOf(row["type"]) ?? "");
   });
 }

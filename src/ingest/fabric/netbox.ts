@@ -3,8 +3,9 @@
  * one at the other end of the cable, a device its rack. Which of two is the switch is not said: it is the one with more
  * neighbours.
  */
+import { fieldsOf, type Fields } from "../json-fields.ts";
 import type { Head, Reader } from "../reader.ts";
-import { JsonRowsSink, rowOf, textOf, type Row } from "./json-rows.ts";
+import { JsonRowsSink, textOf } from "./json-rows.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "netbox";
@@ -30,13 +31,13 @@ export const netbox: Reader = {
       const known = neighbours.get(a) ?? new Set();
       neighbours.set(a, known.add(b));
     };
-    const take = (row: Row): void => {
-      const rack = textOf(rowOf(row["rack"])?.["name"]);
+    const take = (row: Fields): void => {
+      const rack = textOf(fieldsOf(row["rack"])?.["name"]);
       if (rack !== null) list.add({ machine: textOf(row["name"]) ?? "", rack });
       const near = endOf(row);
       const ends = Array.isArray(row["connected_endpoints"]) ? row["connected_endpoints"] : [];
       for (const value of ends) {
-        const far = endOf(rowOf(value) ?? {});
+        const far = endOf(fieldsOf(value) ?? {});
         if (!near || !far || links.length >= MAX_LINKS) continue;
         links.push([near, far]);
         meet(near.device, far.device);
@@ -54,8 +55,8 @@ export const netbox: Reader = {
   },
 };
 
-function endOf(row: Row): End | null {
-  const device = textOf(rowOf(row["device"])?.["name"]);
+function endOf(row: Fields): End | null {
+  const device = textOf(fieldsOf(row["device"])?.["name"]);
   const port = textOf(row["name"]);
   return device === null || port === null ? null : { device, port };
 }

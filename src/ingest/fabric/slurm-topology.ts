@@ -1,8 +1,8 @@
 /** Slurm's topology.conf (topology.conf(5), topology/tree): `SwitchName=leaf1 Nodes=node[001-016,020]`. */
-import { LineSplitter } from "../../base/lines.ts";
 import { count } from "../../base/text.ts";
 import type { Reading } from "../../model/reading.ts";
-import type { Head, Reader, Sink } from "../reader.ts";
+import { LineSink } from "../line-sink.ts";
+import type { Head, Reader } from "../reader.ts";
 import { PortList } from "./port-list.ts";
 
 const FORMAT = "slurm-topology";
@@ -17,26 +17,21 @@ export const slurmTopology: Reader = {
   open: (file) => new TopologySink(file),
 };
 
-class TopologySink implements Sink {
+class TopologySink extends LineSink {
   readonly #list: PortList;
-  readonly #lines = new LineSplitter((line) => this.#line(line), MAX_LINE_BYTES);
   #bad = 0;
 
   constructor(file: string) {
+    super(file, MAX_LINE_BYTES);
     this.#list = new PortList(file, FORMAT);
   }
 
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
+  finish(): Reading {
     const wrong = this.#bad > 0 ? [`${count(this.#bad, "list")} of nodes cannot be read`] : [];
     return this.#list.reading(wrong);
   }
 
-  #line(line: string): void {
+  line(line: string): void {
     const [, leaf] = /^\s*SwitchName=(\S+)/i.exec(line) ?? [];
     const [, nodes] = /\sNodes=(\S+)/i.exec(line) ?? [];
     if (leaf === undefined || nodes === undefined) return;

@@ -5,7 +5,7 @@
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { DumpGroup, FlightDump, Frame, OperatorTable } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
-import { allocateColumns, pickRows, type Columns } from "./columns.ts";
+import { allocateColumns, pickRows, type Columns } from "../operator-columns.ts";
 import { settleEntries, type NameFacts } from "./entry-states.ts";
 
 /** One entry on its way into the columns; the same object is used for every entry. */

@@ -7,7 +7,7 @@
  */
 import type { DumpGroup } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED } from "../../model/operators.ts";
-import type { Columns } from "./columns.ts";
+import type { Columns } from "../operator-columns.ts";
 
 /** What an operator's name tells. */
 export interface NameFacts {

@@ -5,7 +5,8 @@
  */
 import type { FlightDump } from "../../model/operators.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
-import { rankFromName, type Head, type Reader, type Sink } from "../reader.ts";
+import { rankFromName, type Head, type Reader } from "../reader.ts";
+import { wholeFile } from "../whole-file.ts";
 import { readPickle } from "../pickle.ts";
 import { decodeJsonDump } from "./json-dump.ts";
 import { decodePickleDump } from "./pickle-dump.ts";
@@ -18,7 +19,14 @@ export const flightRecorder: Reader = {
   sniff(head: Head): boolean {
     return looksLikePickle(head.bytes) || looksLikeJsonDump(head.text);
   },
-  open: (file) => new DumpSink(file),
+  open: (file) =>
+    wholeFile(MAX_BYTES, (bytes) => {
+      if (bytes === null) {
+        const what = "larger than any flight-recorder dump; not read";
+        return reading(file, null, [{ file, what }]);
+      }
+      return bytes[0] === 0x80 ? readPickleDump(file, bytes) : readJsonDump(file, bytes);
+    }),
 };
 
 function looksLikePickle(bytes: Uint8Array): boolean {
@@ -28,39 +36,6 @@ function looksLikePickle(bytes: Uint8Array): boolean {
 
 function looksLikeJsonDump(text: string): boolean {
   return /^\s*\{/.test(text) && /"(pg_config|pg_status)"\s*:|"entries"\s*:\s*\[/.test(text);
-}
-
-class DumpSink implements Sink {
-  readonly #file: string;
-  #chunks: Uint8Array[] = [];
-  #bytes = 0;
-
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes <= MAX_BYTES) this.#chunks.push(Buffer.from(chunk));
-    else this.#chunks = [];
-  }
-
-  end(): Reading {
-    const file = this.#file;
-    if (this.#bytes > MAX_BYTES) {
-      return reading(file, null, [
-        { file, what: "larger than any flight-recorder dump; not read" },
-      ]);
-    }
-    const bytes =
-      this.#chunks.length === 1 ? asBuffer(this.#chunks[0]!) : Buffer.concat(this.#chunks);
-    this.#chunks = [];
-    return bytes[0] === 0x80 ? readPickleDump(file, bytes) : readJsonDump(file, bytes);
-  }
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function readPickleDump(file: string, bytes: Buffer): Reading {

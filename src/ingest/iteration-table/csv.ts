@@ -1,9 +1,8 @@
 /** CSV with one row an iteration, of one process or of many workers in turn. */
-import { LineSplitter } from "../../base/lines.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
 import type { IterationSeries } from "../../model/series.ts";
+import { LineSink } from "../line-sink.ts";
 import { rankFromName } from "../reader.ts";
-import type { Sink } from "../reader.ts";
 import { MAX_POINTS, SeriesColumns } from "../series-columns.ts";
 import { fieldNumber, findColumns, rowFits, splitCsv } from "./csv-columns.ts";
 import type { Columns } from "./csv-columns.ts";
@@ -16,9 +15,7 @@ const MOST_SECONDS = 60;
 /** So many growing values are a clock, not durations. */
 const CUMULATIVE_POINTS = 8;
 
-export class CsvSink implements Sink {
-  readonly #file: string;
-  readonly #lines = new LineSplitter((text, no) => this.#line(text, no));
+export class CsvSink extends LineSink {
   readonly #workers = new Map<number, SeriesColumns>();
   #columns: Columns | null = null;
   #rows = 0;
@@ -27,17 +24,8 @@ export class CsvSink implements Sink {
   #bad = 0;
   #firstBad: Defect | null = null;
 
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#lines.push(chunk);
-  }
-
-  end(): Reading {
-    this.#lines.end();
-    const file = this.#file;
+  finish(): Reading {
+    const file = this.file;
     return {
       file,
       format: "iteration-table",
@@ -48,10 +36,10 @@ export class CsvSink implements Sink {
     };
   }
 
-  #line(text: string, no: number): void {
+  line(text: string, no: number): void {
     if (text.trim() === "") return;
     if (no === 1 || (this.#columns === null && this.#rows === 0 && this.#bad === 0)) {
-      const name = this.#file.slice(this.#file.lastIndexOf("/") + 1);
+      const name = this.file.slice(this.file.lastIndexOf("/") + 1);
       this.#columns = findColumns(text, name);
       if (this.#columns === null)
         this.#reject(text, no, "is not the header of a table of iterations");
@@ -93,7 +81,7 @@ export class CsvSink implements Sink {
   #series(): IterationSeries[] {
     const columns = this.#columns;
     if (columns === null) return [];
-    const file = this.#file;
+    const file = this.file;
     const byRank = columns.rank >= 0;
     const workers = [...this.#workers].sort((a, b) => a[0] - b[0]);
     for (const [, points] of workers) {
@@ -124,14 +112,14 @@ export class CsvSink implements Sink {
   #reject(text: string, no: number, why: string): void {
     this.#bad++;
     this.#firstBad ??= {
-      file: this.#file,
+      file: this.file,
       line: no,
       what: `${why}: ${text.slice(0, SAMPLE_CHARS)}`,
     };
   }
 
   #defects(): Defect[] {
-    const { file } = { file: this.#file };
+    const { file } = { file: this.file };
     const defects: Defect[] = this.#firstBad ? [this.#firstBad] : [];
     if (this.#bad > 1) defects.push({ file, what: `${this.#bad} lines are not rows of the table` });
     if (this.#dropped > 0) {

@@ -4,9 +4,11 @@
  *   {"iteration-time": {"start_step": 1, "end_step": 100, "step_interval": 5, "values": {"1": 6.7, "5": "nan"}}}
  * and in older versions `"values": [6.7, 0.4]`. Seconds. TensorBoard has the mean over the log interval.
  */
-import type { Defect, Reading } from "../../model/reading.ts";
+import type { Defect } from "../../model/reading.ts";
 import type { Sink } from "../reader.ts";
 import { MAX_POINTS, SeriesColumns } from "../series-columns.ts";
+import { fieldsOf, type Fields } from "../json-fields.ts";
+import { wholeFile } from "../whole-file.ts";
 
 const NAMES = ["iteration-time", "iteration_time", "step-time", "step_time"];
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -16,25 +18,10 @@ export function looksLikeGoldenValues(head: string): boolean {
   return SHAPE.test(head);
 }
 
-export class GoldenValuesSink implements Sink {
-  readonly #file: string;
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  push(chunk: Uint8Array): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes <= MAX_BYTES) this.#chunks.push(Buffer.from(chunk));
-    else this.#chunks.length = 0;
-  }
-
-  end(): Reading {
-    const file = this.#file;
+export function goldenValues(file: string): Sink {
+  return wholeFile(MAX_BYTES, (bytes) => {
     const defects: Defect[] = [];
-    const points = this.#points((what) => defects.push({ file, what }));
+    const points = pointsOf(bytes, (what) => defects.push({ file, what }));
     const is = { source: file, file, rank: null, basis: "reported" } as const;
     return {
       file,
@@ -44,42 +31,39 @@ export class GoldenValuesSink implements Sink {
       defects,
       series: points.tells ? [points.series(is)] : [],
     };
-  }
-
-  #points(defect: (what: string) => void): SeriesColumns {
-    const points = new SeriesColumns();
-    if (this.#bytes > MAX_BYTES) {
-      defect("is larger than 64 MB; not read");
-      return points;
-    }
-    let root: unknown;
-    try {
-      root = JSON.parse(Buffer.concat(this.#chunks).toString("utf8"));
-    } catch {
-      defect("is damaged or cut off");
-      return points;
-    }
-    const metric = NAMES.map((name) => record(record(root)?.[name])).find(
-      (found) => found !== null,
-    );
-    const values = metric?.["values"];
-    if (!metric || typeof values !== "object" || values === null) {
-      defect(`has no "${NAMES[0]}"`);
-      return points;
-    }
-    for (const [step, value] of stepsOf(values, metric)) {
-      // "nan" stands for steps that were not logged.
-      if (typeof value !== "number" || !(value >= 0) || !Number.isSafeInteger(step)) continue;
-      if (points.count < MAX_POINTS) points.add(step, value * 1000, NaN, 0, 0);
-    }
-    return points;
-  }
+  });
 }
 
-function stepsOf(
-  values: object,
-  metric: Readonly<Record<string, unknown>>,
-): readonly (readonly [number, unknown])[] {
+function pointsOf(bytes: Buffer | null, defect: (what: string) => void): SeriesColumns {
+  const points = new SeriesColumns();
+  if (bytes === null) {
+    defect("is larger than 64 MB; not read");
+    return points;
+  }
+  let root: unknown;
+  try {
+    root = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    defect("is damaged or cut off");
+    return points;
+  }
+  const metric = NAMES.map((name) => fieldsOf(fieldsOf(root)?.[name])).find(
+    (found) => found !== null,
+  );
+  const values = metric?.["values"];
+  if (!metric || typeof values !== "object" || values === null) {
+    defect(`has no "${NAMES[0]}"`);
+    return points;
+  }
+  for (const [step, value] of stepsOf(values, metric)) {
+    // "nan" stands for steps that were not logged.
+    if (typeof value !== "number" || !(value >= 0) || !Number.isSafeInteger(step)) continue;
+    if (points.count < MAX_POINTS) points.add(step, value * 1000, NaN, 0, 0);
+  }
+  return points;
+}
+
+function stepsOf(values: object, metric: Fields): readonly (readonly [number, unknown])[] {
   if (!Array.isArray(values)) {
     return Object.entries(values).map(([step, value]) => [Number(step), value] as const);
   }
@@ -90,10 +74,4 @@ function stepsOf(
   const start = number("start_step", 0);
   const interval = number("step_interval", 1);
   return values.map((value: unknown, at) => [start + at * interval, value] as const);
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : null;
 }

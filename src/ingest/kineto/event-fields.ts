@@ -46,7 +46,6 @@ export class EventFields {
   correlation = NaN;
   stream = NaN;
   device = NaN;
-  bytes = NaN;
   inputNumel = NaN;
   outputNumel = NaN;
   groupSize = NaN;
@@ -186,9 +185,6 @@ export class EventFields {
       case Key.DEVICE:
         this.device = value;
         break;
-      case Key.BYTES:
-        this.bytes = value;
-        break;
       case Key.IN_NUMEL:
         this.inputNumel = value;
         break;
@@ -213,7 +209,7 @@ export class EventFields {
   #reset(): void {
     this.phase = 0;
     this.tsUs = this.durNs = this.pid = this.tid = NaN;
-    this.externalId = this.correlation = this.stream = this.device = this.bytes = NaN;
+    this.externalId = this.correlation = this.stream = this.device = NaN;
     this.inputNumel = this.outputNumel = this.groupSize = this.seq = NaN;
     this.srcRank = this.dstRank = NaN;
     this.tsRestNs = 0;

@@ -13,7 +13,6 @@ export const EXTERNAL_ID = 10;
 export const CORRELATION = 11;
 export const STREAM = 12;
 export const DEVICE = 13;
-export const BYTES = 14;
 export const INPUT_DIMS = 15;
 export const INPUT_TYPE = 16;
 export const COLLECTIVE_NAME = 17;
@@ -46,7 +45,6 @@ const ARG_KEYS: readonly (readonly [string, number])[] = [
   ["correlation", CORRELATION],
   ["stream", STREAM],
   ["device", DEVICE],
-  ["bytes", BYTES],
   ["Input Dims", INPUT_DIMS],
   ["Input dims", INPUT_DIMS],
   ["Input type", INPUT_TYPE],

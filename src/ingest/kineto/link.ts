@@ -1,6 +1,6 @@
 /** Puts the tables in order and draws the lines between them: kernel to launch, kernel to operator. */
 import { COPY, type GpuEvents, GRAPH_LAUNCH, LAUNCH } from "../../model/kernels.ts";
-import { orderOf } from "./growing-table.ts";
+import { orderOf } from "../growing-table.ts";
 import type { TraceTables } from "./trace-tables.ts";
 
 export function linkTables(tables: TraceTables) {

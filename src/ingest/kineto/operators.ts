@@ -4,6 +4,7 @@
  */
 import { COMMUNICATION, type RankKernels } from "../../model/kernels.ts";
 import { COMPLETED, type DumpGroup, type OperatorLog } from "../../model/operators.ts";
+import { allocateColumns } from "../operator-columns.ts";
 
 /** null where there are none. */
 export function operatorsOf(
@@ -35,26 +36,12 @@ export function operatorsOf(
   const counted = new Int32Array(groups.length);
   const countedP2p = new Int32Array(groups.length);
   const hasSeq = groupsWithSeq(trace);
-  const ops = {
-    count: n,
-    group: new Int32Array(n),
-    name: new Int32Array(n),
-    seq: new Int32Array(n),
-    p2pSeq: new Int32Array(n),
-    // A trace begins somewhere in the job: only the job's own numbers tell where.
-    recordId: new Float64Array(n).fill(NaN),
-    state: new Uint8Array(n).fill(COMPLETED),
-    isP2p: new Uint8Array(n),
-    peer: new Int32Array(n).fill(-1),
-    isSend: new Uint8Array(n),
-    createdNs: new Float64Array(n),
-    startedNs: new Float64Array(n),
-    completedNs: new Float64Array(n),
-    durationMs: new Float32Array(n),
-    inputNumel: new Float64Array(n),
-    outputNumel: new Float64Array(n),
-    dtype: new Int32Array(n).fill(-1),
-  };
+  const ops = allocateColumns(n);
+  // A trace begins somewhere in the job: only the job's own numbers tell where.
+  ops.recordId.fill(NaN);
+  ops.state.fill(COMPLETED);
+  ops.peer.fill(-1);
+  ops.dtype.fill(-1);
   for (let i = 0; i < n; i++) {
     const event = events[i]!;
     const row = gpu.collective[event]!;
@@ -91,7 +78,7 @@ export function operatorsOf(
   const dumpGroups = groups.map(({ name, desc, ranks }): DumpGroup => {
     return { name, desc, ranks, enqueued: -1, started: -1, completed: -1 };
   });
-  const table = { ...ops, names: numbers.texts, dtypes: dtypes.texts };
+  const table = { count: n, ...ops, names: numbers.texts, dtypes: dtypes.texts };
   const hasSequence = hasSeq.every(Boolean);
   return { file, format, rank, host, pid, groups: dumpGroups, ops: table, epochNs, hasSequence };
 }

@@ -23,7 +23,6 @@ export class TraceCollector {
   events = 0;
   /** Events of a kind that a profiler of PyTorch writes. */
   known = 0;
-  shortPythonCalls = 0;
   /** Events of use without a time. */
   timeless = 0;
   /** Microseconds, as the trace counts, that the tables' times are relative to; NaN before the first event. */
@@ -93,7 +92,6 @@ export class TraceCollector {
     c.correlation[row] = fields.correlation;
     c.externalId[row] = fields.externalId;
     c.collective[row] = says ? this.#collective() : -1;
-    c.sizeBytes[row] = category === Kind.KERNEL ? NaN : fields.bytes;
   }
 
   #collective(): number {
@@ -142,7 +140,6 @@ export class TraceCollector {
     else if (category === Kind.ANNOTATION) this.#hostRow(name, Kernels.ANNOTATION);
     else if (category === Kind.PYTHON) {
       if (this.#durNs >= Kernels.LONG_CALL_NS) this.#hostRow(name, Kernels.PYTHON_FUNCTION);
-      else this.shortPythonCalls++;
     }
   }
 

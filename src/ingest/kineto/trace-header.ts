@@ -1,8 +1,7 @@
 /** What stands at the top of a trace, beside its events. */
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { TraceDevice, TraceGroup } from "../../model/kernels.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { fieldsOf, type Fields } from "../json-fields.ts";
 
 const WANTED = new Set([
   "distributedInfo",
@@ -19,7 +18,6 @@ export class TraceHeader {
   rank: number | null = null;
   worldSize = 0;
   backend = "";
-  ncclVersion = "";
   host = "";
   traceName = "";
   baseNs = 0n;
@@ -47,7 +45,7 @@ export class TraceHeader {
       this.unread.push(key);
       return;
     }
-    if (key === "distributedInfo") this.#distributed(fields(value));
+    if (key === "distributedInfo") this.#distributed(fieldsOf(value) ?? {});
     else if (key === "deviceProperties") this.devices = devicesOf(value);
     else if (key === "traceName") this.traceName = text(value);
     else this.host = text(value);
@@ -59,10 +57,9 @@ export class TraceHeader {
     const worldSize = whole(info["world_size"], 0);
     this.worldSize = worldSize > 0 && worldSize <= MAX_RANKS ? worldSize : 0;
     this.backend = text(info["backend"]);
-    this.ncclVersion = text(info["nccl_version"]);
     const groups = info["pg_config"];
     this.groups = (Array.isArray(groups) ? groups : []).map((given: unknown) => {
-      const group = fields(given);
+      const group = fieldsOf(given) ?? {};
       return {
         name: text(group["pg_name"]),
         desc: text(group["pg_desc"]),
@@ -91,19 +88,9 @@ function isRank(value: unknown): value is number {
 
 function devicesOf(value: unknown): TraceDevice[] {
   if (!Array.isArray(value)) return [];
-  return value.slice(0, MAX_DEVICES).map((given: unknown, index) => {
-    const device = fields(given);
-    return {
-      id: whole(device["id"], index),
-      name: text(device["name"]),
-      multiprocessors: whole(device["numSms"], 0),
-      memoryBytes: whole(device["totalGlobalMem"], 0),
-    };
-  });
-}
-
-function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
+  return value
+    .slice(0, MAX_DEVICES)
+    .map((given: unknown) => ({ name: text(fieldsOf(given)?.["name"]) }));
 }
 
 function text(value: unknown): string {

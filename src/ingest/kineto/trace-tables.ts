@@ -1,5 +1,5 @@
 /** The tables that a trace is read into, with what only linking needs beside the model's columns. */
-import { GrowingTable } from "./growing-table.ts";
+import { GrowingTable } from "../growing-table.ts";
 
 /**
  * What one trace may cost: 5 million GPU events and as many calls are 500 MB, of a trace of about 15 GB. The other
@@ -22,7 +22,6 @@ export function traceTables(most = MAX_ROWS) {
         correlation: new Uint32Array(n),
         externalId: new Uint32Array(n),
         collective: new Int32Array(n),
-        sizeBytes: new Float64Array(n),
       }),
       most,
     ),

@@ -1,5 +1,5 @@
 /** Which stream wrote which shape how often, first and last: a row each. */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 
 export interface CellColumns {

@@ -2,7 +2,7 @@
  * What is known of a form: its shape, and where host, rank, writer, time and number stand. Places are kept relative to
  * the line's numbers, whose widths are all that differs between lines of one form.
  */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 import { runFrom, runTo } from "./scan-bytes.ts";
 

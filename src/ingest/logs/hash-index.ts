@@ -1,5 +1,5 @@
 /** Numbers pairs of 32-bit keys 0, 1, 2, … in the order of their coming: open addressing in typed arrays, no object a key. */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 
 export class HashIndex {
   #slots: Int32Array;

@@ -1,5 +1,5 @@
 /** Iterations as each stream reports them, and which shapes it wrote from one report to the next. */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 import { REPORT_FORMS } from "./iteration-reports.ts";
 import { withoutMiddle } from "./block-list.ts";

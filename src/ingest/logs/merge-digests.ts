@@ -137,7 +137,7 @@ class DigestMerger {
       to.lines[stream]! += from.lines[i]!;
       if (from.stamped[i] === 0) continue;
       for (let g = i * MOST_GAPS; g < (i + 1) * MOST_GAPS; g++)
-        if (from.gapMs[g]! > 0) to.gap(stream, from.gapMs[g]!, from.gapFrom[g]!, from.gapLine[g]!);
+        if (from.gapMs[g]! > 0) to.gap(stream, from.gapMs[g]!, from.gapFrom[g]!);
       if (!(to.firstMs[stream]! <= from.firstMs[i]!)) to.firstMs[stream] = from.firstMs[i]!;
       to.lastMs[stream] = from.lastMs[i]!;
       to.lastLine[stream] = from.lastLine[i]!;

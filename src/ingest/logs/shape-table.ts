@@ -1,6 +1,6 @@
 /** The shapes: messages without their prefixes that differ in numbers only. */
 import type { LogLevel } from "../../model/log-digest.ts";
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 
 export const MOST_TEXT = 2000;

@@ -1,5 +1,5 @@
 /** Who wrote lines, how many, from when to when, and when they were silent longest. */
-import { grown } from "./columns.ts";
+import { grown } from "../grown.ts";
 import { HashIndex } from "./hash-index.ts";
 import type { LogGap } from "../../model/log-digest.ts";
 import { largest } from "../../base/numbers.ts";
@@ -33,10 +33,9 @@ export interface StreamColumns {
   /** Line of `lastMs`, and how many lines have a time. */
   readonly lastLine: Float64Array;
   readonly stamped: Float64Array;
-  /** MOST_GAPS for every stream: length, beginning and line; 0 where there are fewer. */
+  /** MOST_GAPS for every stream: length and beginning; 0 where there are fewer. */
   readonly gapMs: Float64Array;
   readonly gapFrom: Float64Array;
-  readonly gapLine: Float64Array;
 }
 
 export class StreamTable {
@@ -52,7 +51,6 @@ export class StreamTable {
   stamped = new Float64Array(256);
   gapMs = new Float64Array(256 * MOST_GAPS);
   gapFrom = new Float64Array(256 * MOST_GAPS);
-  gapLine = new Float64Array(256 * MOST_GAPS);
 
   get size(): number {
     return this.#index.size;
@@ -82,7 +80,6 @@ export class StreamTable {
     this.stamped = grown(this.stamped, size);
     this.gapMs = grown(this.gapMs, size * MOST_GAPS);
     this.gapFrom = grown(this.gapFrom, size * MOST_GAPS);
-    this.gapLine = grown(this.gapLine, size * MOST_GAPS);
     this.file[stream] = file;
     this.host.push(host);
     this.rank[stream] = rank;
@@ -94,8 +91,7 @@ export class StreamTable {
   /** A line with a time of its own. Clocks that go back make no gap. */
   stamp(stream: number, line: number, ms: number): void {
     const before = this.lastMs[stream]!;
-    if (ms - before > this.gapMs[stream * MOST_GAPS]!)
-      this.gap(stream, ms - before, before, this.lastLine[stream]!);
+    if (ms - before > this.gapMs[stream * MOST_GAPS]!) this.gap(stream, ms - before, before);
     if (!(this.firstMs[stream]! <= ms)) this.firstMs[stream] = ms;
     this.lastMs[stream] = ms;
     this.lastLine[stream] = line;
@@ -103,19 +99,17 @@ export class StreamTable {
   }
 
   /** Puts a gap in its place; the shortest of the longest stands first. */
-  gap(stream: number, length: number, fromMs: number, line: number): void {
+  gap(stream: number, length: number, fromMs: number): void {
     const base = stream * MOST_GAPS;
-    const { gapMs, gapFrom, gapLine } = this;
+    const { gapMs, gapFrom } = this;
     if (!(length > gapMs[base]!)) return;
     let i = base;
     for (; i + 1 < base + MOST_GAPS && gapMs[i + 1]! < length; i++) {
       gapMs[i] = gapMs[i + 1]!;
       gapFrom[i] = gapFrom[i + 1]!;
-      gapLine[i] = gapLine[i + 1]!;
     }
     gapMs[i] = length;
     gapFrom[i] = fromMs;
-    gapLine[i] = line;
   }
 
   columns(): StreamColumns {
@@ -135,7 +129,6 @@ export class StreamTable {
       stamped: this.stamped.slice(0, size),
       gapMs: this.gapMs.slice(0, size * MOST_GAPS),
       gapFrom: this.gapFrom.slice(0, size * MOST_GAPS),
-      gapLine: this.gapLine.slice(0, size * MOST_GAPS),
     };
   }
 }
@@ -154,11 +147,11 @@ export function foundGaps(streams: StreamTable): LogGap[] {
       const ms = streams.gapMs[g]!;
       if (ms < least) continue;
       const fromMs = streams.gapFrom[g]!;
-      gaps.push({ stream, fromMs, toMs: fromMs + ms, afterLine: streams.gapLine[g]! });
+      gaps.push({ stream, fromMs, toMs: fromMs + ms });
     }
     const lastMs = streams.lastMs[stream]!;
     if (lastMs >= FIRST_ABSOLUTE_MS && endMs - lastMs >= Math.max(least, 10 * SHORTEST_MS))
-      gaps.push({ stream, fromMs: lastMs, toMs: NaN, afterLine: streams.lastLine[stream]! });
+      gaps.push({ stream, fromMs: lastMs, toMs: NaN });
   }
   return gaps.sort((x, y) => x.stream - y.stream || x.fromMs - y.fromMs);
 }

@@ -1,4 +1,6 @@
 /** Where a line's fields are. Quoted fields may hold delimiters and doubled quotes, but no line ends. */
+import { grown } from "../grown.ts";
+
 const QUOTE = 34;
 const SPACE = 32;
 const TAB = 9;
@@ -16,7 +18,10 @@ export class Fields {
     let fields = 0;
     let at = start;
     for (;;) {
-      if (fields === this.from.length) this.#grow();
+      if (fields === this.from.length) {
+        this.from = grown(this.from, fields + 1);
+        this.to = grown(this.to, fields + 1);
+      }
       while (at < end && (bytes[at] === SPACE || (bytes[at] === TAB && delimiter !== TAB))) at++;
       let to = 0;
       if (at < end && bytes[at] === QUOTE) {
@@ -39,16 +44,6 @@ export class Fields {
       if (at >= end || fields >= MAX_FIELDS) return fields;
       at++;
     }
-  }
-
-  #grow(): void {
-    const longer = (list: Int32Array): Int32Array<ArrayBuffer> => {
-      const made = new Int32Array(2 * list.length);
-      made.set(list);
-      return made;
-    };
-    this.from = longer(this.from);
-    this.to = longer(this.to);
   }
 }
 

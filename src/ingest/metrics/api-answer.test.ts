@@ -41,8 +41,6 @@ describe("ApiAnswerScanner", () => {
   it("reads the same at every size of chunks", () => {
     const whole = scan(content);
     expect(whole.summary).toEqual({
-      series: 2,
-      samples: 6,
       isWhole: true,
       error: null,
       warnings: [],
@@ -66,7 +64,6 @@ describe("ApiAnswerScanner", () => {
     for (let end = 0; end < bytes.length; end++) {
       const { summary } = scan(bytes.subarray(0, end).toString("latin1"), 7);
       expect(summary.isWhole).toBe(false);
-      expect(summary.samples).toBeLessThanOrEqual(6);
     }
     const cut = scan(content.slice(0, content.indexOf('[1794695136,"-0.5"')));
     expect([...cut.set.samples[0]!.value]).toEqual([1, 1e6]);
@@ -106,6 +103,6 @@ describe("ApiAnswerScanner", () => {
     expect(scan("<html>no</html>").summary.defect).toMatch(/from byte 0 on/);
     expect(scan(answer(series("a", '[1,"2"],x'))).summary.defect).toMatch(/query API from byte/);
     const scalar = `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`;
-    expect(scan(scalar).summary).toMatchObject({ isWhole: false, samples: 0 });
+    expect(scan(scalar).summary).toMatchObject({ isWhole: false });
   });
 });

@@ -23,9 +23,6 @@ import type { LabelledSeries } from "./labelled-series.ts";
 import { SampleColumns } from "./sample-columns.ts";
 
 export interface AnswerSummary {
-  /** Series and samples as given, wanted or not. */
-  readonly series: number;
-  readonly samples: number;
   /** Whether it was read to its end. */
   readonly isWhole: boolean;
   /** The server's words, where it says that it failed. */
@@ -58,8 +55,6 @@ export class ApiAnswerScanner {
   /** Bytes of the chunks before this one, less what was carried. */
   #before = 0;
   #id: number | null = null;
-  #count = 0;
-  #samples = 0;
   #answers = 0;
   #error: string | null = null;
   #isPartial = false;
@@ -89,8 +84,6 @@ export class ApiAnswerScanner {
     if (this.#id !== null) this.#columns.flush(this.#series.builder, this.#id);
     this.#id = null;
     return {
-      series: this.#count,
-      samples: this.#samples,
       isWhole,
       error: this.#error,
       warnings: this.#warnings,
@@ -112,10 +105,7 @@ export class ApiAnswerScanner {
     if (this.#state === "between") return this.#open(byte);
     if (this.#state === "result") {
       if (byte === CLOSE_BRACKET) return this.#go(at + 1, this.#depth === 0 ? "between" : "object");
-      if (byte === OPEN_BRACE) {
-        this.#count++;
-        return this.#go(at + 1, "series");
-      }
+      if (byte === OPEN_BRACE) return this.#go(at + 1, "series");
       return this.#break();
     }
     if (byte === CLOSE_BRACE) return this.#close(at + 1);
@@ -215,7 +205,6 @@ export class ApiAnswerScanner {
     while (at < end && (bytes[at]! <= SPACE || bytes[at] === QUOTE)) at++;
     if (at >= end) return -1;
     if (bytes[at] !== CLOSE_BRACKET) return -2;
-    this.#samples++;
     if (timeS >= this.#fromS) {
       this.#columns.addTime(timeS);
       this.#columns.addValue(number.value);

@@ -35,7 +35,7 @@ describe("ExportLineScanner", () => {
 
   it("reads the same at every size of chunks, and lines of one series as one series", () => {
     const whole = scan(content);
-    expect(whole.summary).toEqual({ lines: 3, samples: 7, badLines: 0, isWhole: true });
+    expect(whole.summary).toEqual({ badLines: 0, isWhole: true });
     expect(whole.set.machines).toEqual(["node0", "node1"]);
     expect(whole.set.samples[0]).toMatchObject({
       device: ["gpu2", "gpu2"],
@@ -49,7 +49,6 @@ describe("ExportLineScanner", () => {
   it("reads a file cut anywhere", () => {
     for (let end = 0; end < content.length; end++) {
       const { summary } = scan(content.slice(0, end), 7);
-      expect(summary.samples).toBeLessThanOrEqual(7);
       expect(summary.badLines).toBeLessThanOrEqual(1);
     }
   });
@@ -58,7 +57,7 @@ describe("ExportLineScanner", () => {
     const mixed = `${line("a", "1", "1000")}<html>\n{"metric":{"x"},"values":[1]}\n${line("a", "x[,2", "1,2")}${line("a", "2,3", "2000")}${line("a", "4", "4000")}`;
     for (const size of [1, 5, 1 << 20]) {
       const { set, summary } = scan(mixed, size);
-      expect(summary).toMatchObject({ lines: 6, badLines: 4, isWhole: true });
+      expect(summary).toMatchObject({ badLines: 4, isWhole: true });
       expect([...set.samples[0]!.timeS]).toEqual([1, 2, 4]);
     }
   });

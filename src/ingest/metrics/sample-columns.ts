@@ -1,4 +1,5 @@
 /** One series' samples on their way into a builder: grows, and is used again for the next series. */
+import { grown } from "../grown.ts";
 import type { MetricSetBuilder } from "./metric-set-builder.ts";
 
 const FIRST_ROOM = 4096;
@@ -16,13 +17,15 @@ export class SampleColumns {
   }
 
   addTime(timeS: number): void {
-    if (this.times === this.timeS.length) this.timeS = grown(this.timeS);
-    if (this.times < MOST) this.timeS[this.times++] = timeS;
+    if (this.times === MOST) return;
+    this.timeS = grown(this.timeS, this.times + 1);
+    this.timeS[this.times++] = timeS;
   }
 
   addValue(value: number): void {
-    if (this.values === this.value.length) this.value = grown(this.value);
-    if (this.values < MOST) this.value[this.values++] = value;
+    if (this.values === MOST) return;
+    this.value = grown(this.value, this.values + 1);
+    this.value[this.values++] = value;
   }
 
   /** Empties the columns. */
@@ -30,11 +33,4 @@ export class SampleColumns {
     if (series >= 0) builder.addMany(series, this.timeS, this.value, this.samples);
     this.times = this.values = 0;
   }
-}
-
-function grown(column: Float64Array<ArrayBuffer>): Float64Array<ArrayBuffer> {
-  if (column.length >= MOST) return column;
-  const larger = new Float64Array(column.length * 2);
-  larger.set(column);
-  return larger;
 }

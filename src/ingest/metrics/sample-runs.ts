@@ -2,6 +2,8 @@
  * Samples in the order in which they come, as runs of one series: a server gives a series at a time, a log all series
  * at every time. Either way each sample is copied once more, to its place.
  */
+import { grown } from "../grown.ts";
+
 const BLOCK = 1 << 16;
 /** From here on the engine's own copying is faster than a loop. */
 const LONG_RUN = 48;
@@ -56,10 +58,8 @@ export class SampleRuns {
       this.#value.push(new Float64Array(BLOCK));
       this.#used = 0;
     } else if (this.#runSeries[this.#runs - 1] === series) return;
-    if (this.#runs === this.#runSeries.length) {
-      this.#runSeries = doubled(this.#runSeries);
-      this.#runLength = doubled(this.#runLength);
-    }
+    this.#runSeries = grown(this.#runSeries, this.#runs + 1);
+    this.#runLength = grown(this.#runLength, this.#runs + 1);
     this.#runSeries[this.#runs] = series;
     this.#runLength[this.#runs++] = 0;
   }
@@ -106,10 +106,4 @@ function copy(
     }
   }
   place.at = at;
-}
-
-function doubled(column: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(column.length * 2);
-  larger.set(column);
-  return larger;
 }

@@ -2,7 +2,8 @@
 import { MAX_RANKS } from "../../model/ids.ts";
 import { COMPLETED, type DumpGroup, type OperatorLog } from "../../model/operators.ts";
 import { emptyRow, GrowingColumns } from "../operators-file/growing-columns.ts";
-import { amount, fields, operatorName, readTimes, text, type Fields } from "./record.ts";
+import { fieldsOf, type Fields } from "../json-fields.ts";
+import { amount, operatorName, readTimes, text } from "./record.ts";
 
 interface Communicator {
   readonly name: string;
@@ -102,7 +103,7 @@ export class ProcessLog {
   ): void {
     const row = this.#row;
     const times = this.#times;
-    readTimes(fields(perf["event_trace_ts"]), times);
+    readTimes(fieldsOf(perf["event_trace_ts"]), times);
     row.group = group;
     row.name = name;
     row.seq = op.isP2p ? 0 : op.sn;

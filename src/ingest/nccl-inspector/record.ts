@@ -3,7 +3,7 @@
  * NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc writes them. Whatever is not of the expected type
  * becomes "nothing": a reader does not throw.
  */
-export type Fields = Readonly<Record<string, unknown>>;
+import { fieldsOf, type Fields } from "../json-fields.ts";
 
 interface CallTimes {
   /** Microseconds since 1970; NaN where the line has none. */
@@ -14,16 +14,10 @@ interface CallTimes {
 
 export function parseFields(text: string): Fields | null {
   try {
-    return fields(JSON.parse(text));
+    return fieldsOf(JSON.parse(text));
   } catch {
     return null;
   }
-}
-
-export function fields(value: unknown): Fields | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Fields)
-    : null;
 }
 
 export function text(value: unknown): string {
@@ -53,7 +47,7 @@ export function readTimes(trace: Fields | null, into: CallTimes): void {
   let first = Infinity;
   let last = 0;
   for (const channel of Array.isArray(channels) ? channels : []) {
-    const times = fields(channel);
+    const times = fieldsOf(channel);
     if (!times) continue;
     first = Math.min(first, amount(times["kernel_start_ts"], 0) || Infinity);
     last = Math.max(last, amount(times["kernel_stop_ts"], 0));

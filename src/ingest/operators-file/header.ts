@@ -4,6 +4,7 @@
  */
 import { MAX_RANKS } from "../../model/ids.ts";
 import { roleGroups, type RoleGroups } from "./role-groups.ts";
+import { fieldsOf } from "../json-fields.ts";
 
 export const SCHEMA = "faultline.operators/1";
 
@@ -55,14 +56,14 @@ export function parseHeader(line: string): FlopHeader | null {
   } catch {
     return null;
   }
-  const { schema, epochNs, gpus, lanes, kinds, roles, groups, stages } = fields(root);
+  const { schema, epochNs, gpus, lanes, kinds, roles, groups, stages } = fieldsOf(root) ?? {};
   if (schema !== SCHEMA || typeof epochNs !== "string" || !/^\d{1,20}$/.test(epochNs)) return null;
   if (!isCount(gpus) || !isCount(lanes) || lanes === 0 || gpus > MAX_RANKS) return null;
   if (!isTexts(kinds) || !isTexts(roles) || !Array.isArray(stages)) return null;
   if (stages.length === 0 || stages.length * lanes !== gpus) return null;
   const programs: Program[] = [];
   for (const stage of stages) {
-    const program = programOf(fields(stage), kinds, roles);
+    const program = programOf(fieldsOf(stage) ?? {}, kinds, roles);
     if (!program) return null;
     programs.push(program);
   }
@@ -132,10 +133,6 @@ function receiversOf(programs: readonly Program[]): Map<number, Map<number, numb
     });
   });
   return receivers;
-}
-
-function fields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function isCount(value: unknown): value is number {

@@ -1,18 +1,10 @@
-/** What Python did: calls, collections, iterations, and the allocator's samples. */
-import {
-  COLLECTION,
-  ITERATION,
-  PYTHON_CALL,
-  type HostCalls,
-  type MemorySamples,
-} from "../../model/probe.ts";
+/** What Python did: calls, collections, iterations. */
+import { COLLECTION, ITERATION, PYTHON_CALL, type HostCalls } from "../../model/probe.ts";
 import type { IterationSeries } from "../../model/series.ts";
 import { KIND, NONE, RECORD } from "./layout.ts";
 import { ascendingOrder } from "./natural-order.ts";
 import type { Records } from "./records.ts";
 import { u64, type RingBytes } from "./ring-bytes.ts";
-
-const MIB = 2 ** 20;
 
 export function readCalls(ring: RingBytes, records: Records, names: readonly string[]): HostCalls {
   const { view } = ring;
@@ -33,7 +25,6 @@ export function readCalls(ring: RingBytes, records: Records, names: readonly str
     endNs: new Float64Array(n),
     thread: new Float64Array(n),
     detail: new Float64Array(n),
-    amount: new Float64Array(n),
   };
   for (let i = 0; i < n; i++) {
     const at = rows[order[i]!]!;
@@ -49,23 +40,9 @@ export function readCalls(ring: RingBytes, records: Records, names: readonly str
       calls.detail[i] = view.getUint32(at + RECORD.b, true);
     } else if (kind === KIND.collection) {
       calls.detail[i] = view.getUint8(at + RECORD.func);
-      calls.amount[i] = a;
     } else calls.detail[i] = a;
   }
   return { count: n, ...calls, names };
-}
-
-export function readMemory(ring: RingBytes, records: Records): MemorySamples {
-  const { view } = ring;
-  const rows = rowsOf(ring, records, (kind) => kind === KIND.memory);
-  return {
-    count: rows.length,
-    atNs: rows.map((at) => startOf(ring, at)),
-    allocatedBytes: rows.map((at) => u64(view, at + RECORD.a)),
-    reservedBytes: rows.map((at) => view.getUint32(at + RECORD.d, true) * MIB),
-    retries: rows.map((at) => view.getUint32(at + RECORD.b, true)),
-    outOfMemory: rows.map((at) => view.getInt32(at + RECORD.c, true)),
-  };
 }
 
 /** Offsets of the records of some kinds. */

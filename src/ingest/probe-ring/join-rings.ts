@@ -121,7 +121,6 @@ function withHostEvents(kernels: RankKernels, python: ProbeProcess): RankKernels
     hostEvents: eventsOf(python.calls, shiftNs, firstName, collection),
     steps: stepsOf(python.calls, shiftNs),
     // Only what was asked for is traced.
-    shortPythonCalls: python.calls.count,
   };
 }
 

@@ -50,7 +50,6 @@ function build(rows: KernelRows, kinds: Kinds, dump: FlightDump, about: About): 
     rank: about.rank,
     worldSize: about.worldSize,
     backend: "nccl",
-    ncclVersion: dump.library,
     host: about.host,
     epochNs: dump.epochNs,
     isCut: false,
@@ -69,7 +68,6 @@ function build(rows: KernelRows, kinds: Kinds, dump: FlightDump, about: About): 
       correlation: new Uint32Array(n),
       collective: ints(collectiveOf, byStart),
       matrixOp: ints(productOf, byStart),
-      sizeBytes: new Float64Array(n).fill(NaN),
     },
     calls: {
       count: n,
@@ -116,7 +114,6 @@ function build(rows: KernelRows, kinds: Kinds, dump: FlightDump, about: About): 
       peer: ints(ops.peer, spokenOps),
     },
     groups: groups.map(({ name, desc }) => ({ name, desc, ranks: null })),
-    shortPythonCalls: 0,
   };
 }
 

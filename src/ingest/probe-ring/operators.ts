@@ -8,6 +8,7 @@ import {
   type OperatorTable,
 } from "../../model/operators.ts";
 import type { Communicator } from "../../model/probe.ts";
+import { allocateColumns } from "../operator-columns.ts";
 import { COLLECTIVES, DTYPES, FLAG, KIND, RECORD } from "./layout.ts";
 import type { Records } from "./records.ts";
 import type { RingBytes } from "./ring-bytes.ts";
@@ -72,24 +73,10 @@ function fill(source: OperatorSource, rows: Records): OperatorTable {
   const { ring, communicators, kept } = source;
   const { view } = ring;
   const n = rows.at.length;
-  const t = {
-    group: new Int32Array(n),
-    name: new Int32Array(n),
-    seq: new Int32Array(n),
-    p2pSeq: new Int32Array(n),
-    recordId: Float64Array.from(rows.ticket),
-    state: new Uint8Array(n),
-    isP2p: new Uint8Array(n),
-    peer: new Int32Array(n).fill(-1),
-    isSend: new Uint8Array(n),
-    createdNs: new Float64Array(n),
-    startedNs: new Float64Array(n),
-    completedNs: new Float64Array(n),
-    durationMs: new Float32Array(n),
-    inputNumel: new Float64Array(n),
-    outputNumel: new Float64Array(n),
-    dtype: new Int32Array(n).fill(-1),
-  };
+  const t = allocateColumns(n);
+  t.recordId.set(rows.ticket);
+  t.peer.fill(-1);
+  t.dtype.fill(-1);
   const names: string[] = [...COLLECTIVES];
   const nameOfPeer = new Map<string, number>();
   for (let i = 0; i < n; i++) {

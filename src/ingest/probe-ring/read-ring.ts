@@ -11,7 +11,7 @@ import {
 } from "../../model/probe.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
 import { failureOf } from "./ended.ts";
-import { readCalls, readIterations, readMemory } from "./host-calls.ts";
+import { readCalls, readIterations } from "./host-calls.ts";
 import { readKernels } from "./kernels.ts";
 import {
   HEADER,
@@ -140,7 +140,6 @@ function processOf(
     communicators,
     connections: readConnections(ring, kept),
     calls: readCalls(ring, records, names),
-    memory: readMemory(ring, records),
     dropped: u64(view, HEADER.dropped),
   };
 }
@@ -225,9 +224,6 @@ function readConnections(ring: RingBytes, kept: Int32Array): ConnectionTable {
     peer: new Int32Array(n),
     begun: new Float64Array(n),
     finished: new Float64Array(n),
-    opsBegun: new Float64Array(n),
-    opsFinished: new Float64Array(n),
-    bytes: new Float64Array(n),
     state: new Uint8Array(n),
     changedNs: new Float64Array(n),
   };
@@ -246,9 +242,6 @@ function readConnections(ring: RingBytes, kept: Int32Array): ConnectionTable {
     table.peer[i] = peer;
     table.begun[i] = begun;
     table.finished[i] = finished;
-    table.opsBegun[i] = view.getUint32(at + CONNECTION.opsBegun, true);
-    table.opsFinished[i] = view.getUint32(at + CONNECTION.opsFinished, true);
-    table.bytes[i] = u64(view, at + CONNECTION.bytes);
     table.state[i] = begun > finished ? oldestState(view, at + CONNECTION.states, begun) : 0;
     table.changedNs[i] = ring.ns(at + CONNECTION.changedNs);
   }

@@ -76,7 +76,6 @@ export class LogLines {
     if (iteration >= 0) {
       stream.lastIteration = iteration;
       stream.iterationLine = no;
-      stream.iterationStamped = stream.stamped;
     }
     const open = stream.tracebacks.active || this.#torchrun.active || stream.terminateLine > 0;
     const special = (noteworthy || open) && !isPlainIteration(body, iteration);

@@ -156,7 +156,6 @@ function rankLogsOf(of: LogFindings, rankOf: (stream: Stream) => number | null):
       lines: streams.reduce((n, s) => n + s.lines, 0),
       lastIteration: iteration.lastIteration,
       lastIterationLine: Math.max(0, iteration.iterationLine),
-      lastIterationTimeMs: iteration.iterationLine > 0 ? time(iteration.iterationStamped) : null,
       lastLine: last.lastLine,
       lastText: last.lastText.trim().slice(0, TEXT_CHARS),
       lastTimeMs: time(last.lastStamped),

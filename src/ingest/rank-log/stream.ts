@@ -45,7 +45,6 @@ export class Stream {
   iterationLine = 0;
   /** The last line that looks as if it began with a time. */
   stamped = "";
-  iterationStamped = "";
   /** The iterations that it reports; null before the first. */
   series: LogSeries | null = null;
   readonly pauses = new Pauses();

@@ -51,7 +51,7 @@ describe("a summary of real rings", () => {
   const healthy = summaryOf("none", 1);
 
   it("has each iteration's parts, and no products where none are traced", () => {
-    const { parts, synchronizations, shapes, programs } = healthy;
+    const { parts, synchronizations, shapes, transfers, programs } = healthy;
     expect(parts.step!.count.reduce((sum, one) => sum + one, 0)).toBeGreaterThan(50);
     expect(Object.keys(parts)).toEqual([
       "step",
@@ -63,6 +63,11 @@ describe("a summary of real rings", () => {
     ]);
     expect(synchronizations).toBeCloseTo(1, 1);
     expect(shapes).toEqual([]);
+    expect(transfers.length).toBeGreaterThan(0);
+    for (const { shape, ms } of transfers) {
+      expect(shape).toMatch(/^(all_reduce|all_gather|reduce_scatter|broadcast)-\d+-\w+$/);
+      expect(quantile(ms, 0.1)).toBeGreaterThan(0);
+    }
     expect(programs.length).toBeGreaterThan(0);
   });
 

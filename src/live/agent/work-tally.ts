@@ -4,6 +4,8 @@
  * products from the native one.
  */
 import {
+  COLLECTIVES,
+  DTYPES,
   HEADER,
   KIND,
   NAME_BYTES,
@@ -23,7 +25,12 @@ import {
 } from "../../model/work-summary.ts";
 import type { RingFollower } from "./follow-ring.ts";
 import type { IndexedIteration } from "./iteration-index.ts";
-import { COLLECTIVE, type IterationSums, type KeptOperators } from "./kept-operators.ts";
+import {
+  COLLECTIVE,
+  durationMs,
+  type IterationSums,
+  type KeptOperators,
+} from "./kept-operators.ts";
 import { text, whole } from "./ring-header.ts";
 
 const INTERVAL_MS = 15_000;
@@ -35,6 +42,8 @@ const MOST_RECORDS = 65_536;
 /** Shapes and programs that are told apart in an interval, and times of one shape. */
 const MOST_KINDS = 256;
 const MOST_TIMES = 2048;
+/** More than any tensor has, and few enough for a number beside function and type. */
+const MOST_ELEMENTS = 2 ** 44;
 
 type HostPart = "dataloader" | "garbage-collection" | "synchronization";
 
@@ -52,6 +61,8 @@ export class WorkTally {
   readonly #ranks = new Map<number, HostWork>();
   #values = noValues();
   #shapes = new Map<string, number[]>();
+  /** By function, type and elements in one number. */
+  #transfers = new Map<number, number[]>();
   #programs = new Map<string, number>();
   #waits = 0;
   #rows = 0;
@@ -76,6 +87,7 @@ export class WorkTally {
     if (!Number.isNaN(ownMs)) this.#values.own.push(Math.max(0, ownMs));
     const latencyMs = issueLatency(operators);
     if (latencyMs !== null) this.#values["issue-latency"].push(latencyMs);
+    this.#addTransfers(operators);
     const program = programOf(operators);
     if (this.#programs.size < MOST_KINDS || this.#programs.has(program))
       this.#programs.set(program, (this.#programs.get(program) ?? 0) + 1);
@@ -91,11 +103,13 @@ export class WorkTally {
       interval: Math.floor(nowMs),
       parts: Object.fromEntries(parts.map((part) => [part, histogramOf(values[part])])),
       synchronizations: this.#waits / this.#rows,
-      shapes: this.#topShapes(),
+      shapes: longest(this.#shapes, (shape) => shape),
+      transfers: longest(this.#transfers, transferName),
       programs: this.#steadyPrograms(),
     };
     this.#values = noValues();
     this.#shapes = new Map();
+    this.#transfers = new Map();
     this.#programs = new Map();
     this.#waits = this.#rows = 0;
     this.#sinceMs = nowMs;
@@ -114,19 +128,20 @@ export class WorkTally {
       const n = kept.readUInt32LE(place + RECORD.a + 4);
       const k = kept.readUInt32LE(place + RECORD.b);
       const shape = `${m}x${n}x${k}x${Math.max(1, kept.readInt32LE(place + RECORD.c))}`;
-      const times = this.#shapes.get(shape);
-      if (times && times.length < MOST_TIMES) times.push((endedNs - startedNs) / 1e6);
-      else if (!times && this.#shapes.size < MOST_KINDS)
-        this.#shapes.set(shape, [(endedNs - startedNs) / 1e6]);
+      addTime(this.#shapes, shape, (endedNs - startedNs) / 1e6);
     }
   }
 
-  #topShapes(): ShapeTimes[] {
-    const sum = (times: readonly number[]): number => times.reduce((all, ms) => all + ms, 0);
-    return [...this.#shapes]
-      .sort((a, b) => sum(b[1]) - sum(a[1]))
-      .slice(0, MOST_SHAPES)
-      .map(([shape, times]) => ({ shape, ms: histogramOf(times) }));
+  #addTransfers({ bytes, at, op, count }: KeptOperators): void {
+    for (let i = 0; i < count; i++) {
+      const place = at[i]!;
+      if (op[i] !== COLLECTIVE) continue;
+      const ms = durationMs(bytes, place);
+      const elements = whole(bytes, place + RECORD.a);
+      if (Number.isNaN(ms) || elements > MOST_ELEMENTS) continue;
+      const kind = (bytes[place + RECORD.func]! & 15) * 16 + (bytes[place + RECORD.dtype]! & 15);
+      addTime(this.#transfers, elements * 256 + kind, ms);
+    }
   }
 
   /** Those that came again and again; a job whose sizes change all the time has none. */
@@ -138,6 +153,28 @@ export class WorkTally {
       .map(([program]) => program)
       .sort();
   }
+}
+
+function addTime<K>(times: Map<K, number[]>, kind: K, ms: number): void {
+  const known = times.get(kind);
+  if (known && known.length < MOST_TIMES) known.push(ms);
+  else if (!known && times.size < MOST_KINDS) times.set(kind, [ms]);
+}
+
+function longest<K>(
+  times: ReadonlyMap<K, readonly number[]>,
+  name: (kind: K) => string,
+): ShapeTimes[] {
+  const sum = (ms: readonly number[]): number => ms.reduce((all, one) => all + one, 0);
+  return [...times]
+    .sort((a, b) => sum(b[1]) - sum(a[1]))
+    .slice(0, MOST_SHAPES)
+    .map(([kind, ms]) => ({ shape: name(kind), ms: histogramOf(ms) }));
+}
+
+function transferName(kind: number): string {
+  const operator = COLLECTIVES[(kind % 256) >> 4] ?? "collective";
+  return `${operator}-${Math.floor(kind / 256)}-${DTYPES[kind % 16] ?? "bytes"}`;
 }
 
 /** The median of its collectives; null where the GPU's starts are not known. */

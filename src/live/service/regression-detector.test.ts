@@ -47,19 +47,27 @@ function watch(
   return { found, resolvedMs, work: detector.work, healthy: detector.healthy };
 }
 
-const PARTS = ["dataloader", "garbage-collection", "synchronization", "products", "own"] as const;
+const PARTS = [
+  "dataloader",
+  "garbage-collection",
+  "synchronization",
+  "products",
+  "own",
+  "transfers",
+] as const;
 const CAUSE = {
   dataloader: "dataloader",
   "garbage-collection": "garbage-collection",
   synchronization: "synchronization",
   products: "slow-kernel",
   own: "slow-kernel",
+  transfers: "network-slow",
 } as const;
 const COSTS = [0.06, 0.1, 0.25];
 
 function regressions(): { part: SimulatedRegression["part"]; cost: number; seed: number }[] {
   const all = PARTS.flatMap((part) => COSTS.map((cost) => ({ part, cost })));
-  return Array.from({ length: runs(15, 120) }, (_, k) => ({
+  return Array.from({ length: runs(18, 126) }, (_, k) => ({
     ...all[k % all.length]!,
     seed: 1000 + k,
   }));

@@ -3,7 +3,8 @@
  * iteration that is longer than all healthy ones for some windows in a row, and a part of it (loading, collections,
  * synchronisation, matrix products of the same shapes) that grew on most machines and explains the growth. Where none of these
  * did and most ranks spend more time outside communication, issue latencies tell whether their CPUs or their kernels are
- * slower (FLARE §5.2.2). What remains is not accused here: the search for a slow device has it.
+ * slower (FLARE §5.2.2); where they do not, collectives of the same sizes may take longer: the bandwidth is lower (FLARE
+ * §5.2.1). What remains is not accused here: the search for a slow device has it.
  */
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
@@ -42,8 +43,11 @@ const COLLECTIONS_EXCEED = 0.05;
 const MORE_COLLECTIONS = 2;
 /** More than this share of the machines that have the part. */
 const BREADTH = 0.5;
-/** Of the share by which iterations grew: by so much products of the same shapes must take longer. */
-const PRODUCTS_EXPLAIN = 0.5;
+/**
+ * Of the share by which iterations grew: by so much products of the same shapes must take longer; collectives at least by
+ * the whole of it, because they are a part of the iteration, and some of them are hidden behind products.
+ */
+const EXPLAIN = { shapes: 0.5, transfers: 1 } as const;
 /** Issue latencies, of healthy ones: a CPU that is as far ahead of its GPU as before; one that no longer is. */
 const STILL_AHEAD = 0.7;
 const NO_LONGER_AHEAD = 0.5;
@@ -60,6 +64,8 @@ export interface WorkWindow {
   readonly synchronizations: number;
   /** Median time of a product, by shape. */
   readonly shapes: Readonly<Record<string, number>>;
+  /** Time of a collective by operator and size, where it waits least for others. Missing in windows of older services. */
+  readonly transfers?: Readonly<Record<string, number>>;
 }
 
 export type RegressionDecision =
@@ -78,6 +84,7 @@ interface Heard {
   healthy: Partial<Record<WorkPart, number>>;
   last: Partial<Record<WorkPart, number>>;
   shapes: Readonly<Record<string, number>>;
+  transfers: Readonly<Record<string, number>>;
 }
 
 /** A part that grew, and how much of the iteration's growth it explains. */
@@ -120,7 +127,7 @@ export class RegressionDetector {
     if (heard?.interval === summary.interval) return;
     if (!heard) {
       const { interval } = summary;
-      const none = { healthy: {}, last: {}, shapes: {} };
+      const none = { healthy: {}, last: {}, shapes: {}, transfers: {} };
       const made = { interval, atMs: nowMs, summaries: [summary], ...none };
       this.#agents.set(agent, made);
       return;
@@ -148,10 +155,12 @@ export class RegressionDetector {
     const summaries = heard.flatMap((one) => one.summaries);
     for (const one of heard) {
       one.last = levels(one.summaries);
-      one.shapes = shapesOf(one.summaries);
+      one.shapes = timesOf(one.summaries, "shapes");
+      one.transfers = timesOf(one.summaries, "transfers");
       one.summaries = [];
     }
-    const window = heard.length >= LEAST_HEARD * all.length ? windowOf(summaries) : null;
+    const transfers = shortest(heard.map((one) => one.transfers));
+    const window = heard.length >= LEAST_HEARD * all.length ? windowOf(summaries, transfers) : null;
     // Nothing ended in it: a checkpoint, an evaluation, a hang.
     if (!window) return null;
     if (++this.#windows <= WARM_UP) return null;
@@ -216,7 +225,7 @@ export class RegressionDetector {
       if (!grew) return [];
       return [{ share, cause: CAUSES[part], part, ...grew, ...this.#amounts(part, window) }];
     });
-    const products = this.#products(window, heard, growth / healthyStepMs);
+    const products = this.#slower("shapes", window, heard, growth / healthyStepMs);
     const [best] = [...found, ...(products ? [products] : [])].sort((a, b) => b.share - a.share);
     if (!best) return this.#unseen(window, heard, growth, about);
     const { share: _, ...rest } = best;
@@ -267,20 +276,26 @@ export class RegressionDetector {
     return excess / growth;
   }
 
-  /** Products of the same shapes that take longer, on most machines. */
-  #products(window: WorkWindow, heard: readonly Heard[], growthShare: number): Explanation | null {
-    const usual = this.#usualShapes();
-    const more = slower(window.shapes, usual);
-    const most = Math.max(0, ...this.#healthy.map((one) => slower(one.shapes, usual)?.by ?? 0));
-    const least = PRODUCTS_EXPLAIN * growthShare;
+  /** Products of the same shapes, or collectives of the same sizes, that take longer on most machines. */
+  #slower(
+    of: "shapes" | "transfers",
+    window: WorkWindow,
+    heard: readonly Heard[],
+    growthShare: number,
+  ): Explanation | null {
+    const usual = this.#usual(of);
+    const more = slower(window[of] ?? {}, usual);
+    const most = Math.max(0, ...this.#healthy.map((one) => slower(one[of] ?? {}, usual)?.by ?? 0));
+    const least = EXPLAIN[of] * growthShare;
     if (!more || more.by < least || more.by < BEYOND * most) return null;
-    const have = heard.flatMap(({ shapes }) => slower(shapes, usual) ?? []);
+    const have = heard.flatMap((one) => slower(one[of], usual) ?? []);
     const grew = have.filter(({ by }) => by >= EXCEEDS * growthShare).length;
     if (grew <= BREADTH * have.length) return null;
     return {
       share: Math.min(1, more.by / growthShare),
-      cause: "slow-kernel",
-      part: "products",
+      ...(of === "shapes"
+        ? { cause: "slow-kernel", part: "products" }
+        : { cause: "network-slow", part: "transfers" }),
       partMs: more.nowMs,
       healthyPartMs: more.healthyMs,
       machines: grew,
@@ -288,10 +303,10 @@ export class RegressionDetector {
     };
   }
 
-  #usualShapes(): Record<string, number> {
+  #usual(of: "shapes" | "transfers"): Record<string, number> {
     const all = new Map<string, number[]>();
-    for (const { shapes } of this.#healthy)
-      for (const [shape, ms] of Object.entries(shapes))
+    for (const { [of]: times = {} } of this.#healthy)
+      for (const [shape, ms] of Object.entries(times))
         all.set(shape, [...(all.get(shape) ?? []), ms]);
     return Object.fromEntries([...all].map(([shape, ms]) => [shape, median(ms)]));
   }
@@ -305,7 +320,12 @@ export class RegressionDetector {
   ): FoundRegression | null {
     const own = (of: WorkWindow): number => of.mean.own ?? 0;
     const latency = (of: WorkWindow): number => of.mean["issue-latency"] ?? 0;
-    if (own(window) - median(this.#healthy.map(own)) < EXPLAINS * growth) return null;
+    if (own(window) - median(this.#healthy.map(own)) < EXPLAINS * growth) {
+      const found = this.#slower("transfers", window, heard, growth / about.healthyStepMs);
+      if (!found) return null;
+      const { share: _, ...rest } = found;
+      return { ...about, ...rest };
+    }
     const grew = this.#breadth("own", heard, growth);
     const usual = median(this.#healthy.map(latency));
     if (!grew || usual === 0) return null;
@@ -359,11 +379,28 @@ function measured(
 const levels = (summaries: readonly WorkSummary[]): Amounts =>
   measured(summaries, (all, part) => quantile(all, LEVELS[part]));
 
-function shapesOf(summaries: readonly WorkSummary[]): Record<string, number> {
+/** Of collectives the tenth that waits least for other ranks: what is left is the transfer (FLARE §5.2.1). */
+const TIMES = { shapes: 0.5, transfers: 0.1 } as const;
+
+function timesOf(
+  summaries: readonly WorkSummary[],
+  of: "shapes" | "transfers",
+): Record<string, number> {
   const all = new Map<string, Histogram[]>();
-  for (const { shapes } of summaries)
-    for (const { shape, ms } of shapes) all.set(shape, [...(all.get(shape) ?? []), ms]);
-  return Object.fromEntries([...all].map(([shape, ms]) => [shape, quantile(merged(ms), 0.5)]));
+  for (const { [of]: times } of summaries)
+    for (const { shape, ms } of times) all.set(shape, [...(all.get(shape) ?? []), ms]);
+  return Object.fromEntries(
+    [...all].map(([shape, ms]) => [shape, quantile(merged(ms), TIMES[of])]),
+  );
+}
+
+/** Of each collective the time on the machine that waits least for others. */
+function shortest(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const times of all)
+    for (const [shape, ms] of Object.entries(times))
+      found[shape] = Math.min(found[shape] ?? ms, ms);
+  return found;
 }
 
 /** By how much products of the same shapes take longer, the longest counting most; null where no shape is the same. */
@@ -394,7 +431,10 @@ function workOf(summaries: readonly WorkSummary[]): string | null {
 const MOST_PROGRAMS_OF_JOB = 256;
 
 /** null where no iteration ended. */
-function windowOf(summaries: readonly WorkSummary[]): WorkWindow | null {
+function windowOf(
+  summaries: readonly WorkSummary[],
+  transfers: Readonly<Record<string, number>>,
+): WorkWindow | null {
   const steps = merged(summaries.flatMap(({ parts }) => parts.step ?? []));
   if (steps.count.length === 0) return null;
   return {
@@ -402,6 +442,7 @@ function windowOf(summaries: readonly WorkSummary[]): WorkWindow | null {
     high: measured(summaries, (all) => quantile(all, HIGH)),
     mean: measured(summaries, mean),
     synchronizations: median(summaries.map((one) => one.synchronizations)),
-    shapes: shapesOf(summaries),
+    shapes: timesOf(summaries, "shapes"),
+    transfers,
   };
 }

@@ -9,6 +9,9 @@ export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regressi
   const { state, nowMs } = turn;
   const { run, job } = state;
   if (!run) return;
+  // Whom the search for slow devices and links has named is the better answer to a network that is slower.
+  const isNetwork = verdict.suspects[0]?.cause === "network-slow";
+  if (isNetwork && openSlowdowns(state).some((one) => one.verdict?.suspects.length)) return;
   const [same, ...others] = openSlowdowns(state)
     .filter((one) => beganWith(one, sinceMs))
     .reverse();
@@ -39,7 +42,7 @@ export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regressi
   });
   // Not more often than tests of GPUs: both cost the job time.
   const allowed = state.options.validation;
-  if (allowed && nowMs - state.testedMs >= allowed.everyMs) {
+  if (allowed && !isNetwork && nowMs - state.testedMs >= allowed.everyMs) {
     state.testedMs = nowMs;
     turn.decisions.push({ do: "profile", run, id: incident.id, verdict });
   }

@@ -65,6 +65,7 @@ describe("frames", () => {
       parts: { step: { bucket: [300, 310], count: [5, 2] } },
       synchronizations: 1,
       shapes: [{ shape: "64x64x64x1", ms: { bucket: [10], count: [3] } }],
+      transfers: [{ shape: "all_reduce-64-Half", ms: { bucket: [20], count: [2] } }],
       programs: ["12-abc"],
     };
     const told = (said: unknown): unknown => {
@@ -77,7 +78,14 @@ describe("frames", () => {
     const odd = { step: { bucket: [1, 2], count: [1] }, "new part": { bucket: [1], count: [1] } };
     // An older agent's, and one that makes things up.
     const bare = { interval: 7, parts: odd, synchronizations: -1, flops: 3 };
-    const none = { interval: 7, parts: {}, synchronizations: 0, shapes: [], programs: [] };
+    const none = {
+      interval: 7,
+      parts: {},
+      synchronizations: 0,
+      shapes: [],
+      transfers: [],
+      programs: [],
+    };
     expect(told(bare)).toEqual({ ...job, work: none });
     const made = { shapes: [3, { shape: "no shape!", ms: {} }], programs: ["a b", 7] };
     expect(told({ ...bare, ...made })).toEqual({ ...job, work: none });

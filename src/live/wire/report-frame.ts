@@ -204,7 +204,7 @@ function readStanding(value: unknown): BeatReport["jobs"][number] {
 /** Another version may say it otherwise: what is not understood is left out, and the beat stands without it. */
 function workIn(value: unknown): { readonly work?: WorkSummary } {
   if (typeof value !== "object" || value === null) return {};
-  const { interval, parts, synchronizations, shapes, programs } = value as Fields;
+  const { interval, parts, synchronizations, shapes, transfers, programs } = value as Fields;
   if (!Number.isSafeInteger(interval) || typeof parts !== "object" || parts === null) return {};
   const found: Partial<Record<WorkPart, Histogram>> = {};
   for (const part of WORK_PARTS) {
@@ -217,6 +217,7 @@ function workIn(value: unknown): { readonly work?: WorkSummary } {
       parts: found,
       synchronizations: amountIn(synchronizations),
       shapes: shapesIn(shapes),
+      transfers: shapesIn(transfers),
       programs: Array.isArray(programs) ? programs.filter(isWord).slice(0, MOST_PROGRAMS) : [],
     },
   };

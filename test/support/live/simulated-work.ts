@@ -36,7 +36,12 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
   const { seed, machines = 4, ranks = 4, regression } = given;
   const random = seeded(seed);
   const stepMs = given.stepMs ?? 600 + 3000 * random();
-  const share = { products: 0.3 + 0.2 * random(), synchronization: 0.2 + 0.3 * random() };
+  const share = {
+    products: 0.3 + 0.2 * random(),
+    synchronization: 0.2 + 0.3 * random(),
+    transfers: 0.2,
+  };
+  const transfers = { "all_reduce-33554432-BFloat16": 9, "all_gather-4194304-BFloat16": 1.3 };
   const shapes = { "4096x4096x1024x1": 0.4, "4096x16384x1024x1": 1.6, "4096x1024x16384x1": 1.7 };
   const noise = 0.004 + 0.012 * random();
   const gauss = (): number => random() + random() + random() + random() - 2;
@@ -82,7 +87,8 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
           const wait = share.synchronization * length * (1 + 0.05 * gauss());
           values.synchronization.push(wait + extra("synchronization"));
           values.own.push(
-            0.7 * stepMs * (1 + 0.01 * gauss()) + (hasIt ? regression!.cost * stepMs : 0),
+            0.7 * stepMs * (1 + 0.01 * gauss()) +
+              (hasIt && regression!.part !== "transfers" ? regression!.cost * stepMs : 0),
           );
           values["issue-latency"].push(0.05 * stepMs * (1 + 0.1 * gauss()));
         }
@@ -101,6 +107,17 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
           const slower =
             hasIt && regression!.part === "products" ? 1 + regression!.cost / share.products : 1;
           const times = Array.from({ length: 20 }, () => ms * slower * (1 + 0.02 * gauss()));
+          return { shape, ms: histogramOf(times) };
+        }),
+        transfers: Object.entries(transfers).map(([shape, ms]) => {
+          const slower =
+            hasIt && regression!.part === "transfers" ? 1 + regression!.cost / share.transfers : 1;
+          // Whoever comes early waits for the others, and for all that is slower.
+          const waits = (): number => 0.3 * ms * random() * (isOn ? 1 + regression!.cost : 1);
+          const times = Array.from(
+            { length: 20 },
+            () => ms * slower * (1 + 0.02 * gauss()) + waits(),
+          );
           return { shape, ms: histogramOf(times) };
         }),
         programs: [`${m < machines / 2 ? "first" : "last"}-${ranks * machines}`],

@@ -76,11 +76,10 @@ export function testTrace({
     rank,
     worldSize: 0,
     backend: "nccl",
-    ncclVersion: "",
     host: "",
     epochNs: 0n,
     isCut: false,
-    devices: [{ id: 0, name: "NVIDIA H200", multiprocessors: 132, memoryBytes: 0 }],
+    devices: [{ name: "NVIDIA H200" }],
     names,
     gpu: {
       count: events.length,
@@ -96,7 +95,6 @@ export function testTrace({
       correlation: new Uint32Array(events.length),
       collective: Int32Array.from(events, (kernel) => collective.indexOf(kernel)),
       matrixOp: Int32Array.from(events, (kernel) => matrix.indexOf(kernel)),
-      sizeBytes: new Float64Array(events.length).fill(NaN),
     },
     calls: {
       count: allCalls.length,
@@ -147,6 +145,5 @@ export function testTrace({
       peer: Int32Array.from(of, ({ peer = -1 }) => peer),
     },
     groups: groups.map((ranks, i) => ({ name: String(i), desc: "", ranks })),
-    shortPythonCalls: 0,
   };
 }

@@ -232,7 +232,6 @@ function gapsOf(streams: readonly Writing[]): LogGap[] {
       stream,
       fromMs: times[longest]!,
       toMs: times[longest + 1]!,
-      afterLine: longest + 1,
     });
   });
   return gaps;

@@ -8,7 +8,7 @@ import type { Incident } from "../../../src/model/incident.ts";
 import { type OidcProvider, startOidcProvider } from "../../support/live/oidc-provider.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
 
 const OTHER: Incident = { ...INCIDENT, id: "x-1.a1.hang.i1", job: "x-1" };
@@ -60,6 +60,7 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
     });
     context = await browser.newContext();
     page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));
   });

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { problemsOf, tabThrough } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 
 /** A check that finds nothing proves nothing: here are pages with one thing wrong each. */
 describe.skipIf(whyNoChromium !== "")(`checks of accessibility${whyNoChromium}`, () => {
@@ -10,6 +10,7 @@ describe.skipIf(whyNoChromium !== "")(`checks of accessibility${whyNoChromium}`,
   beforeAll(async () => {
     browser = await startChromium();
     page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
   });
   afterAll(() => browser.close());
 

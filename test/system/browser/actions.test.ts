@@ -12,7 +12,7 @@ import { type KubernetesStub, startKubernetesStub } from "../../support/live/kub
 import { TEST_CERTIFICATE } from "../../support/live/tls.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
 
 const NODE = "/api/v1/nodes/node003";
@@ -94,6 +94,7 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
       return saved;
     };
     page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));
     await page.goto(`${served.url}/#/incidents/${HANG.id}`);

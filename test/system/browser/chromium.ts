@@ -10,6 +10,9 @@ const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/go
 /** For a test's title; "" where there is one. */
 export const whyNoChromium = unlessThere(CHROMIUM !== undefined, "Chromium", "chromium");
 
+/** Of one step on a page: a busy machine takes long, and only what never comes is wrong. */
+export const PATIENCE_MS = 90_000;
+
 /** `--disable-dev-shm-usage`: containers have little of it. */
 export async function startChromium(words: readonly string[] = []): Promise<Browser> {
   return await chromium.launch({

@@ -10,7 +10,7 @@ import type { ServiceView } from "../../../src/live/service/view.ts";
 import { HANG_PICTURE, SLOW_PICTURE } from "../../support/report/picture.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf, tabThrough } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { servePage, type PageJob, type PageService, type PageServiceOptions } from "./page-view.ts";
 
 const SCREENSHOTS = fileURLToPath(new URL("../../../out/screenshots/", import.meta.url));
@@ -112,6 +112,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     });
     stops.push(() => context.close());
     const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     const origin = new URL(url).origin;
     page.on("request", (request) => {
       if (!request.url().startsWith(origin) && !request.url().startsWith("data:"))
@@ -157,7 +158,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     const isThere = `document.querySelector("main :is(h1, h2, p)") !== null && document.querySelector(".loading") === null &&
       document.getAnimations().every(({ playState, effect }) => playState !== "running" || effect?.getTiming().iterations === Infinity)`;
     await expect
-      .poll(() => page.evaluate<boolean>(isThere), { timeout: 10_000, interval: 50 })
+      .poll(() => page.evaluate<boolean>(isThere), { timeout: PATIENCE_MS, interval: 50 })
       .toBe(true);
     await page.evaluate(
       `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0)))))`,
@@ -165,7 +166,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
   }
 
   const has = (page: Page, words: string | RegExp): Promise<void> =>
-    page.getByText(words).first().waitFor({ timeout: 10_000 });
+    page.getByText(words).first().waitFor({ timeout: PATIENCE_MS });
 
   describe.each(THEMES)("in the %s theme", (colorScheme) => {
     const look = async (name: string, page: Page, fullPage = true): Promise<void> => {

@@ -7,7 +7,7 @@ import type { Incident } from "../../../src/model/incident.ts";
 import { Workflow } from "../../../src/live/service/workflow/workflow.ts";
 import { INCIDENT } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
-import { startChromium, whyNoChromium } from "./chromium.ts";
+import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
 
 const OPEN: Incident = {
@@ -75,6 +75,7 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
 
   async function open(path: string): Promise<Page> {
     const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     pages.push(page);
     page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => expect.fail(error.message));

@@ -25,6 +25,7 @@ import {
 } from "./run.ts";
 import { until } from "../../support/until.ts";
 import { unlessThere } from "../../support/lacking.ts";
+import { longTest } from "../../support/cases.ts";
 
 const RANKS = 4;
 const FAULTY = 2;
@@ -100,7 +101,7 @@ describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with the probe inside$
     expect(verdict.suspects).toEqual([]);
   });
 
-  it("knows the ranks of processes that the script itself starts", async () => {
+  longTest("knows the ranks of processes that the script itself starts", async () => {
     const rings = newFolder();
     const words = [script("spawned.py"), join(newFolder(), "meet")];
     const one = start(pythonOfTorch!, words, byEnvironment(rings));
@@ -112,20 +113,6 @@ describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with the probe inside$
     ]);
     for (const { calls } of all)
       expect(callWords(calls)).toEqual(["init_process_group:0", "all_reduce:0", "barrier:0"]);
-  });
-
-  it("shows a storm of garbage collections on one rank", async () => {
-    const { verdict } = await runThrough("gc", 60, 30);
-    expect(verdict.kind).toBe("fail-slow");
-    // On a machine that is busy with other things it may look as if it began earlier.
-    expect(verdict.when.iteration).not.toBeNull();
-    expect(firstSuspect(verdict)).toEqual({ ranks: [FAULTY], cause: "garbage-collection" });
-  });
-
-  it("shows a slow loader on one rank", async () => {
-    const { verdict } = await runThrough("loader", 60, 30);
-    expect(verdict.kind).toBe("fail-slow");
-    expect(firstSuspect(verdict)).toEqual({ ranks: [FAULTY], cause: "dataloader" });
   });
 
   it("shows where a rank hangs, from stacks that it wrote by itself", async () => {
@@ -146,7 +133,7 @@ describe.skipIf(pythonOfTorch === null)(`a job of PyTorch with the probe inside$
     expect(verdict.suspects[0]!.why).toMatch(/train\.py:\d+ in forward/);
   });
 
-  it("shows whose exception was first", async () => {
+  longTest("shows whose exception was first", async () => {
     const { ended, verdict } = await runThrough("exception", 40, 20);
     expect(ended).toEqual([1, 1, 1, 1]);
     expect(verdict.kind).toBe("crash");

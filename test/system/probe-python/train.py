@@ -2,10 +2,9 @@
 
     train.py MEET ITERATIONS FAULT RANK FROM [--workers]
 
-MEET is a file the ranks meet through. FAULT: none, gc, loader, hang, exception. It begins with iteration FROM, from 1.
+MEET is a file the ranks meet through. FAULT: none, hang, exception. It begins with iteration FROM, from 1.
 """
 
-import gc
 import os
 import sys
 import time
@@ -30,15 +29,7 @@ class Samples(Dataset):
         return BATCH * (ITERATIONS + 4)
 
     def __getitem__(self, index):
-        if is_faulty("loader", index // BATCH + 1):
-            time.sleep(0.12 / BATCH)
         return torch.full((WIDTH,), float(index % 7))
-
-
-def collect_often():
-    """Collections over a heap that somebody let grow."""
-    gc.collect()
-    gc.collect()
 
 
 def forward(model, batch, iteration):
@@ -53,16 +44,12 @@ def forward(model, batch, iteration):
 def train():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{MEET}", rank=RANK, world_size=RANKS)
-    heap = []
     model = torch.nn.Linear(WIDTH, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     workers = 1 if "--workers" in sys.argv else 0
     batches = iter(DataLoader(Samples(), batch_size=BATCH, num_workers=workers))
     for iteration in range(1, ITERATIONS + 1):
         batch = next(batches)
-        if is_faulty("gc", iteration):
-            heap = heap or [{"n": [n]} for n in range(400_000)]
-            collect_often()
         optimizer.zero_grad()
         forward(model, batch, iteration).backward()
         for parameter in model.parameters():

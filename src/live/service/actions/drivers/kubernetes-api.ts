@@ -100,7 +100,7 @@ export function refusalWords({ status, body }: ApiAnswer, what: string): string 
     case 401:
       return `the API server does not accept the service account's token (401)${said}`;
     case 403:
-      return `the service account may not ${what} (403)${said}; deploy/kubernetes/60-actions-rbac.yaml grants it`;
+      return `the service account may not ${what} (403)${said}; actions.enabled of the Helm chart grants it`;
     case 404:
       return `the API server knows no such object (404)${said}`;
     case 409:

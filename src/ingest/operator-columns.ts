@@ -1,4 +1,4 @@
-/** The columns of a dump while it is read: those of an OperatorTable, writable. */
+/** The columns of an OperatorTable while it is read: writable. */
 export type Columns = ReturnType<typeof allocateColumns>;
 
 export function allocateColumns(n: number) {

@@ -1,8 +1,9 @@
 /** Columns of a length not known beforehand. */
-type Column = Float64Array | Int32Array | Uint32Array | Uint8Array;
+type Column = Float64Array | Float32Array | Int32Array | Uint32Array | Uint8Array;
 type Columns = Readonly<Record<string, Column>>;
 
-const FIRST_CAPACITY = 64;
+/** Small: a file may hold the operators of thousands of processes. */
+export const FIRST_CAPACITY = 64;
 
 export class GrowingTable<C extends Columns> {
   columns: C;

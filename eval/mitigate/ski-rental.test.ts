@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Remedy, Strategy } from "../model/mitigation.ts";
-import { dueAfter, skiRental } from "./ski-rental.ts";
+import type { Remedy, Strategy } from "../../src/model/mitigation.ts";
+import { dueAfter } from "../../src/mitigate/ski-rental.ts";
+import { skiRental } from "./ski-rental.ts";
 
 const HEALTHY_MS = 100;
 
