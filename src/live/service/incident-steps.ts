@@ -77,13 +77,13 @@ export function recentSlowdowns({ state, nowMs }: Turn): Incident[] {
 }
 
 export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
-  const { state, nowMs } = turn;
+  const { state } = turn;
   state.isBusy = false;
   const { run, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
   if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom || !state.slowdowns.lasts) return;
   const { slowdown = search.suspicion } = diagnosis;
-  const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
+  const verdict = withUnheard(diagnosis.verdict, search.unheard);
   const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
@@ -448,7 +448,7 @@ function validate(
 }
 
 function decide(
-  { state, decisions }: Turn,
+  { state, nowMs, decisions }: Turn,
   decision: Extract<JobStep, { step: "decide" }>["decision"],
 ): void {
   if (decision.do === "collect") {
@@ -461,7 +461,8 @@ function decide(
     if (slowdowns.suspicion?.slowFrom !== decision.suspicion.slowFrom) return;
     if (slowdowns.isSettled && !decision.isAgain) return;
     const accused = new Set(openSlowdowns(state).flatMap(({ ranks }) => ranks));
-    decisions.push({ ...decision, since, accused });
+    const unheard = unheardOf(decision.run, null, nowMs);
+    decisions.push({ ...decision, since, accused, unheard });
   }
   state.isBusy = true;
 }

@@ -544,8 +544,6 @@ export class Service {
         nowMs,
         localize: async (search) => {
           const found = await localizeSlowdown(search, this.#diagnosisEnv);
-          // Reports that came during the search are read first: they say who is heard.
-          await new Promise((resolve) => setImmediate(resolve));
           this.figures.localizations++;
           this.figures.fetchedBytes += found.bytes;
           return found;
@@ -587,7 +585,10 @@ export class Service {
       comparison: {
         ...query,
         jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
-        pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
+        pictured: (id, metrics) => {
+          this.pictures.putMetrics(id, metrics);
+          for (const leased of this.jobs.values()) leased.measured(id, metrics);
+        },
         trouble: this.publisher.trouble,
       },
       incidents: {
