@@ -35,9 +35,10 @@ import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 import { standstillVerdict } from "./standstill-verdict.ts";
 
-/** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
+/** Sure enough to name a suspect before all attempts are spent; after so many slow iterations; and with the last attempt. */
 const SURE = 0.5;
 const SURE_LATER = 0.4;
+const SURE_LAST = 0.3;
 const PATIENT = 5;
 /** A second verdict that is surer by less says nothing new. */
 const SURER = 0.1;
@@ -84,14 +85,15 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom || !state.slowdowns.lasts) return;
   const { slowdown = search.suspicion } = diagnosis;
   const verdict = withUnheard(diagnosis.verdict, search.unheard);
-  const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
+  const isFinal = isLast && !now.isTentative;
+  const least = isFinal ? SURE_LAST : slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
   if (isAgain && !isSure) {
     if (slowdown.intermittent) state.slowdowns.miss();
     return;
   }
-  if (!isSure && (!isLast || now.isTentative)) return;
+  if (!isSure && !isFinal) return;
   if (!isAgain && isOfThePast(search.suspicion, slowdown)) return;
   state.slowdowns.settle();
   const open = openSlowdowns(state);
