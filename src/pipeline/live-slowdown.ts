@@ -3,11 +3,10 @@ import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
 import { groupBy } from "../base/group-by.ts";
 import { intermittentWords } from "../base/text.ts";
-import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
+import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
-import { median } from "../maths/robust.ts";
 import { withIterations } from "../methods/methods.ts";
 import { validationTests } from "../methods/validation/validation-method.ts";
 import type { RankIteration } from "../methods/localize/progressive/source.ts";
@@ -176,17 +175,14 @@ function explaining(facts: SlowDownFacts, findings: readonly Finding[]): readonl
   const { points, slowFrom, beforeMs, afterMs, accused = new Set() } = facts;
   const isComparable = points.iterations[0]! < slowFrom;
   if (!isComparable && accused.size === 0) return findings;
-  const slow = slowOf(facts);
-  const accounts = accused.size > 0 ? liveTimeBreakdowns(points, slow) : null;
+  const riseMs = accused.size > 0 ? ownRise(points, slowOf(facts)) : null;
+  const leastMs = ITS_OWN * (afterMs - beforeMs);
   const isKnown = isAmong(accused);
-  const isSlower = (rank: Rank): boolean => {
-    const ms = accounts?.get(rank)?.ownMs ?? new Float64Array(0);
-    const of = (wanted: boolean): number =>
-      median(ms.filter((_, i) => slow.isSlow(points.iterations[i]!) === wanted));
-    return of(true) - of(false) >= ITS_OWN * (afterMs - beforeMs);
-  };
   const isPlausible = (one: Accusation): boolean =>
-    !accounts || one.cause === "network-slow" || isKnown(one) || one.ranks.some(isSlower);
+    riseMs === null ||
+    one.cause === "network-slow" ||
+    isKnown(one) ||
+    one.ranks.some((rank) => riseMs(rank) >= leastMs);
   return findings.filter(
     (one) => factOf(one, "slow-rank")?.sinceStart !== true && one.accuses.every(isPlausible),
   );
