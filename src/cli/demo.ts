@@ -160,7 +160,7 @@ function configOf({
       mostActionsPerHour: 1000,
       mostActionsPerHourOfJob: 1000,
     },
-    prometheus: { url: prometheusUrl, every: "30s", range: "15m", via: "raw" },
+    prometheus: { url: prometheusUrl, every: "60s", range: "15m", via: "raw" },
   };
 }
 

@@ -3,6 +3,7 @@ import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
 import { groupBy } from "../base/group-by.ts";
 import { intermittentWords } from "../base/text.ts";
+import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
@@ -10,7 +11,7 @@ import { withIterations } from "../methods/methods.ts";
 import { validationTests } from "../methods/validation/validation-method.ts";
 import type { RankIteration } from "../methods/localize/progressive/source.ts";
 import { factOf } from "../model/facts.ts";
-import type { Finding, NewFinding } from "../model/finding.ts";
+import type { Accusation, Finding, NewFinding } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Env, Group, Job } from "../model/job.ts";
 import type { LivePoints } from "../model/live-points.ts";
@@ -125,11 +126,13 @@ export async function diagnoseSlowDown(
   const accused = facts.accused ?? new Set();
   let search: Searched = { findings: [], rounds: 1, didNotRun: [] };
   let weighed = isWhole ? weigh(facts, job, answered, search) : null;
-  // Whoever is known is slow in all of these iterations; that says nothing of who came to it.
-  if (!weighed || (facts.isBeside && weighed.verdict.suspects.every(isAmong(accused)))) {
-    search = await searched(facts, job, source, fetched, env);
+  // Whoever is known is slow in all of these iterations; that says nothing of who came to it, or hides behind it.
+  if (!weighed || (accused.size > 0 && weighed.verdict.suspects.every(isAmong(accused)))) {
+    const more = await searched(facts, job, source, fetched, env);
     const others = { ...answered, findings: isWhole ? [] : answered.findings };
-    weighed = weigh(facts, job, others, search);
+    const again = weigh(facts, job, others, more);
+    if (!weighed || !again.verdict.suspects.every(isAmong(accused)))
+      [weighed, search] = [again, more];
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
@@ -161,6 +164,30 @@ function planned(job: Job, verdict: Verdict): Verdict {
   return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
 }
 
+/** Of what the job lost, the least that somebody beside a known culprit became slower by itself: its neighbours do, too. */
+const ITS_OWN = 0.5;
+
+/**
+ * Without what does not explain why the job became slow: whoever was slow before as well and, where somebody is known
+ * already, whoever did not become slower by itself.
+ */
+function explaining(facts: SlowDownFacts, findings: readonly Finding[]): readonly Finding[] {
+  const { points, slowFrom, beforeMs, afterMs, accused = new Set() } = facts;
+  const isComparable = points.iterations[0]! < slowFrom;
+  if (!isComparable && accused.size === 0) return findings;
+  const riseMs = accused.size > 0 ? ownRise(points, slowOf(facts)) : null;
+  const leastMs = ITS_OWN * (afterMs - beforeMs);
+  const isKnown = isAmong(accused);
+  const isPlausible = (one: Accusation): boolean =>
+    riseMs === null ||
+    one.cause === "network-slow" ||
+    isKnown(one) ||
+    one.ranks.some((rank) => riseMs(rank) >= leastMs);
+  return findings.filter(
+    (one) => factOf(one, "slow-rank")?.sinceStart !== true && one.accuses.every(isPlausible),
+  );
+}
+
 interface Searched {
   readonly findings: readonly NewFinding[];
   readonly rounds: number;
@@ -180,7 +207,10 @@ function weigh(
     ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
-  const findings: Finding[] = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
+  const findings = explaining(
+    facts,
+    found.map((finding, k) => ({ ...finding, id: `f${k + 1}` })),
+  );
   const didNotRun = [...answered.didNotRun, ...search.didNotRun];
   const isKnown = isAmong(facts.accused ?? new Set());
   const verdict = fuse(job, findings, didNotRun);

@@ -1,9 +1,6 @@
 /** The answer as people read it, for every form of it: headline, what it does to the job, the first step. */
 import { percent, ranges } from "../base/text.ts";
-import { type Answer, effectOf, headlineOf } from "../model/answer.ts";
-import { type Measured, physicalWords } from "../model/deviation-words.ts";
-import type { MachinePicture } from "../model/machine-picture.ts";
-import type { IncidentPicture } from "../model/picture.ts";
+import { effectOf, headlineOf } from "../model/answer.ts";
 import type { Action, Verdict } from "../model/verdict.ts";
 
 export interface AnswerWords {
@@ -20,49 +17,15 @@ export interface AnswerWords {
 /** Below this the headline says "probably". */
 const SURE = 0.7;
 
-type Given = Pick<Verdict, "summary" | "answer" | "confidence" | "victims" | "suspects">;
+type Given = Pick<Verdict, "summary" | "answer" | "confidence" | "victims">;
 
-/** `picture`: metrics that came after the verdict say what is physically wrong, where the verdict could not. */
-export function answerWords(verdict: Given, picture: IncidentPicture | null = null): AnswerWords {
+export function answerWords(verdict: Given): AnswerWords {
   const { answer, victims, confidence } = verdict;
   const waiting =
     victims.length === 0 ? "" : `${victims.length === 1 ? "rank" : "ranks"} ${ranges(victims, 10)}`;
   if (answer === undefined) return { headline: verdict.summary, effect: "", where: [], waiting };
-  const seen = withMetrics(answer, verdict, picture);
-  const headline = confidence < SURE ? `Probably ${seen.who} ${seen.what}` : headlineOf(seen);
-  return { headline: `${headline}.`, effect: effectOf(seen), where: seen.where, waiting };
-}
-
-function withMetrics(
-  answer: Answer,
-  { suspects }: Pick<Verdict, "suspects">,
-  picture: IncidentPicture | null,
-): Answer {
-  const [first] = suspects;
-  if (!first || first.type === "link" || first.type === "switch" || picture === null) return answer;
-  const machine = first.machine ?? first.name;
-  const metrics = picture.metrics.filter((one) => one.machine === machine).flatMap(measuredOf);
-  const seen = physicalWords(metrics, answer.device);
-  // Only what slows a GPU down explains a slow one: anything else that is unlike stays among the plots.
-  return seen?.isThrottled && first.cause === "gpu-slow"
-    ? { ...answer, what: seen.what, isSeen: true }
-    : answer;
-}
-
-/** Medians of the later half of what was drawn since it deviates, beside the peers' band. */
-function measuredOf(picture: MachinePicture): Measured[] {
-  const { metric, device, timeS, value, low, middle, high, fromS, toS } = picture;
-  const within = timeS.flatMap((at, k) => (fromS < toS && (at < fromS || at > toS) ? [] : [k]));
-  const late = within.slice(Math.floor(within.length / 2));
-  const mid = (list: readonly (number | null)[]): number => {
-    const known = late.flatMap((k) => list[k] ?? []).toSorted((a, b) => a - b);
-    return known[known.length >> 1] ?? NaN;
-  };
-  const [own, peers] = [mid(value), mid(middle)];
-  const direction = own < mid(low) ? "low" : own > mid(high) ? "high" : null;
-  return direction === null || !Number.isFinite(peers)
-    ? []
-    : [{ metric, device, value: own, peers, direction }];
+  const headline = confidence < SURE ? `Probably ${answer.who} ${answer.what}` : headlineOf(answer);
+  return { headline: `${headline}.`, effect: effectOf(answer), where: answer.where, waiting };
 }
 
 /** What to do first, and what then: what the plan says in full elsewhere is not repeated. */

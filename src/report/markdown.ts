@@ -49,13 +49,7 @@ export function incidentMarkdown({
 }: IncidentExport): string {
   const shown = picture ?? null;
   const blocks = [
-    ...headBlocks(
-      incident ?? null,
-      incident?.job ?? job ?? verdict.job ?? "",
-      verdict,
-      link,
-      shown,
-    ),
+    ...headBlocks(incident ?? null, incident?.job ?? job ?? verdict.job ?? "", verdict, link),
     ...actionBlocks(incident ?? null, verdict),
     ...suspectBlocks(verdict),
     ...stackBlocks(shown?.stacks ?? []),
@@ -75,10 +69,9 @@ function headBlocks(
   name: string,
   verdict: Verdict,
   link: string | null | undefined,
-  picture: IncidentPicture | null,
 ): string[] {
   const { kind, when, owner } = verdict;
-  const { headline, effect, where, waiting } = answerWords(verdict, picture);
+  const { headline, effect, where, waiting } = answerWords(verdict);
   const job = name === "" ? "" : `, ${markdownText(name, 120)}`;
   const since = when.from ?? (incident ? new Date(incident.onsetMs).toISOString() : null);
   // What a verdict calls the end is that of the records it looked at; an incident that is open has none.

@@ -1,7 +1,7 @@
 /** Kinds and states of incidents in words, with the tone in which they are shown. */
 import { NO_ONE_JOB } from "../../src/model/incident.ts";
 import { answerWords } from "../../src/report/answer-words.ts";
-import type { Incident, IncidentPicture } from "../live/api.ts";
+import type { Incident } from "../live/api.ts";
 
 export const KIND: Readonly<
   Record<Incident["kind"], { readonly says: string; readonly tone: string }>
@@ -32,17 +32,17 @@ export function jobOf({ job }: Pick<Incident, "job">): string | null {
  * Who it is and what is wrong with it; of one that is over, that it was so, and how it ended. Without a verdict the
  * record's own sentence.
  */
-export function sayingOf(incident: Incident, picture: IncidentPicture | null = null): string {
+export function sayingOf(incident: Incident): string {
   const { summary, verdict, state } = incident;
-  const headline = verdict ? answerWords(verdict, picture).headline : withoutOver(summary);
+  const headline = verdict ? answerWords(verdict).headline : withoutOver(summary);
   const words = state === "resolved" && verdict ? `Resolved. It was: ${headline}` : headline;
   return words.length > 500 ? `${words.slice(0, 500)}…` : words;
 }
 
 /** What it does to the job and who only waits; of one that is over, how it ended. */
-export function effectOf(incident: Incident, picture: IncidentPicture | null = null): string {
+export function effectOf(incident: Incident): string {
   const { summary, verdict, state } = incident;
-  if (state !== "resolved") return verdict ? answerWords(verdict, picture).effect : "";
+  if (state !== "resolved") return verdict ? answerWords(verdict).effect : "";
   const how = withoutOver(summary);
   // A record that only repeats the verdict says nothing of the end.
   const ended = verdict !== null && how === verdict.summary ? "" : `It ended: ${how}`;

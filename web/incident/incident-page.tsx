@@ -63,8 +63,8 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
   return (
     <article class="incident">
       <VerdictHead
-        verdict={{ ...headOfIncident(incident), summary: sayingOf(incident, picture.value) }}
-        effect={effectOf(incident, picture.value)}
+        verdict={{ ...headOfIncident(incident), summary: sayingOf(incident) }}
+        effect={effectOf(incident)}
         where={verdict?.answer?.where ?? []}
         badges={<StateTag incident={incident} />}
         about={

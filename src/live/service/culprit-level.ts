@@ -75,6 +75,14 @@ export function culpritLevel(
   return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed };
 }
 
+/** The first iteration since which it takes more than half of what it takes longer; NaN where it does not. */
+export function slowSince(run: JobRun, suspect: Suspect, level: CulpritLevel): number {
+  const half = (level.beforeMs + level.slowMs) / 2;
+  const numbers = countedIterations(run);
+  const fast = numbers.findLastIndex((number) => timeOf(run, suspect, number) < half);
+  return numbers[fast + 1] ?? NaN;
+}
+
 /**
  * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Of
  * several network devices nobody knows which is fixed then. `usualMs`: of a healthy iteration.

@@ -72,18 +72,76 @@ export function operatorFetcher(
       return answers;
     },
     async operators(rank) {
-      const reply = await ask(rank, (agentRun) => ({
-        ask: "operators",
-        job: run.job,
-        run: agentRun,
-        rank,
-        fromIteration: iterations[0] ?? 0,
-        toIteration: iterations.at(-1) ?? 0,
-      }));
-      if (reply?.kind !== "operators") return null;
+      const replies = await Promise.all(
+        stretchesOf(iterations).map(([fromIteration, toIteration]) =>
+          ask(rank, (agentRun) => ({
+            ask: "operators",
+            job: run.job,
+            run: agentRun,
+            rank,
+            fromIteration,
+            toIteration,
+          })),
+        ),
+      );
+      const held = replies.filter((reply) => reply?.kind === "operators");
+      if (held.length === 0 || !held.every(isWhole)) return null;
       const machine = run.ranks.get(rank)?.machine ?? "?";
-      return aligned(rank, `${machine}, rank ${rank}`, reply, live, iterations);
+      return aligned(rank, `${machine}, rank ${rank}`, joined(held), live, iterations);
     },
+  };
+}
+
+/** Iterations that nobody asked for are not fetched with the others where there are so many of them in between. */
+const GAP = 4;
+
+/** First and last iteration of each stretch; both 0 where there are none. */
+function stretchesOf(iterations: Float64Array): [number, number][] {
+  const stretches: [number, number][] = [[iterations[0] ?? 0, iterations[0] ?? 0]];
+  for (const number of iterations)
+    if (number - stretches.at(-1)![1] > GAP) stretches.push([number, number]);
+    else stretches.at(-1)![1] = number;
+  return stretches;
+}
+
+/** Several stretches as one. */
+function joined(parts: readonly OperatorsReply[]): OperatorsReply {
+  const [first] = parts as [OperatorsReply];
+  if (parts.length === 1) return first;
+  const nothing = (): number => 0;
+  const laterNs = ({ epochMs }: OperatorsReply): number => (epochMs - first.epochMs) * 1e6;
+  const behind = (part: OperatorsReply): number =>
+    parts.slice(0, parts.indexOf(part)).reduce((sum, { op }) => sum + op.length, 0);
+  const columnOf =
+    <A extends Uint8Array | Int32Array | Float64Array>(make: (length: number) => A) =>
+    (of: (part: OperatorsReply) => A, plus: (part: OperatorsReply) => number = nothing): A => {
+      const all = make(parts.reduce((sum, part) => sum + of(part).length, 0));
+      let at = 0;
+      for (const part of parts) {
+        const more = plus(part);
+        for (const value of of(part)) all[at++] = value + more;
+      }
+      return all;
+    };
+  const bytes = columnOf((length): Uint8Array => new Uint8Array(length));
+  const ints = columnOf((length): Int32Array => new Int32Array(length));
+  const doubles = columnOf((length): Float64Array => new Float64Array(length));
+  return {
+    kind: "operators",
+    epochMs: first.epochMs,
+    iteration: doubles((part) => part.iteration),
+    from: ints((part) => part.from, behind),
+    to: ints((part) => part.to, behind),
+    startMs: doubles((part) => part.startMs),
+    durationMs: doubles((part) => part.durationMs),
+    op: bytes((part) => part.op),
+    group: ints((part) => part.group),
+    peer: ints((part) => part.peer),
+    seq: ints((part) => part.seq),
+    bytes: doubles((part) => part.bytes),
+    createdNs: doubles((part) => part.createdNs, laterNs),
+    startedNs: doubles((part) => part.startedNs, laterNs),
+    completedNs: doubles((part) => part.completedNs, laterNs),
   };
 }
 
@@ -144,12 +202,7 @@ function aligned(
   reply: OperatorsReply,
   live: LiveJob,
   iterations: Float64Array,
-): RankOperators | null {
-  const operators = reply.op.length;
-  const isWhole = reply.iteration.every(
-    (_, i) => reply.from[i]! >= 0 && reply.from[i]! <= reply.to[i]! && reply.to[i]! <= operators,
-  );
-  if (!isWhole) return null;
+): RankOperators {
   const held = new Map([...reply.iteration].map((number, i) => [number, i]));
   const columnOf = (column: ArrayLike<number>, absent: number): Float64Array =>
     Float64Array.from(iterations, (number) => column[held.get(number) ?? -1] ?? absent);
@@ -166,6 +219,10 @@ function aligned(
     startMs: columnOf(reply.startMs, NaN),
     durationMs: columnOf(reply.durationMs, NaN),
   };
+}
+
+function isWhole({ op, iteration, from, to }: OperatorsReply): boolean {
+  return iteration.every((_, i) => from[i]! >= 0 && from[i]! <= to[i]! && to[i]! <= op.length);
 }
 
 function tableOf(reply: OperatorsReply, rank: Rank, { job, groupIds }: LiveJob): OperatorTable {

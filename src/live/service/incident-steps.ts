@@ -3,7 +3,7 @@ import { intermittentWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { culpritLevel, healthyNetworkMs } from "./culprit-level.ts";
+import { culpritLevel, healthyNetworkMs, slowSince } from "./culprit-level.ts";
 import {
   accusesSame,
   beganWith,
@@ -35,13 +35,16 @@ import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 import { standstillVerdict } from "./standstill-verdict.ts";
 
-/** Sure enough to name a suspect before all attempts are spent; and after so many slow iterations. */
+/** Sure enough to name a suspect before all attempts are spent; after so many slow iterations; and with the last attempt. */
 const SURE = 0.5;
 const SURE_LATER = 0.4;
+const SURE_LAST = 0.3;
 const PATIENT = 5;
 /** A second verdict that is surer by less says nothing new. */
 const SURER = 0.1;
 const MOST_EARLIER = 12;
+/** Iterations by which what began together is dated apart. */
+const SAME_START = 2;
 /** Slowdowns of a job that are open at once. */
 const MOST_OPEN = 8;
 
@@ -75,21 +78,22 @@ export function recentSlowdowns({ state, nowMs }: Turn): Incident[] {
 }
 
 export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
-  const { state, nowMs } = turn;
+  const { state } = turn;
   state.isBusy = false;
   const { run, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
   if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom || !state.slowdowns.lasts) return;
   const { slowdown = search.suspicion } = diagnosis;
-  const verdict = withUnheard(diagnosis.verdict, unheardOf(run, null, nowMs));
-  const least = slowIterations >= PATIENT ? SURE_LATER : SURE;
+  const verdict = withUnheard(diagnosis.verdict, search.unheard);
+  const isFinal = isLast && !now.isTentative;
+  const least = isFinal ? SURE_LAST : slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
   if (isAgain && !isSure) {
     if (slowdown.intermittent) state.slowdowns.miss();
     return;
   }
-  if (!isSure && (!isLast || now.isTentative)) return;
+  if (!isSure && !isFinal) return;
   if (!isAgain && isOfThePast(search.suspicion, slowdown)) return;
   state.slowdowns.settle();
   const open = openSlowdowns(state);
@@ -140,11 +144,27 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
   perform(turn, { step: "confirm", which: "slow", id: known.id, diagnosis, slowdown, atMs });
 }
 
+/** The slowdown of somebody beside a known culprit, since its own time shows it: the search may begin with the first one's. */
+function ofAnother(
+  { networkMs }: JobState,
+  { run, slowdown, diagnosis: { verdict } }: Found,
+): SuspectedSlowdown {
+  const { slowFrom, intermittent } = slowdown;
+  const [first] = verdict.suspects;
+  if (!first || isOfNetwork(first) || intermittent) return slowdown;
+  const level = culpritLevel(run, first, slowFrom, networkMs);
+  const since = level?.isUp ? slowSince(run, first, level) : NaN;
+  if (!(since > slowFrom + SAME_START)) return slowdown;
+  return { ...slowdown, slowFrom: since, fromMs: run.startMs(since) };
+}
+
 /** The verdict accuses somebody whom no open incident accuses. */
-function accuseAnother(turn: Turn, { run, slowdown, diagnosis }: Found): void {
+function accuseAnother(turn: Turn, found: Found): void {
   const { state, nowMs: atMs } = turn;
+  const { run, diagnosis } = found;
   const { verdict } = diagnosis;
   const open = openSlowdowns(state);
+  const slowdown = open.length > 0 ? ofAnother(state, found) : found.slowdown;
   if (open.length >= MOST_OPEN) return;
   validateLater(state, run, diagnosis, slowdown);
   const old = recentSlowdowns(turn).find(
@@ -430,7 +450,7 @@ function validate(
 }
 
 function decide(
-  { state, decisions }: Turn,
+  { state, nowMs, decisions }: Turn,
   decision: Extract<JobStep, { step: "decide" }>["decision"],
 ): void {
   if (decision.do === "collect") {
@@ -443,7 +463,8 @@ function decide(
     if (slowdowns.suspicion?.slowFrom !== decision.suspicion.slowFrom) return;
     if (slowdowns.isSettled && !decision.isAgain) return;
     const accused = new Set(openSlowdowns(state).flatMap(({ ranks }) => ranks));
-    decisions.push({ ...decision, since, accused });
+    const unheard = unheardOf(decision.run, null, nowMs);
+    decisions.push({ ...decision, since, accused, unheard });
   }
   state.isBusy = true;
 }

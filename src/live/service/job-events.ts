@@ -6,6 +6,7 @@ import type { Verdict } from "../../model/verdict.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../wire/messages.ts";
 import type { LiveDiagnosis } from "../../pipeline/live-slowdown.ts";
 import type { JobIteration, JobRun } from "./job-run.ts";
+import type { Unheard } from "./partial-view.ts";
 import type { SlowdownDecision, SuspectedSlowdown } from "./slowdown-detector.ts";
 import type { Validated } from "./validate-group.ts";
 
@@ -48,6 +49,8 @@ type JobEventKind =
   | { type: "beat"; agent: string; beat: BeatReport["jobs"][number] }
   | { type: "event"; agent: string; report: EventReport }
   | { type: "agent-gone"; agent: string }
+  /** By how much the next tick is late. */
+  | { type: "late"; ms: number }
   | { type: "tick" }
   /** The actions of an incident changed: its record has a later revision. */
   | { type: "actions"; incident: Incident }
@@ -86,6 +89,8 @@ export interface LocalizeDecision extends Omit<
   readonly since: number;
   /** Ranks that open incidents accuse. */
   readonly accused: ReadonlySet<Rank>;
+  /** Who was not heard when the search began: on a busy machine agents seem to be gone during it. */
+  readonly unheard: Unheard;
 }
 
 export interface CollectDecision {
@@ -156,7 +161,10 @@ export type JobStep = Readonly<
   | { step: "clear-victims"; id: string; ranks: ReadonlySet<Rank> }
   /** One slowdown of several. */
   | { step: "resolve-one"; id: string; ending: IncidentEnding; says: string }
-  | { step: "decide"; decision: Omit<LocalizeDecision, "since" | "accused"> | CollectDecision }
+  | {
+      step: "decide";
+      decision: Omit<LocalizeDecision, "since" | "accused" | "unheard"> | CollectDecision;
+    }
   | { step: "publish"; decision: PublishDecision }
   | { step: "validate"; run: JobRun; tests: NonNullable<Diagnosis["tests"]>; iterationMs: number }
   | { step: "validated"; id: string; validated: Validated; atMs: number }

@@ -348,6 +348,20 @@ describe("reduceJob", () => {
     expect(job.last("save").incident.state).toBe("resolved");
   });
 
+  it("takes what a search found, though agents seem to be gone since: the service was too busy to listen", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    job.nowMs += 40_000;
+    job.send({ type: "late", ms: 40_000 });
+    job.send({ type: "tick" });
+    job.send({ type: "agent-gone", agent: "a" });
+    const search = job.last("localize");
+    const found = { search, diagnosis: { verdict: VERDICT } };
+    expect(job.send({ type: "localized", ...found })).toEqual(["save"]);
+  });
+
   it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
     const job = new Driver();
     job.begin();

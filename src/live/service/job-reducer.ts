@@ -56,6 +56,7 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
     state.standstills.forget(agent);
     state.run?.heardMs.set(agent, -Infinity);
   },
+  late: onLate,
   tick: onTick,
   actions: onActions,
   saved: onSaved,
@@ -226,6 +227,13 @@ function relieve(state: Turn["state"], run: JobRun): void {
   run.calm([]);
 }
 
+/** The service was too busy to read reports for so long: nobody was silent in that time. */
+function onLate({ state }: Turn, { ms }: EventOf<"late">): void {
+  state.standstills.shift(ms);
+  const { heardMs } = state.run ?? {};
+  for (const [agent, atMs] of heardMs ?? []) heardMs!.set(agent, atMs + ms);
+}
+
 function onTick(turn: Turn): void {
   const { state, nowMs } = turn;
   const { run, job } = state;
@@ -334,11 +342,13 @@ function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
 
 function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
   const { state } = turn;
+  const began = openSlowdowns(state).map(({ fromIteration }) => fromIteration ?? Infinity);
   const paceMs = onRecovered(turn, run, slowdown);
   if (paceMs !== null) {
     state.slowdowns.resume({ ...slowdown, afterMs: paceMs }, true);
     return;
   }
+  run.wasSlow(Math.min(slowdown.slowFrom, ...began), slowdown);
   state.healthySince = run.pushes;
   const { healthy } = state.slowdowns;
   // Of a service that was started a short while ago: a level from few iterations may be one of the next slowdown.

@@ -78,6 +78,8 @@ export class JobRun {
   readonly pauses = new Set<number>();
   /** Iterations in which the job stood still with an incident: no pause that would be usual. */
   readonly #disrupted = new Set<number>();
+  /** Slow iterations of incidents that are over: nothing to compare a later slowdown with. */
+  readonly #pastSlow = new Set<number>();
   worldSize = 0;
   /** How often its numbers went back: it was started from a checkpoint within the run. */
   epoch = 0;
@@ -186,6 +188,7 @@ export class JobRun {
       this.epoch++;
       this.#shares = this.#shares.slice(-1).map((last) => ({ ...last, from: -Infinity }));
       this.points.clear();
+      this.#pastSlow.clear();
       this.#counted = -Infinity;
       this.points.add(own, nowMs);
     }
@@ -309,6 +312,7 @@ export class JobRun {
       (number) =>
         number <= this.#counted &&
         !this.pauses.has(number) &&
+        !this.#pastSlow.has(number) &&
         (shares === undefined || this.#sharesIn(number) === shares),
     );
     const of = (wanted: (number: number, ms: number) => boolean): number[] =>
@@ -400,6 +404,16 @@ export class JobRun {
       this.#firstPush += surplus;
     }
     return { iteration, durationMs, endMs, levelMs: this.#tracker.level, shift: told };
+  }
+
+  /** A slowdown is over; `from`: when the first of its culprits became slow. */
+  wasSlow(from: number, slowdown: SuspectedSlowdown): void {
+    const back = backMs(slowdown);
+    const { iterations } = this.points;
+    for (const number of iterations)
+      if (number >= from && (this.points.whole(number)?.durationMs ?? 0) >= back)
+        this.#pastSlow.add(number);
+    for (const number of this.#pastSlow) if (number < iterations[0]!) this.#pastSlow.delete(number);
   }
 
   /**

@@ -2,6 +2,8 @@
 import { errorText } from "../../base/errors.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Incident, IncidentAction } from "../../model/incident.ts";
+import type { MachinePicture } from "../../model/machine-picture.ts";
+import { measuredVerdict } from "../../model/measured-verdict.ts";
 import type { Verdict } from "../../model/verdict.ts";
 import { regressionVerdict } from "../../pipeline/live-regression.ts";
 import type { PlacedJob } from "../../pipeline/machines-by-job.ts";
@@ -172,6 +174,10 @@ export class LeasedJob {
     this.#dispatch({ type: "agent-gone", agent });
   }
 
+  late(ms: number): void {
+    this.#dispatch({ type: "late", ms });
+  }
+
   tick(): void {
     this.#dispatch({ type: "tick" });
     const nowMs = this.#options.effects.nowMs();
@@ -225,6 +231,13 @@ export class LeasedJob {
       ...known.actions.filter((one) => one.id !== action.id),
       action,
     ]);
+  }
+
+  /** Metrics of the suspects' machines came: what is physically wrong becomes part of the record. */
+  measured(id: string, metrics: readonly MachinePicture[]): void {
+    const known = openSlowdowns(this.#state).find((one) => one.id === id);
+    const verdict = known?.verdict && measuredVerdict(known.verdict, metrics);
+    if (verdict) this.#dispatch({ type: "profiled", id, diagnosis: { verdict } });
   }
 
   /** Long over: its document goes, what the history has stays. */

@@ -100,6 +100,8 @@ interface LiveOptions {
 }
 
 const TICK_MS = 250;
+/** A search on a busy machine, and the service reads no reports meanwhile. */
+const LATE_MS = 1000;
 /** Documents of quiet jobs, and rows of iterations, are written so often. */
 const SAVE_MS = 30_000;
 const ITERATIONS_MS = 5000;
@@ -468,7 +470,13 @@ export class Service {
     const every = (ms: number, run: () => void): void => {
       this.#timers.push(setInterval(run, ms).unref());
     };
-    every(TICK_MS, () => this.tick());
+    let tickedMs = performance.now();
+    every(TICK_MS, () => {
+      const lateMs = performance.now() - tickedMs - TICK_MS;
+      tickedMs = performance.now();
+      if (lateMs > LATE_MS) for (const leased of this.jobs.values()) leased.late(lateMs);
+      this.tick();
+    });
     every(ITERATIONS_MS, () => void this.#historyWriter.writeIterations());
     every(SAVE_MS, () => void this.#leases.save());
     // Also soon after the start: a service that is restarted every day must forget, too.
@@ -613,7 +621,10 @@ export class Service {
       comparison: {
         ...query,
         jobs: () => placedJobs(this.jobs, coordinator, nowMs() - 1000 * query.rangeS),
-        pictured: (id, metrics) => this.pictures.putMetrics(id, metrics),
+        pictured: (id, metrics) => {
+          this.pictures.putMetrics(id, metrics);
+          for (const leased of this.jobs.values()) leased.measured(id, metrics);
+        },
         trouble: this.publisher.trouble,
       },
       incidents: {

@@ -168,19 +168,25 @@ describe("SlowdownDetector", () => {
   });
 
   it("searches an incident again ever more seldom, unless the job became slower", () => {
-    const searchesOf = (msAt: (iteration: number) => number): number[] => {
+    type Search = Extract<SlowdownDecision, { do: "localize" }>;
+    const searchesOf = (msAt: (iteration: number) => number): Search[] => {
       const slowWatch = new SlowdownDetector();
       const [slowFrom, fromMs, beforeMs, afterMs] = [1, 0, 1000, 1500];
       slowWatch.resume({ slowFrom, fromMs, beforeMs, afterMs, isTentative: false }, true);
-      return Array.from({ length: 1000 }, (_, i) => i + 1).filter((iteration) => {
+      return Array.from({ length: 1000 }, (_, i) => i + 1).flatMap((iteration) => {
         const durationMs = msAt(iteration);
         const one = { iteration, durationMs, endMs: 1000 * iteration, levelMs: 1000, shift: null };
-        return slowWatch.push(one).some((decision) => decision.do === "localize");
+        return slowWatch.push(one).filter((decision) => decision.do === "localize");
       });
     };
     // Every 20th: 50 searches.
     expect(searchesOf(() => 1500)).toHaveLength(6);
-    expect(searchesOf((iteration) => (iteration > 460 ? 1800 : 1500))).toHaveLength(7);
+    const slower = (iteration: number): number => Math.min(200, Math.max(0, iteration - 330));
+    expect(searchesOf((iteration) => 1500 + slower(iteration))).toHaveLength(7);
+    // Too little for the tracker, and at once: somebody else came to it.
+    const jump = searchesOf((iteration) => (iteration > 460 ? 1600 : 1500)).slice(5);
+    const beside = { slowFrom: 461, beforeMs: 1000, besideMs: 1500, afterMs: 1600 };
+    expect(jump[0]).toMatchObject({ isAgain: false, slow: 4, suspicion: beside });
   });
 
   describe("with iterations that are slow now and then", () => {

@@ -71,6 +71,9 @@ const MOST_MISSES = 2;
 const SECOND_LOOK = 7;
 const LOOK_EVERY = 20;
 const CHANGED = 1.1;
+/** Where somebody was found, so many iterations in a row that take longer than those before them: somebody else came to it. */
+const BESIDE_ITERATIONS = 4;
+const BESIDE_BEFORE = 8;
 /** Back: the middle of the last ones is nearer to before than to after by this much of the way; so much of before at least, and at most. */
 const BACK = 0.3;
 const BACK_LEAST = 0.03;
@@ -168,7 +171,7 @@ export class SlowdownDetector {
     this.#begin(stretch, iteration);
   }
 
-  push({ iteration, durationMs, endMs, levelMs, shift }: JobIteration): SlowdownDecision[] {
+  push({ iteration, durationMs, endMs, levelMs, shift: seen }: JobIteration): SlowdownDecision[] {
     // After a restart agents tell again of what was before: another story, but what was healthy is of use.
     if (this.#suspicion && iteration < this.#suspicion.slowFrom) {
       if (durationMs < MATTERS * this.#suspicion.beforeMs) this.#remember(durationMs);
@@ -180,6 +183,7 @@ export class SlowdownDetector {
     if (!this.#isLasting || this.#suspicion!.isTentative) this.#window.push(one);
     if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
     const decisions: SlowdownDecision[] = [];
+    const shift = seen ?? this.#jumpBeside();
     if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
       const known = this.#suspicion;
       const suspicion: SuspectedSlowdown = {
@@ -219,6 +223,23 @@ export class SlowdownDetector {
   /** Whether somebody is known who makes it as slow as it was. */
   #isBeside(ms: number): boolean {
     return this.#isLasting && this.#isSettled && ms > MATTERS * this.#suspicion!.beforeMs;
+  }
+
+  /** A jump that is too small for the tracker, beside whoever is known. */
+  #jumpBeside(): JobIteration["shift"] {
+    if (!this.#isLasting || !this.#isSettled) return null;
+    const { slowFrom } = this.#suspicion!;
+    const since = this.#last.filter(({ iteration }) => iteration >= slowFrom);
+    const before = since.slice(0, -BESIDE_ITERATIONS).map(({ ms }) => ms);
+    const last = since.slice(-BESIDE_ITERATIONS);
+    if (before.length < BESIDE_BEFORE) return null;
+    const beforeMs = median(before);
+    const noise = Math.max(LEAST_NOISE * beforeMs, stepNoise(before));
+    const least = Math.max(MATTERS * beforeMs, beforeMs + PLAIN_SIGMAS * noise);
+    if (!last.every(({ ms }) => ms > least)) return null;
+    const [{ iteration, startMs }] = last as [Last];
+    const afterMs = median(last.map(({ ms }) => ms));
+    return { fromIteration: iteration, fromMs: startMs, beforeMs, afterMs };
   }
 
   /** One of several short stretches is no jump yet. */

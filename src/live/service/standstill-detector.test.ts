@@ -36,6 +36,18 @@ describe("StandstillDetector", () => {
     expect(watch.goesOn(1)).toBe(true);
   });
 
+  it("does not count time in which the service was too busy to listen", () => {
+    const silent = (busyMs: number): unknown => {
+      const watch = new StandstillDetector({ hangMs: 10_000, pauseMs: PAUSE_MS });
+      watch.moved(0);
+      watch.heard("a", beat({ silentMs: 1, openOperators: 4 }), 0);
+      watch.shift(busyMs);
+      return watch.look(12_000, paceOf(1000));
+    };
+    expect(silent(0)).toMatchObject({ kind: "hang" });
+    expect(silent(11_000)).toBeNull();
+  });
+
   it("waits three of the longest iterations", () => {
     const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
     watch.moved(0);

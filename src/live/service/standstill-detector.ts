@@ -93,7 +93,7 @@ export class StandstillDetector {
     this.#beats.delete(agent);
   }
 
-  /** The clock was set: times from before are moved along. */
+  /** Nobody listened for so long: times from before are moved along. */
   shift(ms: number): void {
     this.#movedMs += ms;
     if (this.#lost) this.#lost = { ...this.#lost, atMs: this.#lost.atMs + ms };

@@ -50,6 +50,17 @@ export function liveTimeBreakdowns(
   );
 }
 
+/** By how much a rank's own time is longer in the slow iterations than in the others, milliseconds; NaN where that is unknown. */
+export function ownRise(points: LivePoints, slow: SlowIterations): (rank: Rank) => number {
+  const accounts = liveTimeBreakdowns(points, slow);
+  return (rank) => {
+    const ms = accounts.get(rank)?.ownMs ?? new Float64Array(0);
+    const of = (wanted: boolean): number =>
+      median(ms.filter((_, i) => slow.isSlow(points.iterations[i]!) === wanted));
+    return of(true) - of(false);
+  };
+}
+
 function insideOf(points: LivePoints, k: number): Inside | null {
   const durationMs = columnOf(points.durationMs, points, k);
   const collective = columnOf(points.collectiveMs, points, k);

@@ -101,7 +101,7 @@ export function renderHtml(
       body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
     },
   ].filter(({ body }) => body.text.trim() !== "");
-  const body = html`${renderHead(job, verdict, picture)}
+  const body = html`${renderHead(job, verdict)}
     ${steps.first && markupOf(FirstStep, { action: steps.first, owner: verdict.owner })}
     <nav aria-label="Sections">
       ${sections.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
@@ -160,14 +160,10 @@ function renderMitigation(plan: Mitigation): Markup {
 }
 
 /** The report's first screen, of the parts that the page draws, too. */
-function renderHead(
-  { name, worldSize }: Job,
-  verdict: Verdict,
-  picture: IncidentPicture | null,
-): Markup {
+function renderHead({ name, worldSize }: Job, verdict: Verdict): Markup {
   const size = worldSize > 0 ? count(worldSize, "rank") : "";
   const about = [name === "" ? "" : `job ${name}`, size].filter((part) => part !== "").join(" · ");
-  const { headline, effect, where } = answerWords(verdict, picture);
+  const { headline, effect, where } = answerWords(verdict);
   return markupOf(VerdictHead, {
     verdict: { ...verdict, summary: headline },
     effect,
