@@ -1,5 +1,6 @@
 /** Random sequences of faults, fixes, restarts and late verdicts against the rules of docs/incidents.md. */
 import { describe, expect, it } from "vitest";
+import { runs } from "../../../test/support/cases.ts";
 import { pick, type Random, randomInt, seeded } from "../../base/random.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
@@ -398,7 +399,7 @@ function play(seed: number): void {
   expect(world.accused, world.story).toEqual([]);
 }
 
-const SEQUENCES = Number(process.env["LIFE_SEQUENCES"] ?? 300);
+const SEQUENCES = Number(process.env["LIFE_SEQUENCES"] ?? runs(100, 300));
 const FIRST = Number(process.env["LIFE_SEED"] ?? 1);
 
 describe("the life of incidents", () => {
