@@ -35,7 +35,7 @@ import type { SuspectedSlowdown } from "./slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "./standstill-proof.ts";
 import { standstillVerdict } from "./standstill-verdict.ts";
 
-/** Sure enough to name a suspect before all attempts are spent; after so many slow iterations; and with the last attempt. */
+/** Sure enough to name a suspect before all attempts are spent; after so many slow iterations; with the last attempt, or to test. */
 const SURE = 0.5;
 const SURE_LATER = 0.4;
 const SURE_LAST = 0.3;
@@ -86,7 +86,9 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
   const { slowdown = search.suspicion } = diagnosis;
   const verdict = withUnheard(diagnosis.verdict, search.unheard);
   const isFinal = isLast && !now.isTentative;
-  const least = isFinal ? SURE_LAST : slowIterations >= PATIENT ? SURE_LATER : SURE;
+  // What is not singled out yet is said with less certainty, and tests single it out.
+  const least =
+    isFinal || diagnosis.tests ? SURE_LAST : slowIterations >= PATIENT ? SURE_LATER : SURE;
   const isSure = verdict.suspects.length > 0 && verdict.confidence >= least;
   // A later search that finds no suspect takes nothing back.
   if (isAgain && !isSure) {

@@ -120,18 +120,27 @@ export function deviceOf(
       );
   for (const rank of concerned)
     suggest("nic", `nic of rank ${rank}`, [rank], (o) => o.ranks.includes(rank) && passes(o));
-  // All NICs of a machine, or all that runs between two: a cable, a PCIe switch, a wrong route.
+  // All NICs of a machine, or all that runs between two: a cable, a PCIe switch, a wrong route. One slow group does not show it.
+  const suggestShared: typeof suggest = (kind, name, ranks, serves) => {
+    if (new Set(bad.filter(serves).map((one) => one.ranks.join())).size > 1)
+      suggest(kind, name, ranks, serves);
+  };
   const byMachine = groupBy(concerned, wiring.machineOf);
   const reaches = ({ ranks }: Observation, machine: Machine): boolean =>
     ranks.some((rank) => wiring.machineOf(rank) === machine);
   for (const [a, b] of machinePairs(bad, wiring)) {
     const ranks = [...(byMachine.get(a) ?? []), ...(byMachine.get(b) ?? [])];
     if (ranks.length > 2)
-      suggest("machine-link", `link ${a}–${b}`, ranks, (o) => reaches(o, a) && reaches(o, b));
+      suggestShared("machine-link", `link ${a}–${b}`, ranks, (o) => reaches(o, a) && reaches(o, b));
   }
   for (const [machine, ranks] of byMachine)
     if (ranks.length > 1)
-      suggest("machine", `machine ${machine}`, ranks, (o) => reaches(o, machine) && passes(o));
+      suggestShared(
+        "machine",
+        `machine ${machine}`,
+        ranks,
+        (o) => reaches(o, machine) && passes(o),
+      );
   for (const leaf of new Set(concerned.map((rank) => wiring.leafOf(rank)))) {
     if (leaf === null) continue;
     const under = (rank: Rank): boolean => wiring.leafOf(rank) === leaf;
