@@ -92,10 +92,13 @@ describe("a simulated slow network", () => {
     ["node001", "severity=3", 12, { gpus: 64, tp: 4 }],
     ["node001", "severity=4", 4, { gpus: 32, tp: 8 }],
     ["node000", "severity=3", 22, { gpus: 32, ep: 4 }],
+    // The other machine of the stage communicates with it in every group.
+    ["node002", "severity=6", 44, { gpus: 32, tp: 2, pp: 2, iterations: 30 }],
+    ["node003", "severity=6", 71, { gpus: 32, tp: 2, pp: 2, iterations: 30 }],
   ];
   it.each(few(cases, 2))("of %s (%s, seed %s) is that machine's", async (at, how, seed, shape) => {
     const fault = `network-slow:machine=${at}:from=8:${how}`;
-    const files = filesOf({ ...shape, seed, iterations: 20 }, ["operators", "logs"], fault);
+    const files = filesOf({ iterations: 20, ...shape, seed }, ["operators", "logs"], fault);
     const verdict = await diagnoseFiles([...files].map(([name, bytes]) => ({ name, bytes })));
     expect(verdict.suspects).toMatchObject([{ type: "nic", machine: at, cause: "network-slow" }]);
     expect(verdict.suspects[0]!.ranks).toHaveLength(8);

@@ -14,6 +14,7 @@ export async function askService<T extends { readonly schema: string }>(
   tokenFile: string | undefined,
 ): Promise<T> {
   const token = tokenOf(io, tokenFile);
+  const name = service.replace(/\/\/[^/@]*@/, "//");
   let answer: Response;
   try {
     answer = await fetch(new URL(path, service), {
@@ -24,7 +25,7 @@ export async function askService<T extends { readonly schema: string }>(
     });
   } catch (error) {
     throw new UserError(
-      `${service} does not answer: ${errorText(error)}`,
+      `${name} does not answer: ${errorText(error)}`,
       "give the URL of a running faultline serve",
     );
   }
@@ -32,18 +33,25 @@ export async function askService<T extends { readonly schema: string }>(
     answer.status === 401 || answer.status === 403
       ? "give a token of scope read with --token-file or FAULTLINE_TOKEN"
       : "is it a faultline serve of this version?";
-  if (!answer.ok) throw new UserError(`${service} answers with ${answer.status}`, hint);
+  if (!answer.ok) throw new UserError(`${name} answers with ${answer.status}`, hint);
   const document = (await answer.json().catch(() => null)) as T | null;
-  if (document?.schema !== schema)
-    throw new UserError(`${service} answers with something else`, hint);
+  if (document?.schema !== schema) throw new UserError(`${name} answers with something else`, hint);
   return document;
 }
 
 function tokenOf(io: Io, tokenFile: string | undefined): string | null {
   if (tokenFile === undefined) return io.env["FAULTLINE_TOKEN"] || null;
   try {
-    return readFileSync(tokenFile, "utf8").trim();
+    const token = readFileSync(tokenFile, "utf8").trim();
+    // What is wrong with it is not said with it: it may be a secret, or another file.
+    if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token;
+    throw new UserError(
+      `${tokenFile} holds no token: one line of letters, digits and signs`,
+      "check the path",
+      2,
+    );
   } catch (error) {
+    if (error instanceof UserError) throw error;
     throw new UserError(`${tokenFile} cannot be read: ${errorText(error)}`, "check the path", 2);
   }
 }

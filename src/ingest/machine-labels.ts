@@ -4,6 +4,9 @@ import { CAUSES } from "../model/cause.ts";
 import type { MachineLabel } from "../model/machine-labels.ts";
 import { splitCsv } from "./iteration-table/csv-columns.ts";
 
+/** In the year 2286; milliseconds and nanoseconds are beyond it. */
+const MOST_S = 1e10;
+
 type Row = Readonly<Record<string, unknown>>;
 
 const HINT =
@@ -22,8 +25,10 @@ function jsonRows(text: string, name: string): readonly Row[] {
   } catch {
     throw new UserError(`${name} is not JSON`, HINT, 3);
   }
-  const list = Array.isArray(value) ? value : (value as Row)["labels"];
-  return Array.isArray(list) ? list.filter((one): one is Row => typeof one === "object") : [];
+  const list = Array.isArray(value) ? value : (value as Row | null)?.["labels"];
+  return Array.isArray(list)
+    ? list.filter((one): one is Row => typeof one === "object" && one !== null)
+    : [];
 }
 
 function csvRows(text: string): readonly Row[] {
@@ -44,7 +49,8 @@ function labelOf({ machine, start, end, state, cause }: Row, where: string): Mac
   if (typeof machine !== "string" || machine === "") wrong("it names no machine");
   if (isFaulty && machine === "*") wrong("not all machines can be faulty: name one");
   const [fromS, toS] = [secondsOf(start), secondsOf(end)];
-  if (!(fromS < toS)) wrong("it has no start before its end, as ISO 8601 or Unix seconds");
+  if (!(fromS < toS && Math.abs(fromS) < MOST_S && Math.abs(toS) < MOST_S))
+    wrong("it has no start before its end, as ISO 8601 or Unix seconds");
   const known = CAUSES.find((one) => one === cause) ?? null;
   if (known === null && typeof cause === "string" && cause !== "")
     wrong(`${cause.slice(0, 80)} is no cause that Faultline knows`);

@@ -70,8 +70,10 @@ export function physicalWords(
   const own = metrics.filter(
     (one) => device === null || one.device === null || one.device === device,
   );
+  // A GPU that failed idles: its clock is low because nobody uses it.
+  const isFailed = own.some(({ metric }) => metric === "xid-errors");
   const clock = own.find(({ metric, direction }) => metric === "gpu-clocks" && direction === "low");
-  if (clock) {
+  if (clock && !isFailed) {
     const heat = own.find((one) => one.metric === "gpu-temperature" && one.value > one.peers);
     const hot = heat ? ` at ${amount(heat.value, "°C")}` : "";
     const { value, peers } = clock;

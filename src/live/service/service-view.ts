@@ -144,11 +144,13 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     unmute: (id, who) => service.workflow.unmute(id, who),
     site: async (jobs) =>
       jobs === undefined
-        ? { ...howRight(service.judgements()), logs: await service.site.logs() }
+        ? { ...howRight(countingFor(service.judgements(), null)), logs: await service.site.logs() }
         : howRight(judgedOf(service.judgements(), jobs)),
     siteLabels: (jobs) =>
       labelsOf(
-        jobs === undefined ? service.judgements() : judgedOf(service.judgements(), jobs),
+        jobs === undefined
+          ? countingFor(service.judgements(), null)
+          : judgedOf(service.judgements(), jobs),
         incident,
       ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),

@@ -126,7 +126,11 @@ export function weighed(
   ];
   const network = located?.network ? fromNetwork(located.network, slow!, witness) : null;
   if (network && compute.length > 0) {
-    if (isApart(located!.network!, compute)) return blamedTogether([...compute, network]);
+    if (isApart(located!.network!, compute)) {
+      const moved = keptUp(located!, witness.job, compute);
+      const apart = compute.filter((one) => !moved.includes(one));
+      return [...blamedTogether([...apart, network]), ...moved.map(outweighed)];
+    }
     const cost = (suspect: OwnTimeSuspect): number =>
       costOf(suspect, witness.accounts.get(suspect.rank)!);
     const ranksMs = [...changed.map(cost), ...located!.ranks.map(({ growthMs }) => growthMs)];
@@ -153,6 +157,28 @@ function isApart({ device }: Culprit, compute: readonly SlowFinding[]): boolean 
   if (!device || device.kind === "group" || device.contradicts > 0) return false;
   const accused = ranksOf(compute);
   return !device.ranks.some((rank) => accused.has(rank));
+}
+
+/**
+ * Of the slow ranks those that the slow network may have kept up: no search came to them, and they communicate in a group with
+ * ranks that it serves, so that what grew may be time that the waiting moved elsewhere.
+ */
+function keptUp(
+  { network, ranks }: Located,
+  job: Job,
+  compute: readonly SlowFinding[],
+): SlowFinding[] {
+  const served = new Set(network!.device!.ranks);
+  const peers = new Set(
+    job.groups
+      .map((group) => group.ranks)
+      .filter((all) => all.length < job.worldSize && all.some((rank) => served.has(rank)))
+      .flat(),
+  );
+  const confirmed = new Set(ranks.map(({ rank }) => rank));
+  return compute.filter((one) =>
+    [...ranksOf([one])].every((rank) => peers.has(rank) && !confirmed.has(rank)),
+  );
 }
 
 function ranksOf(findings: readonly SlowFinding[]): Set<Rank> {

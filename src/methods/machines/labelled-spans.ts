@@ -26,7 +26,8 @@ export function matchLabels(fleet: Fleet, labels: readonly MachineLabel[]): Matc
     matched.add(label);
     spans.push({ fromS, toS, isFaulty, machine });
   }
-  const firstS = Math.min(...spans.filter(({ isFaulty }) => isFaulty).map(({ fromS }) => fromS));
+  const faultyS = spans.filter(({ isFaulty }) => isFaulty).map(({ fromS }) => fromS);
+  const firstS = faultyS.reduce((least, fromS) => Math.min(least, fromS), Infinity);
   const isOpen = !spans.some(({ isFaulty, fromS }) => !isFaulty && fromS < firstS);
   if (isOpen && Number.isFinite(firstS) && firstS - startS >= 2 * LEAST_S)
     spans.push({ fromS: startS, toS: firstS - 1, isFaulty: false, machine: null });

@@ -12,7 +12,7 @@ const since = moment("at or after");
 const before: Parameter<NonNullable<AuditQuery["before"]>> = {
   ...moment("before this moment, or behind the row that `next` of the last page names"),
   read(words) {
-    const [, ms, id] = /^(\d{1,16}),([\x20-\x7e]{1,200})$/.exec(words) ?? [];
+    const [, ms, id] = /^(\d{1,16}(?:\.\d{1,6})?),([\x20-\x7e]{1,200})$/.exec(words) ?? [];
     const atMs = since.read(ms ?? words);
     return atMs === null ? null : { atMs, id: id ?? "" };
   },
