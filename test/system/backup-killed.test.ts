@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { faultline, FAULTLINE, ROOT } from "../support/cli.ts";
 import { openStore } from "../support/open-store.ts";
 import { until } from "../support/until.ts";
+import { longTest } from "../support/cases.ts";
 
 const archive = fileURLToPath(new URL("../../fixtures/stores/version-1.tar.gz", import.meta.url));
 /** Milliseconds after the first sign of work. */
@@ -65,7 +66,7 @@ describe("kill -9", () => {
     }
   });
 
-  it("during a restore leaves nothing that is served, or all of it", async () => {
+  longTest("during a restore leaves nothing that is served, or all of it", async () => {
     const before = await idsIn(data);
     expect((await faultline("backup", "--data", data, "--out", file)).status).toBe(0);
     const outcomes = new Set<string>();

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { rehearseRings } from "../support/live/ring-rehearsal.ts";
+import { longTest } from "../support/cases.ts";
 
 const EVERY_MS = 1500;
 const JOB = { gpus: 8, gpusPerMachine: 2, tp: 2, pp: 2, sequence: 32_768 };
@@ -59,24 +60,28 @@ it("a network that is slower than in earlier jobs that did the same is named, wi
   await again.close();
 }, 300_000);
 
-it("a job that is slow from its first step on is compared with earlier ones that did the same", async () => {
-  const healthy = await rehearseRings({ spec: { ...JOB, seed: 33 }, everyMs: EVERY_MS });
-  await healthy.run(300);
-  expect(healthy.told).toEqual([]);
-  const { history } = healthy;
-  const startMs = healthy.nowMs() + 60_000;
-  await healthy.close();
-  const again = await rehearseRings({
-    // As the same job would take without the fault.
-    spec: specOf(34, "garbage-collection:how=now-and-then:cost=0.1"),
-    everyMs: EVERY_MS,
-    job: "another-name",
-    history,
-    startMs,
-  });
-  await again.run(240);
-  expect(again.told.map(({ kind, verdict }) => [kind, verdict?.suspects[0]?.cause]).at(-1)).toEqual(
-    ["regression", "garbage-collection"],
-  );
-  await again.close();
-}, 300_000);
+longTest(
+  "a job that is slow from its first step on is compared with earlier ones that did the same",
+  async () => {
+    const healthy = await rehearseRings({ spec: { ...JOB, seed: 33 }, everyMs: EVERY_MS });
+    await healthy.run(300);
+    expect(healthy.told).toEqual([]);
+    const { history } = healthy;
+    const startMs = healthy.nowMs() + 60_000;
+    await healthy.close();
+    const again = await rehearseRings({
+      // As the same job would take without the fault.
+      spec: specOf(34, "garbage-collection:how=now-and-then:cost=0.1"),
+      everyMs: EVERY_MS,
+      job: "another-name",
+      history,
+      startMs,
+    });
+    await again.run(240);
+    expect(
+      again.told.map(({ kind, verdict }) => [kind, verdict?.suspects[0]?.cause]).at(-1),
+    ).toEqual(["regression", "garbage-collection"]);
+    await again.close();
+  },
+  300_000,
+);

@@ -5,6 +5,7 @@ import type { JobView, LiveEvent } from "../../src/live/service/view.ts";
 import { ASKS, type PointsReport } from "../../src/live/wire/messages.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import { type Rehearsal, rehearse, START_MS, viewOf } from "../support/live-rehearsal.ts";
+import { longTest } from "../support/cases.ts";
 
 const SMALL = { gpus: 32, tp: 4, pp: 2, seed: 7 };
 
@@ -174,7 +175,7 @@ describe("the live service", () => {
     expect(accused()).toEqual([two, one]);
   });
 
-  it("accuses nobody else of faults that come and go, alone and two at a time", async () => {
+  longTest("accuses nobody else of faults that come and go, alone and two at a time", async () => {
     const rehearsal = await rehearse(demoSpec(), { validation: null }, ASKS, { everyMs: 500 });
     const { board } = rehearsal.fleet.played;
     await rehearsal.run(30);

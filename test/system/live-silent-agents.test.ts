@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { Incident } from "../../src/model/incident.ts";
 import { rehearse, viewOf, type Rehearsal } from "../support/live-rehearsal.ts";
+import { few } from "../support/cases.ts";
 
 const JOB = { gpus: 80, tp: 4, pp: 2, gpusPerMachine: 8 };
 const MACHINES = 10;
@@ -34,22 +35,25 @@ const CASES = [1, 5, 9].flatMap((silent) => [
 ]);
 
 describe.each(["gpu-slow:severity=3", "gpu-hang"])("%s", (fault) => {
-  it.each(CASES)("with %i of 10 machines silent, the culprit %s", async (silent, _, isCulprit) => {
-    const rehearsal = await drill(fault, silent, isCulprit);
-    const [job] = viewOf(rehearsal).jobs();
-    const words = `${silent} of 10 ${silent === 1 ? "machine is" : "machines are"} not heard`;
-    expect(job!.lacks.join("\n")).toContain(words);
-    const incidents = latest(rehearsal);
-    for (const { ranks, verdict } of incidents) {
-      // Nobody but the culprit, and that one only where it is heard.
-      expect(ranks.filter((rank) => isCulprit || rank !== CULPRIT)).toEqual([]);
-      if (verdict) {
-        expect(verdict.missing.join("\n")).toContain(words);
-        expect(verdict.confidence).toBeLessThan(isCulprit ? 0.35 : 0.9);
+  it.each(few(CASES, 2))(
+    "with %i of 10 machines silent, the culprit %s",
+    async (silent, _, isCulprit) => {
+      const rehearsal = await drill(fault, silent, isCulprit);
+      const [job] = viewOf(rehearsal).jobs();
+      const words = `${silent} of 10 ${silent === 1 ? "machine is" : "machines are"} not heard`;
+      expect(job!.lacks.join("\n")).toContain(words);
+      const incidents = latest(rehearsal);
+      for (const { ranks, verdict } of incidents) {
+        // Nobody but the culprit, and that one only where it is heard.
+        expect(ranks.filter((rank) => isCulprit || rank !== CULPRIT)).toEqual([]);
+        if (verdict) {
+          expect(verdict.missing.join("\n")).toContain(words);
+          expect(verdict.confidence).toBeLessThan(isCulprit ? 0.35 : 0.9);
+        }
       }
-    }
-    if (fault === "gpu-hang") expect(job!.health).toBe("hung");
-    if (!isCulprit && (silent < 9 || fault === "gpu-hang"))
-      expect(incidents.some(({ ranks }) => ranks.includes(CULPRIT))).toBe(true);
-  });
+      if (fault === "gpu-hang") expect(job!.health).toBe("hung");
+      if (!isCulprit && (silent < 9 || fault === "gpu-hang"))
+        expect(incidents.some(({ ranks }) => ranks.includes(CULPRIT))).toBe(true);
+    },
+  );
 });

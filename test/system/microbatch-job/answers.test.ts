@@ -7,6 +7,7 @@ import { nameOf } from "../../../src/live/service/microbatches/requests.ts";
 import { fakeJob, PLUG_IN, python, type Started } from "./processes.ts";
 import { until } from "../../support/until.ts";
 import { unlessThere } from "../../support/lacking.ts";
+import { longTest } from "../../support/cases.ts";
 
 interface Endpoint {
   readonly url: string;
@@ -97,7 +98,7 @@ describe.skipIf(python === null)(`answers to the plug-in${whyNoPython}`, () => {
     }
   });
 
-  it("gives up on answers that never end", async () => {
+  longTest("gives up on answers that never end", async () => {
     const drip = (socket: Socket, head: string): void => {
       socket.write(head);
       const drops = setInterval(() => socket.write(" "), 50);
