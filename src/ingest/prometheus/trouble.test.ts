@@ -134,7 +134,7 @@ describe("remote read in trouble", () => {
     ["silent", silent],
   ])("takes raw samples where it is %s, and soon asks for nothing else", async (_, read) => {
     const { url, count } = await serve({ "/read": read, "/query": raw });
-    const server = await connect({ url, signal, timeoutMs: 300 });
+    const server = await connect({ url, signal, timeoutMs: 1000 });
     for (let i = 0; i < 2; i++) {
       const { via, set, defects, counts } = await pull(server, ASKED);
       expect({ via, defects }).toEqual({ via: "raw", defects: [] });
@@ -233,9 +233,9 @@ describe("servers that drip", () => {
       answer.on("close", () => clearInterval(timer));
     };
     const { url, count } = await serve({ "/query": drip });
-    const server = await connect({ url, signal, timeoutMs: 300 });
+    const server = await connect({ url, signal, timeoutMs: 1000 });
     const failure = await failureOf(pull(server, ASKED));
-    expect(failure.message).toMatch(/no whole answer within 0.6 s/);
+    expect(failure.message).toMatch(/no whole answer within 2(\.0)? s/);
     // It is not asked again.
     const asked = count("/query");
     await failureOf(pull(server, { ...ASKED, names: ["DCGM_FI_DEV_FB_USED"] }));
