@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Verdict } from "../src/model/verdict.ts";
 import { faultline } from "./support/cli.ts";
+import { longTest } from "./support/cases.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-fabric-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,17 +48,21 @@ it("a table of machines, NICs and switches is enough", async () => {
   expect(JSON.stringify(inputs)).toContain("fabric-table");
 }, 60_000);
 
-it("so is what iblinkinfo prints", async () => {
-  const lines = leaves.flatMap(([leaf, nics], k) => [
-    `Switch: 0xb83fd2030001c0${k}0 MF0;${leaf}:MQM9700/U1:`,
-    ...nics.map((nic, port) => {
-      const [machine, name] = nic.split("/");
-      return `   ${k}   ${port + 1}[  ] ==( 4X  106.25 Gbps Active/  LinkUp)==>  ${10 + port}    1[  ] "${machine} ${name}" ( )`;
-    }),
-  ]);
-  const { suspects } = await verdict("links.txt", `${lines.join("\n")}\n`);
-  expect(suspects[0]).toMatchObject({ type: "switch", name: "leaf1" });
-}, 60_000);
+longTest(
+  "so is what iblinkinfo prints",
+  async () => {
+    const lines = leaves.flatMap(([leaf, nics], k) => [
+      `Switch: 0xb83fd2030001c0${k}0 MF0;${leaf}:MQM9700/U1:`,
+      ...nics.map((nic, port) => {
+        const [machine, name] = nic.split("/");
+        return `   ${k}   ${port + 1}[  ] ==( 4X  106.25 Gbps Active/  LinkUp)==>  ${10 + port}    1[  ] "${machine} ${name}" ( )`;
+      }),
+    ]);
+    const { suspects } = await verdict("links.txt", `${lines.join("\n")}\n`);
+    expect(suspects[0]).toMatchObject({ type: "switch", name: "leaf1" });
+  },
+  60_000,
+);
 
 it("without any, no switch is accused", async () => {
   const { suspects } = await verdict("note.csv", "");

@@ -9,6 +9,7 @@ import type { Mitigation } from "../model/mitigation.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { isPlan, planForVerdict } from "./from-verdict.ts";
 import { placesOf } from "./layout.ts";
+import { longTest } from "../../test/support/cases.ts";
 
 function files(shape: Partial<ClusterSpec>, fault: string) {
   const output = memoryOutput();
@@ -69,7 +70,7 @@ describe("a plan from a verdict", () => {
     expect(planForVerdict(jobOf(all), await diagnoseFiles(all))).toBeNull();
   });
 
-  test("context-parallel ranks are one replica, experts forbid uneven counts", async () => {
+  longTest("context-parallel ranks are one replica, experts forbid uneven counts", async () => {
     const cp = files(
       { gpus: 16, tp: 2, cp: 2, pp: 1, gpusPerMachine: 4 },
       "gpu-slow:rank=4:from=10:severity=2",
@@ -84,7 +85,7 @@ describe("a plan from a verdict", () => {
     expect(even.assumes.join()).toContain("experts are spread over replicas");
   });
 
-  test("an interleaved job takes multiples, a fault that is over is left alone", async () => {
+  longTest("an interleaved job takes multiples, a fault that is over is left alone", async () => {
     const shape = { gpus: 16, tp: 1, pp: 4, gpusPerMachine: 1, schedule: "interleaved" as const };
     const { all } = files({ ...shape, microBatches: 16 }, "gpu-slow:rank=5:from=10:severity=3");
     const plan = planForVerdict(jobOf(all), await diagnoseFiles(all)) as Mitigation;

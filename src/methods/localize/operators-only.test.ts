@@ -8,6 +8,7 @@ import { memoryOutput } from "../../../test/support/simulate/memory-output.ts";
 import { writeTruth } from "../../simulate/emit/truth.ts";
 import { runSimulation } from "../../simulate/run.ts";
 import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
+import { longTest } from "../../../test/support/cases.ts";
 
 interface File {
   readonly name: string;
@@ -56,16 +57,19 @@ describe("operator columns alone", () => {
     expect(Math.abs(verdict.when.iteration! - 9)).toBeLessThanOrEqual(1);
   });
 
-  test("reach back further than dumps whose rings have forgotten the onset, and date it", async () => {
-    const output = memoryOutput();
-    const faults = [parseFault("gpu-slow:rank=13:from=6:severity=2")];
-    const shape = { gpus: 32, tp: 4, pp: 4, iterations: 16, faults };
-    runSimulation(completeSpec(shape), ["flight-recorder", "operators"], output);
-    const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
-    const { suspects, when } = await diagnoseFiles(files);
-    expect(suspects.map(({ ranks }) => ranks)).toEqual([[13]]);
-    expect(when.iteration).toBe(6);
-  });
+  longTest(
+    "reach back further than dumps whose rings have forgotten the onset, and date it",
+    async () => {
+      const output = memoryOutput();
+      const faults = [parseFault("gpu-slow:rank=13:from=6:severity=2")];
+      const shape = { gpus: 32, tp: 4, pp: 4, iterations: 16, faults };
+      runSimulation(completeSpec(shape), ["flight-recorder", "operators"], output);
+      const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+      const { suspects, when } = await diagnoseFiles(files);
+      expect(suspects.map(({ ranks }) => ranks)).toEqual([[13]]);
+      expect(when.iteration).toBe(6);
+    },
+  );
 
   test("of a healthy job accuse nobody", async () => {
     const { suspects } = await diagnoseFiles(columns({ gpus: 32, tp: 2, pp: 4 }));
@@ -87,7 +91,7 @@ describe("traces alone", () => {
     }
   });
 
-  test("name the slow rank and nobody else", async () => {
+  longTest("name the slow rank and nobody else", async () => {
     const verdict = await diagnoseFiles(files);
     expect(verdict.kind).toBe("fail-slow");
     expect(verdict.suspects.map(({ ranks, cause }) => [ranks, cause])).toEqual([[[5], "gpu-slow"]]);
