@@ -3,7 +3,7 @@
  *
  *   node --import tsx scripts/train-minder.ts [tasks] [batches]
  *
- * Same numbers, same file. Seeds lie where no evaluation draws its tasks from.
+ * Seeds lie where no evaluation draws its tasks from.
  */
 import { writeFileSync } from "node:fs";
 import type { Fleet } from "../src/model/fleet.ts";
@@ -43,7 +43,7 @@ for (const [metric, { mse, limits, windows }] of Object.entries(models.metrics))
   console.error(
     `${metric}: mean square error ${mse}, limits ${limits.join("..")}, ${windows} windows`,
   );
-console.error(`any other: ${models.fallback.mse}; all together: ${models.integrated?.mse}`);
+console.error(`any other: ${models.fallback.mse}`);
 
 const text = JSON.stringify(models);
 const file = new URL("../src/methods/machines/minder/models.ts", import.meta.url);

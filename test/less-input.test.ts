@@ -15,9 +15,11 @@ interface File {
   readonly bytes: Buffer;
 }
 
+const SMALL = { gpus: 16, iterations: 8, layersPerStage: 2, microBatches: 4 };
+
 function filesOf(shape: Partial<ClusterSpec>, ...faults: string[]): File[] {
   const output = memoryOutput();
-  const spec = completeSpec({ gpus: 16, iterations: 8, ...shape, faults: faults.map(parseFault) });
+  const spec = completeSpec({ ...SMALL, ...shape, faults: faults.map(parseFault) });
   runSimulation(spec, ["flight-recorder", "logs"], output);
   return [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
 }

@@ -13,17 +13,17 @@ import { runSimulation } from "../src/simulate/run.ts";
 import { diagnoseFiles } from "./support/in-memory.ts";
 import { few } from "./support/cases.ts";
 
+/** A quarter of the default job's operators an iteration. */
+const SMALL = { iterations: 7, layersPerStage: 2, microBatches: 4 };
+const LARGER = { layersPerStage: 4, microBatches: 8 };
+
 function filesOf(
   shape: Partial<ClusterSpec>,
   emit: string[],
   ...faults: string[]
 ): Map<string, Buffer> {
   const output = memoryOutput();
-  runSimulation(
-    completeSpec({ iterations: 7, ...shape, faults: faults.map(parseFault) }),
-    emit,
-    output,
-  );
+  runSimulation(completeSpec({ ...SMALL, ...shape, faults: faults.map(parseFault) }), emit, output);
   return new Map(output.bytes);
 }
 
@@ -90,7 +90,7 @@ describe("a simulated slow network", () => {
     ["node000", "severity=2", 5, { gpus: 32 }],
     ["node003", "severity=6", 13, { gpus: 32 }],
     ["node001", "severity=3", 12, { gpus: 64, tp: 4 }],
-    ["node001", "severity=4", 4, { gpus: 32, tp: 8 }],
+    ["node001", "severity=4", 4, { gpus: 32, tp: 8, ...LARGER }],
     ["node000", "severity=3", 22, { gpus: 32, ep: 4 }],
     // The other machine of the stage communicates with it in every group.
     ["node002", "severity=6", 44, { gpus: 32, tp: 2, pp: 2, iterations: 30 }],
@@ -128,7 +128,7 @@ describe("two simulated faults at once", () => {
     [
       "gpu-slow:rank=3:from=8:severity=1.5",
       "dataloader:rank=6:from=8:severity=4",
-      { seed: 5 },
+      { seed: 5, ...LARGER },
       [3, 6],
     ],
     [

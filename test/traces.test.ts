@@ -247,7 +247,7 @@ describe("simulated jobs", () => {
     ["gpu-slow:rank=3:severity=1.2", "gpu-slow", [3]],
     ["cpu-stall:rank=3:severity=3", "cpu-stall", [3]],
   ];
-  it.each(few(cases, 4))("%s", (fault, cause, ranks) => {
+  it.each(few(cases, 3))("%s", (fault, cause, ranks) => {
     expect(found(fault)).toEqual([{ cause, ranks }]);
   });
 

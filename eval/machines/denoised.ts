@@ -1,12 +1,10 @@
 /** A fleet as Minder's models give it back: what our detector would see behind a VAE. */
-import { metricEmbedder, WINDOW } from "../../src/methods/machines/minder/embedding.ts";
+import { WINDOW } from "../../src/methods/machines/minder/embedding.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
-import { DEFAULT_OPTIONS } from "../../src/methods/machines/minder/options.ts";
 import { machinesIn, taskLimits } from "../../src/methods/machines/minder/preprocess.ts";
 import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
 import { catalogMetric } from "../../src/model/metric-catalog.ts";
-
-const OPTIONS = { ...DEFAULT_OPTIONS, embedding: "reconstruction" } as const;
+import { variantEmbedder } from "./variants/embedding.ts";
 
 /** States are switches: there is no noise to take away. */
 export function denoised(fleet: Fleet): Fleet {
@@ -26,7 +24,7 @@ function reconstruct(fleet: Fleet, grid: MetricGrid, values: Float32Array): Floa
   const machines = machinesIn(fleet, [given]);
   if (machines.length === 0 || ticks < WINDOW) return values;
   const [low, high] = taskLimits(given, machines);
-  const embedder = metricEmbedder(given, machines, given, shippedModels(), OPTIONS);
+  const embedder = variantEmbedder(given, machines, given, shippedModels(), "reconstruction");
   const stride = Math.ceil(machines.length / 4) * 4;
   const points = new Float32Array(embedder.dimensions * stride);
   const to = values.slice();

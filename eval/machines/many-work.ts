@@ -4,7 +4,6 @@ import { findMachines } from "../../src/methods/machines/find-machines.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { metricEmbedder } from "../../src/methods/machines/minder/embedding.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
-import { DEFAULT_OPTIONS } from "../../src/methods/machines/minder/options.ts";
 import type { Fleet } from "../../src/model/fleet.ts";
 import { drawTask } from "./fleet/draw-task.ts";
 import type { GivenFault } from "./fleet/faults.ts";
@@ -69,8 +68,8 @@ function twoFarthest(fleet: Fleet): string[] {
   const [grid] = fleet.grids;
   const count = fleet.machines.length;
   const machines = Int32Array.from(fleet.machines.keys());
-  const embedder = metricEmbedder(grid!, machines, grid!, shippedModels(), DEFAULT_OPTIONS);
-  const pairs = new PairwiseDistances(count, embedder.dimensions, DEFAULT_OPTIONS.distance);
+  const embedder = metricEmbedder(grid!, machines, shippedModels());
+  const pairs = new PairwiseDistances(count, embedder.dimensions);
   const sums = new Float64Array(count);
   const total = new Float64Array(count);
   for (let tick = 0; tick + embedder.window <= grid!.ticks; tick++) {

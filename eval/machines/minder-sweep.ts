@@ -3,20 +3,20 @@
  * the threshold, and variants share metrics. The same steps as runMinder, which small tasks are checked against.
  */
 import { highestScore, traceOf, type Trace } from "../../src/methods/machines/minder/candidates.ts";
+import type { Embedder } from "../../src/methods/machines/minder/embedding.ts";
+import { shippedModels } from "../../src/methods/machines/minder/models.ts";
+import { machinesIn } from "../../src/methods/machines/minder/preprocess.ts";
+import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
+import { otherDistances } from "./variants/distances.ts";
 import {
+  commonAxis,
   concatenated,
   integratedEmbedder,
-  metricEmbedder,
-  type Embedder,
-} from "../../src/methods/machines/minder/embedding.ts";
-import { shippedModels } from "../../src/methods/machines/minder/models.ts";
-import {
-  DEFAULT_OPTIONS,
-  VARIANTS,
-  type MinderOptions,
-} from "../../src/methods/machines/minder/options.ts";
-import { commonAxis, machinesIn, type Axis } from "../../src/methods/machines/minder/preprocess.ts";
-import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
+  variantEmbedder,
+  type Axis,
+} from "./variants/embedding.ts";
+import { INTEGRATED } from "./variants/integrated-model.ts";
+import { MINDER, VARIANTS, type VariantOptions } from "./variants/options.ts";
 
 export const THRESHOLDS = [2, 2.5, 3, 4, 5, 6] as const;
 export type VariantName = keyof typeof VARIANTS;
@@ -41,8 +41,8 @@ interface MetricTrace extends Trace {
 export function sweepMinder(fleet: Fleet): Record<VariantName, (string | null)[]> {
   const known = new Map<string, MetricTrace>();
   const answers = VARIANT_NAMES.map((name): [VariantName, (string | null)[]] => {
-    const options: MinderOptions = {
-      ...DEFAULT_OPTIONS,
+    const options: VariantOptions = {
+      ...MINDER,
       ...VARIANTS[name],
       stride: strideOf(fleet.machines.length, name),
     };
@@ -54,14 +54,14 @@ export function sweepMinder(fleet: Fleet): Record<VariantName, (string | null)[]
 
 function tracesOf(
   fleet: Fleet,
-  options: MinderOptions,
+  options: VariantOptions,
   known: Map<string, MetricTrace>,
 ): MetricTrace[] {
   const models = shippedModels();
   const find = (metric: string): MetricGrid[] =>
     fleet.grids.filter((grid) => grid.metric === metric && grid.coverage > 0).slice(0, 1);
   const grids = options.metrics.flatMap(find);
-  const { stride, distance: measure } = options;
+  const { stride, distance, embedding } = options;
   const trace = (
     embedder: Embedder,
     machines: Int32Array,
@@ -69,27 +69,36 @@ function tracesOf(
   ): MetricTrace => ({
     machines,
     stepS,
-    ...traceOf(embedder, machines.length, ticks, { stride, measure }),
+    ...traceOf(
+      embedder,
+      machines.length,
+      ticks,
+      stride,
+      distance === "euclid"
+        ? undefined
+        : otherDistances(machines.length, embedder.dimensions, distance),
+    ),
   });
   if (options.combine === "each")
     return grids.map((grid) => {
-      const key = [grid.metric, options.embedding, options.distance].join();
+      const key = [grid.metric, embedding, distance].join();
       const machines = machinesIn(fleet, [grid]);
       const found =
         known.get(key) ??
-        trace(metricEmbedder(grid, machines, grid, models, options), machines, grid);
+        trace(variantEmbedder(grid, machines, grid, models, embedding), machines, grid);
       known.set(key, found);
       return found;
     });
-  const { integrated } = models;
-  const isIntegrated = options.combine === "integrated" && integrated !== null;
-  const together = isIntegrated ? integrated.inputs.flatMap(find) : grids;
+  const isIntegrated = options.combine === "integrated";
+  const together = isIntegrated ? INTEGRATED.inputs.flatMap(find) : grids;
   if (together.length === 0) return [];
   const machines = machinesIn(fleet, together);
   const axis = commonAxis(together);
   const embedder = isIntegrated
-    ? integratedEmbedder(together, machines, axis, integrated, options)
-    : concatenated(together.map((grid) => metricEmbedder(grid, machines, axis, models, options)));
+    ? integratedEmbedder(together, machines, axis, embedding)
+    : concatenated(
+        together.map((grid) => variantEmbedder(grid, machines, axis, models, embedding)),
+      );
   return [trace(embedder, machines, axis)];
 }
 
@@ -97,7 +106,7 @@ function tracesOf(
 function firstNamed(
   fleet: Fleet,
   traces: readonly MetricTrace[],
-  { continuityS, stride }: MinderOptions,
+  { continuityS, stride }: VariantOptions,
   threshold: number,
 ): string | null {
   for (const { machines, stepS, who, scores } of traces) {

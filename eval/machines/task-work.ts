@@ -2,13 +2,13 @@
 import { randomInt, seeded } from "../../src/base/random.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
-import { VARIANTS } from "../../src/methods/machines/minder/options.ts";
 import { drawTask } from "./fleet/draw-task.ts";
 import type { FaultType } from "./fleet/faults.ts";
 import { fleetTask } from "./fleet/fleet-task.ts";
 import { judgeAnswer, type JudgedAnswer } from "./judged-answer.ts";
 import { sweepMinder, THRESHOLDS, VARIANT_NAMES, type VariantName } from "./minder-sweep.ts";
 import { OURS, oursAndPieces } from "./ours.ts";
+import { SHIPPED, VARIANTS } from "./variants/options.ts";
 import { whereSeen } from "./visible.ts";
 
 export interface TaskInput {
@@ -36,7 +36,7 @@ export interface TaskOutcome {
   readonly said: string;
 }
 
-/** Asking runMinder once more costs as much again: on tasks of up to this many machines, with every variant. */
+/** Asking runMinder once more costs as much again: on tasks of up to this many machines, with every variant that it has. */
 const MOST_CHECKED = 24;
 
 export function taskWork({ seed, isFaulty, asks }: TaskInput): TaskOutcome {
@@ -56,7 +56,7 @@ export function taskWork({ seed, isFaulty, asks }: TaskInput): TaskOutcome {
   let differing = 0;
   if (fleet.machines.length <= MOST_CHECKED && asks !== "ours") {
     const at = randomInt(seeded(seed), THRESHOLDS.length);
-    for (const name of VARIANT_NAMES) {
+    for (const name of SHIPPED) {
       const similarityThreshold = THRESHOLDS[at]!;
       const report = runMinder(fleet, shippedModels(), { ...VARIANTS[name], similarityThreshold });
       checked++;

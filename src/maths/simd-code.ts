@@ -153,5 +153,4 @@ export const multiply = two(0xe6);
 export const divide = two(0xe7);
 export const least = two(0xe8);
 export const greatest = two(0xe9);
-export const absolute = (a: Code): Code => [a, vector(0xe0)];
 export const root = (a: Code): Code => [a, vector(0xe3)];

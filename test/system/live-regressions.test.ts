@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { rehearseRings } from "../support/live/ring-rehearsal.ts";
-import { longTest } from "../support/cases.ts";
+import { few, longTest } from "../support/cases.ts";
 
 const EVERY_MS = 1500;
 const JOB = { gpus: 8, gpusPerMachine: 2, tp: 2, pp: 2, sequence: 32_768 };
@@ -14,10 +14,12 @@ function specOf(seed: number, fault: string): Partial<ClusterSpec> {
   return { ...JOB, seed, faults: [parseFault(fault)] };
 }
 
-it.each([
+const FAULTS = [
   ["synchronization:how=layer", "synchronization", "algorithm"],
   ["slow-kernel", "slow-kernel", "infrastructure"],
-])(
+] as const;
+
+it.each(few(FAULTS, 1))(
   "%s is one incident, with its owner, within three minutes",
   async (fault, cause, owner) => {
     const rehearsal = await rehearseRings({

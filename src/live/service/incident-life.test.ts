@@ -399,7 +399,7 @@ function play(seed: number): void {
   expect(world.accused, world.story).toEqual([]);
 }
 
-const SEQUENCES = Number(process.env["LIFE_SEQUENCES"] ?? runs(100, 300));
+const SEQUENCES = Number(process.env["LIFE_SEQUENCES"] ?? runs(40, 300));
 const FIRST = Number(process.env["LIFE_SEED"] ?? 1);
 
 describe("the life of incidents", () => {

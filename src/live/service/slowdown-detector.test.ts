@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { seeded } from "../../base/random.ts";
 import { IterationTracker } from "../../methods/iterations/iteration-tracker.ts";
 import { SlowdownDetector, type SlowdownDecision } from "./slowdown-detector.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 /** Durations as the service would count them, with the tracker beside; what was decided, with the iteration. */
 function watch(
@@ -119,7 +120,7 @@ describe("SlowdownDetector", () => {
   });
 
   it("says nothing of noise, of single spikes, and of changes that do not matter", () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= runs(5, 20); seed++) {
       const durations = noisy(
         [
           [300, 1000],

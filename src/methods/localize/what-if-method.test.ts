@@ -6,6 +6,7 @@ import type { Job } from "../../model/job.ts";
 import type { Pass, TestJob } from "../../../eval/what-if/schedule.ts";
 import { testTrace } from "../../../eval/what-if/trace.ts";
 import { whatIfMethod } from "./what-if-method.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const LAYOUTS = fc.record({
   replicas: fc.integer({ min: 2, max: 4 }),
@@ -63,7 +64,7 @@ describe("localize/what-if", () => {
           });
         },
       ),
-      { seed: 11, numRuns: 40 },
+      { seed: 11, numRuns: runs(15, 40) },
     );
   });
 
@@ -93,7 +94,7 @@ describe("localize/what-if", () => {
           ranks: Array.from({ length: job.replicas }, (_, r) => last * job.replicas + r),
         });
       }),
-      { seed: 12, numRuns: 40 },
+      { seed: 12, numRuns: runs(15, 40) },
     );
   });
 
@@ -109,7 +110,7 @@ describe("localize/what-if", () => {
         });
         expect(accuses.some(({ type }) => type === "rank")).toBe(false);
       }),
-      { seed: 13, numRuns: 40 },
+      { seed: 13, numRuns: runs(15, 40) },
     );
   });
 
@@ -161,7 +162,7 @@ describe("localize/what-if", () => {
         expect(finding!.clears).toEqual([]);
         expect(finding!.says).toMatch(/^steps take 1\.0\d times as long/);
       }),
-      { seed: 14, numRuns: 40 },
+      { seed: 14, numRuns: runs(15, 40) },
     );
   });
 

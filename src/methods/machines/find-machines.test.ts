@@ -24,7 +24,7 @@ const nothing = (): number => NaN;
 const everything = testFleet({ machines: 3, seconds: 10 }).grids.map(({ metric }) => metric);
 
 describe("healthy jobs", () => {
-  it.each(few([4, 16, 300, 8, 64], 2))("of %i machines accuse nobody", (machines) => {
+  it.each(few([4, 300, 16, 8, 64], 2))("of %i machines accuse nobody", (machines) => {
     for (const seed of machines > 50 ? [1] : [1, 2, 3]) {
       const report = findMachines(testFleet({ machines, seed, gpus: 2, seconds: 600 }));
       expect(names(report)).toEqual([]);

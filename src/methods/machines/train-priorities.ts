@@ -92,9 +92,9 @@ function minderAccusations(
   const machines = machinesIn(fleet, [grid]);
   const { startS, stepS, ticks } = grid;
   const stride = strideOf(machines.length);
-  const { distance: measure, continuityS } = DEFAULT_OPTIONS;
-  const embedder = metricEmbedder(grid, machines, grid, models, DEFAULT_OPTIONS);
-  const trace = traceOf(embedder, machines.length, ticks, { stride, measure });
+  const { continuityS } = DEFAULT_OPTIONS;
+  const embedder = metricEmbedder(grid, machines, models);
+  const trace = traceOf(embedder, machines.length, ticks, stride);
   const needed = Math.max(1, Math.ceil(continuityS / (stride * stepS) - 1e-9));
   return spans.flatMap(({ fromS, toS, isFaulty, machine }) => {
     const first = Math.max(0, Math.ceil((fromS - startS) / stepS / stride));

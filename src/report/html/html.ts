@@ -13,6 +13,7 @@ import { placeEvidence, type PlacedSection } from "./evidence-order.ts";
 import { evidenceSections, OTHER } from "./evidence-sections.ts";
 import type { MachineAnswer } from "./machines-section.ts";
 import { renderPage } from "./page.ts";
+import { renderSection, sectionLinks, type Section } from "./parts-of-pages.ts";
 import { storySections } from "./picture-section.ts";
 import type { TracePictures } from "./trace-section.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
@@ -30,12 +31,6 @@ const MAX_INPUTS = 1_000;
 const MAX_LINES = 200;
 const MAX_LINE_CHARS = 1_000;
 const MAX_PATH_CHARS = 400;
-
-interface Section {
-  readonly id: string;
-  readonly name: string;
-  readonly body: Markup;
-}
 
 /**
  * `traces`: where the job left profiler traces; `machines`: where there are monitoring metrics of them; `picture`: the
@@ -103,9 +98,7 @@ export function renderHtml(
   ].filter(({ body }) => body.text.trim() !== "");
   const body = html`${renderHead(job, verdict)}
     ${steps.first && markupOf(FirstStep, { action: steps.first, owner: verdict.owner })}
-    <nav aria-label="Sections">
-      ${sections.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
-    </nav>
+    ${sectionLinks(sections)}
     <main>
       ${todo.map(renderSection)}
       <details class="fl-proof" id="proof">
@@ -116,13 +109,6 @@ export function renderHtml(
     <footer>Written by Faultline. The same as data: verdict.json (${verdict.schema}).</footer>`;
   const about = job.name === "" ? "" : `${cutText(job.name, 60)}: `;
   return renderPage(`${about}${verdict.kind}: ${cutText(verdict.summary, 120)}`, body);
-}
-
-function renderSection({ id, name, body }: Section): Markup {
-  return html`<section id="${id}">
-    <h2>${name}</h2>
-    ${body}
-  </section> `;
 }
 
 /** What the methods say stays readable where what they saw is folded. */

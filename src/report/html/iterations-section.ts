@@ -12,6 +12,7 @@ import {
   periodWords,
   ratioWords,
 } from "./iterations-words.ts";
+import { legend, scrollingTable } from "./parts-of-pages.ts";
 import type { Rank } from "../../model/ids.ts";
 import { grouped, sameChanges } from "../same-changes.ts";
 
@@ -43,7 +44,8 @@ export function renderSeries(tracked: readonly TrackedSeries[]): Markup {
   const groups = groupSeries(tracked);
   const shown = mostWasteful(groups);
   const rest = groups.filter((group) => !shown.includes(group));
-  return html`${shown.map(renderGroup)} ${rest.length > 0 && renderRest(rest)} ${renderLegend()}`;
+  return html`${shown.map(renderGroup)} ${rest.length > 0 && renderRest(rest)}
+  ${legend("iteration-plot key-plot", [22, 14], KEYS)}`;
 }
 
 /** Which to draw where there are too many; in the order of the list. */
@@ -137,20 +139,6 @@ const KEYS: readonly (readonly [string, Markup])[] = [
   ["beyond the axis", html`<g class="clipped"><path d="M7.5 10h7l-3.5 -6z" /></g>`],
 ];
 
-function renderLegend(): Markup {
-  return html`<ul class="legend">
-    ${KEYS.map(
-      ([words, drawing]) =>
-        html`<li>
-          <svg class="iteration-plot key-plot" width="22" height="14" viewBox="0 0 22 14">
-            ${drawing}
-          </svg>
-          ${words}
-        </li> `,
-    )}
-  </ul>`;
-}
-
 /**
  * Ranks that wait for each other slow down together: series that say the same are drawn once.
  * In the order in which the first of each group stands in the list.
@@ -224,27 +212,8 @@ function table(
   rows: readonly (readonly Part[])[],
   rest: string,
 ): Markup {
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="${caption}">
-      <table class="iteration-table">
-        <caption class="hidden">
-          ${caption}
-        </caption>
-        <thead>
-          <tr>
-            ${head.map((name) => html`<th scope="col">${name}</th> `)}
-          </tr>
-        </thead>
-        <tbody>
-          ${rows.map(
-            (cells) =>
-              html`<tr>
-                ${cells.map((cell) => html`<td>${cell}</td> `)}
-              </tr> `,
-          )}
-        </tbody>
-      </table>
-    </div>
-    ${rest !== "" && html`<p class="note">${rest}</p>`}`;
+  return html`${scrollingTable("iteration", caption, head, rows)}
+  ${rest !== "" && html`<p class="note">${rest}</p>`}`;
 }
 
 function utc(ms: number | null): Part {

@@ -7,6 +7,7 @@ import { html, type Markup, type Part } from "./escape.ts";
 import { fact } from "./machines-card.ts";
 import { table } from "./machines-tables.ts";
 import { renderPage } from "./page.ts";
+import { renderSection, sectionLinks, type Section } from "./parts-of-pages.ts";
 import { ownerWords } from "../owner-words.ts";
 
 const MOST_ROWS = 40;
@@ -21,12 +22,6 @@ const BOTTOM = 26;
 const MOST_LINES = 300;
 const MOST_TEXT = 600;
 
-interface Section {
-  readonly id: string;
-  readonly name: string;
-  readonly body: Markup;
-}
-
 export function renderLogsPage(report: LogReport): string {
   const title = headline(report);
   const parts = sections(report);
@@ -34,18 +29,8 @@ export function renderLogsPage(report: LogReport): string {
       <h1>${title}</h1>
       ${report.cause && html`<p>${report.cause.meaning}</p>`} ${facts(report)}
     </header>
-    <nav aria-label="Sections">
-      ${parts.map((part) => html`<a href="#${part.id}">${part.name}</a> `)}
-    </nav>
-    <main>
-      ${parts.map(
-        (part) =>
-          html`<section id="${part.id}">
-            <h2>${part.name}</h2>
-            ${part.body}
-          </section> `,
-      )}
-    </main>
+    ${sectionLinks(parts)}
+    <main>${parts.map(renderSection)}</main>
     <footer>Written by Faultline. The same as data: verdict.json (faultline.logs/1).</footer>`;
   return renderPage(title, body);
 }

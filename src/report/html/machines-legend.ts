@@ -1,6 +1,7 @@
 /** What the lines of the small plots mean. */
 import { html, type Markup } from "./escape.ts";
 import type { TimeAxis } from "./machines-scale.ts";
+import { legend } from "./parts-of-pages.ts";
 
 const KEYS: readonly (readonly [string, Markup])[] = [
   ["this machine", html`<path class="own" d="M2 6H20" />`],
@@ -13,16 +14,8 @@ const KEYS: readonly (readonly [string, Markup])[] = [
 ];
 
 export function renderMachineLegend({ zone, fromS }: Pick<TimeAxis, "zone" | "fromS">): Markup {
-  return html`<ul class="legend">
-    ${KEYS.map(
-      ([words, drawing]) =>
-        html`<li>
-          <svg class="machine-plot machine-key" width="22" height="12" viewBox="0 0 22 12">
-            ${drawing}
-          </svg>
-          ${words}
-        </li> `,
-    )}
-    <li>all times ${zone.name(1000 * fromS)}, the same time axis in all plots</li>
-  </ul>`;
+  const times = html`<li>
+    all times ${zone.name(1000 * fromS)}, the same time axis in all plots
+  </li>`;
+  return legend("machine-plot machine-key", [22, 12], KEYS, times);
 }

@@ -8,6 +8,7 @@ import { headline, renderFaulty } from "./machines-section.ts";
 import { machineParts } from "./machines-tables.ts";
 import { lastingWords, spanText, utc } from "./machines-words.ts";
 import { renderPage } from "./page.ts";
+import { renderSection, sectionLinks } from "./parts-of-pages.ts";
 
 const MOST_WHY = 300;
 
@@ -17,36 +18,16 @@ export function renderMachinesPage(
 ): string {
   const { faulty, method } = report;
   const title = headline(report);
-  const parts = machineParts(report);
-  const isFaulty = faulty.length > 0;
   const name = `Unlike ${faulty.length === 1 ? "its" : "their"} peers`;
-  const links = isFaulty ? [{ id: "machines", name }, ...parts] : parts;
+  const parts = machineParts(report);
+  if (faulty.length > 0)
+    parts.unshift({ id: "machines", name, body: renderFaulty(report, pictures) });
   const body = html`<header class="fl-head fl-${toneOf(report)}">
       <h1>${title}</h1>
       ${faulty.length === 1 && html`<p>${cutText(faulty[0]!.why, MOST_WHY)}</p>`} ${facts(report)}
     </header>
-    ${
-      links.length > 0 &&
-      html`<nav aria-label="Sections">
-        ${links.map((link) => html`<a href="#${link.id}">${link.name}</a> `)}
-      </nav>`
-    }
-    <main>
-      ${
-        isFaulty &&
-        html`<section id="machines">
-          <h2>${name}</h2>
-          ${renderFaulty(report, pictures)}
-        </section>`
-      }
-      ${parts.map(
-        (part) =>
-          html`<section id="${part.id}">
-            <h2>${part.name}</h2>
-            ${part.body}
-          </section> `,
-      )}
-    </main>
+    ${parts.length > 0 && sectionLinks(parts)}
+    <main>${parts.map(renderSection)}</main>
     <footer>
       Written by Faultline, method ${method}. The same as data: verdict.json (faultline.machines/1).
     </footer>`;

@@ -4,20 +4,15 @@ import type { MachineReport, MetricCoverage, Phase } from "../../model/machine-r
 import { bar } from "./bar.ts";
 import { html, type Markup, type Part } from "./escape.ts";
 import { lastingWords, metricTitle, nameWords, utc } from "./machines-words.ts";
+import { scrollingTable, type Section } from "./parts-of-pages.ts";
 
 const MOST = 200;
 const MOST_TEXT = 1_000;
 
-interface MachinePart {
-  readonly id: string;
-  readonly name: string;
-  readonly body: Markup;
-}
-
 /** Those that have something to say. */
-export function machineParts(report: MachineReport): MachinePart[] {
+export function machineParts(report: MachineReport): Section[] {
   const { followers, telemetry, jitter, phases, metrics, missing } = report;
-  const parts: (MachinePart | false)[] = [
+  const parts: (Section | false)[] = [
     followers.length > 0 && {
       id: "followers",
       name: "Not to blame",
@@ -161,32 +156,8 @@ export function table<T>(
   leftOut = 0,
 ): Markup {
   const rest = Math.max(0, rows.length - MOST) + leftOut;
-  return html`<div
-      class="scroll"
-      tabindex="0"
-      role="group"
-      aria-label="${caption}, scrolls sideways"
-    >
-      <table class="machine-table">
-        <caption class="hidden">
-          ${caption}
-        </caption>
-        <thead>
-          <tr>
-            ${head.map((name) => html`<th scope="col">${name}</th> `)}
-          </tr>
-        </thead>
-        <tbody>
-          ${rows.slice(0, MOST).map(
-            (row) =>
-              html`<tr>
-                ${cells(row).map((cell) => html`<td>${cell}</td> `)}
-              </tr> `,
-          )}
-        </tbody>
-      </table>
-    </div>
-    ${rest > 0 && more(rest)}`;
+  return html`${scrollingTable("machine", caption, head, rows.slice(0, MOST).map(cells))}
+  ${rest > 0 && more(rest)}`;
 }
 
 export function more(rest: number): Markup {

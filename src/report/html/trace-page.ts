@@ -6,6 +6,7 @@ import type { RunProfile } from "../../model/trace-profile.ts";
 import type { TraceReport } from "../trace-document.ts";
 import { html, type Markup } from "./escape.ts";
 import { renderPage } from "./page.ts";
+import { renderSection, sectionLinks } from "./parts-of-pages.ts";
 import { traceSections } from "./trace-section.ts";
 import { shareWords } from "./trace-words.ts";
 import { ownerWords } from "../owner-words.ts";
@@ -35,9 +36,7 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
         ${cutText(run.source, MOST_TEXT)}: ${count(run.ranks.length, "rank")}, ${subtitle(report)}
       </p>
     </header>
-    <nav aria-label="Sections">
-      ${pictures.map(({ id, name }) => html`<a href="#${id}">${name}</a> `)}
-    </nav>
+    ${sectionLinks(pictures)}
     <main>
       ${
         regressions.length > 0 &&
@@ -49,13 +48,7 @@ export function renderTracePage({ report, healthy, timeline, text }: TracePage):
           ${regressions.length > MOST_CARDS && html`<p class="note">${count(regressions.length - MOST_CARDS, "more regression")} in verdict.json.</p>`}
         </section>`
       }
-      ${pictures.map(
-        ({ id, title: above, body: drawn }) =>
-          html`<section id="${id}">
-            <h2>${above}</h2>
-            ${drawn}
-          </section> `,
-      )}
+      ${pictures.map(renderSection)}
       ${
         said.length > 0 &&
         html`<section id="notes">

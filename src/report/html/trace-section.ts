@@ -2,7 +2,8 @@
 import type { Rank } from "../../model/ids.ts";
 import type { TimelinePicture } from "../../model/trace-picture.ts";
 import type { RunProfile } from "../../model/trace-profile.ts";
-import { html, type Markup } from "./escape.ts";
+import { html } from "./escape.ts";
+import type { Section } from "./parts-of-pages.ts";
 import { renderBreakdown } from "./trace-breakdown.ts";
 import { renderCdf } from "./trace-cdf.ts";
 import { renderTimelineBody } from "./trace-timeline.ts";
@@ -14,17 +15,8 @@ export interface TracePictures {
   readonly timeline: TimelinePicture | null;
 }
 
-interface TraceSection {
-  readonly id: string;
-  /** In a list of sections. */
-  readonly name: string;
-  /** Above it. */
-  readonly title: string;
-  readonly body: Markup;
-}
-
 /** Those that there is something to draw for. */
-export function traceSections(pictures: TracePictures): readonly TraceSection[] {
+export function traceSections(pictures: TracePictures): readonly Section[] {
   const { run, healthy, distanceMs, timeline } = pictures;
   const drawn = timeline?.lanes.map(({ rank }) => rank) ?? [];
   const rest = run.ranks.map(({ rank }) => rank).filter((rank) => !drawn.includes(rank));

@@ -2,6 +2,7 @@
 import { CPU_ACTIVITIES, GPU_ACTIVITIES } from "../../model/trace-picture.ts";
 import type { CpuActivity, GpuActivity } from "../../model/trace-picture.ts";
 import { html, type Markup } from "./escape.ts";
+import { legend } from "./parts-of-pages.ts";
 
 export const GPU_WORDS: Readonly<Record<GpuActivity, string>> = {
   matrix: "matrix products (compute)",
@@ -21,25 +22,19 @@ export const CPU_WORDS: Readonly<Record<CpuActivity, string>> = {
 };
 
 export function gpuLegend(): Markup {
-  return legend(GPU_ACTIVITIES, GPU_WORDS);
+  return activityLegend(GPU_ACTIVITIES.map((key) => [GPU_WORDS[key], key]));
 }
 
 export function cpuLegend(): Markup {
-  return legend(CPU_ACTIVITIES, CPU_WORDS);
+  return activityLegend(CPU_ACTIVITIES.map((key) => [CPU_WORDS[key], key]));
 }
 
-function legend<K extends string>(keys: readonly K[], words: Readonly<Record<K, string>>): Markup {
-  return html`<ul class="legend">
-    ${keys.map(
-      (key) =>
-        html`<li>
-          <svg class="trace-plot trace-key" width="18" height="12" viewBox="0 0 18 12">
-            <path class="${key}" d="M0 0h18v12h-18z" />
-          </svg>
-          ${words[key]}
-        </li> `,
-    )}
-  </ul>`;
+function activityLegend(keys: readonly (readonly [words: string, key: string])[]): Markup {
+  return legend(
+    "trace-plot trace-key",
+    [18, 12],
+    keys.map(([words, key]) => [words, html`<path class="${key}" d="M0 0h18v12h-18z" />`]),
+  );
 }
 
 /** "573 ms", "3.4 ms", "0.12 ms". */

@@ -10,6 +10,7 @@ import type { DemoState } from "../../../src/live/service/view.ts";
 import { problemsOf } from "./accessibility.ts";
 import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { freePort } from "../../support/free-port.ts";
+import { few, longTest } from "../../support/cases.ts";
 
 const FAULTLINE = fileURLToPath(new URL("../../../faultline", import.meta.url));
 const SCREENSHOTS = fileURLToPath(new URL("../../../out/screenshots/", import.meta.url));
@@ -84,11 +85,12 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     expect(await problemsOf(page)).toEqual([]);
   });
 
-  it.each([
-    ["gpu", "GPU computes slower"],
+  const KINDS = [
     ["link", /link|network/i],
+    ["gpu", "GPU computes slower"],
     ["data-loader", /data loader/i],
-  ] as const)(
+  ] as const;
+  it.each(few(KINDS, 1))(
     "names the broken %s",
     { timeout: READY_WITHIN_MS + 2 * NAMED_WITHIN_MS },
     async (kind, cause) => {
@@ -124,7 +126,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
     },
   );
 
-  it(
+  longTest(
     "names a NIC that breaks while a GPU is slow, beside the GPU",
     { timeout: 2 * (READY_WITHIN_MS + NAMED_WITHIN_MS) },
     async () => {

@@ -154,11 +154,11 @@ describe("a command", () => {
     const stubborn = `sh -c 'trap "" TERM; echo $$ > "${folder}/grandchild"; while :; do sleep 0.1; done' &
 echo $$ > '${folder}/child'
 wait`;
-    const service = open({ command: [program(stubborn), "{machine}"], timeoutSeconds: 2.5 });
+    const service = open({ command: [program(stubborn), "{machine}"], timeoutSeconds: 1 });
     const incident = await service.confirm();
     const { state, outcome } = only(await approve(service, incident));
     expect(state).toBe("failed");
-    expect(outcome).toMatch(/^outcome unknown: .*drain was ended after 2.5 s$/);
+    expect(outcome).toMatch(/^outcome unknown: .*drain was ended after 1 s$/);
     for (const name of ["child", "grandchild"]) {
       const pid = Number(readFileSync(join(folder, name), "utf8"));
       expect(pid).toBeGreaterThan(1);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { seeded } from "../../../base/random.ts";
 import { type AllocationChange, fits, followAllocation, type JobShape } from "./allocation.ts";
+import { few } from "../../../../test/support/cases.ts";
 
 const FOUR: JobShape = { groups: 4, total: 64, multipleOf: 1, bubble: 0 };
 
@@ -65,7 +66,7 @@ describe("following the allocation of a job", () => {
       { groups: 16, total: 1024, multipleOf: 4, bubble: 3 },
     ];
     for (const shape of shapes)
-      for (const noise of [0.01, 0.03, 0.1, 0.2]) {
+      for (const noise of few([0.01, 0.03, 0.2, 0.1], 2)) {
         const job = simulated(shape, noise, 7);
         job.run(1000, healthy);
         expect({ shape, noise, changes: job.changes.length }).toEqual({ shape, noise, changes: 0 });

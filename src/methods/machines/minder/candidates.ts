@@ -1,5 +1,5 @@
 /** Minder §4.4: who is farthest from all others in each window (step 1), and for how long it stays the same (step 2). */
-import { PairwiseDistances, type DistanceMeasure } from "../../../maths/pairwise-distances.ts";
+import { PairwiseDistances } from "../../../maths/pairwise-distances.ts";
 import type { Embedder } from "./embedding.ts";
 
 /** The same machine in consecutive windows, by the ticks at which they begin. */
@@ -16,7 +16,6 @@ export interface CandidateRun {
 }
 
 export interface Search {
-  readonly measure: DistanceMeasure;
   readonly threshold: number;
   /** Samples from window to window. */
   readonly stride: number;
@@ -35,11 +34,11 @@ export function findCandidates(
   embedder: Embedder,
   machines: number,
   ticks: number,
-  { measure, threshold, stride, needed }: Search,
+  { threshold, stride, needed }: Search,
 ): Found {
   const short: CandidateRun[] = [];
   if (machines < 2) return { faulty: null, short };
-  const pairs = new PairwiseDistances(machines, embedder.dimensions, measure);
+  const pairs = new PairwiseDistances(machines, embedder.dimensions);
   const sums = new Float64Array(machines);
   let run: { machine: number; firstTick: number; windows: number; score: number } | null = null;
   const close = (isOpen: boolean): CandidateRun | null => {
@@ -68,6 +67,9 @@ export function findCandidates(
   return { faulty: close(true), short };
 }
 
+/** Points to be filled, and for each of them the sum of its distances to all others. */
+export type Distances = Pick<PairwiseDistances, "points" | "stride" | "sums">;
+
 /** The farthest machine of every window, whatever the threshold. */
 export interface Trace {
   readonly who: Int32Array;
@@ -78,13 +80,13 @@ export function traceOf(
   embedder: Embedder,
   machines: number,
   ticks: number,
-  { stride, measure }: Pick<Search, "stride" | "measure">,
+  stride: number,
+  pairs: Distances = new PairwiseDistances(machines, embedder.dimensions),
 ): Trace {
   const isShort = machines < 2 || ticks < embedder.window;
   const windows = isShort ? 0 : Math.floor((ticks - embedder.window) / stride) + 1;
   const trace = { who: new Int32Array(windows), scores: new Float64Array(windows) };
   if (windows === 0) return trace;
-  const pairs = new PairwiseDistances(machines, embedder.dimensions, measure);
   const sums = new Float64Array(machines);
   for (let w = 0; w < windows; w++) {
     embedder.embed(w * stride, pairs.points, pairs.stride, 0);

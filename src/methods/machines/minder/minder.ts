@@ -13,25 +13,11 @@ import type {
   MetricCoverage,
 } from "../../../model/machine-report.ts";
 import { findCandidates, highestScore, type CandidateRun } from "./candidates.ts";
-import {
-  concatenated,
-  integratedEmbedder,
-  metricEmbedder,
-  WINDOW,
-  type Embedder,
-} from "./embedding.ts";
+import { metricEmbedder, WINDOW } from "./embedding.ts";
 import type { MinderModels } from "./model-file.ts";
 import { DEFAULT_OPTIONS, type MinderOptions } from "./options.ts";
-import { commonAxis, machinesIn, type Axis } from "./preprocess.ts";
-import { clearestMetric, deviationOf, lasting, titleOf } from "./report-words.ts";
-
-/** Metrics that are looked at together: one in Minder, all in the variants CON and INT. */
-interface Turn {
-  readonly grids: readonly MetricGrid[];
-  readonly machines: Int32Array;
-  readonly axis: Axis;
-  readonly embedder: () => Embedder;
-}
+import { machinesIn } from "./preprocess.ts";
+import { deviationOf, lasting, titleOf } from "./report-words.ts";
 
 /** Where the exporter has no tensor core activity, that of the multiprocessors stands in. */
 const STAND_INS: Readonly<Record<string, string>> = {
@@ -59,24 +45,28 @@ export function runMinder(
   }
   const jitter: Jitter[] = [];
   let faulty: FaultyMachine | null = null;
-  for (const turn of turnsOf(fleet, grids, models, options)) {
-    const { machines, axis } = turn;
-    const threshold = thresholdOf(turn, options);
+  for (const grid of grids) {
+    const machines = machinesIn(fleet, [grid]);
+    const threshold = options.scores[grid.metric] ?? options.similarityThreshold;
     if (highestScore(machines.length) <= threshold) {
-      const why = tooFew(turn, threshold);
+      const why = tooFew(machines.length, threshold);
       if (!missing.includes(why)) missing.push(why);
       continue;
     }
-    const needed = Math.ceil(options.continuityS / (options.stride * axis.stepS) - 1e-9);
-    const found = findCandidates(turn.embedder(), machines.length, axis.ticks, {
-      measure: options.distance,
-      threshold,
-      stride: options.stride,
-      needed: Math.max(1, needed),
-    });
-    jitter.push(...jitterOf(fleet, turn, found.short, options));
+    const needed = Math.ceil(options.continuityS / (options.stride * grid.stepS) - 1e-9);
+    const found = findCandidates(
+      metricEmbedder(grid, machines, models),
+      machines.length,
+      grid.ticks,
+      {
+        threshold,
+        stride: options.stride,
+        needed: Math.max(1, needed),
+      },
+    );
+    jitter.push(...jitterOf(fleet, grid, machines, found.short, options));
     if (!found.faulty) continue;
-    faulty = faultyOf(fleet, turn, found.faulty, threshold);
+    faulty = faultyOf(fleet, grid, machines, found.faulty, threshold);
     break;
   }
   return {
@@ -98,7 +88,7 @@ export function runMinder(
   };
 }
 
-function endOf({ startS, stepS, ticks }: Axis): number {
+function endOf({ startS, stepS, ticks }: MetricGrid): number {
   return startS + stepS * (ticks - 1);
 }
 
@@ -109,60 +99,29 @@ function gridOf(fleet: Fleet, metric: string, all: readonly string[]): MetricGri
   return find(metric) ?? (other === undefined || all.includes(other) ? undefined : find(other));
 }
 
-function turnsOf(
-  fleet: Fleet,
-  grids: readonly MetricGrid[],
-  models: MinderModels,
-  options: MinderOptions,
-): Turn[] {
-  if (options.combine === "each")
-    return grids.map((grid) => {
-      const machines = machinesIn(fleet, [grid]);
-      const embedder = (): Embedder => metricEmbedder(grid, machines, grid, models, options);
-      return { grids: [grid], machines, axis: grid, embedder };
-    });
-  const { integrated } = models;
-  const isIntegrated = options.combine === "integrated";
-  const together = isIntegrated
-    ? fleet.grids.filter((grid) => integrated?.inputs.includes(grid.metric) && grid.coverage > 0)
-    : grids;
-  if (together.length === 0 || (isIntegrated && !integrated)) return [];
-  const machines = machinesIn(fleet, together);
-  const axis = commonAxis(together);
-  const embedder = (): Embedder =>
-    isIntegrated
-      ? integratedEmbedder(together, machines, axis, integrated!, options)
-      : concatenated(together.map((grid) => metricEmbedder(grid, machines, axis, models, options)));
-  return [{ grids: together, machines, axis, embedder }];
-}
-
-function thresholdOf({ grids }: Turn, { scores, similarityThreshold }: MinderOptions): number {
-  return (grids.length === 1 ? scores[grids[0]!.metric] : undefined) ?? similarityThreshold;
-}
-
-function tooFew({ machines }: Turn, threshold: number): string {
-  const most = highestScore(machines.length).toFixed(2);
-  return `Minder cannot tell: its threshold is ${threshold}, and among ${machines.length} machines no normal score exceeds ${most}.`;
+function tooFew(machines: number, threshold: number): string {
+  const most = highestScore(machines).toFixed(2);
+  return `Minder cannot tell: its threshold is ${threshold}, and among ${machines} machines no normal score exceeds ${most}.`;
 }
 
 /**
  * A window is unlike from the first sample that is: its last one when the deviation begins, its first when it ends.
  */
-function timesOf(axis: Axis, window: number, run: CandidateRun): readonly [number, number] {
-  const fromS = axis.startS + axis.stepS * (run.firstTick + (run.firstTick > 0 ? window - 1 : 0));
-  const toS = run.isOpen ? endOf(axis) : axis.startS + axis.stepS * run.lastTick;
+function timesOf(grid: MetricGrid, run: CandidateRun): readonly [number, number] {
+  const fromS = grid.startS + grid.stepS * (run.firstTick + (run.firstTick > 0 ? WINDOW - 1 : 0));
+  const toS = run.isOpen ? endOf(grid) : grid.startS + grid.stepS * run.lastTick;
   return [fromS, Math.max(fromS, toS)];
 }
 
 function faultyOf(
   fleet: Fleet,
-  { grids, machines, axis }: Turn,
+  grid: MetricGrid,
+  machines: Int32Array,
   run: CandidateRun,
   threshold: number,
 ): FaultyMachine {
   const machine = machines[run.machine]!;
-  const [fromS, toS] = timesOf(axis, WINDOW, run);
-  const grid = clearestMetric(grids, machine, fromS, toS);
+  const [fromS, toS] = timesOf(grid, run);
   const most = highestScore(machines.length);
   const deviation = deviationOf(grid, machine, fromS, toS, run.score);
   const name = fleet.machines[machine]!;
@@ -186,7 +145,8 @@ const MOST_JITTERS = 20;
 /** Deviations that did not last: no fault, but they slow training down for a while (§6.1). */
 function jitterOf(
   fleet: Fleet,
-  { grids, machines, axis }: Turn,
+  grid: MetricGrid,
+  machines: Int32Array,
   runs: readonly CandidateRun[],
   { stride }: MinderOptions,
 ): Jitter[] {
@@ -194,10 +154,9 @@ function jitterOf(
     .filter((run) => run.windows * stride >= SHORTEST_JITTER)
     .sort((a, b) => b.windows - a.windows || a.firstTick - b.firstTick)
     .map((run) => {
-      const machine = machines[run.machine]!;
-      const [fromS, toS] = timesOf(axis, WINDOW, run);
-      const { metric } = clearestMetric(grids, machine, fromS, toS);
-      const name = fleet.machines[machine]!;
+      const [fromS, toS] = timesOf(grid, run);
+      const { metric } = grid;
+      const name = fleet.machines[machines[run.machine]!]!;
       const why = `${name} was unlike the others in ${titleOf(metric)} for ${lasting(toS - fromS)}, then like them again.`;
       return { machine: name, metric, fromS, toS, why };
     });

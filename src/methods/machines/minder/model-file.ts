@@ -1,4 +1,4 @@
-/** Minder's trained models as data: one per metric (§4.2), one for metrics that have none, one over several (INT). */
+/** Minder's trained models as data: one per metric (§4.2), and one for metrics that have none. */
 import { UserError } from "../../../base/errors.ts";
 import {
   layoutOf,
@@ -24,8 +24,6 @@ export interface MinderModels {
   readonly metrics: Readonly<Record<string, MetricModel>>;
   /** Trained on windows of all metrics. */
   readonly fallback: MetricModel;
-  /** The variant INT's (§6.3): its inputs in this order. */
-  readonly integrated: (MetricModel & { readonly inputs: readonly string[] }) | null;
 }
 
 export function modelOf(models: MinderModels, metric: string): MetricModel {
@@ -52,9 +50,8 @@ export function readModels(text: string, name: string): MinderModels {
   }
   if (models?.version !== 1 || !models.metrics || !models.fallback)
     throw new UserError(`${name} holds no models of version 1`, hint, 3);
-  const all = [...Object.values(models.metrics), models.fallback, models.integrated ?? null];
-  for (const model of all) {
-    if (model === null) continue;
+  const { version, metrics, fallback } = models;
+  for (const model of [...Object.values(metrics), fallback]) {
     const { shape, parameters } = model.vae ?? {};
     const isSound =
       shape !== undefined &&
@@ -65,5 +62,5 @@ export function readModels(text: string, name: string): MinderModels {
     if (!isSound) throw new UserError(`${name} has a model that is broken`, hint, 3);
     vaeOf(model);
   }
-  return { integrated: null, ...models } as MinderModels;
+  return { version, metrics, fallback };
 }

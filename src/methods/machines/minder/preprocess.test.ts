@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonAxis, fillGaps, machinesIn, normaliseInto, taskLimits } from "./preprocess.ts";
+import { fillGaps, machinesIn, normaliseInto, taskLimits } from "./preprocess.ts";
 import { gridOf, testFleet } from "../../../../test/support/methods/minder-fleet.ts";
 
 describe("preprocessing (§4.1)", () => {
@@ -23,7 +23,7 @@ describe("preprocessing (§4.1)", () => {
   it("brings values between the limits to 0 and 1, machines side by side", () => {
     const two = gridOf("x", Float32Array.of(0, 5, 10, 20, 20, 20), 3, 1);
     const to = new Float32Array(12);
-    normaliseInto(to, 4, [1, 0], two, Int32Array.of(0, 1), two, [0, 10]);
+    normaliseInto(to, 4, two, Int32Array.of(0, 1), [0, 10]);
     expect([...to]).toEqual([0, 1, 0, 0, 0.5, 1, 0, 0, 1, 1, 0, 0]);
   });
 
@@ -34,11 +34,5 @@ describe("preprocessing (§4.1)", () => {
       0,
       Math.fround(0.4),
     ]);
-  });
-
-  it("finds the times that metrics share", () => {
-    const fine = gridOf("a", new Float32Array(100), 100, 1);
-    const coarse = { ...gridOf("b", new Float32Array(4), 4, 15), startS: 1005 };
-    expect(commonAxis([fine, coarse])).toEqual({ startS: 1005, stepS: 15, ticks: 4 });
   });
 });

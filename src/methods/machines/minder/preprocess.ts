@@ -6,22 +6,7 @@ import { select } from "../../../maths/quickselect.ts";
 import type { Fleet, MetricGrid } from "../../../model/fleet.ts";
 import { catalogMetric } from "../../../model/metric-catalog.ts";
 
-/** The times that windows are cut from. */
-export interface Axis {
-  readonly startS: number;
-  readonly stepS: number;
-  readonly ticks: number;
-}
-
 export type Limits = readonly [number, number];
-
-/** The coarsest of the grids' times: what metrics share where they are taken together. */
-export function commonAxis(grids: readonly MetricGrid[]): Axis {
-  const stepS = Math.max(...grids.map((grid) => grid.stepS));
-  const startS = Math.max(...grids.map((grid) => grid.startS));
-  const endS = Math.min(...grids.map((grid) => grid.startS + grid.stepS * (grid.ticks - 1)));
-  return { startS, stepS, ticks: Math.max(0, Math.floor((endS - startS) / stepS + 1e-6) + 1) };
-}
 
 /** Machines that have samples in all of the grids: a gap can be filled, a void cannot. */
 export function machinesIn(fleet: Fleet, grids: readonly MetricGrid[]): Int32Array {
@@ -86,30 +71,21 @@ export function taskLimits(grid: MetricGrid, machines: Int32Array): Limits {
   return [low, high];
 }
 
-/**
- * Writes a grid's normalised values where `to` has them: machine i of `machines` at tick t of the axis is at
- * (t · inputs + input) · stride + i.
- */
+/** Writes a grid's normalised values: machine i of `machines` at tick t goes to t · stride + i. */
 export function normaliseInto(
   to: Float32Array,
   stride: number,
-  [inputs, input]: readonly [number, number],
   grid: MetricGrid,
   machines: Int32Array,
-  axis: Axis,
   [low, high]: Limits,
 ): void {
   const row = new Float32Array(grid.ticks);
   const scale = high > low ? 1 / (high - low) : 0;
-  const source = Int32Array.from({ length: axis.ticks }, (_, tick) => {
-    const seconds = axis.startS + tick * axis.stepS - grid.startS;
-    return Math.min(grid.ticks - 1, Math.max(0, Math.round(seconds / grid.stepS)));
-  });
   machines.forEach((machine, i) => {
     fillGaps(grid, machine, row);
-    for (let tick = 0; tick < axis.ticks; tick++) {
-      const value = (row[source[tick]!]! - low) * scale;
-      to[(tick * inputs + input) * stride + i] = value < 0 ? 0 : value > 1 ? 1 : value;
+    for (let tick = 0; tick < grid.ticks; tick++) {
+      const value = (row[tick]! - low) * scale;
+      to[tick * stride + i] = value < 0 ? 0 : value > 1 ? 1 : value;
     }
   });
 }

@@ -1,5 +1,5 @@
 /** What Minder's accused machine did in the metric that accused it, in the report's terms. */
-import { median, spread } from "../../../maths/robust.ts";
+import { median } from "../../../maths/robust.ts";
 import type { MetricGrid } from "../../../model/fleet.ts";
 import type { Deviation } from "../../../model/machine-report.ts";
 import { catalogMetric } from "../../../model/metric-catalog.ts";
@@ -35,23 +35,6 @@ export function deviationOf(
   const { metric } = grid;
   const direction = Number.isNaN(value) ? "absent" : value < peers ? "low" : "high";
   return { metric, direction, device: null, fromS, toS, value, peers, sigmas: score };
-}
-
-/** In which of the metrics the machine was farthest from the others: where a model took them all together. */
-export function clearestMetric(
-  grids: readonly MetricGrid[],
-  machine: number,
-  fromS: number,
-  toS: number,
-): MetricGrid {
-  const farOff = (grid: MetricGrid): number => {
-    const means = meansBetween(grid, fromS, toS);
-    const peers = means.filter((value, i) => i !== machine && !Number.isNaN(value));
-    const centre = median(peers);
-    const far = Math.abs(means[machine]! - centre) / (spread(peers, centre) + 1e-9);
-    return Number.isNaN(far) ? 0 : far;
-  };
-  return grids.reduce((best, grid) => (farOff(grid) > farOff(best) ? grid : best));
 }
 
 export function titleOf(metric: string): string {

@@ -1,7 +1,7 @@
 /**
- * Trains Minder's models from tasks in which nothing was wrong (§4.2): one for each metric, one over windows of all of
- * them for metrics that have none, and one that takes several metrics together (INT, §6.3). Windows are drawn at
- * random, the same number from every task, so that a large one does not decide what is normal.
+ * Trains Minder's models from tasks in which nothing was wrong (§4.2): one for each metric, and one over
+ * windows of all of them for metrics that have none. Windows are drawn at random, the same number from every task, so
+ * that a large one does not decide what is normal.
  */
 import { randomInt, seeded, type Random } from "../../../base/random.ts";
 import {
@@ -10,18 +10,15 @@ import {
   reconstructionError,
   trainVae,
 } from "../../../maths/lstm-vae-train.ts";
-import { MINDER_SHAPE, vaeFromJson, vaeToJson, type VaeShape } from "../../../maths/lstm-vae.ts";
+import { MINDER_SHAPE, vaeFromJson, vaeToJson } from "../../../maths/lstm-vae.ts";
 import type { Fleet, MetricGrid } from "../../../model/fleet.ts";
 import { WINDOW } from "./embedding.ts";
 import type { MetricModel, MinderModels } from "./model-file.ts";
-import { PAPER_ORDER } from "./options.ts";
-import { commonAxis, machinesIn, normaliseInto, taskLimits, type Limits } from "./preprocess.ts";
+import { machinesIn, normaliseInto, taskLimits, type Limits } from "./preprocess.ts";
 
 export interface TrainingOptions {
   /** null: all that the tasks have. */
   readonly metrics: readonly string[] | null;
-  /** Of the model over several; empty: none is trained. */
-  readonly integrated: readonly string[];
   /** Drawn from each task for each metric. */
   readonly windowsPerTask: number;
   /** Batches of the training of each model. */
@@ -33,7 +30,6 @@ export interface TrainingOptions {
 
 export const DEFAULT_MODEL_TRAINING: TrainingOptions = {
   metrics: null,
-  integrated: PAPER_ORDER,
   windowsPerTask: 500,
   batches: DEFAULT_TRAINING.batches,
   seed: 1,
@@ -52,69 +48,47 @@ export function trainModels(
   chosen: Partial<TrainingOptions> = {},
 ): MinderModels {
   const options = { ...DEFAULT_MODEL_TRAINING, ...chosen };
-  const { integrated, windowsPerTask, onProgress } = options;
+  const { windowsPerTask, onProgress } = options;
   const random = seeded(options.seed);
   const byMetric = new Map<string, Sampled>();
-  const together: Sampled = { values: [], low: 0, high: 1 };
-  let count = 0;
   for (const fleet of tasks) {
     onProgress("reading tasks", 0);
-    count++;
     for (const grid of fleet.grids) {
       if (options.metrics && !options.metrics.includes(grid.metric)) continue;
       const sampled = byMetric.get(grid.metric) ?? { values: [], low: Infinity, high: -Infinity };
       byMetric.set(grid.metric, sampled);
-      sampleWindows(fleet, [grid], windowsPerTask, random, sampled);
+      sampleWindows(fleet, grid, windowsPerTask, random, sampled);
     }
-    const grids = integrated.map((name) => fleet.grids.find((grid) => grid.metric === name));
-    if (grids.length > 0 && grids.every((grid) => grid !== undefined))
-      sampleWindows(fleet, grids, windowsPerTask, random, together);
   }
   const names = [...byMetric.keys()].filter((name) => byMetric.get(name)!.values.length > 0).sort();
   const metrics: Record<string, MetricModel> = {};
-  const train = (what: string, sampled: Sampled, shape: VaeShape): MetricModel =>
-    trainOne(sampled, shape, options, (share) => onProgress(what, share));
-  for (const name of names) metrics[name] = train(name, byMetric.get(name)!, MINDER_SHAPE);
+  const train = (what: string, sampled: Sampled): MetricModel =>
+    trainOne(sampled, options, (share) => onProgress(what, share));
+  for (const name of names) metrics[name] = train(name, byMetric.get(name)!);
   const mixed = mix(names.map((name) => byMetric.get(name)!));
-  return {
-    version: 1,
-    metrics,
-    fallback: train("any other metric", mixed, MINDER_SHAPE),
-    integrated:
-      count > 0 && together.values.length > 0
-        ? {
-            ...train("all together", together, { ...MINDER_SHAPE, inputs: integrated.length }),
-            inputs: integrated,
-          }
-        : null,
-  };
+  return { version: 1, metrics, fallback: train("any other metric", mixed) };
 }
 
-/** Draws windows of machines that have samples in all of the grids; nothing where the task is too short. */
+/** Draws windows of machines that have samples; nothing where the task is too short. */
 function sampleWindows(
   fleet: Fleet,
-  grids: readonly MetricGrid[],
+  grid: MetricGrid,
   count: number,
   random: Random,
   to: Sampled,
 ): void {
-  const machines = machinesIn(fleet, grids);
-  const axis = commonAxis(grids);
-  const inputs = grids.length;
-  if (machines.length === 0 || axis.ticks < WINDOW) return;
+  const machines = machinesIn(fleet, [grid]);
+  if (machines.length === 0 || grid.ticks < WINDOW) return;
   const stride = machines.length;
-  const series = new Float32Array(axis.ticks * inputs * stride);
-  grids.forEach((grid, input) => {
-    const limits = taskLimits(grid, machines);
-    to.low = Math.min(to.low, limits[0]);
-    to.high = Math.max(to.high, limits[1]);
-    normaliseInto(series, stride, [inputs, input], grid, machines, axis, limits);
-  });
+  const series = new Float32Array(grid.ticks * stride);
+  const limits = taskLimits(grid, machines);
+  to.low = Math.min(to.low, limits[0]);
+  to.high = Math.max(to.high, limits[1]);
+  normaliseInto(series, stride, grid, machines, limits);
   for (let w = 0; w < count; w++) {
     const machine = randomInt(random, machines.length);
-    const tick = randomInt(random, axis.ticks - WINDOW + 1);
-    for (let i = 0; i < WINDOW * inputs; i++)
-      to.values.push(series[(tick * inputs + i) * stride + machine]!);
+    const tick = randomInt(random, grid.ticks - WINDOW + 1);
+    for (let i = 0; i < WINDOW; i++) to.values.push(series[(tick + i) * stride + machine]!);
   }
 }
 
@@ -131,14 +105,10 @@ function mix(all: readonly Sampled[]): Sampled {
  * Scales every fourth window by a random factor below 1. Minder's training data are mostly, not only, normal (§4.2): a
  * model that never saw a low level gives it back as a high one, and the machine that fell is no outlier any more.
  */
-function withLowLevels(windows: Float32Array, shape: VaeShape, random: Random): Float32Array {
-  const { inputs, window } = shape;
-  const size = window * inputs;
-  for (let from = 0; from < windows.length; from += 4 * size) {
-    for (let input = 0; input < inputs; input++) {
-      const factor = random();
-      for (let s = 0; s < window; s++) windows[from + s * inputs + input]! *= factor;
-    }
+function withLowLevels(windows: Float32Array, random: Random): Float32Array {
+  for (let from = 0; from < windows.length; from += 4 * WINDOW) {
+    const factor = random();
+    for (let s = 0; s < WINDOW; s++) windows[from + s]! *= factor;
   }
   return windows;
 }
@@ -146,17 +116,15 @@ function withLowLevels(windows: Float32Array, shape: VaeShape, random: Random): 
 /** Every tenth window is kept for the error that is told. */
 function trainOne(
   { values, low, high }: Sampled,
-  shape: VaeShape,
   { seed, batches }: TrainingOptions,
   onProgress: (share: number) => void,
 ): MetricModel {
-  const size = shape.window * shape.inputs;
-  const isKept = (i: number): boolean => Math.floor(i / size) % 10 === 9;
+  const isKept = (i: number): boolean => Math.floor(i / WINDOW) % 10 === 9;
   const learnt = Float32Array.from(values.filter((_, i) => !isKept(i)));
   const kept = Float32Array.from(values.filter((_, i) => isKept(i)));
-  const model = trainVae(withLowLevels(learnt, shape, seeded(seed + 2)), {
+  const model = trainVae(withLowLevels(learnt, seeded(seed + 2)), {
     ...DEFAULT_TRAINING,
-    shape,
+    shape: MINDER_SHAPE,
     seed,
     batches,
     divergence: DEFAULT_DIVERGENCE,
@@ -166,5 +134,5 @@ function trainOne(
   const round = (value: number): number => Number(value.toPrecision(4));
   const limits: Limits = [round(low), round(high)];
   const mse = round(reconstructionError(vaeFromJson(vae), kept.length > 0 ? kept : learnt));
-  return { limits, mse, windows: learnt.length / size, vae };
+  return { limits, mse, windows: learnt.length / WINDOW, vae };
 }

@@ -2,7 +2,7 @@
  * The features of the Mahalanobis baseline (§6.1): mean, variance, skewness and kurtosis of a window, turned to their
  * principal components over the machines and scaled to the same variance, where Euclid's distance is Mahalanobis'.
  */
-import { whiten } from "../../../maths/pca.ts";
+import { whiten } from "../../maths/pca.ts";
 
 export const MOMENTS = 4;
 

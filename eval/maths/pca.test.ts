@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { seeded } from "../base/random.ts";
+import { seeded } from "../../src/base/random.ts";
 import { eigen, whiten } from "./pca.ts";
 import { gaussian } from "../../test/support/noise.ts";
 
