@@ -47,7 +47,8 @@ export function answerOf(
   const also = others.map(
     (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one]))}`,
   );
-  const waiting = waitingWords(kind, victims, suspects, job.worldSize);
+  const waits = waitingWords(kind, victims, suspects, job.worldSize);
+  const waiting = waits === null ? null : `${waits}${slowBeforeWords(suspects, findings)}`;
   return {
     who,
     what: [tense(what), ...also].join(", and "),
@@ -333,6 +334,16 @@ function waitingWords(
   const who = isOne ? "1 other rank" : areAll ? `the other ${count} ranks` : `${count} other ranks`;
   if (kind === "crash") return `${who} ${isOne ? "is a victim" : "are victims"} of it`;
   return `${who} only ${isOne ? "waits" : "wait"}`;
+}
+
+/** Who has a fault of its own, which did not stop the job. */
+function slowBeforeWords(suspects: readonly Suspect[], findings: readonly Finding[]): string {
+  const blamed = new Set(suspects.flatMap((one) => one.ranks));
+  const ranks = findings
+    .flatMap((finding) => factOf(finding, "slow-before-stop")?.ranks ?? [])
+    .filter((rank) => !blamed.has(rank));
+  if (ranks.length === 0) return "";
+  return `; ${rankWords(ranks)} ${ranks.length === 1 ? "was" : "were"} slow before that`;
 }
 
 function tidy(value: number): string {

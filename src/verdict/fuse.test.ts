@@ -470,3 +470,69 @@ describe("dumps whose end is lost", () => {
     expect(confidenceWith([0, 1, 2])).toBe(confidenceWith([]));
   });
 });
+
+describe("who only waits", () => {
+  const everyone = Array.from({ length: 16 }, (_, rank) => rank);
+  const others = (...ranks: number[]): number[] => everyone.filter((one) => !ranks.includes(one));
+  const hung = finding("hang/wait-graph", [
+    accuse({ kind: "hang", ranks: [9], cause: "gpu-hang", weight: 0.9 }),
+  ]);
+  const waits = finding("hang/wait-graph", [], { weight: 0.9, clears: others(9) });
+
+  it("is nobody who was slow before the job stopped, and the answer says who that is", () => {
+    const slow = finding("localize/slow-rank", [], {
+      data: { fact: "slow-before-stop", ranks: [12], growthMs: 200 },
+    });
+    const verdict = ask([hung, waits, slow]);
+    expect(verdict.suspects.map(({ ranks }) => ranks)).toEqual([[9]]);
+    expect(verdict.victims).toEqual(others(9, 12));
+    expect(verdict.answer?.waiting).toBe("14 other ranks only wait; rank 12 was slow before that");
+    expect(ask([hung, waits]).victims).toEqual(others(9));
+  });
+
+  it("is nobody whose GPU is unlike its peers', but whoever is only seen outside communication", () => {
+    const odd = finding("machines/peers", [
+      accuse({ kind: "faulty-machine", type: "rank", ranks: [12], cause: "unknown", weight: 0.9 }),
+    ]);
+    expect(ask([hung, waits, odd]).victims).toEqual(others(9, 12));
+    const outside = finding("hang/stacks", [
+      accuse({ kind: "hang", type: "rank", ranks: [12], cause: "cpu-stall", weight: 0.6 }),
+    ]);
+    expect(ask([hung, waits, outside]).victims).toEqual(others(9));
+  });
+
+  it("of a crash whose rank is unknown: nobody of that machine, and nobody who only complains", () => {
+    const died = finding("crash/first-error", [
+      accuse({
+        kind: "crash",
+        type: "machine",
+        ranks: [],
+        name: "node1",
+        cause: "gpu-error",
+        weight: 0.8,
+      }),
+    ]);
+    const complain = finding("crash/first-error", [], { weight: 0.3, clears: everyone });
+    expect(ask([died, complain]).victims).toEqual([]);
+    expect(ask([died, complain, waits]).victims).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+describe("two causes at once", () => {
+  it("have actions of their own, each for its own suspects", () => {
+    const verdict = ask([
+      slower(),
+      finding("localize/slow-rank", [
+        accuse({ ranks: [3], cause: "dataloader", weight: 0.9 }),
+        accuse({ ranks: [12], cause: "gpu-slow", weight: 0.88 }),
+      ]),
+    ]);
+    expect(verdict.suspects.map(({ cause }) => cause).sort()).toEqual(["dataloader", "gpu-slow"]);
+    const targets = (action: string): string[] =>
+      verdict.actions.filter((one) => one.do === action).map(({ target }) => target);
+    expect(targets("check-gpu")).toEqual(["node1 (rank 12)"]);
+    expect(targets("check-storage")).toEqual(["node0 (rank 3)"]);
+    for (const { command, target } of verdict.actions)
+      if (command !== undefined) expect(command).toContain(target.slice(0, 5));
+  });
+});
