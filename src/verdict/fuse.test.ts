@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../ingest/build-job.ts";
 import { parseJobFile } from "../ingest/job-file.ts";
+import { effectOf } from "../model/answer.ts";
 import type { EvenIterations, SlowDown } from "../model/facts.ts";
 import type { Accusation, Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
@@ -535,4 +536,63 @@ describe("two causes at once", () => {
     for (const { command, target } of verdict.actions)
       if (command !== undefined) expect(command).toContain(target.slice(0, 5));
   });
+});
+
+describe("when it was", () => {
+  const slowRank = (more: object): Finding =>
+    finding("localize/slow-rank", [accuse({ ranks: [3], weight: 0.9 })], {
+      data: {
+        fact: "slow-rank",
+        slowDown: true,
+        sinceStart: true,
+        recordFrom: 20,
+        iteration: 1,
+        until: null,
+        from: null,
+        to: null,
+        growthMs: 45,
+        ...more,
+      } as Finding["data"],
+    });
+
+  it("is not claimed of what was slow in all of a record that begins late", () => {
+    const verdict = ask([slowRank({})]);
+    expect(verdict.when.iteration).toBeNull();
+    expect(verdict.summary).toContain("from the first iterations seen on");
+    const whole = ask([slowRank({ recordFrom: 2 })]);
+    expect(whole.when.iteration).toBe(1);
+    expect(whole.summary).not.toContain("first iterations seen");
+  });
+
+  it("is as iteration times show it, where a rank loses most of what they grew by", () => {
+    expect(ask([slower(), slowRank({ recordFrom: 3 })]).when.iteration).toBe(40);
+    expect(ask([slower(), slowRank({ recordFrom: 3, growthMs: 5 })]).when.iteration).toBe(1);
+  });
+
+  it("is told as past where it is over, in every sentence", () => {
+    const times = { sinceStart: false, iteration: 40, until: 80 };
+    const over = finding("iterations/slow-down", [], {
+      data: { ...SLOWER, until: 80 },
+      weight: 0.95,
+    });
+    const { answer, summary } = ask([over, slowRank(times)]);
+    expect(effectOf(answer!)).toMatch(
+      /^This slowed the job down from iteration 40 to 80; it is over now\. The job took 1\.50 times as long/,
+    );
+    expect(summary).toContain("computed slowly");
+    expect(effectOf(ask([slower(), slowRank({ ...times, until: null })]).answer!)).toMatch(
+      /^The job takes 1\.50 times as long/,
+    );
+  });
+});
+
+it("a job that became slower on all ranks alike is a slowdown without a suspect, not healthy", () => {
+  const even = finding("localize/slow-rank", [], {
+    weight: 0.2,
+    data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 6 },
+  });
+  const verdict = ask([slower(), even]);
+  expect(verdict).toMatchObject({ kind: "fail-slow", suspects: [], victims: [] });
+  expect(verdict.summary).toContain("No rank stands out: all became slower alike.");
+  expect(verdict.wouldHelp.join()).toContain("profiler traces");
 });

@@ -69,7 +69,8 @@ export function fuse(
   const victims = victimsOf(job, kind, suspects, all, findings);
   const posterior = posteriorOf(lead ?? null, all, blameworthy);
   const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
-  const answer = answerOf(job, kind, suspects, victims, findings);
+  const when = whenDidItHappen(job, findings, kind, suspects);
+  const answer = answerOf(job, kind, suspects, victims, findings, when.iteration);
   return {
     schema: "faultline.verdict/1",
     ...(job.name === "" ? {} : { job: job.name }),
@@ -77,7 +78,7 @@ export function fuse(
     summary: summarise(job, kind, answer, victims, confidence, findings),
     ...(answer === null ? {} : { answer }),
     confidence,
-    when: whenDidItHappen(job, findings, kind, suspects),
+    when,
     suspects,
     victims,
     ...rankingOf(findings),
