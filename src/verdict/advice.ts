@@ -173,7 +173,9 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   "user-program": {
     owner: "user",
     is: "died of an error in the program",
-    actions: [["fix-code", "correct the line that raised the exception; its traceback is in the proof"]],
+    actions: [
+      ["fix-code", "correct the line that raised the exception; its traceback is in the proof"],
+    ],
   },
   "user-config": {
     owner: "user",
