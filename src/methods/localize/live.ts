@@ -10,7 +10,6 @@ import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { LivePoints } from "../../model/live-points.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { TimeBreakdown } from "./time-breakdown.ts";
 import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { liveTimeBreakdowns } from "./live-time-breakdown.ts";
 import { habituallySlow, ownTimeSuspects, type OwnTimeSuspect } from "./own-time.ts";
@@ -19,6 +18,7 @@ import { SEARCH_DEFAULTS, type Searcher } from "./progressive/search.ts";
 import type { OperatorSource, Split } from "./progressive/source.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
+import { HABIT, ofOneCulprit } from "./of-one-culprit.ts";
 import { splitOf, waiting, weighed } from "./weigh.ts";
 import { wiringOf } from "./progressive/wiring.ts";
 
@@ -93,7 +93,7 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     const pivots = spreadPivots(source.ranks, PIVOTS);
     const attribution = attributeDevices(source, job, split, pivots, () => null, searchers);
     const leastHabit = habitOf(split.slow.length, job.worldSize);
-    const picked = ofOneCulprit(seen.isLasting ? [] : own, accounts, attribution, leastHabit);
+    const picked = seen.isLasting ? [] : ofOneCulprit(own, accounts, attribution, job, leastHabit);
     for (const slow of seen.isLasting ? [seen, ...picked] : picked) {
       const findings = among(slow, pivots, attribution);
       // What is still to be fetched decides before anything else is tried.
@@ -101,51 +101,6 @@ export function liveLocalizer(input: LiveInput): () => NewFinding[] {
     }
     return [];
   };
-}
-
-/** Slow iterations that must speak for one culprit. */
-const HABIT = 3;
-
-/**
- * The slow iterations that speak for one culprit: a rank whose own time jumps in them; else those whose searches come to the
- * same end, the one with most behind it, and those that come to the most suspect device (Holmes §4.4), whichever way. The
- * others are hiccups of others, or wait for what a slow iteration left behind.
- */
-function ofOneCulprit(
-  [habit]: readonly OwnTimeSuspect[],
-  accounts: ReadonlyMap<Rank, TimeBreakdown>,
-  { devices: [first], found }: Attribution,
-  leastHabit: number,
-): SlowIterations[] {
-  const end = mostSuspectEnd(found);
-  const sets = habit
-    ? [habit.slow.map((i) => accounts.get(habit.rank)!.iteration[i]!)]
-    : [
-        found.filter(({ what }) => endOf(what) === end),
-        found.filter(({ what }) => first?.device.ranks.some((rank) => what.ranks.includes(rank))),
-      ].map((those) => those.map(({ iteration }) => iteration));
-  const [one, other] = sets.map((numbers) => new Set(numbers));
-  const isOther = other && other.size !== one!.size;
-  return [one!, ...(isOther ? [other] : [])]
-    .filter(({ size }) => size >= HABIT)
-    .map((slow) => ({
-      isSlow: (iteration) => slow.has(iteration),
-      from: Math.min(...slow),
-      until: null,
-      isLasting: false,
-      leastHabit,
-    }));
-}
-
-function endOf({ cause, ranks }: Attribution["found"][number]["what"]): string {
-  return `${cause} ${ranks.join()}`;
-}
-
-/** The end of most searches, each with its rate. */
-function mostSuspectEnd(found: Attribution["found"]): string | null {
-  const rates = new Map<string, number>();
-  for (const { what } of found) rates.set(endOf(what), (rates.get(endOf(what)) ?? 0) + what.rate);
-  return [...rates].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
 
 /** The most that one of the job's ranks is expected to gather so many by chance. */
