@@ -208,5 +208,17 @@ describe("faultline machines train --labels", () => {
       "--priorities needs labels",
     );
     expect((await machines(faulty, "--priorities", faulty)).stderr).toContain("is not JSON");
+    const foreign = {
+      schema: "faultline.machine-priorities/1",
+      order: ["gpu-powr"],
+      scores: {},
+      sigmas: {},
+    };
+    writeFileSync(out, JSON.stringify(foreign));
+    const unknown = await machines(faulty, "--priorities", out, "--method", "minder");
+    expect(unknown.status).toBe(2);
+    expect(unknown.stderr).toContain(
+      "the metrics of --priorities are not among the data: gpu-powr",
+    );
   });
 });

@@ -15,6 +15,7 @@ import type { StackDump } from "../model/stacks.ts";
 import { placeOnFabric } from "./fabric/place-ranks.ts";
 import { GroupTable } from "./group-table.ts";
 import type { JobFile } from "./job-file.ts";
+import { withKernelRanks } from "./kernel-ranks.ts";
 import { dumpsOfOtherRuns } from "./other-runs.ts";
 import { joinRings } from "./probe-ring/join-rings.ts";
 import { hasCompute, withMembers } from "./probe-ring/kernels.ts";
@@ -79,12 +80,12 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     const known = logs.get(log.rank);
     if (!known || log.lines > known.lines) logs.set(log.rank, log);
   }
-  const failures = readings.flatMap((reading) => reading.failures ?? []);
+  const told = readings.flatMap((reading) => reading.failures ?? []);
   const watchdog = readings.flatMap((reading) => reading.watchdog ?? []);
   const torchrun = readings.flatMap((reading) => reading.torchrun ?? []);
 
   const seen = new Set<Rank>([...dumps.keys(), ...stacks.keys(), ...logs.keys(), ...probed.keys()]);
-  for (const { rank } of [...failures, ...operators]) if (rank !== null) seen.add(rank);
+  for (const { rank } of [...told, ...operators]) if (rank !== null) seen.add(rank);
   for (const failure of torchrun) seen.add(failure.rank);
   for (const group of groups.groups) for (const rank of group.ranks) seen.add(rank);
   const worldSize = Math.min(
@@ -97,6 +98,11 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
   );
   const ranks = new Map<Rank, RankInfo>();
   const stages = stagesOfGroups(groups.groups);
+  const pids = new Map<Rank, number | null>([
+    ...torchrun.map(({ rank, pid }) => [rank, pid] as const),
+    ...operators.flatMap(({ rank, pid }) => (rank === null ? [] : [[rank, pid] as const])),
+    ...[...stacks].map(([rank, { pid }]) => [rank, pid] as const),
+  ]);
   for (let rank = 0; rank < worldSize; rank++) {
     const process = machines.get(rank);
     const probe = probed.get(rank);
@@ -105,7 +111,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
       rank,
       machine: place?.machine ?? process?.hostId ?? (probe?.host || null),
       gpu: place?.gpu ?? process?.gpu ?? probe?.gpu ?? null,
-      pid: process?.pid ?? probe?.pid ?? null,
+      pid: process?.pid ?? probe?.pid ?? pids.get(rank) ?? null,
       nic: place?.nic ?? null,
       leaf: jobFile?.leaves.get(place?.nic ?? "") ?? null,
       stage: jobFile?.stageOf(rank) ?? stages.get(rank) ?? null,
@@ -132,7 +138,7 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     stacks,
     strayStacks,
     ras: readings.flatMap((reading) => (reading.ras ? [reading.ras] : [])),
-    failures,
+    failures: withKernelRanks(told, ranks.values(), machines),
     watchdog,
     torchrun,
     logs,

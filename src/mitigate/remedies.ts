@@ -1,6 +1,6 @@
 /** What can be done about a job's faults, S1 to S4 (Greyhound's Table 2), and what each would bring. */
 import { UserError } from "../base/errors.ts";
-import type { MicroBatchPlan, PlacedJob, Remedy, TopologyPlan } from "../model/mitigation.ts";
+import type { MicroBatchPlan, PlacedJob, Remedy, Swap, TopologyPlan } from "../model/mitigation.ts";
 import { allocateMicroBatches } from "./microbatches.ts";
 import {
   identity,
@@ -88,7 +88,10 @@ export function remediesOf(job: PlacedJob, options: RemedyOptions = {}): Remedie
   // costs least the model cannot tell (moving it made simulated jobs slower), so it is left where it is.
   if (maySwap && job.slots.every(({ network }) => network === 1)) {
     const topology = planTopology(job, mayBeUneven ? { rebalance: share } : {});
-    if (topology.swaps.length > 0) plans.push(swapped(job, topology, options, total));
+    const isBetween = ({ a, b }: Swap): boolean => job.slots[a]!.machine !== job.slots[b]!.machine;
+    // Machines change places; a machine with itself changes nothing that an operator could do.
+    if (topology.swaps.length > 0 && topology.swaps.every(isBetween))
+      plans.push(swapped(job, topology, options, total));
   }
   plans.push(restarted(job, healthyMs, overheads, options.spares));
   return { nowMs, healthyMs, plans };

@@ -15,6 +15,8 @@ export interface Answer {
   readonly effect: string;
   /** "1.23 times as long: 345 ms → 425 ms per iteration"; null for what does not slow a job down, or nobody measured. */
   readonly slower: string | null;
+  /** Whether it is over: then all is told in the past. Absent where it is not. */
+  readonly isOver?: true;
   /** "the other 7 ranks only wait"; null where nobody is known to. */
   readonly waiting: string | null;
   /** Where else to find it, a word or two each: "rank 13", "pid 705", "NIC mlx5_5", "switch leaf3". */
@@ -28,9 +30,12 @@ export function headlineOf({ who, what }: Answer): string {
   return capital(who === "" ? what : `${who} ${what}`);
 }
 
-/** What it does to the job and who only waits; "" where neither is known. */
-export function effectOf({ who, effect, slower, waiting }: Answer): string {
-  const does = who === "" ? "" : slower === null ? `This ${effect}.` : `The job takes ${slower}.`;
-  const waits = waiting === null ? "" : ` ${capital(waiting)}.`;
-  return `${does}${waits}`.trim();
+/** What it does to the job, or did, and who only waits; "" where neither is known. */
+export function effectOf({ who, effect, slower, isOver, waiting }: Answer): string {
+  const sentences = [
+    who !== "" && (slower === null || isOver) ? `This ${effect}.` : "",
+    who !== "" && slower !== null ? `The job ${isOver ? "took" : "takes"} ${slower}.` : "",
+    waiting === null ? "" : `${capital(waiting)}.`,
+  ];
+  return sentences.filter((one) => one !== "").join(" ");
 }

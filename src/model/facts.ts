@@ -38,6 +38,7 @@ export type Fact =
   | SlowDevice
   | OtherDevice
   | EvenRanks
+  | SlowBeforeStop
   | ShortRecord
   | SlowLink
   | ReplayedWhatIf
@@ -372,6 +373,14 @@ export interface OtherDevice {
   readonly fact: "other-device";
   readonly disagrees: true;
   readonly speaksFor: string;
+}
+
+/** Ranks that were slow before the job stopped of something else. */
+export interface SlowBeforeStop {
+  readonly fact: "slow-before-stop";
+  readonly ranks: readonly Rank[];
+  /** Own time beyond that of peers in an iteration. */
+  readonly growthMs: number;
 }
 
 export interface EvenRanks {

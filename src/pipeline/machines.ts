@@ -100,6 +100,7 @@ export async function askFleet(
   const { continuityS, method, explain } = options;
   const asked = continuityS === undefined ? {} : { continuityS };
   const { order = [], scores = {}, sigmas = {} } = options.site ?? {};
+  if (method === "minder") checkPriorities(fleet, order);
   const learnt = order.length === 0 ? {} : { metrics: order, scores };
   const report =
     method === "minder"
@@ -122,6 +123,21 @@ export async function askFleet(
     );
   }
   return { ...answer, explanation };
+}
+
+const MOST_NAMES = 8;
+
+/** Priorities of metrics that nobody measures leave nothing to compare: they are of another site, or misspelt. */
+function checkPriorities({ grids }: Fleet, order: readonly string[]): void {
+  const measured = new Set(grids.map(({ metric }) => metric));
+  if (order.length === 0 || order.some((metric) => measured.has(metric))) return;
+  const some = (names: readonly string[]): string =>
+    `${names.slice(0, MOST_NAMES).join(", ")}${names.length > MOST_NAMES ? ", …" : ""}`;
+  throw new UserError(
+    `the metrics of --priorities are not among the data: ${some(order)}`,
+    `the data have ${some([...measured])}`,
+    2,
+  );
 }
 
 /** For the report of a diagnosis. */

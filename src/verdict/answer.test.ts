@@ -128,7 +128,7 @@ it("of many machines names three and counts the rest", async () => {
     machine,
     name: machine,
   }));
-  const { who } = answerOf(job, verdict.kind, machines, [], [])!;
+  const { who } = answerOf(job, verdict.kind, machines, [], [], null)!;
   expect(who).toMatch(/n1 and .*n2 and .*n3 and 2 more$/);
 });
 

@@ -31,6 +31,7 @@ export function answerOf(
   suspects: readonly Suspect[],
   victims: readonly Rank[],
   findings: readonly Finding[],
+  since: number | null,
 ): Answer | null {
   const [first] = suspects;
   if (!first) return null;
@@ -47,16 +48,18 @@ export function answerOf(
   const also = others.map(
     (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one]))}`,
   );
-  const waiting = waitingWords(kind, victims, suspects, job.worldSize);
+  const waits = waitingWords(kind, victims, suspects, job.worldSize);
+  const waiting = waits === null ? null : `${waits}${slowBeforeWords(suspects, findings)}`;
   return {
     who,
     what: [tense(what), ...also].join(", and "),
     isSeen: seen !== null,
     effect:
       over === null
-        ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}`
+        ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}${since === null ? undated(kind, first, findings) : ""}`
         : `slowed the job down from iteration ${over.iteration} to ${over.until}; it is over now`,
     slower: slowerWords(kind, first, findings),
+    ...(over === null ? {} : { isOver: true as const }),
     waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
     where: isAlone ? whereWords(job, first) : [],
     device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
@@ -77,6 +80,13 @@ function overOf(
   return { iteration, until };
 }
 
+/** Of what was slow in all that is recorded, and nothing tells since when. */
+function undated(kind: VerdictKind, { evidence }: Suspect, findings: readonly Finding[]): string {
+  const own = findings.filter(({ id }) => evidence.includes(id));
+  const isUndated = own.some((finding) => slowTimesOf(finding)?.sinceStart === true);
+  return kind === "fail-slow" && isUndated ? ", from the first iterations seen on" : "";
+}
+
 const PAST: Readonly<Record<string, string>> = {
   is: "was",
   are: "were",
@@ -88,12 +98,14 @@ const PAST: Readonly<Record<string, string>> = {
   stop: "stopped",
 };
 
-/** "computes slowly: …" → "computed slowly: …"; of a verb at the beginning. */
+/** "computes slowly: …" → "computed slowly: …"; of a verb at the beginning, and of what shows it. */
 function past(what: string): string {
-  return what.replace(
-    /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?)\b/,
-    (verb) => PAST[verb] ?? verb.replace(/e?s?$/, "ed").replace("taked", "took"),
-  );
+  return what
+    .replace(
+      /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?)\b/,
+      (verb) => PAST[verb] ?? verb.replace(/e?s?$/, "ed").replace("taked", "took"),
+    )
+    .replace(/: (communication|a transfer) takes\b/, ": $1 took");
 }
 
 /** The GPU that monitoring names for the first suspect, where the job's own files do not. */
@@ -333,6 +345,16 @@ function waitingWords(
   const who = isOne ? "1 other rank" : areAll ? `the other ${count} ranks` : `${count} other ranks`;
   if (kind === "crash") return `${who} ${isOne ? "is a victim" : "are victims"} of it`;
   return `${who} only ${isOne ? "waits" : "wait"}`;
+}
+
+/** Who has a fault of its own, which did not stop the job. */
+function slowBeforeWords(suspects: readonly Suspect[], findings: readonly Finding[]): string {
+  const blamed = new Set(suspects.flatMap((one) => one.ranks));
+  const ranks = findings
+    .flatMap((finding) => factOf(finding, "slow-before-stop")?.ranks ?? [])
+    .filter((rank) => !blamed.has(rank));
+  if (ranks.length === 0) return "";
+  return `; ${rankWords(ranks)} ${ranks.length === 1 ? "was" : "were"} slow before that`;
 }
 
 function tidy(value: number): string {

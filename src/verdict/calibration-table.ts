@@ -20,13 +20,12 @@ export const KNOTS: readonly (readonly [at: number, right: number])[] = [
 
 /**
  * How often it was right that nobody was accused. Healthy: 191 of 191 of these seeds and those of the curves, at several commits; less is claimed,
- * for faults that nobody would have seen. Iterations even, but not known to have ended: 49 of 50; less again, because more may
- * have happened since. The others by judgement: that a job hangs or is slow without a culprit is half an answer at most.
+ * for faults that nobody would have seen. The others by judgement: that a job hangs or is slow without a culprit is half an
+ * answer at most, and "undetermined" is none.
  */
 export const NOBODY = {
   healthy: 0.95,
   unmeasured: 0.6,
-  even: 0.8,
   undetermined: 0.2,
   hang: 0.2,
   slow: 0.3,

@@ -105,11 +105,7 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
     const logConfidence = firstOf(findings.filter(saysStoodStill), logConfidenceOf);
     return logConfidence !== null && isLogsAlone(job) ? thousandths(logConfidence) : NOBODY.hang;
   }
-  const isEven = findings.some((finding) => factOf(finding, "even-iterations"));
-  const seen = 1 - untracedRanks(job).length / Math.max(1, job.worldSize);
-  return isEven
-    ? thousandths(Math.max(NOBODY.undetermined, seen * NOBODY.even))
-    : NOBODY.undetermined;
+  return NOBODY.undetermined;
 }
 
 /** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */

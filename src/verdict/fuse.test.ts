@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../ingest/build-job.ts";
 import { parseJobFile } from "../ingest/job-file.ts";
+import { effectOf } from "../model/answer.ts";
 import type { EvenIterations, SlowDown } from "../model/facts.ts";
 import type { Accusation, Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
@@ -469,4 +470,129 @@ describe("dumps whose end is lost", () => {
   it("take nothing where they are of ranks that nobody suspects", () => {
     expect(confidenceWith([0, 1, 2])).toBe(confidenceWith([]));
   });
+});
+
+describe("who only waits", () => {
+  const everyone = Array.from({ length: 16 }, (_, rank) => rank);
+  const others = (...ranks: number[]): number[] => everyone.filter((one) => !ranks.includes(one));
+  const hung = finding("hang/wait-graph", [
+    accuse({ kind: "hang", ranks: [9], cause: "gpu-hang", weight: 0.9 }),
+  ]);
+  const waits = finding("hang/wait-graph", [], { weight: 0.9, clears: others(9) });
+
+  it("is nobody who was slow before the job stopped, and the answer says who that is", () => {
+    const slow = finding("localize/slow-rank", [], {
+      data: { fact: "slow-before-stop", ranks: [12], growthMs: 200 },
+    });
+    const verdict = ask([hung, waits, slow]);
+    expect(verdict.suspects.map(({ ranks }) => ranks)).toEqual([[9]]);
+    expect(verdict.victims).toEqual(others(9, 12));
+    expect(verdict.answer?.waiting).toBe("14 other ranks only wait; rank 12 was slow before that");
+    expect(ask([hung, waits]).victims).toEqual(others(9));
+  });
+
+  it("is nobody whose GPU is unlike its peers', but whoever is only seen outside communication", () => {
+    const odd = finding("machines/peers", [
+      accuse({ kind: "faulty-machine", type: "rank", ranks: [12], cause: "unknown", weight: 0.9 }),
+    ]);
+    expect(ask([hung, waits, odd]).victims).toEqual(others(9, 12));
+    const outside = finding("hang/stacks", [
+      accuse({ kind: "hang", type: "rank", ranks: [12], cause: "cpu-stall", weight: 0.6 }),
+    ]);
+    expect(ask([hung, waits, outside]).victims).toEqual(others(9));
+  });
+
+  it("of a crash whose rank is unknown: nobody of that machine, and nobody who only complains", () => {
+    const died = finding("crash/first-error", [
+      accuse({
+        kind: "crash",
+        type: "machine",
+        ranks: [],
+        name: "node1",
+        cause: "gpu-error",
+        weight: 0.8,
+      }),
+    ]);
+    const complain = finding("crash/first-error", [], { weight: 0.3, clears: everyone });
+    expect(ask([died, complain]).victims).toEqual([]);
+    expect(ask([died, complain, waits]).victims).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+describe("two causes at once", () => {
+  it("have actions of their own, each for its own suspects", () => {
+    const verdict = ask([
+      slower(),
+      finding("localize/slow-rank", [
+        accuse({ ranks: [3], cause: "dataloader", weight: 0.9 }),
+        accuse({ ranks: [12], cause: "gpu-slow", weight: 0.88 }),
+      ]),
+    ]);
+    expect(verdict.suspects.map(({ cause }) => cause).sort()).toEqual(["dataloader", "gpu-slow"]);
+    const targets = (action: string): string[] =>
+      verdict.actions.filter((one) => one.do === action).map(({ target }) => target);
+    expect(targets("check-gpu")).toEqual(["node1 (rank 12)"]);
+    expect(targets("check-storage")).toEqual(["node0 (rank 3)"]);
+    for (const { command, target } of verdict.actions)
+      if (command !== undefined) expect(command).toContain(target.slice(0, 5));
+  });
+});
+
+describe("when it was", () => {
+  const slowRank = (more: object): Finding =>
+    finding("localize/slow-rank", [accuse({ ranks: [3], weight: 0.9 })], {
+      data: {
+        fact: "slow-rank",
+        slowDown: true,
+        sinceStart: true,
+        recordFrom: 20,
+        iteration: 1,
+        until: null,
+        from: null,
+        to: null,
+        growthMs: 45,
+        ...more,
+      } as Finding["data"],
+    });
+
+  it("is not claimed of what was slow in all of a record that begins late", () => {
+    const verdict = ask([slowRank({})]);
+    expect(verdict.when.iteration).toBeNull();
+    expect(verdict.summary).toContain("from the first iterations seen on");
+    const whole = ask([slowRank({ recordFrom: 2 })]);
+    expect(whole.when.iteration).toBe(1);
+    expect(whole.summary).not.toContain("first iterations seen");
+  });
+
+  it("is as iteration times show it, where a rank loses most of what they grew by", () => {
+    expect(ask([slower(), slowRank({ recordFrom: 3 })]).when.iteration).toBe(40);
+    expect(ask([slower(), slowRank({ recordFrom: 3, growthMs: 5 })]).when.iteration).toBe(1);
+  });
+
+  it("is told as past where it is over, in every sentence", () => {
+    const times = { sinceStart: false, iteration: 40, until: 80 };
+    const over = finding("iterations/slow-down", [], {
+      data: { ...SLOWER, until: 80 },
+      weight: 0.95,
+    });
+    const { answer, summary } = ask([over, slowRank(times)]);
+    expect(effectOf(answer!)).toMatch(
+      /^This slowed the job down from iteration 40 to 80; it is over now\. The job took 1\.50 times as long/,
+    );
+    expect(summary).toContain("computed slowly");
+    expect(effectOf(ask([slower(), slowRank({ ...times, until: null })]).answer!)).toMatch(
+      /^The job takes 1\.50 times as long/,
+    );
+  });
+});
+
+it("a job that became slower on all ranks alike is a slowdown without a suspect, not healthy", () => {
+  const even = finding("localize/slow-rank", [], {
+    weight: 0.2,
+    data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 6 },
+  });
+  const verdict = ask([slower(), even]);
+  expect(verdict).toMatchObject({ kind: "fail-slow", suspects: [], victims: [] });
+  expect(verdict.summary).toContain("No rank stands out: all became slower alike.");
+  expect(verdict.wouldHelp.join()).toContain("profiler traces");
 });

@@ -1,8 +1,8 @@
 /** One verdict from all findings: kind, suspects, victims, confidence, and what would help. */
+import { groupBy } from "../base/group-by.ts";
 import { thousandths } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { factOf, saysStoodStill } from "../model/facts.ts";
-import type { Cause } from "../model/cause.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
@@ -17,6 +17,7 @@ import { hypotheses, type Hypothesis } from "./hypotheses.ts";
 import { confidenceOf, untracedRanks } from "./confidence.ts";
 import { posteriorOf } from "./posterior.ts";
 import { reasoningOf } from "./reasoning.ts";
+import { victimsOf } from "./victims.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
 import { machineOf } from "./who.ts";
@@ -65,13 +66,11 @@ export function fuse(
     why: culprit.why,
     evidence: culprit.evidence,
   }));
-  const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
-  const victims = [...new Set(findings.flatMap((finding) => finding.clears))]
-    .filter((rank) => !blamed.has(rank))
-    .sort((a, b) => a - b);
+  const victims = victimsOf(job, kind, suspects, all, findings);
   const posterior = posteriorOf(lead ?? null, all, blameworthy);
   const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
-  const answer = answerOf(job, kind, suspects, victims, findings);
+  const when = whenDidItHappen(job, findings, kind, suspects);
+  const answer = answerOf(job, kind, suspects, victims, findings, when.iteration);
   return {
     schema: "faultline.verdict/1",
     ...(job.name === "" ? {} : { job: job.name }),
@@ -79,14 +78,14 @@ export function fuse(
     summary: summarise(job, kind, answer, victims, confidence, findings),
     ...(answer === null ? {} : { answer }),
     confidence,
-    when: whenDidItHappen(job, findings, kind, suspects),
+    when,
     suspects,
     victims,
     ...rankingOf(findings),
-    owner: lead ? adviceFor(lead.cause, kind).owner : null,
-    actions: lead
-      ? actionsOf(job, lead.cause, kind, suspects, findings, targetOf(job, culprits))
-      : [],
+    owner: suspects[0] ? adviceFor(suspects[0].cause, kind).owner : null,
+    actions: [...groupBy(suspects, ({ cause }) => cause).values()].flatMap((alike) =>
+      actionsOf(job, kind, alike, findings),
+    ),
     reasoning: reasoningOf(job, findings, merged(lead, culprits), posterior),
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
       id,
@@ -219,34 +218,33 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   return "undetermined";
 }
 
-/** Advice with commands that can be pasted as they are, for the first suspect. */
+/** What to do about suspects of one cause, with commands that can be pasted as they are for the first of them. */
 function actionsOf(
   job: Job,
-  cause: Cause,
   kind: VerdictKind,
-  suspects: readonly Suspect[],
+  alike: readonly Suspect[],
   findings: readonly Finding[],
-  target: string,
 ): Action[] {
-  const [first] = suspects;
-  const gpu = first ? measuredGpu(job, kind, first, findings) : null;
-  const steps = withStack(job, first, kind, adviceFor(cause, kind).actions);
+  const first = alike[0]!;
+  const gpu = measuredGpu(job, kind, first, findings);
+  const target = targetOf(job, alike);
+  const steps = withStack(job, first, kind, adviceFor(first.cause, kind).actions);
   return steps.map(([what, why, command]) => ({
     do: what,
     target,
     why,
-    ...(command !== undefined && first ? { command: commandFor(job, first, command, gpu) } : {}),
+    ...(command === undefined ? {} : { command: commandFor(job, first, command, gpu) }),
   }));
 }
 
 /** A stack that is among the inputs is read, not asked for again. */
 function withStack(
   job: Job,
-  suspect: Suspect | undefined,
+  { ranks }: Suspect,
   kind: VerdictKind,
   steps: readonly Step[],
 ): readonly Step[] {
-  const [rank] = suspect?.ranks ?? [];
+  const [rank] = ranks;
   const stack = kind === "hang" && rank !== undefined ? job.stacks.get(rank) : undefined;
   if (!stack || !steps.some(([what]) => what === DUMP_STACKS)) return steps;
   const main = stack.threads.find(({ isMain }) => isMain) ?? stack.threads[0];
@@ -259,14 +257,14 @@ function withStack(
   return [read, ...steps.filter(([what]) => what !== DUMP_STACKS)];
 }
 
-function targetOf(job: Job, culprits: readonly Hypothesis[]): string {
-  const ranks = culprits.flatMap((culprit) => culprit.ranks).sort((a, b) => a - b);
+function targetOf(job: Job, suspects: readonly Suspect[]): string {
+  const ranks = suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);
   const machine = machineOf(job, ranks);
-  const [only] = culprits;
-  if (culprits.length === 1 && only!.name !== null)
+  const [only] = suspects;
+  if (suspects.length === 1 && only!.name !== null)
     return ranks.length > 0 ? `${only!.name} (${rankWords(ranks)})` : only!.name;
   if (ranks.length === 0) {
-    const names = culprits.flatMap(({ name }) => name ?? []);
+    const names = suspects.flatMap(({ name }) => name ?? []);
     return names.length > 0 ? names.slice(0, MOST_NAMED).join(", ") : "the job";
   }
   return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;

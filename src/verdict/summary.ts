@@ -37,7 +37,8 @@ function withoutSuspects(
 ): string {
   const slow = slowDownOf(findings);
   if (kind === "fail-slow" && slow) {
-    return `${capital(slow.says)}. The evidence does not show which rank causes it.`;
+    const isAlike = findings.some((finding) => factOf(finding, "even-ranks"));
+    return `${capital(slow.says)}. ${isAlike ? "No rank stands out: all became slower alike" : "The evidence does not show which rank causes it"}.`;
   }
   const even = findings.find((finding) => factOf(finding, "even-iterations"));
   const alike = findings.find((finding) => factOf(finding, "alike-machines")?.allAlike);

@@ -19,7 +19,9 @@ export function whenDidItHappen(
     const rose = sinceStart === true ? riseOf(findings) : null;
     // The record of operators begins in the middle of what iteration times show.
     if (rose !== null && rose < (recordFrom ?? 0)) return { iteration: rose, from: null, to };
-    return { iteration, from, to };
+    // Slow in all that was recorded: which iteration was the first, nothing tells where others came before the record.
+    const isOpen = sinceStart === true && (recordFrom ?? 1) > FIRST;
+    return { iteration: isOpen ? null : iteration, from, to };
   }
   // A link is found in fewer iterations than a log needs to tell that it became slower.
   const onset = evidenceOf(findings, suspects)
@@ -36,8 +38,12 @@ export function whenDidItHappen(
   };
 }
 
+/** A record that begins with one of these begins with the job: a profiler and an iteration finder skip the first. */
+const FIRST = 3;
 /** Iterations by which two witnesses of one change may differ. */
 const SAME_CHANGE = 2;
+/** Of what iterations take longer, the share that a rank must lose for it to be the same change. */
+const MOST_OF_IT = 0.5;
 
 /**
  * What is said of the first suspect tells best when it began; but ranks may cut iterations a little earlier than the log
@@ -49,7 +55,11 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
   if (!own || !printed) return own ?? printed ?? slowDownOf(findings);
   const began = slowTimesOf(printed)!.iteration;
   const { sinceStart, recordFrom, iteration } = slowTimesOf(own)!;
-  const beganBefore = sinceStart === true && (recordFrom ?? 0) >= began;
+  const { beforeMs = 0, afterMs = 0 } = factOf(printed, "slow-down") ?? {};
+  const growthMs = factOf(own, "slow-rank", "slow-device")?.growthMs ?? 0;
+  // Slow in most of what is compared: the few iterations before, which do not show there, iteration times do show.
+  const isSame = growthMs >= MOST_OF_IT * (afterMs - beforeMs);
+  const beganBefore = sinceStart === true && ((recordFrom ?? 0) >= began || isSame);
   return beganBefore || Math.abs(iteration - began) <= SAME_CHANGE ? printed : own;
 }
 

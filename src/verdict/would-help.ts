@@ -76,6 +76,16 @@ export function wouldHelp(
   if (kind === "fail-slow" && suspects.length === 0 && job.dumps.size > 0) {
     help.push("metrics of all machines around the change (DCGM, node exporter)");
   }
+  if (
+    kind === "fail-slow" &&
+    suspects.length === 0 &&
+    !job.kernels?.length &&
+    findings.some((finding) => factOf(finding, "even-ranks"))
+  ) {
+    help.push(
+      "profiler traces of a slow iteration and, with --baseline, of a healthy run: they show what all ranks do longer",
+    );
+  }
   if (kind === "undetermined") help.push("the logs of all ranks up to the moment of failure");
   return help;
 }

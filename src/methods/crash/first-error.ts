@@ -43,7 +43,7 @@ export const firstError: Method = {
     const root = chooseRoot(job, own, echoes, before, { judged: judged ?? null, heard });
     if (root) yield root;
     else if (before.did === "stand still") yield* stoodStill(failures, before);
-    const victims = new Set(given.failures.flatMap((failure) => failure.rank ?? []));
+    const victims = complaining(given.failures);
     for (const rank of root?.accuses.flatMap((accusation) => accusation.ranks) ?? []) {
       victims.delete(rank);
     }
@@ -61,6 +61,14 @@ export const firstError: Method = {
     }
   },
 };
+
+/** Ranks that tell of others, and not of an error of their own before that. */
+function complaining(failures: readonly LogFailure[]): Set<Rank> {
+  const isFirstEcho = new Map<Rank, boolean>();
+  for (const { rank, role } of failures)
+    if (rank !== null && !isFirstEcho.has(rank)) isFirstEcho.set(rank, role === "echo");
+  return new Set([...isFirstEcho].flatMap(([rank, isEcho]) => (isEcho ? rank : [])));
+}
 
 /**
  * What broke is the log report's to say, with its confidence; here is who was first. Null where it names nothing;

@@ -48,6 +48,25 @@ describe("an Xid in a kernel's log", () => {
     expect([0, 1, 2, 3].filter((rank) => kernelSawGpuOf(job, rank))).toEqual([3]);
   });
 
+  it("names the rank where nobody else does", async () => {
+    const verdict = await diagnoseFiles([
+      JOB,
+      ...logs([]),
+      dmesg("node1", "pid=103, name=python, "),
+    ]);
+    expect(verdict.kind).toBe("crash");
+    expect(verdict.suspects).toMatchObject([{ ranks: [3], cause: "gpu-error" }]);
+  });
+
+  it("is joined by the process id of a stack, where NCCL printed nothing", () => {
+    const stack = file(
+      "stacks/rank2.txt",
+      'Process 4102: python train.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread 4102 (active): "MainThread"\n    step (train.py:12)\n',
+    );
+    const job = jobOf([JOB, stack, dmesg("node1", "pid=4102, name=python, ")]);
+    expect(job.failures.map(({ rank }) => rank)).toEqual([2]);
+  });
+
   it("is that of any rank of its machine where it names no process that is known", () => {
     const job = jobOf([JOB, ...logs([2, 3]), dmesg("node1", "pid='<unknown>', ")]);
     expect([0, 1, 2, 3].filter((rank) => kernelSawGpuOf(job, rank))).toEqual([2, 3]);

@@ -20,11 +20,15 @@ interface SilentSuspect {
   readonly rank: Rank;
   readonly weight: number;
   readonly why: string;
+  /** Where its log tells. */
+  readonly cause?: Cause;
 }
 
 /** How sure it is that a rank is gone which others wait for and which left no dump; less where nothing tells of an end. */
 const ALONE = 0.8;
 const NO_END_TOLD = 0.5;
+/** Its GPU, as a rule; or the network at its end. */
+const WAITS_ITSELF = 0.4;
 const TOGETHER = 0.65;
 
 /**
@@ -128,8 +132,14 @@ export function silentFindings(
     (job.probes ?? []).filter((probe) => probe.ended === null).map((probe) => probe.rank),
   );
   return [
-    ...choice.map(({ rank, weight, why }) =>
-      silentFinding(rank, weight, why, lacksLog(job, rank) ? "process-gone" : gone, living),
+    ...choice.map(({ rank, weight, why, cause }) =>
+      silentFinding(
+        rank,
+        weight,
+        why,
+        cause ?? (lacksLog(job, rank) ? "process-gone" : gone),
+        living,
+      ),
     ),
     ...(choice.length > 0 ? [] : lostDumps(job, graph, lost)),
   ];
@@ -199,13 +209,19 @@ function chooseSilent(
 ): SilentSuspect[] {
   // With a certain culprit the absence needs no further explanation.
   if (certain) return [];
-  const waitingInLog = new Set(job.watchdog.flatMap((report) => report.rank ?? []));
+  // A rank that is only asked for its dump has no operator of its own that timed out.
+  const waitingInLog = new Set(
+    job.watchdog.flatMap(({ rank, op }) => (op === "" ? [] : (rank ?? []))),
+  );
   const implicated = new Set<Rank>();
   for (const op of graph.ops) {
     if (op.absent.some(({ why }) => why !== "silent")) continue;
-    for (const { rank } of op.absent) if (!waitingInLog.has(rank)) implicated.add(rank);
+    for (const { rank } of op.absent) implicated.add(rank);
   }
-  const chosen = silent.filter((rank) => implicated.has(rank));
+  const all = silent.filter((rank) => implicated.has(rank));
+  const idle = all.filter((rank) => !waitingInLog.has(rank));
+  // One whom all the others wait for, and nobody else: it does not only wait, its operator stands.
+  const chosen = idle.length > 0 || all.length > 1 ? idle : all;
   const isEndTold = job.failures.length + job.torchrun.length + (job.probes?.length ?? 0) > 0;
   const together = TOGETHER * probablyGone(job, chosen);
   return chosen.map((rank) => {
@@ -214,11 +230,17 @@ function chooseSilent(
     const weight = chosen.length === 1 ? alone : Math.min(together, alone);
     const op = graph.ops.find((stuck) => stuck.absent.some((absent) => absent.rank === rank));
     const where = op ? `, and others wait for it in ${describeOp(job, op)}` : "";
-    return {
-      rank,
-      weight,
-      why: `rank ${rank} left no ${dumpWord(job)}${where}`,
-    };
+    const why = `rank ${rank} left no ${dumpWord(job)}${where}`;
+    if (waitingInLog.has(rank)) {
+      const alive =
+        "its log shows that its process is alive and that an operator timed out there, too";
+      return { rank, weight: WAITS_ITSELF, why: `${why}; ${alive}`, cause: "gpu-hang" };
+    }
+    if ((job.logs.get(rank)?.dumpLine ?? 0) > 0) {
+      const alive = "its log shows that its process is alive, and no operator that timed out there";
+      return { rank, weight, why: `${why}; ${alive}`, cause: "cpu-stall" };
+    }
+    return { rank, weight, why };
   });
 }
 

@@ -33,6 +33,25 @@ test("a short series that rises once says since when, and a healthy one does not
   expect(even!.says).toContain("no lasting slowdown in");
 });
 
+test.each([
+  [5, 1.7],
+  [9, 1.25],
+])("a short series with a plain step in iteration %i is a slowdown", async (from, ratio) => {
+  const level = (i: number): number => (i < from ? 330 : 330 * ratio) + 4 * Math.sin(7 * i);
+  const [slow] = await findings(level, 20);
+  const fact = factOf(slow!, "slow-down")!;
+  expect(fact).toMatchObject({ iteration: from, until: null });
+  expect(fact.ratio).toBeCloseTo(ratio, 1);
+  expect(slow!.weight).toBeGreaterThanOrEqual(0.6);
+});
+
+test("a slow stretch that ended is told as past", async () => {
+  const found = await findings((i) => (i >= 100 && i < 200 ? 1500 : 1000));
+  expect(found[0]!.says).toMatch(
+    /^iterations took 1\.5\d times as long from iteration 100 .* until iteration (?:199|200)/,
+  );
+});
+
 test("what came little by little is told so, from where to where and how fast", async () => {
   const [slow] = await findings((i) => 1000 + 2 * Math.min(150, Math.max(0, i - 100)));
   expect(slow!.says).toMatch(

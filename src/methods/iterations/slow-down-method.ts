@@ -31,11 +31,12 @@ export const slowDown: Method = {
 
 function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDown): NewFinding {
   const { series } = seenIn;
-  const ends = episode.isOpen ? "and still do at the end" : `until iteration ${episode.to}`;
+  const { isOpen } = episode;
+  const ends = isOpen ? "and still do at the end" : `until iteration ${episode.to}`;
   const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
-    says: `${who} ${slowerSince(change)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
+    says: `${who} ${slowerSince(change, isOpen)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
     weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
@@ -67,16 +68,16 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       link: null,
       cause: "unknown" as const,
       weight: ALONE_WEIGHT * change.confidence,
-      why: `its iterations ${slowerSince(change)}, those of its peers do not`,
+      why: `its iterations ${slowerSince(change, isOpen)}, those of its peers ${isOpen ? "do" : "did"} not`,
     })),
     clears: [],
   };
 }
 
-function slowerSince({ ratio, iteration, ramp }: ChangePoint): string {
-  const times = `${ratio.toFixed(2)} times as long`;
-  if (!ramp) return `take ${times} since iteration ${iteration}`;
-  return `slowed down gradually from iteration ${iteration} to ${ramp.until} and take ${times}`;
+function slowerSince({ ratio, iteration, ramp }: ChangePoint, isOpen: boolean): string {
+  const longer = `${isOpen ? "take" : "took"} ${ratio.toFixed(2)} times as long`;
+  if (!ramp) return `${longer} ${isOpen ? "since" : "from"} iteration ${iteration}`;
+  return `slowed down gradually from iteration ${iteration} to ${ramp.until} and ${longer}`;
 }
 
 /** A stretch that is over and cost little: worth a word, but the job is healthy again. */
@@ -99,6 +100,10 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   const step = stepIn(series);
   const length = count(Math.round(iterations), "iteration");
+  if (step?.isPlain) {
+    yield fromStep(step, series, length);
+    return;
+  }
   yield {
     says: step
       ? `iterations take ${step.ratio.toFixed(2)} times as long since about iteration ${step.iteration}; ${length} are too few to be sure that this is no chance`
@@ -112,6 +117,39 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
       variation: round(variation),
       rise: round(riseOf(series)),
       ...(step && { riseFrom: step.iteration }),
+    },
+    accuses: [],
+    clears: [],
+  };
+}
+
+/** Few iterations: surer than not, and less than what the tracker has followed. */
+const OF_STEP = 0.7;
+
+/** A short series with a step that nobody would call chance. */
+function fromStep(step: Step, series: IterationSeries, length: string): NewFinding {
+  const { at, iteration, beforeMs, afterMs, ratio } = step;
+  const last = series.iteration.at(-1)!;
+  const { endMs, durationMs } = series;
+  const beganMs = endMs[at]! - durationMs[at]!;
+  const wastedMs = durationMs.subarray(at).reduce((sum, ms) => sum + Math.max(0, ms - beforeMs), 0);
+  return {
+    says: `iterations take ${ratio.toFixed(2)} times as long since iteration ${iteration} (${inUnit(beforeMs, series)} → ${inUnit(afterMs, series)}) and still do at the end, after ${length}`,
+    weight: OF_STEP,
+    at: [{ file: series.file }],
+    data: {
+      fact: "slow-down",
+      slowDown: true,
+      iteration,
+      until: null,
+      detectedAt: last,
+      beforeMs: round(beforeMs),
+      afterMs: round(afterMs),
+      ratio: round(ratio),
+      wastedHours: series.isRelative ? null : round(wastedMs / HOUR_MS),
+      from: Number.isFinite(beganMs) ? new Date(beganMs).toISOString() : null,
+      to: null,
+      series: series.source,
     },
     accuses: [],
     clears: [],
@@ -142,11 +180,22 @@ const ROSE = 1.05;
 /** Pairs of an earlier and a later iteration of which the later one takes longer. */
 const ORDERED = 0.95;
 
+/** A step is plain from this ratio on, if no more than this share of the iterations lies on the wrong side of its middle. */
+const PLAIN_RATIO = 1.2;
+const ASTRAY = 0.1;
+
+interface Step {
+  /** Row of the series. */
+  readonly at: number;
+  readonly iteration: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  readonly ratio: number;
+  readonly isPlain: boolean;
+}
+
 /** Where a short series rises once and stays: nearly every iteration since takes longer than nearly every one before. */
-function stepIn({
-  iteration,
-  durationMs,
-}: IterationSeries): { iteration: number; ratio: number } | null {
+function stepIn({ iteration, durationMs }: IterationSeries): Step | null {
   const known = [...iteration.keys()].filter((i) => durationMs[i]! > 0).slice(1);
   if (known.length > SHORT) return null;
   const took = known.map((i) => durationMs[i]!);
@@ -156,11 +205,17 @@ function stepIn({
     if (cost < best.cost) best = { at, cost };
   }
   const [before, after] = [took.slice(0, best.at), took.slice(best.at)];
-  const ratio = median(after) / median(before);
+  const [beforeMs, afterMs] = [median(before), median(after)];
+  const ratio = afterMs / beforeMs;
   if (best.at < 0 || !(ratio >= ROSE)) return null;
   const longer = after.reduce((sum, ms) => sum + before.filter((one) => one < ms).length, 0);
   if (longer < ORDERED * before.length * after.length) return null;
-  return { iteration: iteration[known[best.at]!]!, ratio };
+  const middle = (beforeMs + afterMs) / 2;
+  const astray =
+    before.filter((ms) => ms >= middle).length + after.filter((ms) => ms <= middle).length;
+  const isPlain = ratio >= PLAIN_RATIO && astray <= ASTRAY * took.length;
+  const at = known[best.at]!;
+  return { at, iteration: iteration[at]!, beforeMs, afterMs, ratio, isPlain };
 }
 
 function awayFromMedian(values: readonly number[]): number {

@@ -29,6 +29,12 @@ describe("a rank that is slower than its peers in most of a short record", () =>
     });
   });
 
+  it("is dated by two iterations before a plain step, not before a small one", () => {
+    const own = (before: number): number[] => [90, 95, before, before + 1, 114, 113, 115, 112, 114];
+    expect(dated(always, account(own(40)))).toMatchObject({ kind: "slower", iteration: 5 });
+    expect(dated(always, account(own(100)))).toBe(always);
+  });
+
   it("stays slow from the start where there is no clean step", () => {
     expect(dated(always, account([90, 114, 113, 118, 112, 116, 115]))).toBe(always);
     expect(dated(always, account([90, 40, 114, 41, 113, 39, 118, 112]))).toBe(always);

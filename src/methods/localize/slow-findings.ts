@@ -96,6 +96,8 @@ export function* fromOwnTimes(
 /** Iterations on either side of a step: fewer separate by chance; and how much longer they must be. */
 const LEAST_BESIDE = 3;
 const STEP = 1.05;
+/** Two before it will do where it is plain. */
+const PLAIN_STEP = 1.2;
 
 /**
  * A rank whose own time shows a clean step, where no iteration before it is nearly as long as any after it: the step tells
@@ -105,10 +107,11 @@ export function dated(suspect: OwnTimeSuspect, account: TimeBreakdown | undefine
   if (suspect.kind === "spikes" || suspect.until !== null || !account) return suspect;
   const known = [...account.iteration.keys()].filter((i) => account.iteration[i]! > WARM_UP);
   const own = known.map((i) => account.ownMs[i]!);
-  for (let at = LEAST_BESIDE; at + LEAST_BESIDE <= own.length; at++) {
+  for (let at = LEAST_BESIDE - 1; at + LEAST_BESIDE <= own.length; at++) {
     const [beforeMs, afterMs] = [median(own.slice(0, at)), median(own.slice(at))];
     const middle = (beforeMs + afterMs) / 2;
-    if (!(afterMs > STEP * beforeMs) || Math.max(...own.slice(0, at)) >= middle) continue;
+    const least = at < LEAST_BESIDE ? PLAIN_STEP : STEP;
+    if (!(afterMs > least * beforeMs) || Math.max(...own.slice(0, at)) >= middle) continue;
     if (Math.min(...own.slice(at)) <= middle) continue;
     const iteration = account.iteration[known[at]!]!;
     return { ...suspect, kind: "slower", iteration, beforeMs, afterMs, slow: known.slice(at) };

@@ -20,7 +20,7 @@ import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
-import { fromOwnTimes, fromUnseenPeer, type Witness } from "./slow-findings.ts";
+import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, waitsInGroup, waitsToReceive, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
@@ -41,7 +41,10 @@ const MOST_ITERATIONS = 512;
 const PLAINLY = 0.15;
 export const slowRank: Method = {
   id: "localize/slow-rank",
-  applies: (job) => job.rankOperators.ranks.length >= 2 && (isMoving(job) || !standsStill(job)),
+  applies: (job) => {
+    const { length } = job.rankOperators.ranks;
+    return length >= 2 && (length <= WHOLE || !hasStopped(job));
+  },
   *run(job, env) {
     const { ranks } = job.rankOperators;
     const cut: RankOperators[] = [];
@@ -115,6 +118,10 @@ export const slowRank: Method = {
     const accused = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
       : weighed(located, slow, suspects, floors, totalMs, witness, beside);
+    if (hasStopped(job)) {
+      yield* beforeStop(accused, median(totalMs));
+      return;
+    }
     const away =
       accused.length > 0 || !isWhole
         ? null
@@ -209,8 +216,24 @@ function sideOfRank(found: readonly NewFinding[], rank: Rank): "gpu" | "cpu" | n
   return accusation?.cause === "cpu-stall" || accusation?.cause === "dataloader" ? "cpu" : null;
 }
 
-/** Dumps of a hung job end in operators that nobody completed: another question. */
-function standsStill({ dumps }: Job): boolean {
+/** Of a rank in a job that stopped: own time beyond its peers', as a share of an iteration, that is plainly slow. */
+const PLAINLY_SLOW = 0.15;
+
+/** Who stopped the job is another question; but who was slow before that has a fault of its own, and does not only wait. */
+function* beforeStop(found: readonly SlowFinding[], totalMs: number): Iterable<NewFinding> {
+  for (const { says, weight, at, data, accuses, lacks } of found) {
+    const ranks = accuses.flatMap((one) => (one.type === "rank" ? one.ranks : []));
+    if (ranks.length === 0 || data.growthMs < PLAINLY_SLOW * totalMs) continue;
+    const fact = { fact: "slow-before-stop", ranks, growthMs: data.growthMs } as const;
+    const text = `slow before the job stopped: ${says}`;
+    yield { says: text, weight, at, data: fact, accuses: [], clears: [], lacks: lacks ?? [] };
+  }
+}
+
+/** Dumps of a hung job end in operators that nobody completed. */
+function hasStopped(job: Job): boolean {
+  if (isMoving(job)) return false;
+  const { dumps } = job;
   let pending = 0;
   for (const { dump } of dumps.values()) {
     const { state, count: entries } = dump.ops;
