@@ -131,6 +131,7 @@ describe("scopes", () => {
       "get /auth/login",
       "get /auth/callback",
       "post /auth/logout",
+      "post /slack/interactivity",
     ]);
   });
 

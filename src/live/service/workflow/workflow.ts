@@ -299,7 +299,7 @@ export class Workflow {
 }
 
 /** Cause and machine of any suspect will do: who mutes a machine does not want to hear of it. */
-function covers({ job, machine, cause }: Mute, incident: Incident): boolean {
+export function covers({ job, machine, cause }: Mute, incident: Incident): boolean {
   const causes = incident.verdict?.suspects.map((suspect): string => suspect.cause) ?? [];
   return (
     (job === null || fits(incident.job, job)) &&
