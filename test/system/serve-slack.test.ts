@@ -1,8 +1,13 @@
 /** Buttons of Slack messages: a Slack that signs its requests, or somebody who pretends to be it. */
 import { createHmac } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openService } from "../../src/cli/open-service.ts";
 import type { AuditRow } from "../../src/history/history.ts";
 import type { AlertsConfig } from "../../src/live/service/alerts/types.ts";
+import { readServeConfig } from "../../src/live/service/config.ts";
 import { makeAuthorizer } from "../../src/live/service/http/authorize.ts";
 import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import { slackMessage } from "../../src/live/service/slack/message.ts";
@@ -17,6 +22,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
+const PATIENT = { timeout: 15_000 };
 const SECRET = "8f742231b10e8888abcd99yyyzzz85a5";
 const REPLY = "https://hooks.slack.com/actions/T1/2/abc";
 const ALERTS: AlertsConfig = {
@@ -147,7 +153,7 @@ async function send(form: string, headers = signed(form, nowMs / 1000)): Promise
 async function press(clicked: Clicked = {}): Promise<Reply> {
   const before = replies.length;
   expect(await send(formOf(clicked))).toBe(200);
-  await expect.poll(() => replies.length).toBe(before + 1);
+  await expect.poll(() => replies.length, PATIENT).toBe(before + 1);
   return replies.at(-1)!.body;
 }
 
@@ -206,7 +212,7 @@ describe("a click in Slack", () => {
   it("does a double click once, however close the two are", async () => {
     const both = [formOf({ button: "mute" }), formOf({ button: "mute" })];
     expect(await Promise.all(both.map((form) => send(form)))).toEqual([200, 200]);
-    await expect.poll(() => replies.length).toBe(2);
+    await expect.poll(() => replies.length, PATIENT).toBe(2);
     expect(workflow.mutes()).toHaveLength(1);
   });
 
@@ -234,6 +240,22 @@ describe("a click in Slack", () => {
       ["judge", '{"isRight":fals'],
     ]);
     expect((await workflow.handling(INCIDENT.id)).judgement?.isRight).toBe(false);
+  });
+
+  it("keeps what was said in more words on the page, and makes a team's word everybody's", async () => {
+    const team = { id: "U3", team_id: "T2", username: "bob" };
+    await press({ button: "wrong", user: team });
+    await press({ button: "wrong" });
+    expect((await workflow.handling(INCIDENT.id)).judgement).toMatchObject({ jobs: null });
+    const judge = { do: "judge", isRight: false, machine: "node7", cause: "network-slow" } as const;
+    await workflow.handle(INCIDENT.id, judge, "grace");
+    await press({ button: "wrong" });
+    expect((await workflow.handling(INCIDENT.id)).judgement).toMatchObject({ machine: "node7" });
+    // Of a team nobody changes what others have said.
+    expect((await press({ button: "right", user: team })).text).toMatch(
+      /^Right: somebody has judged it already/,
+    );
+    expect(rows).toHaveLength(3);
   });
 
   it("on the link is answered, and does nothing", async () => {
@@ -329,7 +351,7 @@ describe("a request that is not Slack's", () => {
     const form = formOf({ button: "mute" });
     const headers = signed(form, nowMs / 1000);
     expect(await send(form, headers)).toBe(200);
-    await expect.poll(() => replies.length).toBe(1);
+    await expect.poll(() => replies.length, PATIENT).toBe(1);
     for (const laterMs of [0, 299_000]) {
       nowMs = NOW_MS + laterMs;
       expect(await send(form, headers)).toBe(409);
@@ -391,9 +413,42 @@ it("a Refusal is what people read, and no other error", async () => {
   });
   const form = formOf();
   await alone.take(signed(form, nowMs / 1000), async () => form);
-  await expect.poll(() => lines.length).toBe(2);
+  await expect.poll(() => lines.length, PATIENT).toBe(2);
   expect(sent[0]).toContain("see the service's log");
   expect(sent[0]).not.toContain("hunter2");
   expect(lines[1]).toBe("Slack answered 404; the message shows an old state");
   await expect(alone.take({}, async () => form)).rejects.toThrow(Refusal);
+});
+
+it("is there in a service that runs, and follows its configuration without a restart", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "faultline-slack-"));
+  stops.push(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "serve.json");
+  const slackApp = { signingSecret: "env:S", people: [{ team: "T7" }] };
+  const alerts = { slack: [{ url: "http://127.0.0.1:9/hook" }], slackApp };
+  writeFileSync(file, JSON.stringify({ port: 0, data: "data", alerts }));
+  const configOf = (secret: string) => readServeConfig(file, {}, { HOME: folder, S: secret });
+  const screen = { write: () => undefined };
+  const io = { out: screen, err: screen, env: {} };
+  const lines: string[] = [];
+  const service = await openService(io, configOf(SECRET), {
+    hangMs: 30_000,
+    version: "1",
+    log: (line) => lines.push(line),
+  });
+  stops.push(() => service.close());
+  url = `${service.url}/slack/interactivity`;
+  nowMs = Math.floor(Date.now() / 1000) * 1000;
+  // Without a place to answer to: nothing leaves the machine.
+  const form = formOf().replace(/%22response_url.*?%2C/, "");
+  expect(form).not.toContain("hooks.slack.com");
+  expect(await send(form, signed(form, nowMs / 1000, "wrong"))).toBe(401);
+  expect(await send(form)).toBe(200);
+  const trail = async () =>
+    (await service.view.audit({ most: 10 })).map(({ who, what, detail }) => [who, what, detail]);
+  const why = "POST /slack/interactivity: U1 of T1 is not among alerts.slackApp.people";
+  await expect.poll(trail, PATIENT).toEqual([["slack:U1 (ada)", "refuse", why]]);
+  await service.reload(configOf("another-secret"));
+  expect(await send(formOf())).toBe(401);
+  expect(lines.join("\n")).not.toContain("secret");
 });

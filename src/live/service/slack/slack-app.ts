@@ -142,7 +142,9 @@ export class SlackApp {
     else {
       const isRight = button === "faultline-right";
       const { judgement } = before;
-      const isSaid = judgement?.who === who && judgement.isRight === isRight;
+      // What somebody said in more words on the page stays.
+      const isSaid =
+        judgement?.isRight === isRight && (judgement.jobs === null || judgement.who === who);
       if (!isSaid) await view.handle(id, { do: "judge", isRight, machine: null, cause: null }, who);
     }
     const handling = (await view.handling(id)) ?? before;
