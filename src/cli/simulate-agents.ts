@@ -1,5 +1,6 @@
 /** Agents of several machines of a rehearsal in one process: the child that `simulate --live --agents N` starts. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { UserError } from "../base/errors.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
@@ -21,6 +22,8 @@ const MIB = 2 ** 20;
 /** For all of them together, as one agent takes by itself. */
 const BUFFER_BYTES = 64 * MIB;
 const MEMORY_BYTES = 512 * MIB;
+/** Of a machine, however many there are: less does not hold the rings of eight ranks. */
+const LEAST_MEMORY_BYTES = 48 * MIB;
 const KEEP_NS = 600e9;
 
 export async function runSharedAgents(
@@ -31,6 +34,7 @@ export async function runSharedAgents(
   const machines = machinesOf(flags.agentsOf);
   const token = flags.tokenFile === undefined ? null : readFileSync(flags.tokenFile, "utf8").trim();
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // One per machine.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const tell = (name: string, line: string): void =>
     void io.out.write(`${JSON.stringify({ event: "trouble", line: `${name}: ${line}` })}\n`);
@@ -44,7 +48,7 @@ export async function runSharedAgents(
         machineName: machine,
         nics: [],
         keepNs: KEEP_NS,
-        memoryBytes: MEMORY_BYTES / machines.length,
+        memoryBytes: Math.max(LEAST_MEMORY_BYTES, MEMORY_BYTES / machines.length),
         machine: thisMachine(),
         storage,
         onTrouble: (line) => tell(machine, line),

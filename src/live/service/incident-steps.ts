@@ -1,5 +1,7 @@
 /** How a job's incidents change, one step after the other: a step waits while the decision before it is carried out. */
 import { intermittentWords } from "../../base/text.ts";
+import { spread } from "../../maths/robust.ts";
+import { factOf } from "../../model/facts.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { Verdict } from "../../model/verdict.ts";
@@ -43,6 +45,8 @@ const PATIENT = 5;
 /** A second verdict that is surer by less says nothing new. */
 const SURER = 0.1;
 const MOST_EARLIER = 12;
+/** A network beside the culprit of the same iterations takes longer by so many deviations of a healthy iteration, or it is noise. */
+const NETWORK_SIGMAS = 3;
 /** Iterations by which what began together is dated apart. */
 const SAME_START = 2;
 /** Slowdowns of a job that are open at once. */
@@ -114,7 +118,16 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     open.find((one) => isSameLink(run, one.verdict, verdict));
   const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
   if (known) sayMore(turn, known, found);
+  else if (open.some((one) => one.verdict && isSameStretch(one)) && isNoiseOf(state, verdict))
+    return;
   else accuseAnother(turn, found);
+}
+
+/** Whether a slow network costs no more than iterations vary: whoever is slow makes them vary more. */
+function isNoiseOf({ slowdowns: { healthy } }: JobState, { findings, suspects }: Verdict): boolean {
+  const cited = findings.find(({ id }) => suspects[0]?.evidence.includes(id));
+  const growthMs = cited && factOf(cited, "slow-device")?.growthMs;
+  return growthMs !== undefined && growthMs < NETWORK_SIGMAS * spread(healthy);
 }
 
 /** Of an intermittent slowdown: whether the culprit has no part in the last slow iteration, which somebody else caused. */

@@ -95,6 +95,43 @@ describe("reduceJob", () => {
     expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
   });
 
+  it.each([
+    { growthMs: 51, incidents: 1 },
+    { growthMs: 200, incidents: 2 },
+  ])(
+    "accuses a network beside the culprit only of more than iterations vary by: $growthMs ms",
+    ({ growthMs, incidents }) => {
+      const job = new Driver();
+      job.begin();
+      for (let i = 1; i <= 40; i++) job.iterate(i, 1, 230 + 25 * Math.sin(2 * i));
+      const ids = new Set<string>();
+      const found = (verdict: Verdict): void => {
+        job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+        for (let i = 0; i < 3 && job.last("save"); i++)
+          job.send({ type: "saved", save: job.last("save") });
+        for (const one of [job.state.slow, ...job.state.besides]) if (one) ids.add(one.id);
+      };
+      expect(job.iterate(41, 3, 480)).toEqual(["localize"]);
+      found(VERDICT);
+      expect(job.iterate(44, 5, 480)).toContain("localize");
+      const finding = {
+        id: "f1",
+        method: "localize/live" as const,
+        says: "",
+        weight: 0.9,
+        at: [],
+        data: { fact: "slow-device", growthMs } as Finding["data"],
+      };
+      found(
+        testVerdict(
+          { kind: "fail-slow", confidence: 0.74, victims: [], findings: [finding] },
+          { type: "link", ranks: [0, 1], link: ["rank:0", "rank:1"], cause: "network-slow" },
+        ),
+      );
+      expect(ids.size).toBe(incidents);
+    },
+  );
+
   it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
     const job = new Driver();
     const found = (verdict: Verdict): string => {

@@ -62,6 +62,39 @@ describe("SlowdownDetector", () => {
     }
   });
 
+  it("suspects a slow stretch of fast iterations only once it has lasted three seconds", () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      const short = noisy(
+        [
+          [200, 90],
+          [18, 130],
+          [200, 90],
+        ],
+        0.02,
+        seed,
+      );
+      expect(watch(short).filter((one) => one.do === "suspect")).toEqual([]);
+      const long = noisy(
+        [
+          [200, 90],
+          [60, 130],
+        ],
+        0.02,
+        seed,
+      );
+      const decisions = watch(long);
+      const suspected = decisions.filter((one) => one.do === "suspect");
+      expect(suspected).toHaveLength(1);
+      // 3 s are 23 iterations of 130 ms.
+      expect(suspected[0]!.at).toBeGreaterThanOrEqual(222);
+      expect(suspected[0]!.at).toBeLessThanOrEqual(226);
+      // Searched from the third on, and once more with what is known when it is told.
+      const searches = decisions.filter((one) => one.do === "localize");
+      expect(searches[0]!.at).toBeLessThanOrEqual(204);
+      expect(searches.some((one) => one.isLast && one.at >= suspected[0]!.at)).toBe(true);
+    }
+  });
+
   it("looks into no rise where iterations only vary", () => {
     const durations = noisy([[1000, 1000]], 0.06, 9);
     const rises = watch(durations).filter(

@@ -47,11 +47,26 @@ const PLAIN_ITERATIONS = 3;
  */
 const STEADY_ITERATIONS = 8;
 const LONGER_THAN = 0.8;
+/**
+ * Where they vary even more, so that hardly eight in a row are longer: the middle of so many lies above that of the healthy
+ * ones by as much as a plain jump, and by so many of its standard errors.
+ */
+const WIDE_ITERATIONS = 16;
+const WIDE_SIGMAS = 4;
+/** Of a median, in standard deviations of one value divided by the root of their number. */
+const MEDIAN_ERROR = 1.25;
 /** Iterations that were slow now and then, with a known suspect, last when so many in a row are slow. */
 const LASTING = 10;
 /** Healthy iterations that tell the deviation. */
 const NOISE_ITERATIONS = 30;
+/** Those that are remembered: as many, and those that may turn out slow. */
+const REMEMBERED = NOISE_ITERATIONS + WIDE_ITERATIONS;
 const LEAST_NOISE = 0.005;
+/**
+ * What the tracker saw is told without a suspect only once it has lasted so long: of a job with iterations of 90 ms, all of
+ * eight healthy ranks were slow together for two seconds in ten minutes.
+ */
+const LASTS_MS = 3000;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
 /**
@@ -95,6 +110,8 @@ export class SlowdownDetector {
   #slow = 0;
   #attempts = 0;
   #isSettled = false;
+  /** The tracker saw it, and it has not lasted long enough to be told. */
+  #isHeldBack = false;
   /** What an iteration took when the job was last searched again. */
   #searchedMs = NaN;
   readonly #window = new IntermittentWindow();
@@ -186,6 +203,8 @@ export class SlowdownDetector {
     const shift = seen ?? this.#jumpBeside();
     if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
       const known = this.#suspicion;
+      const isNew = !known || (known.isTentative && !this.#isSettled);
+      const isHeldBack = isNew && endMs - shift.fromMs < LASTS_MS;
       const suspicion: SuspectedSlowdown = {
         slowFrom: shift.fromIteration,
         fromMs: shift.fromMs,
@@ -193,7 +212,7 @@ export class SlowdownDetector {
         beforeMs: known ? Math.min(known.beforeMs, shift.beforeMs) : shift.beforeMs,
         afterMs: shift.afterMs,
         ...(this.#isBeside(shift.beforeMs) ? { besideMs: shift.beforeMs } : {}),
-        isTentative: false,
+        isTentative: isHeldBack,
       };
       const isSame =
         known !== null &&
@@ -201,18 +220,26 @@ export class SlowdownDetector {
         // The tracker may date it to a stretch before this one, which is over.
         suspicion.slowFrom <= known.slowFrom + PLAIN_ITERATIONS;
       if (isSame) {
-        this.#suspicion = { ...known, afterMs: shift.afterMs, isTentative: false };
-        this.#window.drop((number) => number >= known.slowFrom);
+        this.#suspicion = { ...known, afterMs: shift.afterMs, isTentative: isHeldBack };
+        if (!isHeldBack) this.#window.drop((number) => number >= known.slowFrom);
         this.#slow++;
       } else this.#begin(suspicion, shift.fromIteration);
+      this.#isHeldBack = isHeldBack;
       // What was found before the tracker spoke stands.
-      if (!isSame || known.isTentative)
+      if (!isHeldBack && (!isSame || known.isTentative))
         decisions.push({ do: "suspect", suspicion: this.#suspicion! });
     } else if (!this.#isLasting && this.#isPlain(levelMs, this.#plainIterations)) {
       this.#beginTentatively(this.#plainIterations, levelMs);
     } else if (this.#mayBeSteady && this.#isSteady()) {
       this.#beginTentatively(STEADY_ITERATIONS, median(this.#healthy.slice(0, -STEADY_ITERATIONS)));
-    } else if (this.#isLasting) this.#slow++;
+    } else if (this.#mayBeSteady && this.#isWide()) {
+      this.#beginTentatively(WIDE_ITERATIONS, median(this.#healthy.slice(0, -WIDE_ITERATIONS)));
+    } else if (this.#isLasting) {
+      this.#slow++;
+      const hasLasted = endMs - this.#suspicion!.fromMs >= LASTS_MS && this.lasts;
+      if (this.#isHeldBack && hasLasted)
+        decisions.push({ do: "suspect", suspicion: this.#speak(this.#suspicion!) });
+    }
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
     const isSlow = this.#lookForIntermittent();
     const { intermittent } = this.#suspicion ?? {};
@@ -298,7 +325,7 @@ export class SlowdownDetector {
 
   #remember(ms: number): void {
     this.#healthy.push(ms);
-    if (this.#healthy.length > NOISE_ITERATIONS) this.#healthy.shift();
+    if (this.#healthy.length > REMEMBERED) this.#healthy.shift();
   }
 
   #begin(suspicion: SuspectedSlowdown, from: number): void {
@@ -312,6 +339,16 @@ export class SlowdownDetector {
     this.#slow = this.#last.filter(({ iteration }) => iteration >= from).length;
     this.#attempts = 0;
     this.#isSettled = false;
+    this.#isHeldBack = false;
+  }
+
+  #speak(suspicion: SuspectedSlowdown): SuspectedSlowdown {
+    this.#isHeldBack = false;
+    // Its last attempt may have come before: what was too unsure then is told now.
+    this.#attempts = Math.min(this.#attempts, ATTEMPTS.length - 1);
+    this.#window.drop((iteration) => iteration >= suspicion.slowFrom);
+    this.#suspicion = { ...suspicion, isTentative: false };
+    return this.#suspicion;
   }
 
   /** With the last so many iterations. */
@@ -352,7 +389,7 @@ export class SlowdownDetector {
     }
     const due = ATTEMPTS[this.#attempts];
     if (due === undefined) {
-      if (!suspicion.isTentative) return [];
+      if (!suspicion.isTentative || this.#isHeldBack) return [];
       this.#suspicion = null;
       return [{ do: "forget", suspicion }];
     }
@@ -391,6 +428,19 @@ export class SlowdownDetector {
     if (healthy.length < NOISE_ITERATIONS / 2 || last.length < STEADY_ITERATIONS) return false;
     const most = healthy[Math.floor(LONGER_THAN * healthy.length)]!;
     return last.every((ms) => ms > most) && median(last) > PLAIN * median(healthy);
+  }
+
+  #isWide(): boolean {
+    // Those in question were taken for healthy.
+    const healthy = this.#healthy.slice(0, -WIDE_ITERATIONS);
+    const last = this.#last.slice(-WIDE_ITERATIONS).map(({ ms }) => ms);
+    if (healthy.length < WIDE_ITERATIONS || last.length < WIDE_ITERATIONS) return false;
+    const level = median(healthy);
+    const errors = spread(healthy) ** 2 / healthy.length + spread(last) ** 2 / last.length;
+    return (
+      median(last) - level >
+      Math.max((PLAIN - 1) * level, WIDE_SIGMAS * MEDIAN_ERROR * Math.sqrt(errors))
+    );
   }
 }
 

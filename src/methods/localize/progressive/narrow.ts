@@ -198,10 +198,11 @@ function machinePairs(bad: readonly Observation[], wiring: Wiring): [Machine, Ma
   return [...pairs.values()];
 }
 
+/** One of several that explain as much. The little that speaks against each of them was tolerated, and says nothing about all. */
 function together(alike: readonly Device[]): Device {
   const ranks = [...new Set(alike.flatMap((device) => device.ranks))].sort(inOrder);
   const name = `one of ${alike.map((device) => device.name).join(", ")}`;
-  return { ...alike[0]!, kind: "group", name, ranks };
+  return { ...alike[0]!, kind: "group", name, ranks, contradicts: 0 };
 }
 
 /** Built once: a job of 8,192 ranks has tens of thousands of groups. */
