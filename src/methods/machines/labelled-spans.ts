@@ -35,7 +35,7 @@ export function matchLabels(fleet: Fleet, labels: readonly MachineLabel[]): Matc
   const wrong = new Set(once.filter((one) => once.some((other) => contradict(one, other))));
   const spans = once
     .filter((one) => !wrong.has(one))
-    .map(({ of: _, ...span }): LabelledSpan => span);
+    .map(({ fromS, toS, isFaulty, machine }): LabelledSpan => ({ fromS, toS, isFaulty, machine }));
   const faultyS = found.filter(({ isFaulty }) => isFaulty).map(({ fromS }) => fromS);
   const firstS = faultyS.reduce((least, fromS) => Math.min(least, fromS), Infinity);
   const isOpen = !found.some(({ isFaulty, fromS }) => !isFaulty && fromS < firstS);
