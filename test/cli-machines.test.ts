@@ -191,6 +191,45 @@ describe("faultline machines train --labels", () => {
     }
   });
 
+  it("counts what is said twice once, and nothing that is contradicted", async () => {
+    const tasks = [table("three.csv", 3, T0 - 3600), table("four.csv", 4, T0 - 7200), healthy];
+    const all = `*,${T0},${T0 + 1800},healthy,`;
+    const said = [at(3, "faulty", T0 - 3600), at(4, "faulty", T0 - 7200), all];
+    await train(...tasks, "--labels", labels("once.csv", said), "--priorities", out);
+    const once = readFileSync(out, "utf8");
+    const later = `node03,${T0 - 3600 + 1260},${T0 - 3600 + 1800},faulty,`;
+    const twice = labels("twice.csv", [...said, ...said, later]);
+    await train(...tasks, ...tasks, "--labels", twice, "--priorities", out);
+    expect(readFileSync(out, "utf8")).toBe(once);
+
+    const both = [...said, at(5, "faulty", T0 - 7200), at(5, "healthy", T0 - 7200)];
+    const words = ["--labels", labels("both.csv", both), "--priorities", out];
+    const trained = await machines("train", ...tasks, ...words);
+    expect(trained.stderr).toMatch(
+      /2 of 5 labels contradict each other and do not count: node05 \w+ at 2026-11-14T22:20:00\.000Z/,
+    );
+    expect(readFileSync(out, "utf8")).toBe(once);
+    const nothing = labels("nothing.csv", [at(7), `*,${T0},${T0 + 1800},healthy,`]);
+    const refused = await train(faulty, "--labels", nothing, "--priorities", out);
+    expect(refused.status).toBe(3);
+    expect(refused.stderr).toContain("uncontradicted; these contradict each other: node07 faulty");
+  });
+
+  it("learns no threshold from wrong labels that would hide a broken machine", async () => {
+    const starts = [1, 2, 3, 4, 5, 6].map((hours) => T0 - 3600 * hours);
+    const tasks = starts.map((startS, i) => table(`wrong${i}.csv`, 2 + i, startS));
+    const right = starts.slice(0, 2).map((startS, i) => at(2 + i, "faulty", startS));
+    const wrong = starts.slice(2).map((startS) => `*,${startS},${startS + 1800},healthy,`);
+    const known = labels("wrong.csv", [...right, ...wrong]);
+    const trained = await train(...tasks, "--labels", known, "--priorities", out);
+    expect([trained.status, trained.stdout]).toEqual([
+      0,
+      expect.not.stringMatching(/deviations on/),
+    ]);
+    const { stdout } = await machines(faulty, "--priorities", out, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ faulty: [{ machine: "node07" }] });
+  });
+
   it("says what is wrong with labels that match nothing, or one side only", async () => {
     const nobody = labels("nobody.csv", [
       `gpu-99,${T0},${T0 + 600},faulty,`,
@@ -198,7 +237,9 @@ describe("faultline machines train --labels", () => {
     ]);
     const first = await train(faulty, "--labels", nobody, "--priorities", out);
     expect(first.status).toBe(3);
-    expect(first.stderr).toContain("matches a machine and a time of the metrics: gpu-99 at 2026-");
+    expect(first.stderr).toContain(
+      "matches a machine and a time of the metrics: gpu-99 faulty at 2026-",
+    );
     const oneSide = labels("one.csv", [at(7, "healthy")]);
     const second = await train(faulty, "--labels", oneSide, "--priorities", out);
     expect(second.stderr).toContain("that matches is faulty");

@@ -6,7 +6,12 @@ import pico from "picocolors";
 import { errorText, UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { openLocalHistory } from "../history/local-history.ts";
-import { howRight, judgementsOf, type Judged } from "../live/service/site/how-right.ts";
+import {
+  howRight,
+  judgementsOf,
+  type Judged,
+  withoutLimited,
+} from "../live/service/site/how-right.ts";
 import { labelsOf } from "../live/service/site/labels.ts";
 import { handlingsOf } from "../live/service/workflow/deeds.ts";
 import type { SiteLabels, SiteReport } from "../model/site.ts";
@@ -79,7 +84,7 @@ async function ofFolder(
   const { history } = await openLocalHistory(path);
   try {
     const rows = await history.audit({ most: MOST_ROWS });
-    const judgements = judgementsOf(handlingsOf([...rows].reverse()));
+    const judgements = judgementsOf(withoutLimited(handlingsOf([...rows].reverse())));
     const incidentOf = async (id: string) => (await history.incidentHistory(id)).at(-1) ?? null;
     return { judgements, labels: await labelsOf(judgements, incidentOf) };
   } finally {

@@ -88,7 +88,7 @@ async function trainOnLabels(
     `priorities: ${file}; use them with faultline machines --priorities ${file}`,
   ];
   for (const line of lines) io.out.write(`${harmless(line)}\n`);
-  if (left !== null && quiet !== true) io.err.write(`faultline: ${left}\n`);
+  if (quiet !== true) for (const line of left) io.err.write(`faultline: ${line}\n`);
   return 0;
 }
 

@@ -21,6 +21,7 @@ import {
 } from "../live/service/http/authorize.ts";
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
+import { SlackApp } from "../live/service/slack/slack-app.ts";
 import { steadyClock } from "../live/service/steady-clock.ts";
 import { Service, type ServiceOptions } from "../live/service/service.ts";
 import type { DemoControl, ServiceView } from "../live/service/view.ts";
@@ -152,11 +153,19 @@ export async function openService(
   const opened = new Service(options);
   service = opened;
   const view = serviceView(opened, nowMs());
+  const slackApp = new SlackApp({
+    alerts: config.alerts,
+    view,
+    fetch: options.fetch,
+    nowMs: Date.now,
+    log,
+  });
   const http = await serveHttp({
     ...config,
     view,
     auth,
     signIn,
+    slackApp,
     nowMs: Date.now,
     version,
     log,
@@ -195,6 +204,7 @@ export async function openService(
       auth.reload(rulesOf(next));
       for (const line of auth.says) log(line);
       signIn.reload(next.oidc);
+      slackApp.reload(next.alerts);
       const changes = changesOf(running, next);
       const { tokens, oidc, publicRead, allowedHosts, alerts } = next;
       const actions = { ...running.actions, ...limitsOf(next.actions) };
@@ -215,6 +225,7 @@ export async function openService(
     says: [...config.notes, ...auth.says, ...(saysHistory === null ? [] : [saysHistory])],
     async close() {
       stopBackups();
+      slackApp.close();
       await opened.close();
       await bus.close();
       await http.close();

@@ -1,4 +1,5 @@
 /** From metrics of tasks and labels of machines to what they teach of a site's metrics. */
+import { resolve } from "node:path";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { readMachineLabels } from "../ingest/machine-labels.ts";
@@ -24,8 +25,8 @@ export interface LabelledTasks {
 export interface Learnt {
   readonly site: SiteMetrics;
   readonly tasks: number;
-  /** Labels that match nothing, in words; null where all do. */
-  readonly left: string | null;
+  /** Labels that were not learnt from, in words: a line each. */
+  readonly left: readonly string[];
 }
 
 export async function learnFromLabels(
@@ -35,13 +36,15 @@ export async function learnFromLabels(
   const labels = readMachineLabels(text, name);
   const tasks: LabelledTask[] = [];
   const matched = new Set<MachineLabel>();
-  for (const path of paths) {
+  const contradictory = new Set<MachineLabel>();
+  for (const path of new Set(paths.map((path) => resolve(path)))) {
     const { fleet } = await fleetFromFiles([path], jobFile, env);
     const found = matchLabels(fleet, labels);
     for (const label of found.matched) matched.add(label);
+    for (const label of found.contradictory) contradictory.add(label);
     if (found.spans.length > 0) tasks.push({ fleet, spans: found.spans });
   }
-  check(labels, matched, tasks, name);
+  check(labels, matched, contradictory, tasks, name);
   const site = trainPriorities(tasks, models ?? (await shippedModels()), (at) =>
     env.progress("learning from tasks", at, tasks.length),
   );
@@ -51,14 +54,26 @@ export async function learnFromLabels(
       "give more labelled tasks; labels must cover the four minutes and more that a fault lasts",
       3,
     );
-  const left = labels.filter((label) => !matched.has(label));
-  const words = `${left.length} of ${labels.length} labels match no machine and time of the metrics: ${wordsOf(left)}`;
-  return { site, tasks: tasks.length, left: left.length === 0 ? null : words };
+  const unmatched = labels.filter((label) => !matched.has(label));
+  const left = [
+    ...(unmatched.length === 0
+      ? []
+      : [
+          `${unmatched.length} of ${labels.length} labels match no machine and time of the metrics: ${wordsOf(unmatched)}`,
+        ]),
+    ...(contradictory.size === 0
+      ? []
+      : [
+          `${contradictory.size} of ${labels.length} labels contradict each other and do not count: ${wordsOf([...contradictory])}`,
+        ]),
+  ];
+  return { site, tasks: tasks.length, left };
 }
 
 function check(
   labels: readonly MachineLabel[],
   matched: ReadonlySet<MachineLabel>,
+  contradictory: ReadonlySet<MachineLabel>,
   tasks: readonly LabelledTask[],
   file: string,
 ): void {
@@ -72,7 +87,7 @@ function check(
   for (const word of ["faulty", "healthy"])
     if (!spans.some(({ isFaulty }) => isFaulty === (word === "faulty")))
       throw new UserError(
-        `no label of ${file} that matches is ${word}`,
+        `no label of ${file} that matches is ${word}${contradictory.size === 0 ? "" : ` and uncontradicted; these contradict each other: ${wordsOf([...contradictory])}`}`,
         "both are needed: faulty machines, and times in which nothing was wrong (machine *)",
         3,
       );
@@ -83,8 +98,8 @@ function wordsOf(labels: readonly MachineLabel[]): string {
   const some = labels
     .slice(0, 3)
     .map(
-      ({ machine, fromS }) =>
-        `${harmless(machine ?? "*")} at ${new Date(1000 * fromS).toISOString()}`,
+      ({ machine, fromS, isFaulty }) =>
+        `${harmless(machine ?? "*")} ${isFaulty ? "faulty" : "healthy"} at ${new Date(1000 * fromS).toISOString()}`,
     );
   return `${some.join(", ")}${labels.length > some.length ? ", …" : ""}`;
 }

@@ -131,6 +131,7 @@ describe("scopes", () => {
       "get /auth/login",
       "get /auth/callback",
       "post /auth/logout",
+      "post /slack/interactivity",
     ]);
   });
 
@@ -203,7 +204,7 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "get /api/v1/handling": { handlings: [] },
   "get /api/v1/digest": { incidents: 0 },
   // A mute of all jobs silences theirs, too.
-  "get /api/v1/mutes": /^\{"mutes":\[\{"id":"m2"[^}]*\}\]\}$/,
+  "get /api/v1/mutes": /^\{"mutes":\[\{"id":"m2"[^}]*"who":"hidden","why":"hidden"\}\]\}$/,
   "post /api/v1/mutes": 403,
   "post /api/v1/mutes/:id/end": 404,
   "get /api/v1/site": { judged: 0 },

@@ -6,6 +6,8 @@ import type { RefObject, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { IncidentAction } from "../../src/model/incident.ts";
 import { AskError, type Incident, paths, send } from "../live/api.ts";
+import { useObservable } from "../live/observable.ts";
+import { session } from "../live/session.ts";
 import { tokens } from "../live/token.ts";
 import { useKeys } from "../shell/keys.ts";
 import { Problem } from "../shell/states.tsx";
@@ -29,6 +31,7 @@ export function ActionButtons({
   readonly action: IncidentAction;
   readonly onChange: (changed: Incident) => void;
 }): VNode | null {
+  const now = useObservable(session);
   const [doing, setDoing] = useState<Doing>({ at: "rest" });
   const approve = useRef<HTMLButtonElement>(null);
   const dryRun = useRef<HTMLButtonElement>(null);
@@ -78,7 +81,7 @@ export function ActionButtons({
   };
 
   const canUndo = action.canUndo === true && (action.state === "done" || action.state === "failed");
-  if (!isOpen(action) && !canUndo) return null;
+  if (now?.link || (!isOpen(action) && !canUndo)) return null;
   const isBusy = doing.at === "asking";
   return (
     <>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { CAUSES } from "../../src/model/cause.ts";
 import { type Incident, paths } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
+import { session } from "../live/session.ts";
 import { handlings } from "../live/store.ts";
 import { Sent, useSend } from "../shell/sending.tsx";
 
@@ -16,11 +17,14 @@ export function RecordLine({
 }: {
   readonly incident: Incident;
   readonly text: string;
-}): VNode {
+}): VNode | null {
+  const now = useObservable(session);
   const [isOpen, setOpen] = useState(false);
   const [done, setDone] = useState("");
   const judgement = useObservable(handlings).get(incident.id)?.judgement ?? null;
   const { isBusy, error, send } = useSend((answer) => setDone((answer as { id: string }).id));
+  // A record is about all jobs: not for who has a link, or sees some jobs only.
+  if (now?.link || now?.jobs) return null;
   if (done !== "")
     return (
       <span class="soft" role="status">

@@ -10,6 +10,8 @@ export interface Session {
   /** As it stands in the audit trail; null for nobody. */
   readonly name: string | null;
   readonly scopes: readonly string[];
+  /** Patterns of the jobs that they see; null for all. */
+  readonly jobs: readonly string[] | null;
   /** Where the page was opened by a read-only link. */
   readonly link: { readonly incident: string; readonly expiresMs: number } | null;
 }

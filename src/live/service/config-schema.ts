@@ -124,29 +124,59 @@ export const WEEKDAYS = [
   "friday",
   "saturday",
 ] as const;
-const alerts = z.strictObject({
-  alertmanager: z.array(web).max(16).default([]),
-  webhooks: z
-    .array(z.strictObject({ url: web, header: header.optional() }))
-    .max(16)
-    .default([]),
-  slack: z
-    .array(z.strictObject({ url: web }))
-    .max(16)
-    .default([]),
-  externalUrl: z.nullable(web).default(null),
-  runbookUrl: z.nullable(z.string().max(4096)).default(null),
-  repeatSeconds: seconds.min(1).max(86_400).default(60),
-  holdSeconds: z.number().min(0).max(3600).default(30),
-  digest: z
-    .nullable(
+const slackId = (what: string, letters: string): z.ZodString =>
+  z
+    .string()
+    .regex(new RegExp(`^[${letters}][A-Z0-9]{1,31}$`), { error: `must be the id of ${what}` });
+const slackApp = z.strictObject({
+  signingSecret: z
+    .string()
+    .max(4096)
+    .regex(/^(file|env):./, { error: "must be file:… or env:…" }),
+  people: z
+    .array(
       z.strictObject({
-        day: z.enum(WEEKDAYS).default("monday"),
-        hour: z.int().min(0).max(23).default(8),
+        team: slackId("a Slack workspace, T… (with Enterprise the organization's, E…)", "TE"),
+        user: slackId("a Slack user, U… or W…", "UW").optional(),
+        jobs: jobPatterns.optional(),
       }),
     )
-    .default(null),
+    .min(1)
+    .max(1000),
 });
+const alerts = z
+  .strictObject({
+    alertmanager: z.array(web).max(16).default([]),
+    webhooks: z
+      .array(z.strictObject({ url: web, header: header.optional() }))
+      .max(16)
+      .default([]),
+    slack: z
+      .array(z.strictObject({ url: web }))
+      .max(16)
+      .default([]),
+    slackApp: z.nullable(slackApp).default(null),
+    externalUrl: z.nullable(web).default(null),
+    runbookUrl: z.nullable(z.string().max(4096)).default(null),
+    repeatSeconds: seconds.min(1).max(86_400).default(60),
+    holdSeconds: z.number().min(0).max(3600).default(30),
+    digest: z
+      .nullable(
+        z.strictObject({
+          day: z.enum(WEEKDAYS).default("monday"),
+          hour: z.int().min(0).max(23).default(8),
+        }),
+      )
+      .default(null),
+  })
+  .refine(({ digest, webhooks, slack }) => digest === null || webhooks.length + slack.length > 0, {
+    path: ["digest"],
+    error: "nobody would get it: add a receiver to alerts.webhooks or alerts.slack",
+  })
+  .refine((one) => one.slackApp === null || one.slack.length > 0, {
+    path: ["slackApp"],
+    error: "no message would have its buttons: add the app's webhook to alerts.slack",
+  });
 
 const driverSeconds = seconds.max(600).default(60);
 /** The words of actions that a driver does, of those that it can do. */

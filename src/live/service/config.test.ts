@@ -16,6 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const ENV = { HOME: "/home/user" };
 const SECRET = "0123456789abcdef0123456789abcdef";
+const SLACK_APP = { signingSecret: "env:S", people: [{ team: "T1" }] };
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 function read(config: unknown, flags: ServeFlags = {}, env: Record<string, string> = ENV) {
@@ -59,6 +60,7 @@ describe("the configuration of the service", () => {
         alertmanager: [],
         webhooks: [],
         slack: [],
+        slackApp: null,
         digest: null,
         externalUrl: null,
         runbookUrl: null,
@@ -116,6 +118,7 @@ describe("the configuration of the service", () => {
       NATS_TOKEN: "nats",
       HOOK_AUTHORIZATION: "Bearer x",
       SLACK_URL: "https://hooks.example.org/T1/B2",
+      SLACK_SIGNING_SECRET: "slack",
     };
     const config = readServeConfig(join(own, "serve.json"), {}, env);
     expect(config.tokens.map(({ name, agent }) => [name, agent])).toEqual([
@@ -130,6 +133,10 @@ describe("the configuration of the service", () => {
     expect(config.history.kind).toBe("clickhouse");
     expect(config.prometheus).toMatchObject({ everySeconds: 60, rangeSeconds: 900 });
     expect(config.alerts.slack).toEqual([{ url: "https://hooks.example.org/T1/B2" }]);
+    expect(config.alerts.slackApp).toEqual({
+      signingSecret: "slack",
+      people: [{ team: "T0123ABCD", user: null, jobs: null }],
+    });
     expect(config.alerts.webhooks[0]!.header).toEqual({ Authorization: "Bearer x" });
     expect(config.jobs[0]!.jobFile).toBe(join(own, "llama-7b.job.json"));
     expect(config.notes).toHaveLength(1);
@@ -229,6 +236,21 @@ describe("the configuration of the service", () => {
       [{ alerts: { slack: [{ url: "env:NONE" }] } }, /^alerts\.slack\[0\]\.url: .*has no NONE/],
       [{ alerts: { webhooks: [{ url: "http://a", header: "x" }] } }, /header: must be "Name/],
       [{ alerts: { externalUrl: "javascript:alert(1)" } }, /^alerts\.externalUrl: must be a URL/],
+      [{ alerts: { digest: {} } }, /^alerts\.digest: nobody would get it: add a receiver/],
+      [
+        { alerts: { digest: {}, alertmanager: ["http://a"] } },
+        /^alerts\.digest: .* to alerts\.webhooks or alerts\.slack$/,
+      ],
+      [{ alerts: { slackApp: SLACK_APP } }, /^alerts\.slackApp: no message would have its buttons/],
+      [
+        { alerts: { slackApp: { ...SLACK_APP, signingSecret: "plain" } } },
+        /^alerts\.slackApp\.signingSecret: must be file/,
+      ],
+      [
+        { alerts: { slackApp: { ...SLACK_APP, people: [{ team: "ada" }] } } },
+        /^alerts\.slackApp\.people\[0\]\.team: must be the id of a Slack workspace/,
+      ],
+      [{ alerts: { slackApp: { ...SLACK_APP, people: [] } } }, /^alerts\.slackApp\.people: /],
       [{ actions: { approval: "never" } }, /^actions\.approval: .*required/],
       [{ actions: { hooks: [{ do: "x" }] } }, /^actions\.hooks\[0\]: needs either command or/],
       [

@@ -9,7 +9,7 @@ import { harmless } from "../../base/text.ts";
 import type { Way } from "../../ingest/prometheus/prometheus.ts";
 import type { KubernetesConfig } from "./actions/drivers/kubernetes.ts";
 import type { ActionsConfig } from "./actions/types.ts";
-import type { AlertsConfig, WebhookTarget } from "./alerts/types.ts";
+import type { AlertsConfig, SlackAppConfig, WebhookTarget } from "./alerts/types.ts";
 import { issueLine } from "./config-errors.ts";
 import { CLICKHOUSE, isUrl, type ServeFile, serveSchema, WEEKDAYS } from "./config-schema.ts";
 import { isReference, readText, readTokens, secret, type SecretSource } from "./config-secrets.ts";
@@ -388,9 +388,20 @@ function alertsOf(said: ServeFile["alerts"], source: SecretSource): AlertsConfig
     slack: said.slack.map(({ url }, i) => ({
       url: webUrl(url, `alerts.slack[${i}].url`, source),
     })),
+    slackApp: said.slackApp && slackAppOf(said.slackApp, source),
     externalUrl:
       said.externalUrl === null ? null : webUrl(said.externalUrl, "alerts.externalUrl", source),
     digest: said.digest && { ...said.digest, day: WEEKDAYS.indexOf(said.digest.day) },
+  };
+}
+
+function slackAppOf(
+  { signingSecret, people }: NonNullable<ServeFile["alerts"]["slackApp"]>,
+  source: SecretSource,
+): SlackAppConfig {
+  return {
+    signingSecret: secret(signingSecret, "alerts.slackApp.signingSecret", source),
+    people: people.map(({ team, user = null, jobs = null }) => ({ team, user, jobs })),
   };
 }
 

@@ -50,7 +50,7 @@ import type { ValidationOptions } from "./job-state.ts";
 import { forgetHistory } from "./retention.ts";
 import { validateGroup } from "./validate-group.ts";
 import { calibrated } from "./site/calibrate.ts";
-import { countingFor, judgementsOf, type Judged } from "./site/how-right.ts";
+import { countingFor, judgementsOf, type Judged, withoutLimited } from "./site/how-right.ts";
 import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
 import { WeeklyDigest } from "./site/weekly-digest.ts";
@@ -310,7 +310,9 @@ export class Service {
     const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
     const latest = incidents.map((one) => this.known(one.id) ?? one);
     const isCut = incidents.length >= MOST_DIGESTED;
-    return digestOf(latest, this.workflow.handlings, sinceMs, nowMs(), isCut);
+    const { handlings } = this.workflow;
+    const counted = jobs === undefined ? withoutLimited(handlings) : handlings;
+    return digestOf(latest, counted, sinceMs, nowMs(), isCut);
   }
 
   /** What people said of verdicts; the last word on each incident. */

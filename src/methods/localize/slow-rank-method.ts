@@ -35,6 +35,8 @@ const AHEAD = 1.5;
 const MOST_RANKS = 4096;
 /** Up to so many ranks all communication is looked at; beyond, what the search comes by. */
 const WHOLE = 1024;
+/** Up to so many ranks it is asked who was slow before a job stopped: who stopped it must be told soon. */
+const STOPPED = 256;
 const PIVOTS = 32;
 const MOST_ITERATIONS = 512;
 /** Part of an iteration that others must wait for a rank that left nothing. */
@@ -43,7 +45,7 @@ export const slowRank: Method = {
   id: "localize/slow-rank",
   applies: (job) => {
     const { length } = job.rankOperators.ranks;
-    return length >= 2 && (length <= WHOLE || !hasStopped(job));
+    return length >= 2 && (length <= STOPPED || !hasStopped(job));
   },
   *run(job, env) {
     const { ranks } = job.rankOperators;

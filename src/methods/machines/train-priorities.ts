@@ -7,6 +7,7 @@ import type { Fleet } from "../../model/fleet.ts";
 import type { SiteMetrics } from "../../model/machine-labels.ts";
 import { CATALOG } from "../../model/metric-catalog.ts";
 import { findMachines } from "./find-machines.ts";
+import { standingLimit } from "./limits.ts";
 import { traceOf, type Trace } from "./minder/candidates.ts";
 import { metricEmbedder } from "./minder/embedding.ts";
 import type { MinderModels } from "./minder/model-file.ts";
@@ -55,8 +56,9 @@ export function trainPriorities(
       return [];
     return [[metric, Math.max(limit, DEFAULT_OPTIONS.similarityThreshold)] as const];
   });
+  const machines = Math.max(0, ...tasks.map(({ fleet }) => fleet.machines.length));
   const kept = [...sigmas].flatMap(([metric, all]) => {
-    const limit = siteLimit(all);
+    const limit = siteLimit(all, standingLimit(machines));
     return limit === null ? [] : [[metric, limit] as const];
   });
   const spans = tasks.flatMap((task) => task.spans);
@@ -173,8 +175,10 @@ function tasksOf(all: readonly Accusation[]): number {
 /** So many more accusations must come right. */
 const LEAST_GAIN = 2;
 
-function siteLimit(all: readonly Accusation[]): number | null {
-  const limit = bestLimit(all) ?? rounded(1.1 * Math.max(...all.map(({ level }) => level)));
+/** Never above `most`: healthy machines do not stray farther, and labels that say so are not believed. */
+function siteLimit(all: readonly Accusation[], most: number): number | null {
+  const found = bestLimit(all) ?? rounded(1.1 * Math.max(...all.map(({ level }) => level)));
+  const limit = Math.min(found, rounded(most));
   const left = all.filter(({ level }) => level < limit);
   const wrong = left.filter(({ isTrue }) => !isTrue);
   const gain = wrong.length - (left.length - wrong.length);

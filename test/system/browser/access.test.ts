@@ -6,7 +6,7 @@ import { Links } from "../../../src/live/service/access/links.ts";
 import { SignIn } from "../../../src/live/service/access/sign-in.ts";
 import type { Incident } from "../../../src/model/incident.ts";
 import { type OidcProvider, startOidcProvider } from "../../support/live/oidc-provider.ts";
-import { INCIDENT } from "../../support/serve-view.ts";
+import { INCIDENT, PICTURE } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
 import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
 import { type PageService, servePage } from "./page-view.ts";
@@ -47,6 +47,7 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
         { job: "x-1", shape: [2, 2, 2] },
       ],
       incidents: [INCIDENT, OTHER],
+      pictures: new Map([[INCIDENT.id, PICTURE]]),
       signIn,
       auth: { groups: oidc.groups, personOf: ({ headers }) => signIn.personOf(headers) },
       changed: {
@@ -102,6 +103,9 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
     await page.goto(`${served.url}/#/incidents/${INCIDENT.id}`);
     await page.getByRole("link", { name: "Sign in" }).click();
     await press("Share read-only link");
+    // A record would be about jobs of others, too.
+    await page.getByText("Xid 79").waitFor({ state: "attached" });
+    expect(await page.locator(".record-line").count()).toBe(0);
     const link = page.getByRole("link", { name: "The link" });
     await link.waitFor();
     const address = new URL((await link.getAttribute("href"))!, served.url).href;
@@ -114,6 +118,10 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
       await guest.goto(address);
       await guest.getByText("Read-only link").waitFor();
       await guest.locator("article.incident").waitFor();
+      await guest.getByText("Xid 79").waitFor({ state: "attached" });
+      const names = await guest.locator("article.incident button").allTextContents();
+      // To look at and to take along, and nothing that changes anything.
+      expect(names).toEqual(["Copy link", "Copy Markdown", "↓", "Perfetto trace", "JSON"]);
       // The address can be passed on without giving the link away.
       expect(new URL(guest.url()).hash).toBe(`#/incidents/${INCIDENT.id}`);
       expect(await guest.getByRole("button", { name: "Share read-only link" }).count()).toBe(0);

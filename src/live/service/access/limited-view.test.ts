@@ -58,6 +58,11 @@ describe("who sees some jobs only", () => {
     expect(seen.mutes().map(({ id }) => id)).toEqual(["wide", "overlap", "own"]);
     const event = eventFor({ type: "mutes", mutes }, JOBS);
     expect(event).toMatchObject({ mutes: [{ id: "wide" }, { id: "overlap" }, { id: "own" }] });
+    for (const shown of [JSON.stringify(event), JSON.stringify(seen.mutes())]) {
+      // Of wide ones nobody else's reason: it may name others' jobs and machines.
+      expect(shown.match(/"who":"ada","why":"new firmware"/g)).toHaveLength(1);
+      expect(shown.match(/"who":"hidden","why":"hidden"/g)).toHaveLength(2);
+    }
     for (const id of ["wide", "overlap"])
       await expect(seen.unmute(id, "ada")).rejects.toMatchObject({ status: 403 });
     await expect(seen.unmute("other", "ada")).rejects.toMatchObject({ status: 404 });

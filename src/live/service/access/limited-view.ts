@@ -24,14 +24,13 @@ export function audienceOf(event: LiveEvent): Audience {
 /** The event as somebody hears it who sees these jobs; the very same where nothing in it is of others. */
 export function eventFor(event: LiveEvent, jobs: readonly string[] | null): LiveEvent {
   if (jobs === null) return event;
-  if (event.type === "mutes")
-    return { ...event, mutes: event.mutes.filter((mute) => mayTouch(mute, jobs)) };
+  if (event.type === "mutes") return { ...event, mutes: shownMutes(event.mutes, jobs) };
   if (event.type !== "handling") return event;
   const handling = shownHandling(event.handling, jobs);
   return handling === event.handling ? event : { ...event, handling };
 }
 
-/** In place of an incident of somebody else's job. */
+/** In place of what is about somebody else's job. */
 const HIDDEN = "hidden";
 
 /** Names of jobs have no dots: ids of incidents begin with the job's. */
@@ -45,9 +44,16 @@ function shownHandling<T extends Handling>(handling: T, patterns: readonly strin
   return { ...handling, mergedInto: HIDDEN };
 }
 
-/** Whether a mute could silence a job of theirs. */
-function mayTouch({ job }: Mute, patterns: readonly string[]): boolean {
-  return job === null || patterns.some((pattern) => overlap(job, pattern));
+/** Those that could silence a job of theirs; who made them and why only where they are about their jobs alone. */
+function shownMutes(mutes: readonly Mute[], patterns: readonly string[]): readonly Mute[] {
+  return mutes
+    .filter(({ job }) => job === null || patterns.some((pattern) => overlap(job, pattern)))
+    .map((mute) => (isOwn(mute.job, patterns) ? mute : { ...mute, who: HIDDEN, why: HIDDEN }));
+}
+
+/** A pattern of somebody's own is theirs as it is; another one might fit jobs of others. */
+function isOwn(job: string | null, patterns: readonly string[]): boolean {
+  return job !== null && (patterns.includes(job) || (!/[*?]/.test(job) && fitsAny(job, patterns)));
 }
 
 export function isAmong({ jobs }: Pick<Caller, "jobs">, audience: Audience): boolean {
@@ -72,10 +78,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
   const ofAll = (): never => {
     throw new Refusal(403, "the token is for some jobs only, and this is about all");
   };
-  /** A pattern of somebody's own is theirs as it is; another one might fit jobs of others. */
-  const isOwn = (job: string | null): boolean =>
-    job !== null && (patterns.includes(job) || (!/[*?]/.test(job) && sees(job)));
-  const mutes = (): readonly Mute[] => view.mutes().filter((mute) => mayTouch(mute, patterns));
+  const mutes = (): readonly Mute[] => shownMutes(view.mutes(), patterns);
   return {
     jobs: () => view.jobs().filter(({ job }) => sees(job)),
     job: (job) => (sees(job) ? view.job(job) : null),
@@ -122,7 +125,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     digest: (sinceMs) => view.digest(sinceMs, patterns),
     mutes,
     mute: async (asked, who) => {
-      if (!isOwn(asked.job))
+      if (!isOwn(asked.job, patterns))
         return refuse(403, "the token is for some jobs only: name one of them, or its pattern");
       if (view.mutes().filter((mute) => mute.who === who).length >= MOST_OWN_MUTES)
         return refuse(409, `${who} has ${MOST_OWN_MUTES} mutes already: end one of them first`);
@@ -131,7 +134,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     unmute: async (id, who) => {
       const found = mutes().find((mute) => mute.id === id);
       if (!found) return refuse(404, "there is no such mute");
-      if (!isOwn(found.job)) return refuse(403, "the mute is about jobs of others, too");
+      if (!isOwn(found.job, patterns)) return refuse(403, "the mute is about jobs of others, too");
       await view.unmute(id, who);
       return mutes();
     },

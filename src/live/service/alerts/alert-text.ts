@@ -87,28 +87,6 @@ export function descriptionOf(incident: Incident): string {
 
 export type Told = "confirmed" | "resolved" | "relapsed";
 
-const TITLE: Readonly<Record<Told, string>> = {
-  confirmed: "",
-  resolved: "Resolved: ",
-  relapsed: "Came back: ",
-};
-
-/** Slack's incoming hooks, and the many that take the same: `text` alone is understood by all of them. */
-export function slackBody(incident: Incident, told: Told, config: AlertsConfig): string {
-  const title = `${TITLE[told]}${severityOf(incident)}: ${incident.kind} in job ${incident.job}`;
-  const lines = [plain(title), plain(incident.summary)];
-  if (told === "resolved") lines.push(plain(durationOf(incident)));
-  else lines.push(descriptionOf(incident));
-  const page = pageOf(incident, config);
-  if (page !== null) lines.push(page);
-  return JSON.stringify({ text: slackEscaped(lines.join("\n")), mrkdwn: false });
-}
-
-/** The three characters of Slack's markup, by its own rule. */
-export function slackEscaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
 const MOST_WEBHOOK_LENGTH = 256 << 10;
 
 /** The incident as the API has it; findings and inputs of a verdict are left out where they are a flood. */
@@ -118,11 +96,6 @@ export function webhookBody(incident: Incident, told: Told, config: AlertsConfig
   if (whole.length <= MOST_WEBHOOK_LENGTH || !incident.verdict) return whole;
   const verdict = { ...incident.verdict, findings: [], inputs: [], victims: [] };
   return JSON.stringify({ ...head, isCut: true, incident: { ...incident, verdict } });
-}
-
-function durationOf({ onsetMs, resolvedMs, changedMs }: Incident): string {
-  const seconds = Math.max(0, Math.round(((resolvedMs ?? changedMs) - onsetMs) / 1000));
-  return seconds < 120 ? `It lasted ${seconds} s.` : `It lasted ${Math.round(seconds / 60)} min.`;
 }
 
 /** Without a runbook of their own, people get what the service says is to be done. */

@@ -13,7 +13,8 @@ import {
   TIMINGS,
   type WebhookTarget,
 } from "./types.ts";
-import { bounded, slackBody, webhookBody } from "./alert-text.ts";
+import { slackMessage } from "../slack/message.ts";
+import { bounded, webhookBody } from "./alert-text.ts";
 
 const DEFAULT_HOLD_SECONDS = 30;
 const MOST_HOLD_MS = 600_000;
@@ -164,7 +165,7 @@ function channelsOf(config: AlertsConfig, means: ChannelMeans): Channel[] {
           kind: "slack",
           url,
           headers: {},
-          bodyOf: (incident, told) => slackBody(incident, told, config),
+          bodyOf: (incident, told) => JSON.stringify(slackMessage(incident, told, config)),
         },
         means,
       ),

@@ -6,6 +6,8 @@ export interface AlertsConfig {
   readonly alertmanager: readonly string[];
   readonly webhooks: readonly WebhookTarget[];
   readonly slack: readonly { readonly url: string }[];
+  /** Whose buttons in Slack count; null or absent: messages have none. */
+  readonly slackApp?: SlackAppConfig | null | undefined;
   /** Where people reach the service: links in alerts begin with it. */
   readonly externalUrl?: string | null | undefined;
   /** Link for people who are woken up; {cause}, {kind} and {job} are put in. */
@@ -16,6 +18,19 @@ export interface AlertsConfig {
   readonly holdSeconds?: number | undefined;
   /** When webhooks and Slack get the week in figures; null or absent: never. */
   readonly digest?: DigestTime | null | undefined;
+}
+
+/** An app of the site's Slack workspace, which sends clicks on buttons to us. */
+export interface SlackAppConfig {
+  readonly signingSecret: string;
+  readonly people: readonly {
+    /** The workspace's id: T…, with Enterprise E…. */
+    readonly team: string;
+    /** U…; null for everybody of the workspace. */
+    readonly user: string | null;
+    /** Patterns of names; null for all jobs. */
+    readonly jobs: readonly string[] | null;
+  }[];
 }
 
 /** In UTC. */

@@ -8,10 +8,12 @@ import { groupBy } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
 import type { SignIn } from "../access/sign-in.ts";
+import { SLACK_BODY_BYTES, SLACK_PATH, type SlackApp } from "../slack/slack-app.ts";
 import { admit, type Admitted, noteRefusals } from "./admit.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { squeezed } from "./encoding.ts";
 import { EVENT_HEADERS, type EventStreams } from "./events.ts";
+import { inTime } from "./in-time.ts";
 import { jsonText } from "./json.ts";
 import type { HttpLimits } from "./limits.ts";
 import { METRICS_TYPE, metricsText, type RequestCounts } from "./metrics.ts";
@@ -25,6 +27,7 @@ export interface Served {
   readonly view: ServiceView;
   readonly auth: Authorizer;
   readonly signIn: SignIn;
+  readonly slackApp: SlackApp | null;
   readonly scheme: "http" | "https";
   readonly limits: HttpLimits;
   readonly version: string;
@@ -166,6 +169,13 @@ function ownAnswers(served: Served): Readonly<Record<string, OwnAnswer>> {
     "/auth/login": (c) => beginSignIn(door, c.env.incoming),
     "/auth/callback": (c) => finishSignIn(door, c.env.incoming),
     "/auth/logout": (c) => signOut(door, c.env.incoming),
+    [SLACK_PATH]: async (c) => {
+      const { incoming } = c.env;
+      const body = () => readBody(incoming, served.limits, SLACK_BODY_BYTES);
+      if (!served.slackApp) throw new Refusal(404, "there is nothing at this path");
+      await served.slackApp.take(incoming.headers, body);
+      return new Response(null, { headers: { "cache-control": "no-store" } });
+    },
     "/api/v1/incidents/:id/report": async (c, by) => {
       const report = await inTime(by.view.report(c.req.param("id") ?? ""), served.limits.answerMs);
       if (report === null) throw new Refusal(404, "there is no report of this incident");
@@ -250,18 +260,6 @@ function errorAnswer(refusal: Refusal, hasBody: boolean): Response {
       ...(hasBody ? { connection: "close" } : {}),
     },
   });
-}
-
-async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Refusal(503, "the service did not answer in time")), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Not an async iteration: leaving one destroys the socket, and the refusal would never be read. */

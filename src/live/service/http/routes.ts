@@ -10,6 +10,7 @@ import {
   type ServiceView,
 } from "../view.ts";
 import type { Caller } from "../access/grants.ts";
+import { SLACK_PATH } from "../slack/slack-app.ts";
 import { AUDIT_QUERY, answerAudit } from "./audit-answer.ts";
 import type { Need } from "./authorize.ts";
 import { JsonBytes } from "./json-bytes.ts";
@@ -185,6 +186,16 @@ export const ROUTES: readonly Route[] = [
   ),
   {
     ...own("/auth/logout", "nothing", { schema: "SignedOut" }, "Sign out", [403, 415]),
+    method: "post",
+  },
+  {
+    ...own(
+      SLACK_PATH,
+      "nothing",
+      { type: "text/plain" },
+      "Where Slack sends clicks on buttons of alerts: a form, with Slack's signature",
+      [401, 404, 408, 409, 413, 415],
+    ),
     method: "post",
   },
   get(

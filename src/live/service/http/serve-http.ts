@@ -13,6 +13,7 @@ import { errorText, UserError } from "../../../base/errors.ts";
 import { harmless } from "../../../base/text.ts";
 import type { DemoControl, ServiceView } from "../view.ts";
 import { SignIn } from "../access/sign-in.ts";
+import { SLACK_PATH, type SlackApp } from "../slack/slack-app.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { openEventStreams } from "./events.ts";
 import { jsonText } from "./json.ts";
@@ -27,6 +28,8 @@ export interface ServeHttpOptions {
   readonly auth: Authorizer;
   /** Of people; nobody can sign in where it is absent. */
   readonly signIn?: SignIn;
+  /** Buttons of Slack messages; absent where there are none. */
+  readonly slackApp?: SlackApp;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
@@ -102,6 +105,7 @@ async function serveRoutes(options: ServeHttpOptions, routes: readonly Route[]):
     view,
     auth,
     signIn: options.signIn ?? new SignIn({ oidc: null, isTls: tls !== null, nowMs: Date.now }),
+    slackApp: options.slackApp ?? null,
     scheme,
     limits,
     version,
@@ -292,9 +296,13 @@ function postFault(request: IncomingMessage, scheme: "http" | "https"): Denial |
   const site = headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none")
     return new Denial(403, "pages of other sites may not do this");
-  if (!/^application\/json *(;|$)/i.test(headers["content-type"] ?? ""))
-    return new Denial(415, "the content-type must be application/json");
-  return null;
+  // Slack sends a form; its signature says that it is Slack.
+  const type =
+    request.url === SLACK_PATH ? "application/x-www-form-urlencoded" : "application/json";
+  const [given = ""] = (headers["content-type"] ?? "").split(";", 1);
+  return given.trim().toLowerCase() === type
+    ? null
+    : new Denial(415, `the content-type must be ${type}`);
 }
 
 /** A proxy in front may add TLS: https is ours, too. */

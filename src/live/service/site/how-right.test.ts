@@ -3,7 +3,7 @@ import { judged } from "../../../../test/support/live/judged.ts";
 import type { AuditRow } from "../../../history/history.ts";
 import type { Handling } from "../../../model/handling.ts";
 import { handlingsOf, untouched } from "../workflow/deeds.ts";
-import { howRight, judgementsOf } from "./how-right.ts";
+import { countingFor, howRight, judgementsOf, withoutLimited } from "./how-right.ts";
 
 const handling = (incident: string, change: Partial<Handling>): [string, Handling] => [
   incident,
@@ -43,6 +43,19 @@ describe("how right verdicts were", () => {
     const report = howRight([judged(true, { confidence: 1 }), judged(false, { confidence: 0 })]);
     expect(report.all.calibration.map(({ from }) => from)).toEqual([0, 0.9]);
     expect(howRight([]).all).toMatchObject({ judged: 0, low: 0, high: 1, calibrationError: 0 });
+  });
+
+  it("takes nothing that somebody said who sees some jobs for what holds everywhere", () => {
+    const all = new Map([
+      handling("a", { judgement: judged(true, {}, { jobs: ["llama"] }) }),
+      handling("b", { judgement: judged(false), mergedInto: "a" }),
+    ]);
+    // Merged into one that a team has judged, it still counts.
+    expect(countingFor(judgementsOf(all), null).map(({ incident }) => incident)).toEqual(["b"]);
+    expect([...withoutLimited(all).values()].map(({ judgement }) => judgement?.isRight)).toEqual([
+      undefined,
+      false,
+    ]);
   });
 
   it("takes the last judgement of each incident, and one of those that are the same", () => {

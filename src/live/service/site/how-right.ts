@@ -15,8 +15,10 @@ const MOST_CONFUSIONS = 20;
 export function judgementsOf(handlings: ReadonlyMap<string, Handling>): readonly Judged[] {
   return [...handlings.values()]
     .flatMap(({ incident, judgement, mergedInto }) => {
-      const isTwice = mergedInto !== null && handlings.get(mergedInto)?.judgement;
-      return judgement === null || isTwice ? [] : [{ ...judgement, incident }];
+      if (judgement === null) return [];
+      const other = mergedInto === null ? null : handlings.get(mergedInto)?.judgement;
+      const isTwice = other && (other.jobs === null || judgement.jobs !== null);
+      return isTwice ? [] : [{ ...judgement, incident }];
     })
     .sort((a, b) => a.atMs - b.atMs);
 }
@@ -24,6 +26,18 @@ export function judgementsOf(handlings: ReadonlyMap<string, Handling>): readonly
 /** Whoever sees some jobs only has a say in those. null: what counts everywhere. */
 export function countingFor(judgements: readonly Judged[], job: string | null): readonly Judged[] {
   return judgements.filter(({ jobs }) => jobs === null || (job !== null && fitsAny(job, jobs)));
+}
+
+/** What counts everywhere: without judgements of people who see some jobs only. */
+export function withoutLimited(
+  handlings: ReadonlyMap<string, Handling>,
+): ReadonlyMap<string, Handling> {
+  return new Map(
+    [...handlings].map(([id, one]) => [
+      id,
+      (one.judgement?.jobs ?? null) === null ? one : { ...one, judgement: null },
+    ]),
+  );
 }
 
 export function howRight(judgements: readonly Judgement[]): SiteReport {

@@ -1,10 +1,10 @@
 /** The week in figures, sent to the webhooks and Slack channels that alerts go to, on a day and hour of the week. */
 import { digestMarkdown } from "../../../report/digest-markdown.ts";
 import type { Digest } from "../../../model/digest.ts";
-import { slackEscaped } from "../alerts/alert-text.ts";
 import { headersOf } from "../alerts/alerts.ts";
 import { originOf, post } from "../alerts/post.ts";
 import { type AlertsConfig, type DigestTime, type Fetch, TIMINGS } from "../alerts/types.ts";
+import { slackEscaped } from "../slack/message.ts";
 
 export interface WeeklyDigestOptions {
   alerts(this: void): AlertsConfig;

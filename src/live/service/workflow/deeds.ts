@@ -105,7 +105,8 @@ export function after(handling: Handling, { what, who, atMs, detail }: AuditRow)
       return { ...handling, commentCount: handling.commentCount + 1 };
     case "judge": {
       const judgement = judgementOf(detail);
-      return judgement === null ? handling : { ...handling, judgement: { ...deed, ...judgement } };
+      if (judgement === null || !mayJudge(handling, who, judgement.jobs)) return handling;
+      return { ...handling, judgement: { ...deed, ...judgement } };
     }
     case "merge":
       return { ...handling, mergedInto: detail };
@@ -118,6 +119,15 @@ export function after(handling: Handling, { what, who, atMs, detail }: AuditRow)
     default:
       return handling;
   }
+}
+
+/** Who sees some jobs only changes no judgement but their own. */
+export function mayJudge(
+  { judgement }: Handling,
+  who: string,
+  jobs: readonly string[] | null,
+): boolean {
+  return jobs === null || judgement === null || (judgement.jobs !== null && judgement.who === who);
 }
 
 /** Who was first stays, for two people press at once; until the incident comes back. */

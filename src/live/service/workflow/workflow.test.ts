@@ -242,6 +242,27 @@ describe("what people do about an incident", () => {
     expect(again.hush(now)?.who).toBe("grace");
   });
 
+  it("by who sees some jobs replaces no judgement of anybody else", async () => {
+    const workflow = service();
+    const judge = (isRight: boolean) =>
+      ({ do: "judge", isRight, machine: null, cause: null }) as const;
+    const now = async () => (await workflow.handling(OPEN.id)).judgement;
+    await workflow.handle(OPEN.id, judge(true), "team-l", ["llama"]);
+    await workflow.handle(OPEN.id, judge(false), "team-l", ["llama"]);
+    expect(await now()).toMatchObject({ who: "team-l", isRight: false, jobs: ["llama"] });
+    const others = workflow.handle(OPEN.id, judge(true), "team-m", ["ll*"]);
+    await expect(others).rejects.toMatchObject({ status: 409 });
+    await workflow.handle(OPEN.id, judge(true), "ada");
+    const again = workflow.handle(OPEN.id, judge(false), "team-l", ["llama"]);
+    await expect(again).rejects.toMatchObject({ status: 409 });
+    expect(await now()).toMatchObject({ who: "ada", isRight: true, jobs: null });
+    // Two services at once: the trail has both, and the same counts for each of them.
+    rows.push({ ...rows[1]!, id: "z", atMs: nowMs + 9 });
+    const later = service();
+    await later.refresh();
+    expect((await later.handling(OPEN.id)).judgement).toMatchObject({ who: "ada" });
+  });
+
   it("that was written in another way is left out", async () => {
     const strange = { id: "x", atMs: 1, who: "ada", action: "", incident: OPEN.id };
     rows.push({ ...strange, what: "judge", detail: "{" });

@@ -19,6 +19,7 @@ import {
   type Deed,
   detailOf,
   isDeed,
+  mayJudge,
   type MuteDeed,
   muteOf,
   untouched,
@@ -174,6 +175,11 @@ export class Workflow {
     if (!incident) throw new Refusal(404, "there is no such incident");
     const deed = await this.#deedOf(incident, asked, jobs);
     const before = await this.handling(id);
+    if (asked.do === "judge" && !mayJudge(before, who, jobs))
+      throw new Refusal(
+        409,
+        "somebody has judged it already: only who sees all jobs may change that",
+      );
     if (asked.do === "reopen" && incident.state !== "resolved")
       throw new Refusal(409, "the incident is open");
     if (asked.do === "close" && before.reopened === null)
@@ -299,7 +305,7 @@ export class Workflow {
 }
 
 /** Cause and machine of any suspect will do: who mutes a machine does not want to hear of it. */
-function covers({ job, machine, cause }: Mute, incident: Incident): boolean {
+export function covers({ job, machine, cause }: Mute, incident: Incident): boolean {
   const causes = incident.verdict?.suspects.map((suspect): string => suspect.cause) ?? [];
   return (
     (job === null || fits(incident.job, job)) &&
