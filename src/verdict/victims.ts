@@ -9,7 +9,7 @@ import { probabilityOf } from "./reliability.ts";
 
 /** Below this, an accusation is no reason to doubt that a rank only waits. */
 const DOUBT = 0.2;
-/** From this on, a finding shows that the ranks it clears wait; below, they are those that complain. */
+/** From this on, a finding shows that the ranks it clears wait; below, they are those that complain. An accusation of having stopped the job needs as much. */
 const SHOWS = 0.5;
 
 export function victimsOf(
@@ -43,5 +43,5 @@ export function victimsOf(
 function hasOwnFault({ type, ranks, kind, weight, undamped }: Hypothesis): boolean {
   if ((type !== "rank" && type !== "gpu") || ranks.length !== 1) return false;
   const isStop = kind === "hang" || kind === "crash";
-  return (isStop ? weight : probabilityOf(undamped)) >= DOUBT;
+  return isStop ? weight >= SHOWS : probabilityOf(undamped) >= DOUBT;
 }

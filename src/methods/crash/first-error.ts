@@ -43,10 +43,13 @@ export const firstError: Method = {
     const root = chooseRoot(job, own, echoes, before, { judged: judged ?? null, heard });
     if (root) yield root;
     else if (before.did === "stand still") yield* stoodStill(failures, before);
-    const victims = complaining(given.failures);
-    for (const rank of root?.accuses.flatMap((accusation) => accusation.ranks) ?? []) {
-      victims.delete(rank);
-    }
+    const accused = root?.accuses.flatMap((accusation) => accusation.ranks) ?? [];
+    // After the first error all errors are its consequences; where nobody knows whose was first, they are not.
+    const victims =
+      accused.length > 0
+        ? new Set(given.failures.flatMap((failure) => failure.rank ?? []))
+        : complaining(given.failures);
+    for (const rank of accused) victims.delete(rank);
     if (echoes.length > 0) {
       const ranks = [...victims].sort((a, b) => a - b);
       const where = ranks.length > 0 ? ` on ${rankWords(ranks)}` : "";
