@@ -96,6 +96,18 @@ describe("SlowdownDetector", () => {
     }
   });
 
+  it("looks into a rise of half where iterations vary by a fifth", () => {
+    const levels = [
+      [90, 250],
+      [60, 375],
+    ] as const;
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed + 1);
+    const found = seeds.filter((seed) =>
+      watch(noisy(levels, 0.2, seed)).some((one) => one.do === "localize" && one.at >= 93),
+    );
+    expect(found.length).toBeGreaterThanOrEqual(19);
+  });
+
   it("looks into no rise where iterations only vary", () => {
     const durations = noisy([[1000, 1000]], 0.06, 9);
     const rises = watch(durations).filter(

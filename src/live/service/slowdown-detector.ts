@@ -112,6 +112,8 @@ export class SlowdownDetector {
   #isSettled = false;
   /** The tracker saw it, and it has not lasted long enough to be told. */
   #isHeldBack = false;
+  /** The last iteration of the stretch before, which is over. */
+  #overAt = -Infinity;
   /** What an iteration took when the job was last searched again. */
   #searchedMs = NaN;
   readonly #window = new IntermittentWindow();
@@ -141,6 +143,7 @@ export class SlowdownDetector {
   /** The numbers went back: what is open goes on from here. */
   rebase(): void {
     this.#last.length = 0;
+    this.#overAt = -Infinity;
     this.#window.clear();
     if (this.#suspicion) this.#suspicion = { ...this.#suspicion, slowFrom: -1 };
   }
@@ -370,6 +373,7 @@ export class SlowdownDetector {
       median(since.slice(-BACK_ITERATIONS).map(({ ms }) => ms)) < back
     ) {
       this.#suspicion = null;
+      this.#overAt = since.at(-1)!.iteration;
       // A short jump that nobody was found for may be one of several; an incident that is over is another story.
       if (this.#isSettled || !suspicion.isTentative)
         this.#window.drop((iteration) => iteration >= suspicion.slowFrom);
@@ -391,6 +395,7 @@ export class SlowdownDetector {
     if (due === undefined) {
       if (!suspicion.isTentative || this.#isHeldBack) return [];
       this.#suspicion = null;
+      this.#overAt = since.at(-1)?.iteration ?? -Infinity;
       return [{ do: "forget", suspicion }];
     }
     if (this.#slow < due) return [];
@@ -433,7 +438,10 @@ export class SlowdownDetector {
   #isWide(): boolean {
     // Those in question were taken for healthy.
     const healthy = this.#healthy.slice(0, -WIDE_ITERATIONS);
-    const last = this.#last.slice(-WIDE_ITERATIONS).map(({ ms }) => ms);
+    const last = this.#last
+      .filter(({ iteration }) => iteration > this.#overAt)
+      .slice(-WIDE_ITERATIONS)
+      .map(({ ms }) => ms);
     if (healthy.length < WIDE_ITERATIONS || last.length < WIDE_ITERATIONS) return false;
     const level = median(healthy);
     const errors = spread(healthy) ** 2 / healthy.length + spread(last) ** 2 / last.length;
