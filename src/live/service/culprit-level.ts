@@ -26,6 +26,8 @@ const SHOWS = 0.03;
 /** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
 const BACK = 0.3;
 const MATTERS = 0.1;
+/** A rank whose own time is less than this share of before cannot be seen: what it computes runs while it waits for somebody slower. */
+const VISIBLE = 0.5;
 /** Up to this much of the healthy pace a job is healthy. */
 const USUAL = 1.05;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
@@ -100,8 +102,9 @@ export function isBack(
   const isShared = isOfNetwork(suspect);
   if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
   const limit = level.beforeMs + wayBack(level, usualMs);
+  const least = isShared ? -Infinity : Math.min(VISIBLE * level.beforeMs, level.beforeMs);
   const times = timesOf(run, suspect, last);
-  return times.length === iterations && times.every((ms) => ms < limit);
+  return times.length === iterations && times.every((ms) => ms >= least && ms < limit);
 }
 
 /** The first of the last iterations in which it was as fast as before; null where it is slow. */

@@ -56,7 +56,8 @@ class Driver {
     this.send({ type: "job", agent: "a", machine: "m", report, connected: ALL });
   }
 
-  iterate(from: number, count: number, ms: number): string[] {
+  /** `waits`: of each rank's iteration, milliseconds in collectives. */
+  iterate(from: number, count: number, ms: number, waits: readonly number[] = []): string[] {
     const all: string[] = [];
     for (let iteration = from; iteration < from + count; iteration++) {
       this.nowMs += ms;
@@ -65,6 +66,7 @@ class Driver {
         iteration: Float64Array.of(iteration, iteration),
         endMs: Float64Array.of(this.nowMs, this.nowMs),
         durationMs: Float32Array.of(ms, ms),
+        ...(waits.length > 0 ? { collectiveMs: Float32Array.from(waits) } : {}),
       };
       this.send({ type: "points", agent: "a", report });
       all.push(...this.send({ type: "tick" }).filter((what) => what !== "record-iterations"));
@@ -131,6 +133,40 @@ describe("reduceJob", () => {
       expect(ids.size).toBe(incidents);
     },
   );
+
+  it("does not take a slow rank for fixed because it waits for a slower one all the time", () => {
+    const job = new Driver();
+    const play = (from: number, count: number, ms: number, waits: [number, number]): string[] => {
+      const all: string[] = [];
+      for (let iteration = from; iteration < from + count; iteration++)
+        all.push(...job.iterate(iteration, 1, ms, waits));
+      return all;
+    };
+    const found = (verdict: Verdict): void => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    };
+    const accused = (): number[] =>
+      [job.state.slow, ...job.state.besides].flatMap((one) => one?.ranks ?? []).sort();
+    job.begin();
+    play(1, 40, 1000, [100, 100]);
+    play(41, 4, 2000, [1100, 100]);
+    found(VERDICT);
+    play(45, 10, 2000, [1100, 100]);
+    job.send({ type: "localized", search: job.last("localize"), diagnosis: null });
+    // Now rank 0 is slower still, and rank 1 waits for it in all of the iteration.
+    expect(play(55, 6, 3500, [100, 3500])).toContain("localize");
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(accused()).toEqual([0, 1]);
+    play(61, 12, 3500, [100, 3500]);
+    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    expect(accused()).toEqual([0, 1]);
+    // Rank 0 is fixed, rank 1 is not.
+    play(73, 12, 2000, [1100, 100]);
+    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    expect(accused()).toEqual([1]);
+  });
 
   it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
     const job = new Driver();

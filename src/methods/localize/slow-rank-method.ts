@@ -58,8 +58,10 @@ export const slowRank: Method = {
     const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
-    const leads = leadsOf(cut, accounts, clocks);
-    const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups));
+    const isAlike = hasPeers(job, accounts);
+    const all = leadsOf(cut, accounts, clocks);
+    const leads = { ...all, suspects: all.suspects.filter(isAlike) };
+    const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(isAlike);
     const own =
       leads.suspects.length > 0
         ? leads.suspects
@@ -216,6 +218,25 @@ function sideOfRank(found: readonly NewFinding[], rank: Rank): "gpu" | "cpu" | n
     .find(({ ranks }) => ranks.includes(rank));
   if (accusation?.cause === "gpu-slow") return "gpu";
   return accusation?.cause === "cpu-stall" || accusation?.cause === "dataloader" ? "cpu" : null;
+}
+
+/**
+ * Whether a suspect that was slow from the start can be compared with anybody: stages of a pipeline differ by their place (the
+ * last but one waits least), so that a rank that is a stage by itself has no peers.
+ */
+function hasPeers(
+  { ranks }: Job,
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
+): (suspect: OwnTimeSuspect) => boolean {
+  const sizes = new Map<number, number>();
+  for (const rank of accounts.keys()) {
+    const stage = ranks.get(rank)?.stage ?? null;
+    if (stage !== null) sizes.set(stage, (sizes.get(stage) ?? 0) + 1);
+  }
+  return ({ kind, rank }) => {
+    const stage = ranks.get(rank)?.stage ?? null;
+    return kind !== "always" || stage === null || sizes.size < 2 || sizes.get(stage)! > 1;
+  };
 }
 
 /** Of a rank in a job that stopped: own time beyond its peers', as a share of an iteration, that is plainly slow. */
