@@ -77,6 +77,11 @@ export function slackEscaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
+/** Whether a mute can be about this incident alone: without a cause it would cover all that happens to the job. */
+export function isMutable({ kind, verdict }: Incident): boolean {
+  return kind === "faulty-machine" || (verdict?.suspects.length ?? 0) > 0;
+}
+
 /** Only what would still change something. */
 function buttonsOf(incident: Incident, answered: Answered | null, page: string | null): Button[] {
   const { state, verdict } = incident;
@@ -85,7 +90,7 @@ function buttonsOf(incident: Incident, answered: Answered | null, page: string |
   const isKnown = answered !== null && acknowledgedNow(answered.handling, incident) !== null;
   const offered: Readonly<Record<Button, boolean>> = {
     "faultline-acknowledge": isOpen && !isKnown,
-    "faultline-mute": isOpen && !answered?.mute,
+    "faultline-mute": isOpen && !answered?.mute && isMutable(incident),
     "faultline-right": verdict !== null && judged !== true,
     "faultline-wrong": verdict !== null && judged !== false,
     "faultline-open": page !== null && page.length <= MOST_SECTION,

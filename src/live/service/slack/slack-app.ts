@@ -11,12 +11,12 @@ import type { Incident } from "../../../model/incident.ts";
 import { type Grant, jobsFor } from "../access/grants.ts";
 import { viewFor } from "../access/limited-view.ts";
 import { post } from "../alerts/post.ts";
-import { type AlertsConfig, type Fetch, type SlackAppConfig, TIMINGS } from "../alerts/types.ts";
+import { type AlertsConfig, type Fetch, type SlackAppConfig } from "../alerts/types.ts";
 import { noteRefusals } from "../http/admit.ts";
 import { inTime } from "../http/in-time.ts";
 import { Refusal, type ServiceView } from "../view.ts";
 import { covers } from "../workflow/workflow.ts";
-import { type Button, BUTTONS, slackMessage, toldNow } from "./message.ts";
+import { type Button, BUTTONS, isMutable, slackMessage, toldNow } from "./message.ts";
 import { signedOf, SlackSignatures } from "./signature.ts";
 
 export interface SlackAppOptions {
@@ -36,6 +36,8 @@ const HOUR_MS = 3_600_000;
 /** A second click within this time does not lengthen a mute. */
 const SAME_MUTE_MS = 60_000;
 const WORK_MS = 10_000;
+/** The next click waits for it. */
+const REPLY_MS = 3000;
 const MOST_WAITING = 100;
 
 const slackId = z.string().regex(/^[A-Z0-9]{2,32}$/);
@@ -117,7 +119,9 @@ export class SlackApp {
       const message = await inTime(this.#do(view, click), WORK_MS);
       await this.#reply(click, { replace_original: true, ...message });
     } catch (error) {
-      await this.#refuse(click, error, jobs !== null);
+      const refused = this.#refuse(click, error, jobs !== null);
+      // Nobody waits for what a stranger is told.
+      if (jobs !== undefined) await refused;
     }
   }
 
@@ -136,6 +140,8 @@ export class SlackApp {
     const incident = await view.incident(id);
     const before = incident && (await view.handling(id));
     if (!incident || !before) throw new Refusal(404, "there is no such incident");
+    const isJudged = button === "faultline-right" || button === "faultline-wrong";
+    if (incident.state === "resolved" && !isJudged) throw new Refusal(409, "the incident is over");
     if (button === "faultline-acknowledge") {
       if (!acknowledgedNow(before, incident)) await view.handle(id, { do: "acknowledge" }, who);
     } else if (button === "faultline-mute") await this.#mute(view, incident, who);
@@ -157,6 +163,8 @@ export class SlackApp {
     const untilMs = this.#options.nowMs() + HOUR_MS;
     if ((this.#muteOf(view, incident)?.untilMs ?? 0) > untilMs - SAME_MUTE_MS) return;
     const { job, kind, verdict, machines } = incident;
+    if (!isMutable(incident))
+      throw new Refusal(409, "its cause is not known: the page can mute the whole job");
     await view.mute(
       {
         kind: "mute",
@@ -183,7 +191,7 @@ export class SlackApp {
     const { fetch, log } = this.#options;
     const body = JSON.stringify(message);
     const closing = this.#closing.signal;
-    const result = await post(fetch, replyUrl, body, {}, TIMINGS.requestMs, closing);
+    const result = await post(fetch, replyUrl, body, {}, REPLY_MS, closing);
     if (!result.ok && !closing.aborted) log(`Slack ${result.why}; the message shows an old state`);
   }
 }
