@@ -210,6 +210,14 @@ describe("a simulated job", () => {
     expect(verdict).toMatchObject({ kind: "healthy", suspects: [] });
   });
 
+  it("that is a healthy pipeline of single ranks is called healthy: its last stage but one waits least", async () => {
+    const shape = { gpus: 8, tp: 1, pp: 8, iterations: 12, layersPerStage: 4, microBatches: 8 };
+    const files = filesOf({ ...shape, seed: 500 }, ["flight-recorder", "logs"]);
+    const given = [...files].filter(([name]) => name !== "truth.json");
+    const verdict = await diagnoseFiles(given.map(([name, bytes]) => ({ name, bytes })));
+    expect(verdict).toMatchObject({ kind: "healthy", suspects: [], victims: [] });
+  });
+
   it("of which only some dumps, or cut ones, are there is not called healthy", async () => {
     const files = [...filesOf({ gpus: 16 }, ["flight-recorder"])].filter(([path]) =>
       path.startsWith("flight"),

@@ -78,6 +78,25 @@ describe("a line of a kernel's log", () => {
     ).toBeNull();
   });
 
+  it("of the out-of-memory killer is about a rank, or no failure of this job where all of its processes there are known", () => {
+    const both = [
+      "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/x,task=python,pid=101,uid=0",
+      "Memory cgroup out of memory: Killed process 101 (python) total-vm:1kB",
+    ];
+    const kept = (lines: readonly string[], ranks = RANKS): (Rank | null)[] =>
+      withKernelRanks(
+        lines.map((line) => said(line)),
+        ranks,
+        PROCESSES,
+      ).map(({ rank }) => rank);
+    expect(kept(both)).toEqual([3, 3]);
+    expect(kept(both.map((line) => line.replace("101", "999")))).toEqual([]);
+    // It may be a rank's process that is not known, or a loader's worker.
+    const unknown = RANKS.map((one) => (one.rank === 2 ? { ...one, pid: null } : one));
+    expect(kept(["Killed process 999 (python)"], unknown)).toEqual([null]);
+    expect(kept(["Killed process 999 (pt_data_worker)"])).toEqual([null]);
+  });
+
   it("that a rank wrote itself stays its own", () => {
     const own = { ...said("Killed process 101 (python)"), rank: 0 };
     expect(withKernelRanks([own], RANKS, PROCESSES)[0]!.rank).toBe(0);

@@ -10,10 +10,17 @@ import { isLogOf } from "../model/kernel-line.ts";
 import type { LogFailure, NcclProcess } from "../model/log.ts";
 
 /** "NVRM: Xid (PCI:0000:1b:00): 62, pid=27246, name=python"; older drivers quote the id. "Killed process 27246 (python)". */
-const PID = /\bNVRM: .*\bpid='?(\d{1,9})|\bKilled process (\d{1,9})\b/;
+const PID =
+  /\bNVRM: .*\bpid='?(\d{1,9})|\bKilled process (\d{1,9})\b|\boom-kill:.*\bpid=(\d{1,9})\b/;
+const OOM_KILLER = /\bKilled process \d|\boom-kill:/;
+/** PyTorch's loader workers belong to a rank, which does not say which processes they are. */
+const LOADER = /\(pt_data_|\btask=pt_data_/;
 const PCI = /\bNVRM: Xid \(PCI:([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})/i;
 
-/** Failures that name no rank get the one that they are about, where exactly one fits. */
+/**
+ * Failures that name no rank get the one that they are about, where exactly one fits. What the out-of-memory killer did to a
+ * process of others on a machine whose ranks' processes are all known is no failure of this job.
+ */
 export function withKernelRanks(
   failures: readonly LogFailure[],
   ranks: Iterable<RankInfo>,
@@ -22,16 +29,19 @@ export function withKernelRanks(
   const known = [...ranks].filter(({ machine }) => machine !== null);
   const byPid = groupBy(known, ({ pid }) => pid);
   const byBus = groupBy(known, ({ rank }) => busOf(processes.get(rank)?.busId));
-  return failures.map((failure) => {
+  return failures.flatMap((failure) => {
     if (failure.rank !== null) return failure;
-    const [, first, second] = PID.exec(failure.text) ?? [];
-    const pid = first ?? second;
+    const [, ...pids] = PID.exec(failure.text) ?? [];
+    const pid = pids.find((one) => one !== undefined);
     const pci = PCI.exec(failure.text);
     const fit = (list: readonly RankInfo[] = []): RankInfo[] =>
       list.filter(({ machine }) => isLogOf(failure, machine!));
     const named = pid === undefined ? [] : fit(byPid.get(Number(pid)));
     const found = named.length > 0 || !pci ? named : fit(byBus.get(busOf(pciNumber(pci))));
-    return found.length === 1 ? { ...failure, rank: found[0]!.rank } : failure;
+    if (found.length === 1) return { ...failure, rank: found[0]!.rank };
+    const mayBeOthers = OOM_KILLER.test(failure.text) && !LOADER.test(failure.text);
+    const here = mayBeOthers && pid !== undefined ? fit(known) : [];
+    return here.length > 0 && here.every((one) => one.pid !== null) ? [] : failure;
   });
 }
 
