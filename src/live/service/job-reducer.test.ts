@@ -147,7 +147,9 @@ describe("reduceJob", () => {
       for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
     };
     const accused = (): number[] =>
-      [job.state.slow, ...job.state.besides].flatMap((one) => one?.ranks ?? []).sort();
+      [job.state.slow, ...job.state.besides]
+        .flatMap((one) => one?.ranks ?? [])
+        .sort((a, b) => a - b);
     job.begin();
     play(1, 40, 1000, [100, 100]);
     play(41, 4, 2000, [1100, 100]);
