@@ -89,6 +89,8 @@ export interface IncidentAction {
   readonly changedMs: number;
   /** What the hook said at the end; "" before. */
   readonly outcome: string;
+  /** What the last dry run said that would be done; absent where there was none since the action last changed. */
+  readonly would?: string;
   /** For hooks: whatever the action needs, such as counts of micro-batches. */
   readonly data: Readonly<Record<string, unknown>>;
 }

@@ -231,8 +231,8 @@ function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
       .join(". "),
   );
   const proposals = (incident?.actions ?? []).map((action) => {
-    const outcome = action.outcome === "" ? "" : ` ${said(outcomeWords(action.outcome))}`;
-    return `${words(action)} State: ${action.state}.${outcome}`;
+    const outcome = outcomeWords(action);
+    return `${words(action)} State: ${action.state}.${outcome === "" ? "" : ` ${said(outcome)}`}`;
   });
   return [
     ...listBlock("Do first", first ? [words(first)] : [], 1),

@@ -1,12 +1,19 @@
-/** What became of an action, as a sentence: what a hook or the service wrote, without its JSON. */
+/** What became of an action, in sentences: what a hook or the service wrote, without its JSON. */
+import type { IncidentAction } from "../model/incident.ts";
 
-const DRY_RUN = "dry run, would ";
-
-/** "Dry run: nothing was changed. It would run scontrol update nodename=node003 state=drain (within 60 s)." */
-export function outcomeWords(outcome: string): string {
-  const at = outcome.lastIndexOf(DRY_RUN);
-  if (at < 0) return sentence(withoutJson(outcome));
-  return `Dry run: nothing was changed. It would ${sentence(planWords(outcome.slice(at + DRY_RUN.length)))}`;
+/** "Dry run: nothing was changed. It would run scontrol update nodename=node003 state=drain (within 60 s)." "" for nothing. */
+export function outcomeWords({
+  state,
+  outcome,
+  would,
+}: Pick<IncidentAction, "state" | "outcome" | "would">): string {
+  const isDry = state === "dry-run";
+  const said = outcome === "" ? [] : [sentence(withoutJson(outcome))];
+  if (would === undefined) return said.join("");
+  const before = isDry
+    ? "Dry run: nothing was changed. It would"
+    : "A dry run since then: it would";
+  return [...said, `${before} ${sentence(planWords(would))}`].join(" ");
 }
 
 /** What is about to happen: "run scontrol update nodename=node003 (within 60 s)". */

@@ -13,7 +13,6 @@ import { useKeys } from "../shell/keys.ts";
 import { Problem } from "../shell/states.tsx";
 import { TokenForm } from "../shell/token-form.tsx";
 import { planWords } from "../../src/report/outcome-words.ts";
-import { planOf } from "./action-plan.ts";
 
 type Verb = "approve" | "dismiss" | "undo";
 type Doing =
@@ -77,7 +76,7 @@ export function ActionButtons({
     const tried = await tell(verb, true);
     if (!tried) return;
     pressed.current = approve;
-    setDoing({ at: "confirm", verb, plan: planOf(tried.outcome) });
+    setDoing({ at: "confirm", verb, plan: tried.would ?? tried.outcome });
   };
 
   const canUndo = action.canUndo === true && (action.state === "done" || action.state === "failed");

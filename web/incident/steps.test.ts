@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import type { Incident } from "../live/api.ts";
-import { planOf } from "./action-plan.ts";
 import { stepsOf } from "./steps.ts";
 
 const FIRST: Incident = {
@@ -74,15 +73,5 @@ describe("the way of an incident", () => {
     const steps = stepsOf(many);
     expect(steps).toHaveLength(60);
     expect(steps.at(-1)!.atMs).toBe(6999);
-  });
-});
-
-describe("the plan of an action", () => {
-  it("is what the service says that it would do, without the words around it", () => {
-    expect(planOf('dry run, would run ["drain","node001"] within 60 s')).toBe(
-      'run ["drain","node001"] within 60 s',
-    );
-    expect(planOf("it failed; dry run, would post to x")).toBe("post to x");
-    expect(planOf("something else")).toBe("something else");
   });
 });

@@ -756,8 +756,9 @@ function isRebalancedBy({ actions }: Incident): boolean {
   return actions.some((one) => one.do === "micro-batches" && one.state === "done");
 }
 
-function outcomeWords({ outcome }: IncidentAction): string {
-  return outcome === "" ? "" : `: ${cutText(outcome, 200)}`;
+function outcomeWords({ outcome, would }: IncidentAction): string {
+  const words = [outcome, would === undefined ? "" : `would ${would}`].filter(Boolean).join("; ");
+  return words === "" ? "" : `: ${cutText(words, 200)}`;
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T> {

@@ -88,8 +88,8 @@ export function IncidentActions({
               {action.state !== "proposed" && <span class="fl-note">{time(action.changedMs)}</span>}
             </p>
             {buttons && <div class="fl-line fl-buttons">{buttons(action)}</div>}
-            {action.outcome !== "" && (
-              <p class="fl-p fl-outcome">{cutText(outcomeWords(action.outcome), MOST_OUTCOME)}</p>
+            {outcomeWords(action) !== "" && (
+              <p class="fl-p fl-outcome">{cutText(outcomeWords(action), MOST_OUTCOME)}</p>
             )}
             <p class="fl-p fl-why">
               <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />

@@ -186,13 +186,20 @@ describe("actions", () => {
   });
 
   test("that were only tried say that nothing was changed, as a sentence", () => {
-    const outcome = 'dry run, would run ["scontrol","update","nodename=node003"] within 60 s';
-    const text = shown([{ ...one!, state: "dry-run", outcome }]);
+    const would = 'run ["scontrol","update","nodename=node003"] within 60 s';
+    const text = shown([{ ...one!, state: "dry-run", outcome: "", would }]);
     expect(text).toContain("dry run: nothing was changed");
     expect(text).toContain(
       "Dry run: nothing was changed. It would run scontrol update nodename=node003 (within 60 s).",
     );
     expect(text).not.toMatch(/tried without effect|\[|&quot;/);
+  });
+
+  test("that failed say so, also after a dry run", () => {
+    const failed = { ...one!, state: "failed", outcome: "exit status 1: no such node" } as const;
+    const text = shown([{ ...failed, would: "post to x within 5 s: {}" }]);
+    expect(text).toContain("exit status 1: no such node. A dry run since then: it would ask x");
+    expect(text).not.toContain("nothing was changed");
   });
 
   test("that only look at something promise no percent", () => {

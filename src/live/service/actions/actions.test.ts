@@ -228,7 +228,8 @@ describe("approval", () => {
     const after = await approve(service, await service.confirm());
     expect(only(after)).toMatchObject({
       state: "dry-run",
-      outcome: `dry run, would run ["${folder}/drain","node003"] within 20 s`,
+      outcome: "",
+      would: `run ["${folder}/drain","node003"] within 20 s`,
     });
     expect(trail(service)).toEqual(["service propose", "alice dry-run"]);
     // The same where only the request asks for one; then in earnest.
@@ -238,6 +239,20 @@ describe("approval", () => {
     expect(said()).toEqual([]);
     expect(only(await approve(earnest, rehearsed)).state).toBe("done");
     expect(said()).toEqual(["node003"]);
+  });
+
+  it("of a rehearsal after a failure keeps the failure, however often it is asked for", async () => {
+    const service = open({ command: ["/bin/false"] });
+    const failed = only(await approve(service, await service.confirm()));
+    expect(failed.state).toBe("failed");
+    for (let i = 0; i < 3; i++) await approve(service, service.incident(), true);
+    expect(only(service.incident())).toEqual({
+      ...failed,
+      would: 'run ["/bin/false"] within 20 s',
+    });
+    const again = only(await approve(service, service.incident()));
+    expect(again).toMatchObject({ state: "failed", outcome: failed.outcome });
+    expect(again).not.toHaveProperty("would");
   });
 
   it("without a hook is refused, as is what is not there or was dismissed", async () => {

@@ -149,7 +149,7 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       throw new Refusal(409, `the action is ${action.state} already`);
     if (action.canUndo) throw new Refusal(409, "a part of it was done: undo it first");
     await decide(who, "dismiss", incident, action);
-    return await env.put(incident.id, { ...action, state: "dismissed", changedMs: env.nowMs() });
+    return await env.put(incident.id, changed(action, { state: "dismissed" }));
   }
 
   async function refuse({ incident, action, who }: Order, why: string): Promise<never> {
@@ -186,7 +186,7 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       remember(incident, action);
       return found;
     });
-    if (isDry) return await rehearse(order, `dry run, would ${plan.words}`);
+    if (isDry) return await rehearse(order, plan.words);
     const result = await carriedOut(plan.run, env);
     if (result.state === "done") started.set(key, true);
     else if (!result.outcome.startsWith(UNKNOWN) && result.canUndo !== true)
@@ -194,17 +194,16 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
     return await finish(order, result);
   }
 
-  async function rehearse({ incident, action, who }: Order, words: string): Promise<Incident> {
+  async function rehearse({ incident, action, who }: Order, would: string): Promise<Incident> {
     try {
-      await write(who, "dry-run", incident.id, action.id, words);
+      await write(who, "dry-run", incident.id, action.id, `would ${would}`);
     } catch (error) {
       throw new Refusal(409, `not run: ${messageOf(error)}`);
     }
     // A rehearsal does not undo what is known of a failure.
     const isKept = action.state === "failed" || action.state === "undone";
-    const state = isKept ? action.state : "dry-run";
-    const outcome = isKept ? `${action.outcome}; ${words}` : words;
-    return await env.put(incident.id, { ...action, state, outcome, changedMs: env.nowMs() });
+    const dry = { state: "dry-run", outcome: "", changedMs: env.nowMs() } as const;
+    return await env.put(incident.id, { ...action, ...(isKept ? {} : dry), would });
   }
 
   async function undo(order: Order): Promise<Incident> {
@@ -219,7 +218,7 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       await write(who, "dry-run", incident.id, action.id, `undo: would ${back.words}`).catch(() => {
         throw new Refusal(503, "the audit trail cannot be written at the moment");
       });
-      const shown = { ...action, outcome: `${action.outcome}; dry run, would ${back.words}` };
+      const shown = { ...action, would: back.words };
       const actions = incident.actions.map((one) => (one.id === action.id ? shown : one));
       return { ...incident, actions };
     }
@@ -258,9 +257,9 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
     return await env.put(incident.id, changed(action, { ...result, outcome }));
   }
 
-  /** canUndo is there only where the change says so. */
+  /** canUndo is there only where the change says so; what would have been done is past. */
   function changed(
-    { canUndo: _before, ...action }: IncidentAction,
+    { canUndo: _before, would: _would, ...action }: IncidentAction,
     change: Pick<IncidentAction, "state"> & Partial<IncidentAction>,
   ): IncidentAction {
     return { ...action, ...change, changedMs: env.nowMs() };

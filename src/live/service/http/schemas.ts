@@ -71,6 +71,7 @@ const action: z.ZodType<IncidentAction> = z.object({
     .describe("whether something of it was done that can be undone"),
   changedMs: ms,
   outcome: z.string(),
+  would: z.string().exactOptional().describe("what the last dry run said that would be done"),
   data: z.record(z.string(), z.unknown()),
 });
 

@@ -90,8 +90,8 @@ describe("cordoning a node", () => {
     const service = open({ taint: TAINT });
     await service.confirm();
     const dry = await act(service, "approve", "cordon-node", true);
-    expect(dry.outcome).toBe(
-      `dry run, would cordon node node003 and taint it example.org/faulty:NoSchedule (PATCH ${NODE})`,
+    expect(dry.would).toBe(
+      `cordon node node003 and taint it example.org/faulty:NoSchedule (PATCH ${NODE})`,
     );
     expect(stub.requests).toEqual([]);
     expect(await act(service)).toMatchObject({
@@ -107,7 +107,10 @@ describe("cordoning a node", () => {
       metadata: { annotations: { "faultline/action": expect.stringContaining("llama.r1.hang") } },
     });
     const undo = await act(service, "undo", "cordon-node", true);
-    expect(undo.outcome).toMatch(/dry run, would uncordon node node003 and remove the taint/);
+    expect(undo).toMatchObject({
+      outcome: "node003 is cordoned and tainted example.org/faulty:NoSchedule",
+      would: expect.stringMatching(/^uncordon node node003 and remove the taint/) as string,
+    });
     expect(service.incident().actions[0]!.state).toBe("done");
     expect(await act(service, "undo")).toMatchObject({
       state: "undone",
@@ -278,9 +281,7 @@ describe("replacing a machine", () => {
     const incident = await service.confirm();
     expect(actionOf(incident, "replace-machine").why).toMatch(/; replace node003 by spare-01$/);
     const dry = await act(service, "approve", "replace-machine", true);
-    expect(dry.outcome).toMatch(
-      /^dry run, would replace node003 by spare-01: cordon node node003 .*evict/,
-    );
+    expect(dry.would).toMatch(/^replace node003 by spare-01: cordon node node003 .*evict/);
     expect(await replace(service)).toMatchObject({
       state: "done",
       outcome: "node003 is cordoned; evicted llama-0, llama-1",
