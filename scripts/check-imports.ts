@@ -42,7 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "ingest/prometheus",
     "methods/*",
     "verdict/story/plain-metrics.ts",
-    "report/digest-markdown.ts",
+    "report/digest-words.ts",
     "history",
     "mitigate",
     "maths",

@@ -85,8 +85,10 @@ async function ofFolder(
   try {
     const rows = await history.audit({ most: MOST_ROWS });
     const judgements = judgementsOf(withoutLimited(handlingsOf([...rows].reverse())));
-    const incidentOf = async (id: string) => (await history.incidentHistory(id)).at(-1) ?? null;
-    return { judgements, labels: await labelsOf(judgements, incidentOf) };
+    const labels = await labelsOf(judgements, (ids) =>
+      history.incidents({ ids, most: ids.length }),
+    );
+    return { judgements, labels };
   } finally {
     await history.close();
   }

@@ -126,13 +126,15 @@ export async function openClickHouseHistory(
         bytes.texts(row.causes).text(row.text).uint64(firstWins(versions.next()));
         await incidents.put(bytes.written());
       },
-      async incidents({ job, jobs, open, sinceMs, machine, most }) {
+      async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
+        if (ids?.length === 0) return [];
         const where = ["1"];
         if (open === true) where.push("s != 'resolved'");
         if (sinceMs !== undefined) where.push(`o >= ${sqlNumber(bound(sinceMs))}`);
         if (machine !== undefined) where.push(`has(m, ${sqlText(keyText(machine))})`);
         const ofJob = job === undefined ? "1" : `job = ${sqlText(keyText(job))}`;
-        const whose = `${ofJob} AND ${jobFits(jobs)}`;
+        const which = ids ? `id IN (${ids.map((id) => sqlText(keyText(id))).join()})` : "1";
+        const whose = `${which} AND ${ofJob} AND ${jobFits(jobs)}`;
         // Documents are long: the narrow columns say which are wanted, and only those are read.
         return await read<Incident>(
           `SELECT argMax(document, version) FROM ${TABLES.incidents}

@@ -86,7 +86,7 @@ export async function openDuckDbHistory(
       ),
     putIncident: async (incident) =>
       await writes.put({ to: "incidents", row: storedIncident(incident) }),
-    async incidents({ job, jobs, open, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
       const values: Value[] = [];
       const value = (v: Value): string => `$${values.push(v)}`;
       const where: string[] = [];
@@ -96,6 +96,7 @@ export async function openDuckDbHistory(
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }
       const whose = ["true"];
+      if (ids) whose.push(`id IN (${["NULL", ...ids.map((id) => value(keyText(id)))].join()})`);
       if (job !== undefined) whose.push(`job = ${value(keyText(job))}`);
       if (jobs) whose.push(`regexp_matches(job, ${value(patternsExpression(jobs))})`);
       return await documents<Incident>(

@@ -51,6 +51,8 @@ export interface IterationRows {
 }
 
 interface IncidentQuery {
+  /** Only these; some hundred at once. */
+  readonly ids?: readonly string[];
   readonly job?: string;
   /** Of jobs whose names fit one of these (base/patterns.ts); those of all jobs where it is absent. */
   readonly jobs?: readonly string[];

@@ -176,12 +176,14 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
     },
     putIncident: async (incident) =>
       await writes.put({ to: "incident", row: storedIncident(incident) }),
-    async incidents({ job, jobs, open: isOpen, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open: isOpen, sinceMs, machine, most }) {
       const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
       const [ofJob, ofMachine] = [job, machine].map((key) =>
         key === undefined ? undefined : keyText(key),
       );
+      const named = ids && new Set(ids.map(keyText));
       const rows = latest()
+        .filter((row) => !named || named.has(row.id))
         .filter((row) => ofJob === undefined || row.job === ofJob)
         .filter((row) => !jobs || fitsAny(row.job, jobs))
         .filter((row) => isOpen !== true || row.state !== "resolved")

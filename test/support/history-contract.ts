@@ -102,6 +102,9 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       expect(await ids({ machine: "node2" })).toEqual(["i3"]);
       expect(await ids({ machine: "node1" })).toEqual(["i1"]);
       expect(await ids({ most: 2 })).toEqual(["i4", "i3"]);
+      expect(await ids({ ids: ["i1", "i3", "none", "o'x"] })).toEqual(["i3", "i1"]);
+      expect(await ids({ ids: ["i1", "i3"], job: "other" })).toEqual([]);
+      expect(await ids({ ids: [] })).toEqual([]);
       expect(await ids({ job: "other", open: true, sinceMs: 2500, machine: "node22" })).toEqual([
         "i4",
       ]);

@@ -1,7 +1,7 @@
 /** The last days in figures: what was lost to what, where, who broke again; to read here or to send on. */
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { digestMarkdown } from "../../src/report/digest-markdown.ts";
+import { digestMarkdown } from "../../src/report/digest-words.ts";
 import type { Digest as DigestOf, Share } from "../../src/model/digest.ts";
 import { useAsked } from "../live/use-asked.ts";
 import { paths } from "../live/api.ts";

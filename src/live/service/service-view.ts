@@ -151,7 +151,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         jobs === undefined
           ? countingFor(service.judgements(), null)
           : judgedOf(service.judgements(), jobs),
-        incident,
+        async (ids) => [
+          ...(await history.incidents({ ids, most: ids.length })),
+          ...ids.flatMap((id) => known(id) ?? []),
+        ],
       ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
     exportSite: () => service.site.exported(),

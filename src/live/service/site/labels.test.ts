@@ -15,7 +15,9 @@ it("exports judged incidents as labels that machines train reads", async () => {
     { ...judged(false, { machines: ["d"] }), incident: "3" },
     { ...judged(true, { machines: ["e"] }), incident: "gone" },
   ];
-  const found = await labelsOf(judgements, async (id) => (id === "gone" ? null : at(id)));
+  const found = await labelsOf(judgements, async (ids) =>
+    ids.filter((id) => id !== "gone").map(at),
+  );
   const labels = readMachineLabels(JSON.stringify(found), "export");
   expect(labels.map(({ machine, isFaulty, cause }) => [machine, isFaulty, cause])).toEqual([
     ["a", true, "gpu-slow"],

@@ -5,17 +5,22 @@ import type { Judged } from "./how-right.ts";
 
 /** The last ones. */
 const MOST_LABELS = 2000;
+const AT_ONCE = 500;
 
 /** Who was accused rightly, or named instead, was faulty; who was accused wrongly was healthy. */
 export async function labelsOf(
   judgements: readonly Judged[],
-  incidentOf: (id: string) => Promise<Incident | null>,
+  incidentsOf: (ids: readonly string[]) => Promise<readonly Incident[]>,
 ): Promise<SiteLabels> {
   const labels: SiteLabels["labels"][number][] = [];
-  for (const { incident: id, isRight, machine: truth, cause, said } of judgements.slice(
-    -MOST_LABELS,
-  )) {
-    const incident = await incidentOf(id);
+  const counted = judgements.slice(-MOST_LABELS);
+  const incidents = new Map<string, Incident>();
+  for (let at = 0; at < counted.length; at += AT_ONCE) {
+    const ids = counted.slice(at, at + AT_ONCE).map(({ incident }) => incident);
+    for (const incident of await incidentsOf(ids)) incidents.set(incident.id, incident);
+  }
+  for (const { incident: id, isRight, machine: truth, cause, said } of counted) {
+    const incident = incidents.get(id);
     if (!incident) continue;
     const { onsetMs, resolvedMs, changedMs } = incident;
     const span = {

@@ -63,11 +63,18 @@ it("goes to webhooks and Slack when its hour comes, and not again, also after a 
   expect(one.asked).toEqual([at("2026-11-09T08:00:00")]);
   expect(one.sent[0]).toMatchObject({
     url: "https://hook.example/x",
-    headers: { Authorization: "Bearer s", "x-faultline-event": "digest" },
+    headers: {
+      Authorization: "Bearer s",
+      "x-faultline-event": "digest",
+      "x-faultline-delivery": "digest-2026-11-16T08:00:00.000Z",
+    },
     body: { event: "digest", url: "https://faultline.example/#/site", digest: DIGEST },
   });
   expect(SCHEMAS.DigestWebhook.parse(one.sent[0]!.body)).toEqual(one.sent[0]!.body);
-  expect(String(one.sent[1]!.body["text"])).toContain("3 incidents");
+  // Slack draws no tables.
+  const text = String(one.sent[1]!.body["text"]);
+  expect(text).toContain("3 incidents");
+  expect(text).not.toMatch(/\||^#/m);
   expect(await one.lookAt("2026-11-16T08:01:30")).toBe(0);
   expect(await bench(one.documents).lookAt("2026-11-17T08:00:00")).toBe(0);
   // Away for days: left out, and the next one comes.

@@ -1,5 +1,5 @@
 /** The week in figures, sent to the webhooks and Slack channels that alerts go to, on a day and hour of the week. */
-import { digestMarkdown } from "../../../report/digest-markdown.ts";
+import { digestMarkdown, digestText } from "../../../report/digest-words.ts";
 import type { Digest } from "../../../model/digest.ts";
 import { headersOf } from "../alerts/alerts.ts";
 import { originOf, post } from "../alerts/post.ts";
@@ -71,15 +71,25 @@ export class WeeklyDigest {
     const { alerts, digest } = this.#options;
     const { webhooks, slack, externalUrl = null } = alerts();
     const found = await digest(dueMs - WEEK_MS);
-    const text = digestMarkdown(found);
     const url = externalUrl === null ? null : `${externalUrl.replace(/\/+$/, "")}/#/site`;
-    const body = JSON.stringify({ event: "digest", url, digest: found, markdown: text });
-    const lines = slackEscaped(url === null ? text : `${text}\n${url}`);
+    const body = JSON.stringify({
+      event: "digest",
+      url,
+      digest: found,
+      markdown: digestMarkdown(found),
+    });
+    const text = digestText(found);
+    const message = {
+      text: slackEscaped(url === null ? text : `${text}\n${url}`),
+      mrkdwn: false,
+    };
+    // The same in each try: a receiver can tell a repetition by it.
+    const delivery = `digest-${new Date(dueMs).toISOString()}`;
     await Promise.all([
-      ...webhooks.map((target) => this.#post(target.url, body, headersOf(target))),
-      ...slack.map((target) =>
-        this.#post(target.url, JSON.stringify({ text: lines, mrkdwn: false }), {}),
+      ...webhooks.map((target) =>
+        this.#post(target.url, body, { ...headersOf(target), "x-faultline-delivery": delivery }),
       ),
+      ...slack.map((target) => this.#post(target.url, JSON.stringify(message), {})),
     ]);
   }
 
