@@ -52,12 +52,14 @@ export async function openDuckDbHistory(
     splitFailed: true,
   });
   const reading = turns(READS_AT_ONCE);
+  /** Not behind the readers: many of them are no reason to start the service anew. */
+  const pinging = turns(1);
   let closing: Promise<void> | null = null;
 
   /** A connection of its own, so that a read never sees half a transaction of the writer. */
-  const read = (sql: string, values: Value[] = []): Promise<unknown[][]> => {
+  const read = (sql: string, values: Value[] = [], turn: Turns = reading): Promise<unknown[][]> => {
     if (closing !== null) return Promise.reject(new Error("the history is closed"));
-    return reading.take(async () => {
+    return turn.take(async () => {
       let connection: DuckDBConnection | null = null;
       try {
         connection = await instance.connect();
@@ -224,12 +226,12 @@ export async function openDuckDbHistory(
       }
     },
     async ping() {
-      await read("SELECT 1");
+      await read("SELECT 1", [], pinging);
     },
     async close() {
       closing ??= (async () => {
         await writes.close();
-        await reading.idle();
+        await Promise.all([reading.idle(), pinging.idle()]);
         writer.closeSync();
         close();
       })();

@@ -11,6 +11,7 @@ import { openOf } from "../shell/title.ts";
 import { thousands } from "../shell/words.ts";
 import { SearchBox } from "../history/search-box.tsx";
 import { JobsTable } from "./jobs-table.tsx";
+import { changesOf } from "./kinds.ts";
 import { Offenders } from "./offenders.tsx";
 import { OpenIncidents } from "./open-incidents.tsx";
 import { Resolved } from "./resolved.tsx";
@@ -127,9 +128,4 @@ function NoAgents(): VNode {
       </Empty>
     </div>
   );
-}
-
-/** Changes when an incident begins, ends or comes back, not with each of its revisions. */
-function changesOf(known: ReadonlyMap<string, Incident>): string {
-  return [...known.values()].map(({ id, state }) => `${id} ${state}`).join("\n");
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { slowGpu } from "../../test/support/report/picture.ts";
 import { healthOf } from "../shell/health.tsx";
-import { effectOf, sayingOf } from "./kinds.ts";
+import { changesOf, effectOf, sayingOf } from "./kinds.ts";
 
 const { incident } = slowGpu();
 
@@ -21,4 +21,10 @@ test("no job is called healthy beside a pace that is slower than its own", () =>
   expect(healthOf({ health: "healthy", levelMs: 155, baselineMs: 100 })).toBe("slow");
   expect(healthOf({ health: "healthy", levelMs: 101, baselineMs: 100 })).toBe("healthy");
   expect(healthOf({ health: "ended", levelMs: 155, baselineMs: 100 })).toBe("ended");
+});
+
+test("lists are asked for anew when an incident ends, not while it only costs more", () => {
+  const of = (change: object): string => changesOf(new Map([["a", { ...incident, ...change }]]));
+  expect(of({ wastedGpuMs: 9, revision: 9 })).toBe(of({}));
+  expect(of({ state: "resolved" })).not.toBe(of({}));
 });

@@ -52,3 +52,8 @@ export function effectOf(incident: Incident): string {
 function withoutOver(summary: string): string {
   return summary.startsWith("over: ") ? summary.slice("over: ".length) : summary;
 }
+
+/** Changes when an incident begins, ends or comes back, not with each of its revisions, nor with what it loses. */
+export function changesOf(known: ReadonlyMap<string, Incident>): string {
+  return [...known.values()].map(({ id, state }) => `${id} ${state}`).join("\n");
+}

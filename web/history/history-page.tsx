@@ -6,7 +6,7 @@ import { useObservable } from "../live/observable.ts";
 import { incidents as known, jobs } from "../live/store.ts";
 import { useAsked } from "../live/use-asked.ts";
 import { useOlderHandlings } from "../fleet/handling-tags.tsx";
-import { jobOf } from "../fleet/kinds.ts";
+import { changesOf, jobOf } from "../fleet/kinds.ts";
 import { IncidentRow } from "../fleet/resolved.tsx";
 import { links } from "../shell/route.ts";
 import { Empty, Loading, Problem } from "../shell/states.tsx";
@@ -25,9 +25,16 @@ export function HistoryPage({ words }: { readonly words: string }): VNode {
   useOlderHandlings();
   const { value, error, again } = useAsked<{ incidents: readonly Incident[] }>(
     `/incidents?most=${MOST_ASKED}`,
-    [open],
+    [changesOf(open)],
   );
-  const found = useMemo(() => matching(value?.incidents ?? [], words), [value, words]);
+  const found = useMemo(
+    () =>
+      matching(
+        (value?.incidents ?? []).map((one) => open.get(one.id) ?? one),
+        words,
+      ),
+    [value, words, open],
+  );
   const shown = useMemo(() => found.toSorted((a, b) => b.onsetMs - a.onsetMs), [found]);
   return (
     <div class="stack history">

@@ -3,6 +3,7 @@ import { errorText } from "../../base/errors.ts";
 import { fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
+import { answersWithin } from "./answers-within.ts";
 import { healthOf } from "./health.ts";
 import type { Service } from "./service.ts";
 import { rankColumns } from "./rank-columns.ts";
@@ -202,18 +203,13 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         }))
         .sort((a, b) => (a.agent < b.agent ? -1 : 1)),
     async health() {
-      const answers = await Promise.race([
-        history.ping().then(
-          () => true,
-          (error: unknown) => {
-            // A store behind a buffer says so itself.
-            if (history.pending === undefined)
-              service.publisher.trouble(`the history: ${errorText(error)}`);
-            return false;
-          },
-        ),
-        after(PING_MS),
-      ]);
+      const ping = history.ping().catch((error: unknown) => {
+        // A store behind a buffer says so itself.
+        if (history.pending === undefined)
+          service.publisher.trouble(`the history: ${errorText(error)}`);
+        throw error;
+      });
+      const answers = await answersWithin(ping, PING_MS);
       const found = healthOf({
         noRoom: service.data.says,
         answers,
@@ -229,12 +225,6 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
 /** Of incidents of these jobs. */
 function judgedOf(judgements: readonly Judged[], jobs: readonly string[]): readonly Judged[] {
   return judgements.filter(({ said }) => fitsAny(said.job, jobs));
-}
-
-function after(ms: number): Promise<false> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(false), ms).unref();
-  });
 }
 
 function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {
