@@ -27,8 +27,31 @@ const HOSTILE: readonly (readonly [line: string, secret: RegExp])[] = [
   ["acme-gpu<NUM> is ready", /acme/],
   ["ACME-GPU003: on", /acme/i],
   ["job secret-llama-3 begins", /secret-llama/],
+  ["client_secret=abc123", /abc123/],
+  ["export DB_PASSWORD=hunter2", /hunter2/],
+  ["dbPassword: 'hun ter2'", /hun|ter2/],
+  ["PASSWORD: 'hunter2", /hunter2/],
+  ["psql --password hunter2 -h x", /hunter2/],
+  ["sshd: Accepted publickey for grace from 10.0.0.1 port 22", /grace/],
+  ["sshd: Failed password for invalid user linus from x", /linus/],
+  ["hostname: trainer-77 is up", /trainer/],
+  ['"node": "cn-<NUM>"', /cn-/],
+  ["nodelist=cn[001-004],x9 drained", /cn|x9/],
+  ["pulling registry.corp.acme.com:5000/research/llama:v2", /acme|research|llama/],
+  ["pulling registry.acme.io/research/llama:v2", /acme|research|llama/],
+  // Known with its domain, logged without.
+  ["connect to fsn1-h100-13 failed", /fsn1/],
+  ["asked ada.lovelace about it", /ada|lovelace/],
 ];
-const mask = masker(["acme-gpu017", "acme-gpu018", "secret-llama-3", "node003", "x"]);
+const mask = masker([
+  "acme-gpu017",
+  "acme-gpu018",
+  "secret-llama-3",
+  "node003",
+  "x",
+  "fsn1-h100-12.dc1.acme.com",
+  "ada.lovelace@acme.com",
+]);
 
 describe("an export", () => {
   it.each(HOSTILE)("masks %j", (line, secret) => {
@@ -40,6 +63,10 @@ describe("an export", () => {
       "NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
       "node<NUM>: iteration <NUM> loss <NUM>",
       "torch.distributed.elastic exited with code 1",
+      "no route to host: connection refused",
+      "host: node<NUM> rank: 3",
+      '"token": "<STR>" was read',
+      "password: <STR>",
       "[rank1] lease of vault shard <NUM> was refused",
     ])
       expect(mask(line)).toBe(line);

@@ -3,17 +3,20 @@ import { createHash } from "node:crypto";
 import type { FaultRecord } from "../model/fault-record.ts";
 import type { LogStore } from "../model/log-store.ts";
 
+/** Also as the end of a longer name: client_secret, dbPassword. */
+const SECRET =
+  "(?:api[_-]?key|access[_-]?key|secret\\w{0,20}|token|passw(?:or)?d|pwd|authorization|credential\\w{0,10})[\"']?\\s*[=:]\\s*";
 /** In this order: what holds others comes first. The masks are those of log templates, so that masked events still match. */
 const PRIVATE: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s"'<>()]+/gi, "<URL>"],
   [/[\w.+-]+@[\w-]+(?:\.[\w-]+)*/g, "<EMAIL>"],
-  [
-    /\b((?:api[_-]?key|access[_-]?key|secret\w{0,20}|token|passw(?:or)?d|pwd|authorization|credential\w{0,10})["']?\s*[=:]\s*)(?:(?:bearer|basic)\s+)?[^\s,;<]+/gi,
-    "$1<STR>",
-  ],
+  [new RegExp(`(${SECRET})(["'])(?!<)[^"']+\\2`, "gi"), "$1$2<STR>$2"],
+  [new RegExp(`(${SECRET})(?:(?:bearer|basic)\\s+)?["']?[^\\s,;<"']+["']?`, "gi"), "$1<STR>"],
+  [/(\s--?(?:api-?key|token|secret|passw(?:or)?d)[=\s]\s*)[^\s<]+/gi, "$1<STR>"],
   [/\b(bearer\s+)[^\s,;<]{6,}/gi, "$1<STR>"],
   [/\b((?:user(?:_?name)?|login|account|owner|uid|gid)["']?\s*[=:]\s*)[^\s,;<]+/gi, "$1<STR>"],
   [/\b((?:for|by|of|as) user )[^\s,;<]+/gi, "$1<STR>"],
+  [/\b((?:accepted|failed) \S+ for (?:invalid user )?)[^\s<]+(?= from )/gi, "$1<STR>"],
   [/\b(?:[0-9a-f]{2}[:-]){5,19}[0-9a-f]{2}\b/gi, "<MAC>"],
   [/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi, "<UUID>"],
   [/(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?!\.?\d)/g, "<IP>"],
@@ -21,8 +24,13 @@ const PRIVATE: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/(?<![\w.\])>/])~?\/[\w.@%+~#=$-]+(?:\/[\w.@%+~#=$-]*)*/g, "<PATH>"],
   [/\b[A-Za-z]:\\[^\s"'<>,;]+|\\\\[^\s"'<>,;]+/g, "<PATH>"],
   [
-    /\b[a-z0-9][\w-]{0,62}(?:\.[a-z0-9][\w-]{0,62}){0,8}\.(?:com|net|org|edu|gov|mil|io|ai|dev|info|biz|arpa|local|localdomain|internal|intranet|lan|corp|home|cluster|svc|cloud|[a-z]{2})\b(?!\()/gi,
+    /\b[a-z0-9][\w-]{0,62}(?:\.[a-z0-9][\w-]{0,62}){0,8}\.(?:com|net|org|edu|gov|mil|io|ai|dev|info|biz|arpa|local|localdomain|internal|intranet|lan|corp|home|cluster|svc|cloud|[a-z]{2})\b(?!\()(?:(?::\d{1,5})?(?:\/[\w.@:+-]+)+)?/gi,
     "<HOST>",
+  ],
+  // A name with a number that is said to be a machine's.
+  [
+    /\b((?:host(?:_?name)?|node(?:_?(?:name|list))?|machine)["']?\s*[=:]\s*["']?)(?!(?:node|host|gpu|rank|worker|machine)[_-]?(?:\d|<NUM>))[a-z][a-z_.[-]*(?:\d|<NUM>)(?:[\w.,[\]-]|<NUM>)*/gi,
+    "$1<HOST>",
   ],
   // Keys and hashes: long, with letters and digits mixed.
   [/\b(?=[\w+/=-]*\d)(?=[\w+/=-]*[a-z])[\w+/=-]{24,}/gi, "<STR>"],
@@ -35,10 +43,14 @@ const LEAST_NAME = 3;
 /** Longer than templates and texts of records are. */
 const MOST_TEXT = 4000;
 
-/** `names`: of machines and jobs, which are masked wherever they stand, also with other numbers. */
+/**
+ * `names`: of machines, jobs and people, which are masked wherever they stand, also with other numbers; of names with a
+ * domain also the first part.
+ */
 export function masker(names: Iterable<string>): (text: string) => string {
   const stems = new Set(
     [...names]
+      .flatMap((name) => [name, name.split("@")[0]!, name.split(".")[0]!])
       .map((name) => name.toLowerCase().replace(/[\d_.-]+$/, ""))
       .filter((stem) => stem.length >= LEAST_NAME && !COMMON.test(stem)),
   );

@@ -289,7 +289,7 @@ export class Service {
     });
   }
 
-  /** Of jobs and machines, also earlier ones. */
+  /** Of jobs and machines, also earlier ones, and of people who sign in. */
   async #names(): Promise<readonly string[]> {
     const { history } = this.options;
     const [rows, offenders] = await Promise.all([
@@ -301,7 +301,10 @@ export class Service {
       ...(run ? machinesOf(run).keys() : []),
     ]);
     const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
-    return [...new Set([...watched, ...earlier])];
+    const people = [...this.workflow.handlings.values()]
+      .flatMap((one) => [one.acknowledged?.who, one.reopened?.who, one.judgement?.who])
+      .flatMap((who) => (who?.startsWith("oidc:") ? [who.slice("oidc:".length)] : []));
+    return [...new Set([...watched, ...earlier, ...people])];
   }
 
   async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
