@@ -397,6 +397,7 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
     siteLabels: async () => ({ schema: "faultline.machine-labels/1", labels: [] }),
     addRecord: async (asked, who) =>
       note("addRecord", [asked, who], { id: "site.x", title: asked.title } as FaultRecord),
+    removeRecord: async (id, who) => note("removeRecord", [id, who], SITE.logs!),
     exportSite: async () => SITE_STORE,
     importSite: async (document, who) => note("importSite", [document, who], SITE.logs!),
     listen: (listener) => {

@@ -210,6 +210,7 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "get /api/v1/site": { judged: 0 },
   "get /api/v1/site/labels": { labels: [] },
   "post /api/v1/site/records": 403,
+  "post /api/v1/site/records/:id/remove": 403,
   "get /api/v1/site/export": 403,
   "post /api/v1/site/import": 403,
   "get /api/v1/jobs": { jobs: [] },

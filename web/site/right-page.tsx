@@ -4,6 +4,7 @@ import type { SiteReport, SiteScore } from "../../src/model/site.ts";
 import { KIND } from "../fleet/kinds.ts";
 import { paths } from "../live/api.ts";
 import { useAsked } from "../live/use-asked.ts";
+import { Sent, useSend } from "../shell/sending.tsx";
 import { Empty, Loading, Problem } from "../shell/states.tsx";
 import { percentWords, thousands } from "../shell/words.ts";
 
@@ -18,7 +19,7 @@ export function RightPage(): VNode {
         <Empty>Nobody has judged an answer yet. Each incident asks whether it was right.</Empty>
       )}
       {value && value.all.judged > 0 && <Judged report={value} />}
-      {value?.logs && <Learnt logs={value.logs} />}
+      {value?.logs && <Learnt logs={value.logs} again={again} />}
     </div>
   );
 }
@@ -99,7 +100,14 @@ function Row({ name, score }: { readonly name: string; readonly score: SiteScore
   );
 }
 
-function Learnt({ logs }: { readonly logs: NonNullable<SiteReport["logs"]> }): VNode {
+function Learnt({
+  logs,
+  again,
+}: {
+  readonly logs: NonNullable<SiteReport["logs"]>;
+  readonly again: () => void;
+}): VNode {
+  const removing = useSend(again);
   return (
     <section class="section" aria-labelledby="records-title">
       <h2 id="records-title">Records of log lines</h2>
@@ -115,9 +123,20 @@ function Learnt({ logs }: { readonly logs: NonNullable<SiteReport["logs"]> }): V
             <span class="soft">
               {percentWords(certainty)} sure; confirmed {confirmed}, disputed {disputed}
             </span>
+            {isOwn && (
+              <button
+                type="button"
+                disabled={removing.isBusy}
+                aria-label={`Remove the record ${title.slice(0, 200)}`}
+                onClick={() => void removing.send(paths.removeRecord(id), {})}
+              >
+                Remove
+              </button>
+            )}
           </li>
         ))}
       </ul>
+      <Sent error={removing.error} />
     </section>
   );
 }

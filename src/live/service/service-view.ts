@@ -158,6 +158,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         ],
       ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
+    removeRecord: (id, who) => service.site.removeRecord(id, who),
     exportSite: () => service.site.exported(),
     importSite: (document, who) => service.site.take(document, who),
     actionsSwitch: () => service.actionsSwitch.state,

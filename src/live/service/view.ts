@@ -141,6 +141,7 @@ export type AuditWord =
   | "refuse"
   | "recover"
   | "add-record"
+  | "remove-record"
   | "import-logs"
   | "off"
   | "on"
@@ -224,6 +225,7 @@ export interface ServiceView {
   siteLabels(jobs?: readonly string[]): Promise<SiteLabels>;
   /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
   addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
+  removeRecord(id: string, who: string): Promise<SiteLogs>;
   /** What was learnt of logs, without names. */
   exportSite(): Promise<unknown>;
   importSite(document: unknown, who: string): Promise<SiteLogs>;

@@ -7,7 +7,7 @@ import type { Incident } from "../../../src/model/incident.ts";
 import { Workflow } from "../../../src/live/service/workflow/workflow.ts";
 import { howRight, judgementsOf } from "../../../src/live/service/site/how-right.ts";
 import type { FaultRecord } from "../../../src/model/fault-record.ts";
-import type { AskedRecord } from "../../../src/model/site.ts";
+import type { AskedRecord, SiteLogs } from "../../../src/model/site.ts";
 import { INCIDENT, PICTURE } from "../../support/serve-view.ts";
 import { problemsOf } from "./accessibility.ts";
 import { PATIENCE_MS, startChromium, whyNoChromium } from "./chromium.ts";
@@ -74,7 +74,11 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
         mutes: () => workflow.mutes(),
         mute: (asked, who) => workflow.mute(asked, who),
         unmute: (id, who) => workflow.unmute(id, who),
-        site: async () => howRight(judgementsOf(workflow.handlings)),
+        site: async () => ({ ...howRight(judgementsOf(workflow.handlings)), logs: learnt() }),
+        removeRecord: async () => {
+          records.splice(0);
+          return learnt();
+        },
         picture: async () => ({ ...PICTURE, logs: LOGS }),
         addRecord: async (asked) => {
           records.push(asked);
@@ -101,6 +105,18 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
   }
   const press = (page: Page, name: string) =>
     page.getByRole("button", { name, exact: true }).click();
+  const learnt = (): SiteLogs => ({
+    healthyJobs: 0,
+    normalEvents: 0,
+    records: records.map(({ title }) => ({
+      id: "site.vault",
+      title,
+      isOwn: true,
+      confirmed: 0,
+      disputed: 0,
+      certainty: 0.8,
+    })),
+  });
   const done = () => rows.map(({ what, detail }) => `${what} ${detail}`.trim());
 
   it("two people acknowledge, assign and comment, and each sees the other", async () => {
@@ -172,6 +188,12 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
         action: "see this incident",
       },
     ]);
+    // It was a mistake after all.
+    await page.goto(`${served.url}/#/site/right`);
+    await page.getByText("your record").waitFor();
+    await press(page, "Remove the record the vault is full");
+    await page.getByText("your record").waitFor({ state: "detached" });
+    expect(records).toEqual([]);
   });
 
   it("one that is over is reopened, closed, merged and separated; nonsense is refused in words", async () => {

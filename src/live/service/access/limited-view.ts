@@ -141,6 +141,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     site: () => view.site(patterns),
     siteLabels: () => view.siteLabels(patterns),
     addRecord: ofAll,
+    removeRecord: ofAll,
     exportSite: ofAll,
     importSite: ofAll,
     agents: () => [],

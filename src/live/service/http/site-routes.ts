@@ -126,6 +126,16 @@ export const SITE_ROUTES: readonly Route[] = [
   },
   {
     ...shared,
+    method: "post",
+    path: `${PATH}/records/:id/remove`,
+    needs: "act",
+    summary: "Remove a record of the site's own",
+    answers: { schema: "SiteLogs" },
+    errors: [404, 409, 503],
+    answer: ({ view, param, caller }) => view.removeRecord(param("id"), caller.name),
+  },
+  {
+    ...shared,
     method: "get",
     path: `${PATH}/export`,
     needs: "read",

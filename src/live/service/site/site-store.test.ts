@@ -139,6 +139,29 @@ describe("what the site knows of logs", () => {
     expect((await site.logs()).records).toHaveLength(1);
   });
 
+  it("records no line twice, and removes a record that was a mistake, whoever has it", async () => {
+    const [a, b] = [open("a"), open("b")];
+    const asked = { ...ABOUT, line: LINE };
+    const { id } = await a.addRecord(asked, "ada");
+    const same = { ...asked, title: "other", line: LINE.replace("17", "18") };
+    await expect(b.addRecord(same, "ada")).rejects.toMatchObject({
+      status: 409,
+      message: `the line is recorded already, as ${id}: remove that one first`,
+    });
+    const exported = await a.exported();
+    judgements = [judged(true, { records: [id] })];
+    expect((await b.removeRecord(id, "grace")).records).toEqual([]);
+    expect(audited.at(-1)).toBe(`grace remove-record ${id}: vault full`);
+    expect((await a.store()).records).toEqual([]);
+    await expect(a.removeRecord(id, "ada")).rejects.toMatchObject({ status: 404 });
+    await a.take(exported, "ada");
+    expect((await a.store()).records).toEqual([]);
+    // Recorded anew it is another one, which the old judgements say nothing of.
+    const again = await a.addRecord({ ...asked, cause: "platform" }, "ada");
+    expect(again).toMatchObject({ id: `${id}-2`, cause: "platform" });
+    expect((await b.logs()).records).toMatchObject([{ id: `${id}-2`, confirmed: 0 }]);
+  });
+
   it("learns a job once, and keeps changes that come at once", async () => {
     const site = open();
     await Promise.all([

@@ -1,6 +1,7 @@
 /** What the site knows of logs: one document of the history, with people's judgements as votes on its records. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { errorText, UserError } from "../../../base/errors.ts";
 import type { History } from "../../../history/history.ts";
 import {
@@ -35,6 +36,8 @@ export interface SiteStoreOptions {
 
 /** Each service writes a document of its own: none overwrites what another has learnt. */
 const KEY = "site/logs";
+/** A record that is here is left out of all of them; saying so must not wait for the services that have it. */
+const REMOVED = "site/removed-records/";
 const MOST_SERVICES = 64;
 /** Some megabytes: it is written as a whole. */
 const MOST_NORMAL = 20_000;
@@ -112,15 +115,35 @@ export class SiteStore {
 
   async addRecord({ line, ...about }: AskedRecord, who: string): Promise<FaultRecord> {
     return await this.#change(async (store) => {
-      const all = await this.#readAll();
-      const record = orRefused(() => recordOfLine(line, about, all));
+      const [all, removed] = [await this.#readAll(), await this.#removed()];
+      const made = orRefused(() => recordOfLine(line, about, all));
+      const record = { ...made, id: freeId(made.id, removed) };
       if (all.records.some(({ id }) => id === record.id))
         throw new Refusal(409, `there is a record ${record.id} already: give another title`);
+      const same = all.records.find(({ match }) => isDeepStrictEqual(match, record.match));
+      if (same)
+        throw new Refusal(
+          409,
+          `the line is recorded already, as ${same.id}: remove that one first`,
+        );
       if (all.records.length >= MOST_RECORDS)
         throw new Refusal(409, `there are ${MOST_RECORDS} records of this site already`);
       await this.#audit(who, "add-record", `${record.id}: ${record.title}`);
       return { ...store, records: [...store.records, record] };
     }).then(({ records }) => records.at(-1)!);
+  }
+
+  /** One of the site's own that was a mistake, also where another service has it, or another site exports it again. */
+  async removeRecord(id: string, who: string): Promise<SiteLogs> {
+    await this.#change(async (store) => {
+      const { records } = await this.#readAll();
+      const found = records.find((one) => one.id === id);
+      if (!found) throw new Refusal(404, "there is no such record of this site");
+      await this.#audit(who, "remove-record", `${id}: ${found.title}`);
+      await this.#options.history.putDocument(REMOVED + id, { who });
+      return without(store, new Set([id]));
+    });
+    return await this.logs();
   }
 
   /** For other sites: without names, paths and addresses. */
@@ -174,7 +197,12 @@ export class SiteStore {
     const keys = await this.#options.history.documentKeys(KEY);
     let all = EMPTY_STORE;
     for (const key of keys.slice(-MOST_SERVICES)) all = merged(all, await this.#readOne(key));
-    return all;
+    return without(all, await this.#removed());
+  }
+
+  async #removed(): Promise<ReadonlySet<string>> {
+    const keys = await this.#options.history.documentKeys(REMOVED);
+    return new Set(keys.map((key) => key.slice(REMOVED.length)));
   }
 
   async #readOne(key: string): Promise<LogStore> {
@@ -197,6 +225,20 @@ export class SiteStore {
     this.#turn = work.catch(() => undefined);
     return work;
   }
+}
+
+/** One that was removed stays so: the same line, recorded anew, gets another. */
+function freeId(id: string, removed: ReadonlySet<string>): string {
+  let free = id;
+  for (let number = 2; removed.has(free); number++) free = `${id}-${number}`;
+  return free;
+}
+
+function without(store: LogStore, ids: ReadonlySet<string>): LogStore {
+  if (ids.size === 0) return store;
+  const votes = Object.entries(store.votes).filter(([id]) => !ids.has(id));
+  const records = store.records.filter(({ id }) => !ids.has(id));
+  return { ...store, records, votes: Object.fromEntries(votes) };
 }
 
 const NO_VOTE: Vote = { confirmed: 0, disputed: 0, notes: [] };
