@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { UserError } from "../src/base/errors.ts";
+import { judgeService } from "../src/cli/doctor/service.ts";
 import { machineName } from "../src/cli/agent-live.ts";
 import { HEADER } from "../src/ingest/probe-ring/layout.ts";
 import { TestRing } from "./support/live/ring.ts";
@@ -193,6 +194,48 @@ const CASES: Record<string, Case> = {
       server: await machine.service({}, { agents: [401, { error: "a token is needed" }] }),
     }),
   },
+  "the service speaks no TLS": {
+    state: "broken",
+    check: "service",
+    says: /https:\/\/127\.0\.0\.1:\d+ speaks no TLS, as it seems/,
+    fix: /^faultline doctor --server http:/,
+    play: async () => ({ server: (await machine.service()).replace("http:", "https:") }),
+  },
+  "the service speaks nothing but TLS": {
+    state: "broken",
+    check: "service",
+    says: /http:\/\/127\.0\.0\.1:\d+ speaks nothing but TLS, as it seems/,
+    fix: /^faultline doctor --server https:/,
+    play: async () => ({
+      server: (await machine.serve({}, { isTls: true })).replace("https:", "http:"),
+    }),
+  },
+  "nobody trusts the service's certificate": {
+    state: "broken",
+    check: "service",
+    says: /does not answer: self-signed certificate/,
+    fix: /^faultline doctor --ca FILE/,
+    play: async () => ({ server: await machine.serve({}, { isTls: true }) }),
+  },
+  "the folder of the service cannot be made": {
+    state: "broken",
+    check: "disk",
+    says: /data folder .*kmsg\/data is not there and cannot be made: ENOTDIR/,
+    fix: /^sudo install -d/,
+    play: () => ({ data: join(machine.kernelLog, "data") }),
+  },
+  "the configuration's ClickHouse is away": {
+    state: "broken",
+    check: "store",
+    says: /the history does not answer: .*127\.0\.0\.1:1/,
+    fix: /clickhouse-server/,
+    play: () => {
+      const config = join(machine.folder, "serve.json");
+      const history = "clickhouse://a:secret@127.0.0.1:1/x";
+      writeFileSync(config, JSON.stringify({ data: machine.data, history }));
+      return { config };
+    },
+  },
   "something else listens there": {
     state: "broken",
     check: "service",
@@ -338,6 +381,36 @@ describe("a set-up that is broken in one way", () => {
     expect(
       others.map((one) => one.check).filter((one) => !["service", "store"].includes(one)),
     ).toEqual(name === "rings are of another version" ? ["probe"] : []);
+  });
+});
+
+describe("the service of a configuration", () => {
+  it("is asked at its own address; that it answers is enough where there is no token", async () => {
+    const url = await machine.service({}, { agents: [401, { error: "a token is needed" }] });
+    const config = join(machine.folder, "serve.json");
+    const port = Number(url.split(":")[2]);
+    writeFileSync(config, JSON.stringify({ host: "0.0.0.0", port, data: machine.data }));
+    const { lines } = await machine.examine({ config });
+    const of = (check: string) => lines.find((line) => line.check === check);
+    expect(of("configuration")).toMatchObject({ state: "ok" });
+    expect(of("service")).toMatchObject({
+      state: "ok",
+      says: expect.stringContaining(`${url} answers`) as string,
+    });
+    // Not started yet: nothing is broken.
+    writeFileSync(config, JSON.stringify({ port: 1, data: machine.data }));
+    const idle = (await machine.examine({ config })).lines;
+    expect(idle.find((line) => line.check === "service")).toMatchObject({
+      state: "none",
+      says: expect.stringContaining("nothing answers at http://127.0.0.1:1,") as string,
+    });
+  });
+
+  it("whose certificate has expired has to renew it: another CA would not help", () => {
+    const seen = { url: "https://x", asked: "https://x", isGuessed: false, hasToken: false };
+    const nothing = { status: 0, health: null, readStatus: 0, agents: null, clockOffsetMs: null };
+    const line = judgeService({ ...seen, ...nothing, failure: "certificate has expired" });
+    expect(line).toMatchObject({ state: "broken", fix: expect.stringMatching(/^renew/) as string });
   });
 });
 

@@ -1,12 +1,14 @@
 /** A machine for the doctor to look at: processes, shared memory, the kernel's log, all in a folder. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runDoctor, type DoctorFlags } from "../../src/cli/doctor/doctor.ts";
 import type { Line } from "../../src/cli/doctor/line.ts";
 import type { UserError } from "../../src/base/errors.ts";
+import { TEST_CERTIFICATE, TEST_KEY } from "./live/tls.ts";
 import { thisMachine } from "../../src/live/agent/process-state.ts";
 
 const TICKS = 4242;
@@ -54,18 +56,21 @@ export class PlayedMachine {
   /** Answers by path: a status and a body, or what is wrong with the server. */
   async serve(
     answers: Readonly<Record<string, readonly [status: number, body: unknown]>>,
-    dateMs?: number,
+    { dateMs, isTls = false }: { readonly dateMs?: number; readonly isTls?: boolean } = {},
   ): Promise<string> {
-    const server = createServer((request, response) => {
+    const answer = (request: IncomingMessage, response: ServerResponse): void => {
       const path = (request.url ?? "").split("?")[0]!;
       const [status, body] = answers[path] ?? [404, { error: "there is nothing at this path" }];
       if (dateMs !== undefined) response.setHeader("date", new Date(dateMs).toUTCString());
       response.writeHead(status, { "content-type": "application/json" });
       response.end(typeof body === "string" ? body : JSON.stringify(body));
-    });
+    };
+    const server = isTls
+      ? createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_KEY }, answer)
+      : createServer(answer);
     this.#servers.push(server);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return `http${isTls ? "s" : ""}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
   /** A service that is well, and what of it is not. */

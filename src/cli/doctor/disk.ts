@@ -4,9 +4,11 @@ import { type Line, linesOf } from "./line.ts";
 export interface FolderSeen {
   readonly what: "data folder" | "shared memory";
   readonly path: string;
+  /** The service makes its folder where there is none. */
+  readonly isThere: boolean;
   readonly freeBytes: number;
   readonly totalBytes: number;
-  /** Why a small file could not be written (ENOSPC, EDQUOT, EROFS, EACCES …); null where it could, or was not tried. */
+  /** Why a small file, or the folder itself, could not be written (ENOSPC, EDQUOT, EROFS, EACCES …); null where it could, or was not tried. */
   readonly writeFailure: string | null;
 }
 
@@ -37,8 +39,13 @@ export function judgeDisk(folders: readonly FolderSeen[]): Line {
   return ok(folders.map((one) => `${one.what} ${one.path}: ${roomOf(one)}`).join("; "));
 }
 
-function unwritable({ what, path, writeFailure }: FolderSeen): Line {
+function unwritable({ what, path, isThere, writeFailure }: FolderSeen): Line {
   const failure = writeFailure ?? "";
+  if (!isThere)
+    return broken(
+      `${what} ${path} is not there and cannot be made: ${failure}`,
+      `sudo install -d -o USER '${path}'    # USER: as whom the service runs`,
+    );
   if (/EDQUOT|quota/i.test(failure))
     return broken(
       `the quota of ${what} ${path} is used up`,

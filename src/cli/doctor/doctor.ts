@@ -17,7 +17,8 @@ import { judgeDisk } from "./disk.ts";
 import { judgePlugin, judgeProbe } from "./jobs.ts";
 import { type Line, type State } from "./line.ts";
 import { lookAtBrokers } from "./look-broker.ts";
-import { lookAtDisk } from "./look-disk.ts";
+import { lookAtDatabase } from "./look-database.ts";
+import { lookAtDisk, lookWhereItWouldBe } from "./look-disk.ts";
 import { lookAtMetricsServer } from "./look-metrics-server.ts";
 import { lookAtPermissions } from "./look-permissions.ts";
 import { lookAtTraining, lookForAgents } from "./look-processes.ts";
@@ -90,16 +91,16 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
     agents.find(({ server }) => server !== null)?.server,
   ].filter((server) => server !== undefined && server !== null);
   const isNats = given !== null && /^(nats|tls):/.test(given);
-  const url = given === null || isNats ? USUAL : given.replace(/^ws(s?):/, "http$1:");
+  const guess = config === null ? USUAL : addressOf(config);
+  const url = given === null || isNats ? guess : given.replace(/^ws(s?):/, "http$1:");
   const brokers = isNats ? given : (config?.nats?.url ?? null);
   const metrics = metricsServer(flags, config);
-  const [service, brokersSeen, prometheus] = await Promise.all([
-    lookAtService(url.replace(/\/+$/, ""), url === USUAL && given !== USUAL, {
-      ...access,
-      timeoutMs,
-    }),
+  const history = config?.history ?? null;
+  const [service, brokersSeen, prometheus, database] = await Promise.all([
+    lookAtService(url.replace(/\/+$/, ""), given === null || isNats, { ...access, timeoutMs }),
     brokers === null ? [] : lookAtBrokers(brokers, timeoutMs),
     metrics === null ? null : lookAtMetricsServer(metrics, timeoutMs),
+    history?.kind === "clickhouse" ? lookAtDatabase(history.url, timeoutMs) : null,
   ]);
   const heard = service.agents?.map(({ agent }) => agent) ?? null;
   return [
@@ -120,7 +121,7 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
       heard,
     }),
     judgeService(service),
-    judgeStore(service),
+    judgeStore(service, database),
     judgeBroker({ brokers: brokersSeen, saysService: service.health?.broker ?? null }),
     judgeClocks({ clocks: clocksOf(service, prometheus?.clockOffsetMs ?? null) }),
     judgeMetricsServer(
@@ -148,6 +149,14 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
       ),
     ),
   ];
+}
+
+/** Where its service is to be reached from this machine. */
+function addressOf({ host, port, tls, allowedHosts }: ServeConfig): string {
+  const isAny = ["0.0.0.0", "::", ""].includes(host);
+  // A certificate is for a name.
+  const name = isAny ? ((tls && allowedHosts[0]) ?? "127.0.0.1") : host;
+  return `${tls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }
 
 /** What is named and cannot be read is a fault of the set-up, and the rest is looked at without it. */
@@ -205,12 +214,17 @@ function disks(
   config: ServeConfig | null,
   ringFolders: readonly string[],
 ) {
-  const data = resolve(flags.data ?? config?.dataFolder ?? dataOf(io));
+  const named = flags.data ?? config?.dataFolder;
+  const data = resolve(named ?? dataOf(io));
   const shared = ringFolders
     .filter((folder) => existsSync(folder))
     .map((folder) => dirname(folder));
   return [
-    existsSync(data) ? lookAtDisk("data folder", data) : null,
+    existsSync(data)
+      ? lookAtDisk("data folder", data)
+      : named === undefined
+        ? null
+        : lookWhereItWouldBe(data),
     ...[...new Set(shared)].map((path) => lookAtDisk("shared memory", path)),
   ].filter((seen) => seen !== null);
 }

@@ -1,6 +1,6 @@
 /** Room in a folder, and whether this user can write there. */
-import { statfsSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 import type { FolderSeen } from "./disk.ts";
 
@@ -14,6 +14,7 @@ export function lookAtDisk(what: FolderSeen["what"], path: string): FolderSeen |
     return {
       what,
       path,
+      isThere: true,
       freeBytes: bavail * bsize,
       totalBytes: blocks * bsize,
       // Rings are other programs' to write.
@@ -34,4 +35,18 @@ function writeFailure(folder: string): string | null {
   } finally {
     rmSync(trial, { force: true });
   }
+}
+
+/** A folder that the service would make: null where it could. */
+export function lookWhereItWouldBe(path: string): FolderSeen | null {
+  let missing = path;
+  while (!existsSync(dirname(missing))) missing = dirname(missing);
+  try {
+    mkdirSync(missing);
+    rmdirSync(missing);
+  } catch (error) {
+    const seen = { what: "data folder", path, isThere: false } as const;
+    return { ...seen, freeBytes: 0, totalBytes: 0, writeFailure: errorText(error) };
+  }
+  return null;
 }

@@ -13,7 +13,7 @@ export interface Access {
 
 const MOST_BYTES = 4 << 20;
 
-/** `isGuessed`: nobody configured this address, so that nothing there is no fault. */
+/** `isGuessed`: nobody said that a service runs at this address, so that nothing there is no fault. */
 export async function lookAtService(
   url: string,
   isGuessed: boolean,
@@ -21,6 +21,8 @@ export async function lookAtService(
 ): Promise<ServiceSeen> {
   const nothing = {
     url,
+    asked: url,
+    isGuessed,
     failure: null,
     status: 0,
     health: null,

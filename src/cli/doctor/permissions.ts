@@ -24,7 +24,7 @@ export function judgePermissions(seen: PermissionsSeen): Line {
     );
   if (seen.hiddenProcesses > 0)
     return warning(
-      `the environment of ${seen.hiddenProcesses} processes of this user may not be read`,
+      `the environment of ${seen.hiddenProcesses} ${seen.hiddenProcesses === 1 ? "process" : "processes"} of this user may not be read`,
       "sysctl kernel.yama.ptrace_scope    # in a container: add the capability SYS_PTRACE",
     );
   if (!seen.seesOthers)

@@ -22,6 +22,9 @@ export interface HealthSeen {
 export interface ServiceSeen {
   /** null where none is configured and none is at the usual place. */
   readonly url: string | null;
+  /** Where it was looked for. */
+  readonly asked: string;
+  readonly isGuessed: boolean;
   /** Why there was no answer; null where there was one. */
   readonly failure: string | null;
   /** Of /healthz. */
@@ -44,8 +47,17 @@ export function judgeService(seen: ServiceSeen): Line {
   const { url, failure, status, health, readStatus, agents } = seen;
   if (url === null)
     return service.none(
-      "no service is set up: nothing answers at http://127.0.0.1:7077, and no --server is given",
+      `no service is set up: nothing answers at ${seen.asked}, and no --server is given`,
     );
+  if (failure !== null && isOtherProtocol(url, failure)) {
+    const [says, scheme] = url.startsWith("https:")
+      ? ["no TLS", "http"]
+      : ["nothing but TLS", "https"];
+    return service.broken(
+      `${url} speaks ${says}, as it seems`,
+      `faultline doctor --server ${url.replace(/^https?/, scheme)}    # and in the settings of the agents`,
+    );
+  }
   if (failure !== null)
     return service.broken(`${url} does not answer: ${failure}`, fixFor(failure));
   if (status === 421)
@@ -58,7 +70,8 @@ export function judgeService(seen: ServiceSeen): Line {
       `${url} answers ${status}: it is something else than faultline serve`,
       "give --server the address that faultline serve prints at its start",
     );
-  if (readStatus === 401)
+  // Of a service that nobody named it is enough to know that it is well.
+  if (readStatus === 401 && !(seen.isGuessed && !seen.hasToken))
     return service.broken(
       seen.hasToken ? `${url} does not know the token` : `${url} wants a token, and there is none`,
       'faultline doctor --token-file FILE    # one of "tokens" in its configuration (docs/guides/serve.md)',
@@ -68,12 +81,20 @@ export function judgeService(seen: ServiceSeen): Line {
       `${url} answers that it cannot work: ${health.store === "away" ? "see store" : health.error}`,
       "journalctl -u faultline-serve -n 50    # then restart it",
     );
-  const who =
-    agents === null ? "this token may not list its agents" : count(agents.length, "agent");
+  const unlisted = seen.hasToken
+    ? "this token may not list its agents"
+    : "--token-file FILE would list its agents";
+  const who = agents === null ? unlisted : count(agents.length, "agent");
   return service.ok(`${url} answers, version ${health.version ?? "unknown"}, ${who}`);
 }
 
-export function judgeStore({ url, health }: ServiceSeen): Line {
+/** `database`: why the ClickHouse of the configuration does not answer from here; null where it does, or there is none. */
+export function judgeStore({ url, health }: ServiceSeen, database: string | null = null): Line {
+  if (database !== null)
+    return store.broken(
+      `the history does not answer: ${database}`,
+      'check "history" in the configuration, and systemctl status clickhouse-server    # on its machine',
+    );
   if (url === null || health === null) return store.none("not known without a service");
   const { store: state, degraded, error } = health;
   if (state === "full")
@@ -91,7 +112,16 @@ export function judgeStore({ url, health }: ServiceSeen): Line {
     : store.ok("the history takes what the service writes");
 }
 
+/** What Node says of an answer that is no TLS, and of a server that hangs up on what is no TLS. */
+function isOtherProtocol(url: string, failure: string): boolean {
+  return url.startsWith("https:")
+    ? /EPROTO|wrong version number|packet length too long/i.test(failure)
+    : /socket hang up|ECONNRESET/i.test(failure);
+}
+
 function fixFor(failure: string): string {
+  if (/certificate has expired/i.test(failure))
+    return 'renew the certificate that "tls" of the service\'s configuration names, and restart the service';
   if (/certificate|self.signed|issuer|altname/i.test(failure))
     return "faultline doctor --ca FILE    # the PEM of the CA; the name must be in the certificate";
   if (/ENOTFOUND|EAI_AGAIN/.test(failure))
