@@ -38,6 +38,24 @@ describe("changes of a configuration", () => {
 });
 
 describe("reloading", () => {
+  it("says what is in force, and what waits for a restart", async () => {
+    const said: string[] = [];
+    let changes: { live: string[]; restart: string[] } = { live: [], restart: [] };
+    const reload = makeReload({
+      read: () => BASE,
+      apply: async () => changes,
+      failed: () => undefined,
+      say: (line) => said.push(line),
+    });
+    await reload();
+    changes = { live: [], restart: ["actions.hooks"] };
+    await reload();
+    expect(said).toEqual([
+      "reloaded: nothing of it has changed",
+      "reloaded: these need a restart: actions.hooks",
+    ]);
+  });
+
   it("keeps the earlier configuration where the new one is wrong, and says so", async () => {
     const said: string[] = [];
     const failed: boolean[] = [];

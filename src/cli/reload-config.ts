@@ -37,10 +37,11 @@ export function makeReload({ read, apply, failed, say }: ReloadOptions): () => P
 }
 
 function wordsOf({ live, restart }: Changes): string {
-  const changed = live.length === 0 ? "nothing of it has changed" : `${live.join(", ")} changed`;
-  return restart.length === 0
-    ? `reloaded: ${changed}`
-    : `reloaded: ${changed}; these need a restart: ${restart.join(", ")}`;
+  const parts = [
+    ...(live.length === 0 ? [] : [`${live.join(", ")} changed`]),
+    ...(restart.length === 0 ? [] : [`these need a restart: ${restart.join(", ")}`]),
+  ];
+  return `reloaded: ${parts.length === 0 ? "nothing of it has changed" : parts.join("; ")}`;
 }
 
 /** Calls `reload` when the file is another one, and at SIGHUP. Returns how to stop. */

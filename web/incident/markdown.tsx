@@ -6,9 +6,8 @@ const SIGNS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|https?:\/\/[^\s<>"'`)\]]+)/;
 export function Markdown({ text }: { readonly text: string }): VNode {
   return (
     <>
-      {text.split(/\n{2,}/).map((part, i) => {
-        const lines = part.split("\n");
-        return lines.every((line) => /^[-*] /.test(line)) ? (
+      {blocksOf(text).map((lines, i) =>
+        ITEM.test(lines[0]!) ? (
           <ul key={i}>
             {lines.map((line, k) => (
               <li key={k}>{inline(line.slice(2))}</li>
@@ -16,12 +15,31 @@ export function Markdown({ text }: { readonly text: string }): VNode {
           </ul>
         ) : (
           <p key={i} class="comment-text">
-            {inline(part)}
+            {inline(lines.join("\n"))}
           </p>
-        );
-      })}
+        ),
+      )}
     </>
   );
+}
+
+const ITEM = /^[-*] /;
+
+/** Lines of one list or one paragraph; a list may follow a paragraph at once. */
+export function blocksOf(text: string): readonly (readonly string[])[] {
+  const blocks: string[][] = [];
+  let isNew = true;
+  for (const line of text.split("\n")) {
+    const before = blocks.at(-1)?.[0];
+    const isOther = before === undefined || ITEM.test(before) !== ITEM.test(line);
+    if (line.trim() === "") isNew = true;
+    else {
+      if (isNew || isOther) blocks.push([line]);
+      else blocks.at(-1)!.push(line);
+      isNew = false;
+    }
+  }
+  return blocks;
 }
 
 function inline(text: string): ComponentChildren[] {
