@@ -60,13 +60,16 @@ export function watchConfig(file: string, reload: () => Promise<void>): () => vo
     before = now;
     if (!isFirst) await reload();
   };
-  void look();
-  const timer = setInterval(() => void look(), LOOK_MS).unref();
-  const hangUp = (): void =>
-    void stamp().then((now) => {
-      before = now ?? before;
-      return reload();
-    });
+  const asked = async (): Promise<void> => {
+    before = (await stamp()) ?? before;
+    await reload();
+  };
+  // One after the other: a signal about a new file is one reason to read it, not two.
+  let last = Promise.resolve();
+  const inTurn = (work: () => Promise<void>) => (): void => void (last = last.then(work));
+  inTurn(look)();
+  const timer = setInterval(inTurn(look), LOOK_MS).unref();
+  const hangUp = inTurn(asked);
   process.on("SIGHUP", hangUp);
   return () => {
     clearInterval(timer);
