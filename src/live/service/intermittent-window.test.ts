@@ -17,7 +17,23 @@ function seenAtEnd(slow: readonly number[]): Intermittent | null {
   return seen;
 }
 
+/** How many healthy iterations after these it is over. */
+function quietAfter(slow: readonly number[]): number {
+  const window = new IntermittentWindow();
+  for (let iteration = 0; ; iteration++) {
+    window.push({ iteration, startMs: 0, ms: slow.includes(iteration) ? 2500 : 1000 });
+    if (window.isQuietSince(slow, 1100)) return iteration - slow.at(-1)!;
+  }
+}
+
 describe("iterations that are slow now and then", () => {
+  it("are over after four usual gaps, or after thirty where nobody knows a usual gap", () => {
+    expect(quietAfter([20, 40, 60])).toBe(80);
+    expect(quietAfter([20, 21, 41, 61])).toBe(80);
+    expect(quietAfter([20, 22, 24, 60])).toBe(30);
+    expect(quietAfter([31, 32, 33, 59])).toBe(30);
+  });
+
   it.each([[[30, 80, 130]], [[30, 31, 80, 81, 130]], [[40, 45, 70, 75, 100]], [[30, 31, 55, 56]]])(
     "are those of one pattern: %j",
     (slow) => {

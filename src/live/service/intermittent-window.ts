@@ -85,7 +85,9 @@ export class IntermittentWindow {
   isQuietSince(slow: readonly number[], limitMs: number): boolean {
     const last = slow.at(-1) ?? -Infinity;
     const since = this.#kept.filter(({ iteration, ms }) => iteration > last && ms < limitMs).length;
-    return since >= quietAfter(gapsOf(slow));
+    const gaps = gapsOf(slow);
+    // Of two stretches nobody knows yet how often they come.
+    return since >= (gaps.length > 1 ? quietAfter(gaps) : QUIET_ITERATIONS);
   }
 }
 
