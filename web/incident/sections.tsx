@@ -87,7 +87,6 @@ export function WhatToDo({
         {first && (
           <FirstStep
             action={first}
-            owner={verdict.owner}
             label={able.length > 0 ? "To make sure" : "Do first"}
             onCopy={copy}
           />
