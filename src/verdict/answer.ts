@@ -2,7 +2,7 @@
 import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
 import type { Answer } from "../model/answer.ts";
 import { isHealthCounter, type Measured, physicalWords } from "../model/deviation-words.ts";
-import { factOf, slowTimesOf, type RegressedMetric, type SlowTimes } from "../model/facts.ts";
+import { factOf, slowTimesOf, type RegressedMetric } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
@@ -63,7 +63,7 @@ export function answerOf(
       over === null
         ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}${since === null ? undated(kind, first, findings) : ""}`
         : `slowed the job down from iteration ${over.iteration} to ${over.until}; it is over now`,
-    slower: slowerWords(kind, first, findings),
+    slower: slowerWords(kind, first, findings, since),
     ...(over === null ? {} : { isOver: true as const }),
     waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
     where: isCode ? [`seen on ${rankWords(first.ranks)}`] : isAlone ? whereWords(job, first) : [],
@@ -319,6 +319,7 @@ function slowerWords(
   kind: VerdictKind,
   suspect: Suspect,
   findings: readonly Finding[],
+  since: number | null,
 ): string | null {
   if (kind === "regression") {
     const ids = new Set(suspect.evidence);
@@ -332,25 +333,13 @@ function slowerWords(
   const slow = slowDownOf(findings.filter((finding) => factOf(finding, "slow-down")));
   const fact = slow && factOf(slow, "slow-down");
   // What is slow now and then is said in the effect.
-  if (!fact || fact.intermittent || !beganTogether(fact, suspect, findings)) return null;
+  if (!fact || fact.intermittent) return null;
+  // What the job takes longer since another time is not, or not all, because of this suspect.
+  if (since !== null && Math.abs(since - fact.iteration) > SAME_ONSET) return null;
   const times = `${fact.ratio.toFixed(2)} times as long`;
   // Durations in no unit: ratios hold, milliseconds do not.
   if (fact.wastedHours === null) return times;
   return `${times}: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
-}
-
-/** What the job takes longer since another time is not, or not all, because of this suspect. */
-function beganTogether(
-  { iteration }: SlowTimes,
-  { evidence }: Suspect,
-  findings: readonly Finding[],
-): boolean {
-  return findings
-    .filter(({ id }) => evidence.includes(id))
-    .every((finding) => {
-      const own = factOf(finding, "slow-rank", "slow-device");
-      return own === null || Math.abs(own.iteration - iteration) <= SAME_ONSET;
-    });
 }
 
 /** Of a job that is slow now and then: how often, and by how much. */

@@ -6,7 +6,7 @@ import type { Advice } from "./advice.ts";
 const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
   synchronization: {
     is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
-    actions: [["fix-code", "take {call} out of the layers, or do it every N steps"]],
+    actions: [["fix-code", "take {call} out of the layers, or call it only every N steps"]],
   },
   "garbage-collection": {
     is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],

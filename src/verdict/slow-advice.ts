@@ -58,7 +58,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
   synchronization: {
     owner: "algorithm",
     is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
-    actions: [["fix-code", "take {call} out of the step, or do it every N steps"]],
+    actions: [["fix-code", "take {call} out of the step, or call it only every N steps"]],
   },
   "network-slow": {
     owner: "operations",

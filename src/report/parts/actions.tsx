@@ -141,7 +141,7 @@ export function FirstStep({
   return (
     <div class="fl-do">
       <p class="fl-line">
-        <b class="fl-first">{label}:</b>
+        <b class="fl-do-first">{label}:</b>
         <b>{cutText(action.do, MOST_TARGET)}</b>
         <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
       </p>
