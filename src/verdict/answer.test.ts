@@ -5,6 +5,7 @@ import { diagnose } from "../pipeline/diagnose.ts";
 import { pictureOfJob } from "../pipeline/picture.ts";
 import { incidentMarkdown } from "../report/markdown.ts";
 import { answerOf } from "./answer.ts";
+import { commandFor } from "./command.ts";
 import { headlineOf } from "../model/answer.ts";
 import { physicalWords } from "../model/deviation-words.ts";
 
@@ -180,4 +181,16 @@ it("tickets and reports have no numbers of findings", async () => {
 it("of a slow job that ended in good order the end of a log is no proof", async () => {
   const { job, verdict } = await recording("fixtures/recordings/slow-gpu5.tar.gz");
   expect(JSON.stringify(await pictureOfJob(job, verdict, env))).not.toContain("Destroy complete");
+});
+
+it("the command about a link names both machines, also where several ranks of each share it", async () => {
+  const { job, verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
+  const [link] = verdict.suspects;
+  const shared = new Map(
+    [...job.ranks].map(([rank, info]) => [rank, { ...info, machine: `n${rank >> 2}` }]),
+  );
+  const several = { ...link!, ranks: [2, 3, 4, 5] };
+  expect(commandFor({ ...job, ranks: shared }, several, "ibstat", null)).toBe(
+    "ssh n0 ibstat; ssh n1 ibstat",
+  );
 });
