@@ -85,6 +85,13 @@ export interface LogBlock {
   readonly at: string | null;
   /** Whose the innermost frame is that is anybody's of those; null for native stacks, and where none is. */
   readonly inner: FrameOwner | null;
+  /** Of a traceback: its lines, without the marks under code, as far as there was room for them. */
+  readonly rows?: readonly BlockRow[];
+}
+
+export interface BlockRow {
+  readonly line: number;
+  readonly text: string;
 }
 
 /** Iterations as one stream tells of them, by the order of its lines. */

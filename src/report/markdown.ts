@@ -149,7 +149,7 @@ function reasoningBlocks(verdict: Verdict): string[] {
   );
   return [
     ...(verdict.ranking
-      ? [`Devices: ${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
+      ? [`${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
       : []),
     ...listBlock("Other suspects", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),

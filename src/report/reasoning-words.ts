@@ -1,5 +1,5 @@
 /** What terminal, Markdown and HTML say of how a verdict came about: the same words, worked out once. */
-import { count, percent } from "../base/text.ts";
+import { count } from "../base/text.ts";
 import type { IncidentValidation } from "../model/incident.ts";
 import type { Verdict } from "../model/verdict.ts";
 
@@ -48,13 +48,18 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** "gpu of rank 3 62 %, cpu of node000 3 % (posterior over 8 slow iterations searched one by one)" */
+/** "8 slow iterations, searched one by one: gpu of rank 3 (21 searches), cpu of node000 (1 search)" */
 export function rankingWords(
   { iterations, devices }: NonNullable<Verdict["ranking"]>,
   most: number,
 ): string {
-  const named = devices.slice(0, most).map(({ name, score }) => `${name} ${percent(score)}`);
-  return `${named.join(", ")} (posterior over ${count(iterations, "slow iteration")} searched one by one)`;
+  const named = devices
+    .slice(0, most)
+    .map(
+      ({ name, irregularities }) =>
+        `${name} (${irregularities === 1 ? "1 search" : `${irregularities} searches`})`,
+    );
+  return `${count(iterations, "slow iteration")}, searched one by one: ${named.join(", ")}`;
 }
 
 /** "8 ranks after iteration 47 held the job for 0.3 s: transfers between …" */

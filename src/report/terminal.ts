@@ -23,6 +23,8 @@ export interface Colours {
 const MAX_PROOFS = 6;
 const MAX_OTHERS = 3;
 const MAX_DEVICES = 2;
+/** Devices of which none stands out prove nothing. */
+const CLEAR = 0.5;
 const MAX_MISSING = 4;
 /** Of the culprit's stack and log; the report has all. */
 const MAX_FRAMES = 8;
@@ -88,8 +90,8 @@ export function renderTerminal(
     ...ownWords.stacks.slice(0, 1).flatMap((stack) => stackLines(cleaned(stack), width, colours)),
     ...ownWords.logs.slice(0, 1).flatMap((log) => logLines(cleaned(log), width, colours)),
     ...proofLines(verdict, width, colours),
-    ...(verdict.ranking
-      ? [`  devices: ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 11)}`]
+    ...(verdict.ranking && (verdict.ranking.devices[0]?.score ?? 0) >= CLEAR
+      ? [`  ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 2)}`]
       : []),
   ]);
   section("also possible, but less likely", othersLines(verdict, others, width));

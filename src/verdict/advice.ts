@@ -25,14 +25,21 @@ export type Step = readonly [action: string, why: string, command?: string];
 export const DUMP_STACKS = "dump-stacks";
 
 const XID = "nvidia-smi{gpu} -q; dmesg -T | grep -i xid";
-const RESTART = ["restart-job", "the other ranks only wait and need no repair"] as const;
+const RESTART = [
+  "restart-job",
+  "restart it when that is done: the other ranks only wait and need no repair",
+] as const;
 
 const ADVICE: Partial<Record<Cause, Advice>> = {
   "cpu-stall": {
     owner: "operations",
     is: ["stopped issuing work: its CPU is stuck", "stopped issuing work: their CPUs are stuck"],
     actions: [
-      [DUMP_STACKS, "shows the line it is stuck in", "py-spy dump --pid {pid}"],
+      [
+        DUMP_STACKS,
+        "dump its Python stack, which shows the line it is stuck in",
+        "py-spy dump --pid {pid}",
+      ],
       [
         "restart-job",
         "if the stack is in your code, fix that first; otherwise restart without this machine",
@@ -46,7 +53,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-storage",
-        "the data loader waits for its input: look at the file system and the loader's workers",
+        "look at the file system and the loader's workers: the data loader waits for its input",
       ],
       RESTART,
     ],
@@ -56,7 +63,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     is: ["is stuck in, or failed at, storage", "are stuck in, or failed at, storage"],
     crashed: "died of a storage error",
     actions: [
-      ["check-storage", "free space, quota and health of the file system in the message"],
+      ["check-storage", "look at free space, quota and health of the file system in the message"],
       RESTART,
     ],
   },
@@ -65,7 +72,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     is: ["has a GPU that stopped working", "have GPUs that stopped working"],
     device: "stopped working",
     actions: [
-      ["check-gpu", "its state, and errors (Xid) in the kernel's log", XID],
+      ["check-gpu", "look at its state, and for errors (Xid) in the kernel's log", XID],
       ["replace-machine", "take the machine out and restart the job without it"],
     ],
   },
@@ -74,7 +81,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     is: "hit a GPU error",
     device: "reports an error",
     actions: [
-      ["check-gpu", "its state, and errors (Xid) in the kernel's log", XID],
+      ["check-gpu", "look at its state, and for errors (Xid) in the kernel's log", XID],
       [
         "rerun-blocking",
         "if there is no Xid, rerun with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
@@ -87,7 +94,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "reduce-memory",
-        "smaller micro-batch or sequence, activation checkpointing, or look for a leak on this rank",
+        "use a smaller micro-batch or sequence, or activation checkpointing; or look for a leak on this rank",
       ],
       RESTART,
     ],
@@ -98,7 +105,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "reduce-memory",
-        "fewer data-loader workers, a smaller prefetch, or more memory per process",
+        "use fewer data-loader workers, a smaller prefetch, or more memory per process",
       ],
       RESTART,
     ],
@@ -113,7 +120,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "the OOM killer and Xids in the kernel's log; then the scheduler's log and the machine's health",
+        "look for the OOM killer and Xids in the kernel's log; then at the scheduler's log and the machine's health",
         "dmesg -T | tail -n 100",
       ],
       ["replace-machine", "if the machine is unhealthy, restart the job without it"],
@@ -128,7 +135,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "state T: it is stopped, and SIGCONT lets it go on; D: it waits in the kernel",
+        "look at the state of its process: T means that it is stopped, and kill -CONT {pid} lets it go on; D, that it waits in the kernel",
         "ps -o stat,wchan -p {pid}",
       ],
       ["replace-machine", "if the machine does not answer, restart the job without it"],
@@ -140,7 +147,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "link state and error counters of the NICs of these ranks; run an NCCL test between them",
+        "look at link state and error counters of the NICs of these ranks; run an NCCL test between them",
         "ibstat{nic}",
       ],
       RESTART,
@@ -165,7 +172,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-data",
-        "the batch of this iteration on this rank; lower the learning rate or skip the batch",
+        "look at the batch of this iteration on this rank; lower the learning rate or skip the batch",
       ],
       ["check-gpu", "if the same rank repeats it, test its GPU for silent errors"],
     ],
@@ -173,14 +180,12 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   "user-program": {
     owner: "user",
     is: "died of an error in the program",
-    actions: [
-      ["fix-code", "correct the line that raised the exception; its traceback is in the proof"],
-    ],
+    actions: [["fix-code", "correct {line}; the traceback is in the proof"]],
   },
   "user-config": {
     owner: "user",
     is: "died of a configuration error",
-    actions: [["fix-config", "the message names the setting"]],
+    actions: [["fix-config", "correct the setting that the message names"]],
   },
   "software-version": {
     owner: "infrastructure",
@@ -190,19 +195,21 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   scheduler: {
     owner: "operations",
     is: "was ended from outside, by the scheduler or a person",
-    actions: [["resume-job", "from the last checkpoint; ask for more time if it was a limit"]],
+    actions: [
+      ["resume-job", "resume from the last checkpoint; ask for more time if it was a limit"],
+    ],
   },
   platform: {
     owner: "infrastructure",
     is: "was ended by the platform",
-    actions: [["check-platform", "the message names the service"]],
+    actions: [["check-platform", "look at the service that the message names"]],
   },
 };
 
 const UNKNOWN: Advice = {
   owner: "operations",
   is: ["is where the problem starts", "are where the problem starts"],
-  actions: [["look-closer", "the evidence does not show the cause; see what would help"]],
+  actions: [["look-closer", "the evidence does not show the cause: see what would help"]],
 };
 
 /** A cause that stops a job in one case slows it in another: then other words and other steps fit. */

@@ -3,7 +3,9 @@ import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { diagnose } from "../pipeline/diagnose.ts";
 import { pictureOfJob } from "../pipeline/picture.ts";
+import { incidentMarkdown } from "../report/markdown.ts";
 import { answerOf } from "./answer.ts";
+import { commandFor } from "./command.ts";
 import { headlineOf } from "../model/answer.ts";
 import { physicalWords } from "../model/deviation-words.ts";
 
@@ -53,11 +55,20 @@ it("has a command for a slow data loader", async () => {
   });
 });
 
-it("says which part of a longer step a regression measured itself", async () => {
+it("a regression that all traced ranks have is one of the code they run; says its share and what to take out", async () => {
   const { verdict } = await diagnose(
     { paths: ["fixtures/traces/reg-sync.tar.gz"], baseline: ["fixtures/traces/reg-none.tar.gz"] },
     env,
   );
+  expect(verdict.answer).toMatchObject({
+    who: "the training code",
+    what: "waits for the GPU unnecessarily: in cudaDeviceSynchronize, 26 times per step instead of 2",
+    where: ["seen on ranks 0, 2, 4"],
+  });
+  expect(verdict.actions[0]).toMatchObject({
+    target: "the training code",
+    why: expect.stringMatching(/^take torch\.cuda\.synchronize\(\)/) as string,
+  });
   expect(verdict.answer!.slower).toMatch(
     /^1\.17 times as long as the baseline: 448 ms → 522 ms per step; this itself takes [\d.]+ ms of the 7\d[\d.]* ms$/,
   );
@@ -86,13 +97,14 @@ describe("a slowdown", async () => {
 it("a crash says the error and its line, and its traceback is whole", async () => {
   const { job, verdict } = await recording("fixtures/recordings/raise1.tar.gz");
   expect(headlineOf(verdict.answer!)).toMatch(
-    /^Rank 1 on node001 died at train\.py:150 __iter__: ValueError: could not broadcast/,
+    /^Rank 1 on node001 died at train\.py:150 in __iter__: ValueError: could not broadcast/,
   );
   const { logs } = await pictureOfJob(job, verdict, env);
   const lines = logs[0]!.lines.map(({ text }) => text);
   expect(logs[0]!.rank).toBe(1);
   expect(lines[0]).toContain("Traceback (most recent call last)");
-  expect(lines.filter((text) => text.startsWith("File "))).toHaveLength(6);
+  expect(lines.filter((text) => text.startsWith("  File "))).toHaveLength(6);
+  expect(verdict.actions[0]!.why).toMatch(/^correct train\.py:150 in __iter__; /);
 });
 
 it("metrics say what is physically wrong with the device", async () => {
@@ -136,5 +148,49 @@ it("the first command about a link names the machines at both ends", async () =>
   const { verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
   expect(verdict.actions[0]!.command).toBe(
     "ssh node004 'ibstat; rdma statistic show'; ssh node006 'ibstat; rdma statistic show'",
+  );
+});
+
+it("the traceback of a rank that ran out of memory is whole, and its message ends with a sentence", async () => {
+  const { job, verdict } = await recording("fixtures/recordings/oom2.tar.gz");
+  expect(headlineOf(verdict.answer!)).toMatch(/is free$/);
+  const { logs } = await pictureOfJob(job, verdict, env);
+  const lines = logs[0]!.lines.map(({ text }) => text);
+  expect(lines[0]).toBe("Traceback (most recent call last):");
+  expect(lines.filter((text) => text.startsWith("    "))).not.toEqual([]);
+});
+
+it("a GPU that stopped is not told by the line at which its CPU waits for it", async () => {
+  const { verdict } = await recording("fixtures/recordings/gpuhang4-tp4.tar.gz");
+  expect(headlineOf(verdict.answer!)).toBe("GPU 0 of node004 (rank 4) stopped working");
+});
+
+it("what slowed the job down long before the culprit became slow is not called its doing", async () => {
+  const { verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
+  expect(headlineOf(verdict.answer!)).toMatch(/until all calls of an iteration are issued, before/);
+  const { slower, effect } = verdict.answer!;
+  expect([slower, effect]).toEqual([null, "slows the job down"]);
+});
+
+it("tickets and reports have no numbers of findings", async () => {
+  const { verdict } = await recording("fixtures/recordings/slow-gpu5.tar.gz");
+  expect(incidentMarkdown({ verdict })).not.toMatch(/\bf\d+\b/);
+  expect(verdict.reasoning!.wouldChange[0]).toMatch(/^If it is not so that the waiting of 6 of 8/);
+});
+
+it("of a slow job that ended in good order the end of a log is no proof", async () => {
+  const { job, verdict } = await recording("fixtures/recordings/slow-gpu5.tar.gz");
+  expect(JSON.stringify(await pictureOfJob(job, verdict, env))).not.toContain("Destroy complete");
+});
+
+it("the command about a link names both machines, also where several ranks of each share it", async () => {
+  const { job, verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
+  const [link] = verdict.suspects;
+  const shared = new Map(
+    [...job.ranks].map(([rank, info]) => [rank, { ...info, machine: `n${rank >> 2}` }]),
+  );
+  const several = { ...link!, ranks: [2, 3, 4, 5] };
+  expect(commandFor({ ...job, ranks: shared }, several, "ibstat", null)).toBe(
+    "ssh n0 ibstat; ssh n1 ibstat",
   );
 });

@@ -19,6 +19,8 @@ const EFFECTS: Partial<Record<VerdictKind, string>> = {
 };
 
 const MOST_QUOTE = 200;
+/** Iterations by which one onset is dated apart from the job's times and from its ranks'. */
+const SAME_ONSET = 10;
 /** A regression that takes this share of what the step takes longer explains it. */
 const MOST_OF = 0.8;
 /** Beyond the first three, suspects are listed below the answer. */
@@ -39,14 +41,17 @@ export function answerOf(
   const others = suspects.slice(1, MOST_CLAUSES).filter(({ cause }) => cause !== first.cause);
   const alike = suspects.filter(({ cause }) => cause === first.cause);
   const isAlone = alike.length === 1;
-  const who = isAlone
-    ? whoWords(job, first, gpuIndex(seen?.device ?? null))
-    : alikeWords(job, alike);
-  const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike);
+  const isCode = isAlone && isOfCode(kind, first, findings);
+  const who = isCode
+    ? TRAINING_CODE
+    : isAlone
+      ? whoWords(job, first, gpuIndex(seen?.device ?? null))
+      : alikeWords(job, alike);
+  const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike, findings);
   const over = overOf(kind, first, findings);
   const tense = (text: string): string => (over === null ? text : past(text));
   const also = others.map(
-    (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one]))}`,
+    (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one], findings))}`,
   );
   const waits = waitingWords(kind, victims, suspects, job.worldSize);
   const waiting = waits === null ? null : `${waits}${slowBeforeWords(suspects, findings)}`;
@@ -58,12 +63,27 @@ export function answerOf(
       over === null
         ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}${since === null ? undated(kind, first, findings) : ""}`
         : `slowed the job down from iteration ${over.iteration} to ${over.until}; it is over now`,
-    slower: slowerWords(kind, first, findings),
+    slower: slowerWords(kind, first, findings, since),
     ...(over === null ? {} : { isOver: true as const }),
     waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
-    where: isAlone ? whereWords(job, first) : [],
+    where: isCode ? [`seen on ${rankWords(first.ranks)}`] : isAlone ? whereWords(job, first) : [],
     device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
   };
+}
+
+export const TRAINING_CODE = "the training code";
+
+/** Whether all ranks that were traced do the same more slowly than they did: then no rank is at fault, but what they run. */
+export function isOfCode(
+  kind: VerdictKind,
+  { type, ranks, evidence }: Suspect,
+  findings: readonly Finding[],
+): boolean {
+  if (kind !== "regression" || type !== "code" || ranks.length < 2) return false;
+  const own = findings.filter(
+    (finding) => evidence.includes(finding.id) && factOf(finding, "regressed-metric"),
+  );
+  return own.length > 0 && own.every(({ clears }) => clears.length === 0);
 }
 
 /** From which iteration to which it was slow, where it no longer is; what comes and goes is not over. */
@@ -154,6 +174,7 @@ function doesWords(
   kind: VerdictKind,
   suspect: Suspect,
   alike: readonly Suspect[],
+  findings: readonly Finding[],
 ): string {
   const { cause, type } = suspect;
   const advice = adviceFor(cause, kind);
@@ -166,7 +187,8 @@ function doesWords(
     cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
       ? NO_TRACE
       : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
-  const isMany = type === "machine" ? alike.length > 1 : ranks.length > 1;
+  const isMany =
+    type === "machine" ? alike.length > 1 : ranks.length > 1 && !isOfCode(kind, suspect, findings);
   return typeof is === "string" ? is : is[isMany ? 1 : 0];
 }
 
@@ -191,12 +213,13 @@ function seenOf(
 ): Seen | null {
   const ids = new Set(suspect.evidence);
   const own = findings.filter(({ id }) => ids.has(id));
-  const does = doesWords(job, kind, suspect, [suspect]);
+  const does = doesWords(job, kind, suspect, [suspect], findings);
   return (
     measured(job, kind, suspect, findings) ??
     firstOf(own, (finding) => errorWords(finding, kind)) ??
-    firstOf(own, (finding) => stackWords(finding, suspect, does)) ??
-    firstOf(own, (finding) => figureWords(finding, does))
+    // Of a GPU that stopped, the CPU's stack shows a line that only waits for it.
+    (isGpu(suspect) ? null : firstOf(own, (finding) => stackWords(finding, suspect, does))) ??
+    firstOf(own, (finding) => figureWords(finding, suspect, does))
   );
 }
 
@@ -233,8 +256,20 @@ function measured(
 function errorWords(finding: Finding, kind: VerdictKind): string | null {
   const error = factOf(finding, "own-error");
   if (error === null || kind !== "crash" || error.text === undefined) return null;
-  const where = error.code === null ? "" : ` at ${error.code}`;
-  return `died${where}: ${cutText(error.text, MOST_QUOTE)}`;
+  const where = error.code === null ? "" : ` at ${codeWords(error.code)}`;
+  return `died${where}: ${quoted(error.text)}`;
+}
+
+/** "train.py:150 __iter__" → "train.py:150 in __iter__". */
+export function codeWords(code: string): string {
+  return code.replace(/^(\S+:\d+) (?=\S)/, "$1 in ");
+}
+
+/** Whole sentences, where there are some: of an error message the first ones tell. */
+function quoted(text: string): string {
+  if (text.length <= MOST_QUOTE && !text.endsWith("…")) return text.replace(/\.$/, "");
+  const end = text.lastIndexOf(". ", MOST_QUOTE);
+  return end > MOST_QUOTE / 4 ? text.slice(0, end) : cutText(text, MOST_QUOTE);
 }
 
 function stackWords(finding: Finding, { ranks }: Suspect, does: string): string | null {
@@ -248,8 +283,12 @@ function stackWords(finding: Finding, { ranks }: Suspect, does: string): string 
   return null;
 }
 
-function figureWords(finding: Finding, does: string): string | null {
+function figureWords(finding: Finding, { cause }: Suspect, does: string): string | null {
   const slow = factOf(finding, "slow-rank");
+  // A CPU that is late lets its GPU wait: the rank's own time may be as before.
+  const [issueBefore, issueNow] = (cause === "cpu-stall" && slow?.issueMs) || [];
+  if (issueBefore !== undefined && issueNow !== undefined && issueNow > issueBefore)
+    return `${does}: ${timeWords(issueNow)} until all calls of an iteration are issued, before ${timeWords(issueBefore)}`;
   const [before, now] = slow?.ownMs ?? [];
   if (before !== undefined && now !== undefined && before > 0 && now > before)
     return `${does}: ${timeWords(now)} of its own per iteration, before ${timeWords(before)}`;
@@ -280,6 +319,7 @@ function slowerWords(
   kind: VerdictKind,
   suspect: Suspect,
   findings: readonly Finding[],
+  since: number | null,
 ): string | null {
   if (kind === "regression") {
     const ids = new Set(suspect.evidence);
@@ -294,6 +334,8 @@ function slowerWords(
   const fact = slow && factOf(slow, "slow-down");
   // What is slow now and then is said in the effect.
   if (!fact || fact.intermittent) return null;
+  // What the job takes longer since another time is not, or not all, because of this suspect.
+  if (since !== null && Math.abs(since - fact.iteration) > SAME_ONSET) return null;
   const times = `${fact.ratio.toFixed(2)} times as long`;
   // Durations in no unit: ratios hold, milliseconds do not.
   if (fact.wastedHours === null) return times;

@@ -38,7 +38,8 @@ export function commandFor(
 
 /** The machines at both ends of a link; none where they are not known. */
 function endsOf(job: Job, { type, ranks }: Suspect): string[] {
-  if (type !== "link" || ranks.length !== 2) return [];
-  const machines = ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []);
-  return machines.length === 2 ? [...new Set(machines)] : [];
+  if (type !== "link") return [];
+  const machines = ranks.map((rank) => job.ranks.get(rank)?.machine ?? null);
+  const known = new Set(machines.flatMap((machine) => machine ?? []));
+  return known.size <= 2 && !machines.includes(null) ? [...known] : [];
 }

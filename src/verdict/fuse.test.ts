@@ -119,7 +119,7 @@ describe("one verdict from all findings", () => {
     expect(conflict!.probability).toBeGreaterThan(0.01);
     expect(conflict!.probability).toBeLessThan(both.confidence);
     expect(both.reasoning!.wouldChange[0]).toBe(
-      `If ${ours.id} is wrong, node1 is to blame (network-slow, ${theirs.id}).`,
+      `If it is not so that ${ours.says}: node1 is to blame (network-slow).`,
     );
   });
 
@@ -317,10 +317,10 @@ describe("one verdict from all findings", () => {
     const verdict = ask([waits, died]);
     expect(verdict.suspects[0]).toMatchObject({ ranks: [3] });
     expect(verdict.reasoning!.conflicts).toMatchObject([
-      { who: "rank 9", findings: [died.id], why: `${waits.id} shows that it only waits` },
+      { who: "rank 9", findings: [died.id], why: `it only waits: ${waits.says}` },
     ]);
     expect(verdict.reasoning!.wouldChange[0]).toBe(
-      `If ${waits.id} is wrong, rank 9 is to blame (gpu-memory, ${died.id}).`,
+      `If it is not so that ${waits.says}: rank 9 is to blame (gpu-memory).`,
     );
   });
 

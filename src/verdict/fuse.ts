@@ -4,11 +4,13 @@ import { thousandths } from "../base/numbers.ts";
 import { rankWords } from "../base/text.ts";
 import { factOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { adviceFor, DUMP_STACKS, type Step } from "./advice.ts";
-import { answerOf, measuredGpu } from "./answer.ts";
+import { filledIn } from "./advice-words.ts";
+import { answerOf, isOfCode, measuredGpu, TRAINING_CODE } from "./answer.ts";
 import { commandFor } from "./command.ts";
 import { kindOfMachineFault } from "./machine-evidence.ts";
 import { summarise } from "./summary.ts";
@@ -227,12 +229,13 @@ function actionsOf(
 ): Action[] {
   const first = alike[0]!;
   const gpu = measuredGpu(job, kind, first, findings);
-  const target = targetOf(job, alike);
+  const target =
+    alike.length === 1 && isOfCode(kind, first, findings) ? TRAINING_CODE : targetOf(job, alike);
   const steps = withStack(job, first, kind, adviceFor(first.cause, kind).actions);
   return steps.map(([what, why, command]) => ({
     do: what,
     target,
-    why,
+    why: filledIn(why, job, first, findings),
     ...(command === undefined ? {} : { command: commandFor(job, first, command, gpu) }),
   }));
 }
@@ -252,7 +255,7 @@ function withStack(
   const at = frame ? `${frame.file}:${frame.line} in ${frame.func}` : stack.file;
   const read: Step = [
     "check-code",
-    `its stack is among the inputs, and stands at ${at}: if that is your code, it waits for something there`,
+    `read its stack, which is among the inputs and stands at ${at}: if that is your code, it waits for something there`,
   ];
   return [read, ...steps.filter(([what]) => what !== DUMP_STACKS)];
 }
@@ -267,5 +270,11 @@ function targetOf(job: Job, suspects: readonly Suspect[]): string {
     const names = suspects.flatMap(({ name }) => name ?? []);
     return names.length > 0 ? names.slice(0, MOST_NAMED).join(", ") : "the job";
   }
-  return machine === null ? rankWords(ranks) : `${machine} (${rankWords(ranks)})`;
+  const ends = only!.type === "link" && suspects.length === 1 ? machinesOf(job, ranks) : [];
+  const at = ends.length === 2 ? ends.join(" and ") : machine;
+  return at === null ? rankWords(ranks) : `${at} (${rankWords(ranks)})`;
+}
+
+function machinesOf(job: Job, ranks: readonly Rank[]): string[] {
+  return [...new Set(ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []))];
 }

@@ -13,7 +13,7 @@ export const MACHINE: Advice = {
   actions: [
     [
       "check-machine",
-      "errors in the kernel's log; then a test of its GPUs (dcgmi diag -r 2)",
+      "look for errors in the kernel's log; then test its GPUs (dcgmi diag -r 2)",
       'dmesg -T | grep -iE "xid|nvlink|mlx5|aer|oom"',
     ],
     TAKE_OUT,
@@ -27,7 +27,7 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-gpu",
-        "whether a GPU is missing or reports an Xid",
+        "look whether a GPU is missing or reports an Xid",
         "nvidia-smi{gpu} -q; dmesg -T | grep -i xid",
       ],
       TAKE_OUT,
@@ -39,7 +39,7 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "whether it answers (ssh, BMC); then the job's log of its ranks",
+        "look whether it answers (ssh, BMC); then at the job's log of its ranks",
         "dmesg -T | tail -n 100",
       ],
       TAKE_OUT,
@@ -51,7 +51,7 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "link state, width and speed (lspci -vv: LnkSta against LnkCap), pauses and errors (ethtool -S)",
+        "look at link state, width and speed (lspci -vv: LnkSta against LnkCap), pauses and errors (ethtool -S)",
         "ibstat{nic}",
       ],
       TAKE_OUT,
@@ -61,13 +61,13 @@ export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "operations",
     is: "shares a GPU with another process",
     actions: [
-      ["check-gpu", "whose process shares the GPU", "nvidia-smi{gpu} pmon -c 1"],
+      ["check-gpu", "look whose process shares the GPU", "nvidia-smi{gpu} pmon -c 1"],
       ["restart-job", "end that process, or give the job another machine"],
     ],
   },
   "host-memory": {
     owner: "user",
     is: ["uses far more memory than its peers", "use far more memory than their peers"],
-    actions: [["check-memory", "which process grows", "ps -eo rss,cmd --sort=-rss | head"]],
+    actions: [["check-memory", "look which process grows", "ps -eo rss,cmd --sort=-rss | head"]],
   },
 };

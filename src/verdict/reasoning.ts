@@ -1,7 +1,7 @@
 /** The two or three findings that decided, who disagrees, and what would change the verdict's mind. */
 import { thousandths } from "../base/numbers.ts";
 import { disagrees, factOf } from "../model/facts.ts";
-import { rankWords } from "../base/text.ts";
+import { cutText, rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
@@ -20,6 +20,7 @@ const MOST_TIMES = 1000;
 const LEAST_RIVAL = 0.01;
 /** … unless it would be likely, had nobody cleared it. */
 const LOUD = 0.5;
+const MOST_CLAUSE = 200;
 
 export function reasoningOf(
   job: Job,
@@ -87,7 +88,9 @@ function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Co
       cause: one?.cause ?? ("unknown" as const),
       probability: 0,
       findings: [id],
-      why: "other evidence disagrees, which lowers the confidence",
+      why: factOf({ data }, "other-device")
+        ? "only single slow iterations point to it, not all of them together; this lowers the confidence"
+        : "other evidence disagrees, which lowers the confidence",
     }));
 }
 
@@ -99,11 +102,12 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
       ranks.length > 0 &&
       ranks.every((rank) => clears.includes(rank)),
   );
-  if (clearing) return `${clearing.id} shows that it only waits`;
+  if (clearing) return `it only waits: ${clauseOf(clearing)}`;
   const even = findings.find((finding) => factOf(finding, "even-iterations"));
-  if (kind === "faulty-machine" && even) return `the job runs as evenly as before (${even.id})`;
+  if (kind === "faulty-machine" && even)
+    return `the job runs as evenly as before: ${clauseOf(even)}`;
   const idle = findings.find((finding) => factOf(finding, "nothing-pending")?.pending === 0);
-  if (idle && kind === "faulty-machine") return `no rank waits for another (${idle.id})`;
+  if (idle && kind === "faulty-machine") return "no rank waits for another";
   return "too little evidence supports it";
 }
 
@@ -117,17 +121,23 @@ function counterfactuals(
   const [first] = lead.support;
   if (!first) return [];
   const left = lead.odds - first.logTimes;
-  const method = findings.find(({ id }) => id === first.finding)?.method ?? "";
+  const strongest = findings.find(({ id }) => id === first.finding);
+  if (!strongest) return [];
+  const { method } = strongest;
+  const without = `If it is not so that ${clauseOf(strongest)}`;
   const freed = (one: Hypothesis): number =>
     one.dampedBy.every((by) => by === method) ? one.undamped : one.odds;
   const [rival] = rivals.map(({ hypothesis }) => hypothesis).sort((a, b) => freed(b) - freed(a));
   if (rival && freed(rival) > left && freed(rival) > 0)
-    return [
-      `If ${first.finding} is wrong, ${nameOf(job, rival)} is to blame (${rival.cause}, ${rival.evidence.slice(0, 3).join(", ")}).`,
-    ];
+    return [`${without}: ${nameOf(job, rival)} is to blame (${rival.cause}).`];
   if (probabilityOf(left) < 0.5)
-    return [`If ${first.finding} is wrong, no other evidence names a root cause with certainty.`];
+    return [`${without}: no other evidence names a root cause with certainty.`];
   return [];
+}
+
+/** What a finding says first: reports and tickets have no numbers of findings. */
+function clauseOf({ says }: Finding): string {
+  return cutText(says.split("; ")[0]!, MOST_CLAUSE);
 }
 
 interface Test {

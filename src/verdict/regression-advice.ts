@@ -6,17 +6,12 @@ import type { Advice } from "./advice.ts";
 const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
   synchronization: {
     is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
-    actions: [
-      [
-        "fix-code",
-        "remove torch.cuda.synchronize(), .item(), .cpu() and timers with barriers from the layers; the call is in the evidence",
-      ],
-    ],
+    actions: [["fix-code", "take {call} out of the layers, or call it only every N steps"]],
   },
   "garbage-collection": {
     is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
-      ["fix-code", "gc.disable() and gc.collect() every N iterations, on all ranks at once"],
+      ["fix-code", "call gc.disable(), and gc.collect() every N iterations on all ranks at once"],
     ],
   },
   dataloader: {
@@ -24,7 +19,7 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     actions: [
       [
         "fix-code",
-        "more loader workers, prefetching, pinned memory; look for work that grows with the sequence, such as masks",
+        "use more loader workers, prefetching, pinned memory; look for work that grows with the sequence, such as masks",
       ],
     ],
   },
@@ -36,15 +31,13 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     actions: [
       [
         "fix-config",
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer sizes, no empty_cache() in the step; leave memory free",
+        "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; use fewer sizes and no empty_cache() in the step; leave memory free",
       ],
     ],
   },
   "user-program": {
     is: ["spends the step in Python", "spend the step in Python"],
-    actions: [
-      ["fix-code", "take the function in the evidence out of the step: checks, logging, imports"],
-    ],
+    actions: [["fix-code", "take {call} out of the step"]],
   },
   "cpu-stall": {
     is: [
@@ -54,14 +47,14 @@ const WORDS: Partial<Record<Cause, Omit<Advice, "owner">>> = {
     actions: [
       [
         "trace-python",
-        "torch.profiler with with_stack=True names the function; then look at CPU load and pinning",
+        "trace with torch.profiler and with_stack=True, which names the function; then look at CPU load and pinning",
       ],
     ],
   },
   "minority-kernels": {
     is: ["spends more time in small kernels", "spend more time in small kernels"],
     actions: [
-      ["fuse-kernels", "torch.compile or a fused kernel for the operators in the evidence"],
+      ["fuse-kernels", "use torch.compile or a fused kernel for the operators in the evidence"],
     ],
   },
   "gemm-layout": {

@@ -12,7 +12,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-gpu",
-        "clocks, throttling, other processes",
+        "look at its clocks, its temperature and why it throttles, and for other processes on it",
         "nvidia-smi{gpu} -q -d CLOCK,TEMPERATURE,POWER,PERFORMANCE",
       ],
       TAKE_OUT,
@@ -27,7 +27,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-cpu",
-        "what its Python does; then other load and CPU pinning on its machine",
+        "look at what its Python does; then at other load and CPU pinning on its machine",
         "py-spy dump --pid {pid}",
       ],
       TAKE_OUT,
@@ -39,7 +39,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-storage",
-        "loader workers, prefetching, and the file system that this rank reads",
+        "look at its loader workers, at prefetching, and at the file system that it reads",
         "py-spy dump --pid {pid}; iostat -x 1 3",
       ],
     ],
@@ -48,16 +48,17 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     owner: "algorithm",
     is: ["stops for Python's garbage collection", "stop for Python's garbage collection"],
     actions: [
-      ["fix-code", "gc.disable() and gc.collect() every N iterations, on all ranks at once"],
-      ["check-heap", "a heap that grows: lists and caches that keep objects of every iteration"],
+      ["fix-code", "call gc.disable(), and gc.collect() every N iterations on all ranks at once"],
+      [
+        "check-heap",
+        "if the heap grows, look for lists and caches that keep objects of every iteration",
+      ],
     ],
   },
   synchronization: {
     owner: "algorithm",
     is: ["waits for the GPU unnecessarily", "wait for the GPU unnecessarily"],
-    actions: [
-      ["fix-code", "take the call in the evidence out of the step, or do it every N steps"],
-    ],
+    actions: [["fix-code", "take {call} out of the step, or call it only every N steps"]],
   },
   "network-slow": {
     owner: "operations",
@@ -65,10 +66,10 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "link state, error and congestion counters of the NIC and of the switch ports on the way",
+        "look at link state, error and congestion counters of the NIC and of the switch ports on the way",
         "ibstat{nic}; rdma statistic show",
       ],
-      ["replace-link", "if its errors grow; until then keep heavy traffic off it"],
+      ["replace-link", "if its errors grow, replace it; until then keep heavy traffic off it"],
     ],
   },
   "stage-imbalance": {

@@ -14,7 +14,6 @@ import { Metrics } from "../../src/report/parts/metrics.tsx";
 import { hasReasoning, Reasoning } from "../../src/report/parts/reasoning.tsx";
 import { Story } from "../../src/report/parts/story.tsx";
 import { Suspects } from "../../src/report/parts/suspects.tsx";
-import { Timeline } from "../../src/report/parts/timeline.tsx";
 import { WhatIf } from "../../src/report/parts/what-if.tsx";
 import type { Incident } from "../live/api.ts";
 import { brushed } from "../live/store.ts";
@@ -24,6 +23,7 @@ import { Time } from "../shell/time.tsx";
 import { ActionButtons } from "./action-buttons.tsx";
 import { useClockZone } from "./clock-zone.ts";
 import type { AskedPicture } from "./use-picture.ts";
+import { ZoomedTimeline } from "./zoomed-timeline.tsx";
 
 interface Given {
   readonly incident: Incident;
@@ -87,7 +87,6 @@ export function WhatToDo({
         {first && (
           <FirstStep
             action={first}
-            owner={verdict.owner}
             label={able.length > 0 ? "To make sure" : "Do first"}
             onCopy={copy}
           />
@@ -147,7 +146,7 @@ export function Pictures({
       )}
       {picture.timeline && (
         <Section id="timeline" title="Kernels around the worst step">
-          <Timeline timeline={picture.timeline} />
+          <ZoomedTimeline timeline={picture.timeline} />
         </Section>
       )}
       {picture.story === null && asked.isAwaited && <Loading what="how it spread" />}

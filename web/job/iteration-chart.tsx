@@ -273,7 +273,9 @@ function ChartWords({
   readonly view: JobView;
   readonly episodes: readonly Incident[];
 }): VNode {
-  const last = episodes.findLast(({ fromIteration }) => fromIteration !== null);
+  const dated = episodes.filter(({ fromIteration }) => fromIteration !== null);
+  // Of several the one that lasts: another may have begun later and be over.
+  const last = dated.findLast(({ resolvedMs }) => resolvedMs === null) ?? dated.at(-1);
   const { levelMs, baselineMs } = view;
   return (
     <>

@@ -9,17 +9,30 @@ const FEW = 16;
 
 export class BlockList {
   readonly #most: number;
+  /** Characters of tracebacks that there is room for; beyond it a block keeps what it says, and where it stands. */
+  #room: number;
   list: LogBlock[] = [];
   dropped = 0;
 
-  constructor(most: number) {
+  constructor(most: number, room: number) {
     this.#most = most;
+    this.#room = room;
   }
 
-  add(block: LogBlock): void {
+  add(given: LogBlock): void {
+    const block = this.#fitted(given);
     if (this.list.length >= this.#most) this.#thin();
     if (this.list.length >= this.#most) this.dropped++;
     else this.list.push(block);
+  }
+
+  #fitted(block: LogBlock): LogBlock {
+    const { rows, ...rest } = block;
+    if (!rows) return block;
+    const chars = rows.reduce((sum, { text }) => sum + text.length, 0);
+    if (chars > this.#room) return rest;
+    this.#room -= chars;
+    return block;
   }
 
   #thin(): void {

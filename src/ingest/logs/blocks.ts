@@ -2,7 +2,7 @@
  * Puts one writer's tracebacks, C++ frames and kernel blocks together. Several writers in one stream without prefixes mix
  * their frames; then every exception's line still ends a block of its own, and nothing waits for a line that never comes.
  */
-import type { FrameOwner, LogBlock } from "../../model/log-digest.ts";
+import type { BlockRow, FrameOwner, LogBlock } from "../../model/log-digest.ts";
 import * as kinds from "./line-kind.ts";
 
 /** Lines that belong to nothing after which an open block is over. */
@@ -21,6 +21,11 @@ const DRIVER =
   /[/\\](?:triton|cuda|cupy|pynvml|nvidia|bitsandbytes|flash_attn|xformers|numba|nccl|torch_npu)[/\\]/;
 const INSTALLED = /[/\\](?:site|dist)-packages[/\\]/;
 const MOST_TEXT = 1000;
+/** Of a traceback's own lines; deeper ones keep the outermost and the innermost. */
+const MOST_ROWS = 64;
+const MOST_ROW_TEXT = 300;
+/** "    ~~~~^^^^" */
+const MARKS = /^[\s~^]*$/;
 
 interface Open {
   kind: LogBlock["kind"];
@@ -38,6 +43,7 @@ interface Open {
   /** faulthandler's frames begin with the innermost. */
   isInnermostFirst: boolean;
   foreign: number;
+  readonly rows: BlockRow[];
 }
 
 export class StreamBlocks {
@@ -65,6 +71,15 @@ export class StreamBlocks {
 
   /** Whether the line is a part that says nothing by itself. */
   line(kind: number, text: string, isIndented: boolean, line: number, ms: number): boolean {
+    const isPart = this.#take(kind, text, isIndented, line, ms);
+    const open = this.#open;
+    // The block may have ended with this line, or begun with it.
+    if (open?.kind === "traceback" && open.lastLine === line && !MARKS.test(text))
+      addRow(open.rows, line, `${indentOf(kind)}${text.trimStart()}`);
+    return isPart;
+  }
+
+  #take(kind: number, text: string, isIndented: boolean, line: number, ms: number): boolean {
     switch (kind) {
       case kinds.PLAIN:
       case kinds.SEQUEL:
@@ -116,9 +131,10 @@ export class StreamBlocks {
     const open = this.#open;
     this.#open = null;
     if (!open || (open.frames === 0 && !open.isSaid)) return;
-    const { kind, firstLine, lastLine, timeMs, text: whole, line, at, inner } = open;
+    const { kind, firstLine, lastLine, timeMs, text: whole, line, at, inner, rows } = open;
     const text = whole.slice(0, MOST_TEXT);
-    this.#emit({ kind, firstLine, lastLine, timeMs, text, line, at, inner });
+    const block = { kind, firstLine, lastLine, timeMs, text, line, at, inner };
+    this.#emit(rows.length > 0 ? { ...block, rows } : block);
   }
 
   /** Code under a frame is a part; anything else that is not ends the block after a while. */
@@ -258,8 +274,19 @@ export class StreamBlocks {
       isChained: false,
       isInnermostFirst: false,
       foreign: 0,
+      rows: [],
     };
   }
+}
+
+/** As Python writes them: what stands before a line's content was taken off with its header. */
+function indentOf(kind: number): string {
+  return kind === kinds.FRAME ? "  " : kind === kinds.PLAIN ? "    " : "";
+}
+
+function addRow(rows: BlockRow[], line: number, text: string): void {
+  if (rows.length === MOST_ROWS) rows.splice(MOST_ROWS >> 1, 1);
+  rows.push({ line, text: text.slice(0, MOST_ROW_TEXT) });
 }
 
 /** "train.py:177 train_step", null for frames of libraries. */

@@ -22,6 +22,7 @@ const LIMITS = {
   kept: 400_000,
   keptChars: 100e6,
   blocks: 100_000,
+  blockChars: 20e6,
   iterations: 4_000_000,
 };
 const SHAPE_CHARS = 100e6;
@@ -60,7 +61,7 @@ class DigestMerger {
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
-    this.#blocks = new BlockList(this.#limits.blocks);
+    this.#blocks = new BlockList(this.#limits.blocks, this.#limits.blockChars);
   }
 
   add(digest: PartialDigest): void {

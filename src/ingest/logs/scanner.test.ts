@@ -170,6 +170,19 @@ describe("blocks", () => {
         line: 10,
         at: "train.py:40 main",
         inner: "framework",
+        rows: [
+          { line: 1, text: "Traceback (most recent call last):" },
+          { line: 4, text: '  File "/home/me/train.py", line 40, in main' },
+          {
+            line: 6,
+            text: '  File "/opt/venv/lib/python3.11/site-packages/torch/nn.py", line 9, in call',
+          },
+          { line: 8, text: "    return f(error)" },
+          {
+            line: 10,
+            text: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+          },
+        ],
       },
       {
         kind: "traceback",
@@ -181,6 +194,14 @@ describe("blocks", () => {
         line: 11,
         at: "data.py:7 fetch",
         inner: "user",
+        rows: [
+          { line: 2, text: "Traceback (most recent call last):" },
+          { line: 3, text: '  File "/home/me/train.py", line 40, in main' },
+          { line: 5, text: "    run(args)" },
+          { line: 7, text: '  File "/home/me/data.py", line 7, in fetch' },
+          { line: 9, text: "    raise KeyError(k)" },
+          { line: 11, text: "KeyError: 'x'" },
+        ],
       },
     ]);
     const part = (text: string) => digest.shapes.find((shape) => shape.text.startsWith(text))!;

@@ -30,6 +30,7 @@ const LIMITS = {
   kept: 100_000,
   keptChars: 30e6,
   blocks: 20_000,
+  blockChars: 4e6,
   iterations: 500_000,
 };
 
@@ -88,7 +89,7 @@ export class LogEngine {
     this.#cells = new CellTable(this.#limits.cells);
     this.#kept = new KeptLines(this.#limits.kept, this.#limits.keptChars);
     this.#iterations = new IterationTable(this.#limits.iterations);
-    this.#blocks = new BlockList(this.#limits.blocks);
+    this.#blocks = new BlockList(this.#limits.blocks, this.#limits.blockChars);
   }
 
   begin(file: number, about: FileAbout = {}): void {
@@ -307,8 +308,11 @@ export class LogEngine {
   #block(buf: Buffer, to: number, stream: number, kind: number, line: number, ms: number): boolean {
     const at = this.#reader.place(forms.CONTENT);
     const isIndented = isBlank(buf[at]) && (buf[at] === 9 || isBlank(buf[at + 1]));
+    const isCode = isIndented && this.#blocksOf[stream]?.isOpen === true;
     const text =
-      kind === PLAIN ? "" : this.#reader.content(buf, to, kind === FRAME ? 1400 : KEPT_TEXT);
+      kind === PLAIN && !isCode
+        ? ""
+        : this.#reader.content(buf, to, kind === FRAME ? 1400 : KEPT_TEXT);
     return this.#blocksAt(stream).line(kind, text, isIndented, line, ms);
   }
 

@@ -31,6 +31,11 @@ const OWN_MS = 800;
 const COMMUNICATION_MS = 200;
 const OPTIONS = { hangMs: 1e9, pauseMs: 1e9, relapseMs: 60_000, validation: null };
 const ALL = { has: () => true };
+const EVERY_ITERATION = {
+  ...pointsOf(RANKS),
+  sendMs: new Float32Array(RANKS),
+  recvMs: new Float32Array(RANKS),
+};
 /** A rank, or the link from it to the next. */
 type Culprit = number | `link ${number}`;
 
@@ -169,18 +174,16 @@ class World {
       this.nowMs += duration;
       this.iteration++;
       this.past[this.iteration] = [...this.faults.keys()];
-      const column = (of: (rank: number) => number): Float32Array =>
-        Float32Array.from({ length: RANKS }, (_, rank) => of(rank));
+      const collectiveMs = new Float32Array(RANKS);
+      for (let rank = 0; rank < RANKS; rank++)
+        collectiveMs[rank] = duration - OWN_MS - (this.faults.get(rank) ?? 0);
       const report = {
-        ...pointsOf(RANKS),
+        ...EVERY_ITERATION,
         run: `run${this.run}`,
-        rank: Uint32Array.from({ length: RANKS }, (_, rank) => rank),
         iteration: new Float64Array(RANKS).fill(this.iteration),
         endMs: new Float64Array(RANKS).fill(this.nowMs),
-        durationMs: column(() => duration),
-        collectiveMs: column((rank) => duration - OWN_MS - (this.faults.get(rank) ?? 0)),
-        sendMs: column(() => 0),
-        recvMs: column(() => 0),
+        durationMs: new Float32Array(RANKS).fill(duration),
+        collectiveMs,
       };
       this.send({ type: "points", agent: "a", report });
       this.send({ type: "tick" });

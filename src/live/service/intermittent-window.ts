@@ -67,7 +67,7 @@ export class IntermittentWindow {
     if (!newest || !(newest.ms > IRREGULAR * middle)) return null;
     const numbers = new Set(irregularIterations(trackSeries(seriesOf(kept))));
     if (!numbers.has(newest.iteration)) return null;
-    const since = sinceQuiet(kept, numbers);
+    const since = sinceQuiet(kept.filter(({ iteration }) => numbers.has(iteration)));
     if (isLasting(kept, numbers, kept.indexOf(since[0]!))) return null;
     const regular = kept.filter(({ iteration }) => !numbers.has(iteration));
     const beforeMs = median(regular.map(({ ms }) => ms));
@@ -85,31 +85,41 @@ export class IntermittentWindow {
   isQuietSince(slow: readonly number[], limitMs: number): boolean {
     const last = slow.at(-1) ?? -Infinity;
     const since = this.#kept.filter(({ iteration, ms }) => iteration > last && ms < limitMs).length;
-    return since >= quietAfter(slow);
+    const gaps = gapsOf(slow);
+    // Of two stretches nobody knows yet how often they come.
+    return since >= (gaps.length > 1 ? quietAfter(gaps) : QUIET_ITERATIONS);
   }
 }
 
-/** How many iterations without a slow one end a pattern. */
-function quietAfter(slow: readonly number[]): number {
-  const gaps = slow.slice(1).map((number, i) => number - slow[i]!);
-  const gap = gaps.length > 0 ? median(gaps) : 0;
-  return Math.max(QUIET_ITERATIONS, QUIET_GAPS * gap);
+/** From one slow iteration to the next; neighbours are slow once. */
+function gapsOf(slow: readonly number[]): number[] {
+  return slow.slice(1).flatMap((number, i) => (number > slow[i]! + 1 ? number - slow[i]! : []));
 }
 
-/** The slow ones since the job was last quiet for so long that what was before is over. */
-function sinceQuiet(kept: readonly Kept[], numbers: ReadonlySet<number>): Kept[] {
-  const slow = kept.filter(({ iteration }) => numbers.has(iteration));
-  const most = quietAfter(slow.map(({ iteration }) => iteration));
-  const first = slow.findLastIndex(
-    ({ iteration }, i) => i > 0 && iteration - slow[i - 1]!.iteration > most,
-  );
-  return slow.slice(Math.max(0, first));
+/** How many iterations without a slow one end a pattern. */
+function quietAfter(gaps: readonly number[]): number {
+  return Math.max(QUIET_ITERATIONS, QUIET_GAPS * (gaps.length > 0 ? median(gaps) : 0));
+}
+
+/**
+ * The slow ones since the job was last quiet for so long that what was before is over. How long that is, the other gaps
+ * say: a gap that is judged by itself is never too long, where two stretches are all there is.
+ */
+function sinceQuiet(slow: readonly Kept[]): readonly Kept[] {
+  const gaps = gapsOf(slow.map(({ iteration }) => iteration));
+  let at = gaps.length - 1;
+  for (let i = slow.length - 1; i > 0; i--) {
+    const gap = slow[i]!.iteration - slow[i - 1]!.iteration;
+    if (gap === 1) continue;
+    if (gap > quietAfter(gaps.toSpliced(at--, 1))) return slow.slice(i);
+  }
+  return slow;
 }
 
 /** Those that lost much of what the newest one lost, where they make a pattern: the small hiccups before are another story. */
 function alike(slow: readonly Kept[], newest: Kept, beforeMs: number): readonly Kept[] {
   const least = beforeMs + OF_NEWEST * (newest.ms - beforeMs);
-  const large = slow.filter(({ ms }) => ms >= least);
+  const large = sinceQuiet(slow.filter(({ ms }) => ms >= least));
   return large.length >= PATTERN ? large : slow;
 }
 

@@ -24,6 +24,8 @@ interface Row {
   told: number;
   columns: Record<Column, Float32Array>;
   endMs: Float64Array;
+  /** Medians of these columns, from when they are asked for until a rank tells more; every search asks for all rows. */
+  whole: WholeIteration | null | undefined;
 }
 
 /** One iteration of the whole job. */
@@ -100,6 +102,7 @@ export class PointTable {
         added++;
       }
       if (iteration > this.#newest && row.told >= this.#quorum) this.#settle(iteration);
+      row.whole = undefined;
       row.endMs[slot] = report.endMs[i]!;
       for (const column of COLUMNS) row.columns[column][slot] = report[column][i]!;
       if (!(last >= iteration)) this.#last[slot] = iteration;
@@ -159,11 +162,8 @@ export class PointTable {
   whole(iteration: number): WholeIteration | null {
     const row = this.#rows.get(iteration);
     if (!row) return null;
-    const durations = row.columns.durationMs.filter((ms) => ms > 0);
-    if (durations.length === 0) return null;
-    const ends = row.endMs.filter((ms) => !Number.isNaN(ms));
-    const [durationMs, endMs] = [middle(durations), middle(ends)];
-    return { iteration, durationMs, endMs, ranks: durations.length };
+    if (row.whole === undefined) row.whole = wholeOf(row);
+    return row.whole;
   }
 
   /** Numbers of the iterations at hand, ascending. */
@@ -233,6 +233,7 @@ export class PointTable {
         issueMs: column(),
       },
       endMs: new Float64Array(this.#capacity).fill(NaN),
+      whole: undefined,
     };
     this.#rows.set(iteration, row);
     return row;
@@ -244,6 +245,18 @@ export class PointTable {
     const [least] = strays.sort((a, b) => a.told - b.told || b.iteration - a.iteration);
     return least !== undefined && this.#rows.delete(least.iteration);
   }
+}
+
+function wholeOf({ iteration, columns, endMs }: Row): WholeIteration | null {
+  const durations = columns.durationMs.filter((ms) => ms > 0);
+  if (durations.length === 0) return null;
+  const ends = endMs.filter((ms) => !Number.isNaN(ms));
+  return {
+    iteration,
+    durationMs: middle(durations),
+    endMs: middle(ends),
+    ranks: durations.length,
+  };
 }
 
 function grown<A extends Float32Array | Float64Array>(from: A, to: A): A {

@@ -97,8 +97,7 @@ export function renderHtml(
     },
   ].filter(({ body }) => body.text.trim() !== "");
   const body = html`${renderHead(job, verdict)}
-    ${steps.first && markupOf(FirstStep, { action: steps.first, owner: verdict.owner })}
-    ${sectionLinks(sections)}
+    ${steps.first && markupOf(FirstStep, { action: steps.first })} ${sectionLinks(sections)}
     <main>
       ${todo.map(renderSection)}
       <details class="fl-proof" id="proof">

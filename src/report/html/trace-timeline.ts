@@ -24,6 +24,10 @@ interface Run {
 const LEFT = 112;
 const PLOT = 880;
 const WIDTH = LEFT + PLOT + 12;
+/** Where a drawing has its time, in its own units: for a pointer that is over it. */
+export const TIMELINE_LEFT = LEFT;
+export const TIMELINE_PLOT = PLOT;
+export const TIMELINE_WIDTH = WIDTH;
 const TOP = 22;
 const GPU_HEIGHT = 24;
 const COMM_HEIGHT = 4;
@@ -34,11 +38,21 @@ const LEVEL_HEIGHT = 1;
 const MOST_CALLS = 10;
 const MOST_NAME = 120;
 
+/** The part of the window that is drawn, milliseconds from its beginning. */
+export interface TimelineView {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** Without heading and frame. */
 export function renderTimelineBody(picture: TimelinePicture): Markup {
-  const { lanes, leftOut, rank, step, stepMs } = picture;
+  return html`${renderTimelineHead(picture)} ${renderTimelineDrawing(picture)}
+  ${renderTimelineNotes(picture)}`;
+}
+
+export function renderTimelineHead(picture: TimelinePicture): Markup {
+  const { lanes, rank, step, stepMs } = picture;
   const worst = lanes.find((lane) => lane.rank === rank)!;
-  const apart = lanes.filter(({ isAligned }) => !isAligned).map((lane) => lane.rank);
   return html`<p>
       Step ${step} of rank ${rank}, ${msWords(stepMs)}; the other ranks at the same moments.
       ${sentence(worst, picture)}
@@ -48,20 +62,31 @@ export function renderTimelineBody(picture: TimelinePicture): Markup {
       all communication, also what computation hides. Lower row: the CPU. Look for red in the upper
       row, and for what is below it.
     </p>
-    ${gpuLegend()} ${cpuLegend()}
-    <div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
-      ${drawing(picture)}
-    </div>
-    ${
-      apart.length > 0 &&
-      html`<p class="note">
-        The ${apart.length === 1 ? "clock" : "clocks"} of ${rankWords(apart)} cannot be compared
-        with rank ${rank}’s: no communication of both was traced. Their step is put where rank
-        ${rank}’s begins.
-      </p>`
-    }
-    ${leftOut.length > 0 && html`<p class="note">Not drawn: ${rankWords(leftOut)}.</p>`}
-    ${callTable(picture)}`;
+    ${gpuLegend()} ${cpuLegend()}`;
+}
+
+export function renderTimelineDrawing(
+  picture: TimelinePicture,
+  view: TimelineView = { fromMs: 0, toMs: picture.windowMs },
+): Markup {
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
+    ${drawing(picture, view)}
+  </div>`;
+}
+
+export function renderTimelineNotes(picture: TimelinePicture): Markup {
+  const { lanes, leftOut, rank } = picture;
+  const apart = lanes.filter(({ isAligned }) => !isAligned).map((lane) => lane.rank);
+  return html`${
+    apart.length > 0 &&
+    html`<p class="note">
+      The ${apart.length === 1 ? "clock" : "clocks"} of ${rankWords(apart)} cannot be compared with
+      rank ${rank}’s: no communication of both was traced. Their step is put where rank ${rank}’s
+      begins.
+    </p>`
+  }
+  ${leftOut.length > 0 && html`<p class="note">Not drawn: ${rankWords(leftOut)}.</p>`}
+  ${callTable(picture)}`;
 }
 
 function sentence({ ms }: RankLane, { windowMs }: TimelinePicture): string {
@@ -72,14 +97,15 @@ function sentence({ ms }: RankLane, { windowMs }: TimelinePicture): string {
   );
 }
 
-function drawing(picture: TimelinePicture): Markup {
+function drawing(picture: TimelinePicture, { fromMs, toMs }: TimelineView): Markup {
   const { lanes, windowMs, parts, rank } = picture;
   const bottom = TOP + lanes.length * LANE;
-  const toX = (ms: number): number => LEFT + (PLOT * ms) / windowMs;
+  const toX = (ms: number): number => LEFT + (PLOT * (ms - fromMs)) / (toMs - fromMs);
   const inside = (ms: number): number => Math.min(LEFT + PLOT, Math.max(LEFT, toX(ms)));
   const own = lanes.find((lane) => lane.rank === rank)!;
   const zeroMs = own.steps.find(({ number }) => number === picture.step)?.startMs ?? 0;
-  const ticks = roundValues(windowMs - zeroMs, 12).map((ms) => ({ at: toX(zeroMs + ms), ms }));
+  const ticks = tickMs(fromMs - zeroMs, toMs - zeroMs).map((ms) => ({ at: toX(zeroMs + ms), ms }));
+  const ofPart = windowMs / parts;
   const grid = ticks.map(({ at }) => `M${px(at)} ${TOP - 6}V${bottom}`).join("");
   return html`<svg
     class="trace-plot"
@@ -93,18 +119,29 @@ function drawing(picture: TimelinePicture): Markup {
     )}
     <text class="soft" x="4" y="12">ms from its start</text>
     <path class="grid" d="${grid}" />
-    ${lanes.map((lane, i) => drawLane(lane, TOP + i * LANE, { parts, inside }))}
+    ${lanes.map((lane, i) => drawLane(lane, TOP + i * LANE, { ofPart, inside }))}
   </svg>`;
 }
 
+/** Round times from one to the other, in view; the first of a whole window is its step's beginning. */
+function tickMs(fromMs: number, toMs: number): number[] {
+  const [first = 0, second = 1] = roundValues(toMs - Math.max(0, fromMs), 12);
+  const every = second - first;
+  const ticks: number[] = [];
+  for (let ms = Math.max(0, Math.ceil(fromMs / every) * every); ms <= toMs; ms += every)
+    ticks.push(ms);
+  return ticks;
+}
+
 interface Scale {
-  readonly parts: number;
+  /** Milliseconds of a part. */
+  readonly ofPart: number;
   /** Milliseconds to a place across, cut at the edges. */
   readonly inside: (ms: number) => number;
 }
 
-function drawLane(lane: RankLane, y: number, { parts, inside }: Scale): Markup {
-  const x = (part: number): number => LEFT + (PLOT * part) / parts;
+function drawLane(lane: RankLane, y: number, { ofPart, inside }: Scale): Markup {
+  const x = (part: number): number => inside(part * ofPart);
   const gpuY = y + GPU_HEIGHT;
   const commY = gpuY + 2 + COMM_HEIGHT;
   const cpuY = commY + 2 + CPU_HEIGHT;
@@ -146,7 +183,7 @@ function drawLane(lane: RankLane, y: number, { parts, inside }: Scale): Markup {
       CPU_HEIGHT,
     )}
     <path class="step-edge" d="${[...new Set(edges)].join("")}" />
-    ${lane.calls.map(
+    ${seenCalls(lane, inside).map(
       (call) =>
         html`<rect
           class="call"
@@ -158,6 +195,12 @@ function drawLane(lane: RankLane, y: number, { parts, inside }: Scale): Markup {
         > `,
     )}
   </g>`;
+}
+
+function seenCalls({ calls }: RankLane, inside: Scale["inside"]): readonly NamedSpan[] {
+  return calls.filter(
+    ({ startMs, durMs }) => inside(startMs + durMs) > LEFT && inside(startMs) < LEFT + PLOT,
+  );
 }
 
 /** The ground of the GPU's row, where the trace has it: outside of it nothing is known. */
@@ -249,6 +292,7 @@ function runsPath(
   levelHeight: number,
 ): string {
   return runs
+    .filter(({ from, to }) => x(to) > x(from))
     .map(({ from, to, bottom, top }) => {
       const [left, width, height] = [x(from), x(to) - x(from), (top - bottom) * levelHeight];
       return `M${px(left)} ${px(y - bottom * levelHeight)}h${px(width)}v${px(-height)}h${px(-width)}z`;

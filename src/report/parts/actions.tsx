@@ -1,6 +1,6 @@
 /** What to do: the verdict's advice, and the proposals of an incident with what became of them. */
 import type { ComponentChildren, VNode } from "preact";
-import { cutText } from "../../base/text.ts";
+import { capital, cutText } from "../../base/text.ts";
 import type { ActionState, IncidentAction } from "../../model/incident.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
 import type { WhatIf } from "../../model/picture.ts";
@@ -9,7 +9,6 @@ import { gainOf, gainWords } from "../action-gain.ts";
 import { outcomeWords } from "../outcome-words.ts";
 import { Advice, Command } from "./advice.tsx";
 import { type ShowTime, utcTime } from "./moment.tsx";
-import { ownerWords } from "../owner-words.ts";
 
 const MOST_TARGET = 200;
 const MOST_WHY = 2_000;
@@ -131,12 +130,10 @@ function CommandLine({
 /** The first thing to do, with the command that does it. */
 export function FirstStep({
   action,
-  owner,
   label = "Do first",
   onCopy,
 }: {
   readonly action: Action;
-  readonly owner: string | null;
   /** Beside something that can be approved it is how to make sure. */
   readonly label?: string;
   readonly onCopy?: ((command: string) => void) | undefined;
@@ -144,15 +141,12 @@ export function FirstStep({
   return (
     <div class="fl-do">
       <p class="fl-line">
-        <span class="fl-note">
-          {label}
-          {owner === null ? "" : ` (${ownerWords(owner)})`}:
-        </span>
+        <b class="fl-do-first">{label}:</b>
         <b>{cutText(action.do, MOST_TARGET)}</b>
         <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
       </p>
       <p class="fl-p">
-        <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />
+        <Advice text={capital(cutText(action.why, MOST_WHY))} onCopy={onCopy} />
       </p>
       <CommandLine command={action.command} onCopy={onCopy} />
     </div>

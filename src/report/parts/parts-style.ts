@@ -44,6 +44,7 @@ const HEAD = `
 .fl-effect { margin: 0 0 10px; font-size: 1.05rem; overflow-wrap: anywhere; }
 .fl-facts { display: flex; flex-wrap: wrap; gap: 4px 28px; margin: 0; }
 .fl-do { border: 2px solid var(--link); border-radius: 6px; padding: 12px 16px; margin: 14px 0; }
+.fl-do { font-size: 1.05rem; } .fl-do-first { color: var(--link); }
 .fl-do > :last-child, .fl-do .fl-note { margin-bottom: 0; }
 .fl-alike { padding-left: 22px; margin: 0; }
 .fl-proof > summary { cursor: pointer; font-size: 1.15rem; font-weight: 650; padding: 10px 0; color: var(--link); }

@@ -6,7 +6,13 @@ import {
   type RankLane,
   type TimelinePicture,
 } from "../../model/trace-picture.ts";
-import { renderTimelineBody } from "../html/trace-timeline.ts";
+import {
+  renderTimelineBody,
+  renderTimelineDrawing,
+  renderTimelineHead,
+  renderTimelineNotes,
+  type TimelineView,
+} from "../html/trace-timeline.ts";
 import { Drawn } from "./markup.tsx";
 
 const MOST_LANES = 16;
@@ -15,6 +21,28 @@ export function Timeline({ timeline }: { readonly timeline: TimelinePicture }): 
   const picture = revived(timeline);
   if (picture === null) return null;
   return <Drawn markup={renderTimelineBody(picture)} />;
+}
+
+/** The same with something between what it says and what it draws: a page's controls, which choose the part that is drawn. */
+export function TimelineParts({
+  picture,
+  view,
+  controls,
+  frame,
+}: {
+  readonly picture: TimelinePicture;
+  readonly view: TimelineView;
+  readonly controls: VNode;
+  readonly frame: (drawn: VNode) => VNode;
+}): VNode {
+  return (
+    <>
+      <Drawn markup={renderTimelineHead(picture)} />
+      {controls}
+      {frame(<Drawn markup={renderTimelineDrawing(picture, view)} />)}
+      <Drawn markup={renderTimelineNotes(picture)} />
+    </>
+  );
 }
 
 /**

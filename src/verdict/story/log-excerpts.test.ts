@@ -78,6 +78,29 @@ describe("log lines in context", () => {
     expect(new Set(lines).size).toBe(lines.length);
   });
 
+  it("are the whole traceback that the cited line ends", async () => {
+    const rows = Array.from({ length: 40 }, (_, k) => ({ line: 30 + k, text: `  File ${k}` }));
+    const block = {
+      kind: "traceback",
+      stream: 0,
+      firstLine: 30,
+      lastLine: 70,
+      timeMs: NaN,
+      text: "OSError: no",
+      line: 70,
+      at: null,
+      inner: null,
+      rows,
+    } as const;
+    const [excerpt] = logExcerpts(
+      { ...job, logDigest: { ...digest, blocks: [block] } },
+      await verdictCiting([70]),
+    );
+    expect(excerpt!.lines.map(({ line }) => line)).toEqual(
+      Array.from({ length: 41 }, (_, k) => 30 + k),
+    );
+  });
+
   it("are none where a finding cites a line whose text is not at hand", async () => {
     expect(logExcerpts(job, await verdictCiting([77]))).toEqual([]);
   });

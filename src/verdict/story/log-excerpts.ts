@@ -70,8 +70,9 @@ function citedLines({ at }: Findings[number]): { file: string; line: number }[] 
   return at.flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
 }
 
-/** Where the suspects' own logs end: what they did last. */
-function lastLines({ logs }: Job, { suspects }: Verdict): { file: string; line: number }[] {
+/** Where the suspects' own logs end: what they did last, of a job that stopped. Of a slow one that is its regular end. */
+function lastLines({ logs }: Job, { kind, suspects }: Verdict): { file: string; line: number }[] {
+  if (kind !== "hang" && kind !== "crash") return [];
   const ranks = suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
   return ranks.flatMap((rank) => {
     const log = logs.get(rank);
@@ -116,8 +117,10 @@ function knownLines(
       const count = stands(stream, shape);
       add(logDigest.files[file]?.name, { line, text, timeMs, count, stream });
     }
-    for (const { stream, line, text, timeMs } of logDigest.blocks)
+    for (const { stream, line, text, timeMs, rows = [] } of logDigest.blocks) {
       add(nameOf(stream), { line, text, timeMs, count: 1, stream });
+      for (const row of rows) add(nameOf(stream), { ...row, timeMs: NaN, count: 1, stream });
+    }
     for (const { file, line, text } of logDigest.shapes)
       add(logDigest.files[file]?.name, { line, text, timeMs: NaN, count: 1, stream: -1 });
   }
@@ -166,7 +169,7 @@ function excerptOf(
         Number(keys.has(b.line)) - Number(keys.has(a.line)) ||
         Math.abs(a.line - line) - Math.abs(b.line - line),
     )
-    .slice(0, Math.max(MOST_LINES, span[1] - span[0] - 2 * AROUND + 1))
+    .slice(0, Math.max(MOST_LINES, span[1] - span[0] > 2 * AROUND ? MOST_WHOLE : 0))
     .sort((a, b) => a.line - b.line);
   const stream = job.logDigest?.streams[lines.get(line)!.stream];
   const failure = job.failures.find((one) => one.file === file && one.line === line);

@@ -347,6 +347,33 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     expect(await problemsOf(page)).toEqual([]);
   });
 
+  it("zooms a trace in place, by buttons, keys and dragging", async () => {
+    const page = await at(`#/incidents/${SLOW.id}`);
+    const frame = page.getByRole("group", { name: /^Trace\. Plus and minus zoom/ });
+    await frame.locator("svg").waitFor();
+    const shown = async (): Promise<string> =>
+      (await frame.locator("svg").innerHTML()).slice(0, 900);
+    const whole = await shown();
+    await page.getByRole("button", { name: "Show less of the trace" }).click();
+    await has(page, /[\d.]+ of [\d.]+ ms; drag to move/);
+    const half = await shown();
+    expect(half).not.toBe(whole);
+    const { x, y, width } = (await frame.locator("svg").boundingBox())!;
+    await page.mouse.move(x + 0.6 * width, y + 40);
+    await page.mouse.down();
+    await page.mouse.move(x + 0.4 * width, y + 40, { steps: 4 });
+    await page.mouse.up();
+    const moved = await shown();
+    expect(moved).not.toBe(half);
+    await frame.getByRole("group", { name: "Timeline, scrolls sideways" }).focus();
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(shown).not.toBe(moved);
+    await page.screenshot({ path: `${SCREENSHOTS}trace-zoomed.png`, fullPage: true });
+    await page.keyboard.press("0");
+    await expect.poll(shown).toBe(whole);
+    expect(await problemsOf(page)).toEqual([]);
+  });
+
   it("finds incidents by words, by keys alone", async () => {
     const page = await at("#/");
     await has(page, "Rank 3 on node000 computes slowly");
