@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { buildJob } from "../src/ingest/build-job.ts";
 import { KIND } from "../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../src/ingest/probe-ring/read-ring.ts";
-import { RingWriter } from "../src/ingest/probe-ring/ring-writer.ts";
+import { RingWriter } from "./support/ingest/ring-writer.ts";
 import { profileRun } from "../src/methods/traces/profile-run.ts";
 import { withIterations } from "../src/methods/methods.ts";
 import type { Env, Job } from "../src/model/job.ts";

@@ -3,7 +3,7 @@
  * `node --import tsx eval/holmes/detect.ts`. Cuts of all methods are chosen on the validation jobs.
  */
 import { parseArgs } from "node:util";
-import type { Criterion } from "../../src/maths/forest-split.ts";
+import type { Criterion } from "../maths/forest-split.ts";
 import { importances, predictRows } from "../maths/forest.ts";
 import { fitKnn, predictKnn } from "../maths/knn.ts";
 import { fitSvm, scoreSvm } from "../maths/linear-svm.ts";

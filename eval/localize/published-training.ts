@@ -5,7 +5,7 @@
  * from runs of full size did no better on the development cases of published.ts (16 of 30 against 19, at 1,024 GPUs).
  */
 import { randomInt, seeded } from "../../src/base/random.ts";
-import type { Criterion } from "../../src/maths/forest-split.ts";
+import type { Criterion } from "../maths/forest-split.ts";
 import type { Detector } from "../holmes/detector/detector.ts";
 import {
   FEATURE_COUNT,

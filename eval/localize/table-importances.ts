@@ -1,6 +1,6 @@
 /** Which features the trainings' forests decide by: the impurity that splits on each took away, mean over trainings. */
 import { importances } from "../maths/forest.ts";
-import type { Criterion } from "../../src/maths/forest-split.ts";
+import type { Criterion } from "../maths/forest-split.ts";
 import { FEATURES, PAPER_FEATURE_COUNT } from "../holmes/detector/features.ts";
 import { trainFor } from "./published-training.ts";
 import { layoutsOf, markdown, type TableOptions } from "./table-trials.ts";

@@ -3,7 +3,7 @@
  * as long and a formatter would put each on a line. Thresholds and probabilities are float32 already when grown.
  */
 import { assert } from "../../src/base/errors.ts";
-import type { Forest } from "../../src/maths/forest-grow.ts";
+import type { Forest } from "./forest-grow.ts";
 
 export interface ForestJson {
   readonly features: number;

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { randomInt, seeded } from "../../src/base/random.ts";
-import { binRows } from "../../src/maths/forest-bins.ts";
-import { growForest, type ForestOptions } from "../../src/maths/forest-grow.ts";
+import { binRows } from "./forest-bins.ts";
+import { growForest, type ForestOptions } from "./forest-grow.ts";
 import { forestFromJson, forestToJson } from "./forest-json.ts";
-import { impurity, trySplit, type Criterion, type Split } from "../../src/maths/forest-split.ts";
+import { impurity, trySplit, type Criterion, type Split } from "./forest-split.ts";
 import { importances, predictRow, predictRows } from "./forest.ts";
 
 const OPTIONS: ForestOptions = {

@@ -1,9 +1,9 @@
 /**
  * A random forest for two classes, flat: one typed array a field, one index a node, all trees behind each
  * other. Trees of some thousand nodes as objects would be chased through the heap by every prediction; as
- * columns a tree lies in the first cache, and threads share it. Growing is in src/maths/forest-grow.ts.
+ * columns a tree lies in the first cache, and threads share it. Growing is in forest-grow.ts.
  */
-import type { Forest } from "../../src/maths/forest-grow.ts";
+import type { Forest } from "./forest-grow.ts";
 
 /** Mean over the trees of the leaves' probabilities, for the row that begins at `from`. */
 export function predictRow(forest: Forest, row: Float64Array, from = 0): number {

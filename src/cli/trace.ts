@@ -3,8 +3,7 @@ import { join } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
-import { keyOf, keyWords } from "../history/baseline-store.ts";
-import { jsonBaselineStore } from "../history/json-baseline-store.ts";
+import { healthyRuns, keepRun, keyOf, keyWords } from "../history/trace-baselines.ts";
 import type { RunProfile } from "../model/trace-profile.ts";
 import { type TraceReport, traceDocument } from "../report/trace-document.ts";
 import { renderTraceTerminal } from "../report/trace-terminal.ts";
@@ -87,7 +86,7 @@ async function storedRuns(
 ): Promise<readonly RunProfile[]> {
   if (store === undefined) return [];
   const key = keyOf(run, family);
-  const runs = await jsonBaselineStore(store).find(key);
+  const runs = await healthyRuns(store, key);
   if (runs.length === 0) {
     throw new UserError(
       `${store} has no healthy run of this kind (${keyWords(key)})`,
@@ -116,13 +115,12 @@ export async function runLearn(
   }
   const { env, done } = progressEnv(io, flags.quiet === true);
   const runs = await readHealthyRuns(paths, env).finally(done);
-  const store = jsonBaselineStore(flags.store);
   const learnt: { key: ReturnType<typeof keyOf>; source: string; ranks: number; runs: number }[] =
     [];
   for (const run of runs) {
     const key = keyOf(run, flags.family ?? "");
-    await store.add(key, run);
-    const kept = await store.find(key);
+    await keepRun(flags.store, key, run);
+    const kept = await healthyRuns(flags.store, key);
     learnt.push({ key, source: run.source, ranks: run.ranks.length, runs: kept.length });
   }
   if (flags.json) {

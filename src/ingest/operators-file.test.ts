@@ -2,15 +2,16 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { COMPLETED, SCHEDULED, STARTED } from "../model/operators.ts";
 import type { OperatorLog } from "../model/operators.ts";
-import { simulate } from "../simulate/cluster/engine.ts";
+import { simulate, type SimulateOptions } from "../simulate/cluster/engine.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { clusterGroups } from "../simulate/cluster/groups.ts";
 import { COMPUTE, RECV, SEND } from "../simulate/cluster/program.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
+import type { Steer } from "../simulate/cluster/steering.ts";
 import type { IterationTimes } from "../simulate/cluster/times.ts";
+import { emitOperators } from "../simulate/emit/operators.ts";
 import { jobs } from "../../test/support/simulate/jobs.ts";
 import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
-import { runSimulation, type Control } from "../simulate/run.ts";
 import { recognise } from "./formats.ts";
 import { operatorsFile, operatorsSink } from "./operators-file.ts";
 import { CHUNK_SIZES, readBytes, sniffs } from "../../test/support/ingest/reader-contract.ts";
@@ -29,7 +30,7 @@ interface Expected {
 /** The file, and what each rank did according to the simulation itself. */
 function simulated(
   given: Partial<ClusterSpec>,
-  control: Control = {},
+  control: SimulateOptions & { readonly steer?: Steer } = {},
 ): {
   bytes: Buffer;
   ranks: Expected[];
@@ -72,7 +73,12 @@ function simulated(
       }
     });
   };
-  runSimulation(spec, ["operators"], output, keep, control);
+  const emitter = emitOperators(simulation, output);
+  for (const times of simulation.iterations(control.steer)) {
+    emitter.iteration(times);
+    keep(times);
+  }
+  emitter.end();
   return { bytes: output.bytes.get(FILE)!, ranks, lanes: lanes.lanes };
 }
 

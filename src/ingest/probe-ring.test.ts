@@ -11,7 +11,7 @@ import { recognise } from "./formats.ts";
 import { probeRing } from "./probe-ring.ts";
 import { CONNECTION, FLAG, HEADER, KIND, RECORD, RECORD_BYTES } from "./probe-ring/layout.ts";
 import { PAGE_BYTES } from "./probe-ring/ring-bytes.ts";
-import { RingWriter } from "./probe-ring/ring-writer.ts";
+import { RingWriter } from "../../test/support/ingest/ring-writer.ts";
 import { readBytes, sniffs } from "../../test/support/ingest/reader-contract.ts";
 import { openFile, type SourceFile } from "./sources.ts";
 import { runs } from "../../test/support/cases.ts";

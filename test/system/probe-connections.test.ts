@@ -5,7 +5,7 @@ import { sample } from "../support/sample.ts";
 import { buildJob } from "../../src/ingest/build-job.ts";
 import { KIND } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
-import { RingWriter } from "../../src/ingest/probe-ring/ring-writer.ts";
+import { RingWriter } from "../support/ingest/ring-writer.ts";
 import { connections } from "../../src/methods/hang/connections.ts";
 import { processState } from "../../src/methods/hang/process-state.ts";
 import {

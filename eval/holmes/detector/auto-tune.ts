@@ -7,7 +7,7 @@
  * "ratio" is ours: operators' times span orders of magnitude, and what adds 0.5 ms to their mean adds
  * nothing to most and seconds to some, so it stretches thresholds by the quotient of the means instead.
  */
-import type { Forest } from "../../../src/maths/forest-grow.ts";
+import type { Forest } from "../../maths/forest-grow.ts";
 import { quantilePlace } from "../../../src/maths/quickselect.ts";
 import { SCALE_FEATURES } from "./features.ts";
 

@@ -1,6 +1,6 @@
 /** Which of a rank's operators took abnormally long in one iteration (Holmes §4.2.2). */
 import { forestFromJson, type ForestJson } from "../../maths/forest-json.ts";
-import type { Forest } from "../../../src/maths/forest-grow.ts";
+import type { Forest } from "../../maths/forest-grow.ts";
 import { predictRows } from "../../maths/forest.ts";
 import { featureRows, type OperatorWindow, type PlaceFeatures } from "./features.ts";
 

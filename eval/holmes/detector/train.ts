@@ -1,7 +1,7 @@
 /** From labelled rows to the detector's model. Where the rows come from is the caller's affair. */
 import { assert } from "../../../src/base/errors.ts";
 import { randomInt, seeded } from "../../../src/base/random.ts";
-import { growForest, type Forest, type ForestOptions } from "../../../src/maths/forest-grow.ts";
+import { growForest, type Forest, type ForestOptions } from "../../maths/forest-grow.ts";
 import { predictRows } from "../../maths/forest.ts";
 import { LEAST_SHARE } from "./detector.ts";
 import { SHARE } from "./features.ts";

@@ -1,6 +1,6 @@
 /** Rings of a simulated machine, made when somebody asks for evidence: its last records, as a dump would have them. */
 import { FLAG, KIND } from "../../../src/ingest/probe-ring/layout.ts";
-import { RingWriter, type RecordToWrite } from "../../../src/ingest/probe-ring/ring-writer.ts";
+import { RingWriter, type RecordToWrite } from "../../../test/support/ingest/ring-writer.ts";
 import type { EvidenceReply, EvidenceRequest } from "../../../src/live/wire/messages.ts";
 import { LIMITS } from "../../../src/live/wire/messages.ts";
 import { sequenceOf } from "./simulated-answers.ts";

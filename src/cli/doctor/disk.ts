@@ -1,7 +1,10 @@
 /** Room and the right to write: the data folder of the service, and shared memory for rings. */
+import { existsSync, mkdirSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { errorText } from "../../base/errors.ts";
 import { type Line, linesOf } from "./line.ts";
 
-export interface FolderSeen {
+interface FolderSeen {
   readonly what: "data folder" | "shared memory";
   readonly path: string;
   /** The service makes its folder where there is none. */
@@ -73,4 +76,51 @@ function roomOf({ freeBytes, totalBytes }: FolderSeen): string {
 
 function sizeOf(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
+}
+
+/** Enough to meet a quota. */
+const TRIAL_BYTES = 64 << 10;
+
+/** null where the file system does not say. */
+export function lookAtDisk(what: FolderSeen["what"], path: string): FolderSeen | null {
+  try {
+    const { bavail, blocks, bsize } = statfsSync(path);
+    return {
+      what,
+      path,
+      isThere: true,
+      freeBytes: bavail * bsize,
+      totalBytes: blocks * bsize,
+      // Rings are other programs' to write.
+      writeFailure: what === "data folder" ? failureToWrite(path) : null,
+    };
+  } catch {
+    return null;
+  }
+}
+
+function failureToWrite(folder: string): string | null {
+  const trial = join(folder, `.doctor-${process.pid}`);
+  try {
+    writeFileSync(trial, Buffer.alloc(TRIAL_BYTES), { mode: 0o600, flush: true });
+    return null;
+  } catch (error) {
+    return errorText(error);
+  } finally {
+    rmSync(trial, { force: true });
+  }
+}
+
+/** A folder that the service would make: null where it could. */
+export function lookWhereItWouldBe(path: string): FolderSeen | null {
+  let missing = path;
+  while (!existsSync(dirname(missing))) missing = dirname(missing);
+  try {
+    mkdirSync(missing);
+    rmdirSync(missing);
+  } catch (error) {
+    const seen = { what: "data folder", path, isThere: false } as const;
+    return { ...seen, freeBytes: 0, totalBytes: 0, writeFailure: errorText(error) };
+  }
+  return null;
 }

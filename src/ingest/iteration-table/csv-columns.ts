@@ -1,4 +1,7 @@
 /** Which columns of a CSV file say what, by their names. */
+import { textsOf } from "../metric-table/fields.ts";
+
+const COMMA = 44;
 
 export interface Columns {
   /** Fields a row has. */
@@ -107,35 +110,8 @@ export function fieldNumber(field: string | undefined): number {
   return field === undefined || field.trim() === "" ? NaN : Number(field);
 }
 
-/** RFC 4180, a record a line: quoted fields may hold commas and doubled quotes. */
 export function splitCsv(line: string): string[] {
-  if (!line.includes('"')) return line.split(",");
-  const fields: string[] = [];
-  let at = 0;
-  while (at <= line.length) {
-    if (line.charCodeAt(at) !== 34) {
-      const comma = line.indexOf(",", at);
-      const end = comma < 0 ? line.length : comma;
-      fields.push(line.slice(at, end));
-      at = end + 1;
-      continue;
-    }
-    let field = "";
-    for (at++; ;) {
-      const quote = line.indexOf('"', at);
-      const end = quote < 0 ? line.length : quote;
-      field += line.slice(at, end);
-      at = end + 1;
-      if (line.charCodeAt(at) !== 34) break;
-      field += '"';
-      at++;
-    }
-    fields.push(field);
-    // What stands between the quote and the comma is lost; nobody writes it.
-    const comma = line.indexOf(",", at);
-    at = comma < 0 ? line.length + 1 : comma + 1;
-  }
-  return fields;
+  return line.includes('"') ? textsOf(line, COMMA) : line.split(",");
 }
 
 /** "Iteration time (ms)" → "iteration_time_ms" */

@@ -4,7 +4,7 @@ import type { Reading } from "../../model/reading.ts";
 import { buildJob } from "../build-job.ts";
 import { readRing } from "./read-ring.ts";
 import { KIND } from "./layout.ts";
-import { RingWriter, type RingAbout } from "./ring-writer.ts";
+import { RingWriter, type RingAbout } from "../../../test/support/ingest/ring-writer.ts";
 
 const SECOND = 1e9;
 

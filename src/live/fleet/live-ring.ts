@@ -12,7 +12,7 @@ import {
   RECORD_BYTES,
   TEXT_BYTES,
 } from "../../ingest/probe-ring/layout.ts";
-import { RingWriter, type RingAbout } from "../../ingest/probe-ring/ring-writer.ts";
+import { EmptyRing, type RingAbout } from "./empty-ring.ts";
 
 const TWO_32 = 2 ** 32;
 
@@ -49,7 +49,7 @@ export interface LiveRecord {
 export class LiveRing {
   readonly path: string;
   readonly #fd: number;
-  readonly #writer: RingWriter;
+  readonly #writer: EmptyRing;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   readonly #slots: number;
@@ -68,7 +68,7 @@ export class LiveRing {
   constructor(options: LiveRingOptions) {
     const { path, communicators, records, startTicks, gpu = -1 } = options;
     this.path = path;
-    this.#writer = new RingWriter(options);
+    this.#writer = new EmptyRing(options);
     this.#bytes = this.#writer.bytes;
     this.#view = new DataView(this.#bytes.buffer);
     this.#slots = records;

@@ -4,7 +4,6 @@
  */
 import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { isEnding } from "../../simulate/cluster/faults.ts";
-import { evenShares, type Shares } from "../../simulate/cluster/shares.ts";
 import { STREAM } from "../../simulate/cluster/noise.ts";
 import { effectsOf, type Effects } from "../../simulate/emit/metrics/effects.ts";
 import type { Family, GpuFamily, NodeFamily } from "../../simulate/emit/metrics/families.ts";
@@ -65,7 +64,6 @@ export class SimulatedMetrics {
   readonly #simulation: Simulation;
   #stretches: Stretch[];
   readonly #work: Work;
-  readonly #shares: Shares;
   readonly #ticks: number;
   /** By name: periods that are over, the last two. */
   readonly #over = new Map<string, Map<number, Rows>>();
@@ -75,9 +73,7 @@ export class SimulatedMetrics {
     this.stepMs = stepMs;
     this.#ticks = PERIOD_MS / stepMs;
     this.startMs = Math.floor((startMs - pastMs) / stepMs) * stepMs;
-    // Nobody steers it: every replica does the same.
-    this.#shares = evenShares(simulation.spec, simulation.spec.microBatches);
-    this.#work = workOf(simulation, this.#shares, simulation.topology);
+    this.#work = workOf(simulation);
     this.#stretches = [this.#stretch(-Infinity, [], false)];
   }
 
@@ -176,7 +172,7 @@ export class SimulatedMetrics {
     const levels = new Levels(
       samples,
       stretches.map(({ effects }) => effects),
-      stretches.map(() => this.#work),
+      this.#work,
     );
     const { spec, topology } = this.#simulation;
     const stepS = this.stepMs / 1000;
@@ -224,14 +220,14 @@ export class SimulatedMetrics {
   }
 
   #stretch(fromMs: number, words: readonly string[], isStopped: boolean): Stretch {
-    const { spec, topology } = this.#simulation;
+    const { spec } = this.#simulation;
     const faults = words.map((one) => ({ ...parseFault(one), from: 1, to: Infinity }));
     const severities = faults.map((fault) =>
       isEnding(fault, 1) ? (isStopped ? Infinity : 1) : fault.severity,
     );
     const effects = effectsOf(
       { ...this.#simulation, spec: { ...spec, faults } },
-      { severities, iteration: 1, stopped: isStopped, shares: this.#shares, topology },
+      { severities, iteration: 1, stopped: isStopped },
     );
     const slowing = faults.filter((_, i) => severities[i]! > 1);
     const rate = isStopped ? 0 : 1e9 / quietIterationNs(spec, slowing);

@@ -3,7 +3,6 @@
  * and copied. Text between backquotes is a command; so is what begins with a tool that our advice names
  * and goes on with options.
  */
-import { html, type Markup, type Part } from "./escape.ts";
 
 const TOOLS =
   "py-spy|nvidia-smi|dmesg|ps|kill|ncclras|dcgmi|ibstat|ethtool|journalctl|sacct|scontrol";
@@ -30,19 +29,4 @@ export function splitCommands(text: string): Piece[] {
   }
   if (end < text.length) pieces.push({ text: text.slice(end), isCommand: false });
   return pieces;
-}
-
-/** The sentence with its commands as code; `pid` stands in for "<pid>" where it is known. */
-export function renderAdvice(text: string, pid: number | null): Part {
-  return splitCommands(text).map(({ text: piece, isCommand }) => {
-    if (!isCommand) return piece;
-    return copyable(pid === null ? piece : piece.replace("<pid>", String(pid)));
-  });
-}
-
-function copyable(command: string): Markup {
-  return html`<span class="fl-command">
-    <code>${command}</code>
-    <button type="button" data-copy aria-label="Copy ${command}">Copy</button>
-  </span>`;
 }

@@ -19,13 +19,13 @@ import type { TracePictures } from "./trace-section.ts";
 import type { Mitigation } from "../../model/mitigation.ts";
 import { stepHead, stepHow, stepWhen } from "../mitigation-words.ts";
 import { answerWords, stepsOf } from "../answer-words.ts";
+import { Advice } from "../parts/advice.tsx";
 import { Actions, FirstStep } from "../parts/actions.tsx";
 import { Stacks } from "../parts/stacks.tsx";
 import { Reasoning, type ReasoningProps } from "../parts/reasoning.tsx";
 import { Suspects } from "../parts/suspects.tsx";
 import { VerdictHead } from "../parts/verdict-head.tsx";
 import { Lacks } from "../parts/lacks.tsx";
-import { renderAdvice } from "./commands.ts";
 
 const MAX_INPUTS = 1_000;
 const MAX_LINES = 200;
@@ -177,7 +177,7 @@ function renderMissing({ missing, wouldHelp }: Verdict, undrawn: readonly string
   return html`${
     wouldHelp.length > 0 &&
     html`<h3>What would help</h3>
-      ${list(wouldHelp, (text) => renderAdvice(text, null))}`
+      ${list(wouldHelp, (text) => markupOf(Advice, { text }))}`
   }
   ${
     missing.length > 0 &&

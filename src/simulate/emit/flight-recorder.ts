@@ -11,12 +11,11 @@ import { uniform } from "../cluster/noise.ts";
 import * as P from "../cluster/program.ts";
 import { flightDump } from "../flight/flight-recorder.ts";
 import { shapeOf, type Kind, type Op, type Shape, type Site } from "../flight/op.ts";
-import { runOf, type Shares } from "../cluster/shares.ts";
 import { pickle } from "../flight/pickle-writer.ts";
 import { canBeBatched, type RankRecords } from "../flight/rank-records.ts";
 import { recordRank } from "../flight/record-rank.ts";
 import type { Emitter, Output } from "./emitter.ts";
-import { OperatorCounts } from "./operator-counts.ts";
+import { ranBefore, type RanBefore } from "./operator-counts.ts";
 
 interface FlightOptions {
   /** TORCH_FR_BUFFER_SIZE; the default is PyTorch's. */
@@ -41,35 +40,28 @@ export function emitFlightRecorder(
   output: Output,
   options: FlightOptions = {},
 ): Emitter {
-  const { spec, programs, lanes } = simulation;
+  const { spec, programs, lanes, topology } = simulation;
   const { ringSize = 2000, timing = true, alter } = options;
   const { lost } = spec;
   const last = Math.min(
     spec.iterations,
     ...spec.faults.filter((fault) => isEnding(fault, fault.from)).map((fault) => fault.from),
   );
-  /** As many of the last iterations as fill the ring of the rank that runs the fewest operators, and what came before. */
+  /** As many of the last iterations as fill the ring of the rank that runs the fewest operators. */
   const kept: KeptIteration[] = [];
-  const before = new OperatorCounts(simulation);
-  let topology = simulation.topology;
+  const fewest = Math.min(...programs.map(({ count }) => count));
   let endNs = 0;
   return {
     iteration(times: IterationTimes): void {
       if (times.endNs !== Infinity) endNs = times.endNs;
-      topology = times.topology;
       const stages = times.stages.map(({ issueNs, startNs, endNs: ends }) => ({
         issue: issueNs.slice(),
         start: startNs.slice(),
         end: ends.slice(),
       }));
-      const { iteration, shares } = times;
-      kept.push({ iteration, shares, fewest: fewestOperators(simulation, shares), stages });
+      kept.push({ iteration: times.iteration, stages });
       // The last one may have been cut short.
-      let recorded = kept.slice(1, -1).reduce((sum, { fewest }) => sum + fewest, 0);
-      while (recorded >= ringSize) {
-        before.add(kept.shift()!.shares);
-        recorded -= kept[0]!.fewest;
-      }
+      while ((kept.length - 2) * fewest >= ringSize) kept.shift();
     },
     end(): void {
       const groups = clusterGroups(simulation);
@@ -78,6 +70,7 @@ export function emitFlightRecorder(
           .filter((fault) => isEnding(fault, last) && SILENT.includes(fault.cause))
           .flatMap((fault) => faultRanks(spec, topology, fault)),
       );
+      const before = ranBefore(simulation, kept[0]?.iteration ?? 1);
       const templates = programs.map((program) => operatorTemplates(simulation, program));
       for (let rank = 0; rank < spec.gpus; rank++) {
         const fate = uniform(spec.seed, rank, 0x10c, 0);
@@ -126,18 +119,8 @@ export function emitFlightRecorder(
 /** An iteration, copied. */
 interface KeptIteration {
   readonly iteration: number;
-  readonly shares: Shares;
-  /** Operators of the rank that ran the fewest. */
-  readonly fewest: number;
   /** By stage. */
   readonly stages: readonly { issue: Float64Array; start: Float64Array; end: Float64Array }[];
-}
-
-function fewestOperators({ programs }: Simulation, { mostSkipped }: Shares): number {
-  return programs.reduce(
-    (fewest, program) => Math.min(fewest, runOf(program, mostSkipped).ops.length),
-    Infinity,
-  );
 }
 
 interface Template {
@@ -220,7 +203,7 @@ function rankHistory(
   templates: readonly (Template | null)[],
   rank: number,
   kept: readonly KeptIteration[],
-  counts: OperatorCounts,
+  ran: RanBefore,
 ) {
   const stage = Math.floor(rank / lanes.lanes);
   const lane = rank % lanes.lanes;
@@ -244,8 +227,6 @@ function rankHistory(
     for (const op of communicating) {
       const at = op * lanes.lanes + lane;
       if (issue[at] === Infinity) break outer;
-      // Left out by its replica.
-      if (Number.isNaN(issue[at]!)) continue;
       const { role, ...template } = templates[op]!;
       createdNs[ops.length] = issue[at]!;
       startNs[ops.length] = seen(start[at]!);
@@ -263,7 +244,7 @@ function rankHistory(
   const before = new Map<number, { collectives: number; p2p: number }>();
   for (const template of templates) {
     if (!template) continue;
-    const number = counts.of(rank, template.role);
+    const number = ran(rank, template.role);
     const isP2p = template.peer >= 0;
     before.set(groupOf(template.role), {
       collectives: isP2p ? 0 : number,

@@ -5,10 +5,8 @@
  */
 import { clusterGroups } from "../cluster/groups.ts";
 import type { IterationTimes, Simulation } from "../cluster/times.ts";
-import type { Topology } from "../cluster/topology.ts";
 import type { Emitter, Output } from "./emitter.ts";
 import { RankTrace } from "./kineto/rank-trace.ts";
-import { OperatorCounts } from "./operator-counts.ts";
 import { UserError } from "../../base/errors.ts";
 import type { FaultSpec } from "../cluster/fault-spec.ts";
 import { faultRanks, isEnding, severityAt } from "../cluster/faults.ts";
@@ -31,22 +29,19 @@ export function emitKineto(
   const ranks = options.ranks ?? chooseRanks(simulation);
   checkRanks(ranks, simulation.spec.gpus);
   const steps = new Set(options.steps ?? chooseSteps(simulation));
-  const counts = new OperatorCounts(simulation);
   let traces: RankTrace[] | null = null;
-  const open = (topology: Topology): RankTrace[] => {
+  const open = (): RankTrace[] => {
     const groups = clusterGroups(simulation);
     return ranks.map((rank) => {
       const path = `kineto/kineto.rank${rank}.json`;
-      return new RankTrace(simulation, groups, topology, rank, path, output.open(path));
+      return new RankTrace(simulation, groups, rank, path, output.open(path));
     });
   };
   return {
     iteration(times: IterationTimes): void {
-      if (steps.has(times.iteration) && times.endNs !== Infinity) {
-        traces ??= open(times.topology);
-        for (const trace of traces) trace.step(times, counts);
-      }
-      counts.add(times.shares);
+      if (!steps.has(times.iteration) || times.endNs === Infinity) return;
+      traces ??= open();
+      for (const trace of traces) trace.step(times);
     },
     end(): void {
       for (const trace of traces ?? []) trace.end();

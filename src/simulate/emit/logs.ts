@@ -11,7 +11,6 @@ import { endingsAt, writeEnding } from "./logs/ending.ts";
 import { KernelLogs } from "./logs/kernel-log.ts";
 import { membershipsOf } from "./logs/memberships.ts";
 import { RankFile, SITE } from "./logs/rank-file.ts";
-import { OperatorCounts } from "./operator-counts.ts";
 import { CHECKPOINTS, writeStartup } from "./logs/startup.ts";
 import { linkEnds } from "../cluster/links.ts";
 import { WORLD } from "../cluster/program.ts";
@@ -54,8 +53,6 @@ export function emitLogs(
   const kernels = new KernelLogs(simulation);
   const first = files.get(0)!;
   const last = files.get(spec.gpus - 1)!;
-  const counts = new OperatorCounts(simulation);
-  let { topology } = simulation;
   let before = 0;
   /** What the last whole iteration took. */
   let usualNs = 1e9;
@@ -63,10 +60,6 @@ export function emitLogs(
   return {
     iteration(times: IterationTimes): void {
       const { iteration, startNs } = times;
-      if (times.topology !== topology) {
-        topology = times.topology;
-        for (const file of files.values()) file.sit(topology);
-      }
       for (const fault of spec.faults) {
         if (fault.from === iteration && !isEnding(fault, iteration))
           kernels.add(fault, startNs, false);
@@ -92,17 +85,14 @@ export function emitLogs(
           );
         }
       }
-      if (times.endNs !== Infinity) {
-        counts.add(times.shares);
-        return;
-      }
+      if (times.endNs !== Infinity) return;
       stopped = true;
       const isNan = endingsAt(simulation, times).some(({ fault }) => fault.cause === "numerical");
       // The loss is printed at the end of the iteration that produced it; then the check stops the job.
       if (isNan) {
         last.megatron(startNs + usualNs, iterationLine(simulation, iteration, usualNs / 1e6, true));
       }
-      writeEnding(simulation, groups, times, counts, files, kernels, usualNs);
+      writeEnding(simulation, groups, times, files, kernels, usualNs);
     },
     end(): void {
       // Only rank 0 says so (print_datetime); the processes of the others just leave.

@@ -17,7 +17,7 @@ import { exporterOf, type Scene } from "./metrics/scene.ts";
 import { SimulationScene } from "./metrics/simulation-scene.ts";
 import { Timeline, type Regime } from "./metrics/timeline.ts";
 import { SeriesWalk } from "./metrics/walk.ts";
-import { workOf, type Work } from "./metrics/work.ts";
+import { workOf } from "./metrics/work.ts";
 import { busOf } from "./pci.ts";
 
 const FLUSH_CHARS = 1 << 16;
@@ -71,7 +71,7 @@ export function emitMetrics(
           const own = effectsOf(simulation, regime);
           return options.effects?.(own, regime) ?? own;
         }),
-        worksOf(simulation, timeline.regimes),
+        workOf(simulation),
       );
       const file = output.open("metrics/metrics.prom");
       const writer = new SampleWriter(simulation, file, intervalS);
@@ -82,16 +82,6 @@ export function emitMetrics(
       file.end();
     },
   };
-}
-
-/** By regime; one object for all that nobody steered apart. */
-function worksOf(simulation: Simulation, regimes: readonly Regime[]): Work[] {
-  const works: Work[] = [];
-  for (const { shares, topology } of regimes) {
-    const same = regimes.findIndex((one) => one.shares === shares && one.topology === topology);
-    works.push(works[same] ?? workOf(simulation, shares, topology));
-  }
-  return works;
 }
 
 class MetricsText {

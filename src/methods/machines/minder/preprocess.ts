@@ -71,21 +71,21 @@ export function taskLimits(grid: MetricGrid, machines: Int32Array): Limits {
   return [low, high];
 }
 
-/** Writes a grid's normalised values: machine i of `machines` at tick t goes to t · stride + i. */
-export function normaliseInto(
-  to: Float32Array,
-  stride: number,
+/** A grid's normalised values: machine i of `machines` at tick t is at i · ticks + t. */
+export function normalised(
   grid: MetricGrid,
   machines: Int32Array,
   [low, high]: Limits,
-): void {
-  const row = new Float32Array(grid.ticks);
+): Float32Array {
+  const { ticks } = grid;
+  const values = new Float32Array(machines.length * ticks);
   const scale = high > low ? 1 / (high - low) : 0;
   machines.forEach((machine, i) => {
-    fillGaps(grid, machine, row);
-    for (let tick = 0; tick < grid.ticks; tick++) {
+    const row = fillGaps(grid, machine, values.subarray(i * ticks, (i + 1) * ticks));
+    for (let tick = 0; tick < ticks; tick++) {
       const value = (row[tick]! - low) * scale;
-      to[tick * stride + i] = value < 0 ? 0 : value > 1 ? 1 : value;
+      row[tick] = value < 0 ? 0 : value > 1 ? 1 : value;
     }
   });
+  return values;
 }

@@ -2,7 +2,7 @@
  * Which metrics show faults first (§4.3): for labelled spans of time the greatest z-score that any machine has in each metric,
  * a decision tree over these, and the metrics by how near the tree's root they are asked for.
  */
-import { growForest } from "../../../maths/forest-grow.ts";
+import { randomInt, seeded, type Random } from "../../../base/random.ts";
 import type { Fleet, MetricGrid } from "../../../model/fleet.ts";
 
 /** A span of a task, with or without a faulty machine in it. */
@@ -94,27 +94,75 @@ function without({ metrics, rows, labels }: Instances, gone: ReadonlySet<string>
   return { metrics: metrics.filter(isKept), rows: rows.filter(isKept), labels };
 }
 
-function askedByTree({ metrics, rows, labels }: Instances): readonly string[] {
-  const tree = growForest(Float64Array.from(rows), Uint8Array.from(labels), metrics.length, {
-    trees: 1,
-    bootstrap: false,
-    tried: metrics.length,
-    maxDepth: LAYERS,
-    minLeaf: 1,
-    criterion: "gini",
-    seed: 1,
-  });
+function askedByTree(all: Instances): readonly string[] {
+  const { metrics, labels } = all;
   const depth = new Map<number, number>();
-  const walk = (node: number, layer: number): void => {
-    const feature = tree.feature[node]!;
-    if (feature < 0) return;
-    depth.set(feature, Math.min(layer, depth.get(feature) ?? Infinity));
-    walk(tree.left[node]!, layer + 1);
-    walk(tree.right[node]!, layer + 1);
+  const gain = new Float64Array(metrics.length);
+  // Of questions that tell as much the first one drawn is taken: the catalog's order must not decide.
+  const random = seeded(1);
+  const order = [...metrics.keys()];
+  const grow = (spans: readonly number[], layer: number): void => {
+    const asked = layer < LAYERS ? bestQuestion(all, spans, () => shuffle(order, random)) : null;
+    if (asked === null) return;
+    depth.set(asked.metric, Math.min(layer, depth.get(asked.metric) ?? Infinity));
+    gain[asked.metric]! += asked.gain;
+    const isLow = (span: number): boolean => scoreOf(all, span, asked.metric) <= asked.most;
+    grow(spans.filter(isLow), layer + 1);
+    grow(
+      spans.filter((span) => !isLow(span)),
+      layer + 1,
+    );
   };
-  walk(tree.roots[0]!, 0);
+  grow([...labels.keys()], 0);
   const asked = [...depth.keys()].sort(
-    (a, b) => depth.get(a)! - depth.get(b)! || tree.gain[b]! - tree.gain[a]! || a - b,
+    (a, b) => depth.get(a)! - depth.get(b)! || gain[b]! - gain[a]! || a - b,
   );
-  return asked.map((feature) => metrics[feature]!);
+  return asked.map((metric) => metrics[metric]!);
+}
+
+/** Spans with a score of at most so much are parted from the others. */
+interface Question {
+  readonly metric: number;
+  readonly most: number;
+  /** Impurity (Gini's) that it takes away, in spans. */
+  readonly gain: number;
+}
+
+/** Of questions that tell as much, that of the first metric drawn; null where nothing is to be told apart, or can be. */
+function bestQuestion(
+  all: Instances,
+  spans: readonly number[],
+  draw: () => readonly number[],
+): Question | null {
+  const faulty = spans.reduce((sum, span) => sum + all.labels[span]!, 0);
+  const impurity = (positive: number, count: number): number =>
+    2 * positive * (1 - positive / count);
+  const whole = impurity(faulty, spans.length);
+  if (whole === 0) return null;
+  let best: Question | null = null;
+  for (const metric of draw()) {
+    const sorted = spans.toSorted((a, b) => scoreOf(all, a, metric) - scoreOf(all, b, metric));
+    let below = 0;
+    for (let i = 1; i < sorted.length; i++) {
+      below += all.labels[sorted[i - 1]!]!;
+      const most = scoreOf(all, sorted[i - 1]!, metric);
+      if (scoreOf(all, sorted[i]!, metric) === most) continue;
+      const gain = whole - impurity(below, i) - impurity(faulty - below, sorted.length - i);
+      if (gain > (best?.gain ?? 0) + 1e-9) best = { metric, most, gain };
+    }
+  }
+  return best;
+}
+
+/** In place. */
+function shuffle(order: number[], random: Random): readonly number[] {
+  for (let i = 0; i < order.length; i++) {
+    const j = i + randomInt(random, order.length - i);
+    [order[i], order[j]] = [order[j]!, order[i]!];
+  }
+  return order;
+}
+
+function scoreOf({ rows, metrics }: Instances, span: number, metric: number): number {
+  return rows[span * metrics.length + metric]!;
 }

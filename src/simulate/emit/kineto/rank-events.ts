@@ -3,7 +3,6 @@ import { machineNs } from "../../cluster/clocks.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
-import type { Topology } from "../../cluster/topology.ts";
 import type { Writer } from "../emitter.ts";
 import { groupsOfRank } from "./communication.ts";
 import { TraceFile } from "./trace-file.ts";
@@ -46,14 +45,8 @@ export class RankEvents {
   #fromNs = Infinity;
   #toNs = 0;
 
-  constructor(
-    simulation: Simulation,
-    groups: ClusterGroups,
-    topology: Topology,
-    rank: number,
-    writer: Writer,
-  ) {
-    const { spec } = simulation;
+  constructor(simulation: Simulation, groups: ClusterGroups, rank: number, writer: Writer) {
+    const { spec, topology } = simulation;
     this.#simulation = simulation;
     this.#machine = topology.machineOf(rank);
     this.#device = topology.gpuOf(rank);

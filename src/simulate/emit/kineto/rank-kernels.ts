@@ -63,11 +63,8 @@ export class RankKernelPlan {
   }
 
   /** Which of the faults that only lengthen kernels acts; null for none or for a slow GPU. */
-  #fault(
-    { iteration, topology }: IterationTimes,
-    faults: readonly FaultSpec[],
-  ): KernelFault | null {
-    const { spec } = this.#simulation;
+  #fault({ iteration }: IterationTimes, faults: readonly FaultSpec[]): KernelFault | null {
+    const { spec, topology } = this.#simulation;
     const found = faults.find(
       (fault) =>
         ["minority-kernels", "gemm-layout", "slow-kernel"].includes(fault.cause) &&

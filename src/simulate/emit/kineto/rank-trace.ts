@@ -7,10 +7,8 @@ import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { hostTimes } from "../../cluster/host-times.ts";
 import * as P from "../../cluster/program.ts";
-import { runOf } from "../../cluster/shares.ts";
-import type { Topology } from "../../cluster/topology.ts";
 import type { Writer } from "../emitter.ts";
-import type { OperatorCounts } from "../operator-counts.ts";
+import { ranBefore } from "../operator-counts.ts";
 import { copyArgs, inputs, kernelArgs, listInputs, ncclArgs, tensorInputs } from "./arguments.ts";
 import { communications, type Communication } from "./communication.ts";
 import type { Piece } from "./durations.ts";
@@ -57,11 +55,9 @@ export class RankTrace {
   readonly #issued = new Map<number, number>();
   #sequence = 0;
 
-  /** `topology`: where ranks sit in the first step. */
   constructor(
     simulation: Simulation,
     groups: ClusterGroups,
-    topology: Topology,
     rank: number,
     path: string,
     writer: Writer,
@@ -69,22 +65,21 @@ export class RankTrace {
     this.#simulation = simulation;
     this.#rank = rank;
     this.#path = path;
-    this.#events = new RankEvents(simulation, groups, topology, rank, writer);
+    this.#events = new RankEvents(simulation, groups, rank, writer);
     this.#program = simulation.programs[Math.floor(rank / simulation.lanes.lanes)]!;
     this.#kernels = new RankKernelPlan(simulation, rank);
     this.#communications = communications(simulation, groups, rank);
   }
 
-  /** `counts`: of the iterations before. */
-  step(times: IterationTimes, counts: OperatorCounts): void {
+  step(times: IterationTimes): void {
     const { spec, lanes } = this.#simulation;
     const { iteration, devices } = times;
     const rank = this.#rank;
     const { issueNs, startNs, endNs } = times.stages[Math.floor(rank / lanes.lanes)]!;
     const { async, phase } = this.#program;
-    const run = runOf(this.#program, times.shares.skipped[rank % lanes.lanes]!);
     const hostBefore = hostTimes(this.#simulation, times, rank);
-    for (let role = 0; role < P.NO_GROUP; role++) this.#issued.set(role, counts.of(rank, role));
+    const ran = ranBefore(this.#simulation, iteration);
+    for (let role = 0; role < P.NO_GROUP; role++) this.#issued.set(role, ran(rank, role));
     const issuing = spec.issueNs * devices.cpu[rank]!;
     const pieces = this.#kernels.of(times, spec.faults);
     const isMask = spec.faults.some(({ how, from }) => how === "mask" && from <= iteration);
@@ -92,7 +87,7 @@ export class RankTrace {
     const begun = { ns: Infinity, kernel: Infinity, optimizer: Infinity };
     let before = 0;
     let gpu = 0;
-    for (const op of run.ops) {
+    for (let op = 0; op < this.#program.count; op++) {
       const at = op * lanes.lanes + (rank % lanes.lanes);
       const issue = issueNs[at]!;
       const { fetchNs: fetch, lookupNs: lookup, collectNs: collect, sites } = hostBefore(op);
@@ -130,10 +125,7 @@ export class RankTrace {
         spacing,
         takes: Math.min(0.35 * spacing, 0.75 * TAIL_NS),
         lead: Math.min(0.3 * spacing, 20_000),
-        heldNs:
-          this.#isHeld(run.before[op]!, sites.length) && issue - issuing > idle + TAIL_NS
-            ? idle
-            : NaN,
+        heldNs: this.#isHeld(op, sites.length) && issue - issuing > idle + TAIL_NS ? idle : NaN,
       };
       this.#compute(where, begin, own);
       this.#communicate(where, startNs[at]!, endNs[at]!);

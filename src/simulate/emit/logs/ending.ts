@@ -9,8 +9,6 @@ import { faultRanks, isEnding } from "../../cluster/faults.ts";
 import type { ClusterGroups } from "../../cluster/groups.ts";
 import { STREAM, uniform, hash } from "../../cluster/noise.ts";
 import { EMBEDDING, WORLD } from "../../cluster/program.ts";
-import type { Topology } from "../../cluster/topology.ts";
-import type { OperatorCounts } from "../operator-counts.ts";
 import { frontiers, type Frontier, type FrontierOf, type Pending } from "./frontier.ts";
 import type { KernelLogs } from "./kernel-log.ts";
 import { membershipsOf, type Membership } from "./memberships.ts";
@@ -37,7 +35,7 @@ interface Ending {
   readonly ranks: readonly number[];
 }
 
-export function endingsAt({ spec }: Simulation, { iteration, topology }: IterationTimes): Ending[] {
+export function endingsAt({ spec, topology }: Simulation, { iteration }: IterationTimes): Ending[] {
   return spec.faults
     .filter((fault) => isEnding(fault, iteration))
     .map((fault) => ({ fault, ranks: faultRanks(spec, topology, fault) }));
@@ -53,13 +51,12 @@ export function writeEnding(
   simulation: Simulation,
   groups: ClusterGroups,
   times: IterationTimes,
-  counts: OperatorCounts,
   files: ReadonlyMap<number, RankFile>,
   kernels: KernelLogs,
   usualNs: number,
 ): void {
   const { spec } = simulation;
-  const frontierOf = frontiers(simulation, times, counts);
+  const frontierOf = frontiers(simulation, times);
   const dead = new Map<number, number>();
   const stopped = new Set<number>();
   for (const { fault, ranks } of endingsAt(simulation, times)) {
@@ -97,7 +94,6 @@ export function writeEnding(
       noticesOf(file.rank, frontier),
       call,
       dead,
-      times.topology,
     );
   }
 }
@@ -116,7 +112,6 @@ function writeLastWords(
   notices: readonly Notice[],
   call: Call,
   dead: ReadonlyMap<number, number>,
-  topology: Topology,
 ): void {
   const { seed } = simulation.spec;
   const world = joined[0]!;
@@ -129,12 +124,7 @@ function writeLastWords(
     const at = { membership, pending, atNs, isFirst: isFirst && own };
     const message =
       dead.size > 0
-        ? writeRemoteError(
-            simulation,
-            file,
-            at,
-            deadPeer(seed, topology, membership, pending, dead),
-          )
+        ? writeRemoteError(simulation, file, at, deadPeer(simulation, membership, pending, dead))
         : writeTimeout(simulation, file, at);
     return { membership, message };
   };
@@ -211,8 +201,7 @@ function firstCall(
 
 /** "node001<43946>": the machine of the process that is gone, and a port. */
 function deadPeer(
-  seed: number,
-  topology: Topology,
+  { spec: { seed }, topology }: Simulation,
   { group }: Membership,
   { peer }: Pending,
   dead: ReadonlyMap<number, number>,

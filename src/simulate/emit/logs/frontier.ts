@@ -1,10 +1,7 @@
-/**
- * How far a rank is in each of its groups when the job stops. The iterations before have been counted; only the last
- * has to be looked at.
- */
+/** How far a rank is in each of its groups when the job stops: only the last iteration has to be looked at. */
 import type { IterationTimes, Simulation } from "../../cluster/times.ts";
 import { NO_GROUP, RECV, SEND, type StageProgram } from "../../cluster/program.ts";
-import type { OperatorCounts } from "../operator-counts.ts";
+import { ranBefore } from "../operator-counts.ts";
 
 /** The first operator of a group that the rank issued and that never ended, and the group's counters. */
 export interface Pending {
@@ -34,13 +31,9 @@ export interface Frontier {
 
 export type FrontierOf = (rank: number) => Frontier;
 
-/** `counts`: of the iterations before. */
-export function frontiers(
-  simulation: Simulation,
-  times: IterationTimes,
-  counts: OperatorCounts,
-): FrontierOf {
+export function frontiers(simulation: Simulation, times: IterationTimes): FrontierOf {
   const { lanes, programs } = simulation;
+  const ran = ranBefore(simulation, times.iteration);
   const receivers = programs.map((program) => receiversOf(programs, program));
   return (rank) => {
     const stage = Math.floor(rank / lanes.lanes);
@@ -52,15 +45,13 @@ export function frontiers(
     let lastIssueNs = times.startNs;
     for (const role of new Set(program.role)) {
       if (role === NO_GROUP) continue;
-      const before = counts.of(rank, role);
+      const before = ran(rank, role);
       counters.set(role, { enqueued: before, completed: before });
     }
     const seqs = new Map([...counters].map(([role, { enqueued }]) => [role, enqueued]));
     for (let op = 0; op < program.count; op++) {
       const issued = issueNs[op * lanes.lanes + lane]!;
       if (issued === Infinity) break;
-      // Left out by its replica.
-      if (Number.isNaN(issued)) continue;
       if (issued > lastIssueNs) lastIssueNs = issued;
       const role = program.role[op]!;
       if (role === NO_GROUP) continue;

@@ -5,7 +5,6 @@
 import { machineNs } from "../../cluster/clocks.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import { hash, STREAM } from "../../cluster/noise.ts";
-import type { Topology } from "../../cluster/topology.ts";
 import type { Output, Writer } from "../emitter.ts";
 import { glogStamp, isoStamp } from "./stamps.ts";
 
@@ -16,10 +15,10 @@ export const SITE = "/opt/venv/lib/python3.12/site-packages";
 
 export class RankFile {
   readonly rank: number;
-  machine = 0;
-  host = "";
-  gpu = 0;
-  pid = 0;
+  readonly machine: number;
+  readonly host: string;
+  readonly gpu: number;
+  readonly pid: number;
   readonly #simulation: Simulation;
   readonly #output: Output;
   #writer: Writer | null = null;
@@ -29,16 +28,11 @@ export class RankFile {
     this.#simulation = simulation;
     this.#output = output;
     this.rank = rank;
-    this.sit(simulation.topology);
-  }
-
-  /** The rank is another machine's process from now on. */
-  sit(topology: Topology): void {
-    const { seed } = this.#simulation.spec;
-    this.machine = topology.machineOf(this.rank);
+    const { spec, topology } = simulation;
+    this.machine = topology.machineOf(rank);
     this.host = topology.machineName(this.machine);
-    this.gpu = topology.gpuOf(this.rank);
-    this.pid = 2000 + (hash(seed ^ STREAM.logs, this.machine, 0, 0) % 60_000) + this.gpu;
+    this.gpu = topology.gpuOf(rank);
+    this.pid = 2000 + (hash(spec.seed ^ STREAM.logs, this.machine, 0, 0) % 60_000) + this.gpu;
   }
 
   /** A line as it is. */

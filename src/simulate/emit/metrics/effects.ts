@@ -7,7 +7,6 @@ import type { Simulation } from "../../cluster/times.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { devicesAt, faultRanks, healthyDevices, type DeviceState } from "../../cluster/faults.ts";
 import { STREAM, uniform } from "../../cluster/noise.ts";
-import type { Topology } from "../../cluster/topology.ts";
 import { shownGroups, type MetricGroup } from "./minder-table.ts";
 import type { Regime } from "./timeline.ts";
 
@@ -89,12 +88,12 @@ export const HEALTHY_MACHINE: Readonly<MachineEffect> = {
 const XIDS: Readonly<Record<string, number>> = { ecc: 48, nvlink: 74, "card-drop": 79 };
 
 export function effectsOf(simulation: Simulation, regime: Regime): Effects {
-  const { spec } = simulation;
+  const { spec, topology } = simulation;
   const draft = new Draft(simulation);
-  const { severities, iteration, stopped, topology } = regime;
+  const { severities, iteration, stopped } = regime;
   if (!stopped && severities.some((severity) => severity > 1)) {
     const devices = devicesAt(spec, topology, iteration) ?? healthyDevices(spec, topology);
-    draft.devices(devices, topology);
+    draft.devices(devices);
   }
   spec.faults.forEach((fault, n) => {
     if (severities[n]! <= 1) return;
@@ -122,12 +121,9 @@ class Draft implements Effects {
     return this.#machines.get(machine) ?? HEALTHY_MACHINE;
   }
 
-  /** What follows from the devices' state alone, which is by rank while sensors are by GPU. */
-  devices(
-    { gpu, cpu, nic, leaf, spine, pair, pauseNs, loadNs, sync }: DeviceState,
-    topology: Topology,
-  ): void {
-    const { spec } = this.#simulation;
+  /** What follows from the devices' state alone. */
+  devices({ gpu, cpu, nic, leaf, spine, pair, pauseNs, loadNs, sync }: DeviceState): void {
+    const { spec, topology } = this.#simulation;
     const worstSpine = Math.max(1, ...spine);
     const paired = new Map<number, number>();
     for (const [key, factor] of pair) paired.set(Math.floor(key / spec.gpus), factor);
@@ -135,7 +131,7 @@ class Draft implements Effects {
       const late = cpu[rank]! > 1 || pauseNs[rank]! > 0 || loadNs[rank]! > 0 || sync[rank] === 1;
       const wire = Math.max(nic[rank]!, leaf[topology.leafOf(rank)]!, paired.get(rank) ?? 1);
       if (gpu[rank] === 1 && !late && wire === 1 && worstSpine === 1) continue;
-      const effect = this.#gpu(topology.seatOf(rank));
+      const effect = this.#gpu(rank);
       effect.slow = gpu[rank]!;
       effect.late = late;
       // A slow NIC or link: less goes out while it is used, pauses and congestion marks pile up.

@@ -29,15 +29,11 @@ const GAPS = 0.01;
 export class Levels {
   readonly samples: readonly (readonly Part[])[];
   readonly #effects: readonly Effects[];
-  readonly #work: readonly Work[];
+  readonly #work: Work;
   readonly #main: Uint16Array;
 
-  /** `effects` and `work` by regime. */
-  constructor(
-    samples: readonly (readonly Part[])[],
-    effects: readonly Effects[],
-    work: readonly Work[],
-  ) {
+  /** `effects` by regime. */
+  constructor(samples: readonly (readonly Part[])[], effects: readonly Effects[], work: Work) {
     this.samples = samples;
     this.#effects = effects;
     this.#work = work;
@@ -60,7 +56,7 @@ export class Levels {
     level.compute = level.idle = level.useful = level.nvlinkPerS = level.nicPerS = 0;
     for (const { regime, share, rate } of this.samples[sample]!) {
       const effect = this.#effects[regime]!.gpu(rank);
-      const work = this.#work[regime]!;
+      const work = this.#work;
       const useful = rate * work.computeS[rank]!;
       const compute = effect.idle ? 0 : Math.min(0.97 * share, useful * effect.slow);
       level.useful += effect.idle ? 0 : Math.min(useful, compute);

@@ -2,12 +2,10 @@
  * Which iterations, and how fast, fall into each sample. Metrics are levels over a second while iterations
  * take a tenth of one or ten, so all that is kept of an iteration is its length and the faults that acted.
  */
-import type { Shares } from "../../cluster/shares.ts";
 import type { IterationTimes, Simulation } from "../../cluster/times.ts";
-import type { Topology } from "../../cluster/topology.ts";
 import { isEnding, severityAt } from "../../cluster/faults.ts";
 
-/** A stretch of time under the same faults, with ranks in the same places and the same shares of the work. */
+/** A stretch of time under the same faults. */
 export interface Regime {
   /** By fault: its severity, 1 where it does not act. */
   readonly severities: readonly number[];
@@ -15,8 +13,6 @@ export interface Regime {
   readonly iteration: number;
   /** Whether the job had stopped. */
   readonly stopped: boolean;
-  readonly shares: Shares;
-  readonly topology: Topology;
 }
 
 /** Part of a sample spent in one regime. */
@@ -37,10 +33,6 @@ export class Timeline {
   readonly #regime: number[] = [];
   readonly #pace: number[] = [];
   #usualNs = 1e9;
-  /** Counts what somebody changed between iterations. */
-  #steered = 0;
-  #shares: Shares | null = null;
-  #topology: Topology | null = null;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
@@ -48,19 +40,15 @@ export class Timeline {
 
   add(times: IterationTimes, tailNs: number): void {
     const { iteration, startNs, endNs } = times;
-    if (times.shares !== this.#shares || times.topology !== this.#topology) this.#steered++;
-    this.#shares = times.shares;
-    this.#topology = times.topology;
     if (endNs !== Infinity) {
       this.#usualNs = endNs - startNs;
-      this.#stretch(endNs, this.#of(times, iteration, false), 1 / (endNs - startNs));
+      this.#stretch(endNs, this.#of(iteration, false), 1 / (endNs - startNs));
       return;
     }
     const stopNs = Math.max(startNs, lastEndNs(times));
     // Until then it went on as before.
-    if (stopNs > startNs)
-      this.#stretch(stopNs, this.#of(times, iteration - 1, false), 1 / this.#usualNs);
-    this.#stretch(stopNs + tailNs, this.#of(times, iteration, true), 0);
+    if (stopNs > startNs) this.#stretch(stopNs, this.#of(iteration - 1, false), 1 / this.#usualNs);
+    this.#stretch(stopNs + tailNs, this.#of(iteration, true), 0);
   }
 
   get endNs(): number {
@@ -97,7 +85,7 @@ export class Timeline {
     this.#pace.push(pace);
   }
 
-  #of({ shares, topology }: IterationTimes, iteration: number, stopped: boolean): number {
+  #of(iteration: number, stopped: boolean): number {
     const { spec } = this.#simulation;
     const severities = spec.faults.map((fault) =>
       isEnding(fault, fault.from)
@@ -106,10 +94,10 @@ export class Timeline {
           : 1
         : severityAt(fault, iteration, spec.seed),
     );
-    const key = `${severities.join()}/${stopped}/${this.#steered}`;
+    const key = `${severities.join()}/${stopped}`;
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
-    this.regimes.push({ severities, iteration, stopped, shares, topology });
+    this.regimes.push({ severities, iteration, stopped });
     this.#byKey.set(key, this.regimes.length - 1);
     return this.regimes.length - 1;
   }

@@ -1,13 +1,8 @@
-/**
- * What one iteration costs each GPU when all is well: time of kernels, bytes over NVLink and over its NIC. By the GPU's
- * rank in the unmoved layout, whichever rank sits on it.
- */
+/** What one iteration costs each GPU when all is well: time of kernels, bytes over NVLink and over its NIC. */
 import { wireBytes } from "../../cluster/links.ts";
 import type { Simulation } from "../../cluster/times.ts";
 import type { LaneGroups } from "../../cluster/lanes.ts";
 import { CP, DP, EP, NO_GROUP, PP, TP, WORLD, type StageProgram } from "../../cluster/program.ts";
-import { runOf, type Shares } from "../../cluster/shares.ts";
-import type { Topology } from "../../cluster/topology.ts";
 
 export interface Work {
   readonly computeS: Float64Array;
@@ -21,11 +16,7 @@ interface Cost {
   readonly bytes: ReadonlyMap<number, number>;
 }
 
-export function workOf(
-  { spec, lanes, programs }: Simulation,
-  { skipped }: Shares,
-  topology: Topology,
-): Work {
+export function workOf({ spec, lanes, programs, topology }: Simulation): Work {
   const work: Work = {
     computeS: new Float64Array(spec.gpus),
     nvlinkBytes: new Float64Array(spec.gpus),
@@ -38,10 +29,10 @@ export function workOf(
     [EP]: lanes.ep,
   };
   const sizeOf = (role: number): number => groupsOf[role]?.size ?? (role === WORLD ? spec.gpus : 2);
-  const costOf = (program: StageProgram, without: number): Cost => {
+  const costOf = (program: StageProgram): Cost => {
     let computeNs = 0;
     const bytes = new Map<number, number>();
-    for (const op of runOf(program, without).ops) {
+    for (let op = 0; op < program.count; op++) {
       computeNs += program.computeNs[op]!;
       const role = program.role[op]!;
       if (role === NO_GROUP) continue;
@@ -54,12 +45,10 @@ export function workOf(
     return { computeNs, bytes };
   };
   programs.forEach((program, stage) => {
-    const costs = new Map<number, Cost>();
+    const { computeNs, bytes } = costOf(program);
     for (let lane = 0; lane < lanes.lanes; lane++) {
-      const { computeNs, bytes } = costs.get(skipped[lane]!) ?? costOf(program, skipped[lane]!);
-      costs.set(skipped[lane]!, { computeNs, bytes });
-      const seat = topology.seatOf(stage * lanes.lanes + lane);
-      work.computeS[seat] = computeNs / 1e9;
+      const rank = stage * lanes.lanes + lane;
+      work.computeS[rank] = computeNs / 1e9;
       for (const [role, wire] of bytes) {
         const groups = groupsOf[role];
         const first = groups ? groups.members[groups.groupOf[lane]! * groups.size]! : -1;
@@ -70,7 +59,7 @@ export function workOf(
         const intra =
           groups !== undefined &&
           topology.machineOf(base + first) === topology.machineOf(base + lastMember);
-        (intra ? work.nvlinkBytes : work.nicBytes)[seat]! += wire;
+        (intra ? work.nvlinkBytes : work.nicBytes)[rank]! += wire;
       }
     }
   });

@@ -1,8 +1,23 @@
-/** Healthy runs in one JSON file: enough for a team's jobs, readable, and easy to keep beside the code. */
+/**
+ * What is remembered of healthy runs between calls, so that later ones can be compared without giving them again: one
+ * JSON file, readable, and easy to keep beside the code.
+ */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { errorText, UserError } from "../base/errors.ts";
 import type { RankProfile, RunProfile } from "../model/trace-profile.ts";
-import type { BaselineKey, BaselineStore } from "./baseline-store.ts";
+
+/**
+ * Runs are only held against runs of the same kind (FLARE §5.2.2: by backend and scale; §8.2: by hardware). The model
+ * is not part of the key: its operators are in the profile, and what is not alike is not compared.
+ */
+interface BaselineKey {
+  /** "nccl"; "" where the traces do not say. */
+  readonly backend: string;
+  /** As the user calls it; "" for none. */
+  readonly family: string;
+  readonly worldSize: number;
+  readonly hardware: string;
+}
 
 interface Entry {
   readonly key: BaselineKey;
@@ -20,21 +35,29 @@ const MOST_RANKS = 64;
 /** Newest runs of a key that are kept: code moves on, and its old levels with it. */
 const MOST_RUNS = 16;
 
-export function jsonBaselineStore(file: string): BaselineStore {
-  return {
-    async find(key) {
-      const { entries } = await read(file);
-      return entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
-    },
-    async add(key, run) {
-      const { entries } = await read(file);
-      const before = entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
-      const others = before.filter(({ source }) => source !== run.source);
-      const runs = [...others, { ...run, ranks: spread(run.ranks) }].slice(-MOST_RUNS);
-      const rest = entries.filter((entry) => !isSame(entry.key, key));
-      await write(file, { schema: SCHEMA, entries: [...rest, { key, runs }] });
-    },
-  };
+/** Healthy runs under a key, the oldest first. */
+export async function healthyRuns(file: string, key: BaselineKey): Promise<readonly RunProfile[]> {
+  const { entries } = await read(file);
+  return entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
+}
+
+/** A run from the same source takes the place of the one before. */
+export async function keepRun(file: string, key: BaselineKey, run: RunProfile): Promise<void> {
+  const { entries } = await read(file);
+  const before = entries.find((entry) => isSame(entry.key, key))?.runs ?? [];
+  const others = before.filter(({ source }) => source !== run.source);
+  const runs = [...others, { ...run, ranks: spread(run.ranks) }].slice(-MOST_RUNS);
+  const rest = entries.filter((entry) => !isSame(entry.key, key));
+  await write(file, { schema: SCHEMA, entries: [...rest, { key, runs }] });
+}
+
+export function keyOf({ backend, worldSize, hardware }: RunProfile, family: string): BaselineKey {
+  return { backend, family, worldSize, hardware };
+}
+
+export function keyWords({ backend, family, worldSize, hardware }: BaselineKey): string {
+  const parts = [family, backend, `${worldSize} rank${worldSize === 1 ? "" : "s"}`, hardware];
+  return parts.filter((part) => part !== "").join(", ");
 }
 
 async function read(file: string): Promise<Contents> {

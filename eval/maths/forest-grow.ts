@@ -2,8 +2,8 @@
  * Grows a random forest (Breiman 2001): each tree sees as many rows as there are, drawn with replacement, and each
  * split a random few of the features (the root of their number). Same rows and seed, same forest.
  */
-import { assert } from "../base/errors.ts";
-import { randomInt, seeded, type Random } from "../base/random.ts";
+import { assert } from "../../src/base/errors.ts";
+import { randomInt, seeded, type Random } from "../../src/base/random.ts";
 import { binRows, type BinnedRows } from "./forest-bins.ts";
 import { trySplit, type Criterion, type Split } from "./forest-split.ts";
 
