@@ -215,7 +215,7 @@ describe("reduceJob", () => {
       job.send({ type: "actions", incident: { ...incident!, actions } });
     expect(act(job.state.slow)).toEqual(["save"]);
     expect(job.state.slow).toMatchObject({ kind: "regression", actions });
-    job.send({ type: "regression-over" });
+    job.send({ type: "regression-over", why: "as-before" });
     expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
     expect(act(job.state.recent)).toEqual(["save"]);
   });
