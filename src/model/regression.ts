@@ -56,6 +56,8 @@ export interface FoundRegression {
   /** Machines on which the part grew, of those that have it. */
   readonly machines: number;
   readonly of: number;
+  /** Of "own": whether products of the same shapes show that the job does the same work as before. */
+  readonly isSameWork?: boolean;
 }
 
 /**

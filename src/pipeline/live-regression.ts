@@ -16,18 +16,21 @@ const METRICS: Readonly<Record<GrownPart, TraceMetric>> = {
 };
 /** Summaries name the part, no call and no line: a trace would. */
 const WEIGHT = 0.8;
+/** It may be other work: longer sequences, larger batches. */
+const WEIGHT_UNKNOWN_WORK = 0.5;
 
 export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
   const { cause, part, stepMs, healthyStepMs, partMs, healthyPartMs } = found;
   const share = (stepMs - healthyStepMs) / stepMs;
   const why = `iterations take ${ms(stepMs)} instead of ${ms(healthyStepMs)}; ${partWords(found)}, on ${found.machines} of ${found.of} machines`;
   const ranks = [...job.ranks.keys()];
+  const weight = found.isSameWork === false ? WEIGHT_UNKNOWN_WORK : WEIGHT;
   const type = part === "transfers" ? "switch" : "code";
   const finding: Finding = {
     id: "f1",
     method: "traces/regression",
     says: why,
-    weight: WEIGHT,
+    weight,
     at: [],
     data: {
       fact: "regressed-metric",
@@ -38,10 +41,14 @@ export function regressionVerdict(job: Job, found: FoundRegression): Verdict {
       share,
       threshold: "longer than all healthy windows, for three windows in a row",
     },
-    accuses: [{ kind: "regression", type, ranks, link: null, cause, weight: WEIGHT, why }],
+    accuses: [{ kind: "regression", type, ranks, link: null, cause, weight, why }],
     clears: [],
   };
-  return fuse(job, [finding], []);
+  const verdict = fuse(job, [finding], []);
+  if (found.isSameWork !== false) return verdict;
+  const unknown =
+    "matrix products were not traced, so longer sequences or larger batches look like slower kernels";
+  return { ...verdict, missing: [unknown, ...verdict.missing] };
 }
 
 function partWords({ cause, part, partMs, healthyPartMs }: FoundRegression): string {

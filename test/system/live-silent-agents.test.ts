@@ -40,7 +40,7 @@ describe.each(["gpu-slow:severity=3", "gpu-hang"])("%s", (fault) => {
     async (silent, _, isCulprit) => {
       const rehearsal = await drill(fault, silent, isCulprit);
       const [job] = viewOf(rehearsal).jobs();
-      const words = `${silent} of 10 ${silent === 1 ? "machine is" : "machines are"} not heard`;
+      const words = `${silent} of 10 machines ${silent === 1 ? "is" : "are"} not heard`;
       expect(job!.lacks.join("\n")).toContain(words);
       const incidents = latest(rehearsal);
       for (const { ranks, verdict } of incidents) {

@@ -302,9 +302,10 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
   const { evidence } = event;
+  const unheard = unheardOf(evidence.run, null, nowMs);
   const diagnosis = event.diagnosis && {
     ...event.diagnosis,
-    verdict: withUnheard(event.diagnosis.verdict, unheardOf(evidence.run, null, nowMs)),
+    verdict: withUnheard(event.diagnosis.verdict, unheard),
   };
   const { run, id, kind, ranks, says } = evidence;
   const { suspicion } = state;
@@ -325,7 +326,10 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   }
   // The job may have gone on meanwhile.
   if (state.still?.id !== id) return;
-  const verdict = standstillVerdict(run, kind, ranks, says, diagnosis?.verdict ?? null);
+  const seen = diagnosis?.verdict ?? null;
+  const stood = standstillVerdict(run, kind, ranks, says, seen);
+  const missing = event.diagnosis?.verdict.missing ?? [];
+  const verdict = stood === seen ? stood : withUnheard({ ...stood, missing }, unheard);
   const found = diagnosis && { ...diagnosis, verdict };
   if (state.still === suspicion?.incident) {
     const confirm: JobStep = {

@@ -60,7 +60,7 @@ type JobEventKind =
   | { type: "validated"; id: string; validated: Validated }
   /** The job's code became slower; is as fast as before. */
   | { type: "regression"; verdict: Verdict; sinceMs: number }
-  | { type: "regression-over" }
+  | { type: "regression-over"; why: "as-before" | "other-work" }
   | { type: "profiled"; id: string; diagnosis: Diagnosis }
   /** Replicas take shares of their own, or equal ones again. */
   | { type: "rebalanced"; shares: string | null }

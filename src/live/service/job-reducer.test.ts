@@ -215,7 +215,7 @@ describe("reduceJob", () => {
       job.send({ type: "actions", incident: { ...incident!, actions } });
     expect(act(job.state.slow)).toEqual(["save"]);
     expect(job.state.slow).toMatchObject({ kind: "regression", actions });
-    job.send({ type: "regression-over" });
+    job.send({ type: "regression-over", why: "as-before" });
     expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
     expect(act(job.state.recent)).toEqual(["save"]);
   });
@@ -459,6 +459,39 @@ describe("reduceJob", () => {
       expect(job.state.still).toBeNull();
     }
   });
+
+  it.each([null, "storage", "gpu-hang"] as const)(
+    "learns minutes in which nobody is at fault that come every 50 iterations, and no others: %s",
+    (cause) => {
+      const job = new Driver();
+      job.begin();
+      job.iterate(1, 49, 1000);
+      const saved = (): void => {
+        while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      };
+      const opened = [1, 2, 3, 4].map((turn) => {
+        silent(5, job);
+        const diagnosis = cause && { verdict: hung(cause) };
+        const answer = (): void => {
+          if (!job.state.isBusy) return;
+          job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+          saved();
+        };
+        answer();
+        silent(60, job);
+        answer();
+        const isOpen = job.state.still !== null;
+        job.nowMs -= 60_000;
+        job.iterate(50 * turn, 1, 60_000);
+        job.iterate(50 * turn + 1, 2, 1000);
+        saved();
+        expect(job.state.still).toBeNull();
+        job.iterate(50 * turn + 3, 47, 1000);
+        return isOpen;
+      });
+      expect(opened).toEqual([true, true, cause === "gpu-hang", cause === "gpu-hang"]);
+    },
+  );
 
   it("opens nothing while a rank saves a checkpoint, whatever waits for it", () => {
     const pauses = { 1: "checkpoint (torch/serialization.py:9 save)" };

@@ -2,6 +2,7 @@
  * One job as a state machine: what agents report and what searches find comes in as events, what has to be done goes out
  * as decisions. No I/O, no clock, no timer: the time comes with the event, and leased-job.ts carries the decisions out.
  */
+import type { Incident } from "../../model/incident.ts";
 import type { JobReport } from "../wire/messages.ts";
 import { suspected, withWaste } from "./incident-lifecycle.ts";
 import {
@@ -25,6 +26,7 @@ import {
   type SuspectedSlowdown,
 } from "./slowdown-detector.ts";
 import { lookAtEach, onRecovered } from "./slowdown-endings.ts";
+import { looksLikePause } from "./standstill-proof.ts";
 import { StandstillDetector } from "./standstill-detector.ts";
 
 /** Points that a known level stands for. */
@@ -277,7 +279,8 @@ function countIterations(turn: Turn, run: JobRun): void {
   if (state.shares !== null && !state.relieved && state.slow) relieve(state, run);
   const iterations = run.count(nowMs);
   if (iterations.length === 0) return;
-  if (state.still) run.disrupted(iterations);
+  // What nobody is at fault for is perhaps a pause that comes again: that is learnt.
+  if (state.still && !mayBePause(state.still)) run.disrupted(iterations);
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);
@@ -313,6 +316,11 @@ function countIterations(turn: Turn, run: JobRun): void {
     enqueue(state, { step: "resolve", which: "still", ending: "passed", says });
   }
   decisions.push({ do: "record-iterations", run, iterations });
+}
+
+function mayBePause({ kind, ranks, verdict }: Incident): boolean {
+  if (kind !== "hang") return false;
+  return verdict ? looksLikePause(verdict) : ranks.length === 0;
 }
 
 /** Not counted by the previous service: a higher number, or later, where the job went back to a checkpoint. */

@@ -1,5 +1,5 @@
 /** The state of one job, which job-reducer.ts changes, and what can be read from it. */
-import { count, rankWords } from "../../base/text.ts";
+import { rankWords } from "../../base/text.ts";
 import type { JobFile } from "../../ingest/job-file.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
@@ -7,7 +7,7 @@ import type { CulpritLevel } from "./culprit-level.ts";
 import { withWaste } from "./incident-lifecycle.ts";
 import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
-import { unheardOf, unheardWords } from "./partial-view.ts";
+import { agentlessWords, unheardOf, unheardWords } from "./partial-view.ts";
 import { SlowdownDetector } from "./slowdown-detector.ts";
 import { StandstillDetector, type StandstillOptions } from "./standstill-detector.ts";
 
@@ -219,14 +219,15 @@ export function missingParts(
   if (!run) return ["no agent has reported this job since the service started"];
   const missing: string[] = [];
   if (suspicion) missing.push(`suspected, and no incident yet: ${suspicion.incident.summary}`);
-  const unheard = unheardWords(unheardOf(run, connected, nowMs));
-  if (unheard !== null) missing.push(unheard);
+  const unheard = unheardOf(run, connected, nowMs);
+  const silent = unheardWords(unheard);
+  if (silent !== null) missing.push(silent);
   for (const [name, ranks] of claims)
     missing.push(
       `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,
     );
-  const without = run.worldSize - run.ranks.size;
-  if (without > 0) missing.push(`${count(without, "rank")} of ${run.worldSize} have no agent`);
+  const without = agentlessWords(unheard);
+  if (without !== null) missing.push(without);
   return missing;
 }
 

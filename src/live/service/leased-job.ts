@@ -199,7 +199,7 @@ export class LeasedJob {
     const nowMs = this.#options.effects.nowMs();
     const isOpen = openSlowdowns(this.#state).some(({ kind }) => kind === "regression");
     const decision = this.#regressions.tick(run, nowMs, isOpen);
-    if (decision?.do === "resolve") this.#dispatch({ type: "regression-over" });
+    if (decision?.do === "resolve") this.#dispatch({ type: "regression-over", why: decision.why });
     if (decision?.do !== "open") return;
     const found = regressionVerdict(run.known().job, decision.found);
     const verdict = this.#options.effects.calibrated(found);

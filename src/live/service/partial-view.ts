@@ -3,7 +3,7 @@
  * trace says that its agent is silent, not that it is the root cause.
  */
 import type { Verdict } from "../../model/verdict.ts";
-import { rankWords } from "../../base/text.ts";
+import { count, rankWords } from "../../base/text.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 
@@ -18,6 +18,9 @@ export interface Unheard {
   readonly ranks: readonly number[];
   /** Machines of the job. */
   readonly of: number;
+  /** Ranks that no agent ever reported; of how many. */
+  readonly agentless: readonly number[];
+  readonly worldSize: number;
 }
 
 /** Machines whose agent is not connected, or reports nothing. */
@@ -32,7 +35,15 @@ export function unheardOf(run: JobRun, connected: ConnectedAgents | null, nowMs:
     machines.add(machine);
     ranks.push(rank);
   }
-  return { machines: [...machines].sort(byName), ranks, of: run.machines };
+  const { worldSize, machines: of } = run;
+  const agentless = worldSize > run.ranks.size ? ranksWithoutAgent(run) : [];
+  return { machines: [...machines].sort(byName), ranks, of, agentless, worldSize };
+}
+
+function ranksWithoutAgent({ ranks, worldSize }: JobRun): number[] {
+  const without: number[] = [];
+  for (let rank = 0; rank < worldSize; rank++) if (!ranks.has(rank)) without.push(rank);
+  return without;
 }
 
 /** "10 of 20 machines are not heard: node000, node001, node002, node003 and 6 more (ranks 0–79)" */
@@ -40,8 +51,15 @@ export function unheardWords({ machines, ranks, of }: Unheard): string | null {
   if (machines.length === 0) return null;
   const named = machines.slice(0, MOST_NAMED).join(", ");
   const more = machines.length > MOST_NAMED ? ` and ${machines.length - MOST_NAMED} more` : "";
-  const are = machines.length === 1 ? "machine is" : "machines are";
-  return `${machines.length} of ${of} ${are} not heard: ${named}${more} (${rankWords(ranks)})`;
+  const are = machines.length === 1 ? "is" : "are";
+  return `${machines.length} of ${count(of, "machine")} ${are} not heard: ${named}${more} (${rankWords(ranks)})`;
+}
+
+/** "16 of 32 ranks have no agent (ranks 16–31)" */
+export function agentlessWords({ agentless, worldSize }: Unheard): string | null {
+  if (agentless.length === 0) return null;
+  const have = agentless.length === 1 ? "has" : "have";
+  return `${agentless.length} of ${count(worldSize, "rank")} ${have} no agent (${rankWords(agentless)})`;
 }
 
 /**
@@ -49,16 +67,19 @@ export function unheardWords({ machines, ranks, of }: Unheard): string | null {
  * suspect is one of them, nothing that follows from it stands: not the sentence, not the actions, not the others' rank.
  */
 export function withUnheard(verdict: Verdict, unheard: Unheard): Verdict {
-  const words = unheardWords(unheard);
-  if (words === null) return verdict;
-  const silent = new Set(unheard.ranks);
+  const lines = [unheardWords(unheard), agentlessWords(unheard)].filter((one) => one !== null);
+  if (lines.length === 0) return verdict;
+  const words = lines.join("; ");
+  const silent = new Set([...unheard.ranks, ...unheard.agentless]);
   const machines = new Set(unheard.machines);
   const isSilent = ({ ranks, machine }: Verdict["suspects"][number]): boolean =>
     ranks.length > 0
       ? ranks.every((rank) => silent.has(rank))
       : machine !== null && machines.has(machine);
   const suspects = verdict.suspects.filter((one) => !isSilent(one));
-  const missing = [words, ...verdict.missing];
+  const missing = [...lines, ...verdict.missing];
+  if (verdict.suspects.length === 0)
+    return { ...verdict, missing, summary: `${verdict.summary} ${words}.` };
   if (suspects.length === verdict.suspects.length) return { ...verdict, missing };
   if (suspects[0] === verdict.suspects[0]) return { ...verdict, suspects, missing };
   const what = verdict.kind === "fail-slow" ? "The job is slow" : "The job stands still";

@@ -7,6 +7,8 @@ import {
   type SimulatedWork,
 } from "../../../test/support/live/simulated-work.ts";
 import type { FoundRegression } from "../../model/regression.ts";
+import { liveJob } from "../../ingest/live-job.ts";
+import { regressionVerdict } from "../../pipeline/live-regression.ts";
 import { RegressionDetector, type WorkWindow } from "./regression-detector.ts";
 
 const MINUTE = 60_000;
@@ -124,5 +126,34 @@ describe("regressions of a running job", () => {
     // Another layout's windows say nothing.
     expect(watch({ ...again, ranks: 8 }, 10 * MINUTE, before).found).toEqual([]);
     expect(watch({ seed: 12, stepMs: 1500 }, 30 * MINUTE, before).found).toEqual([]);
+  });
+
+  it("are not claimed where sequences become longer: that is other work, which is learnt anew", () => {
+    const sequences = { times: 1.4, fromMs: 20 * MINUTE };
+    for (const seed of few([21, 22, 23, 24], 2))
+      expect(watch({ seed, sequences }, 40 * MINUTE).found).toEqual([]);
+    const regression = { part: "products", cost: 0.2, fromMs: 40 * MINUTE } as const;
+    const { found } = watch({ seed: 21, sequences, regression }, 46 * MINUTE);
+    expect(found[0]?.cause).toBe("slow-kernel");
+    expect(found[0]!.atMs - regression.fromMs).toBeLessThanOrEqual(3 * MINUTE);
+  });
+
+  it("are over, too, when the job does other work", () => {
+    const regression = { part: "dataloader", cost: 0.2, fromMs: 20 * MINUTE } as const;
+    const sequences = { times: 2, fromMs: 30 * MINUTE };
+    const { found, resolvedMs } = watch({ seed: 3, regression, sequences }, 40 * MINUTE);
+    expect([found.length, resolvedMs.length]).toEqual([1, 1]);
+  });
+
+  it("are told with less certainty where no product shows that the work is the same", () => {
+    const sequences = { times: 1.4, fromMs: 20 * MINUTE };
+    const [found] = watch({ seed: 21, sequences, hasShapes: false }, 30 * MINUTE).found;
+    expect(found?.isSameWork).toBe(false);
+    const own = { part: "own", cost: 0.3, fromMs: 20 * MINUTE } as const;
+    expect(watch({ seed: 21, regression: own }, 30 * MINUTE).found[0]?.isSameWork).toBe(true);
+    const { job } = liveJob("job", 8, [], null);
+    const verdict = regressionVerdict(job, found!);
+    expect(verdict.confidence).toBeLessThan(0.5);
+    expect(verdict.missing.join()).toContain("longer sequences");
   });
 });

@@ -4,7 +4,8 @@
  * synchronisation, matrix products of the same shapes) that grew on most machines and explains the growth. Where none of these
  * did and most ranks spend more time outside communication, issue latencies tell whether their CPUs or their kernels are
  * slower (FLARE §5.2.2); where they do not, collectives of the same sizes may take longer: the bandwidth is lower (FLARE
- * §5.2.1). What remains is not accused here: the search for a slow device has it.
+ * §5.2.1). What remains is not accused here: the search for a slow device has it. Where the job does other work than before
+ * (longer sequences, larger batches) nothing of that is compared: what is healthy is learnt anew.
  */
 import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
@@ -27,6 +28,10 @@ const LEAST_HEALTHY = 8;
 const MOST_HEALTHY = 240;
 const WINDOWS_TO_CONFIRM = 3;
 const WINDOWS_TO_RESOLVE = 4;
+/** The job does other work for good: an evaluation is shorter, as a rule. */
+const WINDOWS_TO_CHANGE = 4;
+/** Of the time of products whose shapes came in most healthy windows: it is the same work where at least so much comes again. */
+const SAME_SHAPES = 0.5;
 /** Growth of an iteration that anybody would act on. */
 const LEAST_GROWTH = 0.03;
 /** How far above the longest healthy window counts, in units of how far that is from the middle. */
@@ -70,7 +75,8 @@ export interface WorkWindow {
 
 export type RegressionDecision =
   | { readonly do: "open"; readonly found: FoundRegression }
-  | { readonly do: "resolve" }
+  /** Iterations are as they were, or can no longer be compared with those. */
+  | { readonly do: "resolve"; readonly why: "as-before" | "other-work" }
   /** Healthy windows of earlier runs that did the same work would help. */
   | { readonly do: "recall"; readonly work: string }
   | null;
@@ -104,6 +110,10 @@ export class RegressionDetector {
   #windowFromMs = -Infinity;
   #windows = 0;
   #work: string | null = null;
+  /** What `#work` was made of. */
+  #programs: ReadonlySet<string> = new Set();
+  /** Windows in a row with other work. */
+  #others = 0;
   #high: { readonly sinceMs: number; windows: number } | null = null;
   #calm = 0;
 
@@ -164,8 +174,11 @@ export class RegressionDetector {
     // Nothing ended in it: a checkpoint, an evaluation, a hang.
     if (!window) return null;
     if (++this.#windows <= WARM_UP) return null;
+    if (this.#isOtherWork(summaries, window)) return this.#onOtherWork(isOpen);
+    this.#others = 0;
     if (this.#work === null) {
       this.#work = workOf(summaries);
+      this.#programs = new Set(summaries.flatMap((one) => one.programs));
       if (this.#work !== null) return { do: "recall", work: this.#work };
     }
     if (this.#healthy.length < LEAST_HEALTHY) {
@@ -177,11 +190,38 @@ export class RegressionDetector {
       : this.#onHealthy(window, heard, isOpen);
   }
 
+  /** Nothing that it communicated comes again, or hardly any of the products that it always made. */
+  #isOtherWork(summaries: readonly WorkSummary[], { shapes }: WorkWindow): boolean {
+    const programs = summaries.flatMap((one) => one.programs);
+    const isKnown = this.#work !== null && programs.length > 0;
+    if (isKnown && !programs.some((one) => this.#programs.has(one))) return true;
+    if (this.#healthy.length < LEAST_HEALTHY || Object.keys(shapes).length === 0) return false;
+    const usual = Object.entries(this.#usual("shapes")).filter(([shape]) => this.#isSteady(shape));
+    const sum = (of: typeof usual): number => of.reduce((all, [, ms]) => all + ms, 0);
+    return sum(usual.filter(([shape]) => shape in shapes)) < SAME_SHAPES * sum(usual);
+  }
+
+  /** Experts multiply what they are sent: those shapes come and go. */
+  #isSteady(shape: string): boolean {
+    return this.#healthy.filter(({ shapes }) => shape in shapes).length >= this.#healthy.length / 2;
+  }
+
+  #onOtherWork(isOpen: boolean): RegressionDecision {
+    this.#high = null;
+    if (++this.#others < WINDOWS_TO_CHANGE) return null;
+    this.#others = this.#windows = this.#calm = 0;
+    this.#healthy = [];
+    this.#work = null;
+    this.#programs = new Set();
+    for (const heard of this.#agents.values()) heard.healthy = {};
+    return isOpen ? { do: "resolve", why: "other-work" } : null;
+  }
+
   #onHealthy(window: WorkWindow, heard: readonly Heard[], isOpen: boolean): RegressionDecision {
     this.#high = null;
     this.#calm++;
     if (!isOpen) this.#learn(window, heard);
-    return isOpen && this.#calm >= WINDOWS_TO_RESOLVE ? { do: "resolve" } : null;
+    return isOpen && this.#calm >= WINDOWS_TO_RESOLVE ? { do: "resolve", why: "as-before" } : null;
   }
 
   #onHigh(
@@ -334,7 +374,9 @@ export class RegressionDetector {
     const cause = ahead >= STILL_AHEAD ? "slow-kernel" : "cpu-stall";
     const partMs = own(window);
     const healthyPartMs = median(this.#healthy.map(own));
-    return { ...about, ...grew, cause, part: "own", partMs, healthyPartMs };
+    // Without shapes, kernels that are slower look like sequences that are longer.
+    const isSameWork = Object.keys(window.shapes).length > 0;
+    return { ...about, ...grew, cause, part: "own", partMs, healthyPartMs, isSameWork };
   }
 
   /** Nine of ten healthy windows are below: those with a checkpoint or an evaluation tell of nothing else. */

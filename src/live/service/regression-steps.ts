@@ -52,9 +52,15 @@ export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regressi
   }
 }
 
-export function onRegressionOver({ state }: Turn): void {
+const OVER = {
+  "as-before": "iterations are as long as before",
+  "other-work":
+    "the job does other work since then, so that its iterations cannot be compared with earlier ones",
+} as const;
+
+export function onRegressionOver({ state }: Turn, { why }: EventOf<"regression-over">): void {
   for (const { id, kind } of openSlowdowns(state)) {
-    const says = "iterations are as long as before";
+    const says = OVER[why];
     if (kind === "regression") enqueue(state, { step: "resolve-one", id, ending: "passed", says });
   }
 }

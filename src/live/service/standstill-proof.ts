@@ -31,7 +31,8 @@ export function explainedPause(verdict: Verdict): string | null {
   return looksLikePause(verdict) ? shownPause(verdict) : null;
 }
 
-function looksLikePause({ suspects: [first] }: Verdict): boolean {
+/** Of a standstill that ended by itself: it may have been a checkpoint, and the next one will be another. */
+export function looksLikePause({ suspects: [first] }: Verdict): boolean {
   return first === undefined || LIKE_A_PAUSE.has(first.cause);
 }
 

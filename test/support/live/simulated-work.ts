@@ -27,15 +27,19 @@ export interface SimulatedWork {
   readonly ranks?: number;
   readonly stepMs?: number;
   readonly regression?: SimulatedRegression;
+  /** From then on sequences are so many times as long: products and activations have other shapes, gradients have not. */
+  readonly sequences?: { readonly times: number; readonly fromMs: number };
+  /** Whether the shim traces products; it does by default. */
+  readonly hasShapes?: boolean;
 }
 
 export const INTERVAL_MS = 15_000;
 
 /** The summaries of one interval, by machine. */
 export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<string, WorkSummary> {
-  const { seed, machines = 4, ranks = 4, regression } = given;
+  const { seed, machines = 4, ranks = 4, regression, sequences, hasShapes = true } = given;
   const random = seeded(seed);
-  const stepMs = given.stepMs ?? 600 + 3000 * random();
+  const healthyStepMs = given.stepMs ?? 600 + 3000 * random();
   const share = {
     products: 0.3 + 0.2 * random(),
     synchronization: 0.2 + 0.3 * random(),
@@ -50,6 +54,9 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
   return (fromMs) => {
     interval++;
     wander = 0.97 * wander + 0.003 * gauss();
+    const times = sequences && fromMs >= sequences.fromMs ? sequences.times : 1;
+    const stepMs = times * healthyStepMs;
+    const tokens = Math.round(4096 * times);
     const isCheckpoint = interval % 40 === 0;
     const iterations = Math.max(1, Math.floor(INTERVAL_MS / stepMs) - (isCheckpoint ? 3 : 0));
     const { fromMs: since = Infinity, toMs = Infinity } = regression ?? {};
@@ -102,12 +109,12 @@ export function simulatedWork(given: SimulatedWork): (fromMs: number) => Map<str
           ]),
         ),
         synchronizations: isSync ? 33 : 1,
-        shapes: Object.entries(shapes).map(([shape, ms]) => {
+        shapes: Object.entries(hasShapes ? shapes : {}).map(([shape, ms]) => {
           // The share of the step that products take decides how much slower they are.
           const slower =
             hasIt && regression!.part === "products" ? 1 + regression!.cost / share.products : 1;
-          const times = Array.from({ length: 20 }, () => ms * slower * (1 + 0.02 * gauss()));
-          return { shape, ms: histogramOf(times) };
+          const all = Array.from({ length: 20 }, () => times * ms * slower * (1 + 0.02 * gauss()));
+          return { shape: shape.replace(/^4096/, String(tokens)), ms: histogramOf(all) };
         }),
         transfers: Object.entries(transfers).map(([shape, ms]) => {
           const slower =
