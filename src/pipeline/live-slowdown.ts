@@ -2,9 +2,12 @@
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
 import { groupBy } from "../base/group-by.ts";
+import { median } from "../maths/robust.ts";
 import { intermittentWords } from "../base/text.ts";
 import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
+import { fromWire } from "../methods/localize/slow-findings.ts";
+import { slowOnWire } from "../methods/localize/slow-on-wire.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
 import { withIterations } from "../methods/methods.ts";
@@ -19,6 +22,7 @@ import type { IncidentPicture } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
 import type { IterationSeries } from "../model/series.ts";
 import type { ValidationReport } from "../model/validation.ts";
+import type { WireTimes } from "../model/wire-times.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
@@ -60,6 +64,8 @@ export interface OperatorFetcher {
   fetch(wants: readonly Want[]): Promise<readonly (FetchedProgram | Float64Array | null)[]>;
   /** One rank's operators in the iterations of the points, an entry for each of those, empty where it has none. */
   operators(rank: Rank): Promise<RankOperators | null>;
+  /** How long sends were on the wire, of all agents that know. */
+  wireTimes(iterations: Float64Array): Promise<WireTimes>;
 }
 
 export interface LiveDiagnosis {
@@ -125,14 +131,26 @@ export async function diagnoseSlowDown(
   const answered = await ask(whole ?? job, env);
   const accused = facts.accused ?? new Set();
   let search: Searched = { findings: [], rounds: 1, didNotRun: [] };
+  let others = answered.findings;
   let weighed = isWhole ? weigh(facts, job, answered, search) : null;
   // Whoever is known is slow in all of these iterations; that says nothing of who came to it, or hides behind it.
   if (!weighed || (accused.size > 0 && weighed.verdict.suspects.every(isAmong(accused)))) {
     const more = await searched(facts, job, source, fetched, env);
-    const others = { ...answered, findings: isWhole ? [] : answered.findings };
-    const again = weigh(facts, job, others, more);
+    const beside = isWhole ? [] : answered.findings;
+    const again = weigh(facts, job, { ...answered, findings: beside }, more);
     if (!weighed || !again.verdict.suspects.every(isAmong(accused)))
-      [weighed, search] = [again, more];
+      [weighed, search, others] = [again, more, beside];
+  }
+  const onWire = mayBeNetwork(weighed.verdict) ? await ofWire(facts, job, fetcher) : null;
+  if (onWire) {
+    // Of what else is said of the network it is the part that can be seen by itself.
+    const rest = <F extends NewFinding>(found: readonly F[]): F[] =>
+      found.filter(
+        ({ accuses }) =>
+          accuses.length === 0 || accuses.some(({ cause }) => cause !== "network-slow"),
+      );
+    search = { ...search, findings: [onWire, ...rest(search.findings)] };
+    weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
@@ -156,8 +174,40 @@ export async function diagnoseSlowDown(
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
+    tests: onWire ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
+}
+
+function mayBeNetwork({ suspects: [first] }: Verdict): boolean {
+  return !first || first.cause === "network-slow";
+}
+
+/** Iterations of each kind of which agents are asked what was on the wire, the newest. */
+const MOST_ON_WIRE = 12;
+
+/** The link or NIC on which sends stay too long; null where none stands out, or no agent knows. */
+async function ofWire(
+  facts: SlowDownFacts,
+  job: Job,
+  fetcher: OperatorFetcher,
+): Promise<NewFinding | null> {
+  const { points, series } = facts;
+  const slow = slowOf(facts);
+  const of = (wanted: boolean): number[] =>
+    [...points.iterations].filter((number) => slow.isSlow(number) === wanted).slice(-MOST_ON_WIRE);
+  const iterations = Float64Array.from([...of(false), ...of(true)].sort((a, b) => a - b));
+  const times = await fetcher.wireTimes(iterations);
+  const totalMs = [...iterations].map((number) => {
+    const row = points.iterations.indexOf(number) * points.ranks.length;
+    return median(
+      points.durationMs.subarray(row, row + points.ranks.length).filter((ms) => ms > 0),
+    );
+  });
+  const found = slowOnWire(times, totalMs, slow);
+  if (!found) return null;
+  const at = series.iteration.indexOf(found.slow[0]!);
+  const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
+  return fromWire(found, slow, fromMs, series.file, job);
 }
 
 function planned(job: Job, verdict: Verdict): Verdict {

@@ -23,6 +23,7 @@ const MOST_REPEATS = 100;
 const MOST_TEST_ROUNDS = 64;
 const MOST_MB = 1024;
 const MOST_ITERATIONS = 65_536;
+const MOST_WIRE_ITERATIONS = 256;
 const MOST_PICKS = 65_536;
 const MOST_PLACES = 1 << 20;
 const MOST_DURATIONS = LIMITS.replyBytes / 4;
@@ -52,6 +53,20 @@ export function readRequest(head: Fields): AgentRequest {
         rank: rankIn(head, "rank"),
         fromIteration: iterationIn(head, "fromIteration"),
         toIteration: iterationIn(head, "toIteration"),
+      };
+    case "wire":
+      return {
+        ask,
+        job,
+        run,
+        ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
+        iterations: integersIn(
+          head,
+          "iterations",
+          MOST_WIRE_ITERATIONS,
+          0,
+          Number.MAX_SAFE_INTEGER,
+        ),
       };
     case "evidence":
       return {

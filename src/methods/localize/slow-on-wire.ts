@@ -1,0 +1,128 @@
+/**
+ * The link or NIC on which what is sent stays too long, by the time that proxies have it on the wire. A ring all-reduce ends
+ * for all members at once, whichever of its hops is slow, so that durations of operators name the group alone. But the sends
+ * of healthy hops are through at once: what they wait for is their own GPU, or the peer's credit
+ * (test/support/methods/timed-proxies.ts has NCCL's rules). The hop that explains what iterations lost is found in each of
+ * the slow ones alone, and those that speak for it are counted (Holmes §4.4): hiccups of others speak for others.
+ */
+import { groupBy } from "../../base/group-by.ts";
+import { median, spread } from "../../maths/robust.ts";
+import type { Rank } from "../../model/ids.ts";
+import type { WireTime, WireTimes } from "../../model/wire-times.ts";
+import { HABIT } from "./of-one-culprit.ts";
+import type { SlowIterations } from "./slow-iterations.ts";
+
+export interface SlowOnWire {
+  readonly kind: "link" | "nic";
+  /** Both ends, ascending; of a NIC its rank alone. */
+  readonly ranks: readonly Rank[];
+  /** Slow iterations that speak for it, and those that were looked at. */
+  readonly slow: readonly number[];
+  readonly of: number;
+  /** On the wire, of its slowest direction. */
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** Directions that were compared. */
+  readonly compared: number;
+  /** All that goes through the NIC at one end goes over this link: it may be that NIC. */
+  readonly isAmbiguous: boolean;
+}
+
+/** Share of what an iteration lost that a hop must have been longer on the wire, and of its own usual time (as tests have it). */
+const OF_LOST = 0.5;
+const SLOWER = 1.2;
+/** Deviations of its usual time. */
+const SIGMAS = 5;
+/** Iterations that tell what is usual. */
+const LEAST_NORMAL = 3;
+/** Directions that are slow nearly as often as the one that is most often are slow together with it. */
+const AS_OFTEN = 0.5;
+
+interface Hop {
+  readonly one: WireTime;
+  readonly usualMs: number;
+  /** Iterations, by place, that it explains. */
+  readonly hits: readonly number[];
+}
+
+/** `totalMs`: what each of the iterations took. */
+export function slowOnWire(
+  { iterations, links }: WireTimes,
+  totalMs: ArrayLike<number>,
+  { isSlow, isLasting }: SlowIterations,
+): SlowOnWire | null {
+  const places = [...iterations.keys()];
+  const normal = places.filter((i) => !isSlow(iterations[i]!));
+  const slow = places.filter((i) => isSlow(iterations[i]!));
+  const healthyMs = median(normal.map((i) => totalMs[i]!));
+  const lostMs = (i: number): number => totalMs[i]! - healthyMs;
+  if (normal.length < LEAST_NORMAL) return null;
+  const hops = links.map((one): Hop => {
+    const usual = normal.map((i) => one.ms[i]!).filter((ms) => ms > 0);
+    const usualMs = median(usual);
+    const leastMs = Math.max((SLOWER - 1) * usualMs, SIGMAS * spread(usual, usualMs));
+    const isHit = (i: number): boolean => {
+      const moreMs = one.ms[i]! - usualMs;
+      return lostMs(i) > 0 && moreMs >= OF_LOST * lostMs(i) && moreMs >= leastMs;
+    };
+    return { one, usualMs, hits: usual.length < LEAST_NORMAL ? [] : slow.filter(isHit) };
+  });
+  const first = mostHit(hops);
+  const least = isLasting ? Math.max(HABIT, slow.length / 2) : HABIT;
+  if (!first || first.hits.length < least) return null;
+  const own = new Set(first.hits);
+  const together = hops.filter(
+    ({ hits }) => hits.filter((i) => own.has(i)).length >= AS_OFTEN * own.size,
+  );
+  const device = deviceOf(together, hops, first.hits);
+  if (!device) return null;
+  return {
+    ...device,
+    slow: first.hits.map((i) => iterations[i]!),
+    of: slow.length,
+    beforeMs: first.usualMs,
+    afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
+    compared: links.length,
+  };
+}
+
+function mostHit(hops: readonly Hop[]): Hop | null {
+  const excess = ({ one, usualMs, hits }: Hop): number =>
+    hits.reduce((sum, i) => sum + one.ms[i]! - usualMs, 0);
+  return hops.reduce<Hop | null>((best, hop) => {
+    const more = hop.hits.length - (best?.hits.length ?? 0);
+    return more > 0 || (more === 0 && best && excess(hop) > excess(best)) ? hop : best;
+  }, null);
+}
+
+/** null where what is slow together meets neither in one link nor in one NIC: a switch, or several culprits. */
+function deviceOf(
+  together: readonly Hop[],
+  hops: readonly Hop[],
+  hits: readonly number[],
+): Pick<SlowOnWire, "kind" | "ranks" | "isAmbiguous"> | null {
+  const pairs = groupBy(together, ({ one: { from, to } }) =>
+    [from, to].sort((a, b) => a - b).join(),
+  );
+  const [{ one: pair }] = together as [Hop];
+  if (pairs.size > 1) {
+    const [nic] = [pair.from, pair.to].filter((rank) =>
+      together.every(({ one: { from, to } }) => from === rank || to === rank),
+    );
+    return nic === undefined ? null : { kind: "nic", ranks: [nic], isAmbiguous: false };
+  }
+  // What else goes through either NIC tells which of three it is, however little that is.
+  const ends = [pair.from, pair.to].map((rank, k, both) => {
+    const other = both[1 - k]!;
+    const beside = hops.filter(
+      ({ one: { from, to } }) => (from === rank || to === rank) && from !== other && to !== other,
+    );
+    const ratios = beside.map(({ one, usualMs }) => median(hits.map((i) => one.ms[i]! / usualMs)));
+    const known = ratios.filter((ratio) => ratio > 0);
+    return { rank, isKnown: known.length > 0, isSlow: known.every((ratio) => ratio >= SLOWER) };
+  });
+  const [nic, second] = ends.filter(({ isKnown, isSlow }) => isKnown && isSlow);
+  if (nic && !second) return { kind: "nic", ranks: [nic.rank], isAmbiguous: false };
+  const ranks = ends.map(({ rank }) => rank).sort((a, b) => a - b);
+  return { kind: "link", ranks, isAmbiguous: !ends.every(({ isKnown }) => isKnown) };
+}
