@@ -1,7 +1,6 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
-import { groupBy } from "../base/group-by.ts";
 import { median } from "../maths/robust.ts";
 import { intermittentWords } from "../base/text.ts";
 import { ownRise } from "../methods/localize/live-time-breakdown.ts";
@@ -81,10 +80,10 @@ export interface LiveDiagnosis {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
     /**
-     * The same ranks by their place in their machines, where the suspected group has several of a machine: in its own order
-     * most neighbours test what is inside a machine, and only two NICs of each. Empty elsewhere.
+     * Members of the suspected group on each machine, where that is the same everywhere, next to each other; else 1. In the
+     * group's order most neighbours test what is inside a machine, and only two NICs of each.
      */
-    readonly rails: readonly (readonly Rank[])[];
+    readonly stride: number;
     /** Iterations after each of which they have to: what is slow now and then is rarely slow when it is tested. */
     readonly rounds: number;
     /** `files`: what the ranks wrote. */
@@ -306,7 +305,7 @@ function testsOf(
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
-    rails: railsOf(job, smallest),
+    stride: strideOf(job, smallest),
     rounds,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
@@ -326,14 +325,14 @@ function testsOf(
   };
 }
 
-function railsOf(job: Job, { ranks }: Group): Rank[][] {
-  const machines = groupBy(ranks, (rank) => job.ranks.get(rank)?.machine ?? null);
-  const places = Math.max(...[...machines.values()].map((own) => own.length));
-  if (machines.size < 2 || places < 2 || machines.has(null)) return [];
-  const rails = Array.from({ length: places }, (_, place) =>
-    [...machines.values()].flatMap((own) => own[place] ?? []),
-  );
-  return rails.filter((rail) => rail.length > 1);
+function strideOf(job: Job, { ranks }: Group): number {
+  const machines = ranks.map((rank) => job.ranks.get(rank)?.machine ?? null);
+  const stride = machines.findIndex((machine) => machine !== machines[0]);
+  if (stride < 2 || ranks.length % stride !== 0 || machines.includes(null)) return 1;
+  const isRegular = machines.every((machine, i) => machine === machines[i - (i % stride)]);
+  const isInOrder = ranks.every((rank, i) => i === 0 || rank > ranks[i - 1]!);
+  const isApart = new Set(machines).size === ranks.length / stride;
+  return isRegular && isInOrder && isApart ? stride : 1;
 }
 
 /** Links between machines that tell together what is usual; a group of four ranks on two machines has two. */

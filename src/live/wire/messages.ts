@@ -307,6 +307,8 @@ export interface ValidateRequest {
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;
+  /** Where each machine has several of them: so many, next to each other. Tests then lead from rail to rail, too. */
+  readonly stride: number;
   readonly repeats: number;
   /** MiB of a transfer. */
   readonly mb: number;

@@ -92,6 +92,8 @@ export function readRequest(head: Fields): AgentRequest {
         gemm: flagIn(head, "gemm"),
         ring: flagIn(head, "ring"),
         tree: flagIn(head, "tree"),
+        // Services before this word tested no rails.
+        stride: head["stride"] === undefined ? 1 : integerIn(head, "stride", 1, LIMITS.worldSize),
         repeats: integerIn(head, "repeats", 1, MOST_REPEATS),
         mb: integerIn(head, "mb", 1, MOST_MB),
         limitMs: integerIn(head, "limitMs", 1, MOST_WAIT_MS),

@@ -181,6 +181,7 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     gemm: fc.boolean(),
     ring: fc.boolean(),
     tree: fc.boolean(),
+    stride: fc.integer({ min: 1, max: 16 }),
     repeats: fc.integer({ min: 1, max: 100 }),
     mb: fc.integer({ min: 1, max: 64 }),
     limitMs: fc.integer({ min: 1, max: 60_000 }),
