@@ -194,10 +194,14 @@ async function ofWire(
   const slow = slowOf(facts);
   const of = (wanted: boolean): number[] =>
     [...points.iterations].filter((number) => slow.isSlow(number) === wanted).slice(-MOST_ON_WIRE);
-  const iterations = Float64Array.from([...of(false), ...of(true)].sort((a, b) => a - b));
+  const late = of(true);
+  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
+  const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
   const times = await fetcher.wireTimes(iterations);
   const totalMs = [...iterations].map((number) => {
-    const row = points.iterations.indexOf(number) * points.ranks.length;
+    const at = points.iterations.indexOf(number);
+    const row = at * points.ranks.length;
+    if (at < 0) return NaN;
     return median(
       points.durationMs.subarray(row, row + points.ranks.length).filter((ms) => ms > 0),
     );

@@ -118,6 +118,25 @@ describe("of slow iterations", () => {
     expect(found(two)).toBeNull();
   });
 
+  it("sees it where the tracker saw only the iteration after it, which lost what was left behind", () => {
+    const one = play(seeded(4), 6, { factor: link(5, 9, 5) }, [true, true, true, true, true]);
+    // What is slow on the wire in 9, 11 and 13 is hidden there, and makes 10, 12 and 14 late.
+    const totalMs = one.totalMs.map((ms, i) => ([8, 10, 12].includes(i) ? one.totalMs[0]! : ms));
+    for (const { ms } of one.times.links) [9, 11, 13].forEach((i) => (ms[i] = ms[0]!));
+    totalMs.push(one.totalMs[9]!);
+    const iterations = Float64Array.from(totalMs, (_, i) => i + 1);
+    const links = one.times.links.map((own) => ({
+      ...own,
+      ms: Float64Array.of(...own.ms, own.ms[0]!),
+    }));
+    const slow = picked([10, 12, 14]);
+    expect(slowOnWire({ iterations, links }, totalMs, slow)).toMatchObject({
+      kind: "link",
+      ranks: [5, 9],
+      slow: [10, 12, 14],
+    });
+  });
+
   it("names nobody where all hops are as usual, or somebody computes slowly", () => {
     for (let seed = 0; seed < 20; seed++) {
       const none = [false, false, false, false];

@@ -3,7 +3,8 @@
  * for all members at once, whichever of its hops is slow, so that durations of operators name the group alone. But the sends
  * of healthy hops are through at once: what they wait for is their own GPU, or the peer's credit
  * (test/support/methods/timed-proxies.ts has NCCL's rules). The hop that explains what iterations lost is found in each of
- * the slow ones alone, and those that speak for it are counted (Holmes §4.4): hiccups of others speak for others.
+ * the slow ones alone, and those that speak for it are counted (Holmes §4.4): hiccups of others speak for others. Where
+ * communication overlaps with computation, part of what one iteration is late is lost in the next.
  */
 import { groupBy } from "../../base/group-by.ts";
 import { median, spread } from "../../maths/robust.ts";
@@ -16,7 +17,7 @@ export interface SlowOnWire {
   readonly kind: "link" | "nic";
   /** Both ends, ascending; of a NIC its rank alone. */
   readonly ranks: readonly Rank[];
-  /** Slow iterations that speak for it, and those that were looked at. */
+  /** Slow iterations that it explains, and those that were looked at. */
   readonly slow: readonly number[];
   readonly of: number;
   /** On the wire, of its slowest direction. */
@@ -41,21 +42,25 @@ const AS_OFTEN = 0.5;
 interface Hop {
   readonly one: WireTime;
   readonly usualMs: number;
-  /** Iterations, by place, that it explains. */
+  /** Iterations, by place, in which it was too long on the wire. */
   readonly hits: readonly number[];
 }
 
-/** `totalMs`: what each of the iterations took. */
+/** `totalMs`: what each of the iterations took; NaN for one that is only there because the next was slow. */
 export function slowOnWire(
   { iterations, links }: WireTimes,
   totalMs: ArrayLike<number>,
   { isSlow, isLasting }: SlowIterations,
 ): SlowOnWire | null {
   const places = [...iterations.keys()];
-  const normal = places.filter((i) => !isSlow(iterations[i]!));
-  const slow = places.filter((i) => isSlow(iterations[i]!));
+  const slow = new Set(places.filter((i) => isSlow(iterations[i]!)));
+  /** The slow one that lost time because of what happened in this one, or may have: itself, or the next. */
+  const lateOf = places.map((i) =>
+    [i, i + 1].find((at) => slow.has(at) && iterations[at]! - iterations[i]! <= 1),
+  );
+  const normal = places.filter((i) => totalMs[i]! > 0 && lateOf[i] === undefined);
   const healthyMs = median(normal.map((i) => totalMs[i]!));
-  const lostMs = (i: number): number => totalMs[i]! - healthyMs;
+  const lostMs = places.map((i) => totalMs[lateOf[i] ?? -1]! - healthyMs);
   if (normal.length < LEAST_NORMAL) return null;
   const hops = links.map((one): Hop => {
     const usual = normal.map((i) => one.ms[i]!).filter((ms) => ms > 0);
@@ -63,12 +68,12 @@ export function slowOnWire(
     const leastMs = Math.max((SLOWER - 1) * usualMs, SIGMAS * spread(usual, usualMs));
     const isHit = (i: number): boolean => {
       const moreMs = one.ms[i]! - usualMs;
-      return lostMs(i) > 0 && moreMs >= OF_LOST * lostMs(i) && moreMs >= leastMs;
+      return lostMs[i]! > 0 && moreMs >= OF_LOST * lostMs[i]! && moreMs >= leastMs;
     };
-    return { one, usualMs, hits: usual.length < LEAST_NORMAL ? [] : slow.filter(isHit) };
+    return { one, usualMs, hits: usual.length < LEAST_NORMAL ? [] : places.filter(isHit) };
   });
   const first = mostHit(hops);
-  const least = isLasting ? Math.max(HABIT, slow.length / 2) : HABIT;
+  const least = isLasting ? Math.max(HABIT, slow.size / 2) : HABIT;
   if (!first || first.hits.length < least) return null;
   const own = new Set(first.hits);
   const together = hops.filter(
@@ -78,8 +83,8 @@ export function slowOnWire(
   if (!device) return null;
   return {
     ...device,
-    slow: first.hits.map((i) => iterations[i]!),
-    of: slow.length,
+    slow: [...new Set(first.hits.map((i) => iterations[lateOf[i]!]!))],
+    of: slow.size,
     beforeMs: first.usualMs,
     afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
     compared: links.length,
