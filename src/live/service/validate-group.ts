@@ -25,7 +25,7 @@ const TRANSFER_MB = 16;
 const PATIENCE_MS = 10_000;
 /** Milliseconds between the request and the tests, and iterations: every rank must have seen the request by then. */
 const LEAD_MS = 4000;
-const LEAD_ITERATIONS = 4;
+const LEAD_ITERATIONS = 3;
 /** What is slow now and then may be healthy whenever it is tested: so often it is tried, each time in several iterations. */
 const MOST_TRIES = 6;
 
