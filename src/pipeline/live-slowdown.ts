@@ -1,7 +1,6 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
-import { median } from "../maths/robust.ts";
 import { intermittentWords } from "../base/text.ts";
 import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
@@ -140,7 +139,9 @@ export async function diagnoseSlowDown(
     if (!weighed || !again.verdict.suspects.every(isAmong(accused)))
       [weighed, search, others] = [again, more, beside];
   }
-  const onWire = mayBeNetwork(weighed.verdict) ? await ofWire(facts, job, fetcher) : null;
+  const onWire = mayBeNetwork(weighed.verdict)
+    ? await ofWire(facts, job, weighed.verdict, fetcher)
+    : null;
   if (onWire) {
     // Of what else is said of the network it is the part that can be seen by itself.
     const rest = <F extends NewFinding>(found: readonly F[]): F[] =>
@@ -148,7 +149,7 @@ export async function diagnoseSlowDown(
         ({ accuses }) =>
           accuses.length === 0 || accuses.some(({ cause }) => cause !== "network-slow"),
       );
-    search = { ...search, findings: [onWire, ...rest(search.findings)] };
+    search = { ...search, findings: [onWire.finding, ...rest(search.findings)] };
     weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
   }
   const { verdict, findings, refined } = weighed;
@@ -173,7 +174,7 @@ export async function diagnoseSlowDown(
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: onWire ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
+    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
 }
 
@@ -188,8 +189,9 @@ const MOST_ON_WIRE = 12;
 async function ofWire(
   facts: SlowDownFacts,
   job: Job,
+  { suspects: [first] }: Verdict,
   fetcher: OperatorFetcher,
-): Promise<NewFinding | null> {
+): Promise<{ readonly finding: NewFinding; readonly isSure: boolean } | null> {
   const { points, series } = facts;
   const slow = slowOf(facts);
   const of = (wanted: boolean): number[] =>
@@ -198,19 +200,16 @@ async function ofWire(
   const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
   const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
   const times = await fetcher.wireTimes(iterations);
-  const totalMs = [...iterations].map((number) => {
-    const at = points.iterations.indexOf(number);
-    const row = at * points.ranks.length;
-    if (at < 0) return NaN;
-    return median(
-      points.durationMs.subarray(row, row + points.ranks.length).filter((ms) => ms > 0),
-    );
-  });
+  const totalMs = [...iterations].map((number) => typicalMs(series, [number]));
   const found = slowOnWire(times, totalMs, slow);
   if (!found) return null;
+  // What else tells which NIC at its ends it is knows more.
+  const [known = -1, ...more] = first?.ranks ?? [];
+  if (found.isAmbiguous && more.length === 0 && found.ranks.includes(known)) return null;
   const at = series.iteration.indexOf(found.slow[0]!);
   const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
-  return fromWire(found, slow, fromMs, series.file, job);
+  const finding = fromWire(found, slow, fromMs, series.file, job);
+  return { finding, isSure: !found.isAmbiguous };
 }
 
 function planned(job: Job, verdict: Verdict): Verdict {

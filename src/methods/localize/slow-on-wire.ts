@@ -46,7 +46,7 @@ interface Hop {
   readonly hits: readonly number[];
 }
 
-/** `totalMs`: what each of the iterations took; NaN for one that is only there because the next was slow. */
+/** `totalMs`: what each of the iterations took; NaN where it is not known. */
 export function slowOnWire(
   { iterations, links }: WireTimes,
   totalMs: ArrayLike<number>,
