@@ -200,8 +200,7 @@ async function ofWire(
   const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
   const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
   const times = await fetcher.wireTimes(iterations);
-  const totalMs = [...iterations].map((number) => typicalMs(series, [number]));
-  const found = slowOnWire(times, totalMs, slow);
+  const found = slowOnWire(times, points, slow);
   if (!found) return null;
   // What else tells which NIC at its ends it is knows more.
   const [known = -1, ...more] = first?.ranks ?? [];

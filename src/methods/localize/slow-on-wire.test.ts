@@ -67,8 +67,14 @@ function play(
   return { times: { iterations, links }, totalMs, slow: picked(slow) };
 }
 
+/** Of one rank, as agents report them. */
+const pointsOf = (iterations: Float64Array, totalMs: readonly number[]) => ({
+  iterations,
+  ranks: [0],
+  durationMs: Float32Array.from(totalMs),
+});
 const found = ({ times, totalMs, slow }: Played): ReturnType<typeof slowOnWire> =>
-  slowOnWire(times, totalMs, slow);
+  slowOnWire(times, pointsOf(times.iterations, totalMs), slow);
 const link =
   (a: Rank, b: Rank, factor: number): Culprit["factor"] =>
   (from, to) =>
@@ -130,7 +136,7 @@ describe("of slow iterations", () => {
       ms: Float64Array.of(...own.ms, own.ms[0]!),
     }));
     const slow = picked([10, 12, 14]);
-    expect(slowOnWire({ iterations, links }, totalMs, slow)).toMatchObject({
+    expect(slowOnWire({ iterations, links }, pointsOf(iterations, totalMs), slow)).toMatchObject({
       kind: "link",
       ranks: [5, 9],
       slow: [10, 12, 14],

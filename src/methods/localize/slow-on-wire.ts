@@ -9,6 +9,7 @@
 import { groupBy } from "../../base/group-by.ts";
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
+import type { LivePoints } from "../../model/live-points.ts";
 import type { WireTime, WireTimes } from "../../model/wire-times.ts";
 import { HABIT } from "./of-one-culprit.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
@@ -46,12 +47,12 @@ interface Hop {
   readonly hits: readonly number[];
 }
 
-/** `totalMs`: what each of the iterations took; NaN where it is not known. */
 export function slowOnWire(
   { iterations, links }: WireTimes,
-  totalMs: ArrayLike<number>,
+  points: Pick<LivePoints, "iterations" | "ranks" | "durationMs">,
   { isSlow, isLasting }: SlowIterations,
 ): SlowOnWire | null {
+  const totalMs = Array.from(iterations, (number) => typicalOf(points, number));
   const places = [...iterations.keys()];
   const slow = new Set(places.filter((i) => isSlow(iterations[i]!)));
   /** The slow one that lost time because of what happened in this one, or may have: itself, or the next. */
@@ -89,6 +90,17 @@ export function slowOnWire(
     afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
     compared: links.length,
   };
+}
+
+/** What an iteration took on most ranks; NaN where it is not known. */
+function typicalOf(
+  { iterations, ranks, durationMs }: Parameters<typeof slowOnWire>[1],
+  number: number,
+): number {
+  const at = iterations.indexOf(number);
+  if (at < 0) return NaN;
+  const row = durationMs.subarray(at * ranks.length, (at + 1) * ranks.length);
+  return median(row.filter((ms) => ms > 0));
 }
 
 function mostHit(hops: readonly Hop[]): Hop | null {
