@@ -6,11 +6,11 @@
 #include "profiler.h"
 
 enum Tag { FL_CALL = 1, FL_CAPTURED_CALL, FL_COUNTED, FL_OPEN, FL_BY_PROXY, FL_CHANNEL, FL_PROXY };
-/*              63..61  60     59..48      47..40  39             38..0
+/*              63..61  60     59..48      47..41  40           39              38..0
  * FL_CALL      tag     group  ticket ...
  * FL_CHANNEL   tag            context     ticket ...
- * FL_PROXY     tag     step   connection  serial  times a record ticket (an operation), place (a step) */
-enum { TAG_AT = 61, CONNECTION_AT = 48, CONTEXT_AT = 48, SERIAL_AT = 40, TIMES_RECORD_AT = 39 };
+ * FL_PROXY     tag     step   connection  serial  of a record  times a record  ticket (an operation), place (a step) */
+enum { TAG_AT = 61, CONNECTION_AT = 48, CONTEXT_AT = 48, SERIAL_AT = 41, OF_RECORD_AT = 40, TIMES_RECORD_AT = 39 };
 #define FL_TICKET (((uint64_t)1 << 60) - 1)
 /* A call whose record was dropped: counted, and not to be counted again when NCCL launches it. */
 #define FL_LOST FL_TICKET

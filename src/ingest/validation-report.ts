@@ -103,7 +103,7 @@ function transferOf(fields: Fields): TransferTest | null {
   const [from, to] = [rankOf(fields["from"]), rankOf(fields["to"])];
   const [pass, bytes] = [amount(fields["pass"]), amount(fields["bytes"])];
   const ms = times(fields["ms"]);
-  if (topology !== "ring" && topology !== "tree") return null;
+  if (topology !== "ring" && topology !== "tree" && topology !== "rail") return null;
   if (from === null || to === null || pass === null || bytes === null || ms === null) return null;
   const iteration = amount(fields["iteration"]);
   return { topology, pass, from, to, bytes, ms, ...(iteration === null ? {} : { iteration }) };

@@ -15,7 +15,7 @@ export interface GemmTest {
 }
 
 export interface TransferTest {
-  readonly topology: "ring" | "tree";
+  readonly topology: "ring" | "tree" | "rail";
   /** 0-based; transfers of one pass run at the same time and share no rank. */
   readonly pass: number;
   /** Global ranks. */

@@ -1,10 +1,11 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
-import { groupBy } from "../base/group-by.ts";
 import { intermittentWords } from "../base/text.ts";
 import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
+import { fromWire } from "../methods/localize/slow-findings.ts";
+import { slowOnWire } from "../methods/localize/slow-on-wire.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
 import { withIterations } from "../methods/methods.ts";
@@ -19,6 +20,7 @@ import type { IncidentPicture } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
 import type { IterationSeries } from "../model/series.ts";
 import type { ValidationReport } from "../model/validation.ts";
+import type { WireTimes } from "../model/wire-times.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
@@ -60,6 +62,8 @@ export interface OperatorFetcher {
   fetch(wants: readonly Want[]): Promise<readonly (FetchedProgram | Float64Array | null)[]>;
   /** One rank's operators in the iterations of the points, an entry for each of those, empty where it has none. */
   operators(rank: Rank): Promise<RankOperators | null>;
+  /** How long sends were on the wire, of all agents that know. */
+  wireTimes(iterations: Float64Array): Promise<WireTimes>;
 }
 
 export interface LiveDiagnosis {
@@ -75,10 +79,10 @@ export interface LiveDiagnosis {
     /** The suspected group first, then peers to compare it with; no rank is in two. */
     readonly groups: readonly (readonly Rank[])[];
     /**
-     * The same ranks by their place in their machines, where the suspected group has several of a machine: in its own order
-     * most neighbours test what is inside a machine, and only two NICs of each. Empty elsewhere.
+     * Members of the suspected group on each machine, where that is the same everywhere, next to each other; else 1. In the
+     * group's order most neighbours test what is inside a machine, and only two NICs of each.
      */
-    readonly rails: readonly (readonly Rank[])[];
+    readonly stride: number;
     /** Iterations after each of which they have to: what is slow now and then is rarely slow when it is tested. */
     readonly rounds: number;
     /** `files`: what the ranks wrote. */
@@ -125,14 +129,28 @@ export async function diagnoseSlowDown(
   const answered = await ask(whole ?? job, env);
   const accused = facts.accused ?? new Set();
   let search: Searched = { findings: [], rounds: 1, didNotRun: [] };
+  let others = answered.findings;
   let weighed = isWhole ? weigh(facts, job, answered, search) : null;
   // Whoever is known is slow in all of these iterations; that says nothing of who came to it, or hides behind it.
   if (!weighed || (accused.size > 0 && weighed.verdict.suspects.every(isAmong(accused)))) {
     const more = await searched(facts, job, source, fetched, env);
-    const others = { ...answered, findings: isWhole ? [] : answered.findings };
-    const again = weigh(facts, job, others, more);
+    const beside = isWhole ? [] : answered.findings;
+    const again = weigh(facts, job, { ...answered, findings: beside }, more);
     if (!weighed || !again.verdict.suspects.every(isAmong(accused)))
-      [weighed, search] = [again, more];
+      [weighed, search, others] = [again, more, beside];
+  }
+  const onWire = mayBeNetwork(weighed.verdict)
+    ? await ofWire(facts, job, weighed.verdict, fetcher)
+    : null;
+  if (onWire) {
+    // Of what else is said of the network it is the part that can be seen by itself.
+    const rest = <F extends NewFinding>(found: readonly F[]): F[] =>
+      found.filter(
+        ({ accuses }) =>
+          accuses.length === 0 || accuses.some(({ cause }) => cause !== "network-slow"),
+      );
+    search = { ...search, findings: [onWire.finding, ...rest(search.findings)] };
+    weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
@@ -156,8 +174,41 @@ export async function diagnoseSlowDown(
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
+    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
   };
+}
+
+function mayBeNetwork({ suspects: [first] }: Verdict): boolean {
+  return !first || first.cause === "network-slow";
+}
+
+/** Iterations of each kind of which agents are asked what was on the wire, the newest. */
+const MOST_ON_WIRE = 12;
+
+/** The link or NIC on which sends stay too long; null where none stands out, or no agent knows. */
+async function ofWire(
+  facts: SlowDownFacts,
+  job: Job,
+  { suspects: [first] }: Verdict,
+  fetcher: OperatorFetcher,
+): Promise<{ readonly finding: NewFinding; readonly isSure: boolean } | null> {
+  const { points, series } = facts;
+  const slow = slowOf(facts);
+  const of = (wanted: boolean): number[] =>
+    [...points.iterations].filter((number) => slow.isSlow(number) === wanted).slice(-MOST_ON_WIRE);
+  const late = of(true);
+  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
+  const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
+  const times = await fetcher.wireTimes(iterations);
+  const found = slowOnWire(times, points, slow);
+  if (!found) return null;
+  // What else tells which NIC at its ends it is knows more.
+  const [known = -1, ...more] = first?.ranks ?? [];
+  if (found.isAmbiguous && more.length === 0 && found.ranks.includes(known)) return null;
+  const at = series.iteration.indexOf(found.slow[0]!);
+  const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
+  const finding = fromWire(found, slow, fromMs, series.file, job);
+  return { finding, isSure: !found.isAmbiguous };
 }
 
 function planned(job: Job, verdict: Verdict): Verdict {
@@ -227,8 +278,8 @@ function isAmong(
   return ({ ranks }) => ranks.every((rank) => accused.has(rank));
 }
 
-/** A period of Holmes' fluctuations, appendix B, and one more. */
-const ROUNDS = 8;
+/** A period of Holmes' fluctuations, appendix B: one of so many is slow. */
+const ROUNDS = 7;
 /** Fewer say no more than what is known: which of two is slow two cannot tell. */
 const LEAST_TESTED = 3;
 
@@ -256,7 +307,7 @@ function testsOf(
   if (!smallest || smallest.ranks.some((rank) => !job.watched?.has(rank))) return null;
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
-    rails: railsOf(job, smallest),
+    stride: strideOf(job, smallest),
     rounds,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
@@ -276,14 +327,14 @@ function testsOf(
   };
 }
 
-function railsOf(job: Job, { ranks }: Group): Rank[][] {
-  const machines = groupBy(ranks, (rank) => job.ranks.get(rank)?.machine ?? null);
-  const places = Math.max(...[...machines.values()].map((own) => own.length));
-  if (machines.size < 2 || places < 2 || machines.has(null)) return [];
-  const rails = Array.from({ length: places }, (_, place) =>
-    [...machines.values()].flatMap((own) => own[place] ?? []),
-  );
-  return rails.filter((rail) => rail.length > 1);
+function strideOf(job: Job, { ranks }: Group): number {
+  const machines = ranks.map((rank) => job.ranks.get(rank)?.machine ?? null);
+  const stride = machines.findIndex((machine) => machine !== machines[0]);
+  if (stride < 2 || ranks.length % stride !== 0 || machines.includes(null)) return 1;
+  const isRegular = machines.every((machine, i) => machine === machines[i - (i % stride)]);
+  const isInOrder = ranks.every((rank, i) => i === 0 || rank > ranks[i - 1]!);
+  const isApart = new Set(machines).size === ranks.length / stride;
+  return isRegular && isInOrder && isApart ? stride : 1;
 }
 
 /** Links between machines that tell together what is usual; a group of four ranks on two machines has two. */

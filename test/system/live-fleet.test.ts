@@ -214,6 +214,7 @@ describe("rings of a played job", () => {
       gemm: true,
       ring: true,
       tree: false,
+      stride: 1,
       repeats: 3,
       mb: 16,
       limitMs: 5000,

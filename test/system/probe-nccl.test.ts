@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { longGroup } from "../support/cases.ts";
-import { FLAG, HEADER, NONE } from "../../src/ingest/probe-ring/layout.ts";
+import { FLAG, HEADER, NONE, wireMs } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
 import { build, hasCompiler, SANITIZERS } from "./probe-nccl/build.ts";
 import { drive, freshFolder, ringOf, start } from "./probe-nccl/drive.ts";
@@ -180,6 +180,16 @@ describe.skipIf(!hasCompiler)(`the NCCL profiler plug-in${why}`, () => {
         expect(record.endedNs).toBeGreaterThan(0n);
       }
     }
+  });
+
+  it.each(VERSIONS)("tells how long sends were on the wire, version %i", (version) => {
+    const { records } = ringOf(["wire", version]);
+    const [fast, slow] = records.map(({ wire }) => wireMs(wire));
+    expect(fast).toBeGreaterThan(0);
+    expect(slow).toBeGreaterThanOrEqual(30);
+    // Two steps together count once, and the 30 ms in which one waits for its GPU are not on the wire.
+    for (const { wire, issuedNs, endedNs } of records)
+      expect(wireMs(wire)).toBeLessThan(Number(endedNs - issuedNs) / 1e6 - 29);
   });
 
   it("is read by diagnose as it lies there", () => {

@@ -60,6 +60,7 @@ describe.skipIf(python === null)(`tests after several iterations${whyNoPython}`,
 describe.skipIf(python === null)(`passes over the links of a group${whyNoPython}`, () => {
   const sizes = [...Array.from({ length: 70 }, (_, i) => i + 1), 1023, 1024, 1025, 4096];
   let planned: { size: number; ring: Pass[]; tree: Pass[] }[] = [];
+  let rails: { size: number; stride: number; passes: Pass[] }[] = [];
   beforeAll(() => {
     const ran = spawnSync(python!, [script("passes.py"), ...sizes.map(String)], {
       encoding: "utf8",
@@ -67,7 +68,8 @@ describe.skipIf(python === null)(`passes over the links of a group${whyNoPython}
       env: { ...process.env, PYTHONPATH: PLUG_IN, PYTHONDONTWRITEBYTECODE: "1" },
     });
     expect(ran.stderr).toBe("");
-    planned = JSON.parse(ran.stdout) as typeof planned;
+    const all = JSON.parse(ran.stdout) as { groups: typeof planned; rails: typeof rails };
+    ({ groups: planned, rails } = all);
   });
 
   const links = (passes: readonly Pass[]): string[] =>
@@ -94,12 +96,21 @@ describe.skipIf(python === null)(`passes over the links of a group${whyNoPython}
     }
   });
 
+  it("lead from each member to that of the same place in the next machine", () => {
+    expect(rails.length).toBeGreaterThan(50);
+    for (const { size, stride, passes } of rails) {
+      const wanted = Array.from({ length: size }, (_, i) => `${i}>${(i + stride) % size}`);
+      expect(links(passes)).toEqual(wanted.sort());
+      expect(passes).toHaveLength((size / stride) % 2 === 0 ? 2 : 3);
+    }
+  });
+
   it("use no member twice in a pass", () => {
-    for (const { ring, tree } of planned)
-      for (const pass of [...ring, ...tree]) {
-        const members = pass.flat();
-        expect(new Set(members).size).toBe(members.length);
-      }
+    const rings = planned.flatMap(({ ring, tree }) => [...ring, ...tree]);
+    for (const pass of [...rings, ...rails.flatMap(({ passes }) => passes)]) {
+      const members = pass.flat();
+      expect(new Set(members).size).toBe(members.length);
+    }
   });
 });
 

@@ -16,6 +16,7 @@ import type {
 import { LIMITS } from "../../../src/live/wire/messages.ts";
 import type { RankGroup } from "../../../src/live/fleet/rank-groups.ts";
 import type { SimulatedFleet } from "./simulated-fleet.ts";
+import { simulatedWire } from "./simulated-wire.ts";
 import type { StageOperators } from "../../../src/live/fleet/stage-operators.ts";
 
 type Groups = ReadonlyMap<number, readonly RankGroup[]>;
@@ -34,6 +35,8 @@ export function replyTo(
       return durations(fleet, groups, request, nowMs);
     case "operators":
       return groups.has(request.rank) ? operators(fleet, groups, request, nowMs) : notHere();
+    case "wire":
+      return simulatedWire(fleet, groups, request, nowMs);
     case "profile":
     case "unknown":
       return { kind: "refused", why: "simulated ranks cannot do that" };

@@ -2,6 +2,7 @@
  * each mode is for. Exit status 3: the plug-in did what no plug-in may do. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 #include "play.h"
 #include "ring-checks.h"
 
@@ -160,6 +161,34 @@ static int main_leaves(const Plugin *plugin) {
   pthread_exit(NULL);
 }
 
+static void take_a_while(long ms) {
+  struct timespec left = {.tv_nsec = ms * 1000000};
+  while (nanosleep(&left, &left) != 0) continue;
+}
+
+/* Two channels, each with two steps on their way together: in the first they wait for the wire, in the second for the GPU. */
+static int on_the_wire(const Plugin *plugin) {
+  Comm comm;
+  comm_init(&comm, plugin, 20, "", 0, 2);
+  for (int slow = 0; slow < 2; slow++) {
+    void *task = launch(&comm, &all_reduce), *kernels[2], *steps[2];
+    for (uint8_t c = 0; c < 2; c++) kernels[c] = kernel_begin(&comm, task, c, gpu_ns());
+    for (uint8_t c = 0; c < 2; c++) {
+      void *op = proxy_op_begin(&comm, task, getpid(), c, 1, 1);
+      for (int s = 0; s < 2; s++) steps[s] = step_begin(&comm, op, s);
+      if (c == 1) take_a_while(30);
+      for (int s = 0; s < 2; s++) step_state(&comm, steps[s], ST_SEND_WAIT, 100);
+      if (c == 0 && slow) take_a_while(20);
+      stop_event(&comm, steps[0]);
+      if (c == 0 && slow) take_a_while(10);
+      stop_event(&comm, steps[1]);
+      stop_event(&comm, op);
+    }
+    for (uint8_t c = 0; c < 2; c++) kernel_end(&comm, kernels[c], gpu_ns());
+  }
+  return 0;
+}
+
 /* A call for each byte on stdin. */
 static int on_request(const Plugin *plugin) {
   Comm comm;
@@ -236,6 +265,7 @@ int main(int count, char **words) {
   if (strcmp(mode, "main-leaves") == 0) return main_leaves(&plugin);
   if (strcmp(mode, "request") == 0) return on_request(&plugin);
   if (strcmp(mode, "lost") == 0) return lost(&plugin, library);
+  if (strcmp(mode, "wire") == 0) return on_the_wire(&plugin);
   if (strcmp(mode, "comms") == 0) return many_comms(&plugin);
   if (strcmp(mode, "none") == 0) return without_ring(&plugin, false);
   if (strcmp(mode, "limit") == 0) return without_ring(&plugin, true);

@@ -21,7 +21,8 @@ static bool is_whole(const FlRecord *r) {
   static const uint8_t funcs[] = {1, 3, 5};
   if (r->kind != FL_COLLECTIVE) return false;
   if (r->c < 0 || r->a != count_of(r->c) || r->func != funcs[r->c % 3] || r->dtype != 9) return false;
-  if (r->d != 0 && r->d != (r->c % 2 == 0 ? 1u | 3u << 8 : 2u | 3u << 8)) return false;
+  /* The upper half is how long its sends were on the wire. */
+  if (r->d != 0 && (r->d & 0xffff) != (r->c % 2 == 0 ? 1u | 3u << 8 : 2u | 3u << 8)) return false;
   if (r->b == 0 || r->issuedNs == 0 || (r->startedNs != 0 && r->startedNs < r->issuedNs)) return false;
   /* Kernel events may be over before the reader looks, never the other way round. */
   return r->endedNs == 0 || (r->startedNs != 0 && r->endedNs >= r->startedNs && r->channelsEnded >= r->channels);

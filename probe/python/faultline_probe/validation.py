@@ -17,9 +17,9 @@ import zlib
 
 from . import validation_gemm, validation_transfer
 from .validation_meeting import Meeting
-from .validation_plan import passes_ring, passes_tree, rounds
+from .validation_plan import passes_rail, passes_ring, passes_tree, rounds
 
-__all__ = ["run", "passes_ring", "passes_tree", "SCHEMA"]
+__all__ = ["run", "passes_rail", "passes_ring", "passes_tree", "SCHEMA"]
 
 SCHEMA = "faultline.validation/1"
 _MOST_BYTES = 512 << 20
@@ -126,6 +126,9 @@ def _test(torch, request, report):
             if request.get("gemm", True):
                 _gemm(torch, device, meeting, repeats, report)
             topologies = [topology for topology in ("ring", "tree") if request.get(topology, True)]
+            # Members of each machine, where there are several.
+            if request.get("stride", 1) > 1:
+                topologies.append("rail")
             if dist is not None and topologies and len(group.ranks) > 1:
                 _links(torch, dist, group, device, meeting, topologies, request, repeats, deadline, report)
     except Exception:
@@ -177,7 +180,7 @@ def _links(torch, dist, group, device, meeting, topologies, request, repeats, de
         work = dist.all_reduce(token, group=group.handle, async_op=True)
         return work.wait() if use_gpu else validation_transfer.within(work.wait, deadline)
 
-    for topology, number, transfers, size in rounds(len(group.ranks), topologies, sizes):
+    for topology, number, transfers, size in rounds(len(group.ranks), topologies, sizes, request.get("stride", 1)):
         if not meeting.together(time.monotonic() < deadline):
             return
         if group.is_exact:

@@ -3,6 +3,8 @@
 A pass is a list of (sender, receiver), places in the group; transfers of a pass run at the same time and share no member.
 """
 
+import math
+
 
 def passes_ring(size):
     """Every link of the ring once: two passes where the size is even, three where it is odd, none for one member."""
@@ -25,10 +27,20 @@ def passes_tree(size):
     return passes
 
 
-def rounds(size, topologies, megabytes):
+def passes_rail(size, stride):
+    """Every link of the rings that lead from each member to the one `stride` places on: members of the same place in their
+    machines, where `stride` of them sit on each. What goes between machines in the order of the group goes through two NICs
+    of each machine, here through all."""
+    cycles = math.gcd(size, stride)
+    passes = passes_ring(size // cycles)
+    at = lambda start, place: (start + place * stride) % size
+    return [[(at(start, a), at(start, b)) for start in range(cycles) for a, b in transfers] for transfers in passes]
+
+
+def rounds(size, topologies, megabytes, stride=1):
     """What is done one after the other: (topology, pass, transfers, bytes). Small transfers first, so that a link that is
     too slow for the time limit costs the large ones and not the other links."""
-    passes = {"ring": passes_ring, "tree": passes_tree}
+    passes = {"ring": passes_ring, "tree": passes_tree, "rail": lambda members: passes_rail(members, stride)}
     return [
         (topology, number, transfers, int(mb * (1 << 20)))
         for mb in sorted(megabytes)

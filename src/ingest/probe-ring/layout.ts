@@ -108,8 +108,22 @@ export const RECORD = {
   startedNs: 40,
   endedNs: 48,
   d: 56,
+  /** Upper half of d, of collectives and transfers. */
+  wire: 58,
   e: 60,
 } as const;
+
+/** Milliseconds that an operator's sends were on the wire, by the record's code; NaN where that is not known. */
+export function wireMs(code: number): number {
+  return code === 0 ? NaN : ((code & 0xfff) * 2 ** (code >> 12)) / 1000;
+}
+
+export function wireCode(ms: number): number {
+  let us = Math.floor(ms * 1000) + 1;
+  let twos = 0;
+  for (; us > 0xfff; us = Math.floor(us / 2)) twos++;
+  return twos > 0xf ? 0xffff : (twos << 12) | us;
+}
 
 /** Kinds of records. */
 export const KIND = {

@@ -67,8 +67,17 @@ function lastWhole(track: RankTrack, numbers: readonly number[]): KeptOperators 
 function peerOf(track: RankTrack, operators: KeptOperators, i: number, of: MemberOf): number {
   if (operators.op[i] === COLLECTIVE) return -1;
   const { bytes, at, communicator } = operators;
-  const group = track.groups.list[track.groups.indexOf(communicator[i]!)];
-  const place = bytes.readInt32LE(at[i]! + RECORD.c);
+  return memberAt(track, communicator[i]!, bytes.readInt32LE(at[i]! + RECORD.c), of);
+}
+
+/** The global rank of a place in a communicator, -2 - place where only that is known, -1 where it is none. */
+export function memberAt(
+  track: RankTrack,
+  communicator: number,
+  place: number,
+  of: MemberOf,
+): number {
+  const group = track.groups.list[track.groups.indexOf(communicator)];
   if (group === undefined || place < 0 || place >= group.size) return -1;
   const member = of(group.key, place);
   return member >= 0 ? member : -2 - place;

@@ -87,6 +87,8 @@ export interface Validation {
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;
+  /** Members of each machine where there are several. */
+  readonly stride?: number;
   readonly repeats: number;
   /** MiB of a transfer. */
   readonly mb: number;

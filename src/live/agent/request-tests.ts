@@ -39,6 +39,7 @@ const LONGEST_TESTS = {
   gemm: false,
   ring: false,
   tree: false,
+  stride: 9999,
   repeats: 100,
   mb: 1024,
   limitS: 600.123,
@@ -69,8 +70,8 @@ export async function requestTests(
       request,
       storage,
     );
-  const { atIteration, rounds, gemm, ring, tree, repeats, mb, limitMs, group } = request;
-  const several = rounds > 1 ? { rounds } : {};
+  const { atIteration, rounds, gemm, ring, tree, stride, repeats, mb, limitMs, group } = request;
+  const several = { ...(rounds > 1 ? { rounds } : {}), ...(stride > 1 ? { stride } : {}) };
   const tests = { atIteration, ...several, gemm, ring, tree, repeats, mb, limitS: limitMs / 1000 };
   const asked = validationRequest({ ...tests, ranks: rankRuns(group) });
   if (asked === null) return refused(noRoom(group));

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { HEADER, KIND } from "../../ingest/probe-ring/layout.ts";
+import { HEADER, KIND, wireCode, wireMs } from "../../ingest/probe-ring/layout.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
 import type {
   AgentReply,
@@ -24,6 +24,8 @@ const MS = 1_000_000n;
 const ALL_REDUCE = 1;
 const SEND = 1;
 const RECEIVE = 2;
+/** The record's number of the algorithm. */
+const RING = 1;
 let folder: string;
 let troubles: string[];
 const nodes: Node[] = [];
@@ -67,6 +69,8 @@ interface Operator {
   readonly peer?: number;
   readonly group?: number;
   readonly flags?: number;
+  /** Milliseconds that its sends were on the wire, of a ring. */
+  readonly wire?: number;
 }
 
 /** Both rings of a rank, written as a training step would. */
@@ -113,6 +117,7 @@ class Rank {
       a: 1000,
       b: ++this.#calls,
       c: one.peer ?? 0,
+      d: one.wire === undefined ? 0 : RING | (wireCode(one.wire) << 16),
       issuedNs: at(one.issued),
       startedNs: at(one.started),
       endedNs: at(one.ended),
@@ -345,6 +350,41 @@ describe("requests", () => {
     expect(reply).toEqual({
       kind: "durations",
       ms: Float32Array.of(10, 5, n, 5, n, n, n, n, n, 5, n, n, 2, n, n, n, n, n, n, n, n),
+    });
+  });
+
+  it("for what was on the wire get it by whom it went to, of rings with one next member", async () => {
+    const rank = new Rank({ rank: 1 });
+    const step = (ms: number): Operator[] => [
+      { issued: 1, started: 2, ended: 12, wire: ms },
+      { issued: 2, started: 3, ended: 12, wire: 2 * ms },
+      { issued: 3, started: 3, ended: 12 },
+      { kind: "send", issued: 4, started: 13, ended: 16, peer: 3, group: 2, wire: 3 * ms },
+      { kind: "receive", issued: 5, started: 13, ended: 16, peer: 0, group: 2, wire: 9 },
+      { issued: 6, started: 13, ended: 16, group: 2, wire: 9 },
+    ];
+    rank.step(1, 100, step(5));
+    rank.step(2, 100, step(7));
+    // A tree's share of the group of all is small; in the other group two members get as much.
+    rank.native.sends(0, 0, 0, 9_900_000);
+    rank.native.sends(1, 0, 1, 100_000);
+    rank.native.sends(2, 2, 0, 5000);
+    rank.native.sends(3, 2, 3, 5000);
+    const node = start();
+    node.tick(Date.now());
+    const reply = await asked(node, { ask: "wire", ranks: [1, 5], iterations: [1, 2, 3] });
+    const read = (ms: number): number => wireMs(wireCode(ms));
+    expect(reply).toEqual({
+      kind: "wire",
+      rank: Int32Array.of(1, 1),
+      group: Int32Array.of(0, 2),
+      peer: Int32Array.of(0, -5),
+      ms: Float32Array.of(
+        ...[5, 7].map((ms) => read(ms) + read(2 * ms)),
+        NaN,
+        ...[15, 21].map(read),
+        NaN,
+      ),
     });
   });
 

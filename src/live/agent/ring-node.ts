@@ -19,6 +19,7 @@ import {
   refused,
   type TrackOf,
 } from "./answer-operators.ts";
+import { answerWire } from "./answer-wire.ts";
 import { collectEvidence } from "./evidence.ts";
 import { LogFollower } from "./log-follower.ts";
 import { ranksOf, routeLogs, saysOf, LogJob } from "./log-job.ts";
@@ -124,6 +125,8 @@ class RingNode implements Node {
         return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
+      case "wire":
+        return answerWire(request, trackOf, memberOf);
     }
   }
 

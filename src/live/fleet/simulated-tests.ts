@@ -14,6 +14,8 @@ export interface SimulatedTests {
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;
+  /** Members of each machine where there are several; 1 where it is absent. */
+  readonly stride?: number;
   readonly repeats: number;
   readonly mb: number;
 }
@@ -33,7 +35,7 @@ export function simulatedReport(
   tests: SimulatedTests,
   timeMs: number,
 ): object | null {
-  const { group, atIteration, rounds = 1, repeats, mb } = tests;
+  const { group, atIteration, rounds = 1, stride = 1, repeats, mb } = tests;
   if (!group.includes(rank)) return null;
   const random = seeded(spec.seed * 7919 + atIteration * 31 + rank);
   const devicesIn = (iteration: number): DeviceState =>
@@ -50,22 +52,27 @@ export function simulatedReport(
   const topologies = [
     ...(tests.ring ? (["ring"] as const) : []),
     ...(tests.tree ? (["tree"] as const) : []),
+    ...(stride > 1 ? (["rail"] as const) : []),
   ];
+  const passes = {
+    ring: ringPasses(group.length),
+    tree: treePasses(group.length),
+    rail: railPasses(group.length, stride),
+  };
   const transfersIn = (iteration: number, devices: DeviceState): TransferTest[] =>
     topologies.flatMap((name) =>
-      (name === "ring" ? ringPasses(group.length) : treePasses(group.length)).flatMap(
-        (pairs, pass) =>
-          pairs
-            .filter(([, to]) => group[to] === rank)
-            .map(([from, to]) => ({
-              topology: name,
-              pass,
-              from: group[from]!,
-              to: group[to]!,
-              bytes: mb * MIB,
-              ms: repeated(transferMs(devices, group[from]!, group[to]!)),
-              ...(rounds > 1 ? { iteration } : {}),
-            })),
+      passes[name].flatMap((pairs, pass) =>
+        pairs
+          .filter(([, to]) => group[to] === rank)
+          .map(([from, to]) => ({
+            topology: name,
+            pass,
+            from: group[from]!,
+            to: group[to]!,
+            bytes: mb * MIB,
+            ms: repeated(transferMs(devices, group[from]!, group[to]!)),
+            ...(rounds > 1 ? { iteration } : {}),
+          })),
       ),
     );
   const transfers = Array.from({ length: rounds }, (_, k) => atIteration + k).flatMap((iteration) =>
@@ -111,6 +118,18 @@ function ringPasses(size: number): Pair[][] {
     passes[isLast && size % 2 === 1 ? 2 : i % 2]!.push([i, (i + 1) % size]);
   }
   return passes.filter((pass) => pass.length > 0);
+}
+
+/** The rings of members that are `stride` places apart. */
+function railPasses(size: number, stride: number): Pair[][] {
+  let [cycles, rest] = [size, stride % size];
+  while (rest > 0) [cycles, rest] = [rest, cycles % rest];
+  const at = (start: number, place: number): number => (start + place * stride) % size;
+  return ringPasses(size / cycles).map((pairs) =>
+    Array.from({ length: cycles }, (_, start) =>
+      pairs.map(([a, b]): Pair => [at(start, a), at(start, b)]),
+    ).flat(),
+  );
 }
 
 /** Every edge of the binary tree once, from child to parent. */

@@ -71,7 +71,7 @@ export async function localizeSlowdown(
       series: run.series(from),
       incidents: await env.incidents(run.job),
     },
-    operatorFetcher(run, live, points.iterations, env.ask),
+    operatorFetcher(run, live, points.iterations, env.ask, env.canAsk),
     { signal: NEVER, progress: () => undefined },
   );
   const bytes = env.fetchedBytes() - before;

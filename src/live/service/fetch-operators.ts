@@ -1,11 +1,19 @@
 /** Operators from the agents of a running job, as a search asks for them: one request an agent and round. */
+import { groupBy } from "../../base/group-by.ts";
 import type { FetchedProgram, OperatorFetcher } from "../../pipeline/live-slowdown.ts";
 import type { LiveJob } from "../../ingest/live-job.ts";
 import type { Want } from "../../methods/localize/progressive/remote-source.ts";
 import type { Rank } from "../../model/ids.ts";
 import { COMPLETED, type OperatorTable, SCHEDULED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { AgentReply, AgentRequest, OperatorsReply, Pick } from "../wire/messages.ts";
+import type { WireTime } from "../../model/wire-times.ts";
+import type {
+  AgentReply,
+  AgentRequest,
+  OperatorsReply,
+  Pick,
+  WireReply,
+} from "../wire/messages.ts";
 import type { JobRun } from "./job-run.ts";
 
 export type AskAgent = (
@@ -27,6 +35,7 @@ export function operatorFetcher(
   live: LiveJob,
   iterations: Float64Array,
   askAgent: AskAgent,
+  canAsk: (agent: string, word: string) => boolean,
 ): OperatorFetcher {
   const ask = async (
     rank: Rank,
@@ -42,6 +51,27 @@ export function operatorFetcher(
     }
   };
   return {
+    async wireTimes(numbers) {
+      const agents = groupBy([...run.ranks.values()], ({ agent }) => agent);
+      const links = new Map<string, WireTime>();
+      await Promise.all(
+        [...agents].map(async ([agent, own]) => {
+          if (!canAsk(agent, "wire")) return;
+          const ranks = own.map(({ report }) => report.rank);
+          const reply = await ask(ranks[0]!, (agentRun) => ({
+            ask: "wire",
+            job: run.job,
+            run: agentRun,
+            ranks,
+            iterations: [...numbers],
+          }));
+          if (reply?.kind === "wire") addLinks(links, reply, ranks, live, numbers.length);
+        }),
+      );
+      // By ranks, whichever agent answered first.
+      const sorted = [...links.values()].sort((a, b) => a.from - b.from || a.to - b.to);
+      return { iterations: numbers, links: sorted };
+    },
     async fetch(wants) {
       const answers: Answer[] = wants.map(() => null);
       const batches = batchesOf(run, wants);
@@ -90,6 +120,32 @@ export function operatorFetcher(
       return aligned(rank, `${machine}, rank ${rank}`, joined(held), live, iterations);
     },
   };
+}
+
+/** A direction's times in all groups together; what names ranks of another agent, or nobody, is left out. */
+function addLinks(
+  links: Map<string, WireTime>,
+  { rank: ranks, group, peer, ms }: WireReply,
+  own: readonly Rank[],
+  { groupIds, job }: LiveJob,
+  iterations: number,
+): void {
+  const isOwn = new Set(own);
+  for (const [k, rank] of ranks.entries()) {
+    const members = job.groups[groupIds.get(rank)?.[group[k]!] ?? -1]?.ranks;
+    const to = peer[k]! < -1 ? members?.[-2 - peer[k]!] : peer[k]!;
+    if (to === undefined || to < 0 || to === rank || !isOwn.has(rank)) continue;
+    const key = `${rank} ${to}`;
+    const known = links.get(key);
+    const times = Float64Array.from(ms.subarray(k * iterations, (k + 1) * iterations));
+    if (known) for (const [i, one] of times.entries()) known.ms[i] = sum(known.ms[i]!, one);
+    else links.set(key, { from: rank, to, ms: times });
+  }
+}
+
+/** Of what is known. */
+function sum(a: number, b: number): number {
+  return Number.isNaN(a) ? b : Number.isNaN(b) ? a : a + b;
 }
 
 /** Iterations that nobody asked for are not fetched with the others where there are so many of them in between. */

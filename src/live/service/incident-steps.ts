@@ -235,8 +235,10 @@ function validateLater(
   state: Turn["state"],
   run: JobRun,
   { tests }: Diagnosis,
-  { afterMs: iterationMs }: SuspectedSlowdown,
+  { beforeMs, afterMs, intermittent }: SuspectedSlowdown,
 ): void {
+  // Most iterations take as long as ever where it is slow now and then.
+  const iterationMs = intermittent ? beforeMs : afterMs;
   if (tests) enqueue(state, { step: "validate", run, tests, iterationMs });
 }
 

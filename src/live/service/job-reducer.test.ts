@@ -308,7 +308,7 @@ describe("reduceJob", () => {
     const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
     const tests = {
       groups: [[0, 1, 2]],
-      rails: [],
+      stride: 1,
       rounds: 1,
       verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
     };

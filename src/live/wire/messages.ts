@@ -137,6 +137,7 @@ export type AgentRequest =
   | ProgramRequest
   | DurationsRequest
   | OperatorsRequest
+  | WireRequest
   | EvidenceRequest
   | PrepareTestsRequest
   | ValidateRequest
@@ -148,6 +149,7 @@ export const ASKS = [
   "program",
   "durations",
   "operators",
+  "wire",
   "evidence",
   "prepare-tests",
   "validate",
@@ -240,6 +242,24 @@ export interface OperatorsReply {
   readonly completedNs: Float64Array;
 }
 
+/** How long sends over the network were on the wire (probe/RING.md), of these ranks of one agent. */
+export interface WireRequest {
+  readonly ask: "wire";
+  readonly job: string;
+  readonly run: string;
+  readonly ranks: readonly Rank[];
+  readonly iterations: readonly number[];
+}
+export interface WireReply {
+  readonly kind: "wire";
+  /** One entry a rank, group and peer, as in ProgramReply; to whom collectives send is the next member of their ring. */
+  readonly rank: Int32Array;
+  readonly group: Int32Array;
+  readonly peer: Int32Array;
+  /** Entry-major: milliseconds in each of the iterations asked for; NaN where it is not known. */
+  readonly ms: Float32Array;
+}
+
 /** Files that `faultline diagnose` reads: rings cut to their last records, stacks, ends of logs. */
 export interface EvidenceRequest {
   readonly ask: "evidence";
@@ -287,6 +307,8 @@ export interface ValidateRequest {
   readonly gemm: boolean;
   readonly ring: boolean;
   readonly tree: boolean;
+  /** Where each machine has several of them: so many, next to each other. Tests then lead from rail to rail, too. */
+  readonly stride: number;
   readonly repeats: number;
   /** MiB of a transfer. */
   readonly mb: number;
@@ -315,5 +337,6 @@ export type AgentReply =
   | ProgramReply
   | DurationsReply
   | OperatorsReply
+  | WireReply
   | EvidenceReply
   | RefusedReply;

@@ -39,12 +39,25 @@ const OPERATORS = {
   completedNs: { kind: "f64", table: 1 },
 } as const satisfies Layout;
 
-const LAYOUTS = { program: PROGRAM, durations: DURATIONS, operators: OPERATORS } as const;
+const WIRE = {
+  rank: { kind: "i32", table: 0 },
+  group: { kind: "i32", table: 0 },
+  peer: { kind: "i32", table: 0 },
+  ms: { kind: "f32", table: 1 },
+} as const satisfies Layout;
+
+const LAYOUTS = {
+  program: PROGRAM,
+  durations: DURATIONS,
+  operators: OPERATORS,
+  wire: WIRE,
+} as const;
 
 const KINDS = [
   "program",
   "durations",
   "operators",
+  "wire",
   "evidence",
   "refused",
 ] as const satisfies readonly AgentReply["kind"][];
@@ -60,6 +73,8 @@ export function replyHead(reply: AgentReply): Fields {
       return { kind: reply.kind, lengths: lengthsOf(PROGRAM, reply) };
     case "durations":
       return { kind: reply.kind, lengths: lengthsOf(DURATIONS, reply) };
+    case "wire":
+      return { kind: reply.kind, lengths: lengthsOf(WIRE, reply) };
     case "operators":
       return { kind: reply.kind, epochMs: reply.epochMs, lengths: lengthsOf(OPERATORS, reply) };
     case "evidence": {
@@ -77,6 +92,8 @@ export function replyColumns(reply: AgentReply): ArrayBufferView[] {
       return columnsOf(PROGRAM, reply);
     case "durations":
       return columnsOf(DURATIONS, reply);
+    case "wire":
+      return columnsOf(WIRE, reply);
     case "operators":
       return columnsOf(OPERATORS, reply);
     case "evidence":
@@ -111,6 +128,8 @@ export function readReply(head: Fields, payload: RawFrame["payload"]): AgentRepl
     }
     case "durations":
       return { kind, ...readColumns(DURATIONS, head["lengths"], payload, MOST_ROWS) };
+    case "wire":
+      return { kind, ...readColumns(WIRE, head["lengths"], payload, MOST_ROWS) };
     case "operators":
       return readOperators(head, payload);
     case "evidence":
@@ -181,6 +200,10 @@ export function misfit(request: AgentRequest, reply: AgentReply): string | null 
     return `it answered ${request.ask} with ${reply.kind}`;
   if (request.ask === "durations" && reply.kind === "durations") {
     if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
+  }
+  if (request.ask === "wire" && reply.kind === "wire") {
+    if (reply.ms.length !== reply.rank.length * request.iterations.length)
+      return "its times on the wire are not as many as asked";
   }
   return null;
 }

@@ -23,6 +23,7 @@ const MOST_REPEATS = 100;
 const MOST_TEST_ROUNDS = 64;
 const MOST_MB = 1024;
 const MOST_ITERATIONS = 65_536;
+const MOST_WIRE_ITERATIONS = 256;
 const MOST_PICKS = 65_536;
 const MOST_PLACES = 1 << 20;
 const MOST_DURATIONS = LIMITS.replyBytes / 4;
@@ -53,6 +54,20 @@ export function readRequest(head: Fields): AgentRequest {
         fromIteration: iterationIn(head, "fromIteration"),
         toIteration: iterationIn(head, "toIteration"),
       };
+    case "wire":
+      return {
+        ask,
+        job,
+        run,
+        ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
+        iterations: integersIn(
+          head,
+          "iterations",
+          MOST_WIRE_ITERATIONS,
+          0,
+          Number.MAX_SAFE_INTEGER,
+        ),
+      };
     case "evidence":
       return {
         ask,
@@ -77,6 +92,8 @@ export function readRequest(head: Fields): AgentRequest {
         gemm: flagIn(head, "gemm"),
         ring: flagIn(head, "ring"),
         tree: flagIn(head, "tree"),
+        // Services before this word tested no rails.
+        stride: head["stride"] === undefined ? 1 : integerIn(head, "stride", 1, LIMITS.worldSize),
         repeats: integerIn(head, "repeats", 1, MOST_REPEATS),
         mb: integerIn(head, "mb", 1, MOST_MB),
         limitMs: integerIn(head, "limitMs", 1, MOST_WAIT_MS),

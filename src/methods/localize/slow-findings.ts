@@ -12,6 +12,7 @@ import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Device } from "./progressive/narrow.ts";
 import type { Culprit } from "./progressive/progressive.ts";
 import { cpuOrGpu } from "./cpu-or-gpu.ts";
+import type { SlowOnWire } from "./slow-on-wire.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 import type { Located } from "./slow-ranks.ts";
 import type { UnseenPeer } from "./unseen-peer.ts";
@@ -196,6 +197,8 @@ function ownTimes({ slow }: OwnTimeSuspect, { ownMs, iteration }: TimeBreakdown)
 const OF_GROUP = 0.6;
 /** A link that is all that either NIC at its ends serves. */
 const AMBIGUOUS = 0.75;
+/** Measured where it is slow, in every one of several iterations. */
+const ON_WIRE = 0.93;
 
 export function fromNetwork(
   { device, growthMs, votes, pivots }: Culprit,
@@ -261,6 +264,48 @@ function networkFinding(
     accuses: [{ ...suspectOf(device, job), cause: "network-slow", weight, why: says }],
     clears: [],
     lacks,
+  };
+}
+
+/** A link or NIC on which sends stay too long, whoever waits for it. */
+export function fromWire(
+  found: SlowOnWire,
+  { from, isLasting }: SlowIterations,
+  fromMs: number,
+  file: string,
+  job: Job,
+): SlowFinding {
+  const { kind, ranks, slow, of, beforeMs, afterMs, compared, isAmbiguous } = found;
+  const device: Device = {
+    kind,
+    name: kind === "nic" ? `nic of rank ${ranks[0]}` : `link ${ranks.join("–")}`,
+    ranks,
+    explains: slow.length,
+    contradicts: 0,
+    isAmbiguous,
+  };
+  const others = compared > ranks.length ? `; that of the other links is as usual` : "";
+  const says = `what is sent over ${deviceWords(device, job)} is on the wire for ${afterMs.toFixed(1)} ms instead of ${beforeMs.toFixed(1)} ms in ${slow.length} of ${of} slow iterations${others}`;
+  const weight = ON_WIRE * (isAmbiguous ? AMBIGUOUS : 1);
+  return {
+    says,
+    weight,
+    at: [{ file }],
+    data: {
+      fact: "slow-device",
+      slowDown: true,
+      iteration: isLasting ? (from ?? 1) : slow[0]!,
+      until: null,
+      from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : null,
+      to: null,
+      growthMs: round(afterMs - beforeMs),
+      ...(isLasting ? {} : { slowIterations: [...slow] }),
+      device: device.name,
+      explains: slow.length,
+      contradicts: 0,
+    },
+    accuses: [{ ...suspectOf(device, job), cause: "network-slow", weight, why: says }],
+    clears: [],
   };
 }
 

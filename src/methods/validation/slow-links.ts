@@ -72,38 +72,48 @@ function gathered(all: readonly LinkVerdict[], of: number): LinkVerdict[] {
 }
 
 function slowNow(moved: readonly Comparable<Link>[]): SlowLinks {
-  const byLink = new Map<string, Tested & { readonly ranks: readonly Rank[] }>();
-  const testedOf = ({ from, to }: Link): Tested => {
+  const byLink = new Map<string, Tested & { readonly ranks: readonly Rank[]; isInside: boolean }>();
+  const testedOf = ({ from, to }: Link, isInside: boolean): Tested => {
     const ranks = from < to ? [from, to] : [to, from];
     const key = ranks.join();
     let tested = byLink.get(key);
     if (!tested) {
-      tested = { ranks, tests: 0, slow: [] };
+      tested = { ranks, tests: 0, slow: [], isInside };
       byLink.set(key, tested);
     }
     return tested;
   };
   for (const comparable of moved) {
-    for (const { who } of comparable.samples) testedOf(who).tests++;
+    const isInside = comparable.isInside === true;
+    for (const { who } of comparable.samples) testedOf(who, isInside).tests++;
     for (const { sample, ratio, usualMs } of slowOnes(comparable, SLOWER))
-      testedOf(sample.who).slow.push({
+      testedOf(sample.who, isInside).slow.push({
         ratio,
         ms: sample.ms,
         usualMs,
-        mayBeFar: sample.isGuest === true && comparable.isInside === true,
+        mayBeFar: sample.isGuest === true && isInside,
       });
   }
   // A link is tested at several sizes and in two topologies; a small transfer's time may be the host's.
   const slow = [...byLink.values()].filter((one) => 2 * one.slow.length > one.tests);
-  const linksOf = new Map<Rank, number>();
-  for (const { ranks } of byLink.values())
-    for (const rank of ranks) linksOf.set(rank, (linksOf.get(rank) ?? 0) + 1);
-  const slowOf = new Map<Rank, typeof slow>();
-  for (const one of slow)
-    for (const rank of one.ranks) slowOf.set(rank, [...(slowOf.get(rank) ?? []), one]);
+  // What goes inside a machine goes through no NIC; of a rank that was tested there alone it is all that is known.
+  const perRank = (all: Iterable<(typeof slow)[number]>): Map<Rank, (typeof slow)[number][]> => {
+    const links = new Map<Rank, (typeof slow)[number][]>();
+    for (const one of all)
+      for (const rank of one.ranks) links.set(rank, [...(links.get(rank) ?? []), one]);
+    return links;
+  };
+  const outwards = (links: readonly (typeof slow)[number][]): readonly (typeof slow)[number][] => {
+    const outside = links.filter(({ isInside }) => !isInside);
+    return outside.length > 0 ? outside : links;
+  };
+  const linksOf = perRank(byLink.values());
+  const slowOf = perRank(slow);
   const nics = new Map<Rank, LinkVerdict>();
-  for (const [rank, list] of slowOf) {
-    const isAll = list.length === linksOf.get(rank)! && list.length >= 2;
+  for (const [rank, all] of slowOf) {
+    const links = outwards(linksOf.get(rank)!);
+    const list = links.filter((one) => all.includes(one));
+    const isAll = list.length === links.length && list.length >= 2;
     const othersAreFine = list.every(({ ranks }) => {
       const other = ranks.find((end) => end !== rank)!;
       return slowOf.get(other)!.length === 1;

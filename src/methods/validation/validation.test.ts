@@ -26,14 +26,18 @@ function tested(
   faults: Faults,
   perHost = 1,
   noise = NOISE,
+  hasRails = false,
 ): ValidationReport[] {
   const host = (rank: number): string => `h${Math.floor(rank / perHost)}`;
   const repeats = (ms: number): number[] =>
     Array.from({ length: 3 }, () => ms * (1 + noise * (random() - 0.5)));
-  const transfer = (topology: "ring" | "tree", from: number, to: number, mb: number) => {
+  const transfer = (topology: "ring" | "tree" | "rail", from: number, to: number, mb: number) => {
     const key = from < to ? `${from}-${to}` : `${to}-${from}`;
-    const slow = Math.max(faults.link?.[key] ?? 1, faults.nic?.[from] ?? 1, faults.nic?.[to] ?? 1);
-    const ms = (mb / 10) * (host(from) === host(to) ? 0.1 : 1) * slow;
+    const isInside = host(from) === host(to);
+    // What stays inside a machine passes no NIC.
+    const nics = hasRails && isInside ? [] : [from, to].map((end) => faults.nic?.[end] ?? 1);
+    const slow = Math.max(faults.link?.[key] ?? 1, ...nics);
+    const ms = (mb / 10) * (isInside ? 0.1 : 1) * slow;
     return { topology, pass: 0, from, to, bytes: mb << 20, ms: repeats(ms) };
   };
   return Array.from({ length: ranks }, (_, rank) => ({
@@ -53,7 +57,8 @@ function tested(
     })),
     transfers: [4, 16].flatMap((mb) => [
       transfer("ring", (rank + ranks - 1) % ranks, rank, mb),
-      ...[2 * rank + 1, 2 * rank + 2]
+      ...(hasRails ? [transfer("rail", (rank + ranks - perHost) % ranks, rank, mb)] : []),
+      ...(hasRails ? [] : [2 * rank + 1, 2 * rank + 2])
         .filter((child) => child < ranks)
         .map((child) => transfer("tree", child, rank, mb)),
     ]),
@@ -111,6 +116,23 @@ describe("tests of GPUs and links", () => {
       const from = randomInt(random, ranks - 1);
       const faults = { link: { [`${from}-${from + 1}`]: 1.4 + random() } };
       expect(found(tested(random, ranks, faults)), `seed ${seed}`).toEqual([
+        { type: "link", ranks: [from, from + 1], cause: "network-slow" },
+      ]);
+    }
+  });
+
+  it("name a NIC by what goes between machines, and a link inside one by itself", () => {
+    for (const seed of seeds) {
+      const random = seeded(seed);
+      const [machines, perHost] = [3 + randomInt(random, 5), pick(random, [2, 4])];
+      const ranks = machines * perHost;
+      const slow = randomInt(random, ranks);
+      const nic = found(tested(random, ranks, { nic: { [slow]: 3 } }, perHost, NOISE, true));
+      expect(nic, `seed ${seed}`).toEqual([{ type: "nic", ranks: [slow], cause: "network-slow" }]);
+      const from = perHost * randomInt(random, machines);
+      const link = { [`${from}-${from + 1}`]: 3 };
+      const inside = found(tested(random, ranks, { link }, perHost, NOISE, true));
+      expect(inside, `seed ${seed}`).toEqual([
         { type: "link", ranks: [from, from + 1], cause: "network-slow" },
       ]);
     }

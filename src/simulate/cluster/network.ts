@@ -13,9 +13,9 @@ import type { Topology } from "./topology.ts";
 
 /** Effective bandwidths in bytes per nanosecond: NVLink 4 as NCCL's bus bandwidth, a 400 Gbit/s NIC. */
 const NVLINK_BYTES_PER_NS = 360;
-const NIC_BYTES_PER_NS = 46;
+export const NIC_BYTES_PER_NS = 46;
 const NVLINK_LATENCY_NS = 8_000;
-const NETWORK_LATENCY_NS = 20_000;
+export const NETWORK_LATENCY_NS = 20_000;
 
 /** Groups of one role on all stages: stage · count + group, with what a transfer in them depends on. */
 interface RoleGroups {

@@ -145,6 +145,12 @@ const ofRun = { job: name, run: name };
 export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
   fc.record({ ask: fc.constant("program"), ...ofRun, rank, iteration: fc.option(fc.nat()) }),
   fc.record({
+    ask: fc.constant("wire"),
+    ...ofRun,
+    ranks: fc.uniqueArray(rank),
+    iterations: counts,
+  }),
+  fc.record({
     ask: fc.constant("durations"),
     ...ofRun,
     iterations: counts,
@@ -175,6 +181,7 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     gemm: fc.boolean(),
     ring: fc.boolean(),
     tree: fc.boolean(),
+    stride: fc.integer({ min: 1, max: 16 }),
     repeats: fc.integer({ min: 1, max: 100 }),
     mb: fc.integer({ min: 1, max: 64 }),
     limitMs: fc.integer({ min: 1, max: 60_000 }),
@@ -199,6 +206,13 @@ export const anyReply: fc.Arbitrary<AgentReply> = fc.oneof(
     group: Int32Array.from(ofLength(n)),
     peer: Int32Array.from(ofLength(n)),
     iterations: Float64Array.from(ofLength(m)),
+  })),
+  fc.tuple(fc.nat(3), fc.nat(9)).map(([n, m]): AgentReply => ({
+    kind: "wire",
+    rank: Int32Array.from(ofLength(n)),
+    group: Int32Array.from(ofLength(n)),
+    peer: Int32Array.from(ofLength(n)),
+    ms: Float32Array.from(ofLength(m)),
   })),
   fc.nat(9).map((n): AgentReply => ({ kind: "durations", ms: Float32Array.from(ofLength(n)) })),
   fc.tuple(fc.nat(3), fc.nat(9)).map(([n, m]): AgentReply => ({

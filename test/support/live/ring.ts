@@ -5,6 +5,7 @@ import {
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
   COMPLETE,
+  CONNECTION,
   CONNECTION_BYTES,
   HEADER,
   HEADER_BYTES,
@@ -42,6 +43,7 @@ export interface TestRecord {
   readonly a?: number;
   readonly b?: number;
   readonly c?: number;
+  readonly d?: number;
   readonly issuedNs?: bigint;
   readonly startedNs?: bigint;
   readonly endedNs?: bigint;
@@ -170,6 +172,18 @@ export class TestRing {
     this.word(HEADER.commCount, index + 1);
   }
 
+  /** What was sent to a member over the network so far. */
+  sends(index: number, group: number, peer: number, sent: number): void {
+    const at = this.bytes.readUInt32LE(HEADER.connectionsOffset) + index * CONNECTION_BYTES;
+    this.#flush(at, CONNECTION_BYTES, () => {
+      this.bytes.writeUInt16LE(group, at + CONNECTION.comm);
+      this.bytes[at + CONNECTION.isSend] = 1;
+      this.bytes.writeInt32LE(peer, at + CONNECTION.peer);
+      this.bytes.writeBigUInt64LE(BigInt(sent), at + CONNECTION.bytes);
+    });
+    this.word(HEADER.connectionCount, index + 1);
+  }
+
   name(index: number, name: string): void {
     const at = this.bytes.readUInt32LE(HEADER.namesOffset) + index * NAME_BYTES;
     this.#flush(at, NAME_BYTES, () => this.bytes.write(name, at));
@@ -193,7 +207,7 @@ export class TestRing {
   }
 
   #write(ticket: number, record: TestRecord): void {
-    const { kind, func = 0, flags = 0, group = NONE, a = 0, b = 0, c = 0 } = record;
+    const { kind, func = 0, flags = 0, group = NONE, a = 0, b = 0, c = 0, d = 0 } = record;
     const { issuedNs = this.#nowNs(), startedNs = 0n, endedNs = 0n } = record;
     const at = this.#place(ticket);
     this.#flush(at, RECORD_BYTES, () => {
@@ -208,6 +222,7 @@ export class TestRing {
       bytes.writeBigUInt64LE(BigInt(a), at + RECORD.a);
       bytes.writeUInt32LE(b, at + RECORD.b);
       bytes.writeInt32LE(c, at + RECORD.c);
+      bytes.writeUInt32LE(d, at + RECORD.d);
       bytes.writeBigUInt64LE(issuedNs, at + RECORD.issuedNs);
       bytes.writeBigUInt64LE(startedNs, at + RECORD.startedNs);
       bytes.writeBigUInt64LE(endedNs, at + RECORD.endedNs);

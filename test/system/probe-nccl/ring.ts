@@ -7,6 +7,7 @@ import {
   CONNECTION,
   CONNECTION_BYTES,
   HEADER,
+  KIND,
   RECORD,
   RECORD_BYTES,
 } from "../../../src/ingest/probe-ring/layout.ts";
@@ -24,6 +25,8 @@ export interface Record {
   readonly b: number;
   readonly c: number;
   readonly d: number;
+  /** Of operators; 0 elsewhere. */
+  readonly wire: number;
   readonly e: number;
   readonly issuedNs: bigint;
   readonly startedNs: bigint;
@@ -68,6 +71,7 @@ export class Ring {
         this.bytes.readUInt32LE(at + RECORD[field]);
       const long = (field: keyof typeof RECORD): bigint =>
         this.bytes.readBigUInt64LE(at + RECORD[field]);
+      const isOperator = [KIND.collective, KIND.p2p].some((kind) => kind === byte("kind"));
       found.push({
         ticket: stamp / 2 - 1,
         kind: byte("kind"),
@@ -80,7 +84,8 @@ export class Ring {
         a: Number(long("a")),
         b: word("b"),
         c: this.bytes.readInt32LE(at + RECORD.c),
-        d: word("d"),
+        d: isOperator ? word("d") & 0xffff : word("d"),
+        wire: isOperator ? this.bytes.readUInt16LE(at + RECORD.wire) : 0,
         e: word("e"),
         issuedNs: long("issuedNs"),
         startedNs: long("startedNs"),

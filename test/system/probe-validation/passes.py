@@ -3,6 +3,8 @@
 import json
 import sys
 
-from faultline_probe.validation_plan import passes_ring, passes_tree
+from faultline_probe.validation_plan import passes_rail, passes_ring, passes_tree
 
-print(json.dumps([{"size": n, "ring": passes_ring(n), "tree": passes_tree(n)} for n in map(int, sys.argv[1:])]))
+sizes = list(map(int, sys.argv[1:]))
+rails = [{"size": n, "stride": s, "passes": passes_rail(n, s)} for n in sizes for s in (2, 3, 8) if n > s and n % s == 0]
+print(json.dumps({"groups": [{"size": n, "ring": passes_ring(n), "tree": passes_tree(n)} for n in sizes], "rails": rails}))
