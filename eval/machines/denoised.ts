@@ -25,16 +25,17 @@ function reconstruct(fleet: Fleet, grid: MetricGrid, values: Float32Array): Floa
   if (machines.length === 0 || ticks < WINDOW) return values;
   const [low, high] = taskLimits(given, machines);
   const embedder = variantEmbedder(given, machines, given, shippedModels(), "reconstruction");
-  const points = new Float32Array(embedder.dimensions * machines.length);
+  const stride = Math.ceil(machines.length / 4) * 4;
+  const points = new Float32Array(embedder.dimensions * stride);
   const to = values.slice();
   for (let next = 0; next < ticks; next += WINDOW) {
     const tick = Math.min(next, ticks - WINDOW);
-    embedder.embed(tick, points);
+    embedder.embed(tick, points, stride, 0);
     machines.forEach((machine, i) => {
       for (let s = 0; s < WINDOW; s++) {
         const cell = machine * ticks + tick + s;
         // What was not there stays so: gaps are evidence.
-        if (values[cell] === values[cell]) to[cell] = low + points[i * WINDOW + s]! * (high - low);
+        if (values[cell] === values[cell]) to[cell] = low + points[s * stride + i]! * (high - low);
       }
     });
   }

@@ -1,6 +1,6 @@
 /** Several culprits at once (Minder §6.6): NICs by the millisecond, two machines, a switch with 32 of 600. */
+import { PairwiseDistances } from "../../src/maths/pairwise-distances.ts";
 import { findMachines } from "../../src/methods/machines/find-machines.ts";
-import { distanceSums } from "../../src/methods/machines/minder/candidates.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { metricEmbedder } from "../../src/methods/machines/minder/embedding.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
@@ -69,12 +69,12 @@ function twoFarthest(fleet: Fleet): string[] {
   const count = fleet.machines.length;
   const machines = Int32Array.from(fleet.machines.keys());
   const embedder = metricEmbedder(grid!, machines, shippedModels());
-  const points = new Float32Array(embedder.dimensions * count);
+  const pairs = new PairwiseDistances(count, embedder.dimensions);
   const sums = new Float64Array(count);
   const total = new Float64Array(count);
   for (let tick = 0; tick + embedder.window <= grid!.ticks; tick++) {
-    embedder.embed(tick, points);
-    distanceSums(points, sums);
+    embedder.embed(tick, pairs.points, pairs.stride, 0);
+    pairs.sums(sums);
     sums.forEach((sum, machine) => (total[machine]! += sum));
   }
   const order = [...machines].sort((a, b) => total[b]! - total[a]!);

@@ -7,7 +7,7 @@ import type { Embedder } from "../../src/methods/machines/minder/embedding.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
 import { machinesIn } from "../../src/methods/machines/minder/preprocess.ts";
 import type { Fleet, MetricGrid } from "../../src/model/fleet.ts";
-import { sumsBy } from "./variants/distances.ts";
+import { otherDistances } from "./variants/distances.ts";
 import {
   commonAxis,
   concatenated,
@@ -69,7 +69,15 @@ function tracesOf(
   ): MetricTrace => ({
     machines,
     stepS,
-    ...traceOf(embedder, machines.length, ticks, stride, sumsBy(distance)),
+    ...traceOf(
+      embedder,
+      machines.length,
+      ticks,
+      stride,
+      distance === "euclid"
+        ? undefined
+        : otherDistances(machines.length, embedder.dimensions, distance),
+    ),
   });
   if (options.combine === "each")
     return grids.map((grid) => {

@@ -1,6 +1,6 @@
 /**
  * One window through the LSTM-VAE and back, by hand: the loss's gradient for every parameter (backpropagation through
- * time). Written for clarity, in doubles: a model has a few hundred parameters.
+ * time). Written for clarity, in doubles: it trains a few hundred parameters, and the kernel is tested against it.
  */
 import { layoutOf, type LstmVae, type VaeLayout, type VaeShape } from "./lstm-vae.ts";
 
@@ -14,8 +14,6 @@ interface Tape {
 }
 
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
-/** As exact as Math.tanh for what is added up here, in half its time. */
-const tanh = (x: number): number => 1 - 2 / (1 + Math.exp(2 * x));
 
 export class VaePass {
   readonly mean: Float64Array;
@@ -65,8 +63,8 @@ export class VaePass {
     };
   }
 
-  /** Fills `mean` and `logVariance`. Input i of step s at s · inputs + i. */
-  encode(x: ArrayLike<number>): void {
+  /** Input i of step s at s · inputs + i. Noise: one number of a normal distribution per latent number, or null. */
+  forward(x: ArrayLike<number>, noise: Float64Array | null): void {
     const { window, inputs, hidden, latent } = this.#shape;
     const layout = this.#layout;
     const p = this.#parameters;
@@ -84,18 +82,7 @@ export class VaePass {
       }
       this.mean[l] = mean;
       this.logVariance[l] = logVariance;
-    }
-  }
-
-  /** Encodes and decodes. Noise: one number of a normal distribution per latent number, or null. */
-  forward(x: ArrayLike<number>, noise: Float64Array | null): void {
-    this.encode(x);
-    const { window, inputs, hidden, latent } = this.#shape;
-    const layout = this.#layout;
-    const p = this.#parameters;
-    for (let l = 0; l < latent; l++) {
-      const drawn = noise === null ? 0 : noise[l]! * Math.exp(0.5 * this.logVariance[l]!);
-      this.#latent[l] = this.mean[l]! + drawn;
+      this.#latent[l] = mean + (noise === null ? 0 : noise[l]! * Math.exp(0.5 * logVariance));
     }
     for (let s = 0; s < window; s++) this.#repeated.set(this.#latent, s * latent);
     const { decoderInput, decoderState, decoderBias } = layout;
@@ -199,14 +186,14 @@ export class VaePass {
         let sum = p[bias + k]!;
         for (let i = 0; i < inputs; i++) sum += p[fromInput + k * inputs + i]! * x[s * inputs + i]!;
         for (let j = 0; j < hidden; j++) sum += p[fromState + k * hidden + j]! * h[s * hidden + j]!;
-        gates[s * all + k] = k >= 2 * hidden && k < 3 * hidden ? tanh(sum) : sigmoid(sum);
+        gates[s * all + k] = k >= 2 * hidden && k < 3 * hidden ? Math.tanh(sum) : sigmoid(sum);
       }
       for (let j = 0; j < hidden; j++) {
         const at = s * all + j;
         const cell =
           gates[at + hidden]! * c[s * hidden + j]! + gates[at]! * gates[at + 2 * hidden]!;
         c[(s + 1) * hidden + j] = cell;
-        h[(s + 1) * hidden + j] = gates[at + 3 * hidden]! * tanh(cell);
+        h[(s + 1) * hidden + j] = gates[at + 3 * hidden]! * Math.tanh(cell);
       }
     }
   }
@@ -231,7 +218,7 @@ export class VaePass {
         const at = s * all + j;
         const [input, forget] = [gates[at]!, gates[at + hidden]!];
         const [cell, output] = [gates[at + 2 * hidden]!, gates[at + 3 * hidden]!];
-        const squashed = tanh(c[(s + 1) * hidden + j]!);
+        const squashed = Math.tanh(c[(s + 1) * hidden + j]!);
         const here = atH[j]! + this.#atState[s * hidden + j]!;
         const atCell = atC[j]! + here * output * (1 - squashed * squashed);
         atGate[j] = atCell * cell * input * (1 - input);

@@ -1,12 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { seeded } from "../base/random.ts";
 import { VaePass } from "./lstm-vae-gradient.ts";
+import { VaeKernel } from "./lstm-vae-kernel.ts";
 import { reconstructionError, trainVae } from "./lstm-vae-train.ts";
 import { freshVae, MINDER_SHAPE, vaeFromJson, vaeToJson, type VaeShape } from "./lstm-vae.ts";
+import { rationalTanh } from "./rational-tanh.ts";
 import { gaussian } from "../../test/support/noise.ts";
 import { runs } from "../../test/support/cases.ts";
+import { processorMs } from "../../test/support/processor-time.ts";
 
+const WIDE: VaeShape = { window: 8, inputs: 3, hidden: 4, latent: 8 };
 const SMALL: VaeShape = { window: 3, inputs: 2, hidden: 2, latent: 3 };
+
+describe("rational functions", () => {
+  it("are tanh to 1e-6, everywhere", () => {
+    let worst = 0;
+    for (let x = -30; x < 30; x += 0.001) {
+      worst = Math.max(worst, Math.abs(rationalTanh(x) - Math.tanh(x)));
+    }
+    expect(worst).toBeLessThan(1e-6);
+    expect(rationalTanh(1e30)).toBeCloseTo(1, 6);
+  });
+});
 
 describe("gradients", () => {
   it.each([SMALL, { ...MINDER_SHAPE, window: 4 }])("are the slopes of the loss (%j)", (shape) => {
@@ -36,6 +51,45 @@ describe("gradients", () => {
       model.parameters[i] = before;
       expect(Math.abs((above - below) / (2 * step) - slope)).toBeLessThan(1e-8);
     });
+  });
+});
+
+describe("the kernel", () => {
+  it.each([MINDER_SHAPE, WIDE])("says what the plain pass says (%j)", (shape) => {
+    const machines = 10;
+    const model = freshVae(shape, 3);
+    const kernel = new VaeKernel(shape, machines, 20);
+    const random = seeded(1);
+    kernel.series.forEach((_, i) => (kernel.series[i] = random()));
+    kernel.load(model);
+    const pass = new VaePass(model);
+    const size = shape.window * shape.inputs;
+    for (const tick of [0, 5, 20 - shape.window]) {
+      kernel.run(tick, true);
+      for (let m = 0; m < machines; m++) {
+        const at = (i: number): number => i * kernel.stride + m;
+        const x = Float64Array.from(
+          { length: size },
+          (_, i) => kernel.series[at(tick * shape.inputs + i)]!,
+        );
+        pass.forward(x, null);
+        pass.mean.forEach((value, l) => expect(kernel.mean[at(l)]).toBeCloseTo(value, 5));
+        pass.reconstruction.forEach((value, i) =>
+          expect(kernel.window[at(i)]).toBeCloseTo(value, 5),
+        );
+      }
+    }
+  });
+
+  it("is fast", () => {
+    const kernel = new VaeKernel(MINDER_SHAPE, 1000, 108);
+    kernel.load(freshVae(MINDER_SHAPE, 3));
+    for (let tick = 0; tick < 100; tick++) kernel.run(tick, true);
+    const ms = processorMs(() => {
+      for (let tick = 0; tick < 100; tick++) kernel.run(tick, true);
+    });
+    // 1,100 a millisecond on one core of 2020; the bound leaves room for slow machines.
+    expect(100_000 / ms).toBeGreaterThan(150);
   });
 });
 

@@ -96,7 +96,7 @@ export interface VaeJson {
   readonly parameters: readonly number[];
 }
 
-/** Five digits: reconstruction errors of 1e-2 do not see the sixth. */
+/** Five digits: the kernel works in float32, and reconstruction errors of 1e-2 do not see the sixth. */
 export function vaeToJson({ shape, parameters }: LstmVae): VaeJson {
   return { shape, parameters: Array.from(parameters, (value) => Number(value.toPrecision(5))) };
 }

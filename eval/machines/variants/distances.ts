@@ -1,24 +1,31 @@
 /** The distances that the paper compares with Euclid's (§6.5), by trying all pairs. */
-import { distanceSums } from "../../../src/methods/machines/minder/candidates.ts";
+import type { Distances } from "../../../src/methods/machines/minder/candidates.ts";
 
 export type DistanceMeasure = "euclid" | "manhattan" | "chebyshev";
 
-export function sumsBy(measure: DistanceMeasure): typeof distanceSums {
-  if (measure === "euclid") return distanceSums;
-  return (points, sums) => {
-    const count = sums.length;
-    const dimensions = points.length / count;
-    sums.fill(0);
-    for (let i = 0; i < count; i++)
-      for (let j = i + 1; j < count; j++) {
-        let distance = 0;
-        for (let d = 0; d < dimensions; d++) {
-          const apart = Math.abs(points[i * dimensions + d]! - points[j * dimensions + d]!);
-          if (measure === "manhattan") distance += apart;
-          else if (apart > distance) distance = apart;
+export function otherDistances(
+  count: number,
+  dimensions: number,
+  measure: Exclude<DistanceMeasure, "euclid">,
+): Distances {
+  const stride = Math.ceil(count / 4) * 4;
+  const points = new Float32Array(dimensions * stride);
+  return {
+    stride,
+    points,
+    sums(sums) {
+      sums.fill(0);
+      for (let i = 0; i < count; i++)
+        for (let j = i + 1; j < count; j++) {
+          let distance = 0;
+          for (let at = 0; at < points.length; at += stride) {
+            const apart = Math.abs(points[at + i]! - points[at + j]!);
+            if (measure === "manhattan") distance += apart;
+            else if (apart > distance) distance = apart;
+          }
+          sums[i]! += distance;
+          sums[j]! += distance;
         }
-        sums[i]! += distance;
-        sums[j]! += distance;
-      }
+    },
   };
 }

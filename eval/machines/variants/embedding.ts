@@ -2,7 +2,8 @@
  * From metrics to points in all ways of the paper's comparisons (§6.1, §6.3): they end in the same rows of numbers, one
  * column a machine.
  */
-import { VaePass } from "../../../src/maths/lstm-vae-gradient.ts";
+import { assert } from "../../../src/base/errors.ts";
+import { VaeKernel } from "../../../src/maths/lstm-vae-kernel.ts";
 import type { VaeShape } from "../../../src/maths/lstm-vae.ts";
 import type { Embedder } from "../../../src/methods/machines/minder/embedding.ts";
 import {
@@ -60,17 +61,11 @@ export function concatenated(embedders: readonly Embedder[]): Embedder {
   return {
     dimensions: embedders.reduce((sum, { dimensions }) => sum + dimensions, 0),
     window: Math.max(...embedders.map(({ window }) => window)),
-    embed(tick, points) {
-      const { dimensions } = this;
-      const count = points.length / dimensions;
-      let first = 0;
+    embed(tick, points, stride, from) {
+      let next = from;
       for (const embedder of embedders) {
-        const own = embedder.dimensions;
-        const part = new Float32Array(own * count);
-        embedder.embed(tick, part);
-        for (let i = 0; i < count; i++)
-          points.set(part.subarray(i * own, (i + 1) * own), i * dimensions + first);
-        first += own;
+        embedder.embed(tick, points, stride, next);
+        next += embedder.dimensions * stride;
       }
     },
   };
@@ -84,36 +79,27 @@ function kernelEmbedder(
   embedding: Embedding,
 ): Embedder {
   const vae = vaeOf(model);
-  const { shape } = vae;
-  const { window } = shape;
-  const stride = machines.length;
-  const series = new Float32Array(axis.ticks * shape.inputs * stride);
+  const kernel = new VaeKernel(vae.shape, machines.length, axis.ticks);
+  kernel.load(vae);
+  const { shape, series, stride: own } = kernel;
   inputs.forEach((grid, input) => {
-    if (grid) normaliseInto(series, stride, [inputs.length, input], grid, machines, axis);
+    if (grid) normaliseInto(series, own, [inputs.length, input], grid, machines, axis);
   });
-  const pass = new VaePass(vae);
-  const x = new Float64Array(window * shape.inputs);
-  const moments = new Float32Array(MOMENTS * stride);
-  const own = Float64Array.from({ length: MOMENTS });
+  const { window } = shape;
   return {
     dimensions: dimensionsOf(shape, embedding),
     window,
-    embed(tick, points) {
-      const start = tick * shape.inputs * stride;
-      if (embedding === "moments") momentsInto(moments, series, start, window, stride, stride);
-      for (let i = 0; i < stride; i++) {
-        for (let k = 0; k < x.length; k++) x[k] = series[start + k * stride + i]!;
-        for (let k = 0; k < MOMENTS; k++) own[k] = moments[k * stride + i]!;
-        if (embedding === "latent") pass.encode(x);
-        else if (embedding === "reconstruction") pass.forward(x, null);
-        const found = {
-          latent: pass.mean,
-          reconstruction: pass.reconstruction,
-          raw: x,
-          moments: own,
-        };
-        points.set(found[embedding], i * found[embedding].length);
+    embed(tick, points, stride, from) {
+      assert(stride === own, "rows of the same length");
+      const start = tick * shape.inputs * own;
+      if (embedding === "raw")
+        return points.set(series.subarray(start, start + window * shape.inputs * own), from);
+      if (embedding === "moments") {
+        const to = points.subarray(from, from + MOMENTS * stride);
+        return momentsInto(to, series, start, window, stride, machines.length);
       }
+      kernel.run(tick, embedding === "reconstruction");
+      points.set(embedding === "latent" ? kernel.mean : kernel.window, from);
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Minder §4.4: who is farthest from all others in each window (step 1), and for how long it stays the same (step 2). */
+import { PairwiseDistances } from "../../../maths/pairwise-distances.ts";
 import type { Embedder } from "./embedding.ts";
 
 /** The same machine in consecutive windows, by the ticks at which they begin. */
@@ -37,7 +38,7 @@ export function findCandidates(
 ): Found {
   const short: CandidateRun[] = [];
   if (machines < 2) return { faulty: null, short };
-  const points = new Float32Array(embedder.dimensions * machines);
+  const pairs = new PairwiseDistances(machines, embedder.dimensions);
   const sums = new Float64Array(machines);
   let run: { machine: number; firstTick: number; windows: number; score: number } | null = null;
   const close = (isOpen: boolean): CandidateRun | null => {
@@ -50,8 +51,8 @@ export function findCandidates(
     return null;
   };
   for (let tick = 0; tick + embedder.window <= ticks; tick += stride) {
-    embedder.embed(tick, points);
-    distanceSums(points, sums);
+    embedder.embed(tick, pairs.points, pairs.stride, 0);
+    pairs.sums(sums);
     const { machine, score } = farthest(sums);
     const candidate = score > threshold ? machine : -1;
     if (run !== null && run.machine !== candidate) {
@@ -66,23 +67,8 @@ export function findCandidates(
   return { faulty: close(true), short };
 }
 
-/** Sets for each point the sum of its Euclidean distances to all others; coordinate d of point i at i · dimensions + d. */
-export function distanceSums(points: Float32Array, sums: Float64Array): void {
-  const count = sums.length;
-  const dimensions = points.length / count;
-  sums.fill(0);
-  for (let i = 0; i < count; i++)
-    for (let j = i + 1; j < count; j++) {
-      let square = 0;
-      for (let d = 0; d < dimensions; d++) {
-        const apart = points[i * dimensions + d]! - points[j * dimensions + d]!;
-        square += apart * apart;
-      }
-      const distance = Math.sqrt(square);
-      sums[i]! += distance;
-      sums[j]! += distance;
-    }
-}
+/** Points to be filled, and for each of them the sum of its distances to all others. */
+export type Distances = Pick<PairwiseDistances, "points" | "stride" | "sums">;
 
 /** The farthest machine of every window, whatever the threshold. */
 export interface Trace {
@@ -95,17 +81,16 @@ export function traceOf(
   machines: number,
   ticks: number,
   stride: number,
-  sumsOf: typeof distanceSums = distanceSums,
+  pairs: Distances = new PairwiseDistances(machines, embedder.dimensions),
 ): Trace {
   const isShort = machines < 2 || ticks < embedder.window;
   const windows = isShort ? 0 : Math.floor((ticks - embedder.window) / stride) + 1;
   const trace = { who: new Int32Array(windows), scores: new Float64Array(windows) };
   if (windows === 0) return trace;
-  const points = new Float32Array(embedder.dimensions * machines);
   const sums = new Float64Array(machines);
   for (let w = 0; w < windows; w++) {
-    embedder.embed(w * stride, points);
-    sumsOf(points, sums);
+    embedder.embed(w * stride, pairs.points, pairs.stride, 0);
+    pairs.sums(sums);
     const { machine, score } = farthest(sums);
     trace.who[w] = machine;
     trace.scores[w] = score;
@@ -125,7 +110,7 @@ export function farthest(sums: Float64Array): { readonly machine: number; readon
   let square = 0;
   for (let i = 0; i < count; i++) square += (sums[i]! - mean) ** 2;
   const deviation = Math.sqrt(square / (count - 1));
-  // Of float32 points: differences in the sixth digit are rounding.
+  // Sums of float32 distances: differences in the sixth digit are rounding.
   if (!(deviation > 1e-6 * mean)) return { machine, score: 0 };
   return { machine, score: (sums[machine]! - mean) / deviation };
 }

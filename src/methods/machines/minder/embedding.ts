@@ -1,9 +1,10 @@
 /** From a metric to points: what the distances between machines are taken of, window by window. */
-import { VaePass } from "../../../maths/lstm-vae-gradient.ts";
+import { assert } from "../../../base/errors.ts";
+import { VaeKernel } from "../../../maths/lstm-vae-kernel.ts";
 import { MINDER_SHAPE } from "../../../maths/lstm-vae.ts";
 import type { MetricGrid } from "../../../model/fleet.ts";
 import { modelOf, vaeOf, type MinderModels } from "./model-file.ts";
-import { normalised, taskLimits } from "./preprocess.ts";
+import { normaliseInto, taskLimits } from "./preprocess.ts";
 
 export const WINDOW = MINDER_SHAPE.window;
 
@@ -11,8 +12,8 @@ export interface Embedder {
   readonly dimensions: number;
   /** Samples of a window. */
   readonly window: number;
-  /** Coordinate d of machine i goes to i · dimensions + d. */
-  embed(tick: number, points: Float32Array): void;
+  /** Coordinate d of machine i goes to from + d · stride + i. */
+  embed(tick: number, points: Float32Array, stride: number, from: number): void;
 }
 
 /** One metric's windows as its model's encoder sees them: the mean of the latent variable. */
@@ -22,18 +23,17 @@ export function metricEmbedder(
   models: MinderModels,
 ): Embedder {
   const vae = vaeOf(modelOf(models, grid.metric));
-  const pass = new VaePass(vae);
-  const { ticks } = grid;
-  const series = normalised(grid, machines, taskLimits(grid, machines));
+  const kernel = new VaeKernel(vae.shape, machines.length, grid.ticks);
+  kernel.load(vae);
+  normaliseInto(kernel.series, kernel.stride, grid, machines, taskLimits(grid, machines));
   return {
     dimensions: vae.shape.latent,
     window: WINDOW,
-    embed(tick, points) {
-      for (let i = 0; i < machines.length; i++) {
-        const from = i * ticks + tick;
-        pass.encode(series.subarray(from, from + WINDOW));
-        points.set(pass.mean, i * pass.mean.length);
-      }
+    embed(tick, points, stride, from) {
+      // Both fill machines up to vectors of four: their rows lie equally far apart.
+      assert(stride === kernel.stride, "rows of the same length");
+      kernel.run(tick, false);
+      points.set(kernel.mean, from);
     },
   };
 }

@@ -1,6 +1,6 @@
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { UserError } from "../../../base/errors.ts";
-import { distanceSums, farthest, highestScore } from "./candidates.ts";
+import { farthest, highestScore } from "./candidates.ts";
 import { runMinder } from "./minder.ts";
 import { readModels } from "./model-file.ts";
 import { shippedModels } from "./models.ts";
@@ -132,10 +132,4 @@ describe("a file of models", () => {
     "is refused where it is none: %s",
     (text) => expect(() => readModels(text, "m.json")).toThrow(UserError),
   );
-});
-
-test("the distances of each point to all others are summed up", () => {
-  const sums = new Float64Array(3).fill(7);
-  distanceSums(Float32Array.of(0, 0, 3, 4, 3, 0), sums);
-  expect([...sums]).toEqual([8, 9, 7]);
 });

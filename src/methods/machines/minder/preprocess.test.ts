@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fillGaps, machinesIn, normalised, taskLimits } from "./preprocess.ts";
+import { fillGaps, machinesIn, normaliseInto, taskLimits } from "./preprocess.ts";
 import { gridOf, testFleet } from "../../../../test/support/methods/minder-fleet.ts";
 
 describe("preprocessing (§4.1)", () => {
@@ -20,10 +20,11 @@ describe("preprocessing (§4.1)", () => {
     expect([...machinesIn(fleet, [two])]).toEqual([1]);
   });
 
-  it("brings values between the limits to 0 and 1, machine by machine", () => {
+  it("brings values between the limits to 0 and 1, machines side by side", () => {
     const two = gridOf("x", Float32Array.of(0, 5, 10, 20, 20, 20), 3, 1);
-    const values = normalised(two, Int32Array.of(0, 1), [0, 10]);
-    expect([...values]).toEqual([0, 0.5, 1, 1, 1, 1]);
+    const to = new Float32Array(12);
+    normaliseInto(to, 4, two, Int32Array.of(0, 1), [0, 10]);
+    expect([...to]).toEqual([0, 1, 0, 0, 0.5, 1, 0, 0, 1, 1, 0, 0]);
   });
 
   it("takes limits from the task, but not from a glitch", () => {

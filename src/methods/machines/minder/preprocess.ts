@@ -71,21 +71,21 @@ export function taskLimits(grid: MetricGrid, machines: Int32Array): Limits {
   return [low, high];
 }
 
-/** A grid's normalised values: machine i of `machines` at tick t is at i · ticks + t. */
-export function normalised(
+/** Writes a grid's normalised values: machine i of `machines` at tick t goes to t · stride + i. */
+export function normaliseInto(
+  to: Float32Array,
+  stride: number,
   grid: MetricGrid,
   machines: Int32Array,
   [low, high]: Limits,
-): Float32Array {
-  const { ticks } = grid;
-  const values = new Float32Array(machines.length * ticks);
+): void {
+  const row = new Float32Array(grid.ticks);
   const scale = high > low ? 1 / (high - low) : 0;
   machines.forEach((machine, i) => {
-    const row = fillGaps(grid, machine, values.subarray(i * ticks, (i + 1) * ticks));
-    for (let tick = 0; tick < ticks; tick++) {
+    fillGaps(grid, machine, row);
+    for (let tick = 0; tick < grid.ticks; tick++) {
       const value = (row[tick]! - low) * scale;
-      row[tick] = value < 0 ? 0 : value > 1 ? 1 : value;
+      to[tick * stride + i] = value < 0 ? 0 : value > 1 ? 1 : value;
     }
   });
-  return values;
 }

@@ -14,7 +14,7 @@ import { MINDER_SHAPE, vaeFromJson, vaeToJson } from "../../../maths/lstm-vae.ts
 import type { Fleet, MetricGrid } from "../../../model/fleet.ts";
 import { WINDOW } from "./embedding.ts";
 import type { MetricModel, MinderModels } from "./model-file.ts";
-import { machinesIn, normalised, taskLimits, type Limits } from "./preprocess.ts";
+import { machinesIn, normaliseInto, taskLimits, type Limits } from "./preprocess.ts";
 
 export interface TrainingOptions {
   /** null: all that the tasks have. */
@@ -79,15 +79,16 @@ function sampleWindows(
 ): void {
   const machines = machinesIn(fleet, [grid]);
   if (machines.length === 0 || grid.ticks < WINDOW) return;
+  const stride = machines.length;
+  const series = new Float32Array(grid.ticks * stride);
   const limits = taskLimits(grid, machines);
   to.low = Math.min(to.low, limits[0]);
   to.high = Math.max(to.high, limits[1]);
-  const series = normalised(grid, machines, limits);
+  normaliseInto(series, stride, grid, machines, limits);
   for (let w = 0; w < count; w++) {
     const machine = randomInt(random, machines.length);
     const tick = randomInt(random, grid.ticks - WINDOW + 1);
-    const from = machine * grid.ticks + tick;
-    to.values.push(...series.subarray(from, from + WINDOW));
+    for (let i = 0; i < WINDOW; i++) to.values.push(series[(tick + i) * stride + machine]!);
   }
 }
 
