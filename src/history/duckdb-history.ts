@@ -24,7 +24,7 @@ interface Turns {
   idle(): Promise<void>;
 }
 
-type Value = string | number;
+type Value = string | number | readonly string[];
 
 /** A read holds a thread of Node's pool of four; the writer must always find one. */
 const READS_AT_ONCE = 2;
@@ -33,7 +33,7 @@ const READS_AT_ONCE = 2;
 const SHRINK_SHARE = 0.2;
 const SHRINK_ROUNDS = 20;
 
-/** The latest revision of each incident; its document is fetched by row, after all is filtered. */
+/** The latest revision of each incident. Documents are long: they are fetched by row, after all is filtered. */
 const LATEST = "SELECT id, max(revision) AS revision FROM incidents";
 
 /** Resolves when the file is there, is ours alone and is up to date. */
@@ -42,7 +42,7 @@ export async function openDuckDbHistory(
   options: DuckDbOptions = {},
 ): Promise<LocalStore> {
   const { instance, close } = await openFile(path, options);
-  const { DOUBLE, VARCHAR } = await import("@duckdb/node-api");
+  const { DOUBLE, LIST, listValue, VARCHAR } = await import("@duckdb/node-api");
   const { writeGroup } = await import("./duckdb-write.ts");
   const writer = await instance.connect();
   const highest: HighestByRun = new Map();
@@ -64,8 +64,12 @@ export async function openDuckDbHistory(
       try {
         connection = await instance.connect();
         // A whole number would be taken for an integer, and a large one refused.
-        const types = values.map((value) => (typeof value === "number" ? DOUBLE : VARCHAR));
-        return (await connection.runAndReadAll(sql, values, types)).getRowsJS();
+        const types = values.map((value) => {
+          if (typeof value === "object") return LIST(VARCHAR);
+          return typeof value === "number" ? DOUBLE : VARCHAR;
+        });
+        const bound = values.map((value) => (typeof value === "object" ? listValue(value) : value));
+        return (await connection.runAndReadAll(sql, bound, types)).getRowsJS();
       } finally {
         connection?.closeSync();
       }
@@ -98,13 +102,16 @@ export async function openDuckDbHistory(
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }
       const whose = ["true"];
-      if (ids) whose.push(`id IN (${["NULL", ...ids.map((id) => value(keyText(id)))].join()})`);
+      if (ids) whose.push(`id IN (SELECT unnest(${value(ids.map(keyText))}))`);
       if (job !== undefined) whose.push(`job = ${value(keyText(job))}`);
       if (jobs) whose.push(`regexp_matches(job, ${value(patternsExpression(jobs))})`);
       return await documents<Incident>(
-        `SELECT document FROM incidents SEMI JOIN (${LATEST} WHERE ${whose.join(" AND ")} GROUP BY id) USING (id, revision)
-         ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
-         ORDER BY opened_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
+        `SELECT document FROM incidents SEMI JOIN (
+           SELECT rowid AS wanted FROM incidents
+           SEMI JOIN (${LATEST} WHERE ${whose.join(" AND ")} GROUP BY id) USING (id, revision)
+           ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
+           ORDER BY opened_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}
+         ) ON incidents.rowid = wanted ORDER BY opened_ms DESC, id DESC`,
         values,
       );
     },
