@@ -15,7 +15,7 @@ const ORIGINS: readonly (readonly [call: RegExp, from: string])[] = [
   [/^cuda(?:Stream|Memcpy)/, ".item(), .cpu(), .tolist() and printing of tensors"],
 ];
 
-/** `why`: with {line}, {call} and {pid} where a case is meant to say which. */
+/** `why`: with {line}, {step}, {call} and {pid} where a case is meant to say which. */
 export function filledIn(
   why: string,
   job: Job,
@@ -33,9 +33,11 @@ export function filledIn(
   };
   const line = first((one) => factOf(one, "own-error")?.code);
   const call = first((one) => factOf(one, "regressed-metric")?.call);
+  const step = first((one) => factOf(one, "stopped-rank")?.code);
   const pid = ranks.length === 1 ? (job.ranks.get(ranks[0]!)?.pid ?? null) : null;
   return why
     .replaceAll("{line}", line === null ? "the line that raised the exception" : codeWords(line))
+    .replaceAll("{step}", step ?? "what this rank does otherwise")
     .replaceAll("{call}", call === null ? "the call in the evidence" : callWords(call))
     .replaceAll("{pid}", pid === null ? "<pid>" : String(pid));
 }

@@ -162,7 +162,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "fix-code",
-        "the ranks of a group must call the same collectives in the same order, with the same sizes",
+        "look at {step}: the ranks of a group must call the same collectives in the same order, with the same sizes",
       ],
     ],
   },

@@ -194,3 +194,11 @@ it("the command about a link names both machines, also where several ranks of ea
     "ssh n0 ibstat; ssh n1 ibstat",
   );
 });
+
+it("a rank that left the common order is told with the line where it did", async () => {
+  const { verdict } = await recording("fixtures/recordings/mismatch1.tar.gz");
+  expect(headlineOf(verdict.answer!)).toBe(
+    "Rank 1 on node001 called a different collective than its peers, at train.py:165 in train_step",
+  );
+  expect(verdict.actions[0]!.why).toMatch(/^look at train\.py:165 in train_step: /);
+});

@@ -309,6 +309,8 @@ function figureWords(finding: Finding, { cause }: Suspect, does: string): string
         : `, ${tidy(now)} times per step instead of ${tidy(healthy)}`;
     return `${does}: in ${cutText(regressed.call, MOST_QUOTE)}${often}`;
   }
+  const code = factOf(finding, "stopped-rank")?.code;
+  if (cause === "collective-mismatch" && code) return `${does}, at ${cutText(code, MOST_QUOTE)}`;
   const python = factOf(finding, "python-time");
   if (python?.extraMs !== undefined)
     return `${does}: ${timeWords(python.extraMs)} more per iteration`;

@@ -104,6 +104,7 @@ function Zoomed({ picture }: { readonly picture: TimelinePicture }): VNode {
         <div
           class={`timeline-frame ${isPart ? "timeline-part" : ""}`}
           role="group"
+          tabIndex={0}
           aria-label="Trace. Plus and minus zoom, arrows move, 0 shows all."
           onKeyDown={onKeyDown}
           onDblClick={(event) =>

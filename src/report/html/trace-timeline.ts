@@ -46,8 +46,11 @@ export interface TimelineView {
 
 /** Without heading and frame. */
 export function renderTimelineBody(picture: TimelinePicture): Markup {
-  return html`${renderTimelineHead(picture)} ${renderTimelineDrawing(picture)}
-  ${renderTimelineNotes(picture)}`;
+  return html`${renderTimelineHead(picture)}
+    <div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
+      ${renderTimelineDrawing(picture)}
+    </div>
+    ${renderTimelineNotes(picture)}`;
 }
 
 export function renderTimelineHead(picture: TimelinePicture): Markup {
@@ -63,15 +66,6 @@ export function renderTimelineHead(picture: TimelinePicture): Markup {
       row, and for what is below it.
     </p>
     ${gpuLegend()} ${cpuLegend()}`;
-}
-
-export function renderTimelineDrawing(
-  picture: TimelinePicture,
-  view: TimelineView = { fromMs: 0, toMs: picture.windowMs },
-): Markup {
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Timeline, scrolls sideways">
-    ${drawing(picture, view)}
-  </div>`;
 }
 
 export function renderTimelineNotes(picture: TimelinePicture): Markup {
@@ -97,7 +91,10 @@ function sentence({ ms }: RankLane, { windowMs }: TimelinePicture): string {
   );
 }
 
-function drawing(picture: TimelinePicture, { fromMs, toMs }: TimelineView): Markup {
+export function renderTimelineDrawing(
+  picture: TimelinePicture,
+  { fromMs, toMs }: TimelineView = { fromMs: 0, toMs: picture.windowMs },
+): Markup {
   const { lanes, windowMs, parts, rank } = picture;
   const bottom = TOP + lanes.length * LANE;
   const toX = (ms: number): number => LEFT + (PLOT * (ms - fromMs)) / (toMs - fromMs);

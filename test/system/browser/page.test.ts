@@ -349,6 +349,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
 
   it("zooms a trace in place, by buttons, keys and dragging", async () => {
     const page = await at(`#/incidents/${SLOW.id}`);
+    await page.getByText("Show me the proof").click();
     const frame = page.getByRole("group", { name: /^Trace\. Plus and minus zoom/ });
     await frame.locator("svg").waitFor();
     const shown = async (): Promise<string> =>
@@ -365,7 +366,7 @@ describe.skipIf(whyNoChromium !== "")(`the page${whyNoChromium}`, () => {
     await page.mouse.up();
     const moved = await shown();
     expect(moved).not.toBe(half);
-    await frame.getByRole("group", { name: "Timeline, scrolls sideways" }).focus();
+    await frame.focus();
     await page.keyboard.press("ArrowLeft");
     await expect.poll(shown).not.toBe(moved);
     await page.screenshot({ path: `${SCREENSHOTS}trace-zoomed.png`, fullPage: true });
