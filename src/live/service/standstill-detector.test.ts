@@ -36,6 +36,20 @@ describe("StandstillDetector", () => {
     expect(watch.goesOn(1)).toBe(true);
   });
 
+  it("comes to a job that stands still already: beats tell since when", () => {
+    const found = (change: Partial<BeatReport["jobs"][number]>, atMs: number, pace = STEADY) => {
+      const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
+      watch.heard("a", beat({ silentMs: 60_000, openOperators: 4, ...change }), 100_000);
+      watch.heard("b", beat({ silentMs: 80_000, openOperators: 4, ...change }), 100_000);
+      return watch.look(atMs, pace);
+    };
+    expect(found({}, 100_000)).toMatchObject({ kind: "hang", sinceMs: 40_000, isSuspicion: false });
+    // It may be in its first iteration, or have iterations of minutes.
+    expect(found({ lastIteration: -1 }, 100_000)).toBeNull();
+    expect(found({}, 100_000, paceOf(0))).toBeNull();
+    expect(found({ silentMs: 0 }, 100_000)).toBeNull();
+  });
+
   it("does not count time in which the service was too busy to listen", () => {
     const silent = (busyMs: number): unknown => {
       const watch = new StandstillDetector({ hangMs: 10_000, pauseMs: PAUSE_MS });
