@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -45,6 +45,22 @@ describe("DataFolder", () => {
     expect(readdirSync(evidence)).toEqual(DAYS.slice(1));
   });
 
+  it("has no room where nothing can be written, says so, and looks whether it can again", async () => {
+    const evidence = join(folder, "closed", "incidents");
+    writeFileSync(join(folder, "closed"), "a file where a folder should be");
+    const freeBytes = (): Promise<number> => Promise.resolve(1000 * MB);
+    const data = new DataFolder({ folder, evidence, freeBytes });
+    expect(await data.makeRoom(MB)).toBe(false);
+    expect(data.says).toMatch(/^the data folder cannot be written \(ENOTDIR\): incidents are kept/);
+    await data.look();
+    expect(data.says).not.toBeNull();
+    rmSync(join(folder, "closed"));
+    await data.look();
+    expect(data.says).toBeNull();
+    expect(await data.makeRoom(MB)).toBe(true);
+    expect(readdirSync(evidence)).toEqual([]);
+  });
+
   it("removes what proved nothing before older evidence of incidents, the newest aside", async () => {
     const { evidence } = small("e");
     for (const day of LATER) mkdirSync(join(evidence, day));
@@ -59,7 +75,7 @@ describe("DataFolder", () => {
   });
 
   it("removes evidence that is too old, then the oldest of what is too much", async () => {
-    const evidence = join(folder, "f");
+    const evidence = join(folder, "closed");
     const days = ["01", "02", "03", "04"].map((day) => `2026-01-${day}T00-00-00-000Z-j-hang`);
     for (const day of days) mkdirSync(join(evidence, day), { recursive: true });
     const sizeBytes = (): Promise<number> => Promise.resolve(1e9);
