@@ -75,7 +75,7 @@ describe("DataFolder", () => {
   });
 
   it("removes evidence that is too old, then the oldest of what is too much", async () => {
-    const evidence = join(folder, "closed");
+    const evidence = join(folder, "f");
     const days = ["01", "02", "03", "04"].map((day) => `2026-01-${day}T00-00-00-000Z-j-hang`);
     for (const day of days) mkdirSync(join(evidence, day), { recursive: true });
     const sizeBytes = (): Promise<number> => Promise.resolve(1e9);
