@@ -77,6 +77,22 @@ describe("StandstillDetector", () => {
     expect(watch.look(6_000, paceOf(1000))).toMatchObject({ kind: "hang", ranks: [3] });
   });
 
+  it("takes a failure in a log for a crash soon where ranks wait, later where none does, and not while a phase is named", () => {
+    const crashed = (change: Partial<BeatReport["jobs"][number]>, atMs: number): unknown => {
+      const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
+      watch.moved(0);
+      watch.failed([3], "rank 3: ConnectionError");
+      watch.heard("a", beat(change), FRESH);
+      return watch.look(atMs, paceOf(1000))?.kind;
+    };
+    expect(crashed({ silentMs: 5000, openOperators: 4 }, 6000)).toBe("crash");
+    expect(crashed({}, 6000)).toBeUndefined();
+    expect(crashed({}, HANG_MS)).toBe("crash");
+    const pause = 'rank 3 is in its phase "checkpoint"';
+    expect(crashed({ pause, silentMs: 5000, openOperators: 4 }, 10 * HANG_MS)).toBeUndefined();
+    expect(crashed({ pause }, PAUSE_MS)).toBe("crash");
+  });
+
   it("collects the deaths of a moment into one crash", () => {
     const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
     watch.lost([3], "rank 3 is gone", 1000);

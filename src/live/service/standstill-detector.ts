@@ -197,10 +197,14 @@ export class StandstillDetector {
   ): number {
     const { hangMs, pauseMs: mostPauseMs } = this.#options;
     const usualMs = Math.max(USUAL_ITERATIONS * longestMs, USUAL_PAUSE * pauseMs);
-    if (stopped.length > 0 || this.#failure)
+    const seesOpen = beats.some((beat) => beat.silentMs > 0 && beat.openOperators > 0);
+    // A process that failed, and whose peers wait for it: not one that says what it does, such as to try an upload again.
+    const hasFailed =
+      this.#failure !== null && seesOpen && !beats.some((one) => one.pause !== undefined);
+    if (stopped.length > 0 || hasFailed)
       return Math.max(STOPPED_SHARE * hangMs, USUAL_ITERATIONS * longestMs);
     if (pause !== null) return Math.max(mostPauseMs, usualMs);
-    const seesOpen = beats.some((beat) => beat.silentMs > 0 && beat.openOperators > 0);
+    if (this.#failure) return Math.max(hangMs, usualMs);
     // Nobody knows how long its iterations are.
     const isStrange = this.#isFound && !(levelMs > 0);
     return Math.max((seesOpen && !isStrange ? 1 : BLIND) * hangMs, usualMs);
