@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -43,6 +43,22 @@ describe("DataFolder", () => {
     const data = new DataFolder({ folder, evidence, freeBytes, sizeBytes });
     expect(await data.makeRoom(MB)).toBe(false);
     expect(readdirSync(evidence)).toEqual(DAYS.slice(1));
+  });
+
+  it("has no room where nothing can be written, says so, and looks whether it can again", async () => {
+    const evidence = join(folder, "closed", "incidents");
+    writeFileSync(join(folder, "closed"), "a file where a folder should be");
+    const freeBytes = (): Promise<number> => Promise.resolve(1000 * MB);
+    const data = new DataFolder({ folder, evidence, freeBytes });
+    expect(await data.makeRoom(MB)).toBe(false);
+    expect(data.says).toMatch(/^the data folder cannot be written \(ENOTDIR\): incidents are kept/);
+    await data.look();
+    expect(data.says).not.toBeNull();
+    rmSync(join(folder, "closed"));
+    await data.look();
+    expect(data.says).toBeNull();
+    expect(await data.makeRoom(MB)).toBe(true);
+    expect(readdirSync(evidence)).toEqual([]);
   });
 
   it("removes what proved nothing before older evidence of incidents, the newest aside", async () => {

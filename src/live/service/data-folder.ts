@@ -2,7 +2,7 @@
  * Room in the data folder. When it runs out, the service goes on from memory: the oldest evidence goes first, new evidence
  * is read from a temporary folder and not kept, and people see that on the page and in /healthz.
  */
-import { access, lstat, readdir, rm, statfs, writeFile } from "node:fs/promises";
+import { access, lstat, mkdir, readdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 import type { RetentionConfig } from "./config.ts";
@@ -28,6 +28,8 @@ export class DataFolder {
   #freeBytes = Infinity;
   /** Why something could not be written last; null once something could. */
   #failure: string | null = null;
+  /** Why evidence cannot be written though there is room: a file system that went read-only, or the folder is another's. */
+  #closed: string | null = null;
   #shed = 0;
 
   constructor(options: DataFolderOptions) {
@@ -36,6 +38,8 @@ export class DataFolder {
 
   /** What people should know; null while there is room. */
   get says(): string | null {
+    if (this.#closed !== null && this.#freeBytes >= RESERVE_BYTES)
+      return `the data folder cannot be written (${this.#closed}): incidents are kept in memory until it can, evidence is not kept`;
     if (this.#failure === null && this.#freeBytes >= RESERVE_BYTES) return null;
     const free = Number.isFinite(this.#freeBytes)
       ? ` (${(this.#freeBytes / MB).toFixed(1)} MB free)`
@@ -50,10 +54,28 @@ export class DataFolder {
     try {
       const { folder, freeBytes = freeBytesOf } = this.#options;
       this.#freeBytes = await freeBytes(folder);
-      if (this.#freeBytes >= RESERVE_BYTES) this.#failure = null;
+      if (this.#freeBytes < RESERVE_BYTES) return;
+      // Where something could not be written, room alone is no sign that it can.
+      if (this.#failure !== null || this.#closed !== null) this.#closed = await this.#whyClosed();
+      this.#failure = null;
     } catch {
       // A disk that does not say how full it is: what cannot be written will tell.
       this.#freeBytes = Infinity;
+    }
+  }
+
+  async #whyClosed(): Promise<string | null> {
+    const { evidence } = this.#options;
+    const probe = join(evidence, ".probe");
+    try {
+      await mkdir(evidence, { recursive: true, mode: 0o700 });
+      await writeFile(probe, "");
+      await rm(probe);
+      return null;
+    } catch (error) {
+      const { code = "unknown" } = error as NodeJS.ErrnoException;
+      // For lack of room: the oldest evidence makes some.
+      return code === "ENOSPC" || code === "EDQUOT" ? null : (CLOSED[code] ?? code);
     }
   }
 
@@ -67,12 +89,14 @@ export class DataFolder {
 
   /**
    * Removes old evidence until there is room for so many bytes. Where all of it together would not make room, or removing it
-   * does not free the disk, it stays: false.
+   * does not free the disk, it stays: false. Also false where nothing can be written, whatever the room.
    */
   async makeRoom(bytes: number): Promise<boolean> {
     const { evidence, sizeBytes = sizeBytesOf } = this.#options;
     const wanted = bytes + RESERVE_BYTES;
     await this.look();
+    this.#closed = await this.#whyClosed();
+    if (this.#closed !== null) return false;
     if (this.#freeBytes >= wanted) return true;
     const folders: { path: string; bytes: number }[] = [];
     for (const name of await disposable(evidence)) {
@@ -160,6 +184,13 @@ async function sizeBytesOf(folder: string): Promise<number> {
     );
   return sum;
 }
+
+const CLOSED: Readonly<Record<string, string>> = {
+  EROFS: "its file system is read-only",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EIO: "its disk fails",
+};
 
 function isFull(text: string): boolean {
   return /ENOSPC|EDQUOT|EROFS|no space left|disk quota|out of disk|read-only file system/i.test(

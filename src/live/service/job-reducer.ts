@@ -247,7 +247,8 @@ function onTick(turn: Turn): void {
   const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
   if (!seen) return;
   const { kind, ranks, says, sinceMs, isSuspicion } = seen;
-  const fromIteration = run.lastIteration >= 0 ? run.lastIteration + 1 : null;
+  const last = Math.max(run.lastIteration, state.countedBefore.iteration);
+  const fromIteration = last >= 0 ? last + 1 : null;
   const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
   const still = { ...suspected(about), ranks };
   const collect = { do: "collect", run, id: still.id, kind, ranks, says } as const;

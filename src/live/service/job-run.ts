@@ -255,7 +255,8 @@ export class JobRun {
   /** Of the last iterations, without those in which the job stood still. */
   get longestMs(): number {
     const from = Math.max(0, this.#durations.length - LOOKED_BACK);
-    let longest = 0;
+    // What a service before this one knew of its pace counts as well.
+    let longest = this.levelMs > 0 ? this.levelMs : 0;
     for (let i = from; i < this.#durations.length; i++)
       if (!this.pauses.has(this.#numbers[i]!) && !this.#disrupted.has(this.#numbers[i]!))
         longest = Math.max(longest, this.#durations[i]!);

@@ -36,6 +36,20 @@ describe("StandstillDetector", () => {
     expect(watch.goesOn(1)).toBe(true);
   });
 
+  it("comes to a job that stands still already: beats tell since when", () => {
+    const found = (change: Partial<BeatReport["jobs"][number]>, atMs: number, pace = STEADY) => {
+      const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
+      watch.heard("a", beat({ silentMs: 60_000, openOperators: 4, ...change }), 100_000);
+      watch.heard("b", beat({ silentMs: 80_000, openOperators: 4, ...change }), 100_000);
+      return watch.look(atMs, pace);
+    };
+    expect(found({}, 100_000)).toMatchObject({ kind: "hang", sinceMs: 40_000, isSuspicion: false });
+    // It may be in its first iteration, or have iterations of minutes.
+    expect(found({ lastIteration: -1 }, 100_000)).toBeNull();
+    expect(found({}, 100_000, paceOf(0))).toBeNull();
+    expect(found({ silentMs: 0 }, 100_000)).toBeNull();
+  });
+
   it("does not count time in which the service was too busy to listen", () => {
     const silent = (busyMs: number): unknown => {
       const watch = new StandstillDetector({ hangMs: 10_000, pauseMs: PAUSE_MS });
@@ -61,6 +75,22 @@ describe("StandstillDetector", () => {
     watch.moved(0);
     watch.heard("a", beat({ stopped: [3] }), FRESH);
     expect(watch.look(6_000, paceOf(1000))).toMatchObject({ kind: "hang", ranks: [3] });
+  });
+
+  it("takes a failure in a log for a crash soon where ranks wait, later where none does, and not while a phase is named", () => {
+    const crashed = (change: Partial<BeatReport["jobs"][number]>, atMs: number): unknown => {
+      const watch = new StandstillDetector({ hangMs: HANG_MS, pauseMs: PAUSE_MS });
+      watch.moved(0);
+      watch.failed([3], "rank 3: ConnectionError");
+      watch.heard("a", beat(change), FRESH);
+      return watch.look(atMs, paceOf(1000))?.kind;
+    };
+    expect(crashed({ silentMs: 5000, openOperators: 4 }, 6000)).toBe("crash");
+    expect(crashed({}, 6000)).toBeUndefined();
+    expect(crashed({}, HANG_MS)).toBe("crash");
+    const pause = 'rank 3 is in its phase "checkpoint"';
+    expect(crashed({ pause, silentMs: 5000, openOperators: 4 }, 10 * HANG_MS)).toBeUndefined();
+    expect(crashed({ pause }, PAUSE_MS)).toBe("crash");
   });
 
   it("collects the deaths of a moment into one crash", () => {

@@ -60,6 +60,8 @@ type Beat = BeatReport["jobs"][number];
 export class StandstillDetector {
   readonly #options: StandstillOptions;
   #movedMs = NaN;
+  /** Only agents' beats tell when it last moved: the service came to a job that stood still already. */
+  #isFound = false;
   #lost: { readonly ranks: Rank[]; readonly says: string; readonly atMs: number } | null = null;
   readonly #beats = new Map<string, { readonly beat: Beat; readonly heardMs: number }>();
   #failure: { readonly ranks: readonly Rank[]; readonly says: string } | null = null;
@@ -81,12 +83,19 @@ export class StandstillDetector {
 
   moved(nowMs: number): void {
     this.#movedMs = nowMs;
+    this.#isFound = false;
     this.#suspectMs = 0;
     this.#explained = null;
   }
 
   heard(agent: string, beat: Beat, nowMs: number): void {
     this.#beats.set(agent, { beat, heardMs: nowMs });
+    // A job that has not ended an iteration yet compiles and loads.
+    if (beat.silentMs === 0 || beat.lastIteration < 0) return;
+    if (!Number.isNaN(this.#movedMs) && !this.#isFound) return;
+    const movedMs = nowMs - beat.silentMs;
+    if (!(this.#movedMs >= movedMs)) this.#movedMs = movedMs;
+    this.#isFound = true;
   }
 
   forget(agent: string): void {
@@ -181,18 +190,24 @@ export class StandstillDetector {
   }
 
   #patienceMs(
-    { longestMs, pauseMs }: Pace,
+    { levelMs, longestMs, pauseMs }: Pace,
     beats: readonly Beat[],
     pause: string | null,
     stopped: readonly Rank[],
   ): number {
     const { hangMs, pauseMs: mostPauseMs } = this.#options;
     const usualMs = Math.max(USUAL_ITERATIONS * longestMs, USUAL_PAUSE * pauseMs);
-    if (stopped.length > 0 || this.#failure)
+    const seesOpen = beats.some((beat) => beat.silentMs > 0 && beat.openOperators > 0);
+    // A process that failed, and whose peers wait for it: not one that says what it does, such as to try an upload again.
+    const hasFailed =
+      this.#failure !== null && seesOpen && !beats.some((one) => one.pause !== undefined);
+    if (stopped.length > 0 || hasFailed)
       return Math.max(STOPPED_SHARE * hangMs, USUAL_ITERATIONS * longestMs);
     if (pause !== null) return Math.max(mostPauseMs, usualMs);
-    const seesOpen = beats.some((beat) => beat.silentMs > 0 && beat.openOperators > 0);
-    return Math.max((seesOpen ? 1 : BLIND) * hangMs, usualMs);
+    if (this.#failure) return Math.max(hangMs, usualMs);
+    // Nobody knows how long its iterations are.
+    const isStrange = this.#isFound && !(levelMs > 0);
+    return Math.max((seesOpen && !isStrange ? 1 : BLIND) * hangMs, usualMs);
   }
 
   /** By the job's own pace; only where agents see operators that do not move, and hardly any that do. */

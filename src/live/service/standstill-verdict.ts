@@ -21,7 +21,10 @@ export function standstillVerdict(
 ): Verdict {
   if (diagnosed && (diagnosed.suspects.length > 0 || diagnosed.kind === kind)) return diagnosed;
   const blamed = ranks.slice(0, MOST_SUSPECTS);
-  const cause = kind === "crash" ? "process-gone" : "process-stopped";
+  // A log says that they failed; their processes are there.
+  const isAlive = kind === "crash" && blamed.every((rank) => run.ranks.get(rank)?.state !== "gone");
+  const cause = isAlive ? "unknown" : kind === "crash" ? "process-gone" : "process-stopped";
+  const sure = isAlive ? UNSURE_OF_PROCESSES : SURE_OF_PROCESSES;
   const suspects = blamed.map((rank): Suspect => ({
     type: "rank",
     ranks: [rank],
@@ -29,19 +32,21 @@ export function standstillVerdict(
     link: null,
     name: null,
     cause,
-    score: Math.floor((1000 * SURE_OF_PROCESSES) / Math.max(1, blamed.length)) / 1000,
+    score: Math.floor((1000 * sure) / Math.max(1, blamed.length)) / 1000,
     why: says,
     evidence: ["f1"],
   }));
   const who =
     suspects.length > 0
-      ? `${rankWords(ranks)} ${kind === "crash" ? "died" : "stopped"}, which stops the job`
+      ? isAlive
+        ? `The log of ${rankWords(ranks)} tells of a failure, and nothing has gone on since (${says})`
+        : `${rankWords(ranks)} ${kind === "crash" ? "died" : "stopped"}, which stops the job`
       : says;
   const finding = {
     id: "f1",
     method: "live/processes" as const,
     says,
-    weight: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
+    weight: suspects.length > 0 ? sure : UNSURE_OF_PROCESSES,
     at: [],
     data: { fact: "remark" } as const,
   };
@@ -49,7 +54,7 @@ export function standstillVerdict(
     schema: "faultline.verdict/1",
     kind,
     summary: `${who}. ${diagnosed ? "The collected evidence shows no more." : "No evidence could be collected."}`,
-    confidence: suspects.length > 0 ? SURE_OF_PROCESSES : UNSURE_OF_PROCESSES,
+    confidence: suspects.length > 0 ? sure : UNSURE_OF_PROCESSES,
     when: {
       iteration: run.lastIteration >= 0 ? run.lastIteration + 1 : null,
       from: null,

@@ -151,7 +151,7 @@ describe("frames", () => {
   it("are read where they lie when aligned", () => {
     const bytes = encodeReport(1, pointsOf(5));
     const frame = decoded(bytes);
-    if (frame.type !== "report" || frame.report.kind !== "points") throw new Error("not points");
+    if (frame.type !== "report" || frame.report?.kind !== "points") throw new Error("not points");
     expect(frame.report.endMs.buffer).toBe(bytes.buffer);
   });
 

@@ -17,7 +17,8 @@ export interface ReportFrame {
   readonly type: "report";
   /** Counts within the agent's boot. */
   readonly sequence: number;
-  readonly report: Report;
+  /** null: of a kind that this version does not know. */
+  readonly report: Report | null;
   /** Said in every report where no connection stands for the agent: NATS. */
   readonly from: AgentHello | null;
 }

@@ -37,6 +37,7 @@ export function createReportIntake(
   };
   const hand = async (agent: string, { from, sequence, report }: ReportFrame): Promise<void> => {
     if (from?.agent !== agent) return refuse(agent, "it was sent under another name");
+    if (report === null) return refuse(agent, "it is of a kind that this service does not know");
     if (!isOf(job, report)) return refuse(agent, "it was sent under another job");
     const sender = `${agent} ${from.boot}`;
     if (sequence <= (taken.get(sender) ?? 0)) return;

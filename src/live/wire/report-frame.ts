@@ -23,7 +23,6 @@ import {
   ranksIn,
   textIn,
   timeIn,
-  wordIn,
 } from "./fields.ts";
 import {
   checkLengths,
@@ -90,9 +89,11 @@ export function checkReport(report: Report): void {
   checkPoints(report);
 }
 
-/** Throws FrameError. */
-export function readReport(head: Fields, payload: RawFrame["payload"]): Report {
-  const kind = wordIn(head, "kind", KINDS);
+/** null for a kind of report that only later agents know. Throws FrameError. */
+export function readReport(head: Fields, payload: RawFrame["payload"]): Report | null {
+  const word = textIn(head, "kind", 64);
+  const kind = KINDS.find((known) => known === word);
+  if (kind === undefined) return null;
   if (kind === "points") return readPoints(head, payload);
   if (payload.length > 0) throw new FrameError("a payload behind a report that has none");
   if (kind === "job") return readJob(head);

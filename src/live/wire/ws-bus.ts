@@ -227,6 +227,14 @@ export function serveAgents(
       if (++one.failures >= MOST_TRIES) done();
       else connection.close(CLOSE.notNow, "a report could not be taken");
     };
+    if (report === null) {
+      traffic.refused++;
+      tellOf(
+        `${hello.agent} kind`,
+        `agent ${hello.agent} (version ${hello.version}): a report of a kind that this service does not know was left out`,
+      );
+      return done();
+    }
     const mine = live.allowed(report);
     if (mine === null) {
       traffic.refused++;

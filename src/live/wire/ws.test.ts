@@ -4,6 +4,7 @@ import { connect, createServer as createTcpServer, type AddressInfo, type Socket
 import { afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { encodeHello, encodeReport } from "./codec.ts";
+import { FRAME, writeFrame } from "./frame.ts";
 import { type AgentReply, LIMITS } from "./messages.ts";
 import { beatOf, eventOf, pointsOf } from "../../../test/support/live/messages.ts";
 import {
@@ -384,6 +385,18 @@ describe("strangers", () => {
     }
     expect(heard.troubles).toHaveLength(1);
     expect(heard.reports).toEqual([]);
+  });
+
+  it("that send a kind of report which only later versions know are heard in everything else", async () => {
+    const heard = hear();
+    const { bus, url } = await service(heard);
+    const { socket } = await rude(url);
+    socket.send(hello);
+    socket.send(writeFrame(FRAME.report, { kind: "weather", job: "job", run: "r", sequence: 1 }));
+    socket.send(encodeReport(2, pointsOf(1)));
+    await until(() => iterations(heard).length > 0, "points");
+    expect([bus.traffic.refused, bus.agents.length]).toEqual([1, 1]);
+    expect(heard.troubles).toEqual([expect.stringContaining("does not know was left out")]);
   });
 
   it("without a hello, or silent after it, are closed", async () => {

@@ -157,6 +157,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
 
 function onTheWire(report: Report): Report {
   const frame = decodeFrame(encodeReport(1, report));
-  if (!("type" in frame) || frame.type !== "report") throw new Error(JSON.stringify(frame));
+  if (!("type" in frame) || frame.type !== "report" || frame.report === null)
+    throw new Error(JSON.stringify(frame));
   return frame.report;
 }
