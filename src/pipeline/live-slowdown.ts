@@ -197,7 +197,9 @@ async function ofWire(
   const of = (wanted: boolean): number[] =>
     [...points.iterations].filter((number) => slow.isSlow(number) === wanted).slice(-MOST_ON_WIRE);
   const late = of(true);
-  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
+  const last = late.at(-1) ?? 0;
+  const lately = Array.from({ length: MOST_ON_WIRE }, (_, i) => last - i).filter((n) => n >= 0);
+  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1), ...lately]);
   const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
   const times = await fetcher.wireTimes(iterations);
   const found = slowOnWire(times, points, slow);

@@ -61,7 +61,11 @@ export function slowOnWire(
   );
   const normal = places.filter((i) => totalMs[i]! > 0 && lateOf[i] === undefined);
   const healthyMs = median(normal.map((i) => totalMs[i]!));
-  const lostMs = places.map((i) => totalMs[lateOf[i] ?? -1]! - healthyMs);
+  const lost = [...slow].map((i) => totalMs[i]! - healthyMs);
+  // Others may be among the slow ones, too few to be called a stretch or a pattern: those are as late as the rest.
+  const lostMs = places.map((i) =>
+    lateOf[i] === undefined ? median(lost) : totalMs[lateOf[i]]! - healthyMs,
+  );
   if (normal.length < LEAST_NORMAL) return null;
   const hops = links.map((one): Hop => {
     const usual = normal.map((i) => one.ms[i]!).filter((ms) => ms > 0);
@@ -74,8 +78,10 @@ export function slowOnWire(
     return { one, usualMs, hits: usual.length < LEAST_NORMAL ? [] : places.filter(isHit) };
   });
   const first = mostHit(hops);
-  const least = isLasting ? Math.max(HABIT, slow.size / 2) : HABIT;
-  if (!first || first.hits.length < least) return null;
+  if (!first || first.hits.length < HABIT) return null;
+  // Where all are slow since one, half of those speak for it.
+  const explained = first.hits.filter((i) => lateOf[i] !== undefined).length;
+  if (explained < (isLasting ? slow.size / 2 : 1)) return null;
   const own = new Set(first.hits);
   const together = hops.filter(
     ({ hits }) => hits.filter((i) => own.has(i)).length >= AS_OFTEN * own.size,
@@ -84,7 +90,7 @@ export function slowOnWire(
   if (!device) return null;
   return {
     ...device,
-    slow: [...new Set(first.hits.map((i) => iterations[lateOf[i]!]!))],
+    slow: [...new Set(first.hits.flatMap((i) => lateOf[i] ?? []))].map((i) => iterations[i]!),
     of: slow.size,
     beforeMs: first.usualMs,
     afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
