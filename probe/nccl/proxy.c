@@ -61,6 +61,8 @@ void *fl_proxy_op_started(Context *context, void *parent, pid_t pid, uint8_t cha
   FlConnection *connection = fl_connection_at(ring, index);
   uint32_t serial = atomic_load_explicit(&connection->opsBegun, memory_order_relaxed) + 1;
   atomic_store_explicit(&connection->opsBegun, serial, memory_order_relaxed);
+  /* What a parent had on the wire when it forked is not the child's. */
+  if (serial == 1) wires[index] = (Wire){0};
   atomic_store_explicit(&connection->changedNs, fl_now_coarse(), memory_order_relaxed);
 
   uint64_t value = (uint64_t)index << CONNECTION_AT | (uint64_t)(serial & 0x7f) << SERIAL_AT;

@@ -5,7 +5,7 @@ import { intermittentWords } from "../base/text.ts";
 import { ownRise } from "../methods/localize/live-time-breakdown.ts";
 import { liveLocalizer } from "../methods/localize/live.ts";
 import { fromWire } from "../methods/localize/slow-findings.ts";
-import { slowOnWire } from "../methods/localize/slow-on-wire.ts";
+import { lookOnWire } from "../methods/localize/slow-on-wire.ts";
 import { typicalMs, type SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { RemoteSource, type Want } from "../methods/localize/progressive/remote-source.ts";
 import { withIterations } from "../methods/methods.ts";
@@ -142,7 +142,7 @@ export async function diagnoseSlowDown(
   const onWire = mayBeNetwork(weighed.verdict)
     ? await ofWire(facts, job, weighed.verdict, fetcher)
     : null;
-  if (onWire) {
+  if (onWire?.finding) {
     // Of what else is said of the network it is the part that can be seen by itself.
     const rest = <F extends NewFinding>(found: readonly F[]): F[] =>
       found.filter(
@@ -151,6 +151,15 @@ export async function diagnoseSlowDown(
       );
     search = { ...search, findings: [onWire.finding, ...rest(search.findings)] };
     weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
+  } else if (onWire?.isFine(weighed.verdict.suspects[0]!.ranks)) {
+    // Whoever waits for a ring may look like a slow link of the pipeline; what went over that link was through as ever.
+    const unless = <F extends NewFinding>(found: readonly F[]): F[] =>
+      found.filter(
+        ({ accuses }) =>
+          !accuses.some(({ cause, ranks }) => cause === "network-slow" && onWire.isFine(ranks)),
+      );
+    search = { ...search, findings: unless(search.findings) };
+    weighed = weigh(facts, job, { ...answered, findings: unless(others) }, search);
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
@@ -191,24 +200,31 @@ async function ofWire(
   job: Job,
   { suspects: [first] }: Verdict,
   fetcher: OperatorFetcher,
-): Promise<{ readonly finding: NewFinding; readonly isSure: boolean } | null> {
+): Promise<{
+  readonly finding: NewFinding | null;
+  readonly isSure: boolean;
+  isFine(this: void, ranks: readonly Rank[]): boolean;
+} | null> {
   const { points, series } = facts;
   const slow = slowOf(facts);
   const of = (wanted: boolean): number[] =>
     [...points.iterations].filter((number) => slow.isSlow(number) === wanted).slice(-MOST_ON_WIRE);
   const late = of(true);
-  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1)]);
+  const last = late.at(-1) ?? 0;
+  const lately = Array.from({ length: MOST_ON_WIRE }, (_, i) => last - i).filter((n) => n >= 0);
+  const numbers = new Set([...of(false), ...late, ...late.map((number) => number - 1), ...lately]);
   const iterations = Float64Array.from([...numbers].sort((a, b) => a - b));
   const times = await fetcher.wireTimes(iterations);
-  const found = slowOnWire(times, points, slow);
-  if (!found) return null;
+  const { found, isFine } = lookOnWire(times, points, slow);
+  const isCleared = (ranks: readonly Rank[]): boolean => ranks.length <= 2 && isFine(ranks);
+  if (!found) return first ? { finding: null, isSure: false, isFine: isCleared } : null;
   // What else tells which NIC at its ends it is knows more.
   const [known = -1, ...more] = first?.ranks ?? [];
   if (found.isAmbiguous && more.length === 0 && found.ranks.includes(known)) return null;
   const at = series.iteration.indexOf(found.slow[0]!);
   const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
   const finding = fromWire(found, slow, fromMs, series.file, job);
-  return { finding, isSure: !found.isAmbiguous };
+  return { finding, isSure: !found.isAmbiguous, isFine: isCleared };
 }
 
 function planned(job: Job, verdict: Verdict): Verdict {

@@ -113,6 +113,24 @@ describe("the live service", () => {
     expect(rehearsal.told.at(-1)!.state).toBe("resolved");
   });
 
+  it("names a link of a gradient ring that is slow now and then by what is on the wire, without tests", async () => {
+    const cluster = { gpus: 32, tp: 8, pp: 1, layersPerStage: 2, microBatches: 4, seed: 4 };
+    const rehearsal = await rehearse({ ...cluster, hidden: 8192, sequence: 8192 });
+    await rehearsal.run(60);
+    rehearsal.fleet.played.board.add("network-slow:link=11-19:severity=12:shape=fluctuation");
+    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    const { verdict, intermittent } = rehearsal.told.at(-1)!;
+    expect(verdict!.suspects[0]).toMatchObject({
+      type: "link",
+      ranks: [11, 19],
+      cause: "network-slow",
+    });
+    expect(verdict!.summary).toMatch(/rank 11 on node001 and rank 19 on node002/);
+    expect(intermittent!.slow).toBeGreaterThanOrEqual(2);
+    await rehearsal.run(20);
+    expect(rehearsal.service.figures.validations).toBe(0);
+  });
+
   it("names a NIC of a fully sharded job that is slow now and then, once its rails are tested", async () => {
     const sharded = {
       gpus: 24,

@@ -304,3 +304,38 @@ test("rings of a simulated hang name the rank", async () => {
   expect(verdict.kind).toBe("hang");
   expect(verdict.suspects[0]).toMatchObject({ ranks: [10], machine: "node001" });
 });
+
+test("tells how long a ring's hops are on the wire, and nothing of groups that share a machine", async () => {
+  const spec = completeSpec({ ...SPEC, tp: 8, pp: 1, hidden: 8192 });
+  const fleet = new SimulatedFleet({ spec, ...JOB, everyMs: EVERY_MS, startMs: START_MS });
+  const nowMs = START_MS + 10_000;
+  const node = simulatedNode({ fleet, machine: 1, now: () => nowMs });
+  fleet.advance(START_MS + 4000);
+  const healthy = fleet.held.last;
+  fleet.played.board.add("network-slow:link=9-17:severity=6");
+  node.tick(nowMs);
+  const request = { ask: "wire", ...JOB, ranks: [9, 10, 3], iterations: [healthy, healthy + 3] };
+  const reply = await node.answer(request as AgentRequest);
+  if (reply.kind !== "wire") throw new Error(reply.kind);
+  expect([[...reply.rank], [...reply.peer]]).toEqual([
+    [9, 10],
+    [17, 18],
+  ]);
+  const [before, slow, own, still] = [...reply.ms];
+  expect(slow! / before!).toBeGreaterThan(5);
+  expect(still! / own!).toBeGreaterThan(0.8);
+  expect(still! / own!).toBeLessThan(1.2);
+
+  // Four members of each group on a machine.
+  const shared = new SimulatedFleet({
+    spec: completeSpec({ ...spec, tp: 2, dp: 16 }),
+    ...JOB,
+    everyMs: EVERY_MS,
+    startMs: START_MS,
+  });
+  const other = simulatedNode({ fleet: shared, machine: 1, now: () => nowMs });
+  other.tick(nowMs);
+  expect(await other.answer({ ...request, iterations: [3] } as AgentRequest)).toMatchObject({
+    rank: new Int32Array(0),
+  });
+});

@@ -3,7 +3,7 @@ import { type Random, randomInt, seeded } from "../../base/random.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { WireTimes } from "../../model/wire-times.ts";
 import { timedRing } from "../../../test/support/methods/timed-proxies.ts";
-import { slowOnWire } from "./slow-on-wire.ts";
+import { lookOnWire, type OnWire } from "./slow-on-wire.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
 
 interface Played {
@@ -73,8 +73,9 @@ const pointsOf = (iterations: Float64Array, totalMs: readonly number[]) => ({
   ranks: [0],
   durationMs: Float32Array.from(totalMs),
 });
-const found = ({ times, totalMs, slow }: Played): ReturnType<typeof slowOnWire> =>
-  slowOnWire(times, pointsOf(times.iterations, totalMs), slow);
+const look = ({ times, totalMs, slow }: Played): OnWire =>
+  lookOnWire(times, pointsOf(times.iterations, totalMs), slow);
+const found = (one: Played): OnWire["found"] => look(one).found;
 const link =
   (a: Rank, b: Rank, factor: number): Culprit["factor"] =>
   (from, to) =>
@@ -136,7 +137,7 @@ describe("of slow iterations", () => {
       ms: Float64Array.of(...own.ms, own.ms[0]!),
     }));
     const slow = picked([10, 12, 14]);
-    expect(slowOnWire({ iterations, links }, pointsOf(iterations, totalMs), slow)).toMatchObject({
+    expect(found({ times: { iterations, links }, totalMs, slow })).toMatchObject({
       kind: "link",
       ranks: [5, 9],
       slow: [10, 12, 14],
@@ -179,6 +180,23 @@ describe("of slow iterations", () => {
     const one = play(seeded(9), 6, { factor: nic(2, 6) }, acts, [0, 0, 0, 90, 90, 90, 90, 90]);
     expect(found(one)).toMatchObject({ kind: "nic", ranks: [2] });
     expect(found({ ...one, slow: { ...one.slow, isLasting: true } })).toBeNull();
+  });
+
+  it("clears a link or a NIC that is known to be as usual, and nobody else", () => {
+    const one = play(seeded(2), 6, { factor: nic(2, 6) }, [true, true, true]);
+    const { isFine } = look(one);
+    expect([[2], [2, 6], [22, 2]].map(isFine)).toEqual([false, false, false]);
+    expect([[10], [10, 14], [14, 10], [18, 22], [1]].map(isFine)).toEqual(Array(5).fill(true));
+    // What a NIC is slow with may be too little to cost anything.
+    const small = play(seeded(2), 6, HEALTHY, [false, false, false], [90, 90, 90]);
+    const { ms } = small.times.links.find(({ from }) => from === 10)!;
+    for (let i = 0; i < 3; i++) ms[NORMAL + i]! *= 1.4;
+    expect(look(small).found).toBeNull();
+    expect([[10], [10, 14], [14]].map(look(small).isFine)).toEqual([false, false, false]);
+    // Nothing goes from one to the other, and of one that is not known in a slow iteration nothing is either.
+    expect([[2, 5], [99]].map(isFine)).toEqual([false, false]);
+    one.times.links.find(({ from }) => from === 10)!.ms[NORMAL] = NaN;
+    expect(look(one).isFine([10, 14])).toBe(false);
   });
 
   it("does not count what is not known", () => {

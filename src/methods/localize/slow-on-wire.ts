@@ -47,11 +47,46 @@ interface Hop {
   readonly hits: readonly number[];
 }
 
-export function slowOnWire(
-  { iterations, links }: WireTimes,
+export interface OnWire {
+  readonly found: SlowOnWire | null;
+  /** Of a link (both ends) or a NIC: that all of it that is known is as usual in the slow iterations. */
+  isFine(this: void, ranks: readonly Rank[]): boolean;
+}
+
+export function lookOnWire(
+  times: WireTimes,
   points: Pick<LivePoints, "iterations" | "ranks" | "durationMs">,
-  { isSlow, isLasting }: SlowIterations,
-): SlowOnWire | null {
+  slow: SlowIterations,
+): OnWire {
+  const { hops, lateOf, slowPlaces } = hopsOf(times, points, slow);
+  return {
+    found: slowestOf(hops, lateOf, slowPlaces, times.iterations, slow.isLasting),
+    isFine(ranks) {
+      const [a = -1, b] = ranks;
+      const own = hops.filter(({ one: { from, to } }) =>
+        b === undefined
+          ? from === a || to === a
+          : (from === a && to === b) || (from === b && to === a),
+      );
+      // What costs too little to be the reason may still be slow: then something else of that NIC is the reason.
+      return (
+        own.every(({ usualMs, one }) => slowPlaces.every((i) => one.ms[i]! < SLOWER * usualMs)) &&
+        own.length > 0
+      );
+    },
+  };
+}
+
+/** Each direction with the iterations in which it was too long on the wire; which late iteration those made late. */
+function hopsOf(
+  { iterations, links }: WireTimes,
+  points: Parameters<typeof lookOnWire>[1],
+  { isSlow }: SlowIterations,
+): {
+  readonly hops: readonly Hop[];
+  readonly lateOf: readonly (number | undefined)[];
+  readonly slowPlaces: readonly number[];
+} {
   const totalMs = Array.from(iterations, (number) => typicalOf(points, number));
   const places = [...iterations.keys()];
   const slow = new Set(places.filter((i) => isSlow(iterations[i]!)));
@@ -61,8 +96,11 @@ export function slowOnWire(
   );
   const normal = places.filter((i) => totalMs[i]! > 0 && lateOf[i] === undefined);
   const healthyMs = median(normal.map((i) => totalMs[i]!));
-  const lostMs = places.map((i) => totalMs[lateOf[i] ?? -1]! - healthyMs);
-  if (normal.length < LEAST_NORMAL) return null;
+  const lost = [...slow].map((i) => totalMs[i]! - healthyMs);
+  // Others may be among the slow ones, too few to be called a stretch or a pattern: those are as late as the rest.
+  const lostMs = places.map((i) =>
+    lateOf[i] === undefined ? median(lost) : totalMs[lateOf[i]]! - healthyMs,
+  );
   const hops = links.map((one): Hop => {
     const usual = normal.map((i) => one.ms[i]!).filter((ms) => ms > 0);
     const usualMs = median(usual);
@@ -73,9 +111,21 @@ export function slowOnWire(
     };
     return { one, usualMs, hits: usual.length < LEAST_NORMAL ? [] : places.filter(isHit) };
   });
+  return { hops, lateOf, slowPlaces: [...slow] };
+}
+
+function slowestOf(
+  hops: readonly Hop[],
+  lateOf: readonly (number | undefined)[],
+  slow: readonly number[],
+  iterations: Float64Array,
+  isLasting: boolean,
+): SlowOnWire | null {
   const first = mostHit(hops);
-  const least = isLasting ? Math.max(HABIT, slow.size / 2) : HABIT;
-  if (!first || first.hits.length < least) return null;
+  if (!first || first.hits.length < HABIT) return null;
+  // Where all are slow since one, half of those speak for it.
+  const explained = first.hits.filter((i) => lateOf[i] !== undefined).length;
+  if (explained < (isLasting ? slow.length / 2 : 1)) return null;
   const own = new Set(first.hits);
   const together = hops.filter(
     ({ hits }) => hits.filter((i) => own.has(i)).length >= AS_OFTEN * own.size,
@@ -84,17 +134,17 @@ export function slowOnWire(
   if (!device) return null;
   return {
     ...device,
-    slow: [...new Set(first.hits.map((i) => iterations[lateOf[i]!]!))],
-    of: slow.size,
+    slow: [...new Set(first.hits.flatMap((i) => lateOf[i] ?? []))].map((i) => iterations[i]!),
+    of: slow.length,
     beforeMs: first.usualMs,
     afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
-    compared: links.length,
+    compared: hops.length,
   };
 }
 
 /** What an iteration took on most ranks; NaN where it is not known. */
 function typicalOf(
-  { iterations, ranks, durationMs }: Parameters<typeof slowOnWire>[1],
+  { iterations, ranks, durationMs }: Parameters<typeof lookOnWire>[1],
   number: number,
 ): number {
   const at = iterations.indexOf(number);
