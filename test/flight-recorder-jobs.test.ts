@@ -48,6 +48,70 @@ describe("dumps taken", () => {
   });
 });
 
+/** The same without operator timing: `seenMs` is what the dump saw to have ended, which nobody had retired. */
+function untimed(ended: number, seenMs: number | null): Fields[] {
+  const past = Array.from({ length: ended }, (_, i) => {
+    const isSeen = seenMs !== null && i === ended - 1;
+    return collective("all_reduce", i + 1, {
+      ...issued(10 * i),
+      state: "completed",
+      retired: !isSeen,
+      time_discovered_completed_ns: at(isSeen ? seenMs : 10 * i + 8),
+    });
+  });
+  return [...past, collective("all_reduce", ended + 1, issued(10 * ended))];
+}
+
+describe("dumps of a job that runs, in which nothing ended for a while", () => {
+  const next = (ended: number, ms: number, takenMs: number): Fields => {
+    const running = { state: "started", time_discovered_started_ns: at(takenMs) };
+    return collective("all_reduce", ended + 1, { ...issued(ms), ...running });
+  };
+  const past = reduces(60, 0).slice(0, -1);
+
+  it("are no hang where CPUs go on behind a long checkpoint", async () => {
+    const resumed = [...past, next(60, 9_000, 9_007)];
+    const verdict = await diagnoseFiles([file(0, resumed), file(1, resumed), file(2, past)]);
+    expect([verdict.kind, blamed(verdict)]).toEqual(["healthy", []]);
+  });
+
+  it("are no hang where nothing has been pending for two seconds", async () => {
+    const waits = [...past, next(60, 600, 2_100)];
+    const verdict = await diagnoseFiles([file(0, past), file(1, waits), file(2, waits)]);
+    expect([verdict.kind, blamed(verdict)]).toEqual(["healthy", []]);
+    expect(verdict.summary).toContain("pending for longer than two seconds");
+  });
+
+  it("are no hang where a single one tells when it was taken", async () => {
+    const files = [
+      file(0, untimed(60, null)),
+      file(1, untimed(61, 612)),
+      file(2, untimed(60, null)),
+    ];
+    expect(blamed(await diagnoseFiles(files))).toEqual([]);
+  });
+});
+
+describe("dumps that look like a hang", () => {
+  it("are one although an old dump of a running job lies among them", async () => {
+    const old = file(0, untimed(20, 193));
+    const late = [1, 2].map((rank) => file(rank, untimed(600, null)));
+    expect((await diagnoseFiles([old, ...late])).kind).toBe("hang");
+  });
+
+  it("are surely one only where something tells for how long it has stood still", async () => {
+    const short = untimed(60, null).slice(0, -1);
+    const files = [file(0, untimed(60, null)), file(1, short), file(2, untimed(60, null))];
+    const untold = await diagnoseFiles(files);
+    expect([untold.kind, blamed(untold)]).toEqual(["hang", [1]]);
+    expect(untold.confidence).toBeLessThan(0.8);
+    const timed = [0, 1, 2].map((rank) =>
+      file(rank, rank === 1 ? reduces(60, 90_000).slice(0, -1) : reduces(60, 90_000)),
+    );
+    expect((await diagnoseFiles(timed)).confidence).toBeGreaterThan(0.8);
+  });
+});
+
 describe("a pipeline that exchanges in batches", () => {
   const running = { state: "started", time_discovered_started_ns: at(60_000) };
   const batch = (seq: number, names: string[], state: Fields): Fields[] => [

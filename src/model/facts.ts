@@ -77,8 +77,8 @@ export interface SiteJudged {
 export interface NothingPending {
   readonly fact: "nothing-pending";
   readonly pending: 0 | null;
-  /** Operators are pending and the job goes on: no hang. */
-  readonly isMoving?: true;
+  /** Operators are pending and the job goes on: no hang. `fresh`: nothing tells that it goes on, but none was pending for long. */
+  readonly isMoving?: true | "fresh";
 }
 
 /** silent: no dump; not-enqueued: never issued the operator; behind: issued it, stuck earlier. */

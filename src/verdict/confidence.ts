@@ -9,6 +9,7 @@ import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { isLogsAlone } from "../model/logs-alone.ts";
+import { staleness } from "../model/staleness.ts";
 import { calibrated, earned } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
@@ -24,6 +25,8 @@ const NOT_SINGLED_OUT = 0.6;
 const MIXED_RUNS = 0.7;
 /** What the lost end of a suspect's dump takes: its last operators are known from counters alone. */
 const LOST_ENDS = 0.5;
+/** What may be a moment of a job that runs. */
+const NOT_SHOWN_TO_STAND = 0.8;
 const UNSEEN = 0.4;
 const MOST = 0.99;
 /** Iterations below which nobody can say that it was not faster before, and what is left of the confidence; of a handful. */
@@ -55,10 +58,27 @@ export function confidenceOf(
     (culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1) *
     (isOneOfMany(job, culprits[0]!) ? NOT_SINGLED_OUT : 1);
   const ends = kind === "hang" ? 1 - LOST_ENDS * lostEnds(job, blamed) : 1;
-  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends;
+  const shown = kind === "hang" && !isShownToStand(job, findings) ? NOT_SHOWN_TO_STAND : 1;
+  const whole =
+    (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends * shown;
   return thousandths(
     Math.min(MOST, calibrated(probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
+  );
+}
+
+/**
+ * Dumps of a job that runs look like those of a hang if they do not tell when they were taken, or if somebody makes the others wait
+ * for a while: a checkpoint, an evaluation on rank 0. Rings tell more than that.
+ */
+function isShownToStand(job: Job, findings: readonly Finding[]): boolean {
+  return (
+    job.dumps.size === 0 ||
+    (job.probes ?? []).length > 0 ||
+    job.watchdog.length > 0 ||
+    job.failures.length > 0 ||
+    findings.some(saysStoodStill) ||
+    staleness(job) === "stale"
   );
 }
 

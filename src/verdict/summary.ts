@@ -45,10 +45,15 @@ function withoutSuspects(
   if (kind === "healthy" && alike && job.dumps.size === 0)
     return `${capital(alike.says)}; there was no other evidence of the job.`;
   if (kind === "healthy") {
-    const moves = findings.some((finding) => factOf(finding, "nothing-pending")?.isMoving);
-    const pending = moves
-      ? "operators kept completing until the end of the record"
-      : "no operator is pending";
+    const moves = findings
+      .map((finding) => factOf(finding, "nothing-pending")?.isMoving)
+      .find((one) => one !== undefined);
+    const pending =
+      moves === "fresh"
+        ? "no operator had been pending for longer than two seconds"
+        : moves
+          ? "operators kept completing until the end of the record"
+          : "no operator is pending";
     return `No hang and no crash: ${pending} and no process failed. ${
       even
         ? `Also ${even.says}.`

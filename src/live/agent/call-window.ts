@@ -43,9 +43,9 @@ export const VIEWS: readonly CallView[] = [
 ];
 
 /** A record that was lost: equal to no call. */
-const LOST: CallClass = { group: NONE, kind: OTHER, role: "lost", elements: 0 };
+const LOST: CallClass = { group: NONE, kind: OTHER, role: "lost", elements: 0, shard: 0 };
 
-type MutableClass = CallClass & { elements: number };
+type MutableClass = CallClass & { elements: number; shard: number };
 
 export class CallWindow {
   #sized = new Int32Array(FIRST_CALLS);
@@ -155,21 +155,24 @@ export class CallWindow {
     const head =
       ((peer * 65_536 + communicator) * 32 + (func & 31)) * 256 + bytes[at + RECORD.dtype]!;
     const grows = func === ALL_GATHER || func === REDUCE_SCATTER;
-    const elements = whole(bytes, at + RECORD.a) * (!isP2p && grows ? Math.max(1, size) : 1);
+    // NCCL counts what one rank has of it.
+    const shard = whole(bytes, at + RECORD.a);
+    const elements = shard * (!isP2p && grows ? Math.max(1, size) : 1);
     let plain = this.#plainByHead.get(head);
     if (plain === undefined) {
-      plain = this.#plainClasses.push(newClass(communicator, func, peer, elements)) - 1;
+      plain = this.#plainClasses.push(newClass(communicator, func, peer, elements, shard)) - 1;
       this.#plainByHead.set(head, plain);
       this.#sizedByHead.set(head, new Map());
     }
     const ofPlain = this.#plainClasses[plain]!;
     if (elements > ofPlain.elements) ofPlain.elements = elements;
+    if (shard > ofPlain.shard) ofPlain.shard = shard;
     const isVarying = (!isP2p && func === ALL_TO_ALL) || this.#sizedClasses.length >= MOST_CLASSES;
     const key = isVarying ? ELEMENTS_VARY : elements;
     const bySize = this.#sizedByHead.get(head)!;
     let sized = bySize.get(key);
     if (sized === undefined) {
-      sized = this.#sizedClasses.push(newClass(communicator, func, peer, elements)) - 1;
+      sized = this.#sizedClasses.push(newClass(communicator, func, peer, elements, shard)) - 1;
       bySize.set(key, sized);
       this.#plainOf.push(plain);
     }
@@ -205,8 +208,15 @@ export class CallWindow {
   }
 }
 
-function newClass(group: number, func: number, peer: number, elements: number): MutableClass {
+function newClass(
+  group: number,
+  func: number,
+  peer: number,
+  elements: number,
+  shard: number,
+): MutableClass {
   const reduces = func === ALL_REDUCE || func === REDUCE_SCATTER || func === REDUCE;
   const kind = peer > 0 ? P2P : reduces ? REDUCES : OTHER;
-  return { group, kind, role: `${group},${kind},${peer > 0 ? `${peer},${func}` : ""}`, elements };
+  const role = `${group},${kind},${peer > 0 ? `${peer},${func}` : ""}`;
+  return { group, kind, role, elements, shard };
 }

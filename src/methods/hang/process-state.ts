@@ -13,7 +13,7 @@ import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { COMPLETED } from "../../model/operators.ts";
 import type { ProbeProcess } from "../../model/probe.ts";
-import { staleness } from "./staleness.ts";
+import { staleness } from "../../model/staleness.ts";
 
 export const processState: Method = {
   id: "hang/process",

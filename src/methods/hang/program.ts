@@ -23,6 +23,9 @@ export class Programs {
   readonly #tokens = new Map<Rank, Int32Array>();
   readonly #ids = new Map<string, number>();
   readonly #words: string[] = [];
+  /** By token: role and size of the group that it is called in. */
+  readonly #kinds: string[] = [];
+  readonly #kindsOf = new Map<Rank, ReadonlySet<string>>();
 
   constructor(job: Job, withSizes: boolean) {
     this.#job = job;
@@ -56,11 +59,13 @@ export class Programs {
       if (id === undefined) {
         const group = this.#job.groups[groupIds[ops.group[i]!]!];
         const dtype = ops.dtypes[ops.dtype[i]!] ?? "";
-        const text = `${group?.role} of ${group?.ranks.length} ${ops.names[ops.name[i]!]} ${dtype}${size ? ` ${size}` : ""}`;
+        const kind = `${group?.role} of ${group?.ranks.length}`;
+        const text = `${kind} ${ops.names[ops.name[i]!]} ${dtype}${size ? ` ${size}` : ""}`;
         id = this.#ids.get(text);
         if (id === undefined) {
           id = this.#ids.size;
           this.#ids.set(text, id);
+          this.#kinds.push(kind);
           this.#words.push(
             `${group?.role ?? "?"} ${ops.names[ops.name[i]!]}${size ? ` of ${size} elements` : ""}`,
           );
@@ -78,20 +83,41 @@ export class Programs {
     if (!start) return null;
     const left = this.tokens(a);
     const right = this.tokens(b);
-    let agreed = 0;
-    while (
-      start.a + agreed < left.length &&
-      start.b + agreed < right.length &&
-      left[start.a + agreed] === right[start.b + agreed]
-    ) {
-      agreed++;
+    const [kindsOfA, kindsOfB] = [this.#groupKinds(a), this.#groupKinds(b)];
+    let [i, j, agreed] = [start.a, start.b, 0];
+    for (; ; agreed++) {
+      i = this.#nextCommon(left, i, kindsOfB);
+      j = this.#nextCommon(right, j, kindsOfA);
+      if (i >= left.length || j >= right.length || left[i] !== right[j]) break;
+      i++;
+      j++;
     }
-    const ended = start.a + agreed >= left.length || start.b + agreed >= right.length;
+    const ended = i >= left.length || j >= right.length;
     // Ranks of different stages agree for a while (their gradient all-reduces); ranks of one stage
     // agree for longer than the group's operators ever lie apart, that is over iterations.
     if (agreed < Math.max(MIN_AGREED, 1.5 * start.longestGap)) return null;
-    const differ = ended ? null : { a: start.a + agreed, b: start.b + agreed };
+    const differ = ended ? null : { a: i, b: j };
     return { a, b, agreed, differ };
+  }
+
+  /**
+   * What a rank calls in a group of a kind that the other is in none of is no part of what they have in common: a trainer
+   * that also hands its weights to the engines, a stage's first rank that also talks to the others'.
+   */
+  #nextCommon(tokens: Int32Array, from: number, kinds: ReadonlySet<string>): number {
+    let at = from;
+    while (at < tokens.length && !kinds.has(this.#kinds[tokens[at]!]!)) at++;
+    return at;
+  }
+
+  #groupKinds(rank: Rank): ReadonlySet<string> {
+    let kinds = this.#kindsOf.get(rank);
+    if (!kinds) {
+      const own = this.#job.groups.filter(({ ranks }) => ranks.includes(rank));
+      kinds = new Set(own.map(({ role, ranks }) => `${role} of ${ranks.length}`));
+      this.#kindsOf.set(rank, kinds);
+    }
+    return kinds;
   }
 
   /** First collective of the group that both ranks still have on record. */

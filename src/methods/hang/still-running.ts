@@ -8,7 +8,7 @@ import type { Job } from "../../model/job.ts";
 import type { MetricSet } from "../../model/metrics.ts";
 import type { IterationSeries } from "../../model/series.ts";
 import { rankStates } from "./frontier.ts";
-import { staleness } from "./staleness.ts";
+import { staleness } from "../../model/staleness.ts";
 
 /** Why the job is thought to run, or to have ended well; null where nothing says so. `waiting`: in communication, by their stacks. */
 export function runsBecause(job: Job, waiting: readonly Rank[]): string | null {

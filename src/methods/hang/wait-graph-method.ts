@@ -7,13 +7,12 @@ import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
-import { isMoving } from "../../model/moving.ts";
+import { isMoving, movementOf } from "../../model/moving.ts";
 import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./beyond-terminals.ts";
 import { terminals } from "./components.ts";
 import { findingFor } from "./terminals.ts";
 import { rankStates, type RankState } from "./frontier.ts";
 import { haltedRanks } from "./process-state.ts";
-import { staleness } from "./staleness.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
 
@@ -75,10 +74,6 @@ function doubtOf(job: Job, findings: readonly NewFinding[]): Doubt {
   if (ranks.every((rank) => job.logs.get(rank)?.finished)) {
     return { factor: 0.1, because: "but all logs say that training finished" };
   }
-  const complete = job.dumps.size >= job.worldSize;
-  if (complete && job.failures.length === 0 && staleness(job) === "fresh") {
-    return { factor: 0.6, because: "but none for longer than two seconds: the job may be running" };
-  }
   const accusing = findings.filter(({ accuses }) =>
     accuses.some((accusation) => accusation.ranks.some((rank) => job.dumps.has(rank))),
   ).length;
@@ -104,12 +99,16 @@ function weakened(finding: NewFinding, { factor, because }: Doubt): NewFinding {
   };
 }
 
-function underWay({ dumps }: Job): NewFinding {
+function underWay(job: Job): NewFinding {
+  const isFresh = movementOf(job) === "fresh";
+  const shown = isFresh
+    ? "no operator had been pending for longer than two seconds"
+    : "operators completed until then";
   return {
-    says: `the ${count(dumps.size, "rank")} that left operator records were working when these were copied: operators completed until then`,
+    says: `the ${count(job.dumps.size, "rank")} that left operator records were working when these were copied: ${shown}`,
     weight: 0.6,
     at: [],
-    data: { fact: "nothing-pending", pending: 0, isMoving: true },
+    data: { fact: "nothing-pending", pending: 0, isMoving: isFresh ? "fresh" : true },
     accuses: [],
     clears: [],
   };

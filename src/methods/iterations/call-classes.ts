@@ -17,6 +17,8 @@ export interface CallClass {
   readonly role: string;
   /** Elements of its larger side; of the largest call where sizes do not count. */
   readonly elements: number;
+  /** Of its smaller side: what one rank has of a gathered or scattered tensor. */
+  readonly shard: number;
 }
 
 export interface CallSequence {
@@ -44,7 +46,7 @@ export function callSequence(ops: OperatorTable, withSizes: boolean): CallSequen
   const symbols = new Int32Array(ops.count);
   const timesNs = new Float64Array(ops.count);
   const index = new Int32Array(ops.count);
-  const classes: (CallClass & { elements: number })[] = [];
+  const classes: (CallClass & { elements: number; shard: number })[] = [];
   const ids = new Map<string, number>();
   const kinds = ops.names.map(kindOf);
   const sized = ops.names.map((name) => withSizes && hasSteadySizes(name));
@@ -64,12 +66,13 @@ export function callSequence(ops: OperatorTable, withSizes: boolean): CallSequen
       ids.set(key, id);
       const group = ops.group[i]!;
       const kind = p2p ? P2P : kinds[name]!;
-      classes.push({ group, kind, role: `${group},${kind},${other}`, elements: 0 });
+      classes.push({ group, kind, role: `${group},${kind},${other}`, elements: 0, shard: 0 });
     }
     const known = classes[id]!;
     // NaN where the source does not say.
-    const elements = Math.max(ops.inputNumel[i]! || 0, ops.outputNumel[i]! || 0);
-    if (elements > known.elements) known.elements = elements;
+    const [input, output] = [ops.inputNumel[i]! || 0, ops.outputNumel[i]! || 0];
+    known.elements = Math.max(known.elements, input, output);
+    known.shard = Math.max(known.shard, Math.min(input, output));
     symbols[count] = id;
     timesNs[count] = ns;
     index[count] = i;

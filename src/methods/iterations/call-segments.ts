@@ -154,11 +154,14 @@ function isMoreThanRepetition(
   );
 }
 
+/** Few calls of one size; or of one part of it each, where replicas of a sharded model also reduce what each rank has of it. */
 function isLayer(classes: readonly CallClass[], pattern: Int32Array): boolean {
-  const first = classes[pattern[0]!]!;
+  const calls = [...pattern].map((symbol) => classes[symbol]!);
+  if (calls.length > MOST_LAYER_CALLS || calls.some(isSmall)) return false;
+  const [{ elements, shard }] = calls as [CallClass];
   return (
-    pattern.length <= MOST_LAYER_CALLS &&
-    pattern.every((s) => !isSmall(classes[s]!) && classes[s]!.elements === first.elements)
+    calls.every((call) => call.elements === elements) ||
+    (shard > 0 && calls.every((call) => call.shard === shard))
   );
 }
 

@@ -117,6 +117,30 @@ describe("iterations from operators", () => {
     expect(read(repeat([...repeat(micro, 4), norm], 6)).periods[0]).toBe(15);
   });
 
+  it("are the whole, not its layers, where replicas of a sharded model reduce what each rank has of it", () => {
+    const [shard, ranks] = [200_000, 4];
+    const gather = (size: number): Call => ({
+      group: 1,
+      name: "all_gather",
+      elements: size,
+      ms: 1,
+    });
+    const backward = (size: number): Call[] => [
+      gather(size),
+      { group: 1, name: "reduce_scatter", elements: size, ms: 1 },
+      { group: 2, name: "all_reduce", elements: size, ms: 1 },
+    ];
+    const sizes = [130_000, ...pass(10).map(() => shard)];
+    const step = [...sizes.map(gather), ...sizes.toReversed().flatMap(backward), norm];
+    const source = callTable(repeat(step, 6), 0);
+    const { name, names, inputNumel, outputNumel } = source.ops;
+    for (const [i, id] of name.entries()) {
+      if (names[id] === "all_gather") outputNumel[i]! *= ranks;
+      if (names[id] === "reduce_scatter") inputNumel[i]! *= ranks;
+    }
+    expect(seriesOf(source)!.periods[0]).toBe(step.length);
+  });
+
   it("repeat without their sizes, where every batch has its own", () => {
     const calls = Array.from({ length: 8 }, (_, i) =>
       iteration(4, { ...tensor, elements: 5000 + i }),

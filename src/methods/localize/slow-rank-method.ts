@@ -17,6 +17,7 @@ import { FetchedSource } from "./progressive/fetched-source.ts";
 import { searchProgressively, spreadPivots } from "./progressive/progressive.ts";
 import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
+import { ofSamePace } from "./same-pace.ts";
 import { slowIterations } from "./slow-iterations.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
@@ -49,18 +50,19 @@ export const slowRank: Method = {
   },
   *run(job, env) {
     const { ranks } = job.rankOperators;
-    const cut: RankOperators[] = [];
+    const all: RankOperators[] = [];
     for (const [k, rank] of ranks.slice(0, MOST_RANKS).entries()) {
       env.progress("cutting iterations", k, ranks.length);
       const operators = job.rankOperators.fetch(rank);
-      if (operators) cut.push(operators);
+      if (operators) all.push(operators);
     }
+    const cut = ofSamePace(all);
     const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
     const clocks = clockOffsets(cut, job.groups);
     const isAlike = hasPeers(job, accounts);
-    const all = leadsOf(cut, accounts, clocks);
-    const leads = { ...all, suspects: all.suspects.filter(isAlike) };
+    const found = leadsOf(cut, accounts, clocks);
+    const leads = { ...found, suspects: found.suspects.filter(isAlike) };
     const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(isAlike);
     const own =
       leads.suspects.length > 0
@@ -110,7 +112,7 @@ export const slowRank: Method = {
       );
     }
     const seen = accounts.size / Math.max(ranks.length, job.worldSize);
-    const lacks = lacksOf(cut.length, ranks.length, source.mismatches, clocks);
+    const lacks = lacksOf(cut.length, all.length, ranks.length, source.mismatches, clocks);
     const { iterations: compared, lost } = leads;
     const witness = { job, cut, accounts, seen, lacks, clocks, iterations: compared, lost };
 
@@ -132,12 +134,12 @@ export const slowRank: Method = {
         : unseenPeer(source, job.groups, floors, iterations, totalMs, wiring);
     // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
     const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
-    const found = isPlain ? [fromUnseenPeer(away, witness)] : accused;
-    if (found.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
-    if (found.length === 0 && job.iterations.some(isSlowed) && !split)
+    const told = isPlain ? [fromUnseenPeer(away, witness)] : accused;
+    if (told.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
+    if (told.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
-    if (!split || found.length === 0) {
-      yield* found;
+    if (!split || told.length === 0) {
+      yield* told;
       return;
     }
     const attribution = attributeDevices(
@@ -145,12 +147,12 @@ export const slowRank: Method = {
       job,
       split,
       spreadPivots([...accounts.keys()], PIVOTS),
-      (rank) => sideOfRank(found, rank),
+      (rank) => sideOfRank(told, rank),
     );
-    const [first, ...others] = found;
+    const [first, ...others] = told;
     yield { ...first!, data: { ...first!.data, ...rankingOf(attribution) } };
     yield* others;
-    const other = fromDevices(attribution, found, witness);
+    const other = fromDevices(attribution, told, witness);
     if (other) yield other;
   },
 };
@@ -282,6 +284,7 @@ function reference(accounts: ReadonlyMap<Rank, TimeBreakdown>): {
 }
 
 function lacksOf(
+  compared: number,
   cut: number,
   ranks: number,
   mismatches: number,
@@ -292,6 +295,10 @@ function lacksOf(
   else if (cut < ranks)
     lacks.push(
       `the operators of ${count(ranks - cut, "rank")} of ${ranks} show no iterations or carry no durations`,
+    );
+  if (compared < cut)
+    lacks.push(
+      `${count(cut - compared, "rank")} of ${ranks} do not go through the same iterations as the others, and were not compared with them`,
     );
   if (mismatches > 0)
     lacks.push(

@@ -90,4 +90,32 @@ describe("whom the others wait for", () => {
     const slow = Array.from({ length: 25 }, (_, i) => 25 + i);
     expect([5, 2].map((rank) => leads.isWaitedFor(rank, slow))).toEqual([true, false]);
   });
+
+  // Rings hold more iterations of ranks that call less, such as the ends of a pipeline.
+  test("is not who is on record before the others, though what is usual changes with them", () => {
+    const job = slowed(40, 26);
+    const stayMs: TestJob["stayMs"] = (rank, n, nth) =>
+      job.stayMs(rank, n, nth) - (rank < 2 ? 5 : 0);
+    const { cut, accounts } = testRanks({ ...job, stayMs });
+    const late = cut.map((one) => {
+      const from = one.rank < 2 ? 0 : 25;
+      const rest = <T extends Float64Array | Int32Array>(values: T): T => values.slice(from) as T;
+      const { iteration, durationMs, startMs } = one;
+      return {
+        ...one,
+        from: rest(one.from),
+        to: rest(one.to),
+        iteration: rest(iteration),
+        durationMs: rest(durationMs),
+        startMs: rest(startMs),
+      };
+    });
+    for (const { rank } of late.filter((one) => one.rank >= 2)) {
+      const account = accounts.get(rank)!;
+      const [iteration, totalMs] = [account.iteration.slice(25), account.totalMs.slice(25)];
+      const [ownMs, issueMs] = [account.ownMs.slice(25), account.issueMs.slice(25)];
+      accounts.set(rank, { ...account, iteration, totalMs, ownMs, issueMs });
+    }
+    expect(leadsOf(late, accounts).suspects.map(({ rank }) => rank)).toEqual([5]);
+  });
 });

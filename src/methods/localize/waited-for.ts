@@ -50,6 +50,8 @@ const FEWEST = 4;
 const FEWEST_SLOW = 7;
 /** Share of the iterations since the change in which the lead is at least half of what it is taken to be. */
 const HOLDS = 0.7;
+/** Ranks that must have an iteration on record, as a part of the most that any has. */
+const WIDELY = 0.75;
 const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
 
 interface Leads {
@@ -66,7 +68,7 @@ interface Leads {
 interface Lead {
   readonly rank: Rank;
   readonly account: TimeBreakdown;
-  /** By iteration, milliseconds; NaN while it warms up. */
+  /** By iteration, milliseconds; NaN while it warms up, and where too few ranks are on record. */
   readonly ms: Float64Array;
 }
 
@@ -76,10 +78,11 @@ export function leadsOf(
   clocks: ReadonlyMap<Rank, number> = new Map(),
 ): Leads {
   const cut = ranks.filter(({ rank }) => accounts.has(rank));
-  const leads = leadsOfRanks(cut, accounts);
+  const isCompared = widelyRecorded(cut);
+  const leads = leadsOfRanks(cut, accounts, isCompared);
   const iterationMs = median(leads.map(({ account }) => median(account.totalMs)));
   const lost = lostToLateCalls(cut, clocks);
-  const late = lateCaller(cut, accounts, lost, iterationMs);
+  const late = lateCaller(cut, accounts, lost, iterationMs, isCompared);
   return {
     suspects: late.length > 0 ? late : suspectsAmong(leads, iterationMs),
     lost: new Map(cut.map(({ rank }, k) => [rank, lost[k]!])),
@@ -120,11 +123,12 @@ function lateCaller(
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
   lost: readonly Float64Array[],
   iterationMs: number,
+  isCompared: (iteration: number) => boolean,
 ): readonly OwnTimeSuspect[] {
   const leads = ranks.map(({ rank, iteration }, k) => ({
     rank,
     account: accounts.get(rank)!,
-    ms: lost[k]!.map((ms, i) => (iteration[i]! <= WARM_UP ? NaN : ms)),
+    ms: lost[k]!.map((ms, i) => (isCompared(iteration[i]!) ? ms : NaN)),
   }));
   const found = suspectsAmong(leads, iterationMs);
   const [first] = found;
@@ -137,9 +141,22 @@ function lateCaller(
   return isAlone ? found : [];
 }
 
+/**
+ * Rings hold as many operators on each rank, and so more iterations of ranks that call less: the ends of a pipeline. Where only
+ * those are on record, what is usual is what is usual for them, and all of them would seem to change when the others begin.
+ */
+function widelyRecorded(ranks: readonly RankOperators[]): (iteration: number) => boolean {
+  const counts = new Map<number, number>();
+  for (const { iteration } of ranks)
+    for (const number of iteration) counts.set(number, (counts.get(number) ?? 0) + 1);
+  const least = WIDELY * Math.max(...counts.values());
+  return (number) => number > WARM_UP && (counts.get(number) ?? 0) >= least;
+}
+
 function leadsOfRanks(
   ranks: readonly RankOperators[],
   accounts: ReadonlyMap<Rank, TimeBreakdown>,
+  isCompared: (iteration: number) => boolean,
 ): Lead[] {
   const inside = ranks.map(insideMs);
   const usual = usualMs(ranks, inside);
@@ -150,7 +167,7 @@ function leadsOfRanks(
     rank,
     account: accounts.get(rank)!,
     ms: inside[k]!.map((ms, i) =>
-      iteration[i]! <= WARM_UP ? NaN : scale * (usual.get(iteration[i]!)! - ms),
+      isCompared(iteration[i]!) ? scale * (usual.get(iteration[i]!)! - ms) : NaN,
     ),
   }));
 }
@@ -380,7 +397,7 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const all = new Set(account.iteration.keys());
     if (!holds(ms, all, levels[k]! - ahead, ahead)) return [];
     const facts = { iteration: null, until: null, ...ownLevels(account, all, ahead) };
-    const slow = [...all].filter((i) => !Number.isNaN(ms[i]!));
+    const slow = [...all].filter((i) => account.iteration[i]! > WARM_UP);
     return [{ rank, kind: "always" as const, ...facts, sigmas: ahead / noise, slow }];
   });
   // Whole replicas differ where one of them waits. Where that hides the rank that is farthest ahead, it accuses nobody behind it.

@@ -3,8 +3,8 @@
  * when it was taken, the age of the operators that had not ended then is known. The age of the oldest is compared with
  * the operators' timeout.
  */
-import type { Job } from "../../model/job.ts";
-import { COMPLETED } from "../../model/operators.ts";
+import type { Job } from "./job.ts";
+import { COMPLETED } from "./operators.ts";
 
 /** stale: pending for so long that it hangs; fresh: it may be running; unknown: nothing tells. */
 type Staleness = "stale" | "fresh" | "unknown";
@@ -19,8 +19,9 @@ export function staleness(job: Job): Staleness {
   for (const { dump } of job.dumps.values()) {
     const { ops, takenNs } = dump;
     timeoutMs = Math.max(timeoutMs, dump.timeoutMs);
+    if (takenNs === undefined) continue;
     for (let i = ops.count - 1; i >= 0; i--) {
-      if (takenNs === undefined || ops.state[i] === COMPLETED) continue;
+      if (ops.state[i] === COMPLETED) continue;
       const ageMs = (takenNs - ops.createdNs[i]!) / 1e6;
       if (ageMs > oldestMs) oldestMs = ageMs;
     }
