@@ -152,12 +152,10 @@ export async function diagnoseSlowDown(
     search = { ...search, findings: [onWire.finding, ...rest(search.findings)] };
     weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
   } else if (onWire?.isFine(weighed.verdict.suspects[0]!.ranks)) {
-    // Whoever waits for a ring may look like a slow link of the pipeline; what went over that link was through as ever.
+    // Whoever waits for a ring may look like a slow link of the pipeline; what went over that link was through as ever. What
+    // the same search believed less is no better: the next slow iteration may tell.
     const unless = <F extends NewFinding>(found: readonly F[]): F[] =>
-      found.filter(
-        ({ accuses }) =>
-          !accuses.some(({ cause, ranks }) => cause === "network-slow" && onWire.isFine(ranks)),
-      );
+      found.filter(({ accuses }) => accuses.length === 0);
     search = { ...search, findings: unless(search.findings) };
     weighed = weigh(facts, job, { ...answered, findings: unless(others) }, search);
   }
