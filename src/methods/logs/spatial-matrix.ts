@@ -139,7 +139,9 @@ export function kindsOf({ streams, files }: LogDigest, { names, of }: LogNodes):
   return streams.map(({ file }, s) => {
     const node = of[s]!;
     if (node < 0) return null;
-    const kind = files[file]!.name.replaceAll(names[node]!, "*").replace(/\d+/g, "0");
+    const [path, name] = [files[file]!.name, names[node]!];
+    // A name of digits alone (a task's number) may stand anywhere in a path, also in that of the folder.
+    const kind = (/^\d+$/.test(name) ? path : path.replaceAll(name, "*")).replace(/\d+/g, "0");
     const known = kinds.get(kind) ?? { count: 0, has: new Uint8Array(names.length) };
     kinds.set(kind, known);
     if (known.has[node] === 0) {

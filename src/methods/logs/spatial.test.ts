@@ -159,6 +159,27 @@ describe("nodes that differ", () => {
     expect(nodes.find(({ name }) => name === "gx-005")?.score ?? 0).toBeLessThan(0.1);
   });
 
+  it("does not go by the digits of the folder that a log lies in", () => {
+    const tasks = ["0", "1", "2", "3", "4", "5", "6", "8"];
+    const scoresIn = (file: string): unknown => {
+      const digest = digestOf(
+        tasks.map((task, i) => {
+          const text = task === "6" ? "only here" : "ready";
+          return { file, writer: `task ${task}`, text, timeMs: START + i, level: "error" };
+        }),
+      );
+      const nodes = {
+        names: tasks,
+        of: Int32Array.from(tasks.keys()),
+        firstRank: Int32Array.from(tasks, Number),
+      };
+      const spatial = compareNodes(digest, identityTemplates(digest), nodes, { weightOf: () => 1 });
+      return spatial.nodes.map(({ name, score }) => [name, score]);
+    };
+    expect(scoresIn("run8/all.log")).toEqual(scoresIn("runx/all.log"));
+    expect(scoresIn("runx/all.log")).toContainEqual(["6", expect.any(Number)]);
+  });
+
   it("compares kernels' logs with each other only", () => {
     const { lines, at } = job();
     const boot = [1, 2, 3].flatMap((n) =>
