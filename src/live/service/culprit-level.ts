@@ -17,6 +17,8 @@ export interface CulpritLevel {
   readonly peakMs: number;
   /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
   readonly isMixed?: boolean;
+  /** Of a network device: what the network takes of a healthy iteration; absent where that is not known. */
+  readonly networkMs?: number;
 }
 
 const BEFORE = 16;
@@ -44,7 +46,8 @@ export function healthyNetworkMs(
 ): number | null {
   const earlier = before(run, fromIteration);
   if (!(paceMs(run, earlier) < USUAL * usualMs)) return null;
-  return median(earlier.map((number) => networkTime(run, number)));
+  const networkMs = median(earlier.map((number) => networkTime(run, number)));
+  return Number.isFinite(networkMs) ? networkMs : null;
 }
 
 function before(run: JobRun, fromIteration: number): number[] {
@@ -74,7 +77,8 @@ export function culpritLevel(
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
   const isMixed =
     isOfNetwork(suspect) && (networkMs === null || beforeMs - networkMs > SHOWS * peakMs);
-  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed };
+  const healthy = isOfNetwork(suspect) && networkMs !== null ? { networkMs } : {};
+  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed, ...healthy };
 }
 
 /** The first iteration since which it takes more than half of what it takes longer; NaN where it does not. */
@@ -101,10 +105,26 @@ export function isBack(
   const last = countedIterations(run).slice(-iterations);
   const isShared = isOfNetwork(suspect);
   if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
-  const limit = level.beforeMs + wayBack(level, usualMs);
-  const least = isShared ? -Infinity : Math.min(VISIBLE * level.beforeMs, level.beforeMs);
   const times = timesOf(run, suspect, last);
-  return times.length === iterations && times.every((ms) => ms >= least && ms < limit);
+  if (times.length !== iterations) return false;
+  const way = wayBack(level, usualMs);
+  if (isShared) return isNetworkBack(level, times, way);
+  const least = Math.min(VISIBLE * level.beforeMs, level.beforeMs);
+  return times.every((ms) => ms >= least && ms < level.beforeMs + way);
+}
+
+/**
+ * Where another device was slow before, as fast as before may mean that the other one is fixed: only as fast as when healthy
+ * says that both are. Nor does faster than before say which: another one was slow that nobody knew of.
+ */
+function isNetworkBack(
+  { beforeMs, isMixed, networkMs }: CulpritLevel,
+  times: readonly number[],
+  way: number,
+): boolean {
+  const backMs = isMixed ? networkMs : beforeMs;
+  if (backMs === undefined || !times.every((ms) => ms < backMs + way)) return false;
+  return isMixed === true || median(times) > beforeMs - way;
 }
 
 /** The first of the last iterations in which it was as fast as before; null where it is slow. */

@@ -527,6 +527,56 @@ describe("the life of incidents", () => {
     expect(world.saved.get(first!.id)).toMatchObject({ ending: "fixed", relapses: 0 });
   });
 
+  /** Another run, in which link 4 is slow from its start: that is its usual pace. */
+  const slowFromItsStart = (world: World): World => {
+    world.restart();
+    world.iterate(2);
+    world.fault("link 4", 900);
+    world.iterate(30);
+    expect(world.accused).toEqual([]);
+    return world;
+  };
+
+  it.each([500, 860, 900])(
+    "does not say fixed of a link, slower by %i ms, when another is mended that was slow since the run began",
+    (ms) => {
+      const world = slowFromItsStart(healthy());
+      world.fault("link 2", ms);
+      world.iterate(15);
+      expect(world.accused).toEqual(["link 2"]);
+      const [{ id }] = world.open as [Incident];
+      world.fix("link 4");
+      world.iterate(12);
+      world.settle();
+      expect(world.saved.get(id)).toMatchObject({ ending: "passed" });
+    },
+  );
+
+  it("says fixed of a link beside a slower one only when both are", () => {
+    const world = slowFromItsStart(healthy());
+    world.fault("link 2", 900);
+    world.iterate(15);
+    const [{ id }] = world.open as [Incident];
+    for (const link of ["link 2", "link 4"] as const) world.fix(link);
+    world.iterate(12);
+    world.settle();
+    expect(world.saved.get(id)).toMatchObject({ ending: "fixed" });
+  });
+
+  it("does not say fixed of a link when the network is faster than anybody has seen it", () => {
+    const world = new World(seeded(7));
+    world.fault("link 4", 900);
+    world.iterate(40);
+    world.fault("link 2", 500);
+    world.iterate(15);
+    expect(world.accused).toEqual(["link 2"]);
+    const [{ id }] = world.open as [Incident];
+    world.fix("link 4");
+    world.iterate(12);
+    world.settle();
+    expect(world.saved.get(id)).toMatchObject({ ending: "passed" });
+  });
+
   it("has eight open at most, and opens the ninth when one of them has ended", () => {
     const world = healthy();
     for (let rank = 0; rank < RANKS; rank++) {

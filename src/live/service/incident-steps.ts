@@ -281,8 +281,9 @@ function measure(
 ): void {
   const [first] = verdict?.suspects ?? [];
   if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
-  state.networkMs =
-    healthyNetworkMs(state.run, slowFrom, state.baselineMs ?? -Infinity) ?? state.networkMs;
+  const networkMs = healthyNetworkMs(state.run, slowFrom, state.baselineMs ?? -Infinity);
+  // A run that was slow from its start takes that for its usual pace: the network was faster before.
+  if (networkMs !== null) state.networkMs = Math.min(networkMs, state.networkMs ?? Infinity);
   const level = culpritLevel(state.run, first, slowFrom, state.networkMs);
   if (level) state.levels = new Map(state.levels).set(id, level);
 }

@@ -4,6 +4,7 @@
  */
 import type { Incident } from "../../model/incident.ts";
 import type { JobReport } from "../wire/messages.ts";
+import { healthyNetworkMs } from "./culprit-level.ts";
 import { suspected, withWaste } from "./incident-lifecycle.ts";
 import {
   advance,
@@ -106,10 +107,13 @@ function isClaimed({ state }: Turn, { run: name, ranks }: JobReport, run: JobRun
 }
 
 function beginRun({ state }: Turn, report: JobReport): void {
+  const before = state.run ?? state.saved;
+  // Among more or fewer ranks the network takes another time.
+  if (before && before.run !== report.run && before.worldSize !== report.worldSize)
+    state.networkMs = null;
   const run = new JobRun(report, state.jobFile);
   state.run = run;
   state.healthySince = 0;
-  state.networkMs = state.saved?.networkMs ?? null;
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   state.suspicion = null;
   state.slowdowns = new SlowdownDetector();
@@ -290,7 +294,10 @@ function countIterations(turn: Turn, run: JobRun): void {
     const { suspicion } = state.slowdowns;
     // The level of a job that is slow now and then is healthy.
     const isHealthy = (!suspicion || suspicion.intermittent) && !state.slow && one.levelMs > 0;
-    if (isHealthy && isUncounted(state, one)) state.baselineMs = one.levelMs;
+    if (isHealthy && isUncounted(state, one)) {
+      state.baselineMs = one.levelMs;
+      state.networkMs ??= healthyNetworkMs(run, one.iteration + 1, one.levelMs);
+    }
     // While the job stands still, that is what costs.
     const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);
     if (
