@@ -7,6 +7,7 @@
 import { median, spread } from "../../maths/robust.ts";
 import { IntermittentWindow } from "./intermittent-window.ts";
 import type { JobIteration } from "./job-run.ts";
+import { PeriodicHabits } from "./periodic-habits.ts";
 
 export interface SuspectedSlowdown {
   readonly slowFrom: number;
@@ -117,6 +118,7 @@ export class SlowdownDetector {
   /** What an iteration took when the job was last searched again. */
   #searchedMs = NaN;
   readonly #window = new IntermittentWindow();
+  readonly #habits = new PeriodicHabits();
   /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
   #misses = 0;
   /** Of an intermittent slowdown: what was searched last, and how often in a row. */
@@ -199,8 +201,9 @@ export class SlowdownDetector {
     }
     const one = { iteration, startMs: endMs - durationMs, ms: durationMs };
     this.#last.push(one);
+    const isHabit = this.#habits.has(iteration, durationMs, levelMs);
     // A jump that only we saw may turn out to be one of several that are over soon.
-    if (!this.#isLasting || this.#suspicion!.isTentative) this.#window.push(one);
+    if (!isHabit && (!this.#isLasting || this.#suspicion!.isTentative)) this.#window.push(one);
     if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
     const decisions: SlowdownDecision[] = [];
     const shift = seen ?? this.#jumpBeside();
@@ -244,7 +247,13 @@ export class SlowdownDetector {
         decisions.push({ do: "suspect", suspicion: this.#speak(this.#suspicion!) });
     }
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
+    if (isHabit) return decisions;
     const isSlow = this.#lookForIntermittent();
+    const given = this.#suspicion;
+    if (isSlow && given && this.#isHabitOfJob(given)) {
+      this.#suspicion = null;
+      return [{ do: "forget", suspicion: given }];
+    }
     const { intermittent } = this.#suspicion ?? {};
     if (levelMs > 0 && intermittent?.slow.at(-1) !== iteration) this.#remember(durationMs);
     return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
@@ -300,6 +309,14 @@ export class SlowdownDetector {
     const since = known ?? { slowFrom: slow[0]!, fromMs, isTentative: true };
     this.#suspicion = { ...since, beforeMs, afterMs, intermittent: { slow, of } };
     return true;
+  }
+
+  /** Whether what is slow now and then always was, every so many iterations: nobody is searched for. */
+  #isHabitOfJob({ beforeMs, afterMs, intermittent }: SuspectedSlowdown): boolean {
+    if (this.#isSettled) return false;
+    const isOfHabit = this.#habits.learn(intermittent!.slow, beforeMs, afterMs);
+    if (isOfHabit) this.#window.drop(isOfHabit);
+    return isOfHabit !== null;
   }
 
   #followIntermittent(suspicion: SuspectedSlowdown, isSlow: boolean): SlowdownDecision[] {

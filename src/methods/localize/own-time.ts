@@ -8,6 +8,7 @@ import type { Rank } from "../../model/ids.ts";
 import { WARM_UP, type TimeBreakdown } from "./time-breakdown.ts";
 import type { KeptWaiting } from "./kept-waiting.ts";
 import { worstShift } from "./shift.ts";
+import { commonFactor, ownLevels, sharedMs, type OwnLevels } from "./common-growth.ts";
 
 type OwnTimeKind = "slower" | "spikes" | "always";
 
@@ -100,6 +101,8 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
     const noise = Math.max(spread(known), FLOOR * beforeMs);
     const sigmas = known.length > 0 ? (own - median(known)) / noise : 0;
     if (own < MATTERS * median(account.totalMs) || sigmas < STANDS_OUT) return [];
+    const isSlow = (number: number): boolean => number >= account.iteration[from]! && number <= to;
+    if (beyondCommon(own, beforeMs, all, rank, isSlow) < STANDS_OUT) return [];
     // A late CPU hides in the GPU's queue: own time shows little of it, the moments of its calls all.
     const later = changeOf(account, account.issueMs, account.iteration[from]!, to);
     const costMs = Number.isNaN(later) ? own : Math.max(own, later);
@@ -119,6 +122,23 @@ function slowerOnes(all: Ranked): OwnTimeSuspect[] {
       },
     ];
   });
+}
+
+/** In deviations of what is left of the peers' growth, how far a rank's is beyond the factor by which all became slower. */
+function beyondCommon(
+  growthMs: number,
+  beforeMs: number,
+  all: Ranked,
+  rank: Rank,
+  isSlow: (iteration: number) => boolean,
+): number {
+  const levels = all.flatMap(([peer, one]) => (peer === rank ? [] : [ownLevels(one, isSlow)]));
+  const factor = commonFactor(levels);
+  const rests = levels
+    .map(({ usualMs, slowMs }) => slowMs - usualMs - sharedMs(usualMs, factor))
+    .filter((each) => !Number.isNaN(each));
+  const rest = growthMs - sharedMs(beforeMs, factor);
+  return (rest - median(rests)) / Math.max(spread(rests), FLOOR * beforeMs);
 }
 
 /** How much a time of an account rose from before an iteration to the stretch from it to another. */
@@ -237,7 +257,7 @@ function atLeast(count: number, mean: number): number {
 /** The spikes of each rank; of ranks that jump in the same iteration only the highest has one. */
 function ownSpikes(all: readonly TimeBreakdown[]): number[][] {
   const highest = new Map<number, number>();
-  const jumps = all.map((account) => jumpsOf(account));
+  const jumps = ofItsOwn(all, all.map(jumpsOf));
   for (const [k, { iteration }] of all.entries())
     for (const [i, ms] of jumps[k]!)
       highest.set(iteration[i]!, Math.max(ms, highest.get(iteration[i]!) ?? 0));
@@ -248,16 +268,49 @@ function ownSpikes(all: readonly TimeBreakdown[]): number[][] {
   );
 }
 
+/** Without what most ranks share: an iteration with more work in it is longer for all by the same factor. */
+function ofItsOwn(
+  all: readonly TimeBreakdown[],
+  jumps: readonly Map<number, Jump>[],
+): Map<number, number>[] {
+  const numbers = new Set(
+    all.flatMap(({ iteration }, k) => [...jumps[k]!.keys()].map((i) => iteration[i]!)),
+  );
+  const levels = new Map([...numbers].map((number) => [number, [] as OwnLevels[]]));
+  for (const account of numbers.size > 0 ? all : []) {
+    const usualMs = median(settled(account));
+    for (const [i, number] of account.iteration.entries())
+      levels.get(number)?.push({ usualMs, slowMs: account.ownMs[i]! });
+  }
+  const factors = new Map([...levels].map(([number, each]) => [number, commonFactor(each)]));
+  return all.map(({ iteration }, k) => {
+    const own = new Map<number, number>();
+    for (const [i, { ms, usualMs, leastMs }] of jumps[k]!) {
+      const rest = ms - sharedMs(usualMs, factors.get(iteration[i]!)!);
+      if (rest > leastMs) own.set(i, rest);
+    }
+    return own;
+  });
+}
+
+interface Jump {
+  readonly ms: number;
+  readonly usualMs: number;
+  readonly leastMs: number;
+}
+
 /** Index of an iteration → how far its own time is above the usual. */
-function jumpsOf(account: TimeBreakdown): Map<number, number> {
+function jumpsOf(account: TimeBreakdown): Map<number, Jump> {
   const { iteration, ownMs, totalMs } = account;
   const counted = settled(account);
   const centre = median(counted);
   const noise = Math.max(spread(counted, centre), FLOOR * median(totalMs));
-  const least = Math.max(SPIKE_SIGMAS * noise, SPIKE_SHARE * median(totalMs));
-  const jumps = new Map<number, number>();
-  for (let i = 0; i < ownMs.length; i++)
-    if (iteration[i]! > WARM_UP && ownMs[i]! - centre > least) jumps.set(i, ownMs[i]! - centre);
+  const leastMs = Math.max(SPIKE_SIGMAS * noise, SPIKE_SHARE * median(totalMs));
+  const jumps = new Map<number, Jump>();
+  for (let i = 0; i < ownMs.length; i++) {
+    const ms = ownMs[i]! - centre;
+    if (iteration[i]! > WARM_UP && ms > leastMs) jumps.set(i, { ms, usualMs: centre, leastMs });
+  }
   return jumps;
 }
 

@@ -19,6 +19,7 @@ import { attributeDevices, rankingOf, type Attribution } from "./attribute.ts";
 import { CLOCK_OFF_MS, clockOffsets } from "./clocks.ts";
 import { ofSamePace } from "./same-pace.ts";
 import { slowIterations } from "./slow-iterations.ts";
+import { commonFactor, isShared, ownLevels } from "./common-growth.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
@@ -62,7 +63,10 @@ export const slowRank: Method = {
     const clocks = clockOffsets(cut, job.groups);
     const isAlike = hasPeers(job, accounts);
     const found = leadsOf(cut, accounts, clocks);
-    const leads = { ...found, suspects: found.suspects.filter(isAlike) };
+    const leads = {
+      ...found,
+      suspects: found.suspects.filter(isAlike).filter(standsOutBeyond(accounts)),
+    };
     const grown = ownTimeSuspects(accounts, keptWaiting(accounts, job.groups)).filter(isAlike);
     const own =
       leads.suspects.length > 0
@@ -156,6 +160,20 @@ export const slowRank: Method = {
     if (other) yield other;
   },
 };
+
+/** Not those whose peers' own times grew by the same factor in the same iterations: they only have more to do. */
+function standsOutBeyond(
+  accounts: ReadonlyMap<Rank, TimeBreakdown>,
+): (suspect: OwnTimeSuspect) => boolean {
+  return ({ kind, rank, slow, beforeMs, afterMs }) => {
+    if (kind === "always") return true;
+    const own = accounts.get(rank)!;
+    const numbers = new Set(slow.map((i) => own.iteration[i]!));
+    const peers = [...accounts].filter(([peer]) => peer !== rank);
+    const levels = peers.map(([, peer]) => ownLevels(peer, (number) => numbers.has(number)));
+    return !isShared(afterMs - beforeMs, beforeMs, commonFactor(levels));
+  };
+}
 
 /** A further slow rank: so many deviations of the others' own times, and this share of an iteration. */
 const BESIDE_SIGMAS = 12;

@@ -9,6 +9,7 @@ import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { TimeBreakdown } from "./time-breakdown.ts";
+import { commonFactor, isShared, ownLevels } from "./common-growth.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { Culprit, Progress } from "./progressive/progressive.ts";
 import type { SlowIterations } from "./slow-iterations.ts";
@@ -69,11 +70,22 @@ export function locate(
   isWaitedFor: (rank: Rank) => boolean = () => true,
 ): Located {
   const searched = arrivals.length;
+  const levels = new Map(
+    [...accounts].map(([rank, account]) => [rank, ownLevels(account, slow.isSlow)] as const),
+  );
+  const factor = commonFactor([...levels.values()]);
+  const growthOf = (rank: Rank): number => {
+    const { slowMs, usualMs } = levels.get(rank) ?? { slowMs: 0, usualMs: 0 };
+    return slowMs - usualMs;
+  };
   const counted = ends.filter(({ votes }) => votes >= MIN_VOTES * searched);
   const confirmed = counted.filter(({ cause, ranks: [rank] }) => {
     if (cause !== "compute" || growthMs <= 0) return false;
     const least = CONFIRMED * growthMs;
-    if (ownGrowth(accounts, rank!, slow) < least || !isWaitedFor(rank!)) return false;
+    const grownMs = growthOf(rank!);
+    if (grownMs < least || !isWaitedFor(rank!)) return false;
+    // All became slower by the same factor: whoever comes last by a little is no slower than it was, beside the others.
+    if (isShared(grownMs, levels.get(rank!)?.usualMs ?? 0, factor)) return false;
     return slow.isLasting || isHabit(accounts.get(rank!)!, slow, least);
   });
   const agreement = confirmed.reduce((sum, { votes }) => sum + votes, 0) / Math.max(1, searched);
@@ -83,7 +95,7 @@ export function locate(
           rank: rank!,
           votes,
           searched,
-          growthMs: ownGrowth(accounts, rank!, slow),
+          growthMs: growthOf(rank!),
         }))
       : [];
   const most = Math.max(0, ...ended.map((each) => each.growthMs));
@@ -107,7 +119,11 @@ export function locate(
   };
   // What few operators show of it may be little of what the searches come to.
   const slowest = [network, agree ? slowed.find(({ isSignificant }) => isSignificant) : null].find(
-    (one) => one && one.growthMs >= least(one.ranks),
+    (one) =>
+      one &&
+      one.growthMs >= least(one.ranks) &&
+      // What all compute grew by the same factor: there is more work, and the network is as fast as before.
+      !isShared(one.growthMs, one.growthMs / (one.ratio - 1), factor),
   );
   const unseen = counted.find(({ cause, isSignificant }) => cause === "unseen" && isSignificant);
   return {
@@ -124,19 +140,6 @@ export function isOnMachines({ ranks }: Pick<Job, "ranks">): boolean {
   const machines = new Set([...ranks.values()].map(({ machine }) => machine));
   machines.delete(null);
   return machines.size > 1;
-}
-
-function ownGrowth(
-  accounts: ReadonlyMap<Rank, TimeBreakdown>,
-  rank: Rank,
-  { isSlow }: SlowIterations,
-): number {
-  const account = accounts.get(rank);
-  if (!account) return 0;
-  const { iteration, ownMs } = account;
-  const times = (wanted: boolean): number[] =>
-    [...ownMs].filter((_, i) => iteration[i]! > 2 && isSlow(iteration[i]!) === wanted);
-  return median(times(true)) - median(times(false));
 }
 
 /** Whether the rank is slow in nearly all of the iterations that were picked: hiccups hit ranks at random. */

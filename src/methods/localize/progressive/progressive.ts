@@ -11,7 +11,7 @@ import type { Wiring } from "./wiring.ts";
 import { allFloors, observed } from "./observe-all.ts";
 import { calmOperators, slowestGroup } from "./screen.ts";
 import { READ_ALL, Searcher, SEARCH_DEFAULTS, type Arrival, type SearchOptions } from "./search.ts";
-import { growth, iterationsOf, standsOut } from "./series.ts";
+import { growth, iterationsOf, ratio, standsOut } from "./series.ts";
 import type { OperatorSource, Split } from "./source.ts";
 
 export interface Culprit {
@@ -24,6 +24,8 @@ export interface Culprit {
   readonly pivots: number;
   /** What it costs: how much longer others waited for it, or communicated, milliseconds an iteration. */
   readonly growthMs: number;
+  /** How many times as long that takes as it did. */
+  readonly ratio: number;
   readonly isSignificant: boolean;
 }
 
@@ -74,6 +76,7 @@ export function searchProgressively(
           votes,
           pivots: pivots.length,
           growthMs: looked.growthMs,
+          ratio: looked.ratio,
           isSignificant: true,
         }
       : null;
@@ -86,6 +89,7 @@ export function searchProgressively(
       votes: came,
       pivots: pivots.length,
       growthMs: arrival.evidence ? growth(arrival.evidence, split) : 0,
+      ratio: arrival.evidence ? ratio(arrival.evidence, split) : NaN,
       isSignificant: stands,
     };
   });
@@ -104,6 +108,7 @@ export function searchProgressively(
 interface Looked {
   readonly device: Device | null;
   readonly growthMs: number;
+  readonly ratio: number;
   narrowed(ranks: readonly Rank[]): Device;
 }
 
@@ -122,6 +127,7 @@ function lookAtSome(
   return {
     device: matters ? narrowed(slow.group.ranks) : null,
     growthMs: slow?.growthMs ?? 0,
+    ratio: slow?.observation.ratio ?? NaN,
     narrowed,
   };
 }
@@ -138,6 +144,7 @@ function lookAtAll(
   return {
     device: slow ? narrowed(slow.ranks) : null,
     growthMs: slow?.growthMs ?? 0,
+    ratio: slow?.ratio ?? NaN,
     narrowed,
   };
 }
