@@ -29,9 +29,6 @@ export type Step = readonly [
   title?: string,
 ];
 
-/** The action is an old word, which programs may know. */
-export const CHECK_LOADER = "Check the data loader";
-
 /** Not needed where the stack is among the inputs. */
 export const DUMP_STACKS = "dump-stacks";
 
@@ -66,7 +63,7 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
         "check-storage",
         "look at the file system and the loader's workers: the data loader waits for its input",
         undefined,
-        CHECK_LOADER,
+        "Check the data loader",
       ],
       RESTART,
     ],

@@ -50,9 +50,7 @@ it("says how much a slow link costs where the job's pace is too uneven to show i
   expect(headlineOf(verdict.answer!)).toBe(
     "The link between rank 4 on node004 and rank 6 on node006 is slow: communication takes 223 ms longer per iteration",
   );
-  expect(effectOf(verdict.answer!)).toBe(
-    "This slows the job down (by how much is not known).",
-  );
+  expect(effectOf(verdict.answer!)).toBe("This slows the job down (by how much is not known).");
 });
 
 it("has a command for a slow data loader", async () => {

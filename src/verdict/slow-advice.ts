@@ -1,6 +1,6 @@
 /** What to do about what makes a job slow rather than stop. */
 import type { Cause } from "../model/cause.ts";
-import { CHECK_LOADER, type Advice } from "./advice.ts";
+import type { Advice } from "./advice.ts";
 
 const TAKE_OUT = ["replace-machine", "if it stays slow, take the machine out"] as const;
 
@@ -41,7 +41,7 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
         "check-storage",
         "look at its loader workers and at prefetching; if these are as they should be, at the file system that it reads, with those who run it",
         "py-spy dump --pid {pid}; iostat -x 1 3",
-        CHECK_LOADER,
+        "Check the data loader",
       ],
     ],
   },
