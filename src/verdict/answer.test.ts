@@ -50,7 +50,7 @@ it("says how much a slow link costs where the job's pace is too uneven to show i
   expect(headlineOf(verdict.answer!)).toBe(
     "The link between rank 4 on node004 and rank 6 on node006 is slow: communication takes 223 ms longer per iteration",
   );
-  expect(effectOf(verdict.answer!)).toBe("This slows the job down (by how much is not known).");
+  expect(effectOf(verdict.answer!)).toBe("This slows the job down (by what factor is not known).");
 });
 
 it("has a command for a slow data loader", async () => {
@@ -177,7 +177,7 @@ it("what slowed the job down long before the culprit became slow is not called i
   const { verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
   expect(headlineOf(verdict.answer!)).toMatch(/until all calls of an iteration are issued, before/);
   const { slower, effect } = verdict.answer!;
-  expect([slower, effect]).toEqual([null, "slows the job down (by how much is not known)"]);
+  expect([slower, effect]).toEqual([null, "slows the job down (by what factor is not known)"]);
 });
 
 it("tickets and reports have no numbers of findings", async () => {

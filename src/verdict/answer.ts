@@ -84,7 +84,7 @@ function effectWords(
   const often = nowAndThen(kind, findings);
   const from = since === null ? undated(kind, first, findings) : "";
   const unknown =
-    kind === "fail-slow" && slower === null && often === "" ? " (by how much is not known)" : "";
+    kind === "fail-slow" && slower === null && often === "" ? " (by what factor is not known)" : "";
   return `${EFFECTS[kind] ?? "hangs the job"}${often}${from}${unknown}`;
 }
 
