@@ -45,7 +45,7 @@ describe("faultline machines", () => {
   it("tells people who, since when and what is different", async () => {
     const { status, stdout } = await machines(faulty);
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^Machine node07 stands out: .*\ncheck-machine: /);
+    expect(stdout).toMatch(/^Machine node07 stands out: .*\nCheck the machine: /);
     expect(stdout).toMatch(/since 00:20:00, still/);
     expect(stdout).toMatch(/GPU duty cycle 0 %, peers 9\d(\.\d+)? %/);
     expect(stdout).toMatch(/not recorded: .*pfc-tx-packet-rate/);

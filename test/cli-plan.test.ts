@@ -104,7 +104,7 @@ describe("faultline plan", () => {
     expect(plan.steps[1]!.exclude).toEqual(["node003"]);
     expect(plan.bound).toBeLessThan(2.01);
     expect(readFileSync(join(folder, "out", "report.html"), "utf8")).toContain(
-      "rebalance-microbatches",
+      "Rebalance the micro-batches",
     );
     expect(existsSync(join(folder, "out", "verdict.json"))).toBe(true);
     const dear = (await asked(...words, "--overhead", "restart=1s")) as {

@@ -25,6 +25,8 @@ export interface Suspect {
 export interface Action {
   /** A word for machines: "restart-job", "replace-machine", "fix-code", … */
   readonly do: string;
+  /** What people read in place of `do`, where its own words do not fit: "Check the data loader". */
+  readonly title?: string;
   readonly target: string;
   readonly why: string;
   /** What to paste into a shell: "ssh node002 nvidia-smi -i 5 -q"; absent where no command does it. */

@@ -2,6 +2,7 @@
 import { capital, count, cutText, harmless } from "../base/text.ts";
 import type { MachineReport } from "../model/machine-report.ts";
 import type { Verdict } from "../model/verdict.ts";
+import { actionTitle } from "./action-words.ts";
 import { timeText } from "./machines-document.ts";
 import { wrap, type Colours } from "./terminal.ts";
 
@@ -35,10 +36,15 @@ export function renderMachinesTerminal(
       ? capital(`${first.answer.who} ${first.answer.what}`) + besideWords(faulty.length - 1)
       : `${names.join(", ")}${more} ${faulty.length === 1 ? "is unlike its" : "are unlike their"} peers`;
     lines.push(...wrap(harmless(headline), width).map((text) => bold(red(text))));
-    for (const { do: what, why, command } of (first?.actions ?? []).slice(0, MOST_ACTIONS))
+    for (const action of (first?.actions ?? []).slice(0, MOST_ACTIONS)) {
+      const { why, command } = action;
       lines.push(
-        ...wrap(`${what}: ${harmless(why)}${command === undefined ? "" : `: ${command}`}`, width),
+        ...wrap(
+          `${actionTitle(action)}: ${harmless(why)}${command === undefined ? "" : `: ${command}`}`,
+          width,
+        ),
       );
+    }
   }
   for (const one of faulty.slice(0, MOST)) {
     const until = one.untilS === null ? "still" : `until ${clock(one.untilS)}`;

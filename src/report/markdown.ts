@@ -15,6 +15,7 @@ import {
   sentence,
   validationWords,
 } from "./reasoning-words.ts";
+import { actionTitle } from "./action-words.ts";
 import { answerWords, stepsOf, sureWords } from "./answer-words.ts";
 import { type EvidenceGroup, evidenceGroups } from "./evidence-groups.ts";
 import { outcomeWords } from "./outcome-words.ts";
@@ -219,10 +220,11 @@ function whatIfBlocks(picture: IncidentPicture | null): string[] {
 
 function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
   const plan = verdict.mitigation ?? null;
-  const words = ({ do: what, target, why, command }: Action): string => {
-    const gain = gainOf({ do: what, target }, plan);
+  const words = (action: Action): string => {
+    const { target, why, command } = action;
+    const gain = gainOf(action, plan);
     const run = command === undefined ? "" : ` ${markdownCode(command, MOST_LINE)}`;
-    return `**${markdownText(what, 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${run}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
+    return `**${markdownText(actionTitle(action), 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${run}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
   };
   const { first, next } = stepsOf(verdict);
   const steps = (plan?.steps ?? []).map((step) =>

@@ -1,13 +1,15 @@
 /** A mitigation plan in words, for the terminal and the page. */
 import type { Mitigation, MitigationStep, Placement } from "../model/mitigation.ts";
+import { actionTitle } from "./action-words.ts";
 
-/** "rebalance-microbatches: 145 → 128 ms per iteration" */
-export function stepHead({ do: what, iterationMs }: MitigationStep, plan: Mitigation): string {
+/** "Rebalance the micro-batches: 145 → 128 ms per iteration" */
+export function stepHead(step: MitigationStep, plan: Mitigation): string {
+  const { iterationMs } = step;
   const brings =
     iterationMs === null
       ? ""
       : `: ${time(plan.nowMs)} → ${time(iterationMs)} per iteration (healthy ${time(plan.healthyMs)})`;
-  return `${what}${brings}`;
+  return `${actionTitle(step)}${brings}`;
 }
 
 /** When it is due: what it would have saved equals what it costs. */

@@ -5,6 +5,7 @@
 import { cutText, harmless, percent, rankWords } from "../base/text.ts";
 import type { LogExcerpt, StackExcerpt } from "../model/picture.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
+import { actionHead } from "./action-words.ts";
 import { answerWords, stepsOf } from "./answer-words.ts";
 import { evidenceGroups } from "./evidence-groups.ts";
 import { rankingWords } from "./reasoning-words.ts";
@@ -65,7 +66,7 @@ export function renderTerminal(
 
   const steps = stepsOf(verdict);
   const stepLines = (action: Action): string[] => {
-    const [head = "", ...rest] = wrap(`${action.do} ${action.target}: ${action.why}`, width - 4);
+    const [head = "", ...rest] = wrap(`${actionHead(action)}: ${action.why}`, width - 4);
     const command = action.command === undefined ? [] : [`    ${cyan(`$ ${action.command}`)}`];
     return [`  ${head}`, ...rest.map((line) => `    ${line}`), ...command];
   };

@@ -42,6 +42,17 @@ export function filledIn(
     .replaceAll("{pid}", pid === null ? "<pid>" : String(pid));
 }
 
+/** "train.py:150": where the code is that is to be corrected; null where nothing tells. */
+export function codePlace({ evidence }: Suspect, findings: readonly Finding[]): string | null {
+  for (const one of findings) {
+    if (!evidence.includes(one.id)) continue;
+    const code = factOf(one, "own-error")?.code ?? factOf(one, "stopped-rank")?.code;
+    const place = /^\S+:\d+/.exec(code ?? "")?.[0];
+    if (place !== undefined) return place;
+  }
+  return null;
+}
+
 function callWords(call: string): string {
   const from = ORIGINS.find(([pattern]) => pattern.test(call))?.[1];
   return from ?? cutText(call, MOST_CALL);

@@ -18,8 +18,16 @@ export interface Advice {
   readonly actions: readonly Step[];
 }
 
-/** `command`: for commandFor (command.ts), which fills in machine, GPU, process and NIC. */
-export type Step = readonly [action: string, why: string, command?: string];
+/**
+ * `command`: for commandFor (command.ts), which fills in machine, GPU, process and NIC; a command within `why` would be
+ * pasted without its machine. `title`: where the action's own words do not fit (report/action-words.ts).
+ */
+export type Step = readonly [
+  action: string,
+  why: string,
+  command?: string | undefined,
+  title?: string,
+];
 
 /** Not needed where the stack is among the inputs. */
 export const DUMP_STACKS = "dump-stacks";
@@ -54,6 +62,8 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
       [
         "check-storage",
         "look at the file system and the loader's workers: the data loader waits for its input",
+        undefined,
+        "Check the data loader",
       ],
       RESTART,
     ],
@@ -70,10 +80,13 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-hang": {
     owner: "operations",
     is: ["has a GPU that stopped working", "have GPUs that stopped working"],
-    device: "stopped working",
+    device: "stopped working: it does not finish what was issued to it",
     actions: [
       ["check-gpu", "look at its state, and for errors (Xid) in the kernel's log", XID],
-      ["replace-machine", "take the machine out and restart the job without it"],
+      [
+        "replace-machine",
+        "if it has an Xid or does not answer, take the machine out and restart the job without it; if the check finds nothing, restart the job, and take the machine out if it happens again",
+      ],
     ],
   },
   "gpu-error": {
@@ -135,10 +148,18 @@ const ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-machine",
-        "look at the state of its process: T means that it is stopped, and kill -CONT {pid} lets it go on; D, that it waits in the kernel",
-        "ps -o stat,wchan -p {pid}",
+        "look at the state of its process: T means that it is stopped; D, that it waits in the kernel for hung storage or a driver: WCHAN and the kernel's log say for which",
+        "ps -o stat,wchan -p {pid}; dmesg -T | tail -n 20",
       ],
-      ["replace-machine", "if the machine does not answer, restart the job without it"],
+      [
+        "continue-process",
+        "if the state is T: this, on its machine, lets it go on; find out who stopped it",
+        "kill -CONT {pid}",
+      ],
+      [
+        "replace-machine",
+        "if the state stays D, or the machine does not answer: take the machine out and restart the job without it",
+      ],
     ],
   },
   "network-hang": {

@@ -3,13 +3,18 @@ import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { diagnose } from "../pipeline/diagnose.ts";
 import { pictureOfJob } from "../pipeline/picture.ts";
+import { actionHead, actionTitle } from "../report/action-words.ts";
+import { splitCommands } from "../report/html/commands.ts";
 import { incidentMarkdown } from "../report/markdown.ts";
+import { adviceFor } from "./advice.ts";
 import { answerOf } from "./answer.ts";
 import { commandFor } from "./command.ts";
-import { headlineOf } from "../model/answer.ts";
+import { effectOf, headlineOf } from "../model/answer.ts";
+import { CAUSES } from "../model/cause.ts";
 import { physicalWords } from "../model/deviation-words.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };
+const KINDS = ["hang", "crash", "fail-slow", "regression", "faulty-machine"] as const;
 const recording = async (...paths: string[]) => await diagnose({ paths }, env);
 
 describe("a hang whose stacks are among the inputs", async () => {
@@ -45,6 +50,7 @@ it("says how much a slow link costs where the job's pace is too uneven to show i
   expect(headlineOf(verdict.answer!)).toBe(
     "The link between rank 4 on node004 and rank 6 on node006 is slow: communication takes 223 ms longer per iteration",
   );
+  expect(effectOf(verdict.answer!)).toBe("This slows the job down (by what factor is not known).");
 });
 
 it("has a command for a slow data loader", async () => {
@@ -70,7 +76,7 @@ it("a regression that all traced ranks have is one of the code they run; says it
     why: expect.stringMatching(/^take torch\.cuda\.synchronize\(\)/) as string,
   });
   expect(verdict.answer!.slower).toMatch(
-    /^1\.17 times as long as the baseline: 448 ms → 522 ms per step; this itself takes [\d.]+ ms of the 7\d[\d.]* ms$/,
+    /^1\.17 times as long as the baseline: 448 ms → 522 ms per step; this itself takes [\d.]+ ms of the 7\d[\d.]* ms, the rest is not explained by it$/,
   );
 });
 
@@ -162,14 +168,16 @@ it("the traceback of a rank that ran out of memory is whole, and its message end
 
 it("a GPU that stopped is not told by the line at which its CPU waits for it", async () => {
   const { verdict } = await recording("fixtures/recordings/gpuhang4-tp4.tar.gz");
-  expect(headlineOf(verdict.answer!)).toBe("GPU 0 of node004 (rank 4) stopped working");
+  expect(headlineOf(verdict.answer!)).toBe(
+    "GPU 0 of node004 (rank 4) stopped working: it does not finish what was issued to it",
+  );
 });
 
 it("what slowed the job down long before the culprit became slow is not called its doing", async () => {
   const { verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
   expect(headlineOf(verdict.answer!)).toMatch(/until all calls of an iteration are issued, before/);
   const { slower, effect } = verdict.answer!;
-  expect([slower, effect]).toEqual([null, "slows the job down"]);
+  expect([slower, effect]).toEqual([null, "slows the job down (by what factor is not known)"]);
 });
 
 it("tickets and reports have no numbers of findings", async () => {
@@ -201,4 +209,38 @@ it("a rank that left the common order is told with the line where it did", async
     "Rank 1 on node001 called a different collective than its peers, at train.py:165 in train_step",
   );
   expect(verdict.actions[0]!.why).toMatch(/^look at train\.py:165 in train_step: /);
+});
+
+it("a stopped process is looked at before it is let go on, each with a command for its machine", async () => {
+  const { verdict } = await recording("fixtures/rings/fsdp-stop.tar.gz");
+  expect(verdict.actions.map(({ do: what, command }) => [what, command])).toEqual([
+    ["check-machine", "ssh node-005 'ps -o stat,wchan -p 873; dmesg -T | tail -n 20'"],
+    ["continue-process", "ssh node-005 kill -CONT 873"],
+    ["replace-machine", undefined],
+  ]);
+  // Whatever stands as code in a sentence is copied without its machine.
+  const inSentences = verdict.actions.flatMap(({ why }) =>
+    splitCommands(why).filter(({ isCommand }) => isCommand),
+  );
+  expect(inSentences).toEqual([]);
+});
+
+it("code is to be corrected at its line, not on the machine that ran it", async () => {
+  const { verdict } = await recording("fixtures/recordings/raise1.tar.gz");
+  expect(verdict.actions[0]).toMatchObject({ do: "fix-code", target: "train.py:150 (rank 1)" });
+  expect(actionHead(verdict.actions[0]!)).toBe("Fix the code · train.py:150 (rank 1)");
+});
+
+it("a slow data loader is to be checked, whatever the action's word is", async () => {
+  const { verdict } = await recording("fixtures/rings/data.tar.gz");
+  expect(verdict.actions[0]!.do).toBe("check-storage");
+  expect(actionTitle(verdict.actions[0]!)).toBe("Check the data loader");
+});
+
+it("every action of the advice has a title, and a word of somebody's own hook stays as it is", () => {
+  const words = CAUSES.flatMap((cause) =>
+    KINDS.flatMap((kind) => adviceFor(cause, kind).actions.map(([what]) => what)),
+  );
+  expect([...new Set(words)].filter((what) => actionTitle({ do: what }) === what)).toEqual([]);
+  expect(actionTitle({ do: "page-the-vendor" })).toBe("page-the-vendor");
 });

@@ -5,6 +5,7 @@ import { isHealthCounter, type Measured, physicalWords } from "../model/deviatio
 import { factOf, slowTimesOf, type RegressedMetric } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
+import { kernelXidOf } from "../model/kernel-xid.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor, type OneOrMany } from "./advice.ts";
@@ -53,6 +54,7 @@ export function answerOf(
   const also = others.map(
     (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one], findings))}`,
   );
+  const slower = slowerWords(kind, first, findings, since);
   const waits = waitingWords(kind, victims, suspects, job.worldSize);
   const waiting = waits === null ? null : `${waits}${slowBeforeWords(suspects, findings)}`;
   return {
@@ -61,14 +63,29 @@ export function answerOf(
     isSeen: seen !== null,
     effect:
       over === null
-        ? `${EFFECTS[kind] ?? "hangs the job"}${nowAndThen(kind, findings)}${since === null ? undated(kind, first, findings) : ""}`
+        ? effectWords(kind, first, findings, since, slower)
         : `slowed the job down from iteration ${over.iteration} to ${over.until}; it is over now`,
-    slower: slowerWords(kind, first, findings, since),
+    slower,
     ...(over === null ? {} : { isOver: true as const }),
     waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
     where: isCode ? [`seen on ${rankWords(first.ranks)}`] : isAlone ? whereWords(job, first) : [],
     device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
   };
+}
+
+/** What it does to the job. Who reads "slower" asks by how much: also where nobody knows that is said. */
+function effectWords(
+  kind: VerdictKind,
+  first: Suspect,
+  findings: readonly Finding[],
+  since: number | null,
+  slower: string | null,
+): string {
+  const often = nowAndThen(kind, findings);
+  const from = since === null ? undated(kind, first, findings) : "";
+  const unknown =
+    kind === "fail-slow" && slower === null && often === "" ? " (by what factor is not known)" : "";
+  return `${EFFECTS[kind] ?? "hangs the job"}${often}${from}${unknown}`;
 }
 
 export const TRAINING_CODE = "the training code";
@@ -178,7 +195,10 @@ function doesWords(
 ): string {
   const { cause, type } = suspect;
   const advice = adviceFor(cause, kind);
-  if (alike.length === 1 && advice.device !== undefined && isGpu(suspect)) return advice.device;
+  if (alike.length === 1 && advice.device !== undefined && isGpu(suspect)) {
+    const xid = cause === "gpu-hang" ? kernelXidOf(job, suspect.ranks[0]!) : null;
+    return xid === null ? advice.device : `stopped working: ${xid}`;
+  }
   if (cause === "network-slow" && ["link", "nic", "switch"].includes(type))
     return alike.length > 1 ? "are slow" : "is slow";
   const ranks = alike.flatMap((one) => one.ranks);
@@ -367,7 +387,7 @@ function regressionWords({ stepMs, share }: RegressedMetric): string {
   const moreMs = now - healthy;
   const part =
     own < MOST_OF * moreMs
-      ? `; this itself takes ${timeWords(own)} of the ${timeWords(moreMs)}`
+      ? `; this itself takes ${timeWords(own)} of the ${timeWords(moreMs)}, the rest is not explained by it`
       : "";
   return `${(now / healthy).toFixed(2)} times as long as the baseline: ${figures}${part}`;
 }

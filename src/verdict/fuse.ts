@@ -9,7 +9,7 @@ import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { adviceFor, DUMP_STACKS, type Step } from "./advice.ts";
-import { filledIn } from "./advice-words.ts";
+import { codePlace, filledIn } from "./advice-words.ts";
 import { answerOf, isOfCode, measuredGpu, TRAINING_CODE } from "./answer.ts";
 import { commandFor } from "./command.ts";
 import { kindOfMachineFault } from "./machine-evidence.ts";
@@ -232,9 +232,12 @@ function actionsOf(
   const target =
     alike.length === 1 && isOfCode(kind, first, findings) ? TRAINING_CODE : targetOf(job, alike);
   const steps = withStack(job, first, kind, adviceFor(first.cause, kind).actions);
-  return steps.map(([what, why, command]) => ({
+  // Code is corrected where it is written, not on the machine that ran it.
+  const place = alike.length === 1 ? codePlace(first, findings) : null;
+  return steps.map(([what, why, command, title]) => ({
     do: what,
-    target,
+    ...(title === undefined ? {} : { title }),
+    target: what === "fix-code" && place !== null ? `${place} (${rankWords(first.ranks)})` : target,
     why: filledIn(why, job, first, findings),
     ...(command === undefined ? {} : { command: commandFor(job, first, command, gpu) }),
   }));

@@ -39,8 +39,9 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-storage",
-        "look at its loader workers, at prefetching, and at the file system that it reads",
+        "look at its loader workers and at prefetching; if these are as they should be, at the file system that it reads, with those who run it",
         "py-spy dump --pid {pid}; iostat -x 1 3",
+        "Check the data loader",
       ],
     ],
   },
@@ -66,10 +67,13 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
     actions: [
       [
         "check-network",
-        "look at link state, error and congestion counters of the NIC and of the switch ports on the way",
+        "look at link state, error and congestion counters of the NIC and of the switch ports on the way; run it twice, a minute apart, to see which grow",
         "ibstat{nic}; rdma statistic show",
       ],
-      ["replace-link", "if its errors grow, replace it; until then keep heavy traffic off it"],
+      [
+        "replace-link",
+        "if errors grow, replace the cable, then the transceiver, then the NIC, until they no longer do; meanwhile keep heavy traffic off it",
+      ],
     ],
   },
   "stage-imbalance": {

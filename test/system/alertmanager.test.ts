@@ -169,7 +169,7 @@ describe.skipIf(whyNoAlertmanager !== "")(`a real Alertmanager${whyNoAlertmanage
       runbook_url: `https://faultline.example/api/v1/incidents/${incident.id}`,
     });
     expect(alert!.annotations["description"]).toMatch(
-      /Suspect: node009, rank 5, network-hang[^]*To do: replace-machine[^]*Confidence 93 %/,
+      /Suspect: node009, rank 5, network-hang[^]*To do: Replace the machine[^]*Confidence 93 %/,
     );
     alerts.notify(over(incident, 22));
     await until(async () => (await alertsOf(incident)).length === 0, "the resolution");

@@ -12,6 +12,7 @@ import { tokens } from "../live/token.ts";
 import { useKeys } from "../shell/keys.ts";
 import { Problem } from "../shell/states.tsx";
 import { TokenForm } from "../shell/token-form.tsx";
+import { actionTitle } from "../../src/report/action-words.ts";
 import { planWords } from "../../src/report/outcome-words.ts";
 
 type Verb = "approve" | "dismiss" | "undo";
@@ -175,8 +176,8 @@ function Confirm({
   return (
     <div class="confirm" role="group" aria-label="Confirm the action">
       <p>
-        {verb === "undo" ? "Undo" : "Do"} {action.do} on{" "}
-        <strong>{action.target.slice(0, 200)}</strong>? The service will:
+        {verb === "undo" ? "Undo: " : ""}
+        {actionTitle(action)} · <strong>{action.target.slice(0, 200)}</strong>? The service will:
       </p>
       <p class="plan">{planWords(plan).slice(0, 4000)}</p>
       <p class="line">

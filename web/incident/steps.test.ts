@@ -58,7 +58,7 @@ describe("the way of an incident", () => {
       "1000 it probably began",
       "2000.4 suspected: something is wrong",
       "2000.4 confirmed: it lasts, and there is a verdict",
-      "5000 cordon-node node001: done",
+      "5000 Cordon the node · node001: done",
       "9000 resolved, over: as fast as before",
     ]);
   });

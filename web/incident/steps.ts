@@ -1,4 +1,5 @@
 /** What became of an incident, revision by revision, in words. */
+import { actionHead } from "../../src/report/action-words.ts";
 import type { Incident } from "../live/api.ts";
 
 export interface Step {
@@ -38,7 +39,7 @@ function changes(before: Incident | null, incident: Incident): readonly Step[] {
   for (const action of incident.actions) {
     const had = before?.actions.find(({ id }) => id === action.id);
     if (had?.state === action.state || (had === undefined && action.state === "proposed")) continue;
-    const what = `${action.do} ${action.target}`.slice(0, 120);
+    const what = actionHead(action).slice(0, 120);
     steps.push({
       atMs: action.changedMs,
       says: `${what}: ${action.state}`,

@@ -27,7 +27,7 @@ import type { LogFailure } from "../../model/log.ts";
 import type { Method } from "../../model/method.ts";
 import { failuresOf } from "../../model/cause-failures.ts";
 import { beforeTheEnd, type BeforeTheEnd } from "./before-the-end.ts";
-import { kernelSawGpuOf } from "./kernel-xid.ts";
+import { kernelSawGpuOf } from "../../model/kernel-xid.ts";
 
 export const firstError: Method = {
   id: "crash/first-error",

@@ -164,7 +164,7 @@ describe("the page", () => {
     const head = text.slice(text.indexOf("<header"), text.indexOf("</header>"));
     expect(head).toContain("94 %, very likely");
     const [first] = text.slice(text.indexOf("</header>")).split('<details class="fl-proof"');
-    expect(first).toMatch(/Do first[^]*check-gpu[^]*rank 17 on node002/);
+    expect(first).toMatch(/Do first[^]*Check the GPU[^]*rank 17 on node002/);
     expect(text).not.toContain('id="why"');
     expectWhole(text);
   });

@@ -127,9 +127,7 @@ function renderEvidence(
 /** "Until it is fixed": what can be done about a slowdown before it is fixed, cheapest first. */
 function renderMitigation(plan: Mitigation): Markup {
   return html`<p class="note">
-      Each step is due when it would have saved as much as it costs. However long the fault lasts,
-      that loses at most ${plan.bound.toFixed(1)} times what the best choice in hindsight would have
-      lost.
+      Each step is worth its cost once the fault has lasted as long as stated.
     </p>
     <ol class="fl-actions">
       ${plan.steps.map(

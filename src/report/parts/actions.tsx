@@ -6,6 +6,7 @@ import type { Mitigation } from "../../model/mitigation.ts";
 import type { WhatIf } from "../../model/picture.ts";
 import type { Action } from "../../model/verdict.ts";
 import { gainOf, gainWords } from "../action-gain.ts";
+import { actionTitle } from "../action-words.ts";
 import { outcomeWords } from "../outcome-words.ts";
 import { Advice, Command } from "./advice.tsx";
 import { type ShowTime, utcTime } from "./moment.tsx";
@@ -30,7 +31,7 @@ export function Actions({ actions, mitigation, pid = null, onCopy }: ActionsProp
     <ol class="fl-actions">
       {actions.slice(0, MOST_ACTIONS).map((action) => (
         <li>
-          <b>{cutText(action.do, MOST_TARGET)}</b>{" "}
+          <b>{cutText(actionTitle(action), MOST_TARGET)}</b>{" "}
           <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
           <p class="fl-p">
             <Advice text={cutText(action.why, MOST_WHY)} pid={pid} onCopy={onCopy} />
@@ -81,7 +82,7 @@ export function IncidentActions({
         return (
           <li key={action.id} class="fl-proposal">
             <p class="fl-line">
-              <b>{cutText(action.do, MOST_TARGET)}</b>
+              <b>{cutText(actionTitle(action), MOST_TARGET)}</b>
               <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
               <span class={`fl-state ${tone}`}>{words}</span>
               {action.state !== "proposed" && <span class="fl-note">{time(action.changedMs)}</span>}
@@ -142,7 +143,7 @@ export function FirstStep({
     <div class="fl-do">
       <p class="fl-line">
         <b class="fl-do-first">{label}:</b>
-        <b>{cutText(action.do, MOST_TARGET)}</b>
+        <b>{cutText(actionTitle(action), MOST_TARGET)}</b>
         <span class="fl-target">{cutText(action.target, MOST_TARGET)}</span>
       </p>
       <p class="fl-p">

@@ -179,10 +179,10 @@ describe("actions", () => {
       id: `a${k}`,
       do: word,
     }));
-    const before = shown(all).match(/cordon-node|exclude-node|check-storage/g);
+    const before = shown(all).match(/Cordon the node|Exclude the node|Check the storage/g);
     const after = shown([all[1]!, all[2]!, { ...all[0]!, state: "failed" as const }]);
-    expect(after.match(/cordon-node|exclude-node|check-storage/g)).toEqual(before);
-    expect(before![0]).toBe("cordon-node");
+    expect(after.match(/Cordon the node|Exclude the node|Check the storage/g)).toEqual(before);
+    expect(before![0]).toBe("Cordon the node");
   });
 
   test("that were only tried say that nothing was changed, as a sentence", () => {

@@ -106,7 +106,7 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const card = () => page.locator(".fl-proposal", { hasText: "cordon-node" });
+  const card = () => page.locator(".fl-proposal", { hasText: "Cordon the node" });
   const state = (words: string) => card().locator(".fl-state", { hasText: words }).waitFor();
   const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
 

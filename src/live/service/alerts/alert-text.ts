@@ -1,6 +1,7 @@
 /** An incident in the words of an alert. Whatever comes from logs and names may become text somewhere, never markup. */
 import { capital, cutText, harmless, rankWords } from "../../../base/text.ts";
 import type { Incident } from "../../../model/incident.ts";
+import { actionHead } from "../../../report/action-words.ts";
 import type { AlertsConfig } from "./types.ts";
 
 const MOST_LABEL = 200;
@@ -79,7 +80,7 @@ export function descriptionOf(incident: Incident): string {
   }
   for (const action of verdict?.actions.slice(0, MOST_ACTIONS) ?? []) {
     const command = action.command === undefined ? "" : `: ${action.command}`;
-    lines.push(`To do: ${action.do} ${action.target}: ${action.why}${command}`);
+    lines.push(`To do: ${actionHead(action)}: ${action.why}${command}`);
   }
   if (verdict) lines.push(`Confidence ${Math.round(verdict.confidence * 100)} %.`);
   return lines.map((line) => plain(line)).join("\n");

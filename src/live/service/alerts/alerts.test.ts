@@ -284,7 +284,7 @@ describe("Slack", () => {
       expect(texts[0]).not.toContain(markup);
     expect(texts[0]).toContain("critical: hang in job llama");
     expect(texts[0]).toContain("‹!channel› &amp; ‹http://evil|click›");
-    expect(texts[0]).toContain("To do: replace-machine node003: take the machine out");
+    expect(texts[0]).toContain("To do: Replace the machine · node003: take the machine out");
     expect(texts[0]).toContain("Confidence 93 %.");
     expect(texts[0]).toContain("https://f.example/#/incidents/llama.r1.hang.i120");
     expect(texts[1]).toMatch(/^Resolved: critical: hang in job llama\nfine again\nIt lasted/);

@@ -117,6 +117,7 @@ export const verdict: z.ZodType<Verdict> = z.object({
       do: z.string(),
       target: z.string(),
       why: z.string(),
+      title: z.string().describe("what people read in place of `do`").exactOptional(),
       command: z.string().describe("to paste into a shell").exactOptional(),
     }),
   ),

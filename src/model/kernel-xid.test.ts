@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
-import { kernelSawGpuOf } from "./kernel-xid.ts";
+import { diagnoseFiles, jobOf } from "../../test/support/in-memory.ts";
+import { kernelSawGpuOf, kernelXidOf } from "./kernel-xid.ts";
 
 const file = (name: string, text: string): { name: string; bytes: Uint8Array } => ({
   name,
@@ -70,6 +70,16 @@ describe("an Xid in a kernel's log", () => {
   it("is that of any rank of its machine where it names no process that is known", () => {
     const job = jobOf([JOB, ...logs([2, 3]), dmesg("node1", "pid='<unknown>', ")]);
     expect([0, 1, 2, 3].filter((rank) => kernelSawGpuOf(job, rank))).toEqual([2, 3]);
+  });
+
+  it("is told with its number, and where it is not known to be of this rank, as its machine's", () => {
+    const own = jobOf([JOB, ...logs([2, 3]), dmesg("node1", "pid=103, name=python, ")]);
+    const nobodys = jobOf([JOB, ...logs([2, 3]), dmesg("node1", "")]);
+    expect([0, 3].map((rank) => kernelXidOf(own, rank))).toEqual([
+      null,
+      "Xid 62 in the kernel's log",
+    ]);
+    expect(kernelXidOf(nobodys, 3)).toBe("Xid 62 in the kernel's log of its machine");
   });
 
   it("of a machine that nobody knows is nobody's", () => {
