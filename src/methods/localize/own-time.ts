@@ -226,11 +226,13 @@ export function habituallySlow(
 
 /** Now and then much longer, always on the same rank; single hiccups hit ranks at random. */
 function spikingOnes(all: Ranked, byChance: number): OwnTimeSuspect[] {
-  const spikes = ownSpikes(all.map(([, account]) => account));
-  const total = spikes.reduce((count, list) => count + list.length, 0);
+  const accounts = all.map(([, account]) => account);
+  const spikes = ownSpikes(accounts);
+  const total = spikes.reduce((count, { high }) => count + high.length, 0);
   return all.flatMap(([rank, account], k) => {
-    const slow = spikes[k]!;
-    const usual = (total - slow.length + 0.25) / (all.length - 1);
+    const { high, own: slow } = spikes[k]!;
+    // What all share counts among the hiccups of the others all the same.
+    const usual = (total - high.length + 0.25) / (all.length - 1);
     if (slow.length < SPIKES || all.length * atLeast(slow.length, usual) > byChance) return [];
     const beforeMs = median(settled(account));
     const afterMs = median(slow.map((i) => account.ownMs[i]!));
@@ -254,43 +256,46 @@ function atLeast(count: number, mean: number): number {
   return Math.max(0, 1 - below);
 }
 
-/** The spikes of each rank; of ranks that jump in the same iteration only the highest has one. */
-function ownSpikes(all: readonly TimeBreakdown[]): number[][] {
-  const highest = new Map<number, number>();
-  const jumps = ofItsOwn(all, all.map(jumpsOf));
-  for (const [k, { iteration }] of all.entries())
-    for (const [i, ms] of jumps[k]!)
-      highest.set(iteration[i]!, Math.max(ms, highest.get(iteration[i]!) ?? 0));
-  return all.map(({ iteration }, k) =>
-    [...jumps[k]!]
-      .filter(([i, ms]) => ms >= OF_WORST * highest.get(iteration[i]!)!)
-      .map(([i]) => i),
-  );
+/** Places of iterations. */
+interface Spikes {
+  /** In which the rank jumps about as much as whoever jumps most. */
+  readonly high: readonly number[];
+  /** Those of them that are longer than all became by one factor: an iteration with more work is longer for everybody. */
+  readonly own: readonly number[];
 }
 
-/** Without what most ranks share: an iteration with more work in it is longer for all by the same factor. */
-function ofItsOwn(
+/** The spikes of each rank; of ranks that jump in the same iteration only the highest has one. */
+function ownSpikes(all: readonly TimeBreakdown[]): Spikes[] {
+  const highest = new Map<number, number>();
+  const jumps = all.map(jumpsOf);
+  for (const [k, { iteration }] of all.entries())
+    for (const [i, { ms }] of jumps[k]!)
+      highest.set(iteration[i]!, Math.max(ms, highest.get(iteration[i]!) ?? 0));
+  const factors = commonFactors(all, highest);
+  return all.map(({ iteration }, k) => {
+    const high = [...jumps[k]!].filter(
+      ([i, { ms }]) => ms >= OF_WORST * highest.get(iteration[i]!)!,
+    );
+    const own = high.filter(
+      ([i, { ms, usualMs, leastMs }]) =>
+        ms - sharedMs(usualMs, factors.get(iteration[i]!)!) > leastMs,
+    );
+    return { high: high.map(([i]) => i), own: own.map(([i]) => i) };
+  });
+}
+
+/** By iteration, of those that are asked for: how many times its usual own time most ranks took. */
+function commonFactors(
   all: readonly TimeBreakdown[],
-  jumps: readonly Map<number, Jump>[],
-): Map<number, number>[] {
-  const numbers = new Set(
-    all.flatMap(({ iteration }, k) => [...jumps[k]!.keys()].map((i) => iteration[i]!)),
-  );
-  const levels = new Map([...numbers].map((number) => [number, [] as OwnLevels[]]));
-  for (const account of numbers.size > 0 ? all : []) {
+  asked: ReadonlyMap<number, unknown>,
+): ReadonlyMap<number, number> {
+  const levels = new Map([...asked.keys()].map((number) => [number, [] as OwnLevels[]]));
+  for (const account of levels.size > 0 ? all : []) {
     const usualMs = median(settled(account));
     for (const [i, number] of account.iteration.entries())
       levels.get(number)?.push({ usualMs, slowMs: account.ownMs[i]! });
   }
-  const factors = new Map([...levels].map(([number, each]) => [number, commonFactor(each)]));
-  return all.map(({ iteration }, k) => {
-    const own = new Map<number, number>();
-    for (const [i, { ms, usualMs, leastMs }] of jumps[k]!) {
-      const rest = ms - sharedMs(usualMs, factors.get(iteration[i]!)!);
-      if (rest > leastMs) own.set(i, rest);
-    }
-    return own;
-  });
+  return new Map([...levels].map(([number, each]) => [number, commonFactor(each)]));
 }
 
 interface Jump {
