@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "methods/*",
     "verdict/story/plain-metrics.ts",
     "report/digest-words.ts",
+    "report/action-words.ts",
     "history",
     "mitigate",
     "maths",

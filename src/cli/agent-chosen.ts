@@ -1,6 +1,6 @@
 /** The rings that a command of `faultline agent` is about. */
 import { UserError } from "../base/errors.ts";
-import { defaultFolder, discover, isAlive, type FoundRing } from "../live/agent/discover.ts";
+import { defaultFolder, discover, isAlive, type FoundRing } from "../live/agent/rings/discover.ts";
 import type { Machine } from "../live/agent/process-state.ts";
 import { ringsOf, selectRuns, type Wanted } from "../live/agent/select-run.ts";
 import type { Io } from "./io.ts";

@@ -2,8 +2,8 @@
 import { rmSync } from "node:fs";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
-import { defaultFolder, discover, type Found } from "../live/agent/discover.ts";
-import { dump, type DumpReport } from "../live/agent/dump.ts";
+import { defaultFolder, discover, type Found } from "../live/agent/rings/discover.ts";
+import { dump, type DumpReport } from "../live/agent/evidence/dump.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringsOf, selectRuns, type Selected, type Wanted } from "../live/agent/select-run.ts";
 import { stateWords } from "./agent-rings.ts";

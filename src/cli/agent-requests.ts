@@ -8,13 +8,13 @@ import {
   profileRequest,
   validationRequest,
   type Request,
-} from "../live/agent/control.ts";
-import type { FoundRing } from "../live/agent/discover.ts";
-import { nameOf, requestStacks } from "../live/agent/request-stacks.ts";
-import { lastIteration } from "../live/agent/last-iteration.ts";
+} from "../live/agent/rings/control.ts";
+import type { FoundRing } from "../live/agent/rings/discover.ts";
+import { nameOf, requestStacks } from "../live/agent/evidence/request-stacks.ts";
+import { lastIteration } from "../live/agent/iterations/last-iteration.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
-import { openRing } from "../live/agent/ring-file.ts";
-import { changedSince, sidecarsOf } from "../live/agent/sidecars.ts";
+import { openRing } from "../live/agent/rings/ring-file.ts";
+import { changedSince, sidecarsOf } from "../live/agent/evidence/sidecars.ts";
 import { living, ringsOfWriter, type ChosenFlags } from "./agent-chosen.ts";
 import type { Io } from "./io.ts";
 

@@ -1,10 +1,10 @@
 /** `faultline agent rings`: the rings on this machine. */
 import { closeSync } from "node:fs";
 import { harmless, thousands } from "../base/text.ts";
-import { defaultFolder, discover, type FoundRing, type Run } from "../live/agent/discover.ts";
-import { lastOperator, type LastOperator } from "../live/agent/last-operator.ts";
+import { defaultFolder, discover, type FoundRing, type Run } from "../live/agent/rings/discover.ts";
+import { lastOperator, type LastOperator } from "../live/agent/rings/last-operator.ts";
 import { isForeign, thisMachine, type Machine } from "../live/agent/process-state.ts";
-import { openRing } from "../live/agent/ring-file.ts";
+import { openRing } from "../live/agent/rings/ring-file.ts";
 import { selectRuns } from "../live/agent/select-run.ts";
 import type { Io } from "./io.ts";
 

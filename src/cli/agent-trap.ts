@@ -1,10 +1,10 @@
 /** `faultline agent trap` and `release`: holds the calls of running processes (Greyhound §4.3). */
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
-import { heldBy, releaseTrap, setTrap, type Trouble } from "../live/agent/control.ts";
-import type { FoundRing } from "../live/agent/discover.ts";
+import { heldBy, releaseTrap, setTrap, type Trouble } from "../live/agent/rings/control.ts";
+import type { FoundRing } from "../live/agent/rings/discover.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
-import { nameOf } from "../live/agent/request-stacks.ts";
+import { nameOf } from "../live/agent/evidence/request-stacks.ts";
 import { living, ringsOfWriter, type ChosenFlags } from "./agent-chosen.ts";
 import { table } from "./agent-rings.ts";
 import type { Io } from "./io.ts";

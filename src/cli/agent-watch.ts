@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
-import { defaultFolder, discover } from "../live/agent/discover.ts";
-import { dump } from "../live/agent/dump.ts";
+import { defaultFolder, discover } from "../live/agent/rings/discover.ts";
+import { dump } from "../live/agent/evidence/dump.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { RunWatcher, type RunProblem } from "../live/agent/run-watcher.ts";
 import { summary } from "./agent-dump.ts";

@@ -6,7 +6,7 @@ import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { StoreInUse } from "../history/in-use.ts";
 import { openLocalHistory } from "../history/local-history.ts";
-import { openTarget, type DumpTarget } from "../live/agent/dump-target.ts";
+import { openTarget, type DumpTarget } from "../live/agent/evidence/dump-target.ts";
 import {
   copyStores,
   newTarget,
@@ -15,8 +15,8 @@ import {
   removeLeftTargets,
   requestCopies,
   STATE_FILE,
-} from "../live/service/backup-folder.ts";
-import { defaultData } from "../live/service/config.ts";
+} from "../live/service/store/backup-folder.ts";
+import { defaultData } from "../live/service/config/config.ts";
 import type { Io } from "./io.ts";
 
 export interface BackupFlags {

@@ -12,7 +12,7 @@ import { constants, createGunzip } from "node:zlib";
 import { UserError } from "../base/errors.ts";
 import { readOwn } from "../base/own-files.ts";
 import { count, harmless } from "../base/text.ts";
-import { openTarget } from "../live/agent/dump-target.ts";
+import { openTarget } from "../live/agent/evidence/dump-target.ts";
 import { type CollectMachine, machinesToAsk, type WhichMachines } from "./collect-machines.ts";
 import type { Io } from "./io.ts";
 

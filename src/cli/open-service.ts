@@ -10,9 +10,13 @@ import { openClickHouseHistory } from "../history/clickhouse-history.ts";
 import { type LocalHistory, openLocalHistory } from "../history/local-history.ts";
 import { readJobFile } from "../ingest/job-file.ts";
 import { connect } from "../ingest/prometheus/prometheus.ts";
-import { answerBackups, refuseHalfRestored, STATE_FILE } from "../live/service/backup-folder.ts";
-import type { ServeConfig } from "../live/service/config.ts";
-import { embeddedCoordinator } from "../live/service/embedded-coordinator.ts";
+import {
+  answerBackups,
+  refuseHalfRestored,
+  STATE_FILE,
+} from "../live/service/store/backup-folder.ts";
+import type { ServeConfig } from "../live/service/config/config.ts";
+import { embeddedCoordinator } from "../live/service/lease/embedded-coordinator.ts";
 import { SignIn } from "../live/service/access/sign-in.ts";
 import {
   type AccessRules,
@@ -22,7 +26,7 @@ import {
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
 import { SlackApp } from "../live/service/slack/slack-app.ts";
-import { steadyClock } from "../live/service/steady-clock.ts";
+import { steadyClock } from "../live/service/lease/steady-clock.ts";
 import { Service, type ServiceOptions } from "../live/service/service.ts";
 import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";

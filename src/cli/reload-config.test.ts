@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { UserError } from "../base/errors.ts";
-import { readServeConfig, type ServeConfig } from "../live/service/config.ts";
+import { readServeConfig, type ServeConfig } from "../live/service/config/config.ts";
 import { changesOf, makeReload, watchConfig } from "./reload-config.ts";
 
 const ENV = { HOME: "/home/user" };

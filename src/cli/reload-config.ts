@@ -1,7 +1,7 @@
 /** A configuration that is read again while the service runs: at SIGHUP, and when its file has changed. */
 import { stat } from "node:fs/promises";
 import { errorText } from "../base/errors.ts";
-import type { ServeConfig } from "../live/service/config.ts";
+import type { ServeConfig } from "../live/service/config/config.ts";
 
 export interface ReloadOptions {
   /** Throws UserError where the file is wrong. */

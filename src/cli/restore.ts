@@ -12,8 +12,8 @@ import { errorText, UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { openLocalHistory } from "../history/local-history.ts";
 import { tarMembers } from "../ingest/tar.ts";
-import { RESTORING } from "../live/service/backup-folder.ts";
-import { defaultData } from "../live/service/config.ts";
+import { RESTORING } from "../live/service/store/backup-folder.ts";
+import { defaultData } from "../live/service/config/config.ts";
 import { BACKUP_SCHEMA, FOLDERS, MANIFEST } from "./backup.ts";
 import type { Io } from "./io.ts";
 

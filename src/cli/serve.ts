@@ -1,7 +1,11 @@
 /** `faultline serve`: the live service. */
 import { hostname } from "node:os";
 import { harmless } from "../base/text.ts";
-import { readServeConfig, type ServeConfig, type ServeFlags } from "../live/service/config.ts";
+import {
+  readServeConfig,
+  type ServeConfig,
+  type ServeFlags,
+} from "../live/service/config/config.ts";
 import { openService, type OpenService } from "./open-service.ts";
 import type { Io } from "./io.ts";
 import { makeReload, watchConfig } from "./reload-config.ts";

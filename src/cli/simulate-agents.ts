@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { UserError } from "../base/errors.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
-import { SlowStorage } from "../live/agent/slow-storage.ts";
+import { SlowStorage } from "../live/agent/evidence/slow-storage.ts";
 import { runAgent } from "../live/agent/run-agent.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";

@@ -1,5 +1,5 @@
 /** What a configuration without `retention` says. */
-import type { RetentionConfig } from "../../src/live/service/config.ts";
+import type { RetentionConfig } from "../../src/live/service/config/config.ts";
 
 export const KEEP_ALL: RetentionConfig = {
   iterationDays: 90,

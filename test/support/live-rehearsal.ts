@@ -7,7 +7,7 @@ import type { History } from "../../src/history/history.ts";
 import type { Node } from "../../src/live/agent/node.ts";
 import { SimulatedFleet } from "../../eval/live/fleet/simulated-fleet.ts";
 import { simulatedNode } from "../../eval/live/fleet/simulated-node.ts";
-import { embeddedCoordinator } from "../../src/live/service/embedded-coordinator.ts";
+import { embeddedCoordinator } from "../../src/live/service/lease/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../src/live/service/service.ts";
 import { serviceView } from "../../src/live/service/service-view.ts";
 import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages.ts";

@@ -1,6 +1,6 @@
 /** A service on a data folder, with nothing configured, and what it answers. */
 import { openService } from "../../src/cli/open-service.ts";
-import { readServeConfig } from "../../src/live/service/config.ts";
+import { readServeConfig } from "../../src/live/service/config/config.ts";
 
 export interface AnsweringService {
   get(path: string): Promise<{ readonly status: number; readonly text: string }>;

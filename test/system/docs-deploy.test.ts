@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { readServeConfig } from "../../src/live/service/config.ts";
+import { readServeConfig } from "../../src/live/service/config/config.ts";
 import { CATALOG } from "../../src/model/metric-catalog.ts";
 import { root } from "../support/docs-surroundings.ts";
 

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HEADER, RECORD, RECORD_BYTES } from "../../src/ingest/probe-ring/layout.ts";
-import { copyRing } from "../../src/live/agent/copy-ring.ts";
-import { RingFollower } from "../../src/live/agent/follow-ring.ts";
+import { copyRing } from "../../src/live/agent/rings/copy-ring.ts";
+import { RingFollower } from "../../src/live/agent/rings/follow-ring.ts";
 import { thisMachine } from "../../src/live/agent/process-state.ts";
-import { inspectRing, type RingFile } from "../../src/live/agent/ring-file.ts";
-import { whole } from "../../src/live/agent/ring-header.ts";
+import { inspectRing, type RingFile } from "../../src/live/agent/rings/ring-file.ts";
+import { whole } from "../../src/live/agent/rings/ring-header.ts";
 import { TestRing } from "../support/live/ring.ts";
 import { programPath, unlessThere } from "../support/lacking.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { type OpenService, openService } from "../../src/cli/open-service.ts";
-import { readServeConfig } from "../../src/live/service/config.ts";
+import { readServeConfig } from "../../src/live/service/config/config.ts";
 import type { SiteMetrics } from "../../src/model/machine-labels.ts";
 import { closeServers, prometheusOfTen } from "../support/live/prometheus.ts";
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openService } from "../../src/cli/open-service.ts";
 import type { AuditRow } from "../../src/history/history.ts";
 import type { AlertsConfig } from "../../src/live/service/alerts/types.ts";
-import { readServeConfig } from "../../src/live/service/config.ts";
+import { readServeConfig } from "../../src/live/service/config/config.ts";
 import { makeAuthorizer } from "../../src/live/service/http/authorize.ts";
 import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import { slackMessage } from "../../src/live/service/slack/message.ts";

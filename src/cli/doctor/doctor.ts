@@ -5,7 +5,11 @@ import { BUILT } from "../../base/built.ts";
 import { UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
 import { thisMachine, type Machine } from "../../live/agent/process-state.ts";
-import { defaultData, readServeConfig, type ServeConfig } from "../../live/service/config.ts";
+import {
+  defaultData,
+  readServeConfig,
+  type ServeConfig,
+} from "../../live/service/config/config.ts";
 import { contentOf, foldersOf, machineName, tokenOf } from "../agent-live.ts";
 import type { Io } from "../io.ts";
 import { FOUND_SOMETHING, wantsColour } from "../output.ts";

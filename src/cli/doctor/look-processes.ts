@@ -1,7 +1,7 @@
 /** Processes of this machine that train, and agents that run. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { FoundRing } from "../../live/agent/discover.ts";
+import type { FoundRing } from "../../live/agent/rings/discover.ts";
 import {
   environmentOf,
   parentOf,

@@ -1,7 +1,7 @@
 /** Are rings written into the folder, can they be read, and are they fresh? */
 import { readdirSync, statSync } from "node:fs";
 import { count } from "../../base/text.ts";
-import { discover, type FoundRing, isAlive } from "../../live/agent/discover.ts";
+import { discover, type FoundRing, isAlive } from "../../live/agent/rings/discover.ts";
 import { isForeign, type Machine } from "../../live/agent/process-state.ts";
 import { ringsOf } from "../../live/agent/select-run.ts";
 import { type Line, linesOf, some } from "./line.ts";

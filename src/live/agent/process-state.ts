@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import type { SlowStorage } from "./slow-storage.ts";
+import type { SlowStorage } from "./evidence/slow-storage.ts";
 
 /** A process that says so itself this recently is alive, whatever its number means in our namespace. */
 const FRESH_HEARTBEAT_NS = 5_000_000_000n;

@@ -6,7 +6,7 @@ import {
   HEADER,
 } from "../../ingest/probe-ring/layout.ts";
 import { LIMITS, type GroupReport } from "../wire/messages.ts";
-import type { RingFollower } from "./follow-ring.ts";
+import type { RingFollower } from "./rings/follow-ring.ts";
 import { textAt } from "../../ingest/probe-ring/ring-bytes.ts";
 
 export class RankGroups {

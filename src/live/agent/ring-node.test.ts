@@ -14,11 +14,11 @@ import type {
 } from "../wire/messages.ts";
 import type { Node } from "./node.ts";
 import { ringNode, type RingNodeOptions } from "./ring-node.ts";
-import { inspectRing } from "./ring-file.ts";
+import { inspectRing } from "./rings/ring-file.ts";
 import { end, IdleProcesses } from "../../../test/support/live/process.ts";
 import { nowNs, olderMachine, TestRing } from "../../../test/support/live/ring.ts";
 import { until } from "../../../test/support/until.ts";
-import { SlowStorage } from "./slow-storage.ts";
+import { SlowStorage } from "./evidence/slow-storage.ts";
 
 const MS = 1_000_000n;
 const ALL_REDUCE = 1;

@@ -18,19 +18,19 @@ import {
   type MemberOf,
   refused,
   type TrackOf,
-} from "./answer-operators.ts";
-import { answerWire } from "./answer-wire.ts";
-import { collectEvidence } from "./evidence.ts";
-import { LogFollower } from "./log-follower.ts";
-import { ranksOf, routeLogs, saysOf, LogJob } from "./log-job.ts";
-import { MemoryBudget } from "./memory-budget.ts";
+} from "./rings/answer-operators.ts";
+import { answerWire } from "./rings/answer-wire.ts";
+import { collectEvidence } from "./evidence/evidence.ts";
+import { LogFollower } from "./logs/log-follower.ts";
+import { ranksOf, routeLogs, saysOf, LogJob } from "./logs/log-job.ts";
+import { MemoryBudget } from "./rings/memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
-import { canTest, requestTests } from "./request-tests.ts";
+import { canTest, requestTests } from "./evidence/request-tests.ts";
 import { RunTrack } from "./run-track.ts";
 import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
-import type { SlowStorage } from "./slow-storage.ts";
+import type { SlowStorage } from "./evidence/slow-storage.ts";
 
 const HANG_NS = 30e9;
 /** Runs that are over and whose rings may still be asked for. */

@@ -1,9 +1,9 @@
 /** What is wrong with a run, from what its rings and processes show now. */
 import { largest } from "../../base/numbers.ts";
 import { count, rankWords } from "../../base/text.ts";
-import type { FoundRing } from "./discover.ts";
-import type { RingFollower } from "./follow-ring.ts";
-import { readProgress } from "./ring-header.ts";
+import type { FoundRing } from "./rings/discover.ts";
+import type { RingFollower } from "./rings/follow-ring.ts";
+import { readProgress } from "./rings/ring-header.ts";
 
 /** Silence that is shorter than so many of the longest iteration so far is no hang. */
 const USUAL_ITERATIONS = 3;

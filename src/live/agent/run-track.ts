@@ -9,16 +9,16 @@ import {
 } from "../wire/messages.ts";
 import { hasFailed, silence, type WatchedRing } from "./run-health.ts";
 import { jobName, runName, RUN_WORDS } from "./names.ts";
-import { PointRows, type PointRow, RankTrack } from "./rank-track.ts";
+import { PointRows, type PointRow, RankTrack } from "./iterations/rank-track.ts";
 import { environmentOf } from "./process-state.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { rankProcesses, type RankProcess } from "./rank-processes.ts";
-import { readProgress } from "./ring-header.ts";
-import { RunIterations } from "./run-iterations.ts";
+import { readProgress } from "./rings/ring-header.ts";
+import { RunIterations } from "./iterations/run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
-import { StorageIo } from "./storage-io.ts";
-import { WorkTally } from "./work-tally.ts";
+import { StorageIo } from "./evidence/storage-io.ts";
+import { WorkTally } from "./iterations/work-tally.ts";
 
 /** Without a ring that tells of communicators nothing better than the launcher's words will come. */
 const ALONE_MS = 10_000;

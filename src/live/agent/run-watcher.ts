@@ -3,11 +3,11 @@
  * hang. Each incident is told once.
  */
 import { HEADER } from "../../ingest/probe-ring/layout.ts";
-import { discover, isAlive, type FoundRing, type Run } from "./discover.ts";
-import { RingFollower, type FollowOptions } from "./follow-ring.ts";
+import { discover, isAlive, type FoundRing, type Run } from "./rings/discover.ts";
+import { RingFollower, type FollowOptions } from "./rings/follow-ring.ts";
 import { hasFailed, openWords, silence, who, type WatchedRing } from "./run-health.ts";
 import { isForeign, stateOf, type Machine } from "./process-state.ts";
-import { openingError } from "./ring-file.ts";
+import { openingError } from "./rings/ring-file.ts";
 
 /** New rings are looked for once in so many ticks: they come with a job's start. */
 const LOOK_EVERY = 5;

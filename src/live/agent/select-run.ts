@@ -1,7 +1,7 @@
 /** Which rings a command is about. Two jobs in one dump would be diagnosed as one, so it is asked rather than guessed. */
 import { UserError } from "../../base/errors.ts";
 import { count } from "../../base/text.ts";
-import type { Found, FoundRing, Run } from "./discover.ts";
+import type { Found, FoundRing, Run } from "./rings/discover.ts";
 
 export interface Wanted {
   readonly job?: string;

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { KIND } from "../../ingest/probe-ring/layout.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
-import { RingFollower } from "../agent/follow-ring.ts";
-import { inspectRing } from "../agent/ring-file.ts";
+import { RingFollower } from "../agent/rings/follow-ring.ts";
+import { inspectRing } from "../agent/rings/ring-file.ts";
 import { LiveRing } from "./live-ring.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-ring-"));

@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { HEADER, RECORD, RECORD_BYTES } from "../../../src/ingest/probe-ring/layout.ts";
-import { type IterationMark, RingFollower } from "../../../src/live/agent/follow-ring.ts";
-import { inspectRing } from "../../../src/live/agent/ring-file.ts";
-import { RankTrack } from "../../../src/live/agent/rank-track.ts";
+import { type IterationMark, RingFollower } from "../../../src/live/agent/rings/follow-ring.ts";
+import { inspectRing } from "../../../src/live/agent/rings/ring-file.ts";
+import { RankTrack } from "../../../src/live/agent/iterations/rank-track.ts";
 
 const LIMITS = { keepNs: 1e15, mostRecords: 1 << 16 };
 

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { writeLogStore } from "../../../history/log-store-file.ts";
 import { EMPTY_STORE, type LogStore } from "../../../model/log-store.ts";
 import type { AgentReply, AgentRequest } from "../../wire/messages.ts";
-import type { JobRun } from "../job-run.ts";
+import type { JobRun } from "../job/job-run.ts";
 import { LogLearning } from "./learn-logs.ts";
 import type { SiteStore } from "./site-store.ts";
 

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { errorText } from "../../../base/errors.ts";
 import { ownProgram } from "../../../base/own-program.ts";
 import { readLogStore, writeLogStore } from "../../../history/log-store-file.ts";
-import { type DiagnosisEnv, diagnoseEnvironment } from "../diagnose-incident.ts";
-import type { JobRun } from "../job-run.ts";
+import { type DiagnosisEnv, diagnoseEnvironment } from "../slowdown/diagnose-incident.ts";
+import type { JobRun } from "../job/job-run.ts";
 import type { SiteStore } from "./site-store.ts";
 
 const MOST_AGENTS = 4;

@@ -1,0 +1,249 @@
+/** Answers about single operators, from the records that are kept: programs, durations, whole stretches. */
+import { RECORD } from "../../../ingest/probe-ring/layout.ts";
+import {
+  LIMITS,
+  type AgentReply,
+  type DurationsRequest,
+  type OperatorsRequest,
+  type Pick,
+  type ProgramRequest,
+} from "../../wire/messages.ts";
+import {
+  COLLECTIVE,
+  durationMs,
+  SENDING,
+  RECEIVING,
+  type KeptOperators,
+} from "./kept-operators.ts";
+import type { RankTrack } from "../iterations/rank-track.ts";
+import { whole } from "./ring-header.ts";
+
+/** Bytes of an element, by NCCL's numbers of types; NaN beyond them. */
+const ELEMENT_BYTES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1];
+/** Bytes of one operator in a reply: what is asked for must fit into one. */
+const OPERATOR_BYTES = 1 + 3 * 4 + 4 * 8;
+const MOST_OPERATORS = Math.floor((LIMITS.replyBytes - (1 << 20)) / OPERATOR_BYTES);
+
+export type TrackOf = (rank: number) => RankTrack | null;
+/** Global rank of a place in a group, by the group's key; -1 where it is not known here. */
+export type MemberOf = (key: string, place: number) => number;
+
+export function refused(why: string): AgentReply {
+  return { kind: "refused", why };
+}
+
+export function answerProgram(
+  { rank, iteration }: ProgramRequest,
+  trackOf: TrackOf,
+  memberOf: MemberOf,
+): AgentReply {
+  const track = trackOf(rank);
+  if (track === null) return refused(`rank ${rank} is not on this machine`);
+  const held = track.heldIterations;
+  const latest = iteration !== null && held.includes(iteration) ? [...held, iteration] : held;
+  const operators = lastWhole(track, latest);
+  if (operators === null)
+    return refused(`of rank ${rank} no iteration is held with all its operators`);
+  const { count, op } = operators;
+  const group = new Int32Array(count);
+  const peer = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    group[i] = track.groups.indexOf(operators.communicator[i]!);
+    peer[i] = peerOf(track, operators, i, memberOf);
+  }
+  const iterations = Float64Array.from(held).sort();
+  return { kind: "program", op: Uint8Array.from(op), group, peer, iterations };
+}
+
+function lastWhole(track: RankTrack, numbers: readonly number[]): KeptOperators | null {
+  for (const number of numbers.toReversed()) {
+    const operators = track.operators(track.index.get(number)!);
+    if (operators?.isWhole) return operators;
+  }
+  return null;
+}
+
+/** As messages.ts says: the global rank, -2 - place where only that is known, -1 for collectives. */
+function peerOf(track: RankTrack, operators: KeptOperators, i: number, of: MemberOf): number {
+  if (operators.op[i] === COLLECTIVE) return -1;
+  const { bytes, at, communicator } = operators;
+  return memberAt(track, communicator[i]!, bytes.readInt32LE(at[i]! + RECORD.c), of);
+}
+
+/** The global rank of a place in a communicator, -2 - place where only that is known, -1 where it is none. */
+export function memberAt(
+  track: RankTrack,
+  communicator: number,
+  place: number,
+  of: MemberOf,
+): number {
+  const group = track.groups.list[track.groups.indexOf(communicator)];
+  if (group === undefined || place < 0 || place >= group.size) return -1;
+  const member = of(group.key, place);
+  return member >= 0 ? member : -2 - place;
+}
+
+/** Which operators of an iteration belong to a group or go to a peer, found once for all picks of a request. */
+class IterationLookup {
+  readonly operators: KeptOperators;
+  readonly #track: RankTrack;
+  readonly #memberOf: MemberOf;
+  #byGroup: Map<number, number[]> | null = null;
+  #byPeer: Map<string, number[]> | null = null;
+
+  constructor(track: RankTrack, operators: KeptOperators, memberOf: MemberOf) {
+    this.#track = track;
+    this.operators = operators;
+    this.#memberOf = memberOf;
+  }
+
+  /** Milliseconds; NaN where there is no such operator, or not all of the iteration is there to count in. */
+  ms(place: number): number {
+    const { operators } = this;
+    if (!operators.isWhole || place >= operators.count) return NaN;
+    const communicator = operators.communicator[place]!;
+    if (this.#track.groups.sizeOf(communicator) === 1) return 0;
+    return durationMs(operators.bytes, operators.at[place]!);
+  }
+
+  ofGroup(index: number): readonly number[] {
+    this.#byGroup ??= this.#collect((i) =>
+      this.operators.op[i] === COLLECTIVE
+        ? this.#track.groups.indexOf(this.operators.communicator[i]!)
+        : null,
+    );
+    return this.#byGroup.get(index) ?? [];
+  }
+
+  ofPeer(sends: boolean, peer: number): readonly number[] {
+    this.#byPeer ??= this.#collect((i) =>
+      this.operators.op[i] === COLLECTIVE
+        ? null
+        : `${this.operators.op[i]} ${peerOf(this.#track, this.operators, i, this.#memberOf)}`,
+    );
+    return this.#byPeer.get(`${sends ? SENDING : RECEIVING} ${peer}`) ?? [];
+  }
+
+  #collect<K>(keyOf: (i: number) => K | null): Map<K, number[]> {
+    const places = new Map<K, number[]>();
+    for (let i = 0; i < this.operators.count; i++) {
+      const key = keyOf(i);
+      if (key === null) continue;
+      const list = places.get(key);
+      if (list) list.push(i);
+      else places.set(key, [i]);
+    }
+    return places;
+  }
+}
+
+export function answerDurations(
+  { iterations, picks }: DurationsRequest,
+  trackOf: TrackOf,
+  memberOf: MemberOf,
+): AgentReply {
+  const wantedOf = ({ of }: Pick): readonly number[] => ("places" in of ? of.places : of.nth);
+  const many = picks.reduce((sum, pick) => sum + wantedOf(pick).length, 0) * iterations.length;
+  if (many * 4 > LIMITS.replyBytes - (1 << 20)) return refused("more durations than a reply holds");
+  const ms = new Float32Array(many).fill(NaN);
+  const lookups = new Map<RankTrack, (IterationLookup | null)[]>();
+  let at = 0;
+  for (const pick of picks) {
+    const wanted = wantedOf(pick);
+    const track = trackOf(pick.rank);
+    if (track === null) {
+      at += wanted.length * iterations.length;
+      continue;
+    }
+    let ofRank = lookups.get(track);
+    if (!ofRank) {
+      ofRank = iterations.map((iteration) => lookupOf(track, iteration, memberOf));
+      lookups.set(track, ofRank);
+    }
+    const group = "group" in pick.of ? track.groups.indexOfKey(pick.of.group) : -1;
+    for (const lookup of ofRank) {
+      const places = lookup === null ? null : placesOf(lookup, pick, group);
+      for (const nth of wanted) {
+        const place = places === null ? nth : places[nth];
+        if (lookup !== null && place !== undefined) ms[at] = lookup.ms(place);
+        at++;
+      }
+    }
+  }
+  return { kind: "durations", ms };
+}
+
+/** Null: places are asked for as they are. */
+function placesOf(lookup: IterationLookup, { of }: Pick, group: number): readonly number[] | null {
+  if ("places" in of) return null;
+  if ("group" in of) return lookup.ofGroup(group);
+  return lookup.ofPeer(of.sends, of.peer);
+}
+
+function lookupOf(track: RankTrack, iteration: number, of: MemberOf): IterationLookup | null {
+  const one = track.index.get(iteration);
+  const operators = one && track.operators(one);
+  return operators ? new IterationLookup(track, operators, of) : null;
+}
+
+/** Only iterations that are whole: operators between which others are missing would be taken for all. */
+export function answerOperators(
+  { rank, fromIteration, toIteration }: OperatorsRequest,
+  trackOf: TrackOf,
+  memberOf: MemberOf,
+): AgentReply {
+  const track = trackOf(rank);
+  if (track === null) return refused(`rank ${rank} is not on this machine`);
+  const held = track.heldIterations
+    .filter((number) => number >= fromIteration && number <= toIteration)
+    .map((number) => track.index.get(number)!)
+    .filter((one) => track.operators(one)!.isWhole);
+  if (held.length === 0)
+    return refused(`iterations ${fromIteration} to ${toIteration} of rank ${rank} are not held`);
+  const parts = held.map((one) => track.operators(one)!);
+  const n = parts.reduce((sum, { count }) => sum + count, 0);
+  if (n > MOST_OPERATORS) return refused(`${n} operators are more than a reply holds`);
+  // A whole millisecond, so that the epoch is exact.
+  const offsetNs = track.clockOffsetNs;
+  const epochMs = Math.floor((held[0]!.startNs + offsetNs) / 1e6);
+  const baseNs = held[0]!.startNs - (track.realMs(held[0]!.startNs) - epochMs) * 1e6;
+  const reply = {
+    kind: "operators" as const,
+    iteration: Float64Array.from(held, ({ iteration }) => iteration),
+    from: new Int32Array(held.length),
+    to: new Int32Array(held.length),
+    startMs: Float64Array.from(held, ({ startNs }) => track.realMs(startNs)),
+    durationMs: Float64Array.from(held, ({ startNs, endNs }) => (endNs - startNs) / 1e6),
+    epochMs,
+    op: new Uint8Array(n),
+    group: new Int32Array(n),
+    peer: new Int32Array(n),
+    seq: new Int32Array(n),
+    bytes: new Float64Array(n),
+    createdNs: new Float64Array(n),
+    startedNs: new Float64Array(n),
+    completedNs: new Float64Array(n),
+  };
+  let to = 0;
+  for (const [k, part] of parts.entries()) {
+    reply.from[k] = to;
+    for (let i = 0; i < part.count; i++, to++) {
+      const place = part.at[i]!;
+      const time = (field: number): number => {
+        const ns = whole(part.bytes, place + field);
+        return ns === 0 ? NaN : ns - baseNs;
+      };
+      reply.op[to] = part.op[i]!;
+      reply.group[to] = track.groups.indexOf(part.communicator[i]!);
+      reply.peer[to] = peerOf(track, part, i, memberOf);
+      reply.seq[to] = part.bytes.readUInt32LE(place + RECORD.b) & 0x7fff_ffff;
+      const each = ELEMENT_BYTES[part.bytes[place + RECORD.dtype]!] ?? NaN;
+      reply.bytes[to] = whole(part.bytes, place + RECORD.a) * each;
+      reply.createdNs[to] = time(RECORD.issuedNs);
+      reply.startedNs[to] = time(RECORD.startedNs);
+      reply.completedNs[to] = time(RECORD.endedNs);
+    }
+    reply.to[k] = to;
+  }
+  return reply;
+}

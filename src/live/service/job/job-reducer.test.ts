@@ -1,0 +1,538 @@
+import { describe, expect, it } from "vitest";
+import type { Cause } from "../../../model/cause.ts";
+import type { Finding } from "../../../model/finding.ts";
+import type { Incident } from "../../../model/incident.ts";
+import type { Verdict } from "../../../model/verdict.ts";
+import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
+import { eventOf, jobOf, pointsOf } from "../../../../test/support/live/messages.ts";
+import type { JobDecision, JobEvent } from "./job-events.ts";
+import { reduceJob } from "./job-reducer.ts";
+import {
+  newJobState,
+  savedState,
+  type JobState,
+  type SavedJobState,
+  type ValidationOptions,
+} from "./job-state.ts";
+
+const ALL = { has: () => true };
+const BEAT = {
+  job: "job",
+  run: jobOf("job", []).run,
+  alive: 2,
+  stopped: [],
+  gone: [],
+  openOperators: 3,
+  lastIteration: 40,
+};
+const VERDICT = testVerdict(
+  { kind: "fail-slow", summary: "rank 1 is slow", confidence: 0.9, victims: [], actions: [] },
+  { type: "rank", ranks: [1], machine: "m", cause: "gpu-slow" },
+);
+
+type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
+
+/** A job of two ranks and one agent, whose decisions nobody carries out but the test. */
+class Driver {
+  state: JobState;
+
+  constructor(validation: ValidationOptions | null = null) {
+    const options = { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation };
+    this.state = newJobState("job", null, null, options);
+  }
+
+  nowMs = 1_000_000;
+  readonly decisions: JobDecision[] = [];
+
+  send(event: Without<JobEvent>): string[] {
+    const { state, decisions } = reduceJob(this.state, { ...event, nowMs: this.nowMs });
+    this.state = state;
+    this.decisions.push(...decisions);
+    return decisions.map((decision) => decision.do);
+  }
+
+  begin(): void {
+    const report = jobOf("job", [0, 1]);
+    this.send({ type: "job", agent: "a", machine: "m", report, connected: ALL });
+  }
+
+  /** `waits`: of each rank's iteration, milliseconds in collectives. */
+  iterate(from: number, count: number, ms: number, waits: readonly number[] = []): string[] {
+    const all: string[] = [];
+    for (let iteration = from; iteration < from + count; iteration++) {
+      this.nowMs += ms;
+      const report = {
+        ...pointsOf(2),
+        iteration: Float64Array.of(iteration, iteration),
+        endMs: Float64Array.of(this.nowMs, this.nowMs),
+        durationMs: Float32Array.of(ms, ms),
+        ...(waits.length > 0 ? { collectiveMs: Float32Array.from(waits) } : {}),
+      };
+      this.send({ type: "points", agent: "a", report });
+      all.push(...this.send({ type: "tick" }).filter((what) => what !== "record-iterations"));
+    }
+    return all;
+  }
+
+  last<K extends JobDecision["do"]>(what: K): Extract<JobDecision, { do: K }> {
+    return this.decisions.findLast((one) => one.do === what) as Extract<JobDecision, { do: K }>;
+  }
+}
+
+describe("reduceJob", () => {
+  it("decides one thing at a time: save, then search, then save what was found, then publish it", () => {
+    const job = new Driver();
+    job.begin();
+    expect(job.iterate(1, 40, 1000)).toEqual([]);
+    // Seen by its size alone: a search first, and nothing to show unless it finds a suspect.
+    expect(job.iterate(41, 3, 2000)).toEqual(["localize"]);
+    expect(job.iterate(44, 3, 2000)).toEqual([]);
+    const search = job.last("localize");
+    const diagnosis = { verdict: VERDICT };
+    expect(job.send({ type: "localized", search, diagnosis })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "suspected", fromIteration: 41 });
+    expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", verdict: VERDICT });
+    expect(job.send({ type: "saved", save: job.last("save") })).toContain("publish");
+    expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
+  });
+
+  it.each([
+    { growthMs: 51, incidents: 1 },
+    { growthMs: 200, incidents: 2 },
+  ])(
+    "accuses a network beside the culprit only of more than iterations vary by: $growthMs ms",
+    ({ growthMs, incidents }) => {
+      const job = new Driver();
+      job.begin();
+      for (let i = 1; i <= 40; i++) job.iterate(i, 1, 230 + 25 * Math.sin(2 * i));
+      const ids = new Set<string>();
+      const found = (verdict: Verdict): void => {
+        job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+        for (let i = 0; i < 3 && job.last("save"); i++)
+          job.send({ type: "saved", save: job.last("save") });
+        for (const one of [job.state.slow, ...job.state.besides]) if (one) ids.add(one.id);
+      };
+      expect(job.iterate(41, 3, 480)).toEqual(["localize"]);
+      found(VERDICT);
+      expect(job.iterate(44, 5, 480)).toContain("localize");
+      const finding = {
+        id: "f1",
+        method: "localize/live" as const,
+        says: "",
+        weight: 0.9,
+        at: [],
+        data: { fact: "slow-device", growthMs } as Finding["data"],
+      };
+      found(
+        testVerdict(
+          { kind: "fail-slow", confidence: 0.74, victims: [], findings: [finding] },
+          { type: "link", ranks: [0, 1], link: ["rank:0", "rank:1"], cause: "network-slow" },
+        ),
+      );
+      expect(ids.size).toBe(incidents);
+    },
+  );
+
+  it("does not take a slow rank for fixed because it waits for a slower one all the time", () => {
+    const job = new Driver();
+    const play = (from: number, count: number, ms: number, waits: [number, number]): string[] => {
+      const all: string[] = [];
+      for (let iteration = from; iteration < from + count; iteration++)
+        all.push(...job.iterate(iteration, 1, ms, waits));
+      return all;
+    };
+    const found = (verdict: Verdict): void => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    };
+    const accused = (): number[] =>
+      [job.state.slow, ...job.state.besides]
+        .flatMap((one) => one?.ranks ?? [])
+        .sort((a, b) => a - b);
+    job.begin();
+    play(1, 40, 1000, [100, 100]);
+    play(41, 4, 2000, [1100, 100]);
+    found(VERDICT);
+    play(45, 10, 2000, [1100, 100]);
+    job.send({ type: "localized", search: job.last("localize"), diagnosis: null });
+    // Now rank 0 is slower still, and rank 1 waits for it in all of the iteration.
+    expect(play(55, 6, 3500, [100, 3500])).toContain("localize");
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(accused()).toEqual([0, 1]);
+    play(61, 12, 3500, [100, 3500]);
+    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    expect(accused()).toEqual([0, 1]);
+    // Rank 0 is fixed, rank 1 is not.
+    play(73, 12, 2000, [1100, 100]);
+    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
+    expect(accused()).toEqual([1]);
+  });
+
+  it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
+    const job = new Driver();
+    const found = (verdict: Verdict): string => {
+      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job.state.slow!.id;
+    };
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    const first = found(VERDICT);
+    job.send({ type: "rebalanced", shares: "5,3" });
+    // Nearly the old pace: that is no end of it.
+    expect(job.iterate(44, 30, 1100)).toEqual([]);
+    expect(job.iterate(74, 3, 1900)).toEqual(["localize"]);
+    expect(job.last("localize").suspicion).toMatchObject({
+      slowFrom: 74,
+      beforeMs: expect.closeTo(1100) as number,
+    });
+    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
+    const second = found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    expect(second).not.toBe(first);
+    expect(job.iterate(77, 12, 1100)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.slow!.id).toBe(first);
+    job.send({ type: "rebalanced", shares: null });
+    expect(job.iterate(89, 8, 1000)).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+  });
+
+  it("keeps actions of a regression, also when it is over", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    const verdict = testVerdict({ kind: "regression" }, { cause: "dataloader", ranks: [] });
+    job.send({ type: "regression", verdict, sinceMs: job.nowMs - 5000 });
+    job.send({ type: "saved", save: job.last("save") });
+    job.send({ type: "saved", save: job.last("save") });
+    const actions = testIncident().actions;
+    const act = (incident: Incident | null): string[] =>
+      job.send({ type: "actions", incident: { ...incident!, actions } });
+    expect(act(job.state.slow)).toEqual(["save"]);
+    expect(job.state.slow).toMatchObject({ kind: "regression", actions });
+    job.send({ type: "regression-over", why: "as-before" });
+    expect(job.state.recent).toMatchObject({ kind: "regression", state: "resolved", actions });
+    expect(act(job.state.recent)).toEqual(["save"]);
+  });
+
+  it("shows an incident only once it is saved, and goes on when a save fails", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 20, 1000);
+    job.send({
+      type: "event",
+      agent: "a",
+      report: { ...eventOf("job", "gone"), what: "gone", ranks: [1] },
+    });
+    job.nowMs += 3000;
+    expect(job.send({ type: "tick" })).toEqual(["save"]);
+    expect(job.state.still).toMatchObject({ kind: "crash", ranks: [1] });
+    expect(job.state.shown.still).toBeNull();
+    expect(job.send({ type: "failed" })).toEqual(["collect"]);
+    const evidence = job.last("collect");
+    expect(job.send({ type: "collected", evidence, diagnosis: null })).toEqual(["save"]);
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.state.shown.still).toMatchObject({ state: "confirmed" });
+  });
+
+  it("leaves the state before an event as it was, but for the run and its detectors", () => {
+    const job = new Driver();
+    job.begin();
+    const before = job.state;
+    const { run, slowdowns, standstills, ...rest } = before;
+    const copy = structuredClone({ ...rest, shown: before.shown });
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 10, 2000);
+    const { run: _r, slowdowns: _s, standstills: _t, ...after } = before;
+    expect(after).toEqual(copy);
+    expect(run).toBe(job.state.run);
+    expect([slowdowns, standstills]).toEqual([job.state.slowdowns, job.state.standstills]);
+  });
+
+  it("decides the same on the same events", () => {
+    const play = (): unknown => {
+      const job = new Driver();
+      job.begin();
+      job.iterate(1, 40, 1000);
+      job.iterate(41, 4, 2000);
+      job.send({
+        type: "localized",
+        search: job.last("localize"),
+        diagnosis: { verdict: VERDICT },
+      });
+      return [job.decisions.map((one) => one.do), savedState(job.state)];
+    };
+    expect(play()).toEqual(play());
+  });
+
+  it("ignores remarks of agents, points before the job, and ranks of another agent", () => {
+    const job = new Driver();
+    expect(job.send({ type: "points", agent: "a", report: pointsOf(2) })).toEqual([]);
+    job.begin();
+    const report = { ...eventOf("job", "?"), what: "trouble" as const, ranks: [0, 1] };
+    const before = savedState(job.state);
+    expect(job.send({ type: "event", agent: "a", report })).toEqual([]);
+    expect(savedState(job.state)).toEqual(before);
+    expect([...job.state.run!.ranks.values()].map(({ state }) => state)).toEqual([
+      "running",
+      "running",
+    ]);
+    job.send({ type: "points", agent: "b", report: pointsOf(2) });
+    expect(job.last("refuse")).toMatchObject({ rows: 2 });
+  });
+
+  it("opens an incident for iterations that are slow now and then, in those words", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    for (const from of [41, 51, 61]) {
+      job.iterate(from, 1, 1800);
+      if (from < 61) job.iterate(from + 1, 9, 1000);
+    }
+    const search = job.last("localize");
+    expect(search.suspicion.intermittent).toEqual({ slow: [41, 51, 61], of: 61 });
+    job.send({ type: "localized", search, diagnosis: { verdict: VERDICT } });
+    const { incident } = job.last("save");
+    expect(incident.summary).toMatch(/^slow in 3 of the last 61 iterations, \+80 % each/);
+    expect(incident.intermittent).toMatchObject({ slow: 3, of: 61 });
+    // Only what the slow ones took beyond the others, of two GPUs.
+    expect(incident.wastedGpuMs).toBeCloseTo(2 * 3 * 800, -2);
+  });
+
+  describe("with a search that ends in a group", () => {
+    const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
+    const tests = {
+      groups: [[0, 1, 2]],
+      stride: 1,
+      rounds: 1,
+      verdictWith: () => Promise.resolve({ verdict: VERDICT, reports: [] }),
+    };
+    const confirmed = (validation: ValidationOptions | null): Driver => {
+      const job = new Driver(validation);
+      job.begin();
+      job.iterate(1, 40, 1000);
+      job.iterate(41, 3, 2000);
+      const search = job.last("localize");
+      job.send({ type: "localized", search, diagnosis: { verdict: VERDICT, tests } });
+      job.send({ type: "saved", save: job.last("save") });
+      job.send({ type: "saved", save: job.last("save") });
+      return job;
+    };
+    const decided = (job: Driver): boolean => job.decisions.some((one) => one.do === "validate");
+
+    it("asks its ranks to test themselves some iterations later, and takes what they found", () => {
+      const job = confirmed(allowed);
+      const decision = job.last("validate");
+      expect(decision).toMatchObject({ id: job.state.slow!.id, limitMs: 5000 });
+      const validation = {
+        ranks: [0, 1, 2],
+        atIteration: 47,
+        outcome: "the link between 0 and 1 is slow",
+        isNamed: true,
+        tookMs: 300,
+        costGpuMs: 600,
+      };
+      const link = {
+        ...VERDICT,
+        summary: "the link",
+        suspects: [{ ...VERDICT.suspects[0]!, ranks: [1, 0] }],
+      };
+      const event = { id: decision.id, validated: { validation, verdict: link } };
+      expect(job.send({ type: "validated", ...event })).toEqual(["save"]);
+      expect(job.last("save").incident).toMatchObject({ summary: "the link", validation });
+      job.send({ type: "saved", save: job.last("save") });
+      // A later search that ends in the group again takes nothing back.
+      const search = { ...job.last("localize"), isAgain: true };
+      const diagnosis = { verdict: { ...VERDICT, confidence: 1 }, tests };
+      job.send({ type: "localized", search, diagnosis });
+      expect(job.state.slow!.verdict).toBe(link);
+      expect(job.decisions.filter((one) => one.do === "validate")).toHaveLength(1);
+    });
+
+    it("asks nobody where that is switched off, the group is too large, or it did a while ago", () => {
+      expect(decided(confirmed(null))).toBe(false);
+      expect(decided(confirmed({ ...allowed, mostRanks: 2 }))).toBe(false);
+      const job = confirmed(allowed);
+      expect(decided(job)).toBe(true);
+      const { testedMs } = job.state;
+      expect(job.nowMs - testedMs).toBeLessThan(allowed.everyMs);
+      // A service that takes over knows it.
+      const saved = JSON.parse(JSON.stringify(savedState(job.state))) as SavedJobState;
+      expect(newJobState("sim", null, saved, job.state.options).testedMs).toBe(testedMs);
+    });
+
+    it("drops what comes after the incident is over", () => {
+      const job = confirmed(allowed);
+      const validation = {
+        ranks: [0, 1, 2],
+        atIteration: 47,
+        outcome: "none stands out",
+        isNamed: false,
+        tookMs: null,
+        costGpuMs: null,
+      };
+      const validated = { validation, verdict: null };
+      expect(job.send({ type: "validated", id: "another", validated })).toEqual([]);
+    });
+  });
+
+  const hung = (cause: Cause, change: Partial<Verdict> = {}): Verdict => ({
+    ...VERDICT,
+    kind: "hang",
+    suspects: [{ ...VERDICT.suspects[0]!, cause }],
+    ...change,
+  });
+
+  /** After 40 iterations of a second nothing moves; the agent reports so every second. */
+  function silent(seconds: number, job = new Driver()): Driver {
+    if (!job.state.run) {
+      job.begin();
+      job.iterate(1, 40, 1000);
+    }
+    for (let second = 0; second < seconds; second++) {
+      job.nowMs += 1000;
+      const silentMs = job.nowMs - job.state.standstills.movedMs;
+      job.send({ type: "beat", agent: "a", beat: { ...BEAT, silentMs } });
+      job.send({ type: "tick" });
+    }
+    return job;
+  }
+
+  it("suspects a job after four of its iterations, and makes it an incident when evidence proves it", () => {
+    const job = silent(4);
+    expect(job.decisions.at(-1)!.do).toBe("collect");
+    expect([job.state.still, job.state.suspicion?.isCollecting]).toEqual([null, true]);
+    job.nowMs += 4000;
+    const diagnosis = { verdict: hung("gpu-hang") };
+    const evidence = job.last("collect");
+    expect(job.send({ type: "collected", evidence, diagnosis })).toEqual(["save"]);
+    const { onsetMs, openedMs, state } = job.last("save").incident;
+    expect([state, openedMs - onsetMs]).toEqual(["suspected", 4000]);
+    expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
+    expect(job.last("save").incident.changedMs - onsetMs).toBe(8000);
+    job.send({ type: "saved", save: job.last("save") });
+    silent(120, job);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
+    job.iterate(41, 3, 1000);
+    expect(job.last("save").incident.state).toBe("resolved");
+  });
+
+  it("takes what a search found, though agents seem to be gone since: the service was too busy to listen", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    job.nowMs += 40_000;
+    job.send({ type: "late", ms: 40_000 });
+    job.send({ type: "tick" });
+    job.send({ type: "agent-gone", agent: "a" });
+    const search = job.last("localize");
+    const found = { search, diagnosis: { verdict: VERDICT } };
+    expect(job.send({ type: "localized", ...found })).toEqual(["save"]);
+  });
+
+  it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    let next = 41;
+    for (let hang = 1; hang <= 3; hang++) {
+      silent(5, job);
+      expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(hang);
+      job.send({
+        type: "collected",
+        evidence: job.last("collect"),
+        diagnosis: { verdict: hung("gpu-hang") },
+      });
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).not.toBeNull();
+      job.iterate(next, 1, 30_000);
+      job.iterate(next + 1, 12, 1000);
+      next += 13;
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      expect(job.state.still).toBeNull();
+    }
+  });
+
+  it.each([null, "storage", "gpu-hang"] as const)(
+    "learns minutes in which nobody is at fault that come every 50 iterations, and no others: %s",
+    (cause) => {
+      const job = new Driver();
+      job.begin();
+      job.iterate(1, 49, 1000);
+      const saved = (): void => {
+        while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+      };
+      const opened = [1, 2, 3, 4].map((turn) => {
+        silent(5, job);
+        const diagnosis = cause && { verdict: hung(cause) };
+        const answer = (): void => {
+          if (!job.state.isBusy) return;
+          job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+          saved();
+        };
+        answer();
+        silent(60, job);
+        answer();
+        const isOpen = job.state.still !== null;
+        job.nowMs -= 60_000;
+        job.iterate(50 * turn, 1, 60_000);
+        job.iterate(50 * turn + 1, 2, 1000);
+        saved();
+        expect(job.state.still).toBeNull();
+        job.iterate(50 * turn + 3, 47, 1000);
+        return isOpen;
+      });
+      expect(opened).toEqual([true, true, cause === "gpu-hang", cause === "gpu-hang"]);
+    },
+  );
+
+  it("opens nothing while a rank saves a checkpoint, whatever waits for it", () => {
+    const pauses = { 1: "checkpoint (torch/serialization.py:9 save)" };
+    const finding: Finding = {
+      id: "f1",
+      method: "hang/stacks",
+      says: "",
+      weight: 0.7,
+      at: [],
+      data: { fact: "python-stacks", pauses },
+      accuses: [],
+      clears: [],
+    };
+    const job = silent(5);
+    const diagnosis = { verdict: hung("storage", { findings: [finding] }) };
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    silent(300, job);
+    job.iterate(41, 5, 1000);
+    expect(job.decisions.some((one) => one.do === "save")).toBe(false);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
+    silent(5, job);
+    expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(2);
+  });
+
+  it("opens what evidence does not prove when it lasts, with the evidence that it has", () => {
+    const job = silent(5);
+    const diagnosis = { verdict: hung("cpu-stall") };
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    const searches = (): number => job.decisions.filter((one) => one.do === "collect").length;
+    silent(10, job);
+    expect(searches()).toBe(2);
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis: null });
+    silent(14, job);
+    expect([searches(), job.state.still]).toEqual([3, null]);
+    // It is certain while the third is under way: that one ends the search.
+    silent(2, job);
+    expect(job.state.still).toBeNull();
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    expect(job.last("save").incident).toMatchObject({ state: "suspected" });
+    job.send({ type: "saved", save: job.last("save") });
+    expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
+    expect(searches()).toBe(3);
+  });
+});

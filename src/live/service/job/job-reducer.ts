@@ -1,0 +1,377 @@
+/**
+ * One job as a state machine: what agents report and what searches find comes in as events, what has to be done goes out
+ * as decisions. No I/O, no clock, no timer: the time comes with the event, and leased-job.ts carries the decisions out.
+ */
+import type { Incident } from "../../../model/incident.ts";
+import type { JobReport } from "../../wire/messages.ts";
+import { healthyNetworkMs } from "../slowdown/culprit-level.ts";
+import { suspected, withWaste } from "../incident/incident-lifecycle.ts";
+import {
+  advance,
+  enqueue,
+  enqueueDecision,
+  onActions,
+  onCollected,
+  onLocalized,
+  onSaved,
+  recentSlowdowns,
+  type Turn,
+} from "../incident/incident-steps.ts";
+import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
+import { JobRun, type JobIteration } from "./job-run.ts";
+import { hasEnded, type JobState, openSlowdowns } from "./job-state.ts";
+import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
+import {
+  SlowdownDetector,
+  type SlowdownDecision,
+  type SuspectedSlowdown,
+} from "../slowdown/slowdown-detector.ts";
+import { lookAtEach, onRecovered } from "../slowdown/slowdown-endings.ts";
+import { looksLikePause } from "../standstill/standstill-proof.ts";
+import { StandstillDetector } from "../standstill/standstill-detector.ts";
+
+/** Points that a known level stands for. */
+const KNOWN_LEVEL = 12;
+/** How slow it was is not remembered; only when it is as before matters. */
+const RESUMED_RATIO = 1.25;
+const MOST_CLAIMS = 16;
+/** Ranks of a run report at least so often while it runs. */
+const QUIET_MS = 5000;
+/** Clocks of machines are apart by less. */
+const CLOCKS_MS = 30_000;
+
+export function reduceJob(
+  before: JobState,
+  event: JobEvent,
+): { readonly state: JobState; readonly decisions: readonly JobDecision[] } {
+  const turn: Turn = { state: { ...before }, nowMs: event.nowMs, decisions: [] };
+  (HANDLERS[event.type] as (turn: Turn, event: JobEvent) => void)(turn, event);
+  advance(turn);
+  return turn;
+}
+
+const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<T>) => void } = {
+  job: onJob,
+  points: onPoints,
+  beat: onBeat,
+  event: onEvent,
+  "agent-gone": ({ state }, { agent }) => {
+    state.standstills.forget(agent);
+    state.run?.heardMs.set(agent, -Infinity);
+  },
+  late: onLate,
+  tick: onTick,
+  actions: onActions,
+  saved: onSaved,
+  localized: onLocalized,
+  collected: onCollected,
+  validated: ({ state }, { id, validated, nowMs }) =>
+    enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
+  regression: onRegression,
+  "regression-over": onRegressionOver,
+  profiled: ({ state, nowMs: atMs }, { id, diagnosis }) =>
+    enqueue(state, { step: "confirm", which: "slow", id, diagnosis, atMs }),
+  rebalanced: onRebalanced,
+  failed: ({ state }) => void (state.isBusy = false),
+};
+
+function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">): void {
+  const { state, nowMs } = turn;
+  if (state.pastRuns.has(report.run)) return;
+  state.seenMs = nowMs;
+  const { run } = state;
+  if (!run) beginRun(turn, report);
+  else if (report.run !== run.run && !run.mayBe(agent, report)) {
+    // Machines notice a restart one after the other; reports of the old run are ignored from then on. Most ranks must
+    // report the new run where it looks old (a clock that is behind), and while ranks of the old one still report: that is
+    // another job of the same name, or a false report.
+    const isQuiet = !(nowMs - state.standstills.movedMs <= QUIET_MS);
+    const isLater = report.startedMs >= run.startedMs && isQuiet;
+    if (!isClaimed(turn, report, run) && !isLater) return;
+    const agentRuns = [...run.ranks.values()].map(({ agentRun }) => agentRun);
+    state.pastRuns = new Set([...state.pastRuns, run.run, ...agentRuns]);
+    endRun(turn, report.run);
+    beginRun(turn, report);
+  }
+  state.run!.heardMs.set(agent, nowMs);
+  const ranks = state.run!.take(agent, machine, report, connected);
+  if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
+}
+
+function isClaimed({ state }: Turn, { run: name, ranks }: JobReport, run: JobRun): boolean {
+  const { claims } = state;
+  const claimed = new Set([...(claims.get(name) ?? []), ...ranks.map(({ rank }) => rank)]);
+  if (claims.size < MOST_CLAIMS || claims.has(name))
+    state.claims = new Map(claims).set(name, claimed);
+  return [...claimed].filter((rank) => run.ranks.has(rank)).length > run.ranks.size / 2;
+}
+
+function beginRun({ state }: Turn, report: JobReport): void {
+  const before = state.run ?? state.saved;
+  // Among more or fewer ranks the network takes another time.
+  if (before && before.run !== report.run && before.worldSize !== report.worldSize)
+    state.networkMs = null;
+  const run = new JobRun(report, state.jobFile);
+  state.run = run;
+  state.healthySince = 0;
+  state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  state.suspicion = null;
+  state.slowdowns = new SlowdownDetector();
+  state.relieved = null;
+  state.standstills = new StandstillDetector(state.options);
+  const { saved } = state;
+  state.saved = null;
+  if (!saved) return;
+  // The service was restarted in the middle of this run, or another run has begun meanwhile.
+  if (report.run !== saved.run && report.startedMs > saved.startedMs) {
+    endRun({ state }, report.run);
+    return;
+  }
+  const { slow, still, baselineMs } = saved;
+  state.countedBefore = { iteration: saved.lastIteration, untilMs: saved.seenMs };
+  if (still) {
+    state.standstills.resume();
+    const { id, ranks, summary: says } = still;
+    const kind = still.kind === "crash" ? "crash" : "hang";
+    // The service was killed before there was a verdict.
+    if (still.verdict === null)
+      enqueueDecision(state, { do: "collect", run, id, kind, ranks, says });
+  }
+  // The baseline is known: a slowdown that began while no service ran is one.
+  if (!slow && baselineMs !== null && baselineMs > 0) run.calm(knownLevel(baselineMs));
+  if (slow && slow.kind !== "regression" && baselineMs !== null)
+    state.slowdowns.resume(
+      {
+        slowFrom: slow.fromIteration ?? 0,
+        fromMs: slow.onsetMs,
+        beforeMs: baselineMs,
+        afterMs: baselineMs * RESUMED_RATIO,
+        isTentative: false,
+        ...(slow.intermittent
+          ? { intermittent: { slow: [slow.fromIteration ?? 0], of: slow.intermittent.of } }
+          : {}),
+      },
+      slow.verdict !== null,
+    );
+}
+
+function endRun({ state }: Pick<Turn, "state">, next: string): void {
+  const how = { ending: "restarted", says: `restarted as run ${next}` } as const;
+  enqueue(state, { step: "resolve", which: "slow", ...how });
+  enqueue(state, { step: "resolve", which: "still", ...how });
+  state.ended = new Set();
+  state.claims = new Map();
+}
+
+function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
+  const { state, nowMs } = turn;
+  const { run } = state;
+  // An agent that has not introduced itself to this service yet: it will.
+  if (!run) return;
+  run.heardMs.set(agent, nowMs);
+  const { epoch } = run;
+  const { own, foreign } = run.addPoints(agent, report, nowMs);
+  if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
+  if (own === 0) return;
+  state.seenMs = nowMs;
+  if (state.ended.has(agent))
+    state.ended = new Set([...state.ended].filter((one) => one !== agent));
+  state.standstills.moved(nowMs);
+  state.suspicion = null;
+  if (run.epoch !== epoch) {
+    state.slowdowns.rebase();
+    state.relieved?.slowdowns.rebase();
+    state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
+  }
+}
+
+function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void {
+  const { run } = state;
+  if (!run?.isOf(agent, beat.run)) return;
+  state.seenMs = nowMs;
+  run.heardMs.set(agent, nowMs);
+  const gone = new Set(beat.gone);
+  const stopped = new Set(beat.stopped);
+  for (const [rank, one] of run.ranksOf(agent))
+    one.state = gone.has(rank) ? "gone" : stopped.has(rank) ? "stopped" : "running";
+  state.standstills.heard(agent, beat, nowMs);
+}
+
+function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): void {
+  const { run, standstills } = state;
+  const { what, says } = report;
+  if (!run?.isOf(agent, report.run)) return;
+  const ranks = report.ranks.filter((rank) => run.ranks.get(rank)?.agent === agent);
+  if (ranks.length === 0 && what !== "ended") return;
+  if (what === "gone") standstills.lost(ranks, says, nowMs);
+  else if (what === "ended") state.ended = new Set([...state.ended, agent]);
+  else if (what === "log-failure") standstills.failed(ranks, says);
+  for (const rank of ranks) {
+    const one = run.ranks.get(rank)!;
+    if (what === "gone" || what === "stopped") one.state = what;
+    else if (what === "continued") one.state = "running";
+  }
+}
+
+function onRebalanced({ state }: Turn, { shares }: EventOf<"rebalanced">): void {
+  const { relieved, run } = state;
+  state.shares = shares;
+  run?.reshared(shares);
+  if (!relieved || !run) return;
+  state.relieved = null;
+  state.slowdowns = relieved.slowdowns;
+  if (shares === null) run.calm(state.slowdowns.healthy);
+  else relieve(state, run);
+}
+
+/** From now on the pace with these shares is the usual one: what is slow already stays as it is until they are equal again. */
+function relieve(state: Turn["state"], run: JobRun): void {
+  const incidents = new Set(openSlowdowns(state).map(({ id }) => id));
+  state.relieved = { slowdowns: state.slowdowns, incidents };
+  state.slowdowns = new SlowdownDetector();
+  state.healthySince = run.pushes;
+  run.calm([]);
+}
+
+/** The service was too busy to read reports for so long: nobody was silent in that time. */
+function onLate({ state }: Turn, { ms }: EventOf<"late">): void {
+  state.standstills.shift(ms);
+  const { heardMs } = state.run ?? {};
+  for (const [agent, atMs] of heardMs ?? []) heardMs!.set(agent, atMs + ms);
+}
+
+function onTick(turn: Turn): void {
+  const { state, nowMs } = turn;
+  const { run, job } = state;
+  if (!run) return;
+  countIterations(turn, run);
+  if (hasEnded(state) && state.slow)
+    enqueue(state, { step: "resolve", which: "slow", ending: "ended", says: "the job has ended" });
+  if (state.still) return;
+  const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
+  if (!seen) return;
+  const { kind, ranks, says, sinceMs, isSuspicion } = seen;
+  const last = Math.max(run.lastIteration, state.countedBefore.iteration);
+  const fromIteration = last >= 0 ? last + 1 : null;
+  const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
+  const still = { ...suspected(about), ranks };
+  const collect = { do: "collect", run, id: still.id, kind, ranks, says } as const;
+  const before = state.suspicion?.incident.id === still.id ? state.suspicion : null;
+  if (isSuspicion) {
+    if (before?.isCollecting) return;
+    const { incident, diagnosis } = before ?? { incident: still, diagnosis: null };
+    state.suspicion = { incident, diagnosis, isCollecting: true, isCertain: false };
+    enqueueDecision(state, collect);
+    return;
+  }
+  if (before?.isCollecting) {
+    state.suspicion = { ...before, isCertain: true };
+    return;
+  }
+  state.still = before ? { ...still, openedMs: before.incident.openedMs } : still;
+  state.suspicion = null;
+  state.stillEpoch = run.epoch;
+  enqueue(state, { step: "save", incident: state.still });
+  // Nothing has moved since it was suspected: the evidence from then is the evidence.
+  const diagnosis = before?.diagnosis;
+  if (diagnosis && diagnosis.verdict.suspects.length > 0)
+    enqueue(state, { step: "confirm", which: "still", diagnosis, atMs: nowMs });
+  else enqueueDecision(state, collect);
+}
+
+function countIterations(turn: Turn, run: JobRun): void {
+  const { state, decisions, nowMs } = turn;
+  if (state.shares !== null && !state.relieved && state.slow) relieve(state, run);
+  const iterations = run.count(nowMs);
+  if (iterations.length === 0) return;
+  // What nobody is at fault for is perhaps a pause that comes again: that is learnt.
+  if (state.still && !mayBePause(state.still)) run.disrupted(iterations);
+  for (const one of iterations) {
+    // Agents report again what the previous service has seen and closed: nothing new.
+    const isNew = state.slow !== null || isUncounted(state, one);
+    for (const decision of state.slowdowns.push(one))
+      if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
+    const { suspicion } = state.slowdowns;
+    // The level of a job that is slow now and then is healthy.
+    const isHealthy = (!suspicion || suspicion.intermittent) && !state.slow && one.levelMs > 0;
+    if (isHealthy && isUncounted(state, one)) {
+      state.baselineMs = one.levelMs;
+      state.networkMs ??= healthyNetworkMs(run, one.iteration + 1, one.levelMs);
+    }
+    // While the job stands still, that is what costs.
+    const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);
+    if (
+      state.slow &&
+      !state.still &&
+      state.baselineMs !== null &&
+      isLost &&
+      isUncounted(state, one)
+    ) {
+      const lostMs = Math.max(0, one.durationMs - state.baselineMs);
+      state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
+    }
+  }
+  if (state.shares === null) lookAtEach(turn, run);
+  // After a restart agents report again iterations from before.
+  const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
+  const isNew = run.epoch !== state.stillEpoch;
+  const after = iterations.filter(
+    ({ iteration, endMs }) =>
+      isNew || iteration >= (fromIteration ?? -Infinity) || endMs > openedMs + CLOCKS_MS,
+  ).length;
+  if (state.standstills.goesOn(after) && state.still) {
+    const says = `iterations complete again, the last is ${run.lastIteration}`;
+    enqueue(state, { step: "resolve", which: "still", ending: "passed", says });
+  }
+  decisions.push({ do: "record-iterations", run, iterations });
+}
+
+function mayBePause({ kind, ranks, verdict }: Incident): boolean {
+  if (kind !== "hang") return false;
+  return verdict ? looksLikePause(verdict) : ranks.length === 0;
+}
+
+/** Not counted by the previous service: a higher number, or later, where the job went back to a checkpoint. */
+function isUncounted({ countedBefore }: JobState, { iteration, endMs }: JobIteration): boolean {
+  return iteration > countedBefore.iteration || endMs > countedBefore.untilMs + CLOCKS_MS;
+}
+
+function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
+  const { state } = turn;
+  const { suspicion: slowdown } = decision;
+  switch (decision.do) {
+    case "suspect":
+      // One that was over a short while ago may come back: the verdict will tell.
+      if (!state.slow && recentSlowdowns(turn).length === 0)
+        enqueue(state, { step: "suspect", run, slowdown });
+      break;
+    case "localize":
+      enqueue(state, { step: "decide", decision: { ...decision, run } });
+      break;
+    case "recovered":
+      onOver(turn, run, slowdown);
+      break;
+    case "forget":
+      break;
+  }
+}
+
+function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
+  const { state } = turn;
+  const began = openSlowdowns(state).map(({ fromIteration }) => fromIteration ?? Infinity);
+  const paceMs = onRecovered(turn, run, slowdown);
+  if (paceMs !== null) {
+    state.slowdowns.resume({ ...slowdown, afterMs: paceMs }, true);
+    return;
+  }
+  run.wasSlow(Math.min(slowdown.slowFrom, ...began), slowdown);
+  state.healthySince = run.pushes;
+  const { healthy } = state.slowdowns;
+  // Of a service that was started a short while ago: a level from few iterations may be one of the next slowdown.
+  const isKnown = healthy.length >= KNOWN_LEVEL || state.baselineMs === null;
+  run.calm(isKnown ? healthy : [...knownLevel(state.baselineMs!), ...healthy]);
+}
+
+function knownLevel(baselineMs: number): number[] {
+  return Array.from({ length: KNOWN_LEVEL }, () => baselineMs);
+}

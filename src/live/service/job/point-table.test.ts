@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import type { PointsReport } from "../../wire/messages.ts";
+import { PointTable } from "./point-table.ts";
+
+function points(
+  rows: readonly (readonly [rank: number, iteration: number, ms: number])[],
+): PointsReport {
+  const floats = (of: (row: readonly [number, number, number]) => number): Float32Array =>
+    Float32Array.from(rows, of);
+  return {
+    kind: "points",
+    job: "j",
+    run: "r",
+    rank: Uint32Array.from(rows, ([rank]) => rank),
+    iteration: Float64Array.from(rows, ([, iteration]) => iteration),
+    endMs: Float64Array.from(rows, ([, iteration]) => 1000 * iteration),
+    durationMs: floats(([, , ms]) => ms),
+    collectiveMs: floats(([rank]) => rank),
+    sendMs: floats(() => 0),
+    recvMs: floats(() => 0),
+    issueMs: floats(() => 1),
+  };
+}
+
+describe("PointTable", () => {
+  it("keeps rows by iteration and rank, in whatever order they come, each once", () => {
+    const table = new PointTable();
+    expect(
+      table.add(
+        points([
+          [7, 2, 30],
+          [1, 1, 10],
+        ]),
+        0,
+      ).added,
+    ).toBe(2);
+    expect(
+      table.add(
+        points([
+          [1, 2, 20],
+          [7, 2, 30],
+        ]),
+        5,
+      ).added,
+    ).toBe(1);
+    expect(table.toldOf(2)).toBe(2);
+    expect(table.heardOf(2)).toBe(0);
+    expect(table.whole(2)).toMatchObject({ iteration: 2, ranks: 2, endMs: 2000 });
+    const window = table.window([1, 2]);
+    expect([...window.ranks]).toEqual([1, 7]);
+    expect([...window.durationMs]).toEqual([10, NaN, 20, 30]);
+    expect([...window.collectiveMs]).toEqual([1, NaN, 1, 7]);
+  });
+
+  it("grows with the ranks that come, and loses nothing", () => {
+    const table = new PointTable();
+    const ranks = Array.from({ length: 1000 }, (_, rank) => rank);
+    for (const rank of ranks) table.add(points([[rank, 1, rank + 1]]), 0);
+    const { durationMs } = table.window([1]);
+    expect([...durationMs]).toEqual(ranks.map((rank) => rank + 1));
+    expect(table.active).toBe(1000);
+  });
+
+  it("forgets what is long past, and takes nothing from before that", () => {
+    const table = new PointTable();
+    for (let i = 0; i < 500; i++) table.add(points([[0, i, 1]]), 0);
+    expect(table.iterations.length).toBeLessThanOrEqual(96);
+    expect(table.add(points([[1, 3, 1]]), 0).added).toBe(0);
+    expect(table.iterations).not.toContain(3);
+  });
+
+  it("sees that the job counts again from an earlier number, when most ranks do", () => {
+    const table = new PointTable();
+    table.add(
+      points([
+        [0, 50, 1],
+        [1, 50, 1],
+        [2, 50, 1],
+      ]),
+      0,
+    );
+    expect(table.add(points([[0, 20, 1]]), 0).beganAgain).toBe(false);
+    expect(table.add(points([[1, 20, 1]]), 0).beganAgain).toBe(true);
+  });
+});

@@ -1,0 +1,204 @@
+/**
+ * How slow a culprit is by itself, whatever else is slow in its job: the time of its ranks outside communication; of
+ * network devices, the time of an iteration that no rank's own work accounts for.
+ */
+import { median } from "../../../maths/robust.ts";
+import type { Suspect } from "../../../model/verdict.ts";
+import { isOfNetwork } from "../incident/incident-lifecycle.ts";
+import type { JobRun } from "../job/job-run.ts";
+
+export interface CulpritLevel {
+  /** Milliseconds an iteration: before it was slow, and while it is. */
+  readonly beforeMs: number;
+  readonly slowMs: number;
+  /** It is slower than before by itself, as far as its times can show. */
+  readonly isUp: boolean;
+  /** The longest that iterations of the whole job took meanwhile. */
+  readonly peakMs: number;
+  /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
+  readonly isMixed?: boolean;
+  /** Of a network device: what the network takes of a healthy iteration; absent where that is not known. */
+  readonly networkMs?: number;
+}
+
+const BEFORE = 16;
+const LAST = 4;
+/** Of the job's iteration: a culprit that took longer by less does not show in its own time. */
+const SHOWS = 0.03;
+/** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
+const BACK = 0.3;
+const MATTERS = 0.1;
+/** A rank whose own time is less than this share of before cannot be seen: what it computes runs while it waits for somebody slower. */
+const VISIBLE = 0.5;
+/** Up to this much of the healthy pace a job is healthy. */
+const USUAL = 1.05;
+/** A network device can only be seen to be fixed where the job became faster by so much. */
+const FASTER = 0.97;
+
+/**
+ * Of the iterations right before one, if the job was healthy in them: the time that no rank's own work accounts for. null
+ * where it was not, or they are no longer at hand.
+ */
+export function healthyNetworkMs(
+  run: JobRun,
+  fromIteration: number,
+  usualMs: number,
+): number | null {
+  const earlier = before(run, fromIteration);
+  if (!(paceMs(run, earlier) < USUAL * usualMs)) return null;
+  const networkMs = median(earlier.map((number) => networkTime(run, number)));
+  return Number.isFinite(networkMs) ? networkMs : null;
+}
+
+function before(run: JobRun, fromIteration: number): number[] {
+  return countedIterations(run)
+    .filter((number) => number < fromIteration)
+    .slice(-BEFORE);
+}
+
+/** null where iterations from before are no longer at hand. `networkMs`: what the network takes of a healthy iteration. */
+export function culpritLevel(
+  run: JobRun,
+  suspect: Suspect,
+  fromIteration: number,
+  networkMs: number | null,
+): CulpritLevel | null {
+  const numbers = countedIterations(run);
+  const earlier = before(run, fromIteration);
+  const later = numbers.filter((number) => number >= fromIteration);
+  const beforeMs = median(timesOf(run, suspect, earlier));
+  // It may be fixed by now, and somebody else be slow.
+  const [firstMs, lastMs] = [later.slice(0, LAST), later.slice(-LAST)].map((some) =>
+    median(timesOf(run, suspect, some)),
+  ) as [number, number];
+  const peakMs = paceMs(run, later.slice(-LAST));
+  const shows = (ms: number): boolean => ms - beforeMs > SHOWS * peakMs;
+  const slowMs = shows(lastMs) ? lastMs : firstMs;
+  if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
+  const isMixed =
+    isOfNetwork(suspect) && (networkMs === null || beforeMs - networkMs > SHOWS * peakMs);
+  const healthy = isOfNetwork(suspect) && networkMs !== null ? { networkMs } : {};
+  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed, ...healthy };
+}
+
+/** The first iteration since which it takes more than half of what it takes longer; NaN where it does not. */
+export function slowSince(run: JobRun, suspect: Suspect, level: CulpritLevel): number {
+  const half = (level.beforeMs + level.slowMs) / 2;
+  const numbers = countedIterations(run);
+  const fast = numbers.findLastIndex((number) => timeOf(run, suspect, number) < half);
+  return numbers[fast + 1] ?? NaN;
+}
+
+/**
+ * Whether the culprit was as fast as before in each of the last so many iterations. `isAlone`: others are slow still. Of
+ * several network devices nobody knows which is fixed then. `usualMs`: of a healthy iteration.
+ */
+export function isBack(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  usualMs: number,
+  iterations: number,
+  isAlone: boolean,
+): boolean {
+  if (!level.isUp || (isAlone && level.isMixed)) return false;
+  const last = countedIterations(run).slice(-iterations);
+  const isShared = isOfNetwork(suspect);
+  if (isShared && !(paceMs(run, last) < FASTER * level.peakMs)) return false;
+  const times = timesOf(run, suspect, last);
+  if (times.length !== iterations) return false;
+  const way = wayBack(level, usualMs);
+  if (isShared) return isNetworkBack(level, times, way);
+  const least = Math.min(VISIBLE * level.beforeMs, level.beforeMs);
+  return times.every((ms) => ms >= least && ms < level.beforeMs + way);
+}
+
+/**
+ * Where another device was slow before, as fast as before may mean that the other one is fixed: only as fast as when healthy
+ * says that both are. Nor does faster than before say which: another one was slow that nobody knew of.
+ */
+function isNetworkBack(
+  { beforeMs, isMixed, networkMs }: CulpritLevel,
+  times: readonly number[],
+  way: number,
+): boolean {
+  const backMs = isMixed ? networkMs : beforeMs;
+  if (backMs === undefined || !times.every((ms) => ms < backMs + way)) return false;
+  return isMixed === true || median(times) > beforeMs - way;
+}
+
+/** The first of the last iterations in which it was as fast as before; null where it is slow. */
+export function backSince(
+  run: JobRun,
+  suspect: Suspect,
+  level: CulpritLevel,
+  usualMs: number,
+): number | null {
+  const limit = level.beforeMs + wayBack(level, usualMs);
+  const numbers = countedIterations(run).slice(-BEFORE);
+  const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
+  return numbers[slow + 1] ?? null;
+}
+
+function wayBack({ slowMs, beforeMs, peakMs }: CulpritLevel, usualMs: number): number {
+  return Math.min(BACK * (slowMs - beforeMs), MATTERS * Math.min(usualMs, peakMs));
+}
+
+export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {
+  const nowMs = paceMs(run, countedIterations(run).slice(-LAST));
+  return nowMs > level.peakMs ? { ...level, peakMs: nowMs } : level;
+}
+
+/** What the last iterations took; NaN where there are none. */
+export function lastPaceMs(run: JobRun): number {
+  return paceMs(run, countedIterations(run).slice(-LAST));
+}
+
+function paceMs({ points }: JobRun, numbers: readonly number[]): number {
+  return median(numbers.map((number) => points.whole(number)?.durationMs ?? NaN));
+}
+
+function countedIterations({ points, lastIteration, pauses }: JobRun): number[] {
+  return points.iterations.filter((number) => number <= lastIteration && !pauses.has(number));
+}
+
+function timesOf(run: JobRun, suspect: Suspect, numbers: readonly number[]): number[] {
+  return numbers.map((number) => timeOf(run, suspect, number)).filter((ms) => !Number.isNaN(ms));
+}
+
+function timeOf(run: JobRun, suspect: Suspect, iteration: number): number {
+  if (isOfNetwork(suspect)) return networkTime(run, iteration);
+  const { points } = run;
+  const own = ownTimes(run, iteration);
+  if (!own) return NaN;
+  return median(
+    suspect.ranks
+      .map((rank) => points.slotOf(rank))
+      .filter((slot) => slot >= 0)
+      .map(own)
+      .filter((ms) => !Number.isNaN(ms)),
+  );
+}
+
+/** Of an iteration: what no rank's own work accounts for. */
+function networkTime(run: JobRun, iteration: number): number {
+  const own = ownTimes(run, iteration);
+  const slots = run.points.rowOf(iteration)?.durationMs.length ?? 0;
+  let longest = -Infinity;
+  for (let slot = 0; own && slot < slots; slot++) {
+    const ms = own(slot);
+    if (ms > longest) longest = ms;
+  }
+  return (run.points.whole(iteration)?.durationMs ?? NaN) - longest;
+}
+
+/** By slot, milliseconds outside communication. */
+function ownTimes({ points }: JobRun, iteration: number): ((slot: number) => number) | null {
+  const row = points.rowOf(iteration);
+  if (!row) return null;
+  return (slot) =>
+    row.durationMs[slot]! -
+    (row.collectiveMs[slot]! || 0) -
+    (row.sendMs[slot]! || 0) -
+    (row.recvMs[slot]! || 0);
+}
