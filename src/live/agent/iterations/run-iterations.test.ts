@@ -19,7 +19,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Recorded on one H200: eight ranks, TP 2 × DP 2 × PP 2, with the plug-in and the Python probe. */
 const recorded = (name: string): string =>
-  fileURLToPath(new URL(`../../../fixtures/rings/${name}.tar.gz`, import.meta.url));
+  fileURLToPath(new URL(`../../../../fixtures/rings/${name}.tar.gz`, import.meta.url));
 
 describe("iterations of a recorded job, from its calls alone", () => {
   it.each(["none", "wire-slow"])(

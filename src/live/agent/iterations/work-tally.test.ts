@@ -18,7 +18,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The summary of one rank, all its iterations. */
 function summaryOf(archive: string, rank: number): WorkSummary {
   const to = mkdtempSync(join(folder, "job-"));
-  const from = fileURLToPath(new URL(`../../../fixtures/rings/${archive}.tar.gz`, import.meta.url));
+  const from = fileURLToPath(
+    new URL(`../../../../fixtures/rings/${archive}.tar.gz`, import.meta.url),
+  );
   execFileSync("tar", ["xzf", from, "-C", to]);
   const files = readdirSync(to, { recursive: true, encoding: "utf8" });
   const open = (writer: string): RingFollower => {
