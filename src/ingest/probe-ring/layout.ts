@@ -108,10 +108,11 @@ export const RECORD = {
   startedNs: 40,
   endedNs: 48,
   d: 56,
-  /** Upper half of d, of collectives and transfers. */
-  wire: 58,
   e: 60,
 } as const;
+
+/** Where a record of a collective or transfer has its code of the time on the wire: the upper half of d. */
+export const WIRE = RECORD.d + 2;
 
 /** Milliseconds that an operator's sends were on the wire, by the record's code; NaN where that is not known. */
 export function wireMs(code: number): number {

@@ -9,6 +9,7 @@ import {
   HEADER,
   KIND,
   RECORD,
+  WIRE,
   RECORD_BYTES,
 } from "../../../src/ingest/probe-ring/layout.ts";
 
@@ -85,7 +86,7 @@ export class Ring {
         b: word("b"),
         c: this.bytes.readInt32LE(at + RECORD.c),
         d: isOperator ? word("d") & 0xffff : word("d"),
-        wire: isOperator ? this.bytes.readUInt16LE(at + RECORD.wire) : 0,
+        wire: isOperator ? this.bytes.readUInt16LE(at + WIRE) : 0,
         e: word("e"),
         issuedNs: long("issuedNs"),
         startedNs: long("startedNs"),

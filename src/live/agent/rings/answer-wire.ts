@@ -5,6 +5,7 @@ import {
   CONNECTION_CAPACITY,
   HEADER,
   RECORD,
+  WIRE,
   wireMs,
 } from "../../../ingest/probe-ring/layout.ts";
 import type { AgentReply, WireRequest } from "../../wire/messages.ts";
@@ -51,7 +52,7 @@ function entriesOf(track: RankTrack, iterations: readonly number[], memberOf: Me
     if (!operators?.isWhole) continue;
     const { bytes, at, op, communicator, count } = operators;
     for (let i = 0; i < count; i++) {
-      const ms = wireMs(bytes.readUInt16LE(at[i]! + RECORD.wire));
+      const ms = wireMs(bytes.readUInt16LE(at[i]! + WIRE));
       if (Number.isNaN(ms) || op[i] === RECEIVING) continue;
       const isCollective = op[i] === COLLECTIVE;
       if (isCollective && bytes[at[i]! + RECORD.d] !== RING) continue;
