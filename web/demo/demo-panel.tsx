@@ -8,7 +8,7 @@ import { line } from "../live/store.ts";
 import { kept, oneOf } from "../shell/kept.ts";
 import { links } from "../shell/route.ts";
 import { spanWords } from "../shell/words.ts";
-import { breakIt, demo, followDemo, fixIt, refusal, trials } from "./demo-state.ts";
+import { breakIt, demo, fixIt, followDemo, isAsking, refusal, trials } from "./demo-state.ts";
 import { Guide, guideAt, useLearning } from "./guide.tsx";
 import { GUIDE } from "./guide-steps.ts";
 import type { Trial } from "./trial.ts";
@@ -65,7 +65,9 @@ function Buttons({ state }: { readonly state: DemoState }): VNode {
   const { state: lineState } = useObservable(line);
   const refused = useObservable(refusal);
   const isLearning = useLearning(state);
-  const why = lineState === "up" ? whyNot(state, isLearning) : "The service cannot be reached.";
+  const isPending = useObservable(isAsking);
+  const whyNow = isPending ? "Waiting for the service …" : whyNot(state, isLearning);
+  const why = lineState === "up" ? whyNow : "The service cannot be reached.";
   return (
     <div>
       <div class="demo-buttons" role="group" aria-label="Break" aria-describedby="demo-why">
@@ -85,7 +87,12 @@ function Buttons({ state }: { readonly state: DemoState }): VNode {
           </button>
         ))}
       </div>
-      <p id="demo-why" class="small soft demo-why" role="status">
+      <p
+        id="demo-why"
+        class="small soft demo-why"
+        role="status"
+        data-asking={isPending || undefined}
+      >
         {refused === "" ? why : `Refused: ${refused}.`}
       </p>
     </div>

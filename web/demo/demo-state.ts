@@ -10,6 +10,8 @@ export const demo = observable<DemoState | null>(null);
 export const trials = observable<readonly Trial[]>([]);
 /** Why the last wish was refused; "" where none was. */
 export const refusal = observable("");
+/** A wish is under way: a second one would break something else as well. */
+export const isAsking = observable(false);
 
 const EVERY_MS = 1000;
 
@@ -48,11 +50,15 @@ export const breakIt = (kind: DemoFault["kind"]): Promise<void> =>
 export const fixIt = (): Promise<void> => wish(() => send<DemoState>(paths.demo, {}, "DELETE"));
 
 async function wish(work: () => Promise<DemoState>): Promise<void> {
+  if (isAsking.value) return;
+  isAsking.set(true);
   refusal.set("");
   try {
     take(await work());
   } catch (error) {
     refusal.set(error instanceof Error ? error.message.slice(0, 300) : "it was refused");
+  } finally {
+    isAsking.set(false);
   }
 }
 
