@@ -67,6 +67,7 @@ describe.skipIf(whyNoChromium !== "")(`the demonstration${whyNoChromium}`, () =>
       body: "{}",
     });
     expect(status).toBe(200);
+    await page.reload();
   });
 
   /** What the service thought, where it did not do what was waited for. */
